@@ -1,0 +1,25 @@
+// Package excerpt shortens texts of functions for places that bound their size,
+// such as status messages.
+package excerpt
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Middle returns s if it is at most limit bytes long. Otherwise it returns the
+// beginning and the end of s, at most limit bytes together, with a note between
+// them that says how much is left out. It cuts no character of valid UTF-8.
+func Middle(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	head, tail := limit/2, len(s)-(limit-limit/2)
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return fmt.Sprintf("%s [… %d bytes left out …] %s", s[:head], tail-head, s[tail:])
+}

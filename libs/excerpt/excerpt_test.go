@@ -1,0 +1,33 @@
+package excerpt_test
+
+import (
+	"testing"
+	"unicode/utf8"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+)
+
+func TestMiddle(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		in     string
+		limit  int
+		want   string
+	}{
+		"fits":      {"a text within the limit stays as it is", "abcdef", 6, "abcdef"},
+		"too long":  {"both ends stay: the cause is at either", "abcdefgh", 4, "ab [… 4 bytes left out …] gh"},
+		"character": {"no character is cut", "äöüäöü", 6, "ä [… 8 bytes left out …] ü"},
+		"nothing":   {"a limit of zero leaves the note", "abc", 0, " [… 3 bytes left out …] "},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := excerpt.Middle(tc.in, tc.limit)
+			if got != tc.want {
+				t.Errorf("Middle(%q, %d) = %q, want %q: %s", tc.in, tc.limit, got, tc.want, tc.reason)
+			}
+			if !utf8.ValidString(got) {
+				t.Errorf("Middle(%q, %d) = %q is not UTF-8", tc.in, tc.limit, got)
+			}
+		})
+	}
+}

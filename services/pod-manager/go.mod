@@ -1,0 +1,7 @@
+module github.com/krm-function-runner/function-runner/services/pod-manager
+
+go 1.26.0
+
+require github.com/krm-function-runner/function-runner/libs v0.0.0
+
+replace github.com/krm-function-runner/function-runner/libs => ../../libs
