@@ -1,0 +1,102 @@
+// Package imagename gives container images one canonical name each.
+//
+// Two spellings of one image have to be one name wherever names are compared: in
+// the exec evaluator's configuration, in pools of pods and in policies. An image
+// of one registry never gets the name of another registry's image.
+package imagename
+
+import (
+	"path"
+	"strings"
+
+	"github.com/distribution/reference"
+	// A digest is checked for its length only if its algorithm is linked in.
+	_ "crypto/sha256"
+	_ "crypto/sha512"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// DefaultPrefix is where short names are looked up if nothing else is configured.
+const DefaultPrefix = "ghcr.io/kptdev/krm-functions-catalog"
+
+// Name is an image's canonical name. The zero Name names nothing.
+type Name struct {
+	// Repository is registry and path, such as "docker.io/library/busybox".
+	Repository string
+	// Tag is the tag; empty only if there is a digest and no tag.
+	Tag string
+	// Digest is the digest, such as "sha256:0123…", or empty.
+	Digest string
+}
+
+// Parse returns the canonical name of image. A name without a slash is looked up
+// under defaultPrefix; one without registry is docker.io's; one with neither tag
+// nor digest has the tag "latest". Errors are of class fault.Invalid.
+func Parse(image, defaultPrefix string) (Name, error) {
+	if image == "" {
+		return Name{}, fault.New(fault.Invalid, "no image given: name the function's container image")
+	}
+	full := image
+	if prefix := strings.TrimRight(defaultPrefix, "/"); prefix != "" && !strings.Contains(image, "/") {
+		full = prefix + "/" + image
+	}
+	named, err := reference.ParseNormalizedNamed(full)
+	if err != nil {
+		return Name{}, fault.New(fault.Invalid, "image %q is not a valid image name: %w", image, err)
+	}
+	name := Name{Repository: named.Name()}
+	if d, ok := named.(reference.Digested); ok {
+		name.Digest = d.Digest().String()
+	}
+	if t, ok := named.(reference.Tagged); ok {
+		name.Tag = t.Tag()
+	} else if name.Digest == "" {
+		name.Tag = "latest"
+	}
+	return name, nil
+}
+
+// WithTag returns n with tag in place of its own tag and digest. A tag that no
+// registry can have is an error of class fault.Invalid.
+func (n Name) WithTag(tag string) (Name, error) {
+	named, err := reference.WithName(n.Repository)
+	if err != nil {
+		return Name{}, fault.New(fault.Invalid, "repository %q is not valid: %w", n.Repository, err)
+	}
+	if _, err := reference.WithTag(named, tag); err != nil {
+		return Name{}, fault.New(fault.Invalid, "tag %q for image %q is neither a tag nor a version constraint: %w", tag, n.Repository, err)
+	}
+	return Name{Repository: n.Repository, Tag: tag}, nil
+}
+
+// Key returns what identifies the image: repository and digest if it has one,
+// since a tag beside a digest selects nothing, and repository and tag otherwise.
+func (n Name) Key() string {
+	if n.Digest != "" {
+		return n.Repository + "@" + n.Digest
+	}
+	return n.Repository + ":" + n.Tag
+}
+
+// String returns the whole canonical name.
+func (n Name) String() string {
+	s := n.Repository
+	if n.Tag != "" {
+		s += ":" + n.Tag
+	}
+	if n.Digest != "" {
+		s += "@" + n.Digest
+	}
+	return s
+}
+
+// Short returns the last path segment and the tag, such as "set-namespace:v0.4.5":
+// what a person calls the function. Names of different registries can share it.
+func (n Name) Short() string {
+	base := path.Base(n.Repository)
+	if n.Tag == "" {
+		return base
+	}
+	return base + ":" + n.Tag
+}
