@@ -1,0 +1,141 @@
+// Package config is the one way in which programs of this project get settings:
+// a struct with defaults, filled from the environment or from flags, and checked
+// before anything starts.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/kelseyhightower/envconfig"
+)
+
+// Prefix starts the name of every environment variable of this project. It is
+// not "FUNCTION_RUNNER": Kubernetes injects variables named after Services.
+const Prefix = "FNR"
+
+// Validator is a configuration that can check itself. Validate returns nil or
+// what [Checks.Err] returns.
+type Validator interface {
+	Validate() error
+}
+
+// Load fills cfg, a pointer to a struct with envconfig tags, from environment
+// variables and checks it. Errors name the variable, its value and what is
+// allowed. A variable with our prefix that no field has is an error too: it would
+// be ignored otherwise, and it is most often a typing error.
+func Load(cfg Validator) error {
+	if err := envconfig.Process(Prefix, cfg); err != nil {
+		return describe(err)
+	}
+	if err := envconfig.CheckDisallowed(Prefix, cfg); err != nil {
+		return fmt.Errorf("environment: %w: no such setting", err)
+	}
+	return Rename(cfg.Validate(), Variable)
+}
+
+// describe turns an error of envconfig into one with the variable in front.
+func describe(err error) error {
+	if p, ok := errors.AsType[*envconfig.ParseError](err); ok {
+		return fmt.Errorf("environment: %s is %q, which is not a %s: %w", p.KeyName, p.Value, p.TypeName, p.Err)
+	}
+	return fmt.Errorf("environment: %w", err)
+}
+
+// Problem is a setting with a value that is not allowed.
+type Problem struct {
+	// Field is the path of the struct field, such as "Serve.DrainDelay".
+	Field string
+	// Value is the value found.
+	Value any
+	// Want says what is allowed, as in "at least 1".
+	Want string
+
+	name string
+}
+
+// Error names the setting, its value and what is allowed.
+func (p *Problem) Error() string {
+	name := p.name
+	if name == "" {
+		name = p.Field
+	}
+	return fmt.Sprintf("%s is %s: it has to be %s", name, quote(p.Value), p.Want)
+}
+
+// quote shows texts in quotes, so that an empty one can be seen.
+func quote(v any) string {
+	if s, ok := v.(string); ok {
+		return fmt.Sprintf("%q", s)
+	}
+	return fmt.Sprint(v)
+}
+
+// Rename returns err with each Problem's setting named by name(field): fields are
+// variables in one program and flags in another.
+func Rename(err error, name func(field string) string) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		if p, ok := errors.AsType[*Problem](e); ok {
+			renamed := *p
+			renamed.name = name(p.Field)
+			e = &renamed
+		}
+		out = append(out, e)
+	}
+	return errors.Join(out...)
+}
+
+// wordBreak finds the places between the words of a field's name.
+var wordBreak = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
+
+// Variable returns the environment variable of a field: "Serve.DrainDelay" is
+// FNR_SERVE_DRAIN_DELAY.
+func Variable(field string) string {
+	words := wordBreak.ReplaceAllString(field, "${1}${3}_${2}${4}")
+	return Prefix + "_" + strings.ToUpper(strings.ReplaceAll(words, ".", "_"))
+}
+
+// Checks collects the problems of a configuration, so that a person sees all of
+// them at once. The zero Checks is ready to use.
+type Checks struct {
+	problems []error
+}
+
+// That records a problem with field unless ok.
+func (c *Checks) That(ok bool, field string, value any, want string) {
+	if !ok {
+		c.problems = append(c.problems, &Problem{Field: field, Value: value, Want: want})
+	}
+}
+
+// Within adds the problems of a part of the configuration, found in err, under
+// the field that holds the part.
+func (c *Checks) Within(field string, err error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		if err != nil {
+			c.problems = append(c.problems, err)
+		}
+		return
+	}
+	for _, e := range joined.Unwrap() {
+		if p, ok := errors.AsType[*Problem](e); ok {
+			inner := *p
+			inner.Field = field + "." + p.Field
+			e = &inner
+		}
+		c.problems = append(c.problems, e)
+	}
+}
+
+// Err returns all problems, or nil.
+func (c *Checks) Err() error {
+	return errors.Join(c.problems...)
+}

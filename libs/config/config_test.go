@@ -1,0 +1,79 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+)
+
+type part struct {
+	DrainDelay time.Duration `split_words:"true" default:"5s"`
+}
+
+func (p part) Validate() error {
+	var c config.Checks
+	c.That(p.DrainDelay >= 0, "DrainDelay", p.DrainDelay, "zero or more")
+	return c.Err()
+}
+
+type sample struct {
+	Port  int    `default:"9445"`
+	Name  string `default:"x"`
+	Serve part
+}
+
+func (s *sample) Validate() error {
+	var c config.Checks
+	c.That(s.Port > 0, "Port", s.Port, "a port from 1 to 65535")
+	c.That(s.Name != "", "Name", s.Name, "a name")
+	c.Within("Serve", s.Serve.Validate())
+	return c.Err()
+}
+
+func TestLoad(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		env    map[string]string
+		errs   []string
+	}{
+		"defaults":  {reason: "nothing has to be set"},
+		"set":       {reason: "values are read with their type", env: map[string]string{"FNR_SERVE_DRAIN_DELAY": "7s"}},
+		"not typed": {"a wrong type is named with its value", map[string]string{"FNR_SERVE_DRAIN_DELAY": "soon"}, []string{"FNR_SERVE_DRAIN_DELAY", `"soon"`}},
+		"unknown":   {"a typing error must not be ignored", map[string]string{"FNR_PROT": "1"}, []string{"FNR_PROT"}},
+		"not allowed": {
+			"all problems are named at once, with variable, value and what is allowed",
+			map[string]string{"FNR_PORT": "-1", "FNR_NAME": "", "FNR_SERVE_DRAIN_DELAY": "-1s"},
+			[]string{"FNR_PORT is -1: it has to be a port", `FNR_NAME is ""`, "FNR_SERVE_DRAIN_DELAY is -1s"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			for k, v := range tc.env {
+				t.Setenv(k, v)
+			}
+			var cfg sample
+			err := config.Load(&cfg)
+			if (err != nil) != (len(tc.errs) > 0) {
+				t.Fatalf("Load() = %v, want error %v: %s", err, len(tc.errs) > 0, tc.reason)
+			}
+			for _, want := range tc.errs {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not name %q: %s", err, want, tc.reason)
+				}
+			}
+		})
+	}
+}
+
+func TestVariable(t *testing.T) {
+	for field, want := range map[string]string{
+		"Port": "FNR_PORT", "Serve.DrainDelay": "FNR_SERVE_DRAIN_DELAY", "PodTTL": "FNR_POD_TTL",
+		"MaxGRPCRetries": "FNR_MAX_GRPC_RETRIES",
+	} {
+		if got := config.Variable(field); got != want {
+			t.Errorf("Variable(%q) = %q, want %q", field, got, want)
+		}
+	}
+}

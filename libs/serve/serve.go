@@ -1,0 +1,124 @@
+// Package serve is the one life cycle of all servers of this project.
+//
+// [Run] binds every port, then serves, then turns ready: a program that cannot
+// have a port does nothing at all. When its context ends it turns not ready, goes
+// on serving until load balancers have noticed, refuses new connections, lets what
+// runs finish under a deadline, and stops background tasks last, because requests
+// may need them. A rolling update loses nothing that way.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+)
+
+// Config is the life cycle's settings.
+type Config struct {
+	// DrainDelay is how long a server goes on taking requests after it turned not
+	// ready: the time that endpoint removal takes to reach every client.
+	DrainDelay time.Duration `split_words:"true" default:"5s"`
+	// ShutdownTimeout is how long requests in flight may take to finish after that.
+	ShutdownTimeout time.Duration `split_words:"true" default:"5m"`
+}
+
+// Validate checks the settings.
+func (c Config) Validate() error {
+	var checks config.Checks
+	checks.That(c.DrainDelay >= 0, "DrainDelay", c.DrainDelay, "zero or more")
+	checks.That(c.ShutdownTimeout > 0, "ShutdownTimeout", c.ShutdownTimeout, "more than zero")
+	return checks.Err()
+}
+
+// Endpoint is one port.
+type Endpoint struct {
+	// Name says what is served, in logs and errors.
+	Name string
+	// Address is where to listen, as host:port. It is ignored if there is a
+	// Listener.
+	Address string
+	// Listener, if not nil, is used in place of Address. Run closes it.
+	Listener net.Listener
+	// Handler answers the requests.
+	Handler http.Handler
+}
+
+// Task runs beside the endpoints until its context ends. An error ends the whole
+// program; nil before the context's end means that the task had nothing more to do.
+type Task func(ctx context.Context) error
+
+// Part is what one service brings into a process.
+type Part struct {
+	Endpoints []Endpoint
+	Tasks     []Task
+}
+
+// Run serves parts until ctx ends or one of them fails, and returns after
+// everything that it started has ended. It returns nil for an orderly end.
+func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, parts ...Part) error {
+	servers, err := bind(ctx, parts)
+	if err != nil {
+		return err
+	}
+	// Tasks outlive ctx: requests that are still being finished need them.
+	tasksCtx, stopTasks := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopTasks()
+	running, failed := errgroup.WithContext(tasksCtx)
+	for _, part := range parts {
+		for _, task := range part.Tasks {
+			running.Go(func() error { return task(tasksCtx) })
+		}
+	}
+	for _, s := range servers {
+		log.InfoContext(ctx, "serving", "endpoint", s.name, "address", s.listener.Addr().String())
+		running.Go(s.serve)
+	}
+	health.setReady(true)
+
+	select {
+	case <-ctx.Done():
+		health.setReady(false)
+		log.InfoContext(ctx, "stopping", "drain_delay", cfg.DrainDelay, "shutdown_timeout", cfg.ShutdownTimeout)
+		wait(failed, cfg.DrainDelay)
+	case <-failed.Done():
+		health.setReady(false)
+		log.ErrorContext(ctx, "stopping because a part failed")
+	}
+	err = shutdown(ctx, cfg, servers)
+	stopTasks()
+	return errors.Join(running.Wait(), err)
+}
+
+// wait lets d pass, or less if a part fails meanwhile.
+func wait(failed context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-failed.Done():
+	}
+}
+
+// shutdown stops all servers at the same time, each under the deadline.
+func shutdown(ctx context.Context, cfg Config, servers []*server) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.ShutdownTimeout)
+	defer cancel()
+	var stopping errgroup.Group
+	for _, s := range servers {
+		stopping.Go(func() error {
+			if err := s.http.Shutdown(ctx); err != nil {
+				return fmt.Errorf("stop %s: requests did not end within %v: %w", s.name, cfg.ShutdownTimeout, errors.Join(err, s.http.Close()))
+			}
+			return nil
+		})
+	}
+	return stopping.Wait()
+}
