@@ -1,0 +1,46 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// newLogger returns a logger to w that adds trace ids.
+func newLogger(cfg Config, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level(cfg.LogVerbosity)}
+	if cfg.LogFormat == "text" {
+		return slog.New(traced{slog.NewTextHandler(w, options)})
+	}
+	return slog.New(traced{slog.NewJSONHandler(w, options)})
+}
+
+// level maps Porch's verbosity to a level: 2, its default, shows information, and
+// from 4 on details are shown.
+func level(verbosity int) slog.Level {
+	switch {
+	case verbosity <= 0:
+		return slog.LevelError
+	case verbosity == 1:
+		return slog.LevelWarn
+	case verbosity <= 3:
+		return slog.LevelInfo
+	default:
+		return slog.LevelDebug
+	}
+}
+
+// traced adds the ids of the span in a record's context.
+type traced struct{ slog.Handler }
+
+func (h traced) Handle(ctx context.Context, r slog.Record) error {
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		r.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h traced) WithAttrs(attrs []slog.Attr) slog.Handler { return traced{h.Handler.WithAttrs(attrs)} }
+func (h traced) WithGroup(name string) slog.Handler       { return traced{h.Handler.WithGroup(name)} }

@@ -1,0 +1,163 @@
+// Package telemetry is the one place that sets up traces, metrics and logs.
+//
+// Traces and metrics go where OpenTelemetry's own environment variables say, and
+// nowhere if none is set. Metrics can also be scraped, always, in Prometheus's
+// format. Log lines carry the ids of the trace that they belong to.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/otelconnect"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.39.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+)
+
+// Config is what a program sets itself; the rest is OpenTelemetry's own
+// environment variables.
+type Config struct {
+	// MetricsAddress is where Prometheus scrapes, as host:port; "off" for nowhere.
+	MetricsAddress string `split_words:"true" default:":9464"`
+	// LogVerbosity is 0 (errors) to 5 (everything), as Porch counts; 2 is normal.
+	LogVerbosity int `split_words:"true" default:"2"`
+	// LogFormat is "json" or "text".
+	LogFormat string `split_words:"true" default:"json"`
+}
+
+// Validate checks the settings.
+func (c Config) Validate() error {
+	var checks config.Checks
+	checks.That(c.MetricsAddress != "", "MetricsAddress", c.MetricsAddress, `host:port, or "off"`)
+	checks.That(c.LogVerbosity >= 0 && c.LogVerbosity <= 5, "LogVerbosity", c.LogVerbosity, "0 to 5")
+	checks.That(c.LogFormat == "json" || c.LogFormat == "text", "LogFormat", c.LogFormat, `"json" or "text"`)
+	return checks.Err()
+}
+
+// Telemetry is what a program's parts report to. They get it by value passing:
+// nothing in this project uses OpenTelemetry's globals.
+type Telemetry struct {
+	Log        *slog.Logger
+	Tracers    trace.TracerProvider
+	Meters     metric.MeterProvider
+	Propagator propagation.TextMapPropagator
+
+	metrics  http.Handler
+	shutdown []func(context.Context) error
+}
+
+// New sets up telemetry for the program of that name; logs go to w. The caller
+// ends it with [Telemetry.Shutdown].
+func New(ctx context.Context, name string, cfg Config, w io.Writer) (*Telemetry, error) {
+	res, err := resource.New(ctx,
+		resource.WithAttributes(semconv.ServiceName(name)), resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost())
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+		return nil, fmt.Errorf("set up telemetry: describe this process: %w", err)
+	}
+	t := &Telemetry{
+		Log:        newLogger(cfg, w).With("service", name),
+		Propagator: propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}),
+	}
+	if err := t.addTraces(ctx, res); err != nil {
+		return nil, err
+	}
+	if err := t.addMetrics(ctx, res); err != nil {
+		return nil, errors.Join(err, t.Shutdown(ctx))
+	}
+	return t, nil
+}
+
+func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error {
+	exporter, err := spanExporter(ctx)
+	if err != nil {
+		return fmt.Errorf("set up traces: %w", err)
+	}
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
+	if exporter == nil {
+		// Callers' trace ids still pass through, and into log lines.
+		options = append(options, sdktrace.WithSampler(sdktrace.NeverSample()))
+	} else {
+		options = append(options, sdktrace.WithBatcher(exporter))
+	}
+	provider := sdktrace.NewTracerProvider(options...)
+	t.Tracers = provider
+	t.shutdown = append(t.shutdown, provider.Shutdown)
+	return nil
+}
+
+func (t *Telemetry) addMetrics(ctx context.Context, res *resource.Resource) error {
+	scraped, handler, err := prometheusReader()
+	if err != nil {
+		return fmt.Errorf("set up metrics: %w", err)
+	}
+	options := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithReader(scraped)}
+	pushed, err := metricReader(ctx)
+	if err != nil {
+		return fmt.Errorf("set up metrics: %w", err)
+	}
+	if pushed != nil {
+		options = append(options, sdkmetric.WithReader(pushed))
+	}
+	provider := sdkmetric.NewMeterProvider(options...)
+	t.Meters, t.metrics = provider, handler
+	t.shutdown = append(t.shutdown, provider.Shutdown)
+	return nil
+}
+
+// Shutdown sends what has not been sent yet, until ctx ends.
+func (t *Telemetry) Shutdown(ctx context.Context) error {
+	var errs []error
+	for _, stop := range t.shutdown {
+		errs = append(errs, stop(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// Part returns the endpoint that Prometheus scrapes, or nothing if it is off.
+func (t *Telemetry) Part(cfg Config) serve.Part {
+	if cfg.MetricsAddress == "off" {
+		return serve.Part{}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", t.metrics)
+	return serve.Part{Endpoints: []serve.Endpoint{{Name: "metrics", Address: cfg.MetricsAddress, Handler: mux}}}
+}
+
+// Interceptor returns the interceptor that traces and measures RPCs, on servers
+// and on clients.
+func (t *Telemetry) Interceptor() (connect.Interceptor, error) {
+	return otelconnect.NewInterceptor(
+		otelconnect.WithTracerProvider(t.Tracers),
+		otelconnect.WithMeterProvider(t.Meters),
+		otelconnect.WithPropagator(t.Propagator),
+		// Our callers are inside the cluster: their trace is ours.
+		otelconnect.WithTrustRemote(),
+		// One series per client port would flood any metrics store.
+		otelconnect.WithoutServerPeerAttributes(),
+		otelconnect.WithoutTraceEvents(),
+	)
+}
+
+// Discard returns telemetry that goes nowhere, for tests and for tools.
+func Discard() *Telemetry {
+	return &Telemetry{
+		Log:        slog.New(slog.DiscardHandler),
+		Tracers:    sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())),
+		Meters:     sdkmetric.NewMeterProvider(),
+		Propagator: propagation.TraceContext{},
+		metrics:    http.NotFoundHandler(),
+	}
+}

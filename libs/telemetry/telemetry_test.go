@@ -1,0 +1,135 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+)
+
+var cfg = telemetry.Config{MetricsAddress: "127.0.0.1:0", LogVerbosity: 2, LogFormat: "json"}
+
+func newTelemetry(t *testing.T, logs io.Writer) *telemetry.Telemetry {
+	t.Helper()
+	tel, err := telemetry.New(t.Context(), "test", cfg, logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tel
+}
+
+// echo is a service to trace and measure.
+type echo struct{ tel *telemetry.Telemetry }
+
+func (e echo) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	e.tel.Log.InfoContext(ctx, "evaluating")
+	return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
+}
+
+// call makes one RPC to a traced server, as a caller with a trace of its own.
+func call(t *testing.T, tel *telemetry.Telemetry) {
+	t.Helper()
+	interceptor, err := tel.Interceptor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(echo{tel}, connect.WithInterceptors(interceptor)))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	client := evaluatorconnect.NewFunctionEvaluatorClient(server.Client(), server.URL)
+	ctx, info := connect.NewClientContext(t.Context())
+	info.RequestHeader().Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	if _, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLogLinesCarryTheCallersTrace(t *testing.T) {
+	var logs bytes.Buffer
+	tel := newTelemetry(t, &logs)
+	call(t, tel)
+	var line map[string]any
+	if err := json.Unmarshal(logs.Bytes(), &line); err != nil {
+		t.Fatalf("%v in %q", err, logs.String())
+	}
+	if line["trace_id"] != "0af7651916cd43dd8448eb211c80319c" || line["service"] != "test" {
+		t.Errorf("log line is %v, want the caller's trace id and the service's name", line)
+	}
+}
+
+func TestMetricsCanBeScraped(t *testing.T) {
+	tel := newTelemetry(t, io.Discard)
+	call(t, tel)
+	part := tel.Part(cfg)
+	if len(part.Endpoints) != 1 {
+		t.Fatalf("%d endpoints, want one", len(part.Endpoints))
+	}
+	rec := httptest.NewRecorder()
+	part.Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	for _, want := range []string{"\ngo_goroutines ", "\nrpc_server_duration_", "\nprocess_open_fds "} {
+		if !strings.Contains(rec.Body.String(), want) {
+			t.Errorf("no %q among the metrics", strings.TrimSpace(want))
+		}
+	}
+	off := cfg
+	off.MetricsAddress = "off"
+	if n := len(tel.Part(off).Endpoints); n != 0 {
+		t.Errorf("%d endpoints when off", n)
+	}
+}
+
+func TestExportFollowsTheStandardVariables(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		env    map[string]string
+		want   bool
+	}{
+		"unset":    {"nothing set means nothing sent", nil, false},
+		"endpoint": {"an endpoint alone turns export on", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here"}, true},
+		"exporter": {"so does an exporter by name", map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "here"}, true},
+		"none":     {"none means none, endpoint or not", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here", "OTEL_TRACES_EXPORTER": "none"}, false},
+		"disabled": {"and there is a switch for everything", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here", "OTEL_SDK_DISABLED": "true"}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var received atomic.Int32
+			collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/traces") || r.URL.Path == "/" {
+					received.Add(1)
+				}
+			}))
+			defer collector.Close()
+			t.Setenv("OTEL_METRICS_EXPORTER", "none")
+			for k, v := range tc.env {
+				t.Setenv(k, strings.ReplaceAll(v, "here", collector.URL))
+			}
+			tel := newTelemetry(t, io.Discard)
+			call(t, tel)
+			if err := tel.Shutdown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := received.Load() > 0; got != tc.want {
+				t.Errorf("traces sent: %v, want %v: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestWrongExporterIsNamed(t *testing.T) {
+	t.Setenv("OTEL_TRACES_EXPORTER", "carrier-pigeon")
+	if _, err := telemetry.New(t.Context(), "test", cfg, io.Discard); err == nil || !strings.Contains(err.Error(), "carrier-pigeon") {
+		t.Errorf("New = %v, want an error that names the exporter", err)
+	}
+}
