@@ -10,28 +10,32 @@ import (
 	"connectrpc.com/grpchealth"
 )
 
-// Health answers gRPC health checks: SERVING while the process is ready, and
-// NOT_SERVING before and after. It is a [grpchealth.Checker].
+// Health is whether the process takes requests. [Run] turns it ready and not
+// ready again.
 type Health struct {
+	ready atomic.Bool
+}
+
+func (h *Health) setReady(ready bool) { h.ready.Store(ready) }
+
+// Checker answers gRPC health checks of the named services, and of the empty name,
+// which probes use: SERVING while the process is ready, NOT_SERVING before and
+// after.
+func (h *Health) Checker(services ...string) grpchealth.Checker {
+	return checker{health: h, services: services}
+}
+
+type checker struct {
+	health   *Health
 	services []string
-	ready    atomic.Bool
 }
 
-// NewHealth returns the health of a process that serves the named services; the
-// empty name, which probes use, is always known.
-func NewHealth(services ...string) *Health {
-	return &Health{services: services}
-}
-
-// Check implements [grpchealth.Checker].
-func (h *Health) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
-	if req.Service != "" && !slices.Contains(h.services, req.Service) {
+func (c checker) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
+	if req.Service != "" && !slices.Contains(c.services, req.Service) {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("unknown service %q", req.Service))
 	}
-	if !h.ready.Load() {
+	if !c.health.ready.Load() {
 		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
 	}
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
 }
-
-func (h *Health) setReady(ready bool) { h.ready.Store(ready) }

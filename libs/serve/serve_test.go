@@ -42,7 +42,7 @@ func (c onStopping) Write(line []byte) (int, error) {
 func start(t *testing.T, cfg serve.Config, parts ...serve.Part) *program {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &program{health: serve.NewHealth("known"), stop: cancel, stopping: make(chan struct{}), ended: make(chan error, 1)}
+	p := &program{health: new(serve.Health), stop: cancel, stopping: make(chan struct{}), ended: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(onStopping(p.stopping), nil))
 	go func() {
 		p.ended <- serve.Run(ctx, cfg, log, p.health, parts...)
@@ -53,7 +53,7 @@ func start(t *testing.T, cfg serve.Config, parts ...serve.Part) *program {
 
 func (p *program) status(t *testing.T) grpchealth.Status {
 	t.Helper()
-	resp, err := p.health.Check(t.Context(), &grpchealth.CheckRequest{})
+	resp, err := p.health.Checker().Check(t.Context(), &grpchealth.CheckRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,11 +198,11 @@ func TestRequestThatDoesNotEndIsCut(t *testing.T) {
 }
 
 func TestHealthOfUnknownService(t *testing.T) {
-	health := serve.NewHealth("known")
-	if _, err := health.Check(t.Context(), &grpchealth.CheckRequest{Service: "other"}); err == nil {
+	checker := new(serve.Health).Checker("known")
+	if _, err := checker.Check(t.Context(), &grpchealth.CheckRequest{Service: "other"}); err == nil {
 		t.Error("an unknown service has a status")
 	}
-	if _, err := health.Check(t.Context(), &grpchealth.CheckRequest{Service: "known"}); err != nil {
+	if _, err := checker.Check(t.Context(), &grpchealth.CheckRequest{Service: "known"}); err != nil {
 		t.Error(err)
 	}
 }

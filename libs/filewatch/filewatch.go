@@ -1,0 +1,79 @@
+// Package filewatch tells when a file's content changes, so that configuration
+// can change without a restart.
+package filewatch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	// settle is how long a file must rest before it is read: editors and
+	// Kubernetes write in several steps.
+	settle = 50 * time.Millisecond
+	// poll is how often a file is read without any notice: some file systems give
+	// none, and a folder may be made only later.
+	poll = 10 * time.Second
+)
+
+// Watch calls changed with the content of the file at path whenever it differs
+// from what it was, beginning with last, and with an error when the file cannot be
+// read any more. It returns nil when ctx ends. Calls do not overlap.
+//
+// The folder is watched, not the file: Kubernetes replaces the files of a mounted
+// ConfigMap or Secret by switching a symbolic link beside them.
+func Watch(ctx context.Context, path string, last []byte, changed func(content []byte, err error)) error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", path, err)
+	}
+	defer func() { _ = watcher.Close() }()
+	w := &watch{path: path, last: last, readable: true, changed: changed}
+	polling := time.NewTicker(poll)
+	defer polling.Stop()
+	settled := time.NewTimer(0) // a change since last was read is found at once
+	defer settled.Stop()
+	for {
+		// Adding a folder again is no error, and finds one that was made anew.
+		_ = watcher.Add(filepath.Dir(path))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-watcher.Events:
+			settled.Reset(settle)
+		case <-watcher.Errors: // such as an overflow: read to be sure
+			settled.Reset(settle)
+		case <-settled.C:
+			w.read()
+		case <-polling.C:
+			w.read()
+		}
+	}
+}
+
+// watch is what is known of a file.
+type watch struct {
+	path     string
+	last     []byte
+	readable bool
+	changed  func([]byte, error)
+}
+
+// read reports the file if it is not as it was.
+func (w *watch) read() {
+	content, err := os.ReadFile(w.path)
+	switch {
+	case err != nil && w.readable:
+		w.readable = false
+		w.changed(nil, fmt.Errorf("read changed file: %w", err))
+	case err == nil && (!w.readable || !bytes.Equal(content, w.last)):
+		w.readable, w.last = true, content
+		w.changed(content, nil)
+	}
+}

@@ -1,0 +1,110 @@
+package filewatch_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/krm-function-runner/function-runner/libs/filewatch"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// notice is one call of the callback.
+type notice struct {
+	content string
+	err     error
+}
+
+// watch watches path, whose content was last, until the test ends.
+func watch(t *testing.T, path, last string) <-chan notice {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	notices, ended := make(chan notice, 10), make(chan error, 1)
+	go func() {
+		ended <- filewatch.Watch(ctx, path, []byte(last), func(content []byte, err error) {
+			notices <- notice{string(content), err}
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return notices
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expect(t *testing.T, notices <-chan notice, want string) {
+	t.Helper()
+	if got := <-notices; got.err != nil || got.content != want {
+		t.Errorf("noticed %q, %v, want %q", got.content, got.err, want)
+	}
+}
+
+func TestFileIsWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, path, "one")
+	notices := watch(t, path, "one")
+	write(t, path, "two")
+	expect(t, notices, "two")
+	write(t, path, "three")
+	expect(t, notices, "three")
+}
+
+func TestChangeBeforeTheWatchIsNoticed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, path, "two")
+	expect(t, watch(t, path, "one"), "two")
+}
+
+func TestFileGoesAndComesBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, path, "one")
+	notices := watch(t, path, "one")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-notices; !errors.Is(got.err, fs.ErrNotExist) {
+		t.Errorf("noticed %v, want that the file does not exist", got.err)
+	}
+	write(t, path, "one")
+	expect(t, notices, "one")
+}
+
+// TestMountedConfigMap changes a file as the kubelet does.
+func TestMountedConfigMap(t *testing.T) {
+	dir := t.TempDir()
+	version := func(name, content string) {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, name, "config.yaml"), content)
+		if err := os.Symlink(name, filepath.Join(dir, "..data_tmp")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	version("..one", "one")
+	path := filepath.Join(dir, "config.yaml")
+	if err := os.Symlink("..data/config.yaml", path); err != nil {
+		t.Fatal(err)
+	}
+	notices := watch(t, path, "one")
+	version("..two", "two")
+	expect(t, notices, "two")
+}

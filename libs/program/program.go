@@ -1,0 +1,85 @@
+// Package program is the frame of every server's main function: telemetry, the
+// life cycle, signals and exit codes.
+package program
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+)
+
+// Exit codes.
+const (
+	ok          = 0
+	failed      = 1
+	wrongConfig = 2
+)
+
+// flushTimeout bounds how long telemetry may take to send the rest at the end.
+const flushTimeout = 5 * time.Second
+
+// Settings are what the frame needs of a program's configuration.
+type Settings struct {
+	Serve     serve.Config
+	Telemetry telemetry.Config
+}
+
+// Frame is what the frame gives to the parts of a program.
+type Frame struct {
+	Telemetry *telemetry.Telemetry
+	Health    *serve.Health
+}
+
+// Build makes the parts of a program. It must not start anything: tasks do.
+type Build func(ctx context.Context, frame Frame) ([]serve.Part, error)
+
+// Refuse prints why a program does not start with its configuration, and returns
+// the exit code for that.
+func Refuse(name string, err error) int {
+	_, _ = fmt.Fprintf(os.Stderr, "%s: wrong configuration:\n%v\n", name, err)
+	return wrongConfig
+}
+
+// Main runs the program of that name until SIGTERM or SIGINT, and returns its
+// exit code.
+func Main(name string, settings Settings, build Build) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := Run(ctx, name, settings, build); err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		return failed
+	}
+	return ok
+}
+
+// Run runs the program of that name until ctx ends.
+func Run(ctx context.Context, name string, settings Settings, build Build) error {
+	tel, err := telemetry.New(ctx, name, settings.Telemetry, os.Stderr)
+	if err != nil {
+		return err
+	}
+	defer flush(ctx, tel)
+	frame := Frame{Telemetry: tel, Health: new(serve.Health)}
+	parts, err := build(ctx, frame)
+	if err != nil {
+		return err
+	}
+	parts = append(parts, tel.Part(settings.Telemetry))
+	return serve.Run(ctx, settings.Serve, tel.Log, frame.Health, parts...)
+}
+
+// flush sends the last telemetry. A collector that is away is no failure of the
+// program.
+func flush(ctx context.Context, tel *telemetry.Telemetry) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	if err := tel.Shutdown(ctx); err != nil {
+		tel.Log.WarnContext(ctx, "the last telemetry could not be sent", "error", err)
+	}
+}
