@@ -1,0 +1,76 @@
+// Command testfn is a KRM function for tests: well-behaved or broken in many ways.
+//
+// Its first argument, or else the name under which it was started, says what it does;
+// some behaviours take a value after an equals sign, as in "sleep=50ms". Behaviours
+// that end by themselves read their input first unless they say otherwise. Those that
+// hang give up after ten minutes, so that a broken test leaves nothing for ever.
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// usageStatus is the exit code for a behaviour that does not exist.
+const usageStatus = 64
+
+// behaviour acts as a function does and returns the exit code.
+type behaviour func(value string) int
+
+var behaviours = map[string]behaviour{
+	// Functions that end by themselves.
+	"echo":          echo,         // writes its input
+	"empty":         empty,        // exits 0 without output
+	"env":           env,          // writes its environment as results
+	"warn":          warn,         // exits 0 with a result of severity error
+	"exit1":         exit1,        // fails with results and a log
+	"exit1-silent":  exit1Silent,  // fails without reading or writing anything
+	"exit1-garbage": exit1Garbage, // fails with an output that does not parse
+	"garbage":       garbage,      // exits 0 with an output that does not parse
+	"bad-utf8":      badUTF8,      // fails with a log that is no UTF-8
+	"ignore-stdin":  ignoreStdin,  // exits 0 without reading its input
+	"allocate":      allocate,     // uses VALUE bytes of memory, then echoes
+	"sleep":         sleep,        // waits for the duration VALUE, then echoes
+	"signal":        die,          // dies by signal number VALUE, or by SIGKILL
+
+	// Functions that have to be stopped.
+	"hang":           hang,          // neither reads nor writes
+	"ignore-sigterm": ignoreSigterm, // hangs, and SIGTERM does not end it
+	"flood-stdout":   floodStdout,   // writes VALUE bytes, or without end
+	"flood-stderr":   floodStderr,   // logs VALUE bytes, or without end
+	"flood-both":     floodBoth,     // writes and logs without end
+
+	// Functions that leave something behind. What they start holds their pipes open.
+	"hang-with-child": hangWithChild, // logs, starts a child that hangs, and hangs
+	"orphan":          orphan,        // echoes; its child hangs on
+	"daemon":          daemon,        // echoes; a process in another session hangs on
+	"leave-group":     leaveGroup,    // hangs in its parent's process group, two children in its own
+	"detach":          detach,        // starts a hanging process in another session
+}
+
+func main() {
+	name := filepath.Base(os.Args[0])
+	if len(os.Args) > 1 {
+		name = os.Args[1]
+	}
+	name, value, _ := strings.Cut(name, "=")
+	behave, ok := behaviours[name]
+	if !ok {
+		known := slices.Sorted(maps.Keys(behaviours))
+		fmt.Fprintf(os.Stderr, "testfn: no behaviour %q; there are %s\n", name, strings.Join(known, ", "))
+		os.Exit(usageStatus)
+	}
+	os.Exit(behave(value))
+}
+
+// check ends the program if something fails that no test provokes.
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testfn:", err)
+		os.Exit(usageStatus)
+	}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// hangTime is how long "for ever" takes.
+const hangTime = 10 * time.Minute
+
+func hang(string) int {
+	time.Sleep(hangTime)
+	return 1
+}
+
+func ignoreSigterm(string) int {
+	signal.Ignore(syscall.SIGTERM)
+	return hang("")
+}
+
+// die ends the process by a signal, without the handler that Go has for some.
+func die(value string) int {
+	sig := int(syscall.SIGKILL)
+	if value != "" {
+		n, err := strconv.Atoi(value)
+		check(err)
+		sig = n
+	}
+	readInput()
+	write(os.Stderr, "about to die\n")
+	var byDefault [32]byte // the kernel's struct sigaction; all zero is SIG_DFL
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION,
+		uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+	check(syscall.Kill(os.Getpid(), syscall.Signal(sig)))
+	return hang("")
+}
+
+func floodStdout(value string) int { return flood(os.Stdout, value) }
+func floodStderr(value string) int { return flood(os.Stderr, value) }
+
+func floodBoth(string) int {
+	go flood(os.Stderr, "")
+	return flood(os.Stdout, "")
+}
+
+// flood writes size bytes to f, without end if size is empty. A closed pipe ends it
+// too, by SIGPIPE.
+func flood(f *os.File, size string) int {
+	left := math.MaxInt
+	if size != "" {
+		n, err := strconv.Atoi(size)
+		check(err)
+		left = n
+	}
+	chunk := bytes.Repeat([]byte("water "), 1000)
+	for left > 0 {
+		n, err := f.Write(chunk[:min(left, len(chunk))])
+		check(err)
+		left -= n
+	}
+	return 0
+}

@@ -1,0 +1,82 @@
+package testfn
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Bounds of waiting for the kernel, which starts and ends processes in its own time.
+const (
+	patience = 10 * time.Second
+	pause    = 5 * time.Millisecond
+)
+
+// Running returns the pids of the processes whose program is in dir. Processes that
+// have ended and were not waited for are none.
+func Running(dir string) []int {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	var pids []int
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		exe, err := os.Readlink(link)
+		if err != nil || !strings.HasPrefix(exe, filepath.Clean(dir)+"/") {
+			continue // ended, or somebody else's
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// AwaitRunning waits until exactly n processes from dir run.
+func AwaitRunning(t testing.TB, dir string, n int) {
+	t.Helper()
+	if pids := await(dir, n); len(pids) != n {
+		t.Fatalf("%d processes from %s run, not %d: %s", len(pids), dir, n, describe(pids))
+	}
+}
+
+// AssertNoneLeft reports an error if processes from dir do not end by themselves, and
+// kills them.
+func AssertNoneLeft(t testing.TB, dir string) {
+	t.Helper()
+	if pids := await(dir, 0); len(pids) > 0 {
+		t.Errorf("processes are left: %s", describe(pids))
+		Kill(dir)
+	}
+}
+
+// Kill kills the processes from dir, for tests that leave some on purpose.
+func Kill(dir string) {
+	for _, pid := range Running(dir) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// await waits until n processes from dir run, and returns those that do in the end.
+func await(dir string, n int) []int {
+	pids := Running(dir)
+	for start := time.Now(); len(pids) != n && time.Since(start) < patience; pids = Running(dir) {
+		time.Sleep(pause)
+	}
+	return pids
+}
+
+// describe names processes by pid and command line.
+func describe(pids []int) string {
+	texts := make([]string, len(pids))
+	for i, pid := range pids {
+		args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		texts[i] = fmt.Sprintf("%d (%s)", pid, strings.TrimRight(strings.ReplaceAll(string(args), "\x00", " "), " "))
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,60 @@
+// Package testfn gives tests real functions to run: a program that behaves as its
+// name says (see its command for the list), and a look at what of it still runs.
+package testfn
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// program is the import path of the test function.
+const program = "github.com/krm-function-runner/function-runner/libs/testing/testfn/cmd/testfn"
+
+// Install puts the test function into dir, which has to exist and be the test's own,
+// under each of names. A name is a behaviour, such as "echo" or "sleep=50ms", or any
+// other if the behaviour is given as an argument. When the test ends it fails if a
+// process from dir still runs.
+func Install(t testing.TB, dir string, names ...string) {
+	t.Helper()
+	binary, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := writeProgram(filepath.Join(dir, name), binary); err != nil {
+			t.Fatalf("install test function: %v", err)
+		}
+	}
+	t.Cleanup(func() { AssertNoneLeft(t, dir) })
+}
+
+// build builds the program, statically and once per test process, and returns it. Its
+// bytes are kept rather than a file, which nobody would remove.
+var build = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "testfn")
+	if err != nil {
+		return nil, fmt.Errorf("build test function: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "testfn")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, program)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build test function: %w\n%s", err, out)
+	}
+	return os.ReadFile(path)
+})
+
+// writeProgram writes an executable file. No process may be forked meanwhile: it would
+// hold the file open for writing for a moment, and the kernel does not execute such a
+// file ("text file busy").
+func writeProgram(path string, content []byte) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, content, 0o700)
+}
