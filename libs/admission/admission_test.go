@@ -1,0 +1,165 @@
+package admission_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/krm-function-runner/function-runner/libs/admission"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// acquire passes the gate, which has to succeed.
+func acquire(t *testing.T, g *admission.Gate) (release func()) {
+	t.Helper()
+	release, err := g.Acquire(t.Context())
+	if err != nil {
+		t.Error(err)
+		return func() {}
+	}
+	return release
+}
+
+// wantCounts compares what the gate counts.
+func wantCounts(t *testing.T, g *admission.Gate, running, waiting int) {
+	t.Helper()
+	if g.Running() != running || g.Waiting() != waiting {
+		t.Errorf("%d run and %d wait, want %d and %d", g.Running(), g.Waiting(), running, waiting)
+	}
+}
+
+func TestAcquireServesInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.New(admission.Limits{Concurrent: 1, Queue: 10})
+		release := acquire(t, g)
+		var order []int
+		for i := range 10 {
+			go func() {
+				release := acquire(t, g)
+				order = append(order, i) // one at a time is what the gate is for
+				release()
+			}()
+			synctest.Wait() // so that it is in the queue before the next one
+		}
+		wantCounts(t, g, 1, 10)
+		release()
+		synctest.Wait()
+		wantCounts(t, g, 0, 0)
+		for i, got := range order {
+			if got != i {
+				t.Fatalf("served in the order %v", order)
+			}
+		}
+	})
+}
+
+func TestAcquireRefusesPastQueue(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		limits admission.Limits
+		took   time.Duration // by an earlier caller; zero if there was none
+		want   time.Duration
+	}{
+		"nothing known": {"without an observation the hint is a second", admission.Limits{Concurrent: 2, Queue: 1}, 0, time.Second},
+		"no queue":      {"one caller has to end", admission.Limits{Concurrent: 1}, 2 * time.Second, 2 * time.Second},
+		"queue":         {"those that wait come first, two at a time", admission.Limits{Concurrent: 2, Queue: 3}, 2 * time.Second, 4 * time.Second},
+		"quick":         {"a hint has a useful size", admission.Limits{Concurrent: 1, Queue: 1}, time.Millisecond, 100 * time.Millisecond},
+		"slow":          {"and does not send callers away for long", admission.Limits{Concurrent: 1, Queue: 1}, time.Hour, 30 * time.Second},
+		"negative":      {"limits below the least count as the least", admission.Limits{Concurrent: -1, Queue: -1}, 0, time.Second},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := admission.New(tc.limits)
+				if tc.took > 0 {
+					release := acquire(t, g)
+					time.Sleep(tc.took)
+					release()
+				}
+				done := make(chan struct{})
+				for range max(1, tc.limits.Concurrent) + max(0, tc.limits.Queue) {
+					go func() {
+						defer acquire(t, g)()
+						<-done
+					}()
+				}
+				synctest.Wait()
+				_, err := g.Acquire(t.Context())
+				if hint, ok := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !ok || hint != tc.want {
+					t.Errorf("error %v of class %v with hint %v, want %v: %s", err, fault.Of(err), hint, tc.want, tc.reason)
+				}
+				close(done)
+				synctest.Wait()
+				wantCounts(t, g, 0, 0)
+			})
+		})
+	}
+}
+
+func TestAcquireEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := admission.New(admission.Limits{Concurrent: 1, Queue: 1})
+		release := acquire(t, g)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := g.Acquire(ctx); fault.Of(err) != fault.DeadlineExceeded {
+			t.Errorf("a wait past the deadline: %v of class %v", err, fault.Of(err))
+		}
+		wantCounts(t, g, 1, 0)
+		release()
+
+		errGone := errors.New("caller gone")
+		gone, leave := context.WithCancelCause(t.Context())
+		leave(errGone)
+		if _, err := g.Acquire(gone); fault.Of(err) != fault.Canceled || !errors.Is(err, errGone) {
+			t.Errorf("a caller that has left already: %v of class %v", err, fault.Of(err))
+		}
+		wantCounts(t, g, 0, 0)
+	})
+}
+
+func TestReleaseTwice(t *testing.T) {
+	g := admission.New(admission.Limits{Concurrent: 1})
+	release := acquire(t, g)
+	release()
+	release()
+	wantCounts(t, g, 0, 0)
+	defer acquire(t, g)()
+	if _, err := g.Acquire(t.Context()); fault.Of(err) != fault.Exhausted {
+		t.Errorf("a second slot came from a second release: %v", err)
+	}
+}
+
+// TestAcquireStarvesNobody has more callers than places; all that keep trying are
+// served in the end, and never too many at once.
+func TestAcquireStarvesNobody(t *testing.T) {
+	const callers, rounds = 16, 100
+	limits := admission.Limits{Concurrent: 3, Queue: callers}
+	g := admission.New(limits)
+	var everybody sync.WaitGroup
+	for range callers {
+		everybody.Go(func() {
+			for range rounds {
+				release, err := g.Acquire(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := g.Running(); n > limits.Concurrent {
+					t.Errorf("%d run at once", n)
+				}
+				release()
+			}
+		})
+	}
+	everybody.Wait()
+	wantCounts(t, g, 0, 0)
+}
