@@ -1,0 +1,66 @@
+package fnproc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+)
+
+// childrenOf returns the children of pid that the kernel's list under proc shows, the
+// file system at /proc: at least those that it adopted. It gives an orphan to the
+// first thread of its new parent, so the list of that one is enough.
+func childrenOf(proc fs.FS, pid int) ([]int, error) {
+	list, err := fs.ReadFile(proc, fmt.Sprintf("%d/task/%d/children", pid, pid))
+	if errors.Is(err, fs.ErrNotExist) {
+		return childrenByScan(proc, pid) // a kernel without CONFIG_PROC_CHILDREN
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list children: %w", err)
+	}
+	var pids []int
+	for _, field := range bytes.Fields(list) {
+		child, err := strconv.Atoi(string(field))
+		if err != nil {
+			return nil, fmt.Errorf("list children: %w", err)
+		}
+		pids = append(pids, child)
+	}
+	return pids, nil
+}
+
+// childrenByScan returns the children of pid by asking every process for its parent.
+func childrenByScan(proc fs.FS, pid int) ([]int, error) {
+	stats, err := fs.Glob(proc, "[0-9]*/stat")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var pids []int
+	for _, name := range stats {
+		stat, err := fs.ReadFile(proc, name)
+		if err != nil {
+			continue // it has ended
+		}
+		if child, err := strconv.Atoi(path.Dir(name)); err == nil && parent(stat) == pid {
+			pids = append(pids, child)
+		}
+	}
+	return pids, nil
+}
+
+// parent returns the parent's pid in the contents of a stat file, or 0. The field
+// before it is the state; the one before that is the program's name in parentheses,
+// which may contain anything.
+func parent(stat []byte) int {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 2 {
+		return 0
+	}
+	pid, err := strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,55 @@
+package fnproc
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"testing/fstest"
+)
+
+func TestChildrenOf(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	scan := fstest.MapFS{
+		"1/stat":    file("1 (init) S 0 1 1 0 -1 4194560"),
+		"7/stat":    file("7 (sh) S 1 7 7 0 -1 4194560"),
+		"8/stat":    file("8 (a) R 7 (b) S 1 8 8 0 -1 4194560"),
+		"9/stat":    file("9 (sh) S 7 7 7 0 -1 4194560"),
+		"10/stat":   file("10 (half"),
+		"self/stat": file("1 (init) S 1 1 1 0 -1 4194560"),
+	}
+	list := fstest.MapFS{"1/task/1/children": file("7 8 "), "9/stat": file("9 (sh) S 1 9 9 0")}
+	tests := map[string]struct {
+		reason string
+		proc   fstest.MapFS
+		want   []int
+	}{
+		"list": {"the kernel's own list needs no scan", list, []int{7, 8}},
+		"scan": {"without it, parents are read; a name may look like fields", scan, []int{7, 8}},
+		"none": {"no process is no error", fstest.MapFS{}, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := childrenOf(tc.proc, 1)
+			slices.Sort(got)
+			if err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("childrenOf = %v, %v, want %v: %s", got, err, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestChildrenByScanOfThisSystem(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	got, err := childrenByScan(os.DirFS("/proc"), os.Getpid())
+	if err != nil || !slices.Contains(got, cmd.Process.Pid) {
+		t.Errorf("childrenByScan = %v, %v, want %d among them", got, err, cmd.Process.Pid)
+	}
+}

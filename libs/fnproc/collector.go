@@ -1,0 +1,52 @@
+package fnproc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// collector gathers what a function writes to one pipe.
+type collector struct {
+	stream string
+	pipe   *os.File
+	limit  int64 // bytes
+	buf    []byte
+}
+
+// newCollector returns a collector for at most limit bytes; size is how many are
+// expected.
+func newCollector(stream string, pipe *os.File, limit int64, size int) *collector {
+	// One byte more than the limit is what tells "full" from "too much".
+	buf := make([]byte, 0, min(int64(size), limit+1))
+	return &collector{stream: stream, pipe: pipe, limit: limit, buf: buf}
+}
+
+// gather reads the pipe to its end. If there is more than the limit it keeps the
+// first limit bytes and returns an error.
+func (c *collector) gather() error {
+	for {
+		n, err := readAvailable(c.pipe, c.room())
+		c.buf = c.buf[:len(c.buf)+n]
+		switch {
+		case int64(len(c.buf)) > c.limit:
+			c.buf = c.buf[:c.limit]
+			return limitError(c.stream, c.limit)
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read the function's %s: %w", c.stream, err)
+		}
+	}
+}
+
+// room returns the free part of the buffer, which it doubles when it is full.
+func (c *collector) room() []byte {
+	size := len(c.buf)
+	if size == cap(c.buf) {
+		c.buf = slices.Grow(c.buf, int(min(int64(size), c.limit+1-int64(size))))
+	}
+	return c.buf[size:min(int64(cap(c.buf)), c.limit+1)]
+}

@@ -1,0 +1,48 @@
+package fnproc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// LimitError is a function that was killed because it wrote too much. Its class is
+// fault.Exhausted.
+type LimitError struct {
+	Stream string // "output" or "log"
+	Limit  int64  // bytes
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the function was killed: it wrote more than the %d bytes of %s that are allowed", e.Limit, e.Stream)
+}
+
+// StoppedError is a function that was killed, or not even started, because the
+// context ended.
+type StoppedError struct {
+	Err   error // context.Canceled or context.DeadlineExceeded
+	Cause error // the context's cause, Err itself if none was given
+}
+
+func (e *StoppedError) Error() string { return fmt.Sprintf("the evaluation was stopped: %v", e.Cause) }
+
+// Unwrap returns the cause first, so that its class counts.
+func (e *StoppedError) Unwrap() []error { return []error{e.Cause, e.Err} }
+
+func limitError(stream string, limit int64) error {
+	return fault.New(fault.Exhausted, "%w", &LimitError{Stream: stream, Limit: limit})
+}
+
+// givenUp is the cause of a context that Run ended itself.
+type givenUp struct{ error }
+
+// stopped returns why ctx ended: Run's own reason, or else the caller's.
+func stopped(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if own, ok := errors.AsType[givenUp](cause); ok {
+		return own.error
+	}
+	return &StoppedError{Err: ctx.Err(), Cause: cause}
+}
