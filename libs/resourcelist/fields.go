@@ -1,0 +1,68 @@
+package resourcelist
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// topLevel returns the values of the root mapping by their keys.
+func topLevel(root *yaml.Node) (map[string]*yaml.Node, error) {
+	if root.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("the document is %s, want a mapping with kind: %s", describe(root), kind)
+	}
+	fields := make(map[string]*yaml.Node, len(root.Content)/2)
+	for i := 0; i < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("line %d: a top-level key is %s, want a string", key.Line, describe(key))
+		}
+		if _, ok := fields[key.Value]; ok {
+			return nil, fmt.Errorf("line %d: the top-level key %q is there twice: remove one", key.Line, key.Value)
+		}
+		fields[key.Value] = value
+	}
+	return fields, nil
+}
+
+// checkKind returns an error unless the value says that the root is a ResourceList.
+func checkKind(value *yaml.Node) error {
+	switch {
+	case value == nil:
+		return fmt.Errorf("kind is missing, want %s", kind)
+	case value.Kind != yaml.ScalarNode:
+		return fmt.Errorf("line %d: kind is %s, want %s", value.Line, describe(value), kind)
+	case value.Value != kind:
+		return fmt.Errorf("line %d: kind is %q, want %s", value.Line, value.Value, kind)
+	}
+	return nil
+}
+
+// checkShape returns an error unless the value is missing, null or of the kind that
+// is wanted.
+func checkShape(name string, value *yaml.Node, want yaml.Kind) error {
+	if isNull(value) || value.Kind == want {
+		return nil
+	}
+	return fmt.Errorf("line %d: %s is %s, want %s", value.Line, name, describe(value), describe(&yaml.Node{Kind: want}))
+}
+
+// isNull says whether a value is missing or null.
+func isNull(value *yaml.Node) bool {
+	return value == nil || value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null"
+}
+
+// describe names what a node is, for error texts.
+func describe(node *yaml.Node) string {
+	switch {
+	case isNull(node):
+		return "null"
+	case node.Kind == yaml.MappingNode:
+		return "a mapping"
+	case node.Kind == yaml.SequenceNode:
+		return "a sequence"
+	case node.Kind == yaml.AliasNode:
+		return "an alias (*" + node.Value + ")"
+	}
+	return "a scalar"
+}

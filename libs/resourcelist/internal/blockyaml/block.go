@@ -1,0 +1,65 @@
+package blockyaml
+
+// blockScalar proves the literal or folded scalar whose indicator stands at offset
+// at, with all its lines.
+func (s *scanner) blockScalar(at int) bool {
+	given, ok := s.blockHeader(at)
+	if !ok {
+		return false
+	}
+	s.setScalar(nil)
+	parent := s.top().indent
+	indent := parent + given
+	if given == 0 {
+		if indent, ok = s.detectIndent(parent); !ok {
+			return false
+		}
+	}
+	for s.pos < len(s.data) {
+		l := lineAt(s.data, s.pos)
+		if !l.blank() && l.indent() < indent {
+			return s.data[l.text] != '\t'
+		}
+		s.pos = l.next
+	}
+	return true
+}
+
+// blockHeader proves the first line of the block scalar whose indicator stands at
+// offset at, and returns the indentation that it gives, 0 if none.
+func (s *scanner) blockHeader(at int) (int, bool) {
+	given, chomped := 0, false
+	for at++; at < s.line.end; at++ {
+		switch c := s.data[at]; {
+		case c >= '1' && c <= '9' && given == 0:
+			given = int(c - '0')
+		case (c == '+' || c == '-') && !chomped:
+			chomped = true
+		default:
+			return given, s.endsLine(at)
+		}
+	}
+	return given, true
+}
+
+// detectIndent returns the indentation of a block scalar that gives none: that of
+// its first line that is not blank. Blank lines before it must not have more. If
+// the scalar is empty, any indentation above parent's will do.
+func (s *scanner) detectIndent(parent int) (int, bool) {
+	most := 0
+	for pos := s.pos; pos < len(s.data); {
+		l := lineAt(s.data, pos)
+		switch {
+		case l.blank():
+			most = max(most, l.indent())
+		case s.data[l.text] == '\t':
+			return 0, false
+		case l.indent() <= parent:
+			return parent + 1, true
+		default:
+			return l.indent(), l.indent() >= most
+		}
+		pos = l.next
+	}
+	return parent + 1, true
+}

@@ -1,0 +1,96 @@
+package blockyaml
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// Classes of bytes, as a bit set.
+const (
+	// control is a byte that is never part of the subset.
+	control = 1 << iota
+	// multi begins or continues a character of several bytes.
+	multi
+	// carriage is a carriage return.
+	carriage
+	// indicator cannot begin a plain scalar.
+	indicator
+	// inText may end a plain scalar: a colon or a number sign.
+	inText
+	// inFlow may be part of a plain scalar inside a flow collection. It is far less
+	// than what YAML allows there.
+	inFlow
+)
+
+// classes holds the classes of each byte.
+var classes = func() (t [256]uint8) {
+	for c := range 256 {
+		switch {
+		case c == '\r':
+			t[c] = carriage
+		case c < ' ' && c != '\t' && c != '\n', c == 0x7f:
+			t[c] = control
+		case c >= utf8.RuneSelf:
+			t[c] = multi
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+			t[c] = inFlow
+		}
+	}
+	for _, c := range []byte("_./") {
+		t[c] |= inFlow
+	}
+	for _, c := range []byte("\t\n\r -?:,[]{}#&*!|>'\"%@`") {
+		t[c] |= indicator
+	}
+	for _, c := range []byte(":#") {
+		t[c] |= inText
+	}
+	return t
+}()
+
+// printable says whether data is UTF-8 that YAML allows without escapes, and whose
+// only line breaks are LF and CRLF.
+func printable(data []byte) bool {
+	for i := 0; i < len(data); i++ {
+		switch classes[data[i]] & (control | multi | carriage) {
+		case 0:
+		case control:
+			return false
+		case carriage:
+			if i+1 == len(data) || data[i+1] != '\n' {
+				return false
+			}
+		case multi:
+			r, size := utf8.DecodeRune(data[i:])
+			if !printableRune(r, size) && (i > 0 || r != byteOrderMark) {
+				return false
+			}
+			i += size - 1
+		}
+	}
+	return true
+}
+
+// byteOrderMark is allowed at the very beginning only.
+const byteOrderMark = '\uFEFF'
+
+// printableRune says the same of a character of several bytes. Those that YAML 1.1
+// reads as line breaks (U+0085, U+2028, U+2029) are out.
+func printableRune(r rune, size int) bool {
+	switch {
+	case r == utf8.RuneError && size == 1:
+		return false
+	case r < 0xa0, r == '\u2028', r == '\u2029', r == byteOrderMark, r == 0xfffe, r == 0xffff:
+		return false
+	}
+	return true
+}
+
+// isBlank says whether c separates tokens of a line.
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// isMarker says whether the line at the beginning of b could be the marker of a
+// document's start or end.
+func isMarker(b []byte) bool {
+	return bytes.HasPrefix(b, []byte("---")) || bytes.HasPrefix(b, []byte("..."))
+}

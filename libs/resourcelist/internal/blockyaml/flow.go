@@ -1,0 +1,99 @@
+package blockyaml
+
+// maxFlow bounds a flow collection's bytes, so that each key in it is within maxKey,
+// and its depth.
+const (
+	maxFlow      = 1024
+	maxFlowDepth = 8
+)
+
+// flow proves the flow collection at offset at, which must end on its line.
+func (s *scanner) flow(at int) bool {
+	if s.data[at] == '[' {
+		s.setType(Sequence)
+	} else {
+		s.setType(Mapping)
+	}
+	end, ok := s.flowNode(at, 0)
+	return ok && end-at <= maxFlow && s.endsLine(end)
+}
+
+// flowNode returns the offset past the node at offset at inside a flow collection.
+func (s *scanner) flowNode(at, depth int) (int, bool) {
+	if at == s.line.end || depth == maxFlowDepth {
+		return 0, false
+	}
+	switch s.data[at] {
+	case '[':
+		return s.flowCollection(at, ']', depth)
+	case '{':
+		return s.flowCollection(at, '}', depth)
+	case '"', '\'':
+		return s.quoteEnd(at, s.line.end)
+	}
+	return s.flowPlain(at)
+}
+
+// flowCollection returns the offset past the collection that begins at offset at
+// and ends with the byte closing.
+func (s *scanner) flowCollection(at int, closing byte, depth int) (int, bool) {
+	at = s.spaces(at + 1)
+	if at < s.line.end && s.data[at] == closing {
+		return at + 1, true
+	}
+	for {
+		var ok bool
+		if closing == '}' {
+			if at, ok = s.flowKey(at); !ok {
+				return 0, false
+			}
+		}
+		if at, ok = s.flowNode(at, depth+1); !ok {
+			return 0, false
+		}
+		at = s.spaces(at)
+		switch {
+		case at == s.line.end:
+			return 0, false
+		case s.data[at] == closing:
+			return at + 1, true
+		case s.data[at] != ',':
+			return 0, false
+		}
+		at = s.spaces(at + 1)
+	}
+}
+
+// flowKey returns the offset of the value that belongs to the key at offset at.
+func (s *scanner) flowKey(at int) (int, bool) {
+	if at == s.line.end {
+		return 0, false
+	}
+	var ok bool
+	if c := s.data[at]; c == '"' || c == '\'' {
+		at, ok = s.quoteEnd(at, s.line.end)
+	} else {
+		at, ok = s.flowPlain(at)
+	}
+	if !ok || !s.isColon(at) {
+		return 0, false
+	}
+	return s.spaces(at + 1), true
+}
+
+// flowPlain returns the offset past a plain scalar without blanks or indicators.
+func (s *scanner) flowPlain(at int) (int, bool) {
+	end := at
+	for end < s.line.end && classes[s.data[end]]&inFlow != 0 {
+		end++
+	}
+	return end, end > at
+}
+
+// spaces returns the offset of the first byte from at that is not a space.
+func (s *scanner) spaces(at int) int {
+	for at < s.line.end && s.data[at] == ' ' {
+		at++
+	}
+	return at
+}

@@ -1,0 +1,76 @@
+package blockyaml
+
+import "bytes"
+
+// line is a line of the document, as offsets into it.
+type line struct {
+	start int // the first byte
+	text  int // the first byte that is not a space
+	end   int // past the last byte that is neither space nor line break
+	next  int // the first byte of the next line
+}
+
+// indent returns how many spaces the line begins with.
+func (l line) indent() int { return l.text - l.start }
+
+// blank says whether the line holds nothing but spaces.
+func (l line) blank() bool { return l.text == l.end }
+
+// lineAt returns the line that begins at offset start.
+func lineAt(data []byte, start int) line {
+	l := line{start: start, text: start, end: len(data), next: len(data)}
+	if n := bytes.IndexByte(data[start:], '\n'); n >= 0 {
+		l.end, l.next = start+n, start+n+1
+	}
+	if l.end > start && data[l.end-1] == '\r' {
+		l.end--
+	}
+	for l.text < l.end && data[l.text] == ' ' {
+		l.text++
+	}
+	for l.end > l.text && data[l.end-1] == ' ' {
+		l.end--
+	}
+	return l
+}
+
+// skipStart moves past a byte order mark and a marker of the document's start, if
+// the document begins with them.
+func (s *scanner) skipStart() {
+	s.pos = len(s.data) - len(bytes.TrimPrefix(s.data, []byte(string(byteOrderMark))))
+	first := lineAt(s.data, s.pos)
+	if string(s.data[first.start:first.end]) == "---" {
+		s.pos = first.next
+	}
+}
+
+// next moves to the next line that is not blank, and says whether there is one.
+func (s *scanner) next() bool {
+	for s.pos < len(s.data) {
+		s.line = lineAt(s.data, s.pos)
+		s.pos = s.line.next
+		if !s.line.blank() {
+			return true
+		}
+	}
+	return false
+}
+
+// skipSpaces returns the offset of the next text in the current line, from offset
+// at, which follows an indicator. It returns false if only a comment or nothing
+// follows.
+func (s *scanner) skipSpaces(at int) (int, bool) {
+	begin := at
+	for at < s.line.end && s.data[at] == ' ' {
+		at++
+	}
+	comment := at > begin && at < s.line.end && s.data[at] == '#'
+	return at, at < s.line.end && !comment
+}
+
+// endsLine says whether the value that ended before offset at is the last of the
+// current line, but for a comment.
+func (s *scanner) endsLine(at int) bool {
+	_, more := s.skipSpaces(at)
+	return !more
+}

@@ -1,0 +1,87 @@
+package blockyaml
+
+import "bytes"
+
+// maxKey bounds a key's bytes. YAML looks no further than 1024 characters for the
+// colon of a key.
+const maxKey = 1024
+
+// key returns the offset of the colon after the key at offset at, and false if no
+// key stands there.
+func (s *scanner) key(at int) (int, bool) {
+	limit := min(s.line.end, at+maxKey)
+	if c := s.data[at]; c == '"' || c == '\'' {
+		end, ok := s.quoteEnd(at, limit)
+		return end, ok && s.isColon(end)
+	}
+	if !s.plainStart(at) {
+		return 0, false
+	}
+	for i := at; i < limit; i++ {
+		if classes[s.data[i]]&inText == 0 {
+			continue
+		}
+		if s.isColon(i) {
+			return i, !isBlank(s.data[i-1])
+		}
+		if s.endsPlain(i) {
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// plainStart says whether the byte at offset at begins a plain scalar.
+func (s *scanner) plainStart(at int) bool {
+	if s.data[at] == '-' {
+		return !s.isDash(at)
+	}
+	return classes[s.data[at]]&indicator == 0
+}
+
+// plain proves a plain scalar from offset at to the end of the line, and leaves it
+// open for more lines.
+func (s *scanner) plain(at int) bool {
+	end, ok := s.plainText(at)
+	if ok {
+		s.setScalar(bytes.TrimRight(s.data[at:end], " \t"))
+	}
+	return ok
+}
+
+// continuation proves another line of a plain scalar, from offset at.
+func (s *scanner) continuation(at int) bool {
+	_, ok := s.plainText(at)
+	s.setScalar(nil)
+	return ok
+}
+
+// plainText proves a line of a plain scalar from offset at, and returns where its
+// text ends. A comment ends the scalar, too.
+func (s *scanner) plainText(at int) (int, bool) {
+	for i := at; i < s.line.end; i++ {
+		if classes[s.data[i]]&inText == 0 {
+			continue
+		}
+		if s.endsPlain(i) {
+			return i - 1, s.data[i] == '#'
+		}
+	}
+	s.state = continuable
+	return s.line.end, true
+}
+
+// isColon says whether the byte at offset at is a colon that ends a key, followed
+// by a space or the end of the line.
+func (s *scanner) isColon(at int) bool {
+	return at < s.line.end && s.data[at] == ':' && (at+1 == s.line.end || s.data[at+1] == ' ')
+}
+
+// endsPlain says whether the colon or number sign at offset at ends a plain scalar:
+// the one before a blank, the other after it.
+func (s *scanner) endsPlain(at int) bool {
+	if s.data[at] == ':' {
+		return at+1 == s.line.end || isBlank(s.data[at+1])
+	}
+	return at > s.line.start && isBlank(s.data[at-1])
+}

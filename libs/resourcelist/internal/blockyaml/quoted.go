@@ -1,0 +1,103 @@
+package blockyaml
+
+import "bytes"
+
+// quoted proves the quoted scalar at offset at, which may extend over lines of any
+// indentation.
+func (s *scanner) quoted(at int) bool {
+	end, ok := s.quoteEnd(at, len(s.data))
+	if !ok {
+		return false
+	}
+	if end > s.line.next {
+		s.moveTo(end)
+		s.setScalar(nil)
+		return s.endsLine(end)
+	}
+	text := s.data[at+1 : end-1]
+	if bytes.IndexByte(text, '\\') >= 0 || bytes.IndexByte(text, '\'') >= 0 {
+		text = nil
+	}
+	s.setScalar(text)
+	return s.endsLine(end)
+}
+
+// moveTo makes the line current that offset at is in, which is after the current
+// line.
+func (s *scanner) moveTo(at int) {
+	start := bytes.LastIndexByte(s.data[:at], '\n') + 1
+	s.line = lineAt(s.data, start)
+	s.pos = s.line.next
+}
+
+// quoteEnd returns the offset past the quoted scalar at offset at, and false if it
+// does not end before limit or is not known to be valid.
+func (s *scanner) quoteEnd(at, limit int) (int, bool) {
+	double := s.data[at] == '"'
+	for i := at + 1; i < limit; {
+		switch c := s.data[i]; {
+		case c == '\n' && isMarker(s.data[i+1:]):
+			return 0, false
+		case c == '"' && double:
+			return i + 1, true
+		case c == '\'' && !double:
+			if i+1 == limit || s.data[i+1] != '\'' {
+				return i + 1, true
+			}
+			i += 2
+		case c == '\\' && double:
+			size := escapeSize(s.data[i:limit])
+			if size == 0 {
+				return 0, false
+			}
+			i += size
+		default:
+			i++
+		}
+	}
+	return 0, false
+}
+
+// escapeSize returns the length of the escape sequence that b begins with, and 0 if
+// it is not known to be valid.
+func escapeSize(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '\r', '\n':
+		return 1 // the line break itself is read as any other
+	case '0', 'a', 'b', 't', '\t', 'n', 'v', 'f', 'r', 'e', ' ', '"', '\'', '\\', 'N', '_', 'L', 'P':
+		return 2
+	case 'x':
+		return hexEscapeSize(b, 2)
+	case 'u':
+		return hexEscapeSize(b, 4)
+	case 'U':
+		return hexEscapeSize(b, 8)
+	}
+	return 0
+}
+
+// hexEscapeSize is escapeSize for a character that is given by so many hexadecimal
+// digits.
+func hexEscapeSize(b []byte, digits int) int {
+	if len(b) < 2+digits {
+		return 0
+	}
+	value := 0
+	for _, c := range b[2 : 2+digits] {
+		switch {
+		case c >= '0' && c <= '9':
+			value = value<<4 | int(c-'0')
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			value = value<<4 | int(c|0x20-'a'+10)
+		default:
+			return 0
+		}
+	}
+	if value >= 0xd800 && value <= 0xdfff || value > 0x10ffff {
+		return 0
+	}
+	return 2 + digits
+}

@@ -1,0 +1,68 @@
+package resourcelist_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+)
+
+// TestParseRealisticLists holds the fast path to lists as packages have them.
+func TestParseRealisticLists(t *testing.T) {
+	data := realisticList(9)
+	got, ok := resourcelist.Recognise(data)
+	if !ok {
+		t.Fatal("the list needs a full decode")
+	}
+	want, err := resourcelist.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("envelope (-full decode +fast path):\n%s", diff)
+	}
+}
+
+// TestParseAllocations holds the fast path to its promise that a list's size costs
+// no memory.
+func TestParseAllocations(t *testing.T) {
+	few := append(realisticList(3), "extra:\n"...)
+	many := append(realisticList(99), "extra:\n"...)
+	allocations := func(data []byte) float64 {
+		return testing.AllocsPerRun(10, func() {
+			if _, ok := resourcelist.Recognise(data); !ok {
+				t.Fatal("the list needs a full decode")
+			}
+		})
+	}
+	if few, many := allocations(few), allocations(many); many > few {
+		t.Errorf("3 items cost %v allocations, 99 cost %v", few, many)
+	}
+}
+
+// BenchmarkParse compares both ways to the same envelope.
+func BenchmarkParse(b *testing.B) {
+	for _, n := range []int{1, 200, 2000} {
+		data := realisticList(n)
+		b.Run(fmt.Sprintf("fast/items=%d", n), func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, ok := resourcelist.Recognise(data); !ok {
+					b.Fatal("the list needs a full decode")
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("full/items=%d", n), func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := resourcelist.Decode(data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,39 @@
+// Package resourcelist judges the bytes of a ResourceList, which is what a KRM
+// function reads and writes, and extracts its results. It never encodes one: the
+// bytes that were judged are the bytes that travel on.
+//
+// The verdict is that of a full decode with the YAML library that kyaml and the
+// function SDKs use. Most lists get it without: package blockyaml proves the block
+// style that those write in a single pass, and whatever it cannot prove is decoded.
+package resourcelist
+
+// Envelope is what the runner wants to know of a ResourceList.
+type Envelope struct {
+	// Results are the list's results, in its order.
+	Results []Result
+}
+
+// Parse returns the envelope of the ResourceList in data. It is an error if data is
+// not a ResourceList, and the error says what is wrong and where:
+//
+//   - data must be one YAML or JSON document in UTF-8. A second document is refused,
+//     even an empty one: kyaml would read the list as one resource among others.
+//   - It must be a mapping with the kind ResourceList. The apiVersion is not looked
+//     at. No top-level key may be there twice.
+//   - functionConfig must be a mapping, items a sequence, and results a sequence of
+//     results, or a mapping with such a sequence as items, as old functions write
+//     it. Each may be null or missing. None may be an alias, nor may kind: kyaml
+//     does not follow it and would read no items.
+//   - Aliases inside these are fine, unless they expand the list out of proportion
+//     or contain themselves.
+//
+// The envelope does not refer to data.
+func Parse(data []byte) (Envelope, error) {
+	if envelope, ok := recognise(data); ok {
+		return envelope, nil
+	}
+	return decode(data)
+}
+
+// kind is the kind of a ResourceList.
+const kind = "ResourceList"

@@ -1,0 +1,77 @@
+package resourcelist
+
+import "strings"
+
+// Result is one entry of a ResourceList's results: something that a function found
+// out about a resource, or about the package as a whole.
+type Result struct {
+	Message string
+	// Severity is error, warning or info by convention; empty means info.
+	Severity    string
+	ResourceRef *ResourceRef
+	Field       *Field
+	File        *File
+	Tags        map[string]string
+}
+
+// ResourceRef names the resource that a result is about.
+type ResourceRef struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+	Namespace  string `yaml:"namespace"`
+	Name       string `yaml:"name"`
+}
+
+// Field is the place in that resource.
+type Field struct {
+	Path string
+	// CurrentValue and ProposedValue are JSON; empty if the result has none.
+	CurrentValue  string
+	ProposedValue string
+}
+
+// File is the place in the package.
+type File struct {
+	Path string `yaml:"path"`
+	// Index counts the resources in the file, from 0.
+	Index int `yaml:"index"`
+}
+
+// String returns the result on one line, unless its message has more:
+// "[SEVERITY] APIVERSION/KIND/NAMESPACE/NAME FIELDPATH: MESSAGE". Parts that are
+// empty are left out.
+func (r Result) String() string {
+	severity := r.Severity
+	if severity == "" {
+		severity = "info"
+	}
+	parts := []string{"[" + severity + "]"}
+	if r.ResourceRef != nil {
+		ref := r.ResourceRef
+		parts = append(parts, joinSet("/", ref.APIVersion, ref.Kind, ref.Namespace, ref.Name))
+	}
+	if r.Field != nil {
+		parts = append(parts, r.Field.Path)
+	}
+	return joinSet(" ", parts...) + ": " + r.Message
+}
+
+// FormatResults returns the results as one text, with a blank line between them.
+func FormatResults(results []Result) string {
+	texts := make([]string, len(results))
+	for i, r := range results {
+		texts[i] = r.String()
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// joinSet joins those parts that are not empty.
+func joinSet(separator string, parts ...string) string {
+	var set []string
+	for _, part := range parts {
+		if part != "" {
+			set = append(set, part)
+		}
+	}
+	return strings.Join(set, separator)
+}

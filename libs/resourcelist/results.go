@@ -1,0 +1,61 @@
+package resourcelist
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// wireResult is a result as functions write it.
+type wireResult struct {
+	Message     string            `yaml:"message"`
+	Severity    string            `yaml:"severity"`
+	ResourceRef *ResourceRef      `yaml:"resourceRef"`
+	Field       *wireField        `yaml:"field"`
+	File        *File             `yaml:"file"`
+	Tags        map[string]string `yaml:"tags"`
+}
+
+// wireField is a result's field as functions write it.
+type wireField struct {
+	Path          string `yaml:"path"`
+	CurrentValue  any    `yaml:"currentValue"`
+	ProposedValue any    `yaml:"proposedValue"`
+}
+
+// decodeResults returns the results in the value of that key: a sequence, or a
+// mapping that holds one as items.
+func decodeResults(value *yaml.Node) ([]Result, error) {
+	if value != nil && value.Kind == yaml.MappingNode {
+		fields, err := topLevel(value)
+		if err != nil {
+			return nil, fmt.Errorf("read the results: %w", err)
+		}
+		value = fields["items"]
+	}
+	if err := checkShape("results", value, yaml.SequenceNode); err != nil || isNull(value) {
+		return nil, err
+	}
+	var wire []wireResult
+	if err := value.Decode(&wire); err != nil {
+		return nil, fmt.Errorf("read the results: %w", err)
+	}
+	var results []Result
+	for _, w := range wire {
+		results = append(results, w.result())
+	}
+	return results, nil
+}
+
+// result returns w as the rest of the runner uses it.
+func (w wireResult) result() Result {
+	r := Result{Message: w.Message, Severity: w.Severity, ResourceRef: w.ResourceRef, File: w.File, Tags: w.Tags}
+	if w.Field != nil {
+		r.Field = &Field{
+			Path:          w.Field.Path,
+			CurrentValue:  asJSON(w.Field.CurrentValue),
+			ProposedValue: asJSON(w.Field.ProposedValue),
+		}
+	}
+	return r
+}
