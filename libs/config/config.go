@@ -23,17 +23,25 @@ type Validator interface {
 }
 
 // Load fills cfg, a pointer to a struct with envconfig tags, from environment
-// variables and checks it. Errors name the variable, its value and what is
-// allowed. A variable with our prefix that no field has is an error too: it would
-// be ignored otherwise, and it is most often a typing error.
+// variables and checks it. Errors name the variable, its value and what is allowed.
 func Load(cfg Validator) error {
+	if err := Fill(cfg); err != nil {
+		return err
+	}
+	return Rename(cfg.Validate(), Variable)
+}
+
+// Fill fills cfg without checking it, for programs whose flags come on top. A
+// variable with our prefix that no field has is an error: it would be ignored
+// otherwise, and it is most often a typing error.
+func Fill(cfg any) error {
 	if err := envconfig.Process(Prefix, cfg); err != nil {
 		return describe(err)
 	}
 	if err := envconfig.CheckDisallowed(Prefix, cfg); err != nil {
 		return fmt.Errorf("environment: %w: no such setting", err)
 	}
-	return Rename(cfg.Validate(), Variable)
+	return nil
 }
 
 // describe turns an error of envconfig into one with the variable in front.
@@ -76,20 +84,33 @@ func quote(v any) string {
 // Rename returns err with each Problem's setting named by name(field): fields are
 // variables in one program and flags in another.
 func Rename(err error, name func(field string) string) error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return err
-	}
-	var out []error
-	for _, e := range joined.Unwrap() {
+	return each(err, func(p Problem) *Problem {
+		p.name = name(p.Field)
+		return &p
+	})
+}
+
+// each returns err with each Problem in it changed.
+func each(err error, change func(Problem) *Problem) error {
+	var changed []error
+	for _, e := range problems(err) {
 		if p, ok := errors.AsType[*Problem](e); ok {
-			renamed := *p
-			renamed.name = name(p.Field)
-			e = &renamed
+			e = change(*p)
 		}
-		out = append(out, e)
+		changed = append(changed, e)
 	}
-	return errors.Join(out...)
+	return errors.Join(changed...)
+}
+
+// problems returns what err joins.
+func problems(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
 }
 
 // wordBreak finds the places between the words of a field's name.
@@ -116,22 +137,16 @@ func (c *Checks) That(ok bool, field string, value any, want string) {
 }
 
 // Within adds the problems of a part of the configuration, found in err, under
-// the field that holds the part.
+// the field that holds the part; the empty field is the configuration itself.
 func (c *Checks) Within(field string, err error) {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		if err != nil {
-			c.problems = append(c.problems, err)
+	err = each(err, func(p Problem) *Problem {
+		if field != "" {
+			p.Field = field + "." + p.Field
 		}
-		return
-	}
-	for _, e := range joined.Unwrap() {
-		if p, ok := errors.AsType[*Problem](e); ok {
-			inner := *p
-			inner.Field = field + "." + p.Field
-			e = &inner
-		}
-		c.problems = append(c.problems, e)
+		return &p
+	})
+	if err != nil {
+		c.problems = append(c.problems, problems(err)...)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
@@ -24,10 +25,17 @@ const (
 // flushTimeout bounds how long telemetry may take to send the rest at the end.
 const flushTimeout = 5 * time.Second
 
-// Settings are what the frame needs of a program's configuration.
+// Settings are what every program has. A main function embeds them beside the
+// configuration of its service.
 type Settings struct {
 	Serve     serve.Config
 	Telemetry telemetry.Config
+}
+
+// Check adds the problems of the settings.
+func (s Settings) Check(checks *config.Checks) {
+	checks.Within("Serve", s.Serve.Validate())
+	checks.Within("Telemetry", s.Telemetry.Validate())
 }
 
 // Frame is what the frame gives to the parts of a program.

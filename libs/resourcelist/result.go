@@ -41,11 +41,7 @@ type File struct {
 // "[SEVERITY] APIVERSION/KIND/NAMESPACE/NAME FIELDPATH: MESSAGE". Parts that are
 // empty are left out.
 func (r Result) String() string {
-	severity := r.Severity
-	if severity == "" {
-		severity = "info"
-	}
-	parts := []string{"[" + severity + "]"}
+	parts := []string{"[" + r.Level() + "]"}
 	if r.ResourceRef != nil {
 		ref := r.ResourceRef
 		parts = append(parts, joinSet("/", ref.APIVersion, ref.Kind, ref.Namespace, ref.Name))

@@ -5,6 +5,7 @@ package rpcfault
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -57,7 +58,7 @@ func ToConnect(err error) error {
 	if _, ok := errors.AsType[*connect.Error](err); ok {
 		return err
 	}
-	cerr := connect.NewError(Code(err), errors.New(excerpt.Middle(err.Error(), maxMessageBytes)))
+	cerr := connect.NewError(Code(err), errors.New(text(err)))
 	if d, ok := errors.AsType[Detailer](err); ok {
 		addDetail(cerr, d.Detail())
 	}
@@ -65,6 +66,12 @@ func ToConnect(err error) error {
 		addDetail(cerr, &errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
 	}
 	return cerr
+}
+
+// text returns what err says, as a status can carry it: of bounded size, and in
+// UTF-8 whatever a function wrote.
+func text(err error) string {
+	return strings.ToValidUTF8(excerpt.Middle(err.Error(), maxMessageBytes), "\uFFFD")
 }
 
 // addDetail attaches msg, if there is one. A message that cannot be marshalled is

@@ -1,0 +1,123 @@
+package function
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+)
+
+// Reason is the way in which a function failed.
+type Reason = functionrunnerv1.FunctionFailure_Reason
+
+// The reasons.
+const (
+	Exited         = functionrunnerv1.FunctionFailure_REASON_EXITED
+	Signaled       = functionrunnerv1.FunctionFailure_REASON_SIGNALED
+	NotStarted     = functionrunnerv1.FunctionFailure_REASON_NOT_STARTED
+	OutputInvalid  = functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID
+	OutputTooLarge = functionrunnerv1.FunctionFailure_REASON_OUTPUT_TOO_LARGE
+	LogTooLarge    = functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE
+)
+
+// Budgets of a status detail, in bytes: it travels in a header.
+const (
+	maxDetailStderr  = 4 << 10
+	maxDetailResults = 8 << 10
+)
+
+// Failure is a function that failed. It is an error whose text is Porch's, and its
+// detail tells the same in a form for programs.
+type Failure struct {
+	Image    string
+	Reason   Reason
+	ExitCode int
+	// Signal is the name of the signal that ended the process, or empty.
+	Signal string
+	// Status says how the process ended, such as "exit status 1".
+	Status  string
+	Stderr  string
+	Results []resourcelist.Result
+
+	cause   error
+	message string
+}
+
+// Error returns the failure in words.
+func (f *Failure) Error() string { return f.message }
+
+// Unwrap returns why the output does not parse, which limit was passed, or why the
+// process did not start.
+func (f *Failure) Unwrap() error { return f.cause }
+
+// fail completes a failure and classifies it.
+func (r *Runner) fail(f Failure, reason Reason, cause error) error {
+	f.Reason, f.cause = reason, cause
+	f.message = r.Wording(&f)
+	class := fault.Internal
+	if reason == OutputTooLarge || reason == LogTooLarge || fault.Of(cause) == fault.Exhausted {
+		class = fault.Exhausted
+	}
+	if reason == NotStarted && fault.Of(cause) == fault.Unavailable {
+		class = fault.Unavailable
+	}
+	return fault.New(class, "%w", &f)
+}
+
+// Detail implements rpcfault.Detailer: it returns a FunctionFailure.
+func (f *Failure) Detail() proto.Message {
+	results, omitted := detailResults(f.Results)
+	return &functionrunnerv1.FunctionFailure{
+		Image:          f.Image,
+		Reason:         f.Reason,
+		ExitCode:       int32(max(f.ExitCode, 0)), //nolint:gosec // exit codes are 0 to 255
+		Signal:         f.Signal,
+		Stderr:         valid(excerpt.Middle(f.Stderr, maxDetailStderr)),
+		Results:        results,
+		ResultsOmitted: int32(omitted), //nolint:gosec // a list of some megabytes has fewer
+	}
+}
+
+// valid returns s as protocol buffers and headers need it, in UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// detailResults returns the results as messages, as many as the budget allows, and
+// how many are left out.
+func detailResults(results []resourcelist.Result) (out []*functionrunnerv1.Result, omitted int) {
+	room := maxDetailResults
+	for i, r := range results {
+		msg := message(r)
+		room -= proto.Size(msg)
+		if room < 0 {
+			return out, len(results) - i
+		}
+		out = append(out, msg)
+	}
+	return out, 0
+}
+
+// message returns a result as a message.
+func message(r resourcelist.Result) *functionrunnerv1.Result {
+	msg := &functionrunnerv1.Result{Message: valid(r.Message), Severity: valid(r.Level()), Tags: map[string]string{}}
+	if ref := r.ResourceRef; ref != nil {
+		msg.ResourceRef = &functionrunnerv1.Result_ResourceRef{
+			ApiVersion: valid(ref.APIVersion), Kind: valid(ref.Kind), Namespace: valid(ref.Namespace), Name: valid(ref.Name),
+		}
+	}
+	if field := r.Field; field != nil {
+		msg.Field = &functionrunnerv1.Result_Field{
+			Path: valid(field.Path), CurrentValue: valid(field.CurrentValue), ProposedValue: valid(field.ProposedValue),
+		}
+	}
+	if file := r.File; file != nil {
+		msg.File = &functionrunnerv1.Result_File{Path: valid(file.Path), Index: int32(file.Index)} //nolint:gosec // a position in a file
+	}
+	for k, v := range r.Tags {
+		msg.Tags[valid(k)] = valid(v)
+	}
+	return msg
+}

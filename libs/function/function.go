@@ -1,0 +1,118 @@
+// Package function runs KRM functions as local processes and judges what they did:
+// whether they succeeded, and if not, what to tell the caller.
+package function
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+)
+
+// Result is what a function that succeeded wrote. Results may be of severity
+// error all the same: the exit code decides.
+type Result struct {
+	// ResourceList is its output, byte for byte.
+	ResourceList []byte
+	// Log is what it wrote to stderr.
+	Log []byte
+	// Results are the results in the list.
+	Results []resourcelist.Result
+}
+
+// Runner runs functions.
+type Runner struct {
+	// Processes runs their processes.
+	Processes fnproc.Runner
+	// Limits bound what they write.
+	Limits Limits
+	// Wording is how failures are put into words.
+	Wording Wording
+	// FlattenLog puts logs, in results and in failures, on one line each.
+	FlattenLog bool
+	// Tracer makes a span for each run.
+	Tracer trace.Tracer
+}
+
+// CheckInput returns an error of class fault.Invalid if list cannot be a function's
+// input.
+func CheckInput(list []byte) error {
+	if len(list) == 0 {
+		return fault.New(fault.Invalid, "no resource list given: the function's input is empty")
+	}
+	if !utf8.Valid(list) {
+		return fault.New(fault.Invalid, "the resource list is not UTF-8")
+	}
+	if _, err := resourcelist.Parse(list); err != nil {
+		return fault.New(fault.Invalid, "the resource list is not valid: %w", err)
+	}
+	return nil
+}
+
+// Run runs cmd, the function of image, over list. The limits of cmd are set from
+// the runner's own. A function that fails gives a [*Failure] in the error's chain;
+// one that was stopped because ctx ended gives an error with the context's class.
+func (r *Runner) Run(ctx context.Context, image string, cmd fnproc.Command, list []byte) (Result, error) {
+	ctx, span := r.Tracer.Start(ctx, "fn.exec", trace.WithAttributes(attribute.String("process.executable.path", cmd.Path)))
+	defer span.End()
+	cmd.MaxOutput, cmd.MaxLog = r.Limits.output(), r.Limits.log()
+	start := time.Now()
+	out, err := r.Processes.Run(ctx, cmd, list)
+	span.SetAttributes(attribute.Int("process.exit.code", out.ExitCode))
+	result, err := r.judge(image, out, err, time.Since(start))
+	if err != nil {
+		span.SetStatus(codes.Error, fault.Of(err).String())
+	}
+	return result, err
+}
+
+// judge turns the end of a process, after the given time, into a result or an
+// error.
+func (r *Runner) judge(image string, out fnproc.Outcome, err error, took time.Duration) (Result, error) {
+	log := r.flatten(out.Log)
+	if stopped, ok := errors.AsType[*fnproc.StoppedError](err); ok {
+		return Result{}, stoppedByCaller(image, stopped, took)
+	}
+	failure := Failure{Image: image, Status: out.Status, ExitCode: out.ExitCode, Stderr: string(log)}
+	if err != nil {
+		return Result{}, r.platformFailure(failure, err)
+	}
+	envelope, parseErr := resourcelist.Parse(out.Output)
+	failure.Results = envelope.Results
+	switch {
+	case out.Signal != 0:
+		failure.Signal = out.Signal.String()
+		return Result{}, r.fail(failure, Signaled, parseErr)
+	case out.ExitCode != 0:
+		return Result{}, r.fail(failure, Exited, parseErr)
+	case parseErr != nil:
+		return Result{}, r.fail(failure, OutputInvalid, parseErr)
+	}
+	return Result{ResourceList: out.Output, Log: r.Limits.fit(out.Output, log), Results: envelope.Results}, nil
+}
+
+// platformFailure classifies an error of running the process at all.
+func (r *Runner) platformFailure(failure Failure, err error) error {
+	if limit, ok := errors.AsType[*fnproc.LimitError](err); ok {
+		return r.fail(failure, limitReason(limit), err)
+	}
+	return r.fail(failure, NotStarted, err)
+}
+
+// stoppedByCaller is the error for a caller who left or whose deadline passed.
+func stoppedByCaller(image string, err *fnproc.StoppedError, took time.Duration) error {
+	if errors.Is(err.Err, context.DeadlineExceeded) {
+		return fault.New(fault.DeadlineExceeded,
+			"function evaluation timed out for %s: the function was stopped after %v, when the caller's deadline passed: %w",
+			image, took.Round(time.Millisecond), err)
+	}
+	return fault.New(fault.Canceled, "function %q was stopped after %v, because the caller left: %w", image, took.Round(time.Millisecond), err)
+}

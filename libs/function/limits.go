@@ -1,0 +1,55 @@
+package function
+
+import (
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+)
+
+// framing is more than what a response adds to the bytes that it carries.
+const framing = 64
+
+// minMessageBytes is the smallest sensible message limit.
+const minMessageBytes = 64 << 10
+
+// Limits bound what a function may write, in bytes.
+type Limits struct {
+	// MessageBytes is the most that a response may have: output and log together.
+	MessageBytes int
+	// LogBytes is the most that a function may log before it is stopped.
+	LogBytes int
+}
+
+// Check adds the problems of the limits, which are named by the given fields.
+func (l Limits) Check(checks *config.Checks, messageField, logField string) {
+	checks.That(l.MessageBytes >= minMessageBytes && l.MessageBytes <= 1<<30, messageField, l.MessageBytes, "65536 to 1073741824 bytes")
+	checks.That(l.LogBytes >= 0 && l.LogBytes <= 1<<30, logField, l.LogBytes, "0 to 1073741824 bytes")
+}
+
+// output is how much a function may write to stdout.
+func (l Limits) output() int64 { return int64(l.MessageBytes - framing) }
+
+// log is how much a function may write to stderr.
+func (l Limits) log() int64 { return int64(l.LogBytes) }
+
+// fit shortens the log of a function that succeeded if the response would become
+// too large: the output must arrive, and of the log both ends.
+func (l Limits) fit(output, log []byte) []byte {
+	const note = 64
+	room := l.MessageBytes - framing - len(output)
+	if len(log) <= room {
+		return log
+	}
+	if room < note {
+		return nil
+	}
+	return []byte(excerpt.Middle(string(log), room-note))
+}
+
+// limitReason says which limit was passed.
+func limitReason(err *fnproc.LimitError) Reason {
+	if err.Stream == "log" {
+		return LogTooLarge
+	}
+	return OutputTooLarge
+}

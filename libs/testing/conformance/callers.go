@@ -1,0 +1,55 @@
+package conformance
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+)
+
+// testCancel has callers leave functions that do not end. That no process is left
+// is checked where the functions were installed.
+func testCancel(t *testing.T, target Target) {
+	for _, behaviour := range []string{"hang", "hang-with-child", "ignore-sigterm"} {
+		t.Run(behaviour, func(t *testing.T) {
+			fn := target.Serve(t, behaviour)
+			client := evaluator.NewFunctionEvaluatorClient(dial(t, fn.Address))
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			_, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
+			if got := status.Code(err); got != codes.DeadlineExceeded {
+				t.Errorf("code %v, want DeadlineExceeded", got)
+			}
+			if target.NamesFunctions {
+				checkAlive(t, target.Serve(t, "echo"))
+			}
+		})
+	}
+	for _, behaviour := range []string{"orphan", "daemon"} {
+		t.Run(behaviour, func(t *testing.T) {
+			// The child holds the pipes open; the answer must not wait for it.
+			checkAlive(t, target.Serve(t, behaviour))
+		})
+	}
+}
+
+// testManyCallers has more callers than functions run at a time.
+func testManyCallers(t *testing.T, target Target) {
+	fn := target.Serve(t, "sleep=20ms")
+	client := evaluator.NewFunctionEvaluatorClient(dial(t, fn.Address))
+	var callers sync.WaitGroup
+	for range 64 {
+		callers.Go(func() {
+			resp, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
+			if err != nil || string(resp.GetResourceList()) != List {
+				t.Errorf("got %q, %v", resp.GetResourceList(), err)
+			}
+		})
+	}
+	callers.Wait()
+}

@@ -1,0 +1,96 @@
+// Package conformance is what every implementation of Porch's FunctionEvaluator
+// service has to do, as tests that run against any of them: the wrapper server, the
+// gateway with its exec evaluator, and the gateway with pods. The functions are
+// those of package testfn.
+package conformance
+
+import (
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+)
+
+// Target is an implementation under test.
+type Target struct {
+	// Serve returns where the implementation serves the function of that behaviour.
+	// It is called once for each behaviour, and what it starts lives as long as t.
+	Serve func(t *testing.T, behaviour string) Function
+	// Texts are the texts of failures, which differ between Porch's evaluators.
+	Texts Texts
+	// NamesFunctions says that the implementation serves many functions and finds
+	// them by image.
+	NamesFunctions bool
+}
+
+// Function is a function that is served.
+type Function struct {
+	// Address is where, as host:port.
+	Address string
+	// Image is its image.
+	Image string
+}
+
+// Texts are patterns of failures' texts, with %[1]q for the image.
+type Texts struct {
+	// Exit1 is for a function that exits 1 with results and a log.
+	Exit1 string
+	// Exit1Garbage is for one that exits 1 with an output that does not parse.
+	Exit1Garbage string
+	// Signal is for one that is killed from outside.
+	Signal string
+}
+
+// MaxMessageBytes is the message limit that a target has to be set up with.
+const MaxMessageBytes = 6 << 20
+
+// MaxLogBytes is the limit for logs that a target has to be set up with.
+const MaxLogBytes = 1 << 20
+
+// List is a small input.
+const List = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
+
+// Run runs the suite.
+func Run(t *testing.T, target Target) {
+	t.Run("passes bytes through", func(t *testing.T) { testBytes(t, target) })
+	t.Run("failures", func(t *testing.T) { testFailures(t, target) })
+	t.Run("limits", func(t *testing.T) { testLimits(t, target) })
+	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, target) })
+	t.Run("callers who do not wait", func(t *testing.T) { testCancel(t, target) })
+	t.Run("protocols", func(t *testing.T) { testProtocols(t, target) })
+	t.Run("health and reflection", func(t *testing.T) { testHealth(t, target) })
+	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
+}
+
+// dial returns a connection of the official gRPC client.
+func dial(t *testing.T, address string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20), grpc.MaxCallSendMsgSize(16<<20)))
+	if err != nil {
+		t.Fatalf("connect to %s: %v", address, err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// evaluate evaluates the function over list.
+func evaluate(t *testing.T, f Function, list string) (*evaluator.EvaluateFunctionResponse, error) {
+	t.Helper()
+	return evaluator.NewFunctionEvaluatorClient(dial(t, f.Address)).EvaluateFunction(t.Context(),
+		&evaluator.EvaluateFunctionRequest{Image: f.Image, ResourceList: []byte(list)})
+}
+
+// checkAlive fails the test if f, which echoes, does not work any more.
+func checkAlive(t *testing.T, f Function) {
+	t.Helper()
+	resp, err := evaluate(t, f, List)
+	if err != nil {
+		t.Fatalf("afterwards the server does not work: %v", err)
+	}
+	if string(resp.GetResourceList()) != List {
+		t.Fatalf("afterwards the server returns %q", resp.GetResourceList())
+	}
+}

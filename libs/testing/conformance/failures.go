@@ -1,0 +1,95 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+)
+
+// failure is a function that fails, and what its caller is told.
+type failure struct {
+	reason    string
+	behaviour string
+	// text is the whole message, with %[1]q for the image, or its beginning if it
+	// ends in "…".
+	text string
+	kind functionrunnerv1.FunctionFailure_Reason
+	// results is how many structured results travel as a status detail.
+	results int
+}
+
+func failures(texts Texts) []failure {
+	return []failure{
+		{"the function says what is wrong", "exit1", texts.Exit1, functionrunnerv1.FunctionFailure_REASON_EXITED, 1},
+		{"it fails and leaves half an output", "exit1-garbage", texts.Exit1Garbage, functionrunnerv1.FunctionFailure_REASON_EXITED, 0},
+		{
+			"exit 0 is not enough", "garbage",
+			"failed to parse the output of function %[1]q with stderr 'all is well': …",
+			functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID, 0,
+		},
+		{"no output is no list", "empty", "failed to parse the output of function %[1]q with stderr '': …", functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID, 0},
+		{"it is killed by somebody else", "signal", texts.Signal, functionrunnerv1.FunctionFailure_REASON_SIGNALED, 0},
+		{"its binary is not there", Missing, "Failed to execute function %[1]q: …", functionrunnerv1.FunctionFailure_REASON_NOT_STARTED, 0},
+		{"its binary may not be executed", NotExecutable, "Failed to execute function %[1]q: …", functionrunnerv1.FunctionFailure_REASON_NOT_STARTED, 0},
+	}
+}
+
+// Behaviours beside those of package testfn: targets install them in their own way.
+const (
+	// Missing is a function whose binary does not exist.
+	Missing = "missing"
+	// NotExecutable is one whose binary is a file without permission to execute.
+	NotExecutable = "not-executable"
+)
+
+func testFailures(t *testing.T, target Target) {
+	for _, f := range failures(target.Texts) {
+		t.Run(f.behaviour, func(t *testing.T) {
+			fn := target.Serve(t, f.behaviour)
+			_, err := evaluate(t, fn, List)
+			st := status.Convert(err)
+			if st.Code() != codes.Internal {
+				t.Errorf("code %v, want Internal: %s", st.Code(), f.reason)
+			}
+			checkText(t, st.Message(), fmt.Sprintf(f.text, fn.Image))
+			checkDetail(t, st, fn, f)
+			if target.NamesFunctions {
+				checkAlive(t, target.Serve(t, "echo"))
+			}
+		})
+	}
+	t.Run("log that is not UTF-8", func(t *testing.T) {
+		_, err := evaluate(t, target.Serve(t, "bad-utf8"), List)
+		if st := status.Convert(err); st.Code() != codes.Internal || !strings.Contains(st.Message(), "broken: ") {
+			t.Errorf("error %v, want what can be read of the log", err)
+		}
+	})
+}
+
+// checkText compares a message with what it has to be.
+func checkText(t *testing.T, got, want string) {
+	t.Helper()
+	beginning, open := strings.CutSuffix(want, "…")
+	if got != want && (!open || !strings.HasPrefix(got, beginning) || len(got) == len(beginning)) {
+		t.Errorf("message\n%s\nwant\n%s", got, want)
+	}
+}
+
+// checkDetail looks for what programs can read of a failure.
+func checkDetail(t *testing.T, st *status.Status, fn Function, f failure) {
+	t.Helper()
+	for _, d := range st.Details() {
+		if detail, ok := d.(*functionrunnerv1.FunctionFailure); ok {
+			if detail.GetReason() != f.kind || detail.GetImage() != fn.Image || len(detail.GetResults()) != f.results {
+				t.Errorf("detail %v, want reason %v, image %s, %d results", detail, f.kind, fn.Image, f.results)
+			}
+			return
+		}
+	}
+	t.Errorf("no FunctionFailure among the details %v", st.Details())
+}

@@ -1,0 +1,35 @@
+package conformance
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+)
+
+// Install puts the function of that behaviour into dir and returns the path of its
+// binary: for Missing there is none.
+func Install(t *testing.T, dir, behaviour string) string {
+	t.Helper()
+	path := filepath.Join(dir, behaviour)
+	switch behaviour {
+	case Missing:
+	case NotExecutable:
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o600); err != nil {
+			t.Fatalf("install %s: %v", behaviour, err)
+		}
+	default:
+		testfn.Install(t, dir, behaviour)
+	}
+	return path
+}
+
+// Behaviours are all that the suite asks for.
+func Behaviours() []string {
+	return []string{
+		"echo", "warn", "ignore-stdin", "exit1", "exit1-garbage", "garbage", "empty", "signal", "bad-utf8",
+		Missing, NotExecutable, "flood-stdout", "flood-stderr", "flood-both", "hang", "hang-with-child",
+		"ignore-sigterm", "orphan", "daemon", "sleep=20ms",
+	}
+}

@@ -1,0 +1,99 @@
+package conformance
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection/grpc_reflection_v1"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+)
+
+// testProtocols calls with every protocol on the one port; the official gRPC client
+// is used everywhere else.
+func testProtocols(t *testing.T, target Target) {
+	fn := target.Serve(t, "echo")
+	for name, options := range map[string][]connect.ClientOption{
+		"Connect":           nil,
+		"Connect with JSON": {connect.WithProtoJSON()},
+		"Connect with gzip": {connect.WithSendGzip()},
+		"gRPC-Web":          {connect.WithGRPCWeb()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			client := evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport}, "http://"+fn.Address, options...)
+			resp, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(resp.GetResourceList()) != List {
+				t.Errorf("got %q", resp.GetResourceList())
+			}
+		})
+	}
+	t.Run("JSON by hand", func(t *testing.T) { testPlainJSON(t, fn) })
+}
+
+// testPlainJSON calls as a person does with curl.
+func testPlainJSON(t *testing.T, fn Function) {
+	body, err := json.Marshal(map[string]string{"image": fn.Image, "resourceList": base64.StdEncoding.EncodeToString([]byte(List))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		"http://"+fn.Address+evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure, strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ ResourceList []byte }
+	if err := json.Unmarshal(answer, &got); err != nil || string(got.ResourceList) != List {
+		t.Errorf("status %s, answer %s", resp.Status, answer)
+	}
+}
+
+// testHealth asks as probes and as grpcurl do.
+func testHealth(t *testing.T, target Target) {
+	conn := dial(t, target.Serve(t, "echo").Address)
+	for _, service := range []string{"", evaluatorconnect.FunctionEvaluatorName} {
+		resp, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
+		if err != nil || resp.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+			t.Errorf("health of %q is %v, %v", service, resp.GetStatus(), err)
+		}
+	}
+	stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Send(&grpc_reflection_v1.ServerReflectionRequest{
+		MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: evaluatorconnect.FunctionEvaluatorName},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := stream.Recv()
+	if err != nil || resp.GetFileDescriptorResponse() == nil {
+		t.Errorf("reflection answers %v, %v", resp, err)
+	}
+	if err := stream.CloseSend(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,132 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// lists are inputs that have to arrive, and come back, byte for byte.
+var lists = map[string]string{
+	"block style":     List,
+	"comments":        "# head\napiVersion: config.kubernetes.io/v1 # line\nkind: ResourceList\nitems:\n# foot\n- a: 1\n",
+	"document marker": "---\n" + List,
+	"CRLF":            strings.ReplaceAll(List, "\n", "\r\n"),
+	"JSON":            `{"apiVersion":"config.kubernetes.io/v1","kind":"ResourceList","items":[{"a":1}]}`,
+	"anchors":         "kind: ResourceList\nitems:\n- &a {name: x}\n- *a\n",
+	"other version":   "apiVersion: config.kubernetes.io/v1alpha1\nkind: ResourceList\nitems: []\n",
+	"results first":   "kind: ResourceList\nresults:\n- message: m\nitems: []\n",
+	"megabytes":       "kind: ResourceList\nitems:\n" + strings.Repeat("- apiVersion: v1\n  kind: ConfigMap\n  data: {}\n", 100_000),
+	"not ASCII":       "kind: ResourceList\nitems:\n- name: größer 🙂\n",
+}
+
+func testBytes(t *testing.T, target Target) {
+	fn := target.Serve(t, "echo")
+	for name, list := range lists {
+		t.Run(name, func(t *testing.T) {
+			resp, err := evaluate(t, fn, list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(resp.GetResourceList()) != list {
+				t.Errorf("%d bytes came back as other %d bytes", len(list), len(resp.GetResourceList()))
+			}
+		})
+	}
+	t.Run("results of severity error", func(t *testing.T) {
+		resp, err := evaluate(t, target.Serve(t, "warn"), List)
+		if err != nil {
+			t.Fatalf("%v: the exit code decides, not the results", err)
+		}
+		if !strings.Contains(string(resp.GetResourceList()), "replicas must not be negative") || string(resp.GetLog()) != "one resource is invalid\n" {
+			t.Errorf("got list %q and log %q", resp.GetResourceList(), resp.GetLog())
+		}
+	})
+	t.Run("input that nobody reads", func(t *testing.T) {
+		if _, err := evaluate(t, target.Serve(t, "ignore-stdin"), lists["megabytes"]); err != nil {
+			t.Errorf("%v: a function need not read its input", err)
+		}
+	})
+}
+
+// bomb is a small list that is enormous once its aliases are expanded.
+func bomb() string {
+	var b strings.Builder
+	b.WriteString("kind: ResourceList\nitems:\n- &a0 {x: lol}\n")
+	for i := range 20 {
+		fmt.Fprintf(&b, "- &a%d [%s*a%d]\n", i+1, strings.Repeat(fmt.Sprintf("*a%d, ", i), 9), i)
+	}
+	return b.String()
+}
+
+func testBadRequests(t *testing.T, target Target) {
+	tests := map[string]struct {
+		reason string
+		list   string
+		code   codes.Code
+		text   string
+	}{
+		"empty":        {"nothing is no list", "", codes.InvalidArgument, "no resource list given"},
+		"not a list":   {"a resource is no list", "apiVersion: v1\nkind: ConfigMap\n", codes.InvalidArgument, "the resource list is not valid"},
+		"broken YAML":  {"nor is what does not parse", "kind: ResourceList\nitems: [", codes.InvalidArgument, "the resource list is not valid"},
+		"not UTF-8":    {"YAML is UTF-8", "kind: ResourceList\nitems: [\"\xff\xfe\"]\n", codes.InvalidArgument, "not UTF-8"},
+		"YAML bomb":    {"it must not reach a function", bomb(), codes.InvalidArgument, "the resource list is not valid"},
+		"deep nesting": {"nor exhaust anybody's stack", "kind: ResourceList\nitems: " + strings.Repeat("[", 1<<20), codes.InvalidArgument, "the resource list is not valid"},
+		"too large":    {"the limit is for all of Porch", strings.Repeat("x", 7<<20), codes.ResourceExhausted, "larger than configured max"},
+	}
+	fn := target.Serve(t, "echo")
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := evaluate(t, fn, tc.list)
+			if st := status.Convert(err); st.Code() != tc.code || !strings.Contains(st.Message(), tc.text) {
+				t.Errorf("error %v, want code %v and %q: %s", err, tc.code, tc.text, tc.reason)
+			}
+			checkAlive(t, fn)
+		})
+	}
+	if target.NamesFunctions {
+		testBadImages(t, fn)
+	}
+}
+
+func testBadImages(t *testing.T, fn Function) {
+	for image, code := range map[string]codes.Code{
+		"":                        codes.InvalidArgument,
+		"not an image":            codes.InvalidArgument,
+		"example.com/UPPER:v1":    codes.InvalidArgument,
+		"example.com/unknown:v1":  codes.NotFound,
+		"evil.example/echo:v1":    codes.NotFound,
+		fn.Image + "@sha256:0000": codes.InvalidArgument,
+	} {
+		t.Run(fmt.Sprintf("image %q", image), func(t *testing.T) {
+			_, err := evaluate(t, Function{Address: fn.Address, Image: image}, List)
+			if st := status.Convert(err); st.Code() != code || st.Message() == "" {
+				t.Errorf("error %v, want code %v", err, code)
+			}
+			checkAlive(t, fn)
+		})
+	}
+}
+
+func testLimits(t *testing.T, target Target) {
+	for behaviour, text := range map[string]string{
+		"flood-stdout": "bytes of output",
+		"flood-stderr": "bytes of log",
+		"flood-both":   "bytes of",
+	} {
+		t.Run(behaviour, func(t *testing.T) {
+			fn := target.Serve(t, behaviour)
+			_, err := evaluate(t, fn, List)
+			st := status.Convert(err)
+			if st.Code() != codes.ResourceExhausted || !strings.Contains(st.Message(), text) || !strings.Contains(st.Message(), fn.Image) {
+				t.Errorf("error %v, want ResourceExhausted that names the function and says %q", err, text)
+			}
+			if target.NamesFunctions {
+				checkAlive(t, target.Serve(t, "echo"))
+			}
+		})
+	}
+}

@@ -1,0 +1,61 @@
+// Package servetest runs a service in a test, as its program would, on a port of
+// its own on the loopback interface.
+package servetest
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"connectrpc.com/grpchealth"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+)
+
+// Start runs the service that build makes until the test ends, and returns where
+// its first endpoint listens, as host:port. The test fails if the service does.
+func Start(t testing.TB, build func(program.Frame) (serve.Part, error)) string {
+	t.Helper()
+	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	part, err := build(frame)
+	if err != nil {
+		t.Fatalf("make the service: %v", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("open a port: %v", err)
+	}
+	part.Endpoints[0].Listener = listener
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- serve.Run(ctx, serve.Config{ShutdownTimeout: 10 * time.Second}, frame.Telemetry.Log, frame.Health, part)
+	}()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the service ended with: %v", err)
+		}
+	})
+	awaitReady(t, frame.Health)
+	return listener.Addr().String()
+}
+
+// awaitReady returns when health checks succeed.
+func awaitReady(t testing.TB, health *serve.Health) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		resp, err := health.Checker().Check(t.Context(), &grpchealth.CheckRequest{})
+		if err != nil {
+			t.Fatalf("wait until the service is ready: %v", err)
+		}
+		if resp.Status == grpchealth.StatusServing {
+			return
+		}
+	}
+}
