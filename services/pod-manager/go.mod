@@ -4,4 +4,6 @@ go 1.26.0
 
 require github.com/krm-function-runner/function-runner/libs v0.0.0
 
+require github.com/kelseyhightower/envconfig v1.4.0 // indirect
+
 replace github.com/krm-function-runner/function-runner/libs => ../../libs

@@ -1,0 +1,121 @@
+package settings
+
+import (
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// porchFlag is a flag of Porch's function runner.
+type porchFlag struct {
+	name  string
+	field string // of Settings
+	usage string
+	value flag.Value
+	// waiting says that nothing depends on the flag yet.
+	waiting bool
+}
+
+// flags returns all flags of Porch's function runner, bound to s. Their defaults
+// are what s has: those of the environment, or else Porch's.
+func (s *Settings) flags() []porchFlag {
+	g, p, r := &s.Gateway, &s.PodManager, &s.Registries
+	return []porchFlag{
+		{name: "port", field: "Gateway.Address", usage: "port to serve on", value: portValue{&g.Address}},
+		{name: "disable-runtimes", field: "Gateway.DisableRuntimes", usage: "runtimes not to use, comma-separated: exec, pod", value: listValue{&g.DisableRuntimes}},
+		{name: "log-level", field: "Telemetry.LogVerbosity", usage: "log verbosity, 0 (errors) to 5 (everything)", value: intValue{&s.Telemetry.LogVerbosity}},
+		{name: "default-image-prefix", field: "Gateway.DefaultImagePrefix", usage: "where image names without a slash are looked up", value: textValue{&g.DefaultImagePrefix}},
+		{name: "max-request-body-size", field: "Gateway.MaxMessageBytes", usage: "largest request and response, in bytes", value: intValue{&g.MaxMessageBytes}},
+
+		{name: "functions", field: "Gateway.Exec.Functions", usage: "folder with function binaries", value: textValue{&g.Exec.Functions}},
+		{name: "config", field: "Gateway.Exec.Config", usage: "file that maps images to binaries", value: textValue{&g.Exec.Config}},
+
+		{name: "pod-namespace", field: "PodManager.Namespace", usage: "namespace for function pods", value: textValue{&p.Namespace}, waiting: true},
+		{name: "pod-ttl", field: "PodManager.TTL", usage: "how long an unused pod lives", value: durationValue{&p.TTL}, waiting: true},
+		{name: "scan-interval", field: "PodManager.ScanInterval", usage: "time between two searches for pods to collect", value: durationValue{&p.ScanInterval}, waiting: true},
+		{name: "function-pod-template", field: "PodManager.Template", usage: "ConfigMap with the templates of function pods", value: textValue{&p.Template}, waiting: true},
+		{name: "pod-cache-config", field: "PodManager.CacheConfig", usage: "file with the functions that get pods at the start", value: textValue{&p.CacheConfig}, waiting: true},
+		{name: "warm-up-pod-cache", field: "PodManager.WarmUp", usage: "start those pods", value: boolValue{&p.WarmUp}, waiting: true},
+		{name: "max-waitlist-length", field: "PodManager.MaxWaitlistLength", usage: "evaluations on one pod before a further one is started", value: intValue{&p.MaxWaitlistLength}, waiting: true},
+		{name: "max-parallel-pods-per-function", field: "PodManager.MaxPodsPerFunction", usage: "most pods of one function", value: intValue{&p.MaxPodsPerFunction}, waiting: true},
+		{name: "max-grpc-retries", field: "Gateway.Pod.MaxRetries", usage: "further pods to try after one broke", value: intValue{&g.Pod.MaxRetries}, waiting: true},
+
+		{name: "enable-private-registries", field: "Registries.Private", usage: "use credentials for registries", value: boolValue{&r.Private}, waiting: true},
+		{name: "registry-auth-secret-path", field: "Registries.AuthPath", usage: "file with the credentials, as docker's config.json", value: textValue{&r.AuthPath}, waiting: true},
+		{name: "registry-auth-secret-name", field: "PodManager.PullSecret", usage: "name of the pull secret that pods get", value: textValue{&p.PullSecret}, waiting: true},
+		{name: "enable-private-registries-tls", field: "Registries.TLS", usage: "use own certificate authorities for registries", value: boolValue{&r.TLS}, waiting: true},
+		{name: "tls-secret-path", field: "Registries.TLSPath", usage: "folder with their certificates", value: textValue{&r.TLSPath}, waiting: true},
+	}
+}
+
+// The values of flags write straight into a configuration.
+type (
+	textValue     struct{ p *string }
+	intValue      struct{ p *int }
+	boolValue     struct{ p *bool }
+	durationValue struct{ p *time.Duration }
+	listValue     struct{ p *[]string }
+	portValue     struct{ p *string }
+)
+
+func (v textValue) Set(s string) error { *v.p = s; return nil }
+
+func (v intValue) Set(s string) (err error) {
+	*v.p, err = strconv.Atoi(s)
+	return err
+}
+
+func (v boolValue) Set(s string) (err error) {
+	*v.p, err = strconv.ParseBool(s)
+	return err
+}
+
+// IsBoolFlag lets "--flag" stand for "--flag=true".
+func (v boolValue) IsBoolFlag() bool { return true }
+
+func (v durationValue) Set(s string) (err error) {
+	*v.p, err = time.ParseDuration(s)
+	return err
+}
+
+func (v listValue) Set(s string) error {
+	*v.p = nil
+	for _, item := range strings.Split(s, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			*v.p = append(*v.p, item)
+		}
+	}
+	return nil
+}
+
+func (v portValue) Set(s string) error {
+	port, err := strconv.Atoi(s)
+	if err != nil || port < 1 || port > 65535 {
+		return fmt.Errorf("it has to be 1 to 65535")
+	}
+	*v.p = ":" + s
+	return nil
+}
+
+// The flag package calls String on zero values too, to find out what a default is.
+func (v textValue) String() string     { return show(v.p) }
+func (v intValue) String() string      { return show(v.p) }
+func (v boolValue) String() string     { return show(v.p) }
+func (v durationValue) String() string { return show(v.p) }
+func (v portValue) String() string     { return strings.TrimPrefix(show(v.p), ":") }
+
+func (v listValue) String() string {
+	if v.p == nil {
+		return ""
+	}
+	return strings.Join(*v.p, ",")
+}
+
+func show[T any](p *T) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprint(*p)
+}

@@ -1,0 +1,108 @@
+// Package settings reads Porch's flags and maps them onto the configurations of the
+// services that function-runner is made of.
+package settings
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
+)
+
+// Settings are everything that flags and variables set.
+type Settings struct {
+	Gateway    gateway.Config
+	PodManager podmanager.Config `split_words:"true"`
+	Registries Registries
+	program.Settings
+
+	// Waiting are the flags given that change nothing in this version.
+	Waiting []string `ignored:"true"`
+}
+
+// Registries are the settings of private registries.
+type Registries struct {
+	// Private turns on the credentials for private registries.
+	Private bool
+	// AuthPath is a file in the format of docker's config.json.
+	AuthPath string `split_words:"true" default:"/var/tmp/config-secret/.dockerconfigjson"`
+	// TLS turns on own certificate authorities.
+	TLS bool
+	// TLSPath is the folder with their certificates.
+	TLSPath string `split_words:"true" default:"/var/tmp/tls-secret/"`
+}
+
+// Validate checks all settings.
+func (s *Settings) Validate() error {
+	var checks config.Checks
+	checks.Within("Gateway", s.Gateway.Validate())
+	if s.Gateway.Enabled(gateway.RuntimePod) {
+		checks.Within("PodManager", s.PodManager.Validate())
+	}
+	checks.That(!s.Registries.Private || exists(s.Registries.AuthPath), "Registries.AuthPath", s.Registries.AuthPath, "a file that exists, if private registries are enabled")
+	checks.That(!s.Registries.TLS || exists(s.Registries.TLSPath), "Registries.TLSPath", s.Registries.TLSPath, "a folder that exists, if TLS for private registries is enabled")
+	s.Check(&checks)
+	return checks.Err()
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Load returns the settings of a command line, on top of those of the environment.
+// Help goes to w. Errors name the flag or the variable.
+func Load(args []string, w io.Writer) (Settings, error) {
+	var s Settings
+	if err := config.Fill(&s); err != nil {
+		return Settings{}, err
+	}
+	set := flag.NewFlagSet("function-runner", flag.ContinueOnError)
+	set.SetOutput(w)
+	flags := s.flags()
+	for _, f := range flags {
+		set.Var(f.value, f.name, f.usage)
+	}
+	if err := set.Parse(args); err != nil {
+		return Settings{}, err
+	}
+	if set.NArg() > 0 {
+		return Settings{}, fmt.Errorf("unexpected arguments %q: there are flags only", set.Args())
+	}
+	s.Waiting = waiting(set, flags)
+	return s, config.Rename(s.Validate(), nameIn(flags))
+}
+
+// nameIn returns how a person calls a setting: by its flag, or else by its
+// variable.
+func nameIn(flags []porchFlag) func(field string) string {
+	return func(field string) string {
+		i := slices.IndexFunc(flags, func(f porchFlag) bool { return f.field == field })
+		if i < 0 {
+			return config.Variable(field)
+		}
+		return "--" + flags[i].name
+	}
+}
+
+// waiting returns those of the flags that were given in set and that this version
+// accepts and checks, but that change nothing yet: they are about functions in pods.
+func waiting(set *flag.FlagSet, flags []porchFlag) []string {
+	var names []string
+	set.Visit(func(given *flag.Flag) {
+		i := slices.IndexFunc(flags, func(f porchFlag) bool { return f.name == given.Name })
+		if flags[i].waiting {
+			names = append(names, "--"+given.Name)
+		}
+	})
+	return names
+}
+
+// ErrHelp is what Load returns after it printed the help that was asked for.
+var ErrHelp = flag.ErrHelp

@@ -1,0 +1,31 @@
+// Command function-runner is the whole system in one process, with the flags of
+// Porch's function runner, which it can stand in for.
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+)
+
+func main() {
+	s, err := settings.Load(os.Args[1:], os.Stderr)
+	if errors.Is(err, settings.ErrHelp) {
+		os.Exit(0)
+	}
+	if err != nil {
+		os.Exit(program.Refuse("function-runner", err))
+	}
+	os.Exit(program.Main("function-runner", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
+		for _, name := range s.Waiting {
+			frame.Telemetry.Log.Warn("this flag changes nothing in this version: functions do not run in pods yet", "flag", name)
+		}
+		part, err := gateway.New(s.Gateway, frame)
+		return []serve.Part{part}, err
+	}))
+}

@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/function"
+)
+
+// The runtimes, which are evaluators by their names.
+const (
+	RuntimeExec = "exec"
+	RuntimePod  = "pod"
+)
+
+// Config is the gateway's settings, without those that every program has.
+type Config struct {
+	// Address is where callers connect, as host:port.
+	Address string `split_words:"true" default:":9445"`
+	// MaxMessageBytes bounds requests and responses.
+	MaxMessageBytes int `split_words:"true" default:"6291456"`
+	// DefaultImagePrefix is where image names without a slash are looked up.
+	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
+	// DisableRuntimes are the runtimes not to use: exec, pod.
+	DisableRuntimes []string `split_words:"true"`
+
+	Exec ExecConfig
+	Pod  PodConfig
+}
+
+// PodConfig is the settings of the pod evaluator.
+type PodConfig struct {
+	// MaxRetries is how many further pods an evaluation may try after one broke.
+	MaxRetries int `split_words:"true" default:"2"`
+}
+
+// ExecConfig is the settings of the exec evaluator.
+type ExecConfig struct {
+	// Config is the file that maps images to binaries.
+	Config string `default:"./config.yaml"`
+	// Functions is the folder with the binaries.
+	Functions string `default:"./functions"`
+	// Concurrency is how many functions run at a time; 0 is four for each processor.
+	Concurrency int `default:"0"`
+	// Queue is how many evaluations may wait for their turn.
+	Queue int `default:"1000"`
+	// MaxLogBytes is how much a function may log.
+	MaxLogBytes int `split_words:"true" default:"1048576"`
+}
+
+// Validate checks the settings.
+func (c *Config) Validate() error {
+	var checks config.Checks
+	checks.That(c.Address != "", "Address", c.Address, "host:port")
+	for _, r := range c.DisableRuntimes {
+		checks.That(r == RuntimeExec || r == RuntimePod, "DisableRuntimes", strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec and pod")
+	}
+	function.Limits{MessageBytes: c.MaxMessageBytes, LogBytes: c.Exec.MaxLogBytes}.Check(&checks, "MaxMessageBytes", "Exec.MaxLogBytes")
+	checks.That(c.Exec.Concurrency >= 0, "Exec.Concurrency", c.Exec.Concurrency, "0 or more")
+	checks.That(c.Exec.Queue >= 0, "Exec.Queue", c.Exec.Queue, "0 or more")
+	checks.That(c.Pod.MaxRetries >= 0, "Pod.MaxRetries", c.Pod.MaxRetries, "0 or more")
+	return checks.Err()
+}
+
+// Enabled says whether a runtime is to be used.
+func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
+
+// concurrency is how many functions run at a time.
+func (c ExecConfig) concurrency() int {
+	if c.Concurrency > 0 {
+		return c.Concurrency
+	}
+	return 4 * runtime.GOMAXPROCS(0)
+}

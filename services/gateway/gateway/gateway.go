@@ -1,0 +1,88 @@
+// Package gateway is the front door of the system: it takes evaluations from Porch
+// and other callers and has each one done by the first evaluator that serves its
+// image.
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/admission"
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/execeval"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+)
+
+// New returns the gateway as a part of a program.
+func New(cfg Config, frame program.Frame) (serve.Part, error) {
+	var chain evaluation.Chain
+	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix}
+	var tasks []serve.Task
+	if cfg.Enabled(RuntimeExec) {
+		exec, watch, err := newExec(cfg, frame)
+		if err != nil {
+			return serve.Part{}, err
+		}
+		chain, names.Tags, tasks = append(chain, exec), append(names.Tags, exec), append(tasks, watch...)
+	}
+	handler, err := newHandler(cfg, frame, names, chain)
+	if err != nil {
+		return serve.Part{}, fmt.Errorf("set up the gateway: %w", err)
+	}
+	return serve.Part{
+		Endpoints: []serve.Endpoint{{Name: "evaluator", Address: cfg.Address, Handler: handler}},
+		Tasks:     tasks,
+	}, nil
+}
+
+// newExec returns the exec evaluator and the tasks that it needs.
+func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task, error) {
+	log := frame.Telemetry.Log
+	reaper, err := fnproc.NewReaper(log)
+	if err != nil {
+		return nil, nil, err
+	}
+	exec, err := execeval.New(execeval.Config{
+		File:          cfg.Exec.Config,
+		Functions:     cfg.Exec.Functions,
+		DefaultPrefix: cfg.DefaultImagePrefix,
+		Admission:     admission.New(admission.Limits{Concurrent: cfg.Exec.concurrency(), Queue: cfg.Exec.Queue}),
+		Runner: &function.Runner{
+			Processes: fnproc.Runner{Reaper: reaper},
+			Limits:    function.Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.Exec.MaxLogBytes},
+			Wording:   function.ExecWording,
+			Tracer:    frame.Telemetry.Tracers.Tracer("gateway"),
+		},
+		Log: log,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	reap := func(ctx context.Context) error { reaper.Run(ctx); return nil }
+	return exec, []serve.Task{exec.Watch, reap}, nil
+}
+
+// newHandler returns the handler of the gateway's port.
+func newHandler(cfg Config, frame program.Frame, names naming.Resolver, chain evaluation.Chain) (http.Handler, error) {
+	door, err := frontdoor.New(names, chain, frame.Telemetry)
+	if err != nil {
+		return nil, err
+	}
+	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: cfg.MaxMessageBytes}
+	return rpcserve.NewHandler(rpc, rpcserve.Service{
+		Name: evaluatorconnect.FunctionEvaluatorName,
+		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
+			return evaluatorconnect.NewFunctionEvaluatorHandler(door, options...)
+		},
+	})
+}

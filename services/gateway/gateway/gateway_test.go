@@ -1,0 +1,69 @@
+package gateway_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// image returns the image of the function of that behaviour.
+func image(behaviour string) string {
+	return "example.com/fn/" + strings.ReplaceAll(behaviour, "=", "-") + ":v1"
+}
+
+// start runs a gateway with functions of all behaviours.
+func start(t *testing.T, behaviours ...string) (address, configFile string) {
+	t.Helper()
+	dir := t.TempDir()
+	var entries strings.Builder
+	entries.WriteString("functions:\n")
+	for _, b := range behaviours {
+		conformance.Install(t, dir, b)
+		fmt.Fprintf(&entries, "- function: %s\n  images: [%q]\n", b, image(b))
+	}
+	configFile = filepath.Join(t.TempDir(), "config.yaml")
+	write(t, configFile, entries.String())
+	cfg := gateway.Config{
+		Address: "127.0.0.1:0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com/fn",
+		DisableRuntimes: []string{gateway.RuntimePod},
+		Exec:            gateway.ExecConfig{Config: configFile, Functions: dir, Queue: 1000, MaxLogBytes: conformance.MaxLogBytes},
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, frame) }), configFile
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	address, _ := start(t, conformance.Behaviours()...)
+	conformance.Run(t, conformance.Target{
+		Serve: func(_ *testing.T, behaviour string) conformance.Function {
+			return conformance.Function{Address: address, Image: image(behaviour)}
+		},
+		NamesFunctions: true,
+		Texts: conformance.Texts{
+			Exit1:        "Failed to execute function %[1]q: exit status 1 (failed: one resource is invalid)",
+			Exit1Garbage: "Failed to execute function %[1]q: exit status 1 (failed halfway)",
+			Signal:       "Failed to execute function %[1]q: signal: killed (about to die)",
+		},
+	})
+}

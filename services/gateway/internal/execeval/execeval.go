@@ -1,0 +1,116 @@
+// Package execeval is the exec evaluator: it runs functions as local binaries, for
+// the images that a configuration file maps to one.
+//
+// Images are compared by their canonical names, registry included, so that no
+// image of another registry is ever taken for one of ours.
+package execeval
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+
+	"github.com/krm-function-runner/function-runner/libs/admission"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/filewatch"
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+)
+
+// environment is all that functions get of ours.
+var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
+
+// Config is what the evaluator works with.
+type Config struct {
+	// File is the configuration file, read again whenever it changes.
+	File string
+	// Functions is the folder with the binaries.
+	Functions string
+	// DefaultPrefix is where image names without a slash are looked up.
+	DefaultPrefix string
+	// Admission bounds how many functions run at a time.
+	Admission *admission.Gate
+	// Runner runs them.
+	Runner *function.Runner
+	Log    *slog.Logger
+}
+
+// Evaluator is the exec evaluator.
+type Evaluator struct {
+	cfg     Config
+	content []byte // of the file, at the start
+	table   atomic.Pointer[table]
+}
+
+// New returns an evaluator with the configuration file as it is now. A file that
+// is missing or broken is an error: later, it would only be a line in the log.
+func New(cfg Config) (*Evaluator, error) {
+	content, err := os.ReadFile(cfg.File)
+	if err != nil {
+		return nil, fmt.Errorf("read the exec evaluator's configuration: %w: give the file, or disable the exec runtime", err)
+	}
+	e := &Evaluator{cfg: cfg, content: content}
+	if err := e.load(content); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Name implements evaluation.Evaluator.
+func (e *Evaluator) Name() string { return "exec" }
+
+// Evaluate implements evaluation.Evaluator.
+func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
+	binary, ok := e.table.Load().binaries[req.Image.Key()]
+	if !ok {
+		return evaluation.Response{}, fault.New(fault.NotFound, "no binary is configured for %s", req.Image)
+	}
+	release, err := e.cfg.Admission.Acquire(ctx)
+	if err != nil {
+		return evaluation.Response{}, fmt.Errorf("function %q: %w", req.Given, err)
+	}
+	defer release()
+	result, err := e.cfg.Runner.Run(ctx, req.Given, fnproc.Command{Path: binary, Env: environment, Dir: "/"}, req.ResourceList)
+	if err != nil {
+		return evaluation.Response{}, err
+	}
+	return evaluation.Response{ResourceList: result.ResourceList, Log: result.Log, Results: result.Results}, nil
+}
+
+// Tags implements naming.TagSource: the tags for which there is a binary.
+func (e *Evaluator) Tags(_ context.Context, repository string) ([]string, error) {
+	return e.table.Load().tags[repository], nil
+}
+
+// Watch follows the configuration file until ctx ends. A file that is broken
+// changes nothing: what was there before stays in force, and the log says so.
+func (e *Evaluator) Watch(ctx context.Context) error {
+	return filewatch.Watch(ctx, e.cfg.File, e.content, func(content []byte, err error) {
+		if err == nil {
+			err = e.load(content)
+		}
+		if err != nil {
+			e.cfg.Log.ErrorContext(ctx, "exec configuration not changed: the last good one stays in force", "file", e.cfg.File, "error", err)
+		}
+	})
+}
+
+// load puts a configuration in force.
+func (e *Evaluator) load(content []byte) error {
+	table, err := parseTable(content, e.cfg.Functions, e.cfg.DefaultPrefix)
+	if err != nil {
+		return fmt.Errorf("exec configuration %s: %w", e.cfg.File, err)
+	}
+	for _, image := range table.repeated {
+		e.cfg.Log.Warn("exec configuration names an image twice: the first entry counts", "image", image)
+	}
+	for _, binary := range table.missing() {
+		e.cfg.Log.Warn("exec configuration names a function that is not there", "binary", binary)
+	}
+	e.table.Store(table)
+	e.cfg.Log.Info("exec configuration in force", "file", e.cfg.File, "images", len(table.binaries))
+	return nil
+}

@@ -1,0 +1,88 @@
+package execeval
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+)
+
+// table maps images to binaries. It does not change once it is made.
+type table struct {
+	// binaries maps an image's key to the path of its binary.
+	binaries map[string]string
+	// tags are the tags of each repository.
+	tags map[string][]string
+	// repeated are images that a later entry claims again, for a warning.
+	repeated []string
+}
+
+// configFile is the file that Porch's users have.
+type configFile struct {
+	Functions []struct {
+		Function string   `yaml:"function"`
+		Images   []string `yaml:"images"`
+	} `yaml:"functions"`
+}
+
+// parseTable reads a configuration file. Binaries are in dir; image names without
+// a slash are under prefix. The first entry for an image wins.
+func parseTable(content []byte, dir, prefix string) (*table, error) {
+	var file configFile
+	if err := yaml.Unmarshal(content, &file); err != nil {
+		return nil, fmt.Errorf("not the YAML of functions and their images: %w", err)
+	}
+	t := &table{binaries: map[string]string{}, tags: map[string][]string{}}
+	for i, entry := range file.Functions {
+		if err := checkName(entry.Function); err != nil {
+			return nil, fmt.Errorf("functions[%d].function: %w", i, err)
+		}
+		for j, image := range entry.Images {
+			name, err := imagename.Parse(image, prefix)
+			if err != nil {
+				return nil, fmt.Errorf("functions[%d].images[%d]: %w", i, j, err)
+			}
+			t.add(name, filepath.Join(dir, entry.Function))
+		}
+	}
+	return t, nil
+}
+
+// checkName refuses names that lead out of the folder of functions.
+func checkName(name string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		return fmt.Errorf("%q is not the name of a file in the folder of functions", name)
+	}
+	return nil
+}
+
+// add maps name to binary unless it is mapped already.
+func (t *table) add(name imagename.Name, binary string) {
+	key := name.Key()
+	if _, ok := t.binaries[key]; ok {
+		t.repeated = append(t.repeated, key)
+		return
+	}
+	t.binaries[key] = binary
+	if name.Digest == "" {
+		t.tags[name.Repository] = append(t.tags[name.Repository], name.Tag)
+	}
+}
+
+// missing returns the binaries that are not there, sorted.
+func (t *table) missing() []string {
+	var paths []string
+	for binary := range maps.Values(t.binaries) {
+		if _, err := os.Stat(binary); err != nil && !slices.Contains(paths, binary) {
+			paths = append(paths, binary)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}

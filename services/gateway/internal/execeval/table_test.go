@@ -1,0 +1,90 @@
+package execeval
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+)
+
+const digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+const sample = `
+functions:
+- function: set-namespace
+  images:
+  - example.com/catalog/set-namespace:v0.4.5
+  - set-namespace:v0.4
+  - example.com/catalog/set-namespace@` + digest + `
+- function: other
+  images:
+  - set-namespace:v0.4
+  - docker.io/nephio/other:v1
+`
+
+func TestTable(t *testing.T) {
+	table, err := parseTable([]byte(sample), "/functions", "example.com/catalog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct{ image, want, reason string }{
+		"full":            {"example.com/catalog/set-namespace:v0.4.5", "/functions/set-namespace", "as configured"},
+		"short":           {"set-namespace:v0.4.5", "/functions/set-namespace", "a short name is under the default prefix"},
+		"short entry":     {"example.com/catalog/set-namespace:v0.4", "/functions/set-namespace", "so is a short entry, and the first entry wins"},
+		"digest":          {"example.com/catalog/set-namespace@" + digest, "/functions/set-namespace", "a digest is matched by digest"},
+		"tag and digest":  {"set-namespace:v9@" + digest, "/functions/set-namespace", "a tag beside a digest selects nothing"},
+		"alias":           {"nephio/other:v1", "/functions/other", "docker.io is the default registry"},
+		"other tag":       {"set-namespace:v0.5", "", "another version is another function"},
+		"foreign":         {"evil.example/catalog/set-namespace:v0.4.5", "", "a foreign registry never matches"},
+		"foreign suffix":  {"evil.example/example.com/catalog/set-namespace:v0.4.5", "", "not even with our path as its suffix"},
+		"foreign digest":  {"evil.example/catalog/set-namespace@" + digest, "", "nor by digest: it would run with our trust"},
+		"foreign no path": {"docker.io/set-namespace:v0.4.5", "", "a name with a slash is never under the default prefix"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			image, err := imagename.Parse(tc.image, "example.com/catalog")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := table.binaries[image.Key()]; got != tc.want {
+				t.Errorf("%s is mapped to %q, want %q: %s", tc.image, got, tc.want, tc.reason)
+			}
+		})
+	}
+	if len(table.repeated) != 1 {
+		t.Errorf("repeated are %v, want the one image that is there twice", table.repeated)
+	}
+}
+
+func TestTableRefuses(t *testing.T) {
+	for content, want := range map[string]string{
+		"functions: [{function: ../../bin/sh, images: [a:v1]}]":    `functions[0].function: "../../bin/sh"`,
+		"functions: [{function: .., images: [a:v1]}]":              `functions[0].function: ".."`,
+		"functions: [{images: [a:v1]}]":                            `functions[0].function: ""`,
+		"functions: [{function: a, images: [ok:v1, 'not ok:v1']}]": "functions[0].images[1]",
+		"functions: {":       "not the YAML",
+		"functions: a":       "not the YAML",
+		"\xff\xfe\x00broken": "not the YAML",
+	} {
+		if _, err := parseTable([]byte(content), "/functions", ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("parseTable(%q) = %v, want an error that says %q", content, err, want)
+		}
+	}
+}
+
+func FuzzParseTable(f *testing.F) {
+	f.Add([]byte(sample))
+	f.Add([]byte("functions: [{function: a, images: [b]}]"))
+	f.Add([]byte("functions: &a [*a]"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		table, err := parseTable(content, "/functions", "example.com")
+		if err != nil {
+			return
+		}
+		for key, binary := range table.binaries {
+			if !strings.HasPrefix(binary, "/functions/") || strings.Contains(binary, "..") && strings.Contains(binary, "/../") {
+				t.Errorf("%q is mapped to %q, outside the folder of functions", key, binary)
+			}
+		}
+	})
+}

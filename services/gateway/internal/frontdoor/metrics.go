@@ -1,0 +1,105 @@
+package frontdoor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+)
+
+// metrics are what the gateway counts. Names are given as OpenTelemetry spells
+// them: in Prometheus the first is fn_evaluations_total.
+type metrics struct {
+	evaluations   metric.Int64Counter
+	duration      metric.Float64Histogram
+	phases        metric.Float64Histogram
+	rejections    metric.Int64Counter
+	requestBytes  metric.Int64Histogram
+	responseBytes metric.Int64Histogram
+	images        imageLabels
+}
+
+// seconds are buckets from a millisecond to the longest cold start.
+var seconds = metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120)
+
+// sizes are buckets from a small list to the message limit.
+var sizes = metric.WithExplicitBucketBoundaries(1<<10, 4<<10, 16<<10, 64<<10, 256<<10, 1<<20, 2<<20, 4<<20, 6<<20, 16<<20)
+
+func newMetrics(provider metric.MeterProvider) (*metrics, error) {
+	meter := provider.Meter("gateway")
+	m := &metrics{}
+	var errs [6]error
+	m.evaluations, errs[0] = meter.Int64Counter("fn.evaluations", metric.WithDescription("Evaluations that ended."))
+	m.duration, errs[1] = meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), seconds,
+		metric.WithDescription("Time from request to response."))
+	m.phases, errs[2] = meter.Float64Histogram("fn.phase.duration", metric.WithUnit("s"), seconds,
+		metric.WithDescription("Time spent in one phase of an evaluation."))
+	m.rejections, errs[3] = meter.Int64Counter("fn.rejections", metric.WithDescription("Requests that were refused before any function ran."))
+	m.requestBytes, errs[4] = meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists received."))
+	m.responseBytes, errs[5] = meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists returned."))
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("set up the gateway's metrics: %w", err)
+	}
+	return m, nil
+}
+
+// phase measures a phase, from now to the call of the function that it returns.
+func (m *metrics) phase(ctx context.Context, name string) (done func()) {
+	start := time.Now()
+	return func() {
+		m.phases.Record(ctx, time.Since(start).Seconds(), metric.WithAttributes(attribute.String("phase", name)))
+	}
+}
+
+// sample is one evaluation as metrics see it.
+type sample struct {
+	image                       imagename.Name
+	evaluator                   string
+	err                         error
+	results                     []resourcelist.Result
+	took                        time.Duration
+	requestBytes, responseBytes int
+}
+
+// evaluated counts one evaluation.
+func (m *metrics) evaluated(ctx context.Context, s sample) {
+	if _, queueFull := fault.RetryAfter(s.err); queueFull || s.evaluator == "" {
+		m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(s.err).String())))
+	}
+	labels := metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("image", m.images.label(s)),
+		attribute.String("executor", s.evaluator),
+		attribute.String("code", code(s.err)),
+		attribute.String("severity", severity(s)),
+	))
+	m.evaluations.Add(ctx, 1, labels)
+	m.duration.Record(ctx, s.took.Seconds(), labels)
+	m.requestBytes.Record(ctx, int64(s.requestBytes))
+	if s.err == nil {
+		m.responseBytes.Record(ctx, int64(s.responseBytes))
+	}
+}
+
+// code names how an evaluation ended.
+func code(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	return fault.Of(err).String()
+}
+
+// severity is the worst among the results of an evaluation, failed or not.
+func severity(s sample) string {
+	if failure, ok := errors.AsType[*function.Failure](s.err); ok {
+		return resourcelist.Worst(failure.Results)
+	}
+	return resourcelist.Worst(s.results)
+}

@@ -1,0 +1,64 @@
+package naming_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+)
+
+// tags is a source that knows some repositories.
+type tags map[string][]string
+
+func (s tags) Tags(_ context.Context, repository string) ([]string, error) {
+	if repository == "example.com/down" {
+		return nil, errors.New("registry down")
+	}
+	return s[repository], nil
+}
+
+func TestResolve(t *testing.T) {
+	resolver := naming.Resolver{
+		DefaultPrefix: "example.com/catalog",
+		Tags: []naming.TagSource{
+			tags{"example.com/catalog/fn": {"v0.4.1", "v0.4.5", "v0.5.0"}},
+			tags{"example.com/catalog/fn": {"v0.4.9"}, "example.com/other": {"v1.0.0"}},
+		},
+	}
+	tests := map[string]struct {
+		reason     string
+		image, tag string
+		want       string
+		err        string
+	}{
+		"no tag":        {reason: "an empty tag changes nothing", image: "fn:v0.1", want: "example.com/catalog/fn:v0.1"},
+		"exact":         {reason: "an exact tag is taken without a list", image: "example.com/unknown:v1", tag: "v2.0.0", want: "example.com/unknown:v2.0.0"},
+		"literal":       {reason: "so is what is no version at all", image: "fn", tag: "canary", want: "example.com/catalog/fn:canary"},
+		"constraint":    {reason: "the first source that knows the repository decides", image: "fn:v0.1", tag: "~0.4.0", want: "example.com/catalog/fn:v0.4.5"},
+		"second source": {reason: "a source that knows nothing is passed over", image: "example.com/other", tag: ">=1", want: "example.com/other:v1.0.0"},
+		"no match":      {reason: "the error says what there is", image: "fn", tag: ">=2", err: "there is v0.4.1, v0.4.5, v0.5.0"},
+		"unknown":       {reason: "nobody knows the repository", image: "example.com/unknown", tag: ">=2", err: "none known"},
+		"malformed tag": {reason: "neither tag nor constraint", image: "fn", tag: "a b", err: `tag "a b"`},
+		"no image":      {reason: "an image is needed", tag: "v1", err: "no image given"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := resolver.Resolve(t.Context(), tc.image, tc.tag)
+			if tc.err != "" {
+				if fault.Of(err) != fault.Invalid || !strings.Contains(err.Error(), tc.err) {
+					t.Fatalf("Resolve = %v, %v, want an invalid request that says %q: %s", got, err, tc.err, tc.reason)
+				}
+				return
+			}
+			if err != nil || got.String() != tc.want {
+				t.Errorf("Resolve = %v, %v, want %s: %s", got, err, tc.want, tc.reason)
+			}
+		})
+	}
+	if _, err := resolver.Resolve(t.Context(), "example.com/down", ">=1"); err == nil || fault.Of(err) == fault.Invalid {
+		t.Errorf("Resolve = %v, want the source's own error", err)
+	}
+}

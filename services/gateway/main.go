@@ -1,0 +1,37 @@
+// Command gateway is the front door of the function runner.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+)
+
+// settings are everything that the environment sets.
+type settings struct {
+	gateway.Config
+	program.Settings
+}
+
+// Validate checks all settings.
+func (s *settings) Validate() error {
+	var checks config.Checks
+	checks.Within("", s.Config.Validate())
+	s.Check(&checks)
+	return checks.Err()
+}
+
+func main() {
+	var s settings
+	if err := config.Load(&s); err != nil {
+		os.Exit(program.Refuse("gateway", err))
+	}
+	os.Exit(program.Main("gateway", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
+		part, err := gateway.New(s.Config, frame)
+		return []serve.Part{part}, err
+	}))
+}

@@ -1,0 +1,34 @@
+// Package applet has the small tools that the wrapper server's one binary also is,
+// so that pod templates copied from Porch's documentation work with an image that
+// has nothing else in it: cp and grpc-health-probe, called by those names, and
+// "wrapper-server install".
+package applet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Applet is a tool. It gets the arguments after its name and returns the exit code.
+type Applet func(args []string) int
+
+// Find returns the applet that a command line calls, and its arguments; nil if it
+// calls none, but the wrapper server itself.
+func Find(argv []string) (applet Applet, args []string) {
+	switch filepath.Base(argv[0]) {
+	case "cp":
+		return Copy, argv[1:]
+	case "grpc-health-probe", "grpc_health_probe":
+		return Probe, argv[1:]
+	}
+	if len(argv) > 1 && argv[1] == "install" {
+		return Install, argv[2:]
+	}
+	return nil, nil
+}
+
+// complain prints why an applet does not do what it was called for.
+func complain(name, format string, args ...any) {
+	_, _ = fmt.Fprintf(os.Stderr, "%s: %s\n", name, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,71 @@
+package applet
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Install is "wrapper-server install DIR": it puts this binary into DIR, under its
+// own name and as grpc-health-probe.
+func Install(args []string) int {
+	if len(args) != 1 {
+		complain("wrapper-server install", "usage: wrapper-server install DIR")
+		return 2
+	}
+	if err := install(args[0]); err != nil {
+		complain("wrapper-server install", "%v", err)
+		return 1
+	}
+	return 0
+}
+
+func install(dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program's file: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // every user of the pod runs what is in it
+		return err
+	}
+	target := filepath.Join(dir, "wrapper-server")
+	if err := copyFile(self, target, 0o755); err != nil {
+		return err
+	}
+	return relink("wrapper-server", filepath.Join(dir, "grpc-health-probe"))
+}
+
+// copyFile copies a file's content to a new file of the given mode. It replaces an
+// existing one at once, even if that is being executed.
+func copyFile(from, to string, mode os.FileMode) error {
+	src, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }()
+	tmp, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }() // fails once it was renamed
+	_, err = io.Copy(tmp, src)
+	if err == nil {
+		err = tmp.Chmod(mode)
+	}
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return fmt.Errorf("copy %s to %s: %w", from, to, err)
+	}
+	return os.Rename(tmp.Name(), to)
+}
+
+// relink makes a symbolic link, in place of whatever had its name.
+func relink(target, name string) error {
+	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.Symlink(target, name)
+}

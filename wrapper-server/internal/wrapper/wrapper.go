@@ -1,0 +1,113 @@
+// Package wrapper serves one function: it takes evaluations, runs the function's
+// entrypoint for each, and returns what that wrote.
+package wrapper
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/admission"
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+)
+
+// New returns the wrapper server as a part of a program. Functions get the
+// variables of environ that are not the server's own.
+func New(cfg Config, environ []string, frame program.Frame) (serve.Part, error) {
+	reaper, err := fnproc.NewReaper(frame.Telemetry.Log)
+	if err != nil {
+		return serve.Part{}, err
+	}
+	s := &server{
+		command:   command(cfg.Entrypoint, environ),
+		admission: admission.New(admission.Limits{Concurrent: cfg.concurrency(), Queue: cfg.Queue}),
+		runner: &function.Runner{
+			Processes:  fnproc.Runner{Reaper: reaper},
+			Limits:     cfg.limits(),
+			Wording:    function.WrapperWording,
+			FlattenLog: cfg.FlattenLog,
+			Tracer:     frame.Telemetry.Tracers.Tracer("wrapper-server"),
+		},
+	}
+	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: cfg.MaxRequestBodySize}
+	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.handler})
+	if err != nil {
+		return serve.Part{}, fmt.Errorf("set up the wrapper server: %w", err)
+	}
+	return serve.Part{
+		Endpoints: []serve.Endpoint{{Name: "evaluator", Address: ":" + strconv.Itoa(cfg.Port), Handler: handler}},
+		Tasks:     []serve.Task{func(ctx context.Context) error { reaper.Run(ctx); return nil }},
+	}, nil
+}
+
+// server implements Porch's FunctionEvaluator service around one command.
+type server struct {
+	command   fnproc.Command
+	admission *admission.Gate
+	runner    *function.Runner
+}
+
+func (s *server) handler(options ...connect.HandlerOption) (path string, handler http.Handler) {
+	return evaluatorconnect.NewFunctionEvaluatorHandler(s, options...)
+}
+
+// EvaluateFunction implements the service. The image is whatever the caller calls
+// the function: there is only one here.
+func (s *server) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	if err := function.CheckInput(req.GetResourceList()); err != nil {
+		return nil, err
+	}
+	release, err := s.admission.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("function %q: %w", req.GetImage(), err)
+	}
+	defer release()
+	result, err := s.runner.Run(ctx, req.GetImage(), s.command, req.GetResourceList())
+	if err != nil {
+		return nil, err
+	}
+	return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
+}
+
+// command returns what a container of the function's image would run.
+func command(entrypoint, environ []string) fnproc.Command {
+	path := entrypoint[0]
+	// A program that is not found is reported with each evaluation: the pod's
+	// caller reads that, while nobody reads the log of a pod that does not start.
+	if found, err := exec.LookPath(path); err == nil {
+		path = found
+	}
+	return fnproc.Command{Path: path, Args: entrypoint[1:], Env: functionEnv(environ)}
+}
+
+// functionEnv returns the image's own environment: what is left of the pod's
+// without the server's settings and without what Kubernetes injects.
+func functionEnv(environ []string) []string {
+	env := []string{}
+	for _, variable := range environ {
+		if !hasAnyPrefix(variable, "FNR_", "OTEL_", "KUBERNETES_") {
+			env = append(env, variable)
+		}
+	}
+	return env
+}
+
+func hasAnyPrefix(s string, prefixes ...string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(s, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,129 @@
+package wrapper_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/wrapper-server/internal/wrapper"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start runs a wrapper server around a function of that behaviour.
+func start(t *testing.T, behaviour string, environ []string, flags ...string) string {
+	t.Helper()
+	path := conformance.Install(t, t.TempDir(), behaviour)
+	cfg, err := wrapper.LoadConfig(append(flags, "--", path), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+		return wrapper.New(cfg, environ, frame)
+	})
+}
+
+func TestConformance(t *testing.T) {
+	conformance.Run(t, conformance.Target{
+		Serve: func(t *testing.T, behaviour string) conformance.Function {
+			return conformance.Function{Address: start(t, behaviour, nil), Image: "example.com/fn/" + strings.ReplaceAll(behaviour, "=", "-") + ":v1"}
+		},
+		Texts: conformance.Texts{
+			Exit1: "failed to evaluate function %[1]q with structured results: " +
+				"[error] apps/v1/Deployment/shop/cart spec.replicas: replicas must not be negative and stderr: failed: one resource is invalid",
+			Exit1Garbage: "failed to parse the output of function %[1]q with stderr 'failed halfway': exit status 1; …",
+			Signal:       "failed to parse the output of function %[1]q with stderr 'about to die': signal: killed; …",
+		},
+	})
+}
+
+// evaluate calls a wrapper server once.
+func evaluate(ctx context.Context, t *testing.T, address string) (*evaluator.EvaluateFunctionResponse, error) {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	return evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx,
+		&evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte(conformance.List)})
+}
+
+func TestFunctionGetsTheImagesEnvironmentOnly(t *testing.T) {
+	address := start(t, "env", []string{"LANG=C", "FNR_QUEUE=1", "OTEL_SERVICE_NAME=x", "KUBERNETES_SERVICE_HOST=10.0.0.1", "HOME=/app"})
+	resp, err := evaluate(t.Context(), t, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := string(resp.GetResourceList())
+	for variable, want := range map[string]bool{"LANG=C": true, "HOME=/app": true, "FNR_": false, "OTEL_": false, "KUBERNETES_": false, "GOPATH": false} {
+		if strings.Contains(list, variable) != want {
+			t.Errorf("%s in the function's environment: %v, want %v", variable, !want, want)
+		}
+	}
+}
+
+func TestFlattenLog(t *testing.T) {
+	_, err := evaluate(t.Context(), t, start(t, "exit1", nil, "--flatten-log"))
+	if msg := status.Convert(err).Message(); strings.Contains(msg, "\n") {
+		t.Errorf("message %q has several lines", msg)
+	}
+	resp, err := evaluate(t.Context(), t, start(t, "warn", nil, "--flatten-log=true"))
+	if err != nil || string(resp.GetLog()) != "one resource is invalid" {
+		t.Errorf("log %q, %v", resp.GetLog(), err)
+	}
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	t.Setenv("FNR_CONCURRENCY", "1")
+	t.Setenv("FNR_QUEUE", "0")
+	address := start(t, "hang", nil)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	errs := make(chan error)
+	for range 2 {
+		go func() {
+			_, err := evaluate(ctx, t, address)
+			errs <- err
+		}()
+	}
+	refused := status.Convert(<-errs)
+	if refused.Code() != codes.ResourceExhausted || len(refused.Details()) != 1 {
+		t.Errorf("one caller too many got %v with details %v, want ResourceExhausted with a retry hint", refused.Err(), refused.Details())
+	}
+	leave()
+	if err := <-errs; status.Code(err) != codes.Canceled {
+		t.Errorf("the other caller got %v, want Canceled", err)
+	}
+}
+
+func TestLoadConfigRefuses(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"no entrypoint": {[]string{"--port", "9446"}, "no entrypoint"},
+		"port":          {[]string{"--port=0", "--", "fn"}, "--port is 0"},
+		"size":          {[]string{"--max-request-body-size=1", "--", "fn"}, "--max-request-body-size is 1"},
+		"verbosity":     {[]string{"--verbosity=9", "--", "fn"}, "--verbosity is 9"},
+		"unknown":       {[]string{"--frobnicate", "--", "fn"}, "frobnicate"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := wrapper.LoadConfig(tc.args, t.Output()); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("LoadConfig = %v, want an error that says %q", err, tc.want)
+			}
+		})
+	}
+}

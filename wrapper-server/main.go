@@ -1,0 +1,32 @@
+// Command wrapper-server runs inside function pods and serves the function there.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/wrapper-server/internal/applet"
+	"github.com/krm-function-runner/function-runner/wrapper-server/internal/wrapper"
+)
+
+func main() {
+	if run, args := applet.Find(os.Args); run != nil {
+		os.Exit(run(args))
+	}
+	cfg, err := wrapper.LoadConfig(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(0)
+	}
+	if err != nil {
+		os.Exit(program.Refuse("wrapper-server", err))
+	}
+	settings := program.Settings{Serve: cfg.Serve, Telemetry: cfg.Telemetry}
+	os.Exit(program.Main("wrapper-server", settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
+		part, err := wrapper.New(cfg, os.Environ(), frame)
+		return []serve.Part{part}, err
+	}))
+}
