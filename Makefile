@@ -1,0 +1,137 @@
+# Function Runner. `make help` lists what can be done.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions
+BUILD   := $(CURDIR)/.build
+
+# Tools are built once per version and kept outside the clone.
+BUF_VERSION               := v1.73.0
+PROTOC_GEN_GO_VERSION     := v1.36.11
+PROTOC_GEN_CONNECT_VERSION := v1.21.1
+PROTOC_GEN_GRPC_VERSION   := v1.6.0
+GOLANGCI_LINT_VERSION     := v2.8.0
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/function-runner
+TOOLS := $(CACHE)/tools
+BUF                := $(TOOLS)/buf@$(BUF_VERSION)/buf
+PROTOC_GEN_GO      := $(TOOLS)/protoc-gen-go@$(PROTOC_GEN_GO_VERSION)/protoc-gen-go
+PROTOC_GEN_CONNECT := $(TOOLS)/protoc-gen-connect-go@$(PROTOC_GEN_CONNECT_VERSION)/protoc-gen-connect-go
+PROTOC_GEN_GRPC    := $(TOOLS)/protoc-gen-go-grpc@$(PROTOC_GEN_GRPC_VERSION)/protoc-gen-go-grpc
+GOLANGCI_LINT      := $(TOOLS)/golangci-lint@$(GOLANGCI_LINT_VERSION)/golangci-lint
+PLUGINS            := $(PROTOC_GEN_GO) $(PROTOC_GEN_CONNECT) $(PROTOC_GEN_GRPC)
+
+# tool builds $(1) at $(2) into the folder of its target, which appears only whole.
+define tool
+	@echo "building $(notdir $@) $(2)"
+	@mkdir -p $(TOOLS) && tmp=$$(mktemp -d $(TOOLS)/.build.XXXXXX) && \
+	 GOWORK=off GOBIN=$$tmp CGO_ENABLED=0 go install $(1)@$(2) && \
+	 mkdir -p $(@D) && mv $$tmp/$(notdir $@) $@ && rmdir $$tmp
+endef
+
+$(BUF):
+	$(call tool,github.com/bufbuild/buf/cmd/buf,$(BUF_VERSION))
+$(PROTOC_GEN_GO):
+	$(call tool,google.golang.org/protobuf/cmd/protoc-gen-go,$(PROTOC_GEN_GO_VERSION))
+$(PROTOC_GEN_CONNECT):
+	$(call tool,connectrpc.com/connect/cmd/protoc-gen-connect-go,$(PROTOC_GEN_CONNECT_VERSION))
+$(PROTOC_GEN_GRPC):
+	$(call tool,google.golang.org/grpc/cmd/protoc-gen-go-grpc,$(PROTOC_GEN_GRPC_VERSION))
+$(GOLANGCI_LINT):
+	$(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION))
+
+# The race detector needs a C compiler. As root on Debian it is installed; without
+# one the tests run all the same, and say so.
+RACE = $(shell command -v gcc >/dev/null && echo -race)
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Start the stack here, render the examples through it, keep serving on 9445
+	@examples/run.sh --keep
+
+.PHONY: demo
+demo: build ## The same, and stop
+	@examples/run.sh
+
+.PHONY: build
+build: functions ## Build all programs into .build/bin
+	@mkdir -p $(BUILD)/bin
+	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o $(BUILD)/bin/ ./services/function-runner ./services/gateway ./fnctl ./wrapper-server
+
+.PHONY: functions
+functions: ## Build the catalog functions into .build/functions
+	@mkdir -p $(BUILD)/functions
+	cd functions && GOWORK=off CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o $(BUILD)/functions/ tool
+	@cp functions/config.yaml $(BUILD)/functions/config.yaml
+
+##@ Check
+
+.PHONY: test
+test: prepare check-generate check-proto check-modules lint unit demo ## Run everything
+
+.PHONY: unit
+unit: prepare ## Run the tests that need nothing but this machine
+	@for m in $(MODULES); do (cd $$m && go test $(RACE) ./...); done
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run the linters
+	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); done
+
+.PHONY: check-generate
+check-generate: $(BUF) $(PLUGINS) ## Fail if generated code is not what the protocol buffers say
+	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && cp -r libs/gen "$$tmp/before" && \
+	 $(MAKE) --no-print-directory generate && \
+	 diff -r "$$tmp/before" libs/gen || { echo "generated code was stale: commit the result of make generate"; exit 1; }
+
+.PHONY: check-proto
+check-proto: $(BUF) ## Lint the protocol buffers, and fail if one breaks an earlier commit's
+	@$(BUF) lint && $(BUF) format --diff --exit-code proto
+	@for c in $$(git rev-list HEAD -- proto); do $(BUF) breaking --against ".git#ref=$$c"; done
+
+.PHONY: check-modules
+check-modules: ## Fail if a module does not build by itself or is not tidy
+	@for m in $(MODULES); do (cd $$m && GOWORK=off go build ./... && GOWORK=off go mod tidy -diff); done
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (default 1m)
+	@for m in $(MODULES); do \
+	  for f in $$(cd $$m && grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -r -n1 dirname | sort -u); do \
+	    for t in $$(cd $$m && grep -rhoE '^func Fuzz\w+' --include='*_test.go' $$f/*.go | cut -c6-); do \
+	      echo "fuzz $$m/$$f $$t"; (cd $$m && go test -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(FUZZTIME),1m) $$f); \
+	    done; done; done
+
+##@ Develop
+
+.PHONY: generate
+generate: $(BUF) $(PLUGINS) ## Generate code from the protocol buffers
+	@PATH="$(PATH):$(TOOLS)"; for p in $(PLUGINS); do PATH="$$(dirname $$p):$$PATH"; done; export PATH; $(BUF) generate
+
+.PHONY: tidy
+tidy: ## Tidy all modules
+	@for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy); done
+	@go work sync
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format all code
+	@for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml ./...); done
+	@$(BUF) format -w proto
+
+.PHONY: prepare
+prepare: ## Install what the tests need, as root on Debian
+	@command -v gcc >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends gcc libc6-dev; \
+	  else echo "left out: the race detector, which needs gcc"; fi; }
+
+.PHONY: clean
+clean: ## Remove what was built here
+	rm -rf $(BUILD)
+
+-include test/cluster.mk test/bench.mk

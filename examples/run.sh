@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Starts function-runner with the catalog functions as local binaries (no Kubernetes,
+# no containers), renders the examples through it, and stops it again, or with --keep
+# goes on serving until it is interrupted. PORT is where it serves.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+build=$here/../.build
+port=${PORT:-9445}
+keep=${1:-}
+
+export FNR_TELEMETRY_METRICS_ADDRESS=${FNR_TELEMETRY_METRICS_ADDRESS:-off}
+export FNR_TELEMETRY_LOG_FORMAT=text FNR_SERVE_DRAIN_DELAY=0s
+"$build/bin/function-runner" --port="$port" --disable-runtimes=pod \
+  --functions="$build/functions" --config="$build/functions/config.yaml" --log-level="${LOG_LEVEL:-1}" &
+runner=$!
+trap 'kill "$runner" 2>/dev/null || true; wait "$runner" 2>/dev/null || true' EXIT
+
+# The wrapper server's binary is a health probe too, when it is called by that name.
+ln -sf wrapper-server "$build/bin/grpc-health-probe"
+for ((i = 0; ; i++)); do
+  "$build/bin/grpc-health-probe" -addr "localhost:$port" 2>/dev/null && break
+  kill -0 "$runner" 2>/dev/null || { echo "function-runner did not start: see above" >&2; exit 1; }
+  ((i < 100)) || { echo "function-runner does not answer on port $port" >&2; exit 1; }
+  sleep 0.1
+done
+
+PATH="$build/bin:$PATH" FNR_ADDRESS="localhost:$port" "$here/demo.sh"
+
+if [[ $keep == --keep ]]; then
+  echo
+  echo "Serving on localhost:$port. Try: .build/bin/fnctl render --diff --output stdout examples/web-app"
+  echo "Stop with Ctrl-C."
+  trap 'kill "$runner" 2>/dev/null || true' INT TERM
+  wait "$runner" || true
+fi

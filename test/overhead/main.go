@@ -1,0 +1,29 @@
+// Command overhead measures what the gateway and the wrapper server add to a
+// function: it runs one function as a bare process, through the gateway's exec
+// evaluator and through a wrapper server, all three in the same run and in turns, and
+// prints their times beside each other.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	var b bench
+	flag.StringVar(&b.bin, "bin", "../.build/bin", "folder with function-runner and wrapper-server")
+	flag.StringVar(&b.functions, "functions", "../.build/functions", "folder with the functions and their config.yaml")
+	flag.StringVar(&b.image, "image", "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", "image of the function")
+	flag.StringVar(&b.function, "function", "set-namespace", "its binary")
+	flag.IntVar(&b.budget, "budget", 60, "about how many seconds each measurement may take")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := b.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "overhead:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+)
+
+// maxMessage is the message limit of servers and client, in bytes.
+const maxMessage = 16 << 20
+
+// bare runs the binary as a process of this program.
+func bare(binary string) func(context.Context, []byte) ([]byte, error) {
+	return func(ctx context.Context, list []byte) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, binary)
+		cmd.Stdin = bytes.NewReader(list)
+		return cmd.Output()
+	}
+}
+
+// remote calls a server.
+func remote(conn *grpc.ClientConn, image string) func(context.Context, []byte) ([]byte, error) {
+	client := evaluator.NewFunctionEvaluatorClient(conn)
+	return func(ctx context.Context, list []byte) ([]byte, error) {
+		resp, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
+		return resp.GetResourceList(), err
+	}
+}
+
+// server is a server in a process of its own.
+type server struct {
+	cmd  *exec.Cmd
+	conn *grpc.ClientConn
+}
+
+func (b *bench) startGateway(ctx context.Context) (*server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, port, filepath.Join(b.bin, "function-runner"), "--port", port, "--disable-runtimes=pod",
+		"--functions", b.functions, "--config", filepath.Join(b.functions, "config.yaml"), "--log-level=1",
+		"--max-request-body-size", strconv.Itoa(maxMessage))
+}
+
+func (b *bench) startWrapper(ctx context.Context, binary string) (*server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, port, filepath.Join(b.bin, "wrapper-server"), "--port", port, "--verbosity=1",
+		"--max-request-body-size", strconv.Itoa(maxMessage), "--", binary)
+}
+
+// start runs a server and waits until it is healthy.
+func start(ctx context.Context, port, program string, args ...string) (*server, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	conn, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
+	if err != nil {
+		return nil, err
+	}
+	s := &server{cmd: cmd, conn: conn}
+	_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		s.stop()
+		return nil, fmt.Errorf("wait for %s: %w", program, err)
+	}
+	return s, nil
+}
+
+// stop ends the server and waits for it.
+func (s *server) stop() {
+	_ = s.conn.Close()
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	_ = s.cmd.Wait()
+}
+
+// freePort returns a port that nobody uses now.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = l.Close() }()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
