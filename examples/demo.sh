@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Renders the examples through a gateway into temporary copies and checks that they
+# become what their README says. Exits non-zero if one does not.
+#
+#   FNR_ADDRESS  the gateway's address, by default localhost:9445
+#   FNCTL        the fnctl to use, by default built from this repository
+set -euo pipefail
+
+examples=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+if [[ -z ${FNCTL:-} ]]; then
+  FNCTL=$work/fnctl
+  (cd "$examples/../fnctl" && GOWORK=off go build -o "$FNCTL" .)
+fi
+
+failures=0
+
+# unexpected MESSAGE notes that something is not as it should be.
+unexpected() {
+  echo "UNEXPECTED: $1" >&2
+  failures=$((failures + 1))
+}
+
+# render EXAMPLE EXIT_CODE renders a copy and checks how that ends.
+render() {
+  local example=$1 want=$2 code=0
+  printf '\n=== %s\n' "$example"
+  cp -R "$examples/$example" "$work/$example"
+  "$FNCTL" render "$work/$example" --diff || code=$?
+  [[ $code == "$want" ]] || unexpected "rendering $example ended with exit code $code instead of $want"
+}
+
+# contains FILE TEXT checks what a rendered file says.
+contains() {
+  grep -qF -- "$2" "$work/$1" || unexpected "$1 does not say: $2"
+}
+
+render web-application 0
+contains web-application/deployment.yaml 'namespace: shop'
+contains web-application/deployment.yaml 'image: nginx:1.29 # kpt-set'
+contains web-application/service.yaml 'host: shop.example.com'
+
+render blueprint 0
+contains blueprint/database/statefulset.yaml 'image: postgres:17'
+contains blueprint/frontend/settings.yaml 'database-namespace: shop-production'
+contains blueprint/frontend/settings.yaml 'database-port: "5433"'
+
+render policy 1
+diff -r "$examples/policy" "$work/policy" || unexpected "a package whose validator failed was changed"
+echo "The validator of policy failed, as it should, and nothing was written."
+
+printf '\n'
+if ((failures > 0)); then
+  echo "$failures checks failed." >&2
+  exit 1
+fi
+echo "All examples are as expected."

@@ -1,0 +1,66 @@
+// Package cli is fnctl's command line: its commands, flags, output and exit codes.
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+)
+
+// Environment is what a command gets from the process that it runs in.
+type Environment struct {
+	// Address is the gateway's address unless a flag says otherwise; empty for
+	// [DefaultAddress].
+	Address string
+	// NoColour turns colours off, on terminals too.
+	NoColour       bool
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+const rootHelp = `fnctl runs KRM functions on packages through a function runner.
+
+Exit codes: 0 done, 1 a function failed, 2 anything else.`
+
+// Run runs the command that args name and returns the exit code.
+func Run(ctx context.Context, env Environment, args []string) int {
+	root := &cobra.Command{
+		Use:           "fnctl",
+		Short:         "Run KRM functions through a function runner",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{cmd.CommandPath(), err} })
+	root.SetArgs(args)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	root.AddCommand(newRender(env), newEval(env))
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		env.errPrinter().Line("fnctl: %v", summary(err))
+	}
+	return exitCode(err)
+}
+
+func (e Environment) errPrinter() *ui.Printer { return ui.NewPrinter(e.Stderr, e.colourful(e.Stderr)) }
+
+func (e Environment) outPrinter() *ui.Printer { return ui.NewPrinter(e.Stdout, e.colourful(e.Stdout)) }
+
+func (e Environment) progress() *ui.Progress {
+	return &ui.Progress{Printer: e.errPrinter(), Live: isTerminal(e.Stderr)}
+}
+
+func (e Environment) colourful(w io.Writer) bool { return !e.NoColour && isTerminal(w) }
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+)
+
+// evalConfig returns the configuration that a file or pairs of keys and values
+// hold; nil if there is neither.
+func evalConfig(file string, pairs []string) (*yaml.RNode, error) {
+	switch {
+	case file != "":
+		return readConfig(file)
+	case len(pairs) > 0:
+		data := map[string]string{}
+		for _, pair := range pairs {
+			key, value, ok := strings.Cut(pair, "=")
+			if !ok || key == "" {
+				return nil, fmt.Errorf("takes arguments after -- as key=value, got %q", pair)
+			}
+			data[key] = value
+		}
+		return pipeline.ConfigMap(data)
+	}
+	return nil, nil
+}
+
+func readConfig(file string) (*yaml.RNode, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading --fn-config: %w", err)
+	}
+	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
+	resources, err := reader.Read()
+	if err != nil {
+		return nil, fmt.Errorf("reading --fn-config: %s: %w", file, err)
+	}
+	if len(resources) != 1 {
+		return nil, fmt.Errorf("reading --fn-config: %s must have one resource, but has %d", file, len(resources))
+	}
+	return resources[0], nil
+}

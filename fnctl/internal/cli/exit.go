@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+)
+
+// The exit codes. Scripts rely on them.
+const (
+	exitDone     = 0
+	exitFunction = 1
+	exitOther    = 2
+)
+
+// usageError is a command line that makes no sense.
+type usageError struct {
+	command string
+	err     error
+}
+
+func (e usageError) Error() string {
+	return fmt.Sprintf("%v (see %s --help)", e.err, e.command)
+}
+
+// exitCode returns the exit code for what a command returned.
+func exitCode(err error) int {
+	_, failed := errors.AsType[*client.FunctionError](err)
+	_, broken := errors.AsType[*pipeline.OutputError](err)
+	switch {
+	case err == nil:
+		return exitDone
+	case failed || broken:
+		return exitFunction
+	}
+	return exitOther
+}
+
+// summary returns the last line for people. Why a function failed is on the screen
+// already.
+func summary(err error) error {
+	if failed, ok := errors.AsType[*client.FunctionError](err); ok {
+		return fmt.Errorf("function %q failed; nothing was written", failed.Image)
+	}
+	return err
+}

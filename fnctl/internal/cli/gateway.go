@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+)
+
+// DefaultAddress is where a gateway on this machine listens.
+const DefaultAddress = "localhost:9445"
+
+const (
+	defaultTimeout = 5 * time.Minute
+	// defaultMaxMessageBytes is the default of Porch and of all runners.
+	defaultMaxMessageBytes = 6 << 20
+)
+
+// gatewayFlags say how to reach the gateway.
+type gatewayFlags struct {
+	address         string
+	timeout         time.Duration
+	maxMessageBytes int
+}
+
+func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
+	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
+		"gateway as host:port, or as a URL of http or https; by default that of FNR_ADDRESS")
+	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "longest time for one function, with the start of its pod; 0 for no limit")
+	flags.IntVar(&f.maxMessageBytes, "max-message-size", defaultMaxMessageBytes, "largest ResourceList in bytes, each way")
+}
+
+func (f *gatewayFlags) connect() (*client.Gateway, error) {
+	return client.New(client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes})
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+)
+
+// Values of --output that name no directory, as in kpt.
+const (
+	toStdout = "stdout"
+	unwrap   = "unwrap"
+)
+
+// outputFlags say where the result goes.
+type outputFlags struct {
+	target string
+	diff   bool
+	dryRun bool
+}
+
+func (f *outputFlags) register(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.target, "output", "o", "",
+		"write to a new directory instead of in place; 'stdout' writes a ResourceList to standard output, 'unwrap' plain YAML documents")
+	flags.BoolVar(&f.diff, "diff", false, "show what changed as a diff")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "write no files")
+}
+
+// check refuses what cannot be done, before any function runs.
+func (f *outputFlags) check() error {
+	if f.streams() {
+		if f.diff || f.dryRun {
+			return fmt.Errorf("--diff and --dry-run are about files, --output %s is not: use one or the other", f.target)
+		}
+		return nil
+	}
+	if f.target == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(f.target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("--output: %w", err)
+	case len(entries) > 0:
+		return fmt.Errorf("--output: directory %s exists already and is not empty", f.target)
+	}
+	return nil
+}
+
+// streams reports whether the result goes to standard output.
+func (f *outputFlags) streams() bool { return f.target == toStdout || f.target == unwrap }
+
+// write puts the resources where they belong. Dir is where tree was read from.
+func (f *outputFlags) write(env Environment, dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
+	switch f.target {
+	case toStdout:
+		return pkgtree.WriteList(env.Stdout, resources)
+	case unwrap:
+		return pkgtree.WriteDocuments(env.Stdout, resources)
+	}
+	changes, err := tree.Changes(resources)
+	if err != nil {
+		return err
+	}
+	if f.diff {
+		env.outPrinter().Diff(changes)
+	}
+	if err := f.save(dir, tree, resources, changes); err != nil {
+		return err
+	}
+	env.errPrinter().Line("%s", f.tally(changes))
+	return nil
+}
+
+// save writes the files: those that changed in place, or all to a new directory.
+func (f *outputFlags) save(dir string, tree *pkgtree.Tree, resources []*yaml.RNode, changes []pkgtree.Change) error {
+	switch {
+	case f.dryRun:
+		return nil
+	case f.target == "":
+		return pkgtree.Apply(dir, changes)
+	}
+	files, err := tree.Files(resources)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.target, 0o755); err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	created := make([]pkgtree.Change, 0, len(files))
+	for path, data := range files {
+		created = append(created, pkgtree.Change{Path: path, After: data})
+	}
+	return pkgtree.Apply(f.target, created)
+}
+
+// tally counts changes in words.
+func (f *outputFlags) tally(changes []pkgtree.Change) string {
+	var created, deleted int
+	for _, c := range changes {
+		switch {
+		case c.Before == nil:
+			created++
+		case c.After == nil:
+			deleted++
+		}
+	}
+	text := fmt.Sprintf("Files: %d changed, %d created, %d deleted", len(changes)-created-deleted, created, deleted)
+	switch {
+	case f.dryRun:
+		return text + "; nothing was written"
+	case f.target != "":
+		return text + "; written to " + f.target
+	}
+	return text
+}

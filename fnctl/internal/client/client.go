@@ -1,0 +1,81 @@
+// Package client calls a gateway of the function runner, or anything else that
+// serves evaluator.FunctionEvaluator, over gRPC.
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+)
+
+// Config says which gateway to call and how.
+type Config struct {
+	// Address is host:port, which is called without TLS, or a URL of http or https.
+	Address string
+	// MaxMessageBytes bounds requests and responses.
+	MaxMessageBytes int
+}
+
+// Gateway evaluates functions at a gateway.
+type Gateway struct {
+	address string
+	limit   int
+	rpc     evaluatorconnect.FunctionEvaluatorClient
+	http    *http.Transport
+}
+
+// New returns a gateway. Nothing is sent before the first evaluation.
+func New(config Config) (*Gateway, error) {
+	url, err := baseURL(config.Address)
+	if err != nil {
+		return nil, err
+	}
+	var protocols http.Protocols
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: &protocols}
+	return &Gateway{
+		address: config.Address,
+		limit:   config.MaxMessageBytes,
+		http:    transport,
+		rpc: evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport}, url,
+			connect.WithGRPC(),
+			connect.WithReadMaxBytes(config.MaxMessageBytes),
+			connect.WithSendMaxBytes(config.MaxMessageBytes)),
+	}, nil
+}
+
+// Close closes the connections to the gateway.
+func (g *Gateway) Close() { g.http.CloseIdleConnections() }
+
+// Evaluate runs a function once. What the function itself does wrong is reported as
+// a [FunctionError], everything else as a [CallError].
+func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	resp, err := g.rpc.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{
+		ResourceList: req.ResourceList, Image: req.Image, Tag: req.Tag,
+	})
+	if err != nil {
+		return pipeline.Response{}, g.explain(ctx, req, err)
+	}
+	return pipeline.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog()}, nil
+}
+
+// baseURL returns the URL of an address. Without a scheme it is one without TLS:
+// that is the contract with Porch.
+func baseURL(address string) (string, error) {
+	scheme, host, found := strings.Cut(address, "://")
+	if !found {
+		scheme, host = "http", address
+	}
+	if scheme != "http" && scheme != "https" || host == "" {
+		return "", fmt.Errorf("the gateway's address %q must be host:port or a URL of http or https", address)
+	}
+	return scheme + "://" + host, nil
+}

@@ -1,0 +1,71 @@
+// Package diff shows changes of files as unified diffs.
+package diff
+
+import (
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+)
+
+// missing stands for the side of a file that does not exist, as in patches.
+const missing = "/dev/null"
+
+// Unified returns a change as a unified diff that `patch -p1` takes.
+func Unified(c pkgtree.Change) string {
+	before, after := "a/"+c.Path, "b/"+c.Path
+	if c.Before == nil {
+		before = missing
+	}
+	if c.After == nil {
+		after = missing
+	}
+	return string(diff.Diff(before, c.Before, after, c.After))
+}
+
+// Kind is what a line of a unified diff is.
+type Kind int
+
+// The kinds of lines.
+const (
+	Context Kind = iota
+	Header
+	Hunk
+	Added
+	Removed
+)
+
+// Line is a line of a unified diff, with its marker and without its newline.
+type Line struct {
+	Kind Kind
+	Text string
+}
+
+// Lines takes the unified diff of one file apart. Up to the first hunk it is the
+// header; below it a line that begins with dashes is a removed line with dashes.
+func Lines(unified string) []Line {
+	var lines []Line
+	header := true
+	for text := range strings.Lines(unified) {
+		kind := lineKind(text)
+		header = header && kind != Hunk
+		if header {
+			kind = Header
+		}
+		lines = append(lines, Line{Kind: kind, Text: strings.TrimSuffix(text, "\n")})
+	}
+	return lines
+}
+
+func lineKind(text string) Kind {
+	switch text[0] {
+	case '@':
+		return Hunk
+	case '+':
+		return Added
+	case '-':
+		return Removed
+	}
+	return Context
+}

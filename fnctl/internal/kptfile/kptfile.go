@@ -1,0 +1,63 @@
+// Package kptfile reads what rendering needs of a Kptfile: the package's name and
+// its pipeline of functions.
+package kptfile
+
+// FileName is the name of the file that makes a directory a package.
+const FileName = "Kptfile"
+
+// Kptfile is the part of a Kptfile that matters for rendering. Everything else in
+// the file is carried along as the resource that it is.
+type Kptfile struct {
+	// Name is the package's name.
+	Name string
+	// Pipeline is empty if the file has none.
+	Pipeline Pipeline
+}
+
+// Pipeline lists the functions of a package in the order in which they run.
+type Pipeline struct {
+	// Mutators change resources; each works on what the one before it returned.
+	Mutators []Function `yaml:"mutators"`
+	// Validators run after all mutators. What they return is ignored.
+	Validators []Function `yaml:"validators"`
+}
+
+// Function says which function runs, on what, and with which configuration.
+type Function struct {
+	// Image is the function's container image, with or without registry and tag.
+	Image string `yaml:"image"`
+	// Tag, if set, replaces the image's tag: an exact tag or a constraint.
+	Tag string `yaml:"tag"`
+	// Exec is a program on the machine of whoever renders, instead of an image.
+	Exec string `yaml:"exec"`
+	// Name tells functions of the same image apart when packages are merged.
+	Name string `yaml:"name"`
+	// Condition is a CEL expression over the resources; false skips the function.
+	Condition string `yaml:"condition"`
+	// ConfigPath is the file of the function's configuration, relative to the
+	// package, with slashes.
+	ConfigPath string `yaml:"configPath"`
+	// ConfigMap is the configuration written in place; exclusive with ConfigPath.
+	ConfigMap map[string]string `yaml:"configMap"`
+	// Selectors pick the resources that the function gets: those that match any
+	// of them, or all if there are none.
+	Selectors []Selector `yaml:"selectors"`
+	// Exclude takes resources that match any of its selectors out again.
+	Exclude []Selector `yaml:"exclude"`
+}
+
+// Selector matches a resource that has every property it names.
+type Selector struct {
+	APIVersion  string            `yaml:"apiVersion"`
+	Kind        string            `yaml:"kind"`
+	Name        string            `yaml:"name"`
+	Namespace   string            `yaml:"namespace"`
+	Labels      map[string]string `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
+}
+
+// IsEmpty reports whether the selector names no property.
+func (s Selector) IsEmpty() bool {
+	return s.APIVersion == "" && s.Kind == "" && s.Name == "" && s.Namespace == "" &&
+		len(s.Labels) == 0 && len(s.Annotations) == 0
+}

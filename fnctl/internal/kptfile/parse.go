@@ -1,0 +1,60 @@
+package kptfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// apiVersion is the only version of the format in use.
+const apiVersion = "kpt.dev/v1"
+
+// document is a whole Kptfile. Fields of the pipeline that are not known are
+// errors: leaving out a selector, say, would change other resources than meant.
+// Fields outside of it are none of our business.
+type document struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+	Metadata   struct {
+		Name string         `yaml:"name"`
+		Rest map[string]any `yaml:",inline"`
+	} `yaml:"metadata"`
+	Pipeline Pipeline       `yaml:"pipeline"`
+	Rest     map[string]any `yaml:",inline"`
+}
+
+// Parse reads a Kptfile. File is its path as errors are to show it. What is wrong
+// with a field is reported as a [FieldError].
+func Parse(file string, data []byte) (*Kptfile, error) {
+	var doc document
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s is empty; it must be a Kptfile of %s", file, apiVersion)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := checkType(file, doc); err != nil {
+		return nil, err
+	}
+	if err := checkPipeline(file, doc.Pipeline); err != nil {
+		return nil, err
+	}
+	return &Kptfile{Name: doc.Metadata.Name, Pipeline: doc.Pipeline}, nil
+}
+
+func checkType(file string, doc document) error {
+	switch {
+	case doc.Kind != "Kptfile":
+		return &FieldError{file, "kind", doc.Kind, "must be Kptfile"}
+	case strings.HasPrefix(doc.APIVersion, "kpt.dev/v1alpha"):
+		return &FieldError{file, "apiVersion", doc.APIVersion, "is no longer supported: migrate the package to " + apiVersion}
+	case doc.APIVersion != apiVersion:
+		return &FieldError{file, "apiVersion", doc.APIVersion, "must be " + apiVersion}
+	}
+	return nil
+}

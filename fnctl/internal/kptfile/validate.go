@@ -1,0 +1,75 @@
+package kptfile
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/distribution/reference"
+)
+
+// FieldError says which field of which Kptfile is wrong, and why.
+type FieldError struct {
+	// File is the Kptfile's path.
+	File string
+	// Field is the field's path, such as "pipeline.mutators[0].image".
+	Field string
+	// Value is what the file says there; empty if the field as a whole is wrong.
+	Value string
+	// Reason reads as the end of a sentence about the field.
+	Reason string
+}
+
+func (e *FieldError) Error() string {
+	if e.Value == "" {
+		return fmt.Sprintf("%s: %s %s", e.File, e.Field, e.Reason)
+	}
+	return fmt.Sprintf("%s: %s %q %s", e.File, e.Field, e.Value, e.Reason)
+}
+
+func checkPipeline(file string, p Pipeline) error {
+	for i, f := range p.Mutators {
+		if err := checkFunction(file, fmt.Sprintf("pipeline.mutators[%d]", i), f); err != nil {
+			return err
+		}
+	}
+	for i, f := range p.Validators {
+		if err := checkFunction(file, fmt.Sprintf("pipeline.validators[%d]", i), f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkFunction(file, field string, f Function) error {
+	switch {
+	case f.Image == "" && f.Exec == "":
+		return &FieldError{file, field, "", "must name a function: set image"}
+	case f.Image != "" && f.Exec != "":
+		return &FieldError{file, field, "", "must have image or exec, not both"}
+	case len(f.ConfigMap) > 0 && f.ConfigPath != "":
+		return &FieldError{file, field, "", "must have configMap or configPath, not both"}
+	}
+	if f.Image != "" {
+		if _, err := reference.ParseNormalizedNamed(f.Image); err != nil {
+			return &FieldError{file, field + ".image", f.Image, "is not an image name: " + err.Error()}
+		}
+	}
+	if f.ConfigPath != "" {
+		return checkConfigPath(file, field+".configPath", f.ConfigPath)
+	}
+	return nil
+}
+
+// checkConfigPath refuses paths that leave the package: a package from elsewhere
+// must not be able to read other files of whoever renders it.
+func checkConfigPath(file, field, p string) error {
+	switch {
+	case strings.TrimSpace(p) == "" || path.Clean(p) == ".":
+		return &FieldError{file, field, p, "must name a file"}
+	case !filepath.IsLocal(filepath.FromSlash(p)):
+		return &FieldError{file, field, p, "must be a path inside the package"}
+	}
+	return nil
+}

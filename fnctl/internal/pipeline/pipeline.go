@@ -1,0 +1,122 @@
+// Package pipeline runs the functions of a package tree as `kpt fn render` does: of
+// subpackages before those of the package around them, mutators before validators.
+//
+// What runs where is worked out by [NewPlan] before anything runs. A [Renderer]
+// then runs the plan through an [Evaluator] and tells an [Observer] about it.
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+)
+
+// Evaluator runs a function once.
+type Evaluator interface {
+	Evaluate(ctx context.Context, req Request) (Response, error)
+}
+
+// Request is the input of one evaluation.
+type Request struct {
+	// Image and Tag name the function as the Kptfile has them.
+	Image, Tag string
+	// ResourceList is the function's input, as YAML.
+	ResourceList []byte
+}
+
+// Response is what a successful function wrote.
+type Response struct {
+	// ResourceList is the function's output.
+	ResourceList []byte
+	// Log is its standard error.
+	Log []byte
+}
+
+// Observer is told about progress, from one goroutine.
+type Observer interface {
+	// Entered is called for each package before its functions run.
+	Entered(plan *Plan)
+	// Started is called before a function runs on so many resources.
+	Started(call Call, resources int)
+	// Finished is called after a function ran or failed.
+	Finished(call Call, outcome Outcome)
+}
+
+// Outcome says how a function ended.
+type Outcome struct {
+	// Elapsed is the time that the evaluation took, as seen from here.
+	Elapsed time.Duration
+	// Results are what the function reported about resources.
+	Results []result.Result
+	// Log is what it wrote to its standard error.
+	Log []byte
+	// Err is nil if the function succeeded.
+	Err error
+}
+
+// Renderer runs plans.
+type Renderer struct {
+	Evaluator Evaluator
+	Observer  Observer
+	// Timeout bounds each evaluation; 0 is no bound.
+	Timeout time.Duration
+}
+
+// Render runs the functions of a plan, and of the plans inside it first. It returns
+// the resources of all its packages. The first error ends it.
+func (r *Renderer) Render(ctx context.Context, plan *Plan) ([]*yaml.RNode, error) {
+	var resources []*yaml.RNode
+	for _, sub := range plan.Subpackages {
+		rendered, err := r.Render(ctx, sub)
+		if err != nil {
+			return nil, err
+		}
+		resources = append(resources, rendered...)
+	}
+	resources = append(resources, plan.Package.Resources...)
+	r.Observer.Entered(plan)
+	for _, call := range plan.Mutators {
+		var err error
+		if resources, err = r.Mutate(ctx, call, resources); err != nil {
+			return nil, err
+		}
+	}
+	for _, call := range plan.Validators {
+		if err := r.validate(ctx, call, resources); err != nil {
+			return nil, err
+		}
+	}
+	return resources, nil
+}
+
+// Mutate runs a function on those of the resources that it selects, and returns all
+// resources with its changes.
+func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, error) {
+	call.Config = currentConfig(call, resources)
+	if !call.selective() {
+		return r.run(ctx, call, resources)
+	}
+	if err := setIDs(resources); err != nil {
+		return nil, err
+	}
+	selected := selectResources(resources, call.Function)
+	output, err := r.run(ctx, call, selected)
+	if err != nil {
+		return nil, err
+	}
+	merged := merge(resources, selected, output)
+	return merged, clearIDs(merged)
+}
+
+// validate runs a function on copies of the resources that it selects.
+func (r *Renderer) validate(ctx context.Context, call Call, resources []*yaml.RNode) error {
+	var copies []*yaml.RNode
+	for _, resource := range selectResources(resources, call.Function) {
+		copies = append(copies, resource.Copy())
+	}
+	_, err := r.run(ctx, call, copies)
+	return err
+}

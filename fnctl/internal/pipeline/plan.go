@@ -1,0 +1,98 @@
+package pipeline
+
+import (
+	"fmt"
+	"path"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+)
+
+// Plan says what runs for a package and the packages inside it.
+type Plan struct {
+	Package *pkgtree.Package
+	// Subpackages come first, in this order.
+	Subpackages []*Plan
+	// Mutators and Validators are the package's own functions, in order.
+	Mutators, Validators []Call
+}
+
+// Call is one function to run, with the package that asks for it.
+type Call struct {
+	Package  *pkgtree.Package
+	Function kptfile.Function
+	// Config is the function's configuration; nil if it has none.
+	Config *yaml.RNode
+}
+
+// selective reports whether the function gets only some of the resources.
+func (c Call) selective() bool {
+	return len(c.Function.Selectors) > 0 || len(c.Function.Exclude) > 0
+}
+
+// Functions counts the functions of a plan and of those inside it.
+func (p *Plan) Functions() int {
+	n := len(p.Mutators) + len(p.Validators)
+	for _, sub := range p.Subpackages {
+		n += sub.Functions()
+	}
+	return n
+}
+
+// Packages counts the packages of a plan.
+func (p *Plan) Packages() int {
+	n := 1
+	for _, sub := range p.Subpackages {
+		n += sub.Packages()
+	}
+	return n
+}
+
+// NewPlan works out what runs for a package. It reports everything that can be
+// wrong without running a function; a wrong field as a [kptfile.FieldError].
+func NewPlan(pkg *pkgtree.Package) (*Plan, error) {
+	plan := &Plan{Package: pkg}
+	for _, sub := range pkg.Subpackages {
+		subplan, err := NewPlan(sub)
+		if err != nil {
+			return nil, err
+		}
+		plan.Subpackages = append(plan.Subpackages, subplan)
+	}
+	if err := checkResources(pkg.Resources); err != nil {
+		return nil, fmt.Errorf("package %q: %w; if a file is no resource, name it in .krmignore", pkg.Path, err)
+	}
+	var err error
+	pipeline := pkg.Kptfile.Pipeline
+	if plan.Mutators, err = newCalls(pkg, "mutators", pipeline.Mutators); err != nil {
+		return nil, err
+	}
+	plan.Validators, err = newCalls(pkg, "validators", pipeline.Validators)
+	return plan, err
+}
+
+func newCalls(pkg *pkgtree.Package, list string, functions []kptfile.Function) ([]Call, error) {
+	var calls []Call
+	for i, f := range functions {
+		fail := func(field, value, reason string) error {
+			return &kptfile.FieldError{
+				File:  path.Join(pkg.Path, kptfile.FileName),
+				Field: fmt.Sprintf("pipeline.%s[%d].%s", list, i, field), Value: value, Reason: reason,
+			}
+		}
+		switch {
+		case f.Exec != "":
+			return nil, fail("exec", f.Exec, "cannot run: the function runner runs images, not programs of this machine; use image")
+		case f.Condition != "":
+			return nil, fail("condition", f.Condition, "is not supported")
+		}
+		config, err := newConfig(pkg, f)
+		if err != nil {
+			return nil, fail("configPath", f.ConfigPath, err.Error())
+		}
+		calls = append(calls, Call{Package: pkg, Function: f, Config: config})
+	}
+	return calls, nil
+}

@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"sigs.k8s.io/kustomize/kyaml/fn/runtime/runtimeutil"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+)
+
+// OutputError is a function's output that cannot be used.
+type OutputError struct {
+	Image string
+	Err   error
+}
+
+func (e *OutputError) Error() string {
+	return fmt.Sprintf("the output of function %q cannot be used: %v", e.Image, e.Err)
+}
+
+func (e *OutputError) Unwrap() error { return e.Err }
+
+// run evaluates a function on resources and returns those of its output.
+func (r *Renderer) run(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, error) {
+	r.Observer.Started(call, len(resources))
+	var outcome Outcome
+	output, err := r.evaluate(ctx, call, resources, &outcome)
+	outcome.Err = err
+	r.Observer.Finished(call, outcome)
+	return output, err
+}
+
+// evaluate does the work of run and notes in outcome what there is to tell.
+//
+// The filter is kyaml's own, as under kpt: it writes the ResourceList, and carries
+// comments and the order of fields over to what the function returns.
+func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RNode, outcome *Outcome) ([]*yaml.RNode, error) {
+	var evaluation error
+	filter := &runtimeutil.FunctionFilter{
+		FunctionConfig: call.Config,
+		GlobalScope:    true,
+		Run: func(in io.Reader, out io.Writer) error {
+			evaluation = r.exchange(ctx, call, in, out, outcome)
+			return evaluation
+		},
+	}
+	output, err := filter.Filter(resources)
+	if evaluation != nil {
+		return nil, evaluation
+	}
+	if err == nil {
+		outcome.Results, err = result.FromYAML(filter.Results)
+	}
+	if err == nil {
+		err = call.accept(output)
+	}
+	if err != nil {
+		return nil, &OutputError{Image: call.Function.Image, Err: err}
+	}
+	return output, nil
+}
+
+// exchange sends a ResourceList to the function and receives the one it returns.
+func (r *Renderer) exchange(ctx context.Context, call Call, in io.Reader, out io.Writer, outcome *Outcome) error {
+	list, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	if r.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.Timeout)
+		defer cancel()
+	}
+	began := time.Now()
+	resp, err := r.Evaluator.Evaluate(ctx, Request{
+		Image: call.Function.Image, Tag: call.Function.Tag, ResourceList: list,
+	})
+	outcome.Elapsed, outcome.Log = time.Since(began), resp.Log
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(resp.ResourceList)
+	return err
+}
+
+// accept makes a function's output part of the call's package, if it can be.
+func (c Call) accept(output []*yaml.RNode) error {
+	if err := c.Package.Adopt(output); err != nil {
+		return err
+	}
+	if err := checkPlaces(output); err != nil {
+		return err
+	}
+	return checkResources(output)
+}

@@ -1,0 +1,102 @@
+package pipeline
+
+import (
+	"slices"
+	"strconv"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+)
+
+// idAnnotation tells a selected resource from the others until its function has
+// returned. The key is kpt's: functions know to leave it alone.
+const idAnnotation = "internal.config.k8s.io/kpt-resource-id"
+
+func setIDs(resources []*yaml.RNode) error {
+	for i, r := range resources {
+		if err := r.PipeE(yaml.SetAnnotation(idAnnotation, strconv.Itoa(i))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func clearIDs(resources []*yaml.RNode) error {
+	for _, r := range resources {
+		if err := r.PipeE(yaml.ClearAnnotation(idAnnotation)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func id(resource *yaml.RNode) string {
+	return resource.GetAnnotations()[idAnnotation]
+}
+
+// selectResources returns the resources that a function gets: those that match any
+// selector, without those that match any exclusion. An exclusion that names no
+// property excludes nothing.
+func selectResources(resources []*yaml.RNode, f kptfile.Function) []*yaml.RNode {
+	var selected []*yaml.RNode
+	for _, r := range resources {
+		matches := func(s kptfile.Selector) bool { return match(r, s) }
+		excludes := func(s kptfile.Selector) bool { return !s.IsEmpty() && match(r, s) }
+		if (len(f.Selectors) == 0 || slices.ContainsFunc(f.Selectors, matches)) &&
+			!slices.ContainsFunc(f.Exclude, excludes) {
+			selected = append(selected, r)
+		}
+	}
+	return selected
+}
+
+func match(r *yaml.RNode, s kptfile.Selector) bool {
+	return matchValue(s.APIVersion, r.GetApiVersion()) &&
+		matchValue(s.Kind, r.GetKind()) &&
+		matchValue(s.Name, r.GetName()) &&
+		matchValue(s.Namespace, r.GetNamespace()) &&
+		matchAll(s.Labels, r.GetLabels()) &&
+		matchAll(s.Annotations, r.GetAnnotations())
+}
+
+func matchValue(want, have string) bool {
+	return want == "" || want == have
+}
+
+func matchAll(want, have map[string]string) bool {
+	for k, v := range want {
+		if got, ok := have[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// merge returns the resources with the selected ones replaced by what the function
+// made of them, in their places. Those that it left out go; new ones come last.
+func merge(resources, selected, output []*yaml.RNode) []*yaml.RNode {
+	isSelected := map[string]bool{}
+	for _, r := range selected {
+		isSelected[id(r)] = true
+	}
+	changed := map[string]*yaml.RNode{}
+	var added []*yaml.RNode
+	for _, r := range output {
+		// A second resource with an id is a copy that the function made.
+		if _, again := changed[id(r)]; isSelected[id(r)] && !again {
+			changed[id(r)] = r
+		} else {
+			added = append(added, r)
+		}
+	}
+	var merged []*yaml.RNode
+	for _, r := range resources {
+		if !isSelected[id(r)] {
+			merged = append(merged, r)
+		} else if c, ok := changed[id(r)]; ok {
+			merged = append(merged, c)
+		}
+	}
+	return append(merged, added...)
+}

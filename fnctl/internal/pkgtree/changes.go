@@ -1,0 +1,62 @@
+package pkgtree
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// Change is one file that differs between what was read and what is to be written.
+type Change struct {
+	// Path is the file's path, relative to the tree's root, with slashes.
+	Path string
+	// Before is the file's content as it was read; nil if there was no file.
+	Before []byte
+	// After is its new content; nil if the file goes away.
+	After []byte
+}
+
+// Changes returns how the tree's files change when resources take the place of
+// those that were read, by path.
+func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
+	after, err := t.Files(resources)
+	if err != nil {
+		return nil, err
+	}
+	var changes []Change
+	for path, data := range after {
+		before, ok := t.files[path]
+		if !ok || !bytes.Equal(before.data, data) {
+			changes = append(changes, Change{Path: path, Before: before.data, After: data})
+		}
+	}
+	for path, before := range t.files {
+		if _, ok := after[path]; !ok {
+			changes = append(changes, Change{Path: path, Before: before.data})
+		}
+	}
+	slices.SortFunc(changes, func(a, b Change) int { return bytes.Compare([]byte(a.Path), []byte(b.Path)) })
+	return changes, nil
+}
+
+// Files returns the content of every file that resources belong to, by path. A file
+// whose resources mean the same as when it was read keeps its bytes.
+func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
+	byFile, err := groupByFile(resources)
+	if err != nil {
+		return nil, err
+	}
+	files := make(map[string][]byte, len(byFile))
+	for _, path := range slices.Sorted(maps.Keys(byFile)) {
+		if before, ok := t.files[path]; ok && sameResources(before.resources, byFile[path]) {
+			files[path] = before.data
+			continue
+		}
+		if files[path], err = encode(path, byFile[path]); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}

@@ -1,0 +1,113 @@
+package pkgtree
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// bookkeeping are the annotations that carry resources through functions. None of
+// them is the user's, so none reaches a file.
+var bookkeeping = []string{
+	PackageAnnotation,
+	kioutil.PathAnnotation, kioutil.LegacyPathAnnotation,
+	kioutil.IndexAnnotation, kioutil.LegacyIndexAnnotation,
+	kioutil.IdAnnotation, kioutil.LegacyIdAnnotation,
+	kioutil.SeqIndentAnnotation,
+}
+
+// groupByFile sorts resources into their files, in the order of the file: by index,
+// and resources without an index at the end.
+func groupByFile(resources []*yaml.RNode) (map[string][]*yaml.RNode, error) {
+	byFile := map[string][]*yaml.RNode{}
+	for _, r := range resources {
+		path := fileInTree(r)
+		if !filepath.IsLocal(filepath.FromSlash(path)) {
+			return nil, fmt.Errorf("%s %s would be written to %q, outside of the package", r.GetKind(), r.GetName(), path)
+		}
+		byFile[path] = append(byFile[path], r)
+	}
+	for _, rs := range byFile {
+		slices.SortStableFunc(rs, func(a, b *yaml.RNode) int { return cmp.Compare(position(a), position(b)) })
+	}
+	return byFile, nil
+}
+
+func position(resource *yaml.RNode) int {
+	_, index := File(resource)
+	if n, err := strconv.Atoi(index); err == nil {
+		return n
+	}
+	return math.MaxInt
+}
+
+// encode returns a file with the given resources.
+func encode(path string, resources []*yaml.RNode) ([]byte, error) {
+	var out bytes.Buffer
+	if err := (kio.ByteWriter{Writer: &out, ClearAnnotations: bookkeeping}).Write(resources); err != nil {
+		return nil, fmt.Errorf("writing %s: %w", path, err)
+	}
+	return out.Bytes(), nil
+}
+
+// Strip removes all bookkeeping from a copy of a resource, and returns the copy.
+func Strip(resource *yaml.RNode) (*yaml.RNode, error) {
+	resource = resource.Copy()
+	for _, a := range bookkeeping {
+		if err := resource.PipeE(yaml.ClearAnnotation(a)); err != nil {
+			return nil, err
+		}
+	}
+	return resource, yaml.ClearEmptyAnnotations(resource)
+}
+
+// WriteList writes resources as a ResourceList. Each keeps its place as annotations,
+// with its path relative to the tree's root.
+func WriteList(w io.Writer, resources []*yaml.RNode) error {
+	placed := make([]*yaml.RNode, 0, len(resources))
+	for _, r := range resources {
+		r = r.Copy()
+		if err := place(r); err != nil {
+			return err
+		}
+		placed = append(placed, r)
+	}
+	return kio.ByteWriter{
+		Writer: w, KeepReaderAnnotations: true,
+		WrappingAPIVersion: kio.ResourceListAPIVersion, WrappingKind: kio.ResourceListKind,
+	}.Write(placed)
+}
+
+// place makes a resource's path one from the tree's root.
+func place(r *yaml.RNode) error {
+	if path := fileInTree(r); path != "" {
+		for _, key := range []string{kioutil.PathAnnotation, kioutil.LegacyPathAnnotation} {
+			if err := r.PipeE(yaml.SetAnnotation(key, path)); err != nil {
+				return err
+			}
+		}
+	}
+	return r.PipeE(yaml.ClearAnnotation(PackageAnnotation))
+}
+
+// WriteDocuments writes resources as YAML documents, without their places.
+func WriteDocuments(w io.Writer, resources []*yaml.RNode) error {
+	stripped := make([]*yaml.RNode, 0, len(resources))
+	for _, r := range resources {
+		s, err := Strip(r)
+		if err != nil {
+			return err
+		}
+		stripped = append(stripped, s)
+	}
+	return kio.ByteWriter{Writer: w}.Write(stripped)
+}

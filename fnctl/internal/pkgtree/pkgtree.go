@@ -1,0 +1,71 @@
+// Package pkgtree reads a tree of kpt packages from a directory and works out how
+// its files change when its resources do.
+package pkgtree
+
+import (
+	"path"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+)
+
+// PackageAnnotation names the package of a resource. Functions see it, as they do
+// under kpt; it is removed before a resource is written.
+const PackageAnnotation = "internal.config.kubernetes.io/package-path"
+
+// Package is one package of a tree.
+type Package struct {
+	// Path is the package's directory, relative to the tree's root, with slashes;
+	// "." for the root.
+	Path string
+	// Kptfile is nil if the tree was read without regard to packages.
+	Kptfile *kptfile.Kptfile
+	// Resources are the package's own: those of its files, but not those of
+	// packages inside it.
+	Resources []*yaml.RNode
+	// Subpackages are the packages inside it that no other package contains, by
+	// path.
+	Subpackages []*Package
+}
+
+// Label returns the value of [PackageAnnotation] for the package: its path, as if
+// the root were the root of a file system.
+func (p *Package) Label() string {
+	return path.Join("/", p.Path)
+}
+
+// Owns reports whether a resource belongs to the package itself.
+func (p *Package) Owns(resource *yaml.RNode) bool {
+	return resource.GetAnnotations()[PackageAnnotation] == p.Label()
+}
+
+// Adopt puts resources that belong to no package yet into this one.
+func (p *Package) Adopt(resources []*yaml.RNode) error {
+	for _, r := range resources {
+		if r.GetAnnotations()[PackageAnnotation] != "" {
+			continue
+		}
+		if err := r.PipeE(yaml.SetAnnotation(PackageAnnotation, p.Label())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// File returns the path of a resource's file, relative to its package, and the
+// resource's position in it. Both may be empty for generated resources.
+func File(resource *yaml.RNode) (file, index string) {
+	// GetFileAnnotations has an error result but never sets it.
+	file, index, _ = kioutil.GetFileAnnotations(resource)
+	return strings.ReplaceAll(file, `\`, "/"), index
+}
+
+// fileInTree returns the path of a resource's file, relative to the tree's root.
+func fileInTree(resource *yaml.RNode) string {
+	file, _ := File(resource)
+	label := resource.GetAnnotations()[PackageAnnotation]
+	return path.Join(strings.TrimPrefix(label, "/"), file)
+}

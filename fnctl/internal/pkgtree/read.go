@@ -1,0 +1,151 @@
+package pkgtree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+)
+
+// Tree is a tree of packages as it was read.
+type Tree struct {
+	// Root is the package at the tree's root.
+	Root *Package
+
+	files map[string]file // by path relative to the root
+}
+
+// file is a file as it was read, with its resources in a copy of their own.
+type file struct {
+	data      []byte
+	resources []*yaml.RNode
+}
+
+// Read reads the tree of packages below dir, which must have a Kptfile. Files that
+// a package's .krmignore names are left out.
+func Read(dir string) (*Tree, error) {
+	return read(dir, func(r *reader) (*Package, error) { return r.readPackage(".") })
+}
+
+// ReadFlat reads all resources below dir as one package without a pipeline.
+func ReadFlat(dir string) (*Tree, error) {
+	return read(dir, func(r *reader) (*Package, error) {
+		resources, err := r.readResources(".", true)
+		return &Package{Path: ".", Resources: resources}, err
+	})
+}
+
+func read(dir string, readRoot func(*reader) (*Package, error)) (*Tree, error) {
+	// The root keeps symbolic links from leading out of the package: a package from
+	// elsewhere must not send other files of this machine to functions.
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading package: %w", err)
+	}
+	defer root.Close()
+	r := &reader{dir: dir, root: root, files: map[string]file{}}
+	pkg, err := readRoot(r)
+	if err != nil {
+		return nil, err
+	}
+	return &Tree{Root: pkg, files: r.files}, nil
+}
+
+// reader collects what it reads below one directory.
+type reader struct {
+	dir   string
+	root  *os.Root
+	files map[string]file
+}
+
+func (r *reader) readPackage(dir string) (*Package, error) {
+	name := path.Join(dir, kptfile.FileName)
+	data, err := r.root.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not a package: it has no %s", r.dir, kptfile.FileName)
+	} else if err != nil {
+		return nil, fmt.Errorf("reading package: %w", err)
+	}
+	pkg := &Package{Path: dir}
+	if pkg.Kptfile, err = kptfile.Parse(path.Join(filepath.ToSlash(r.dir), name), data); err != nil {
+		return nil, err
+	}
+	if pkg.Subpackages, err = r.readSubpackages(dir); err != nil {
+		return nil, err
+	}
+	pkg.Resources, err = r.readResources(dir, false)
+	return pkg, err
+}
+
+// readSubpackages reads the packages that lie directly inside the one at dir,
+// however deep their directories. A .krmignore does not hide them, as in kpt.
+func (r *reader) readSubpackages(dir string) ([]*Package, error) {
+	var packages []*Package
+	err := fs.WalkDir(r.root.FS(), dir, func(p string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return fmt.Errorf("reading package: %w", err)
+		case !entry.IsDir() || p == dir:
+			return nil
+		case entry.Name() == ".git":
+			return fs.SkipDir
+		}
+		if _, err := r.root.Stat(path.Join(p, kptfile.FileName)); err != nil {
+			return nil //nolint:nilerr // not a package: its directories may hold some
+		}
+		pkg, err := r.readPackage(p)
+		if err != nil {
+			return err
+		}
+		packages = append(packages, pkg)
+		return fs.SkipDir
+	})
+	return packages, err
+}
+
+// readResources reads the resources of the files below dir, without or with those
+// of the packages inside it.
+func (r *reader) readResources(dir string, subpackages bool) ([]*yaml.RNode, error) {
+	pkg := &Package{Path: dir}
+	resources, err := kio.LocalPackageReader{
+		PackagePath:        filepath.Join(r.dir, filepath.FromSlash(dir)),
+		PackageFileName:    kptfile.FileName,
+		IncludeSubpackages: subpackages,
+		MatchFilesGlob:     append([]string{kptfile.FileName}, kio.MatchAll...),
+		PreserveSeqIndent:  true,
+		WrapBareSeqNode:    true,
+		SetAnnotations:     map[string]string{PackageAnnotation: pkg.Label()},
+	}.Read()
+	if err != nil {
+		return nil, fmt.Errorf("reading package: %w", err)
+	}
+	for _, resource := range resources {
+		if err := r.remember(resource); err != nil {
+			return nil, err
+		}
+	}
+	return resources, nil
+}
+
+// remember keeps a resource and the bytes of its file as they were read.
+func (r *reader) remember(resource *yaml.RNode) error {
+	name := fileInTree(resource)
+	f, ok := r.files[name]
+	if !ok {
+		data, err := r.root.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("reading package: %w", err)
+		}
+		f.data = data
+	}
+	f.resources = append(f.resources, resource.Copy())
+	r.files[name] = f
+	return nil
+}

@@ -1,0 +1,85 @@
+// Package result holds what functions report about resources, in one form for both
+// ways in which it arrives: in a ResourceList, and in the details of a failed call.
+package result
+
+import (
+	"fmt"
+	"strings"
+
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+)
+
+// Severity says how bad a result is.
+type Severity string
+
+// The severities, worst first.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Info    Severity = "info"
+)
+
+// Result is one statement of a function. Only the message is always there.
+type Result struct {
+	Message  string
+	Severity Severity
+	// Resource is apiVersion, kind, namespace and name, joined by slashes.
+	Resource string
+	// Field is the path of a field in that resource.
+	Field string
+	// File is the path of a file in the package.
+	File string
+}
+
+// String returns the result as one line, unless its message has more.
+func (r Result) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s]", r.Severity)
+	for _, part := range []string{r.Resource, r.Field} {
+		if part != "" {
+			b.WriteString(" " + part)
+		}
+	}
+	if r.File != "" {
+		fmt.Fprintf(&b, " (%s)", r.File)
+	}
+	if b.Len() > len(r.Severity)+len("[]") {
+		b.WriteString(":")
+	}
+	return b.String() + " " + strings.TrimSpace(r.Message)
+}
+
+// FromFailure returns the results that a failed call's details carry.
+func FromFailure(failure *functionrunnerv1.FunctionFailure) []Result {
+	var results []Result
+	for _, r := range failure.GetResults() {
+		ref := r.GetResourceRef()
+		results = append(results, Result{
+			Message:  r.GetMessage(),
+			Severity: severity(r.GetSeverity()),
+			Resource: join(ref.GetApiVersion(), ref.GetKind(), ref.GetNamespace(), ref.GetName()),
+			Field:    r.GetField().GetPath(),
+			File:     r.GetFile().GetPath(),
+		})
+	}
+	return results
+}
+
+// severity returns the severity that s names. Without one, a result is information.
+func severity(s string) Severity {
+	if s == "" {
+		return Info
+	}
+	return Severity(strings.ToLower(s))
+}
+
+// join joins the parts that are there by slashes.
+func join(parts ...string) string {
+	var present []string
+	for _, p := range parts {
+		if p != "" {
+			present = append(present, p)
+		}
+	}
+	return strings.Join(present, "/")
+}

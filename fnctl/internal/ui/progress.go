@@ -1,0 +1,105 @@
+package ui
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+)
+
+// Progress shows functions as they run. It implements [pipeline.Observer].
+type Progress struct {
+	*Printer
+	// Live replaces the line of a running function by that of its end: for
+	// terminals only.
+	Live bool
+}
+
+// Entered shows a package that has functions.
+func (p *Progress) Entered(plan *pipeline.Plan) {
+	if len(plan.Mutators)+len(plan.Validators) > 0 {
+		p.Line("Package %s", p.style.bold(title(plan.Package)))
+	}
+}
+
+// title returns a package's name, and where it is unless it is the outermost.
+func title(pkg *pkgtree.Package) string {
+	if pkg.Path == "." {
+		return pkg.Kptfile.Name
+	}
+	return fmt.Sprintf("%s in ./%s", pkg.Kptfile.Name, pkg.Path)
+}
+
+// Started shows a function that runs.
+func (p *Progress) Started(call pipeline.Call, resources int) {
+	if p.Live {
+		fmt.Fprintf(p.out, "  … %s on %d resources", name(call), resources)
+	}
+}
+
+// Finished shows how a function ended, what it reported and what it logged.
+func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
+	if p.Live {
+		fmt.Fprint(p.out, "\r\x1b[K")
+	}
+	mark := p.style.green("✓")
+	if outcome.Err != nil {
+		mark = p.style.red("✗")
+	}
+	p.Line("  %s %s %s", mark, name(call), p.style.faint(duration(outcome.Elapsed)))
+	p.results(outcome.Results)
+	if len(outcome.Log) > 0 {
+		p.block(p.style.faint(string(outcome.Log)))
+	}
+	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
+		p.failure(failed)
+	}
+}
+
+// failure shows why a function failed: its details, or the message without them.
+func (p *Progress) failure(err *client.FunctionError) {
+	f := err.Failure
+	if f == nil {
+		p.block(p.style.red(err.Message))
+		return
+	}
+	p.results(result.FromFailure(f))
+	if n := f.GetResultsOmitted(); n > 0 {
+		p.block(fmt.Sprintf("and %d more results", n))
+	}
+	if f.GetStderr() != "" {
+		p.block(p.style.faint(f.GetStderr()))
+	}
+	p.block(reason(f))
+}
+
+// reason says in what way a function failed.
+func reason(f *functionrunnerv1.FunctionFailure) string {
+	switch f.GetReason() {
+	case functionrunnerv1.FunctionFailure_REASON_EXITED:
+		return fmt.Sprintf("exit code %d", f.GetExitCode())
+	case functionrunnerv1.FunctionFailure_REASON_SIGNALED:
+		return "ended by signal " + f.GetSignal()
+	case functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
+		return "could not be started"
+	case functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID:
+		return "its output is not a ResourceList"
+	case functionrunnerv1.FunctionFailure_REASON_OUTPUT_TOO_LARGE:
+		return "stopped: it wrote more output than it may"
+	case functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE:
+		return "stopped: it logged more than it may"
+	}
+	return "failed"
+}
+
+// name returns the function as its Kptfile names it.
+func name(call pipeline.Call) string {
+	if call.Function.Tag != "" {
+		return fmt.Sprintf("%s (tag %s)", call.Function.Image, call.Function.Tag)
+	}
+	return call.Function.Image
+}

@@ -1,0 +1,74 @@
+// Package ui shows people what happens, in colour where that is wanted.
+package ui
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/diff"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+)
+
+// Printer writes for people. Errors of the underlying writer are dropped: there is
+// nobody left to tell.
+type Printer struct {
+	out   io.Writer
+	style style
+}
+
+// NewPrinter returns a printer that writes to out.
+func NewPrinter(out io.Writer, colour bool) *Printer {
+	return &Printer{out: out, style: style{colour: colour}}
+}
+
+// Line writes a line.
+func (p *Printer) Line(format string, args ...any) {
+	fmt.Fprintf(p.out, format+"\n", args...)
+}
+
+// Diff writes changes as unified diffs.
+func (p *Printer) Diff(changes []pkgtree.Change) {
+	paint := map[diff.Kind]func(string) string{
+		diff.Header: p.style.bold, diff.Hunk: p.style.cyan, diff.Added: p.style.green, diff.Removed: p.style.red,
+		diff.Context: func(s string) string { return s },
+	}
+	for _, c := range changes {
+		for _, line := range diff.Lines(diff.Unified(c)) {
+			p.Line("%s", paint[line.Kind](line.Text))
+		}
+	}
+}
+
+// results writes results, the worst first and otherwise in their order.
+func (p *Printer) results(results []result.Result) {
+	rank := func(r result.Result) int {
+		return slices.Index([]result.Severity{result.Error, result.Warning, result.Info}, r.Severity)
+	}
+	sorted := slices.Clone(results)
+	slices.SortStableFunc(sorted, func(a, b result.Result) int { return rank(a) - rank(b) })
+	for _, r := range sorted {
+		p.block(p.style.severity(r.Severity, r.String()))
+	}
+}
+
+// block writes a text indented below a function.
+func (p *Printer) block(text string) {
+	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
+		p.Line("      %s", strings.TrimRight(line, "\n"))
+	}
+}
+
+// duration returns a duration as people read it: with three digits.
+func duration(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Millisecond).String()
+}
