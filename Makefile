@@ -4,6 +4,9 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
+# Each module is built by itself, from its own go.mod.
+export GOWORK := off
+
 MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions
 BUILD   := $(CURDIR)/.build
 
@@ -27,7 +30,7 @@ PLUGINS            := $(PROTOC_GEN_GO) $(PROTOC_GEN_CONNECT) $(PROTOC_GEN_GRPC)
 define tool
 	@echo "building $(notdir $@) $(2)"
 	@mkdir -p $(TOOLS) && tmp=$$(mktemp -d $(TOOLS)/.build.XXXXXX) && \
-	 GOWORK=off GOBIN=$$tmp CGO_ENABLED=0 go install $(1)@$(2) && \
+	 GOBIN=$$tmp CGO_ENABLED=0 go install $(1)@$(2) && \
 	 mkdir -p $(@D) && mv $$tmp/$(notdir $@) $@ && rmdir $$tmp
 endef
 
@@ -63,13 +66,8 @@ demo: build ## The same, and stop
 .PHONY: build
 build: functions ## Build all programs into .build/bin
 	@mkdir -p $(BUILD)/bin
-	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o $(BUILD)/bin/ ./services/function-runner ./services/gateway ./fnctl ./wrapper-server
-
-.PHONY: functions
-functions: ## Build the catalog functions into .build/functions
-	@mkdir -p $(BUILD)/functions
-	cd functions && GOWORK=off CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o $(BUILD)/functions/ tool
-	@cp functions/config.yaml $(BUILD)/functions/config.yaml
+	@for m in services/function-runner services/gateway fnctl wrapper-server; do \
+	  (cd $$m && CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o $(BUILD)/bin/ .); done
 
 ##@ Check
 
@@ -97,7 +95,7 @@ check-proto: $(BUF) ## Lint the protocol buffers, and fail if one breaks an earl
 
 .PHONY: check-modules
 check-modules: ## Fail if a module does not build by itself or is not tidy
-	@for m in $(MODULES); do (cd $$m && GOWORK=off go build ./... && GOWORK=off go mod tidy -diff); done
+	@for m in $(MODULES); do (cd $$m && go build ./... && go mod tidy -diff); done
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 1m)
@@ -115,8 +113,7 @@ generate: $(BUF) $(PLUGINS) ## Generate code from the protocol buffers
 
 .PHONY: tidy
 tidy: ## Tidy all modules
-	@for m in $(MODULES); do (cd $$m && GOWORK=off go mod tidy); done
-	@go work sync
+	@for m in $(MODULES); do (cd $$m && go mod tidy); done
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format all code
@@ -134,4 +131,5 @@ prepare: ## Install what the tests need, as root on Debian
 clean: ## Remove what was built here
 	rm -rf $(BUILD)
 
+include functions/functions.mk
 -include test/cluster.mk test/bench.mk

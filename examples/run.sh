@@ -25,11 +25,11 @@ for ((i = 0; ; i++)); do
   sleep 0.1
 done
 
-PATH="$build/bin:$PATH" FNR_ADDRESS="localhost:$port" "$here/demo.sh"
+FNCTL="$build/bin/fnctl" FNR_ADDRESS="localhost:$port" "$here/demo.sh"
 
 if [[ $keep == --keep ]]; then
   echo
-  echo "Serving on localhost:$port. Try: .build/bin/fnctl render --diff --output stdout examples/web-app"
+  echo "Serving on localhost:$port. Try: .build/bin/fnctl render --diff --output stdout examples/web-application"
   echo "Stop with Ctrl-C."
   trap 'kill "$runner" 2>/dev/null || true' INT TERM
   wait "$runner" || true

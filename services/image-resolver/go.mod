@@ -2,6 +2,4 @@ module github.com/krm-function-runner/function-runner/services/image-resolver
 
 go 1.26.0
 
-require github.com/krm-function-runner/function-runner/libs v0.0.0
-
 replace github.com/krm-function-runner/function-runner/libs => ../../libs
