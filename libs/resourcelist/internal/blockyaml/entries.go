@@ -43,3 +43,12 @@ func (s *scanner) setScalar(text []byte) {
 		s.entries[len(s.entries)-1].Text = text
 	}
 }
+
+// setPlain notes that the value at hand is a plain scalar: text, but for the blanks
+// at its end.
+func (s *scanner) setPlain(text []byte) {
+	if s.depth == 0 {
+		text = bytes.TrimRight(text, " \t")
+	}
+	s.setScalar(text)
+}

@@ -1,7 +1,5 @@
 package blockyaml
 
-import "bytes"
-
 // maxKey bounds a key's bytes. YAML looks no further than 1024 characters for the
 // colon of a key.
 const maxKey = 1024
@@ -44,7 +42,7 @@ func (s *scanner) plainStart(at int) bool {
 func (s *scanner) plain(at int) bool {
 	end, ok := s.plainText(at)
 	if ok {
-		s.setScalar(bytes.TrimRight(s.data[at:end], " \t"))
+		s.setPlain(s.data[at:end])
 	}
 	return ok
 }
@@ -57,14 +55,14 @@ func (s *scanner) continuation(at int) bool {
 }
 
 // plainText proves a line of a plain scalar from offset at, and returns where its
-// text ends. A comment ends the scalar, too.
+// text ends, blanks included. A comment ends the scalar, too.
 func (s *scanner) plainText(at int) (int, bool) {
 	for i := at; i < s.line.end; i++ {
 		if classes[s.data[i]]&inText == 0 {
 			continue
 		}
 		if s.endsPlain(i) {
-			return i - 1, s.data[i] == '#'
+			return i, s.data[i] == '#'
 		}
 	}
 	s.state = continuable
