@@ -80,7 +80,7 @@ unit: prepare ## Run the tests that need nothing but this machine
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run the linters
-	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); done
+	@failed=; for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI_LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; test -z "$$failed"
 
 .PHONY: check-generate
 check-generate: $(BUF) $(PLUGINS) ## Fail if generated code is not what the protocol buffers say
@@ -116,8 +116,8 @@ tidy: ## Tidy all modules
 	@for m in $(MODULES); do (cd $$m && go mod tidy); done
 
 .PHONY: fmt
-fmt: $(GOLANGCI_LINT) ## Format all code
-	@for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml ./...); done
+fmt: $(GOLANGCI_LINT) $(BUF) ## Format all code
+	@for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml ./...) || failed=1; done; test -z "$$failed"
 	@$(BUF) format -w proto
 
 .PHONY: prepare

@@ -80,7 +80,7 @@ func TestAcquireRefusesPastQueue(t *testing.T) {
 				g := admission.New(tc.limits)
 				if tc.took > 0 {
 					release := acquire(t, g)
-					time.Sleep(tc.took)
+					time.Sleep(tc.took) //nolint:forbidigo // virtual time
 					release()
 				}
 				done := make(chan struct{})

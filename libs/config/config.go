@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/kelseyhightower/envconfig"
@@ -92,20 +93,19 @@ func Rename(err error, name func(field string) string) error {
 
 // each returns err with each Problem in it changed.
 func each(err error, change func(Problem) *Problem) error {
-	var changed []error
-	for _, e := range problems(err) {
+	changed := problems(err)
+	for i, e := range changed {
 		if p, ok := errors.AsType[*Problem](e); ok {
-			e = change(*p)
+			changed[i] = change(*p)
 		}
-		changed = append(changed, e)
 	}
 	return errors.Join(changed...)
 }
 
-// problems returns what err joins.
+// problems returns what err joins, in a slice of its own.
 func problems(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
+		return slices.Clone(joined.Unwrap())
 	}
 	if err == nil {
 		return nil

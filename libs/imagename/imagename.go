@@ -6,13 +6,13 @@
 package imagename
 
 import (
+	// A digest is checked for its length only if its algorithm is linked in.
+	_ "crypto/sha256"
+	_ "crypto/sha512"
 	"path"
 	"strings"
 
 	"github.com/distribution/reference"
-	// A digest is checked for its length only if its algorithm is linked in.
-	_ "crypto/sha256"
-	_ "crypto/sha512"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )

@@ -119,11 +119,11 @@ func (t *Telemetry) addMetrics(ctx context.Context, res *resource.Resource) erro
 
 // Shutdown sends what has not been sent yet, until ctx ends.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
-	var errs []error
+	var err error
 	for _, stop := range t.shutdown {
-		errs = append(errs, stop(ctx))
+		err = errors.Join(err, stop(ctx))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // Part returns the endpoint that Prometheus scrapes, or nothing if it is off.

@@ -6,6 +6,7 @@ require (
 	github.com/krm-function-runner/function-runner/libs v0.0.0
 	github.com/krm-function-runner/function-runner/services/gateway v0.0.0
 	github.com/krm-function-runner/function-runner/services/pod-manager v0.0.0
+	google.golang.org/grpc v1.79.1
 )
 
 require (
@@ -61,7 +62,6 @@ require (
 	golang.org/x/text v0.34.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260209200024-4cfbd4190f57 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260209200024-4cfbd4190f57 // indirect
-	google.golang.org/grpc v1.79.1 // indirect
 	google.golang.org/protobuf v1.36.11 // indirect
 )
 

@@ -20,8 +20,8 @@ const (
 // Running returns the pids of the processes whose program is in dir. Processes that
 // have ended and were not waited for are none.
 func Running(dir string) []int {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
 	}
 	var pids []int
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"strconv"
@@ -93,7 +94,7 @@ func (v listValue) Set(s string) error {
 func (v portValue) Set(s string) error {
 	port, err := strconv.Atoi(s)
 	if err != nil || port < 1 || port > 65535 {
-		return fmt.Errorf("it has to be 1 to 65535")
+		return errors.New("it has to be 1 to 65535")
 	}
 	*v.p = ":" + s
 	return nil

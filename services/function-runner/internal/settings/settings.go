@@ -83,6 +83,9 @@ func Load(args []string, w io.Writer) (Settings, error) {
 // variable.
 func nameIn(flags []porchFlag) func(field string) string {
 	return func(field string) string {
+		if field == "PodManager.WrapperServerImage" {
+			return "WRAPPER_SERVER_IMAGE" // the name that Porch's users know
+		}
 		i := slices.IndexFunc(flags, func(f porchFlag) bool { return f.field == field })
 		if i < 0 {
 			return config.Variable(field)

@@ -85,17 +85,20 @@ func (e *Evaluator) Tags(_ context.Context, repository string) ([]string, error)
 	return e.table.Load().tags[repository], nil
 }
 
-// Watch follows the configuration file until ctx ends. A file that is broken
-// changes nothing: what was there before stays in force, and the log says so.
+// Watch follows the configuration file until ctx ends.
 func (e *Evaluator) Watch(ctx context.Context) error {
-	return filewatch.Watch(ctx, e.cfg.File, e.content, func(content []byte, err error) {
-		if err == nil {
-			err = e.load(content)
-		}
-		if err != nil {
-			e.cfg.Log.ErrorContext(ctx, "exec configuration not changed: the last good one stays in force", "file", e.cfg.File, "error", err)
-		}
-	})
+	return filewatch.Watch(ctx, e.cfg.File, e.content, func(content []byte, err error) { e.changed(ctx, content, err) })
+}
+
+// changed takes a new content of the file. A file that is broken or gone changes
+// nothing: what was there before stays in force, and the log says so.
+func (e *Evaluator) changed(ctx context.Context, content []byte, err error) {
+	if err == nil {
+		err = e.load(content)
+	}
+	if err != nil {
+		e.cfg.Log.ErrorContext(ctx, "exec configuration not changed: the last good one stays in force", "file", e.cfg.File, "error", err)
+	}
 }
 
 // load puts a configuration in force.

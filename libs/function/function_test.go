@@ -1,0 +1,140 @@
+package function_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace/noop"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+)
+
+const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
+
+func newRunner() *function.Runner {
+	return &function.Runner{
+		Limits:  function.Limits{MessageBytes: 1 << 20, LogBytes: 1 << 20},
+		Wording: function.WrapperWording,
+		Tracer:  noop.NewTracerProvider().Tracer("test"),
+	}
+}
+
+// command installs the function of that behaviour.
+func command(t *testing.T, behaviour string) fnproc.Command {
+	t.Helper()
+	dir := t.TempDir()
+	testfn.Install(t, dir, behaviour)
+	return fnproc.Command{Path: filepath.Join(dir, behaviour)}
+}
+
+func TestFailureForPrograms(t *testing.T) {
+	_, err := newRunner().Run(t.Context(), "example.com/fn:v1", command(t, "exit1"), []byte(list))
+	failure, ok := errors.AsType[*function.Failure](err)
+	if !ok {
+		t.Fatalf("error %v is no failure", err)
+	}
+	detail, _ := failure.Detail().(*functionrunnerv1.FunctionFailure)
+	want := &functionrunnerv1.FunctionFailure{
+		Image: "example.com/fn:v1", Reason: function.Exited, ExitCode: 1, Stderr: "failed: one resource is invalid\n",
+		Results: []*functionrunnerv1.Result{{
+			Message: "replicas must not be negative", Severity: "error",
+			ResourceRef: &functionrunnerv1.Result_ResourceRef{ApiVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"},
+			Field:       &functionrunnerv1.Result_Field{Path: "spec.replicas"},
+		}},
+	}
+	if !proto.Equal(detail, want) {
+		t.Errorf("detail\n%v\nwant\n%v", detail, want)
+	}
+}
+
+func TestDetailFitsIntoAHeader(t *testing.T) {
+	_, err := newRunner().Run(t.Context(), "fn", command(t, "flood-stderr=1000000"), []byte("kind: ConfigMap"))
+	failure, ok := errors.AsType[*function.Failure](err)
+	if !ok {
+		t.Fatalf("error %v is no failure", err)
+	}
+	if size := proto.Size(failure.Detail()); size > 16<<10 {
+		t.Errorf("the detail has %d bytes", size)
+	}
+	if size := len(failure.Error()); size > 8<<10 {
+		t.Errorf("the text has %d bytes", size)
+	}
+}
+
+func TestLogOfASuccessIsShortenedBeforeTheOutput(t *testing.T) {
+	runner := newRunner()
+	runner.Limits = function.Limits{MessageBytes: 4 << 10, LogBytes: 1 << 20}
+	result, err := runner.Run(t.Context(), "fn", command(t, "warn"), []byte(list))
+	if err != nil || string(result.Log) != "one resource is invalid\n" {
+		t.Fatalf("a short log is %q, %v", result.Log, err)
+	}
+	runner.Limits.MessageBytes = len(result.ResourceList) + 64 + 10
+	result, err = runner.Run(t.Context(), "fn", command(t, "warn"), []byte(list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(result.ResourceList) + len(result.Log); n > runner.Limits.MessageBytes {
+		t.Errorf("output and log have %d bytes, the limit is %d", n, runner.Limits.MessageBytes)
+	}
+}
+
+func TestCallerWhoLeaves(t *testing.T) {
+	hang := command(t, "hang")
+	for class, leave := range map[fault.Class]func() (context.Context, context.CancelFunc){
+		fault.DeadlineExceeded: func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(t.Context(), 50*time.Millisecond)
+		},
+		fault.Canceled: func() (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(t.Context())
+			go cancel()
+			return ctx, cancel
+		},
+	} {
+		ctx, cancel := leave()
+		_, err := newRunner().Run(ctx, "example.com/fn:v1", hang, []byte(list))
+		cancel()
+		if fault.Of(err) != class || !strings.Contains(err.Error(), "example.com/fn:v1") {
+			t.Errorf("error %v of class %v, want %v and the image", err, fault.Of(err), class)
+		}
+	}
+}
+
+func TestSpanSaysHowTheProcessEnded(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	runner := newRunner()
+	runner.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+	if _, err := runner.Run(t.Context(), "fn", command(t, "exit1"), []byte(list)); err == nil {
+		t.Fatal("no error")
+	}
+	ended := spans.Ended()
+	if len(ended) != 1 || ended[0].Name() != "fn.exec" {
+		t.Fatalf("spans %v, want one fn.exec", ended)
+	}
+	attrs := attribute.NewSet(ended[0].Attributes()...)
+	if code, ok := attrs.Value("process.exit.code"); !ok || code.AsInt64() != 1 {
+		t.Errorf("attributes %v, want the exit code", ended[0].Attributes())
+	}
+}
+
+func TestCheckInput(t *testing.T) {
+	if err := function.CheckInput([]byte(list)); err != nil {
+		t.Error(err)
+	}
+	for name, input := range map[string]string{"empty": "", "not UTF-8": "kind: \xff", "another kind": "kind: List", "broken": "kind: ["} {
+		if err := function.CheckInput([]byte(input)); fault.Of(err) != fault.Invalid {
+			t.Errorf("%s: %v, want an error of class invalid", name, err)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+)
+
+const setNamespace = "github.com/kptdev/krm-functions-catalog/functions/go/set-namespace"
+
+// buildSetNamespace builds the catalog's function and returns its folder.
+func buildSetNamespace(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "set-namespace"), setNamespace)
+	cmd.Dir = "../../functions"
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build set-namespace: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// TestCatalogFunction has set-namespace evaluated as Porch does, with the official
+// gRPC client, and as a person does, with JSON: the bytes are those that the binary
+// itself writes.
+func TestCatalogFunction(t *testing.T) {
+	functions := buildSetNamespace(t)
+	s, err := settings.Load([]string{"--disable-runtimes=pod", "--functions", functions, "--config", "../../functions/config.yaml"}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(s.Gateway, frame) })
+	for _, items := range []int{1, 200, 2000} {
+		list := resourceList(items)
+		cmd := exec.CommandContext(t.Context(), filepath.Join(functions, "set-namespace"))
+		cmd.Stdin = bytes.NewReader(list)
+		want, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(want, []byte("namespace: shop")) {
+			t.Fatal("the binary itself did not set the namespace")
+		}
+		for protocol, call := range map[string]func(*testing.T, string, []byte) []byte{"gRPC": callGRPC, "JSON": callJSON} {
+			t.Run(fmt.Sprintf("%d items with %s", items, protocol), func(t *testing.T) {
+				if got := call(t, address, list); !bytes.Equal(got, want) {
+					t.Errorf("got %d bytes that differ from the binary's %d", len(got), len(want))
+				}
+			})
+		}
+	}
+}
+
+func callGRPC(t *testing.T, address string, list []byte) []byte {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(),
+		&evaluator.EvaluateFunctionRequest{Image: "set-namespace:v0.4.5", ResourceList: list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.GetResourceList()
+}
+
+func callJSON(t *testing.T, address string, list []byte) []byte {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"image": "ghcr.io/kptdev/krm-functions-catalog/set-namespace", "tag": "~0.4", "resourceList": list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + address + evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure
+	resp, err := http.Post(url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ ResourceList []byte }
+	if err := json.Unmarshal(answer, &got); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("status %s, answer %s", resp.Status, answer)
+	}
+	return got.ResourceList
+}
+
+// resourceList returns a list of that many deployments, with a configuration for
+// set-namespace.
+func resourceList(items int) []byte {
+	var b strings.Builder
+	b.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n")
+	for i := range items {
+		fmt.Fprintf(&b, "- apiVersion: apps/v1\n  kind: Deployment\n  metadata:\n    name: web-%d # a comment\n    namespace: default\n"+
+			"  spec:\n    replicas: 3\n    template:\n      spec:\n        containers:\n        - name: web\n          image: example.com/web:v1\n", i)
+	}
+	b.WriteString("functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: config\n  data:\n    namespace: shop\n")
+	return []byte(b.String())
+}

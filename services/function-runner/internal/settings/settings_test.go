@@ -1,0 +1,119 @@
+package settings_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
+)
+
+// everyFlag is a command line with all flags that any version of Porch gives, in
+// Go's two spellings.
+func everyFlag(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	auth := filepath.Join(dir, ".dockerconfigjson")
+	if err := os.WriteFile(auth, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		"-port=9445", "--disable-runtimes=exec", "--log-level", "4", "--default-image-prefix=example.com/fns",
+		"--functions=/functions", "--config=/config.yaml",
+		"--pod-cache-config=/cache.yaml", "--warm-up-pod-cache=false", "--pod-namespace=fns", "--pod-ttl=10m",
+		"--scan-interval=30s", "--function-pod-template=template", "--max-request-body-size=1048576",
+		"--max-waitlist-length=3", "--max-parallel-pods-per-function=4", "--max-grpc-retries=5",
+		"--enable-private-registries", "--registry-auth-secret-path=" + auth, "--registry-auth-secret-name=secret",
+		"--enable-private-registries-tls=true", "--tls-secret-path=" + dir,
+	}
+}
+
+func TestEveryFlagOfPorchArrives(t *testing.T) {
+	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1")
+	s, err := settings.Load(everyFlag(t), t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ok := range map[string]bool{
+		"port":             s.Gateway.Address == ":9445",
+		"disable-runtimes": slices.Equal(s.Gateway.DisableRuntimes, []string{"exec"}),
+		"log-level":        s.Telemetry.LogVerbosity == 4,
+		"prefix":           s.Gateway.DefaultImagePrefix == "example.com/fns",
+		"functions":        s.Gateway.Exec.Functions == "/functions",
+		"config":           s.Gateway.Exec.Config == "/config.yaml",
+		"body size":        s.Gateway.MaxMessageBytes == 1048576,
+		"retries":          s.Gateway.Pod.MaxRetries == 5,
+		"namespace":        s.PodManager.Namespace == "fns",
+		"ttl":              s.PodManager.TTL == 10*time.Minute,
+		"scan":             s.PodManager.ScanInterval == 30*time.Second,
+		"template":         s.PodManager.Template == "template",
+		"cache":            s.PodManager.CacheConfig == "/cache.yaml",
+		"warm up":          !s.PodManager.WarmUp,
+		"waitlist":         s.PodManager.MaxWaitlistLength == 3,
+		"pods":             s.PodManager.MaxPodsPerFunction == 4,
+		"secret":           s.PodManager.PullSecret == "secret",
+		"wrapper image":    s.PodManager.WrapperServerImage == "example.com/wrapper:v1",
+		"private":          s.Registries.Private && s.Registries.TLS,
+	} {
+		if !ok {
+			t.Errorf("%s did not arrive: %+v", name, s)
+		}
+	}
+	if !slices.Contains(s.Waiting, "--pod-ttl") || slices.Contains(s.Waiting, "--port") {
+		t.Errorf("flags without effect are %v, want those about pods", s.Waiting)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	s, err := settings.Load([]string{"--disable-runtimes=pod"}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Gateway.Address != ":9445" || s.Gateway.MaxMessageBytes != 6291456 || s.PodManager.TTL != 30*time.Minute || len(s.Waiting) != 0 {
+		t.Errorf("defaults are %+v", s)
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"no wrapper image": {"as with Porch, the pod runtime needs it", nil, "WRAPPER_SERVER_IMAGE is"},
+		"port":             {"flags are named as given", []string{"--port=0"}, "port"},
+		"runtime":          {"a typing error must not enable anything", []string{"--disable-runtimes=pods"}, `--disable-runtimes is "pods"`},
+		"log level":        {"", []string{"--disable-runtimes=pod", "--log-level=6"}, "--log-level is 6"},
+		"size":             {"", []string{"--disable-runtimes=pod", "--max-request-body-size=0"}, "--max-request-body-size is 0"},
+		"ttl":              {"", []string{"--pod-ttl=0s"}, "--pod-ttl is 0s"},
+		"no duration":      {"", []string{"--pod-ttl=30"}, "pod-ttl"},
+		"credentials":      {"enabled and missing is a mistake", []string{"--disable-runtimes=pod", "--enable-private-registries"}, "--registry-auth-secret-path is"},
+		"certificates":     {"", []string{"--disable-runtimes=pod", "--enable-private-registries-tls"}, "--tls-secret-path is"},
+		"argument":         {"flags end at the first argument, which would hide the rest", []string{"serve", "--port=1"}, `"serve"`},
+		"unknown":          {"", []string{"--frobnicate"}, "frobnicate"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := settings.Load(tc.args, t.Output()); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Load(%q) = %v, want an error that says %q: %s", tc.args, err, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestHelpListsEveryFlag(t *testing.T) {
+	var help strings.Builder
+	if _, err := settings.Load([]string{"--help"}, &help); !errors.Is(err, settings.ErrHelp) {
+		t.Fatalf("Load = %v", err)
+	}
+	for _, arg := range everyFlag(t) {
+		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if strings.HasPrefix(arg, "-") && !strings.Contains(help.String(), "-"+name) {
+			t.Errorf("help does not list %s", name)
+		}
+	}
+}

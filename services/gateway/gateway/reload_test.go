@@ -1,0 +1,129 @@
+package gateway_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+)
+
+// caller calls one gateway.
+type caller struct{ client evaluator.FunctionEvaluatorClient }
+
+func newCaller(t *testing.T, address string) caller {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return caller{evaluator.NewFunctionEvaluatorClient(conn)}
+}
+
+// evaluate evaluates image, with a tag, over a small list.
+func (c caller) evaluate(t *testing.T, image, tag string) error {
+	t.Helper()
+	_, err := c.client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: image, Tag: tag, ResourceList: []byte(conformance.List)})
+	return err
+}
+
+// await calls until the code is want, since a changed file takes a moment.
+func (c caller) await(t *testing.T, image string, want codes.Code) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if status.Code(c.evaluate(t, image, "")) == want {
+			return
+		}
+	}
+}
+
+func TestConfigurationIsFollowed(t *testing.T) {
+	address, file := start(t, "echo")
+	c := newCaller(t, address)
+	if err := c.evaluate(t, "new:v1", ""); status.Code(err) != codes.NotFound {
+		t.Fatalf("error %v before the change, want NotFound", err)
+	}
+	write(t, file, "functions: [{function: echo, images: ['new:v1']}]")
+	c.await(t, "new:v1", codes.OK)
+
+	// A broken file changes nothing; what comes after it does.
+	write(t, file, "functions: [{function: ../echo, images: ['bad:v1']}]")
+	if err := c.evaluate(t, "new:v1", ""); err != nil {
+		t.Errorf("with a broken file: %v, want the last good one", err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, "functions: [{function: echo, images: ['newer:v1']}]")
+	c.await(t, "newer:v1", codes.OK)
+	c.await(t, "new:v1", codes.NotFound)
+}
+
+func TestTags(t *testing.T) {
+	address, file := start(t, "echo")
+	write(t, file, "functions: [{function: echo, images: ['fn:v0.4.1', 'fn:v0.4.5', 'fn:v1.0.0']}]")
+	c := newCaller(t, address)
+	c.await(t, "fn:v0.4.1", codes.OK)
+	tests := map[string]struct {
+		image, tag string
+		want       codes.Code
+		text       string
+	}{
+		"constraint":        {"fn:v9", "~0.4", codes.OK, ""},
+		"exact":             {"fn", "v1.0.0", codes.OK, ""},
+		"exact, not served": {"fn", "v2.0.0", codes.NotFound, "fn:v2.0.0 (asked: exec)"},
+		"no match":          {"fn", ">=2", codes.InvalidArgument, "no tag of example.com/fn/fn satisfies"},
+		"malformed":         {"fn", "a b", codes.InvalidArgument, "neither a tag nor a version constraint"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			st := status.Convert(c.evaluate(t, tc.image, tc.tag))
+			if st.Code() != tc.want || !strings.Contains(st.Message(), tc.text) {
+				t.Errorf("got %v, want code %v and %q", st.Err(), tc.want, tc.text)
+			}
+		})
+	}
+}
+
+func TestMissingConfigurationStopsTheStart(t *testing.T) {
+	cfg := gateway.Config{MaxMessageBytes: 1 << 20, Exec: gateway.ExecConfig{Config: filepath.Join(t.TempDir(), "none.yaml")}}
+	if _, err := gateway.New(cfg, program.Frame{Telemetry: telemetry.Discard()}); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+		t.Errorf("New = %v, want an error that names the file", err)
+	}
+}
+
+func TestWrongSettingsAreNamed(t *testing.T) {
+	good := gateway.Config{Address: ":1", MaxMessageBytes: 1 << 20}
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*gateway.Config){
+		"Address":          func(c *gateway.Config) { c.Address = "" },
+		"DisableRuntimes":  func(c *gateway.Config) { c.DisableRuntimes = []string{"exec", "docker"} },
+		"MaxMessageBytes":  func(c *gateway.Config) { c.MaxMessageBytes = 10 },
+		"Exec.Queue":       func(c *gateway.Config) { c.Exec.Queue = -1 },
+		"Exec.Concurrency": func(c *gateway.Config) { c.Exec.Concurrency = -1 },
+		"Exec.MaxLogBytes": func(c *gateway.Config) { c.Exec.MaxLogBytes = -1 },
+		"Pod.MaxRetries":   func(c *gateway.Config) { c.Pod.MaxRetries = -1 },
+	} {
+		cfg := good
+		change(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want+" is ") {
+			t.Errorf("Validate = %v, want an error that names %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package frontdoor_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+)
+
+const list = "kind: ResourceList\nitems: []\n"
+
+// catalog serves every image, except that some fail.
+type catalog struct{}
+
+func (catalog) Name() string { return "exec" }
+
+func (catalog) Evaluate(_ context.Context, req evaluation.Request) (evaluation.Response, error) {
+	switch {
+	case strings.Contains(req.Given, "unknown"):
+		return evaluation.Response{}, fault.New(fault.NotFound, "not served")
+	case strings.Contains(req.Given, "broken"):
+		return evaluation.Response{}, fault.New(fault.Internal, "failed")
+	}
+	results := []resourcelist.Result{{Message: "m", Severity: "warning"}}
+	return evaluation.Response{ResourceList: req.ResourceList, Results: results}, nil
+}
+
+// newHandler returns a handler, and a function that returns its metrics.
+func newHandler(t *testing.T) (*frontdoor.Handler, func() string) {
+	t.Helper()
+	cfg := telemetry.Config{MetricsAddress: "127.0.0.1:0", LogFormat: "json"}
+	tel, err := telemetry.New(t.Context(), "test", cfg, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
+	h, err := frontdoor.New(naming.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{catalog{}}, tel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, func() string {
+		rec := httptest.NewRecorder()
+		tel.Part(cfg).Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+		return rec.Body.String()
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	h, scrape := newHandler(t)
+	for _, req := range []*evaluator.EvaluateFunctionRequest{
+		{Image: "good:v1", ResourceList: []byte(list)},
+		{Image: "broken:v1", ResourceList: []byte(list)},
+		{Image: "unknown:v1", ResourceList: []byte(list)},
+		{Image: "not an image", ResourceList: []byte(list)},
+		{Image: "good:v1"},
+	} {
+		_, _ = h.EvaluateFunction(t.Context(), req)
+	}
+	metrics := scrape()
+	for _, want := range []string{
+		`fn_evaluations_total{code="ok",executor="exec",image="good:v1",severity="warning"} 1`,
+		`fn_evaluations_total{code="internal",executor="exec",image="broken:v1",severity="none"} 1`,
+		`fn_evaluations_total{code="not_found",executor="",image="other",severity="none"} 1`,
+		`fn_evaluations_total{code="invalid",executor="",image="other",severity="none"} 2`,
+		`fn_rejections_total{reason="not_found"} 1`,
+		`fn_rejections_total{reason="invalid"} 2`,
+		`fn_evaluation_duration_seconds_count{code="ok",executor="exec",image="good:v1",severity="warning"} 1`,
+		`fn_phase_duration_seconds_count{phase="resolve"} 5`,
+		`fn_request_bytes_count 5`,
+		`fn_response_bytes_count 1`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(metrics)
+	}
+}
+
+func TestImageLabelsAreBounded(t *testing.T) {
+	h, scrape := newHandler(t)
+	for i := range 1000 {
+		if _, err := h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: fmt.Sprintf("fn:v%d", i), ResourceList: []byte(list)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(scrape(), "\nfn_evaluations_total{"); n > 201 {
+		t.Errorf("%d series, one for each image that anybody named", n)
+	}
+}
