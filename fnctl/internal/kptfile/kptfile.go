@@ -8,6 +8,8 @@ const FileName = "Kptfile"
 // Kptfile is the part of a Kptfile that matters for rendering. Everything else in
 // the file is carried along as the resource that it is.
 type Kptfile struct {
+	// File is the file's path as errors show it.
+	File string
 	// Name is the package's name.
 	Name string
 	// Pipeline is empty if the file has none.

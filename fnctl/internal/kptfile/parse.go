@@ -44,7 +44,7 @@ func Parse(file string, data []byte) (*Kptfile, error) {
 	if err := checkPipeline(file, doc.Pipeline); err != nil {
 		return nil, err
 	}
-	return &Kptfile{Name: doc.Metadata.Name, Pipeline: doc.Pipeline}, nil
+	return &Kptfile{File: file, Name: doc.Metadata.Name, Pipeline: doc.Pipeline}, nil
 }
 
 func checkType(file string, doc document) error {

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"path"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
@@ -62,7 +61,7 @@ func NewPlan(pkg *pkgtree.Package) (*Plan, error) {
 		plan.Subpackages = append(plan.Subpackages, subplan)
 	}
 	if err := checkResources(pkg.Resources); err != nil {
-		return nil, fmt.Errorf("package %q: %w; if a file is no resource, name it in .krmignore", pkg.Path, err)
+		return nil, fmt.Errorf("package %s: %w; if a file is no resource, name it in .krmignore", pkg.Kptfile.Name, err)
 	}
 	var err error
 	pipeline := pkg.Kptfile.Pipeline
@@ -78,7 +77,7 @@ func newCalls(pkg *pkgtree.Package, list string, functions []kptfile.Function) (
 	for i, f := range functions {
 		fail := func(field, value, reason string) error {
 			return &kptfile.FieldError{
-				File:  path.Join(pkg.Path, kptfile.FileName),
+				File:  pkg.Kptfile.File,
 				Field: fmt.Sprintf("pipeline.%s[%d].%s", list, i, field), Value: value, Reason: reason,
 			}
 		}
@@ -86,7 +85,7 @@ func newCalls(pkg *pkgtree.Package, list string, functions []kptfile.Function) (
 		case f.Exec != "":
 			return nil, fail("exec", f.Exec, "cannot run: the function runner runs images, not programs of this machine; use image")
 		case f.Condition != "":
-			return nil, fail("condition", f.Condition, "is not supported")
+			return nil, fail("condition", f.Condition, "is not supported: to run the function whatever the condition says could do harm; render this package with kpt")
 		}
 		config, err := newConfig(pkg, f)
 		if err != nil {

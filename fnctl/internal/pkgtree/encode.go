@@ -53,7 +53,7 @@ func position(resource *yaml.RNode) int {
 // encode returns a file with the given resources.
 func encode(path string, resources []*yaml.RNode) ([]byte, error) {
 	var out bytes.Buffer
-	if err := (kio.ByteWriter{Writer: &out, ClearAnnotations: bookkeeping}).Write(resources); err != nil {
+	if err := WriteDocuments(&out, resources); err != nil {
 		return nil, fmt.Errorf("writing %s: %w", path, err)
 	}
 	return out.Bytes(), nil
@@ -101,13 +101,5 @@ func place(r *yaml.RNode) error {
 
 // WriteDocuments writes resources as YAML documents, without their places.
 func WriteDocuments(w io.Writer, resources []*yaml.RNode) error {
-	stripped := make([]*yaml.RNode, 0, len(resources))
-	for _, r := range resources {
-		s, err := Strip(r)
-		if err != nil {
-			return err
-		}
-		stripped = append(stripped, s)
-	}
-	return kio.ByteWriter{Writer: w}.Write(stripped)
+	return kio.ByteWriter{Writer: w, ClearAnnotations: bookkeeping}.Write(resources)
 }

@@ -1,7 +1,9 @@
 package pkgtree
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
@@ -14,21 +16,41 @@ func sameResources(before, after []*yaml.RNode) bool {
 			return false
 		}
 		a, err = Strip(a)
-		return err == nil && sameNode(b.YNode(), a.YNode())
+		return err == nil && sameNode(b.YNode(), a.YNode()) &&
+			maps.Equal(freeComments(b.YNode()), freeComments(a.YNode()))
 	})
 }
 
-// sameNode compares values, the order of fields and comments. It ignores quotes,
-// indentation and the like: a function that passes a resource through its own YAML
-// library has not changed it.
+// sameNode compares values, the order of fields and the comments at the end of
+// lines. It ignores quotes, indentation and the like: a function that passes a
+// resource through its own YAML library has not changed it.
 func sameNode(a, b *yaml.Node) bool {
 	return a.Kind == b.Kind && a.ShortTag() == b.ShortTag() && sameValue(a, b) &&
-		a.Anchor == b.Anchor &&
-		a.HeadComment == b.HeadComment && a.LineComment == b.LineComment && a.FootComment == b.FootComment &&
+		a.Anchor == b.Anchor && a.LineComment == b.LineComment &&
 		slices.EqualFunc(a.Content, b.Content, sameNode)
 }
 
 // sameValue compares scalars. All spellings of null are the same.
 func sameValue(a, b *yaml.Node) bool {
 	return a.Value == b.Value || a.ShortTag() == yaml.NodeTagNull
+}
+
+// freeComments returns the lines of comments that stand on their own. To which node
+// they belong is not compared: that depends on what is around the resource, and is
+// another inside of a ResourceList than in a file.
+func freeComments(node *yaml.Node) map[string]bool {
+	lines := map[string]bool{}
+	collectComments(node, lines)
+	return lines
+}
+
+func collectComments(node *yaml.Node, lines map[string]bool) {
+	for line := range strings.Lines(node.HeadComment + "\n" + node.FootComment) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines[line] = true
+		}
+	}
+	for _, child := range node.Content {
+		collectComments(child, lines)
+	}
 }

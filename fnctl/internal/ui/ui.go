@@ -62,7 +62,7 @@ func (p *Printer) block(text string) {
 	}
 }
 
-// duration returns a duration as people read it: with three digits.
+// duration returns a duration rounded to what people read.
 func duration(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:
@@ -70,5 +70,5 @@ func duration(d time.Duration) string {
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()
 	}
-	return d.Round(10 * time.Millisecond).String()
+	return d.Round(time.Millisecond).String()
 }

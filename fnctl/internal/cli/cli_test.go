@@ -1,0 +1,180 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/rogpeppe/go-internal/testscript"
+	"sigs.k8s.io/kustomize/kyaml/fn/framework"
+	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/fntest"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"fnctl": func() {
+		os.Exit(cli.Run(context.Background(), cli.Environment{
+			Address: os.Getenv("FNR_ADDRESS"),
+			Stdin:   os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		}, os.Args[1:]))
+	}})
+}
+
+// TestScripts runs each script of testdata/script against a gateway with the
+// functions below.
+func TestScripts(t *testing.T) {
+	address := functions.Serve(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("FNR_ADDRESS", address)
+			return nil
+		},
+	})
+}
+
+// exits runs a program and checks its exit code: exits CODE PROGRAM ARG...
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	code := 0
+	err := ts.Exec(args[1], args[2:]...)
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = failed.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("%s exited with %d instead of %s", args[1], code, args[0])
+	}
+}
+
+var functions = fntest.Gateway{
+	"noop:v1":     fntest.Process(func(*framework.ResourceList) error { return nil }),
+	"label:v1":    fntest.Process(label),
+	"annotate:v1": fntest.Process(annotate),
+	"drop:v1":     fntest.Process(drop),
+	"generate:v1": fntest.Process(generate),
+	"move:v1":     fntest.Process(move),
+	"quote:v1":    fntest.Process(quote),
+	"warn:v1":     fntest.Process(warn),
+	"garbage:v1":  fntest.Reply("segmentation fault", ""),
+	"chatty:v1":   fntest.Reply("kind: ResourceList\nitems: []\n", "I deleted everything\n"),
+	"crash:v1":    fntest.Fail(connect.CodeInternal, `Failed to execute function "crash:v1": exit status 3 (boom)`),
+	"reject:v1": fntest.Fail(connect.CodeInternal, "failed to evaluate function", &functionrunnerv1.FunctionFailure{
+		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: 1, Stderr: "2 problems\n",
+		Results: []*functionrunnerv1.Result{
+			{Severity: "warning", Message: "no owner"},
+			{
+				Severity: "error", Message: "too many replicas",
+				ResourceRef: &functionrunnerv1.Result_ResourceRef{ApiVersion: "apps/v1", Kind: "Deployment", Name: "web"},
+				Field:       &functionrunnerv1.Result_Field{Path: "spec.replicas"},
+				File:        &functionrunnerv1.Result_File{Path: "deployment.yaml"},
+			},
+		},
+	}),
+	"hang:v1": fntest.Hang,
+}
+
+// config returns a value of the function's configuration.
+func config(list *framework.ResourceList, key string) string {
+	return list.FunctionConfig.GetDataMap()[key]
+}
+
+// label adds to the label "seen" of each resource, so that it shows which functions
+// saw the resource, and in which order.
+func label(list *framework.ResourceList) error {
+	for _, item := range list.Items {
+		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+config(list, "value"), ".")
+		if err := item.PipeE(yaml.SetLabel("seen", seen)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// annotate copies a few annotations of the input into the data of each ConfigMap.
+func annotate(list *framework.ResourceList) error {
+	for _, item := range list.Items {
+		if item.GetKind() != "ConfigMap" {
+			continue
+		}
+		data := item.GetDataMap()
+		for _, key := range []string{kioutil.PathAnnotation, kioutil.IndexAnnotation, "internal.config.kubernetes.io/package-path"} {
+			data[key[strings.LastIndex(key, "/")+1:]] = item.GetAnnotations()[key]
+		}
+		item.SetDataMap(data)
+	}
+	return nil
+}
+
+func drop(list *framework.ResourceList) error {
+	var kept []*yaml.RNode
+	for _, item := range list.Items {
+		if item.GetName() != config(list, "name") {
+			kept = append(kept, item)
+		}
+	}
+	list.Items = kept
+	return nil
+}
+
+func generate(list *framework.ResourceList) error {
+	item := yaml.MustParse("apiVersion: v1\nkind: Secret\nmetadata:\n  name: generated\n")
+	if path := config(list, "path"); path != "" {
+		if err := item.PipeE(yaml.SetAnnotation(kioutil.PathAnnotation, path)); err != nil {
+			return err
+		}
+	}
+	list.Items = append(list.Items, item)
+	return nil
+}
+
+func move(list *framework.ResourceList) error {
+	for _, item := range list.Items {
+		if item.GetName() != config(list, "name") {
+			continue
+		}
+		for _, key := range []string{kioutil.PathAnnotation, kioutil.LegacyPathAnnotation} {
+			if err := item.PipeE(yaml.SetAnnotation(key, config(list, "path"))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// quote writes all strings in quotes, as functions in other languages may.
+func quote(list *framework.ResourceList) error {
+	for _, item := range list.Items {
+		quoteStrings(item.YNode())
+	}
+	return nil
+}
+
+func quoteStrings(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == yaml.NodeTagString {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	for _, child := range node.Content {
+		quoteStrings(child)
+	}
+}
+
+func warn(list *framework.ResourceList) error {
+	list.Results = framework.Results{
+		{Severity: framework.Info, Message: "looked at everything"},
+		{Severity: framework.Error, Message: "something is wrong", File: &framework.File{Path: "a.yaml"}},
+	}
+	return nil
+}

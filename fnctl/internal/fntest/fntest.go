@@ -1,0 +1,113 @@
+// Package fntest serves Go functions as KRM functions, for tests that want a real
+// gateway.
+package fntest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/kustomize/kyaml/fn/framework"
+	"sigs.k8s.io/kustomize/kyaml/kio"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+)
+
+// Function answers evaluations of one image.
+type Function func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
+
+// Gateway serves functions by image.
+type Gateway map[string]Function
+
+// EvaluateFunction implements the service as the real gateway does.
+func (g Gateway) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	f, ok := g[req.GetImage()]
+	if !ok {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("function %q not found", req.GetImage()))
+	}
+	return f(ctx, req)
+}
+
+// Serve starts the gateway on loopback, without TLS, and returns its address. It
+// ends with the test.
+func (g Gateway) Serve(t testing.TB) string {
+	t.Helper()
+	server := g.server()
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+// ServeTLS is Serve with TLS. It returns the server for its address and its
+// certificate.
+func (g Gateway) ServeTLS(t testing.TB) *httptest.Server {
+	t.Helper()
+	server := g.server()
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+func (g Gateway) server() *httptest.Server {
+	mux := http.NewServeMux()
+	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(g))
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetHTTP2(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	return server
+}
+
+// Process returns a function as people write them with kyaml's framework.
+func Process(process framework.ResourceListProcessorFunc) Function {
+	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		var out bytes.Buffer
+		err := framework.Execute(process, &kio.ByteReadWriter{
+			Reader: bytes.NewReader(req.GetResourceList()), Writer: &out, KeepReaderAnnotations: true,
+		})
+		if err != nil {
+			return nil, connect.NewError(connect.CodeInternal, err)
+		}
+		return &evaluator.EvaluateFunctionResponse{ResourceList: out.Bytes()}, nil
+	}
+}
+
+// Reply returns a function that always writes the same, whatever its input.
+func Reply(output, log string) Function {
+	return func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		return &evaluator.EvaluateFunctionResponse{ResourceList: []byte(output), Log: []byte(log)}, nil
+	}
+}
+
+// Fail returns a function whose evaluation ends with an error.
+func Fail(code connect.Code, message string, details ...proto.Message) Function {
+	return func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		cerr := connect.NewError(code, errors.New(message))
+		for _, d := range details {
+			detail, err := connect.NewErrorDetail(d)
+			if err != nil {
+				return nil, err
+			}
+			cerr.AddDetail(detail)
+		}
+		return nil, cerr
+	}
+}
+
+// Hang is a function that never answers.
+func Hang(ctx context.Context, _ *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}

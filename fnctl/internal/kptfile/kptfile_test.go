@@ -1,0 +1,145 @@
+package kptfile_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+)
+
+const header = "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: p\n"
+
+func TestParse(t *testing.T) {
+	data, err := os.ReadFile("testdata/full.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := kptfile.Parse("p/Kptfile", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &kptfile.Kptfile{
+		File: "p/Kptfile",
+		Name: "full",
+		Pipeline: kptfile.Pipeline{
+			Mutators: []kptfile.Function{
+				{
+					Name: "ns", Image: "ghcr.io/kptdev/krm-functions-catalog/set-namespace", Tag: "~0.4",
+					ConfigMap: map[string]string{"namespace": "shop", "count": "3", "on": "true"},
+				},
+				{Image: "localhost:5000/fn@sha256:" + strings.Repeat("a", 64), ConfigPath: "config/fn.yaml"},
+			},
+			Validators: []kptfile.Function{{
+				Image:     "check:v1",
+				Selectors: []kptfile.Selector{{APIVersion: "apps/v1", Kind: "Deployment", Labels: map[string]string{"a": "b"}}},
+				Exclude:   []kptfile.Selector{{Name: "n", Namespace: "ns", Annotations: map[string]string{"c": "d"}}},
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Parse (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseRejects(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		data   string
+		field  string
+		value  string
+	}{
+		"no function": {
+			"a function that is none would be skipped in silence",
+			header + "pipeline: {mutators: [{configMap: {a: b}}]}", "pipeline.mutators[0]", "",
+		},
+		"two functions": {
+			"it is not clear which of the two is meant",
+			header + "pipeline: {validators: [{image: a}, {image: a, exec: b}]}", "pipeline.validators[1]", "",
+		},
+		"two configurations": {
+			"it is not clear which of the two is meant",
+			header + "pipeline: {mutators: [{image: a, configPath: b, configMap: {c: d}}]}", "pipeline.mutators[0]", "",
+		},
+		"image": {
+			"the gateway would refuse it, without naming the file",
+			header + "pipeline: {mutators: [{image: 'A B'}]}", "pipeline.mutators[0].image", "A B",
+		},
+		"configPath above": {
+			"a package must not read files around it",
+			header + "pipeline: {mutators: [{image: a, configPath: x/../../b}]}", "pipeline.mutators[0].configPath", "x/../../b",
+		},
+		"configPath absolute": {
+			"a package must not read files around it",
+			header + "pipeline: {mutators: [{image: a, configPath: /etc/b}]}", "pipeline.mutators[0].configPath", "/etc/b",
+		},
+		"configPath of nothing": {
+			"a directory is no configuration",
+			header + "pipeline: {mutators: [{image: a, configPath: ./}]}", "pipeline.mutators[0].configPath", "./",
+		},
+		"kind": {"another resource by that file name", "apiVersion: kpt.dev/v1\nkind: Package\n", "kind", "Package"},
+		"old version": {
+			"its pipeline would be ignored",
+			"apiVersion: kpt.dev/v1alpha2\nkind: Kptfile\n", "apiVersion", "kpt.dev/v1alpha2",
+		},
+		"other version": {"nobody knows what it means", "apiVersion: kpt.dev/v2\nkind: Kptfile\n", "apiVersion", "kpt.dev/v2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := kptfile.Parse("Kptfile", []byte(tc.data))
+			got, ok := errors.AsType[*kptfile.FieldError](err)
+			if !ok || got.File != "Kptfile" || got.Field != tc.field || got.Value != tc.value {
+				t.Errorf("Parse = %#v, want an error of field %s with value %q: %s", err, tc.field, tc.value, tc.reason)
+			}
+		})
+	}
+}
+
+func TestParseRejectsWhatItDoesNotKnow(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, data, want string }{
+		"selector":  {"without it the function would get other resources", header + "pipeline: {mutators: [{image: a, selector: [{kind: b}]}]}", "selector not found"},
+		"empty":     {"nothing is no Kptfile", "", "Kptfile is empty"},
+		"no yaml":   {"what is wrong, and where", header + "pipeline: [", "Kptfile: yaml: line 5"},
+		"not a map": {"what is wrong", "- a", "Kptfile: yaml: unmarshal errors"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := kptfile.Parse("Kptfile", []byte(tc.data))
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Parse = %v, want %q: %s", err, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+// FuzzParse feeds Parse anything. Whatever it accepts must be safe to render: each
+// function has something to run, and no configuration lies outside of the package.
+func FuzzParse(f *testing.F) {
+	seeds, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(seeds) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	for _, seed := range seeds {
+		data, err := os.ReadFile(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		k, err := kptfile.Parse("Kptfile", data)
+		if err != nil {
+			return
+		}
+		for _, fn := range append(k.Pipeline.Mutators, k.Pipeline.Validators...) {
+			if (fn.Image == "") == (fn.Exec == "") {
+				t.Errorf("accepted a function with image %q and exec %q", fn.Image, fn.Exec)
+			}
+			if fn.ConfigPath != "" && !filepath.IsLocal(fn.ConfigPath) {
+				t.Errorf("accepted configPath %q", fn.ConfigPath)
+			}
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package result_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+)
+
+func TestFromYAML(t *testing.T) {
+	want := []result.Result{
+		{Severity: result.Error, Message: "bad", Resource: "v1/Service/shop/web", Field: "spec.ports", File: "a.yaml"},
+		{Severity: result.Info, Message: "fine"},
+	}
+	for name, tc := range map[string]struct{ reason, data string }{
+		"present form": {"what the specification says", `
+- message: bad
+  severity: error
+  resourceRef: {apiVersion: v1, kind: Service, name: web, namespace: shop}
+  field: {path: spec.ports, currentValue: [1], proposedValue: {a: b}}
+  file: {path: a.yaml, index: 1}
+  tags: {rule: x}
+- message: fine
+`},
+		"older form": {"functions made with old SDKs are still around", `
+name: check
+items:
+- message: bad
+  severity: Error
+  resourceRef: {apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}}
+  field: {path: spec.ports, suggestedValue: 1}
+  file: {path: a.yaml}
+- message: fine
+  severity: info
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := result.FromYAML(yaml.MustParse(tc.data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("FromYAML (-want +got), %s:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestFromYAMLWithoutResults(t *testing.T) {
+	for _, node := range []*yaml.RNode{nil, yaml.MustParse("[]"), yaml.MustParse("{}"), yaml.MustParse("name: check")} {
+		if got, err := result.FromYAML(node); len(got) > 0 || err != nil {
+			t.Errorf("FromYAML = %v, %v, want nothing", got, err)
+		}
+	}
+	if _, err := result.FromYAML(yaml.MustParse("[1, 2]")); err == nil {
+		t.Error("FromYAML accepted numbers as results")
+	}
+}
+
+func TestFromFailure(t *testing.T) {
+	got := result.FromFailure(&functionrunnerv1.FunctionFailure{Results: []*functionrunnerv1.Result{{
+		Message: "bad", Severity: "warning",
+		ResourceRef: &functionrunnerv1.Result_ResourceRef{Kind: "Service", Name: "web"},
+		Field:       &functionrunnerv1.Result_Field{Path: "spec"},
+		File:        &functionrunnerv1.Result_File{Path: "a.yaml"},
+	}}})
+	want := []result.Result{{Severity: result.Warning, Message: "bad", Resource: "Service/web", Field: "spec", File: "a.yaml"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("FromFailure (-want +got):\n%s", diff)
+	}
+	if got, want := got[0].String(), "[warning] Service/web spec (a.yaml): bad"; got != want {
+		t.Errorf("String = %q, want %q", got, want)
+	}
+	if got, want := (result.Result{Severity: result.Info, Message: "hi\n"}).String(), "[info] hi"; got != want {
+		t.Errorf("String = %q, want %q", got, want)
+	}
+}

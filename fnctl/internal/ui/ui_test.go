@@ -1,0 +1,83 @@
+package ui_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+)
+
+func TestProgress(t *testing.T) {
+	call := pipeline.Call{Function: kptfile.Function{Image: "fn", Tag: "~1"}}
+	for name, tc := range map[string]struct {
+		reason  string
+		outcome pipeline.Outcome
+		want    string
+	}{
+		"success": {
+			"the worst comes first",
+			pipeline.Outcome{Elapsed: 12345 * time.Microsecond, Log: []byte("log\n"), Results: []result.Result{
+				{Severity: result.Info, Message: "i"}, {Severity: result.Error, Message: "e\nmore"}, {Severity: result.Warning, Message: "w"},
+			}},
+			"  ✓ fn (tag ~1) 12ms\n      [error] e\n      more\n      [warning] w\n      [info] i\n      log\n",
+		},
+		"signal": {
+			"a killed function has no exit code", failed(&functionrunnerv1.FunctionFailure{
+				Reason: functionrunnerv1.FunctionFailure_REASON_SIGNALED, Signal: "killed", ResultsOmitted: 2,
+			}),
+			"  ✗ fn (tag ~1) 1.234s\n      and 2 more results\n      ended by signal killed\n",
+		},
+		"no details":    {"the message is all there is", failed(nil), "  ✗ fn (tag ~1) 1.234s\n      message\n"},
+		"other problem": {"the last line of the program says what", pipeline.Outcome{Err: errors.New("lost")}, "  ✗ fn (tag ~1) 0s\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			p := &ui.Progress{Printer: ui.NewPrinter(&out, false)}
+			p.Started(call, 3)
+			p.Finished(call, tc.outcome)
+			if diff := cmp.Diff(tc.want, out.String()); diff != "" {
+				t.Errorf("progress (-want +got), %s:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// failed returns the outcome of a function that failed after a while.
+func failed(failure *functionrunnerv1.FunctionFailure) pipeline.Outcome {
+	return pipeline.Outcome{
+		Elapsed: 1234 * time.Millisecond,
+		Err:     &client.FunctionError{Message: "message", Failure: failure},
+	}
+}
+
+func TestProgressOnTerminals(t *testing.T) {
+	var out bytes.Buffer
+	p := &ui.Progress{Printer: ui.NewPrinter(&out, true), Live: true}
+	call := pipeline.Call{Function: kptfile.Function{Image: "fn"}}
+	p.Started(call, 3)
+	p.Finished(call, pipeline.Outcome{Elapsed: 2 * time.Millisecond})
+	want := "  … fn on 3 resources\r\x1b[K  \x1b[32m✓\x1b[0m fn \x1b[2m2ms\x1b[0m\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+}
+
+func TestDiffInColour(t *testing.T) {
+	var out bytes.Buffer
+	ui.NewPrinter(&out, true).Diff([]pkgtree.Change{{Path: "a", Before: []byte("x\n"), After: []byte("y\n")}})
+	want := "\x1b[1mdiff a/a b/a\x1b[0m\n\x1b[1m--- a/a\x1b[0m\n\x1b[1m+++ b/a\x1b[0m\n" +
+		"\x1b[36m@@ -1,1 +1,1 @@\x1b[0m\n\x1b[31m-x\x1b[0m\n\x1b[32m+y\x1b[0m\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("diff (-want +got):\n%s", diff)
+	}
+}
