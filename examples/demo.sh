@@ -28,7 +28,7 @@ render() {
   local example=$1 want=$2 code=0
   printf '\n=== %s\n' "$example"
   cp -R "$examples/$example" "$work/$example"
-  "$FNCTL" render "$work/$example" --diff || code=$?
+  "$FNCTL" render "$work/$example" --diff 2>&1 | tee "$work/$example.log" || code=$?
   [[ $code == "$want" ]] || unexpected "rendering $example ended with exit code $code instead of $want"
 }
 
@@ -37,10 +37,10 @@ contains() {
   grep -qF -- "$2" "$work/$1" || unexpected "$1 does not say: $2"
 }
 
-render web-application 0
-contains web-application/deployment.yaml 'namespace: shop'
-contains web-application/deployment.yaml 'image: nginx:1.29 # kpt-set'
-contains web-application/service.yaml 'host: shop.example.com'
+render web-app 0
+contains web-app/deployment.yaml 'namespace: shop'
+contains web-app/deployment.yaml 'image: nginx:1.29 # kpt-set'
+contains web-app/service.yaml 'host: shop.example.com'
 
 render blueprint 0
 contains blueprint/database/statefulset.yaml 'image: postgres:17'
@@ -48,6 +48,7 @@ contains blueprint/frontend/settings.yaml 'database-namespace: shop-production'
 contains blueprint/frontend/settings.yaml 'database-port: "5433"'
 
 render policy 1
+contains policy.log 'container exporter of Deployment reports has no memory limit'
 diff -r "$examples/policy" "$work/policy" || unexpected "a package whose validator failed was changed"
 echo "The validator of policy failed, as it should, and nothing was written."
 

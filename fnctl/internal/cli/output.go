@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
 // Values of --output that name no directory, as in kpt.
@@ -34,13 +35,7 @@ func (f *outputFlags) register(flags *pflag.FlagSet) {
 
 // check refuses what cannot be done, before any function runs.
 func (f *outputFlags) check() error {
-	if f.streams() {
-		if f.diff || f.dryRun {
-			return fmt.Errorf("--diff and --dry-run are about files, --output %s is not: use one or the other", f.target)
-		}
-		return nil
-	}
-	if f.target == "" {
+	if f.target == "" || f.streams() {
 		return nil
 	}
 	entries, err := os.ReadDir(f.target)
@@ -60,24 +55,32 @@ func (f *outputFlags) streams() bool { return f.target == toStdout || f.target =
 
 // write puts the resources where they belong. Dir is where tree was read from.
 func (f *outputFlags) write(env Environment, dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
+	changes, err := tree.Changes(resources)
+	if err != nil {
+		return err
+	}
+	if f.diff {
+		f.diffPrinter(env).Diff(changes)
+	}
 	switch f.target {
 	case toStdout:
 		return pkgtree.WriteList(env.Stdout, resources)
 	case unwrap:
 		return pkgtree.WriteDocuments(env.Stdout, resources)
 	}
-	changes, err := tree.Changes(resources)
-	if err != nil {
-		return err
-	}
-	if f.diff {
-		env.outPrinter().Diff(changes)
-	}
 	if err := f.save(dir, tree, resources, changes); err != nil {
 		return err
 	}
 	env.errPrinter().Line("%s", f.tally(changes))
 	return nil
+}
+
+// diffPrinter keeps the diff apart from a result that goes to standard output.
+func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
+	if f.streams() {
+		return env.errPrinter()
+	}
+	return env.outPrinter()
 }
 
 // save writes the files: those that changed in place, or all to a new directory.

@@ -71,8 +71,16 @@ func (c *renderCommand) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	progress.Line("Functions: %d run in %d packages", plan.Functions(), plan.Packages())
+	progress.Line("Ran %s in %s", count(plan.Functions(), "function"), count(plan.Packages(), "package"))
 	return c.output.write(c.env, dir, tree, resources)
+}
+
+// count returns a number of things in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // oneArg demands one argument before any dashes, and says what it is.
@@ -82,7 +90,7 @@ func oneArg(what string) cobra.PositionalArgs {
 			args = args[:dash]
 		}
 		if len(args) != 1 {
-			return usageError{cmd.CommandPath(), errors.New(fmt.Sprint("needs one argument: ", what))}
+			return usageError{cmd.CommandPath(), errors.New("needs one argument: " + what)}
 		}
 		return nil
 	}

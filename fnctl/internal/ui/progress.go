@@ -52,29 +52,28 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 	}
 	p.Line("  %s %s %s", mark, name(call), p.style.faint(duration(outcome.Elapsed)))
 	p.results(outcome.Results)
-	if len(outcome.Log) > 0 {
-		p.block(p.style.faint(string(outcome.Log)))
-	}
+	p.block(p.style.faint(string(outcome.Log)))
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
 		p.failure(failed)
 	}
 }
 
-// failure shows why a function failed: its details, or the message without them.
+// failure shows why a function failed.
 func (p *Progress) failure(err *client.FunctionError) {
 	f := err.Failure
-	if f == nil {
-		p.block(p.style.red(err.Message))
-		return
-	}
 	p.results(result.FromFailure(f))
 	if n := f.GetResultsOmitted(); n > 0 {
 		p.block(fmt.Sprintf("and %d more results", n))
 	}
-	if f.GetStderr() != "" {
-		p.block(p.style.faint(f.GetStderr()))
+	p.block(p.style.faint(f.GetStderr()))
+	// The message says in one text what the details say apart, and more than they do
+	// unless the function itself came to an end.
+	if f.GetReason() != functionrunnerv1.FunctionFailure_REASON_EXITED || len(f.GetResults()) == 0 && f.GetStderr() == "" {
+		p.block(p.style.red(err.Message))
 	}
-	p.block(reason(f))
+	if f != nil {
+		p.block(reason(f))
+	}
 }
 
 // reason says in what way a function failed.

@@ -55,9 +55,9 @@ func (p *Printer) results(results []result.Result) {
 	}
 }
 
-// block writes a text indented below a function.
+// block writes a text, if there is one, indented below a function.
 func (p *Printer) block(text string) {
-	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
+	for line := range strings.Lines(strings.TrimSpace(text)) {
 		p.Line("      %s", strings.TrimRight(line, "\n"))
 	}
 }

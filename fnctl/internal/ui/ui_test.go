@@ -35,7 +35,13 @@ func TestProgress(t *testing.T) {
 			"a killed function has no exit code", failed(&functionrunnerv1.FunctionFailure{
 				Reason: functionrunnerv1.FunctionFailure_REASON_SIGNALED, Signal: "killed", ResultsOmitted: 2,
 			}),
-			"  ✗ fn (tag ~1) 1.234s\n      and 2 more results\n      ended by signal killed\n",
+			"  ✗ fn (tag ~1) 1.234s\n      and 2 more results\n      message\n      ended by signal killed\n",
+		},
+		"exit code": {
+			"the message would say the same again", failed(&functionrunnerv1.FunctionFailure{
+				Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: 3, Stderr: "boom\n",
+			}),
+			"  ✗ fn (tag ~1) 1.234s\n      boom\n      exit code 3\n",
 		},
 		"no details":    {"the message is all there is", failed(nil), "  ✗ fn (tag ~1) 1.234s\n      message\n"},
 		"other problem": {"the last line of the program says what", pipeline.Outcome{Err: errors.New("lost")}, "  ✗ fn (tag ~1) 0s\n"},
