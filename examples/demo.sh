@@ -37,10 +37,10 @@ contains() {
   grep -qF -- "$2" "$work/$1" || unexpected "$1 does not say: $2"
 }
 
-render web-app 0
-contains web-app/deployment.yaml 'namespace: shop'
-contains web-app/deployment.yaml 'image: nginx:1.29 # kpt-set'
-contains web-app/service.yaml 'host: shop.example.com'
+render web-application 0
+contains web-application/deployment.yaml 'namespace: shop'
+contains web-application/deployment.yaml 'image: nginx:1.29 # kpt-set'
+contains web-application/service.yaml 'host: shop.example.com'
 
 render blueprint 0
 contains blueprint/database/statefulset.yaml 'image: postgres:17'
