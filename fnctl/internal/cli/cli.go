@@ -42,10 +42,10 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.AddCommand(newRender(env), newEval(env))
+	root.AddCommand(newRender(env), newEval(env)) //nolint:contextcheck // commands get the context of ExecuteContext
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		env.errPrinter().Line("fnctl: %v", summary(err))
+		env.errPrinter().Line("fnctl: %s", ui.Printable(summary(err).Error()))
 	}
 	return exitCode(err)
 }

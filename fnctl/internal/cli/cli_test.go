@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"fnctl": func() {
 		os.Exit(cli.Run(context.Background(), cli.Environment{
-			Address: os.Getenv("FNR_ADDRESS"),
+			Address: os.Getenv("FNR_ADDRESS"), //nolint:forbidigo // stands in for main
 			Stdin:   os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		}, os.Args[1:]))
 	}})
@@ -145,7 +145,7 @@ func move(list *framework.ResourceList) error {
 		if item.GetName() != config(list, "name") {
 			continue
 		}
-		for _, key := range []string{kioutil.PathAnnotation, kioutil.LegacyPathAnnotation} {
+		for _, key := range []string{kioutil.PathAnnotation, "config.kubernetes.io/path"} {
 			if err := item.PipeE(yaml.SetAnnotation(key, config(list, "path"))); err != nil {
 				return err
 			}

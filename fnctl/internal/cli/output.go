@@ -95,7 +95,7 @@ func (f *outputFlags) save(dir string, tree *pkgtree.Tree, resources []*yaml.RNo
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(f.target, 0o755); err != nil {
+	if err := os.MkdirAll(f.target, 0o755); err != nil { //nolint:gosec // packages are for others to read, as far as the umask says
 		return fmt.Errorf("--output: %w", err)
 	}
 	created := make([]pkgtree.Change, 0, len(files))

@@ -3,7 +3,8 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -71,32 +72,16 @@ func failureOf(cerr *connect.Error) *functionrunnerv1.FunctionFailure {
 
 // account says what went wrong and what to do about it.
 func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, advice string) {
+	a, ok := accounts[cerr.Code()]
+	if !ok {
+		a = otherAccount
+	}
 	if !connect.IsWireError(cerr) && cerr.Code() == connect.CodeUnavailable {
-		return fmt.Sprintf("the gateway at %s cannot be reached (%s)", g.address, cerr.Message()),
-			"start it, or give its address with --address or FNR_ADDRESS"
+		a = unreachable
 	}
-	switch cerr.Code() {
-	case connect.CodeNotFound:
-		return fmt.Sprintf("no evaluator of the gateway serves function %q", req.Image),
-			"check the image's name and tag, map it in the exec evaluator's config, or enable the pod evaluator"
-	case connect.CodeResourceExhausted:
-		return fmt.Sprintf("function %q was not run (%s)", req.Image, cerr.Message()),
-			fmt.Sprintf("try again if the gateway is busy; if the package is too large (%d bytes now), raise --max-message-size, now %d, here and --max-request-body-size at the gateway", len(req.ResourceList), g.limit)
-	case connect.CodeDeadlineExceeded:
-		return fmt.Sprintf("function %q did not answer in time", req.Image),
-			"raise --timeout: the first call of a function that runs in a pod has to wait for the pod"
-	case connect.CodeFailedPrecondition:
-		return fmt.Sprintf("function %q cannot be started (%s)", req.Image, cerr.Message()),
-			"check that the image exists and that the cluster may pull it"
-	case connect.CodeInvalidArgument:
-		return fmt.Sprintf("the gateway refused the call of function %q (%s)", req.Image, cerr.Message()),
-			"check the image's name and tag"
-	case connect.CodeUnavailable:
-		return fmt.Sprintf("function %q was not run (%s)", req.Image, cerr.Message()), "try again"
-	case connect.CodeUnimplemented:
-		return fmt.Sprintf("what answers at %s is no function runner (%s)", g.address, cerr.Message()),
-			"check --address or FNR_ADDRESS"
-	}
-	return fmt.Sprintf("function %q could not be evaluated (%s: %s)", req.Image, cerr.Code(), cerr.Message()),
-		"check the gateway at " + g.address + " and its log"
+	fill := strings.NewReplacer(
+		"{image}", strconv.Quote(req.Image), "{address}", g.address,
+		"{code}", cerr.Code().String(), "{message}", cerr.Message(),
+		"{size}", strconv.Itoa(len(req.ResourceList)), "{limit}", strconv.Itoa(g.limit))
+	return fill.Replace(a.problem), fill.Replace(a.advice)
 }

@@ -45,7 +45,7 @@ type Line struct {
 // Lines takes the unified diff of one file apart. Up to the first hunk it is the
 // header; below it a line that begins with dashes is a removed line with dashes.
 func Lines(unified string) []Line {
-	var lines []Line
+	lines := make([]Line, 0, strings.Count(unified, "\n"))
 	header := true
 	for text := range strings.Lines(unified) {
 		kind := lineKind(text)

@@ -39,22 +39,22 @@ func (g Gateway) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFu
 
 // Serve starts the gateway on loopback, without TLS, and returns its address. It
 // ends with the test.
-func (g Gateway) Serve(t testing.TB) string {
-	t.Helper()
+func (g Gateway) Serve(tb testing.TB) string {
+	tb.Helper()
 	server := g.server()
 	server.Start()
-	t.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	return server.Listener.Addr().String()
 }
 
 // ServeTLS is Serve with TLS. It returns the server for its address and its
 // certificate.
-func (g Gateway) ServeTLS(t testing.TB) *httptest.Server {
-	t.Helper()
+func (g Gateway) ServeTLS(tb testing.TB) *httptest.Server {
+	tb.Helper()
 	server := g.server()
 	server.EnableHTTP2 = true
 	server.StartTLS()
-	t.Cleanup(server.Close)
+	tb.Cleanup(server.Close)
 	return server
 }
 

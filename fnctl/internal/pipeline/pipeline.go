@@ -113,8 +113,9 @@ func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNod
 
 // validate runs a function on copies of the resources that it selects.
 func (r *Renderer) validate(ctx context.Context, call Call, resources []*yaml.RNode) error {
-	var copies []*yaml.RNode
-	for _, resource := range selectResources(resources, call.Function) {
+	selected := selectResources(resources, call.Function)
+	copies := make([]*yaml.RNode, 0, len(selected))
+	for _, resource := range selected {
 		copies = append(copies, resource.Copy())
 	}
 	_, err := r.run(ctx, call, copies)

@@ -15,13 +15,20 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
+// Functions made with old SDKs know only these names for a resource's place.
+const (
+	oldPathAnnotation  = "config.kubernetes.io/path"
+	oldIndexAnnotation = "config.kubernetes.io/index"
+	oldIDAnnotation    = "config.k8s.io/id"
+)
+
 // bookkeeping are the annotations that carry resources through functions. None of
 // them is the user's, so none reaches a file.
 var bookkeeping = []string{
 	PackageAnnotation,
-	kioutil.PathAnnotation, kioutil.LegacyPathAnnotation,
-	kioutil.IndexAnnotation, kioutil.LegacyIndexAnnotation,
-	kioutil.IdAnnotation, kioutil.LegacyIdAnnotation,
+	kioutil.PathAnnotation, oldPathAnnotation,
+	kioutil.IndexAnnotation, oldIndexAnnotation,
+	kioutil.IdAnnotation, oldIDAnnotation,
 	kioutil.SeqIndentAnnotation,
 }
 
@@ -90,7 +97,7 @@ func WriteList(w io.Writer, resources []*yaml.RNode) error {
 // place makes a resource's path one from the tree's root.
 func place(r *yaml.RNode) error {
 	if path := fileInTree(r); path != "" {
-		for _, key := range []string{kioutil.PathAnnotation, kioutil.LegacyPathAnnotation} {
+		for _, key := range []string{kioutil.PathAnnotation, oldPathAnnotation} {
 			if err := r.PipeE(yaml.SetAnnotation(key, path)); err != nil {
 				return err
 			}

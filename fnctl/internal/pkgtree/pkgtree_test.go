@@ -103,6 +103,7 @@ func TestChangesKeepBytes(t *testing.T) {
 			r.YNode().Content[0].HeadComment += "\n# more"
 		}, true},
 		"field": {"it is new", func(t *testing.T, r *yaml.RNode) {
+			t.Helper()
 			if err := r.PipeE(yaml.SetLabel("a", "b")); err != nil {
 				t.Fatal(err)
 			}

@@ -51,7 +51,7 @@ func (r Result) String() string {
 
 // FromFailure returns the results that a failed call's details carry.
 func FromFailure(failure *functionrunnerv1.FunctionFailure) []Result {
-	var results []Result
+	results := make([]Result, 0, len(failure.GetResults()))
 	for _, r := range failure.GetResults() {
 		ref := r.GetResourceRef()
 		results = append(results, Result{

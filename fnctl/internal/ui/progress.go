@@ -52,7 +52,7 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 	}
 	p.Line("  %s %s %s", mark, name(call), p.style.faint(duration(outcome.Elapsed)))
 	p.results(outcome.Results)
-	p.block(p.style.faint(string(outcome.Log)))
+	p.block(string(outcome.Log), p.style.faint)
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
 		p.failure(failed)
 	}
@@ -63,36 +63,35 @@ func (p *Progress) failure(err *client.FunctionError) {
 	f := err.Failure
 	p.results(result.FromFailure(f))
 	if n := f.GetResultsOmitted(); n > 0 {
-		p.block(fmt.Sprintf("and %d more results", n))
+		p.block(fmt.Sprintf("and %d more results", n), plain)
 	}
-	p.block(p.style.faint(f.GetStderr()))
+	p.block(f.GetStderr(), p.style.faint)
 	// The message says in one text what the details say apart, and more than they do
 	// unless the function itself came to an end.
 	if f.GetReason() != functionrunnerv1.FunctionFailure_REASON_EXITED || len(f.GetResults()) == 0 && f.GetStderr() == "" {
-		p.block(p.style.red(err.Message))
+		p.block(err.Message, p.style.red)
 	}
-	if f != nil {
-		p.block(reason(f))
-	}
+	p.block(reason(f), plain)
 }
 
-// reason says in what way a function failed.
+// reasons are the ways to fail that need no more than a sentence.
+var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
+	functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:      "could not be started",
+	functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID:   "its output is not a ResourceList",
+	functionrunnerv1.FunctionFailure_REASON_OUTPUT_TOO_LARGE: "stopped: it wrote more output than it may",
+	functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE:    "stopped: it logged more than it may",
+}
+
+// reason says in what way a function failed; nothing for ways of later versions.
 func reason(f *functionrunnerv1.FunctionFailure) string {
-	switch f.GetReason() {
+	switch r := f.GetReason(); r { //nolint:exhaustive // the rest is in the table
 	case functionrunnerv1.FunctionFailure_REASON_EXITED:
 		return fmt.Sprintf("exit code %d", f.GetExitCode())
 	case functionrunnerv1.FunctionFailure_REASON_SIGNALED:
 		return "ended by signal " + f.GetSignal()
-	case functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:
-		return "could not be started"
-	case functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID:
-		return "its output is not a ResourceList"
-	case functionrunnerv1.FunctionFailure_REASON_OUTPUT_TOO_LARGE:
-		return "stopped: it wrote more output than it may"
-	case functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE:
-		return "stopped: it logged more than it may"
+	default:
+		return reasons[r]
 	}
-	return "failed"
 }
 
 // name returns the function as its Kptfile names it.

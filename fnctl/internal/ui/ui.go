@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/diff"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
@@ -32,13 +33,13 @@ func (p *Printer) Line(format string, args ...any) {
 
 // Diff writes changes as unified diffs.
 func (p *Printer) Diff(changes []pkgtree.Change) {
-	paint := map[diff.Kind]func(string) string{
+	paints := map[diff.Kind]paint{
 		diff.Header: p.style.bold, diff.Hunk: p.style.cyan, diff.Added: p.style.green, diff.Removed: p.style.red,
-		diff.Context: func(s string) string { return s },
+		diff.Context: plain,
 	}
 	for _, c := range changes {
 		for _, line := range diff.Lines(diff.Unified(c)) {
-			p.Line("%s", paint[line.Kind](line.Text))
+			p.Line("%s", paints[line.Kind](line.Text))
 		}
 	}
 }
@@ -51,15 +52,26 @@ func (p *Printer) results(results []result.Result) {
 	sorted := slices.Clone(results)
 	slices.SortStableFunc(sorted, func(a, b result.Result) int { return rank(a) - rank(b) })
 	for _, r := range sorted {
-		p.block(p.style.severity(r.Severity, r.String()))
+		p.block(r.String(), p.style.severity(r.Severity))
 	}
 }
 
 // block writes a text, if there is one, indented below a function.
-func (p *Printer) block(text string) {
-	for line := range strings.Lines(strings.TrimSpace(text)) {
-		p.Line("      %s", strings.TrimRight(line, "\n"))
+func (p *Printer) block(text string, paint paint) {
+	for line := range strings.Lines(Printable(strings.TrimSpace(text))) {
+		p.Line("      %s", paint(strings.TrimRight(line, "\n")))
 	}
+}
+
+// Printable returns a text that others wrote without what would make a terminal do
+// something else than show it.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // duration returns a duration rounded to what people read.

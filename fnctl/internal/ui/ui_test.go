@@ -31,6 +31,11 @@ func TestProgress(t *testing.T) {
 			}},
 			"  ✓ fn (tag ~1) 12ms\n      [error] e\n      more\n      [warning] w\n      [info] i\n      log\n",
 		},
+		"escape sequences": {
+			"a function must not be able to rewrite the screen",
+			pipeline.Outcome{Log: []byte("a\x1b[2Jb\r\n\tc")},
+			"  ✓ fn (tag ~1) 0s\n      a[2Jb\n      \tc\n",
+		},
 		"signal": {
 			"a killed function has no exit code", failed(&functionrunnerv1.FunctionFailure{
 				Reason: functionrunnerv1.FunctionFailure_REASON_SIGNALED, Signal: "killed", ResultsOmitted: 2,

@@ -1,0 +1,50 @@
+package client
+
+import "connectrpc.com/connect"
+
+// account is a template of what people read about a call that failed.
+type account struct{ problem, advice string }
+
+// accounts has the codes that mean something to people.
+var accounts = map[connect.Code]account{
+	connect.CodeNotFound: {
+		"no evaluator of the gateway serves function {image}",
+		"check the image's name and tag, map it in the exec evaluator's config, or enable the pod evaluator",
+	},
+	connect.CodeResourceExhausted: {
+		"function {image} was not run ({message})",
+		"try again if the gateway is busy; if the package is too large ({size} bytes now), raise --max-message-size, now {limit}, here and --max-request-body-size at the gateway",
+	},
+	connect.CodeDeadlineExceeded: {
+		"function {image} did not answer in time",
+		"raise --timeout: the first call of a function that runs in a pod has to wait for the pod",
+	},
+	connect.CodeFailedPrecondition: {
+		"function {image} cannot be started ({message})",
+		"check that the image exists and that the cluster may pull it",
+	},
+	connect.CodeInvalidArgument: {
+		"the gateway refused the call of function {image} ({message})",
+		"check the image's name and tag",
+	},
+	connect.CodeUnavailable: {
+		"function {image} was not run ({message})",
+		"try again",
+	},
+	connect.CodeUnimplemented: {
+		"what answers at {address} is no function runner ({message})",
+		"check --address or FNR_ADDRESS",
+	},
+}
+
+// unreachable is for errors that come from the connection and not from a gateway.
+var unreachable = account{
+	"the gateway at {address} cannot be reached ({message})",
+	"start it, or give its address with --address or FNR_ADDRESS",
+}
+
+// otherAccount is for all other codes.
+var otherAccount = account{
+	"function {image} could not be evaluated ({code}: {message})",
+	"check the gateway at {address} and its log",
+}
