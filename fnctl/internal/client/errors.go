@@ -76,7 +76,7 @@ func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, a
 	if !ok {
 		a = otherAccount
 	}
-	if !connect.IsWireError(cerr) && cerr.Code() == connect.CodeUnavailable {
+	if brokenConnection(cerr) {
 		a = unreachable
 	}
 	fill := strings.NewReplacer(
@@ -84,4 +84,19 @@ func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, a
 		"{code}", cerr.Code().String(), "{message}", cerr.Message(),
 		"{size}", strconv.Itoa(len(req.ResourceList)), "{limit}", strconv.Itoa(g.limit))
 	return fill.Replace(a.problem), fill.Replace(a.advice)
+}
+
+// brokenConnection reports whether an error comes from the connection. What has been
+// the caller's doing is explained already: a cancellation that is left is one of the
+// HTTP/2 stream, which a server that speaks something else brings about.
+func brokenConnection(cerr *connect.Error) bool {
+	if connect.IsWireError(cerr) {
+		return false
+	}
+	switch cerr.Code() { //nolint:exhaustive // all other codes mean something else
+	case connect.CodeUnavailable, connect.CodeCanceled, connect.CodeUnknown:
+		return true
+	default:
+		return false
+	}
 }
