@@ -39,12 +39,27 @@ func buildSetNamespace(t *testing.T) string {
 	return dir
 }
 
+// relative returns dir as people give it, and as Porch's default is: relative to
+// where the program was started.
+func relative(t *testing.T, dir string) string {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := filepath.Rel(here, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestCatalogFunction has set-namespace evaluated as Porch does, with the official
 // gRPC client, and as a person does, with JSON: the bytes are those that the binary
 // itself writes.
 func TestCatalogFunction(t *testing.T) {
 	functions := buildSetNamespace(t)
-	s, err := settings.Load([]string{"--disable-runtimes=pod", "--functions", functions, "--config", "../../functions/config.yaml"}, t.Output())
+	s, err := settings.Load([]string{"--disable-runtimes=pod", "--functions", relative(t, functions), "--config", "../../functions/config.yaml"}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 
 	"github.com/krm-function-runner/function-runner/libs/admission"
@@ -51,6 +52,10 @@ func New(cfg Config) (*Evaluator, error) {
 	content, err := os.ReadFile(cfg.File)
 	if err != nil {
 		return nil, fmt.Errorf("read the exec evaluator's configuration: %w: give the file, or disable the exec runtime", err)
+	}
+	// Functions run in another folder than this program.
+	if cfg.Functions, err = filepath.Abs(cfg.Functions); err != nil {
+		return nil, fmt.Errorf("find the folder of functions: %w", err)
 	}
 	e := &Evaluator{cfg: cfg, content: content}
 	if err := e.load(content); err != nil {
