@@ -61,7 +61,7 @@ type classified struct {
 	class Class
 }
 
-func (e classified) Unwrap() error { return errors.Unwrap(e.error) }
+func (e classified) Unwrap() error { return e.error }
 
 // New returns an error of the given class. Format and args are those of
 // fmt.Errorf; %w keeps the cause.

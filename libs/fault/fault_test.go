@@ -41,11 +41,11 @@ func TestOf(t *testing.T) {
 }
 
 func TestNewKeepsCause(t *testing.T) {
-	err := fault.New(fault.Unavailable, "dial: %w", io.ErrUnexpectedEOF)
-	if !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Error("the cause is not in the chain")
+	err := fault.New(fault.Unavailable, "dial: %w, %w", io.ErrUnexpectedEOF, io.ErrClosedPipe)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || !errors.Is(err, io.ErrClosedPipe) {
+		t.Error("a cause is not in the chain")
 	}
-	if got, want := err.Error(), "dial: unexpected EOF"; got != want {
+	if got, want := err.Error(), "dial: unexpected EOF, io: read/write on closed pipe"; got != want {
 		t.Errorf("Error() = %q, want %q", got, want)
 	}
 }

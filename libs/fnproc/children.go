@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"strconv"
 )
 
@@ -33,17 +32,18 @@ func childrenOf(proc fs.FS, pid int) ([]int, error) {
 
 // childrenByScan returns the children of pid by asking every process for its parent.
 func childrenByScan(proc fs.FS, pid int) ([]int, error) {
-	stats, err := fs.Glob(proc, "[0-9]*/stat")
+	entries, err := fs.ReadDir(proc, ".")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
 	var pids []int
-	for _, name := range stats {
-		stat, err := fs.ReadFile(proc, name)
+	for _, entry := range entries {
+		child, err := strconv.Atoi(entry.Name())
 		if err != nil {
-			continue // it has ended
+			continue // no process
 		}
-		if child, err := strconv.Atoi(path.Dir(name)); err == nil && parent(stat) == pid {
+		// An error is a process that has ended.
+		if stat, err := fs.ReadFile(proc, entry.Name()+"/stat"); err == nil && parent(stat) == pid {
 			pids = append(pids, child)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"runtime/debug"
 
@@ -46,6 +47,9 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 		connect.WithReadMaxBytes(cfg.MaxMessageBytes),
 		connect.WithSendMaxBytes(cfg.MaxMessageBytes),
 		connect.WithInterceptors(tracing, rpcfault.Interceptor()),
+		// Requests may be compressed; responses never are. Callers are near, and
+		// compressing megabytes takes longer than sending them.
+		connect.WithCompressMinBytes(math.MaxInt),
 		connect.WithRecover(recovered(cfg.Telemetry.Log)),
 	}
 	mux := http.NewServeMux()

@@ -23,14 +23,15 @@ func Running(dir string) []int {
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved
 	}
+	entries, _ := os.ReadDir("/proc")
 	var pids []int
-	links, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, link := range links {
-		exe, err := os.Readlink(link)
-		if err != nil || !strings.HasPrefix(exe, filepath.Clean(dir)+"/") {
-			continue // ended, or somebody else's
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue // no process
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+		exe, err := os.Readlink(filepath.Join("/proc", entry.Name(), "exe"))
+		if err == nil && strings.HasPrefix(exe, filepath.Clean(dir)+"/") {
 			pids = append(pids, pid)
 		}
 	}
