@@ -7,7 +7,7 @@ SHELL := bash
 # Each module is built by itself, from its own go.mod.
 export GOWORK := off
 
-MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions
+MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions test
 BUILD   := $(CURDIR)/.build
 
 # Tools are built once per version and kept outside the clone.
@@ -95,7 +95,8 @@ check-proto: $(BUF) ## Lint the protocol buffers, and fail if one breaks an earl
 
 .PHONY: check-modules
 check-modules: ## Fail if a module does not build by itself or is not tidy
-	@for m in $(MODULES); do (cd $$m && go build ./... && go mod tidy -diff); done
+	@for m in $(MODULES); do (cd $$m && go build ./...); done
+	@for m in $(MODULES) functions/apply-setters; do (cd $$m && go mod tidy -diff); done
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 1m)
@@ -105,6 +106,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 1m)
 	      echo "fuzz $$m/$$f $$t"; (cd $$m && go test -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(FUZZTIME),1m) $$f); \
 	    done; done; done
 
+.PHONY: bench
+bench: build ## Measure what gateway and wrapper-server add to a bare process
+	cd test && go run ./overhead
+
 ##@ Develop
 
 .PHONY: generate
@@ -113,7 +118,7 @@ generate: $(BUF) $(PLUGINS) ## Generate code from the protocol buffers
 
 .PHONY: tidy
 tidy: ## Tidy all modules
-	@for m in $(MODULES); do (cd $$m && go mod tidy); done
+	@for m in $(MODULES) functions/apply-setters; do (cd $$m && go mod tidy); done
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) $(BUF) ## Format all code
@@ -132,4 +137,4 @@ clean: ## Remove what was built here
 	rm -rf $(BUILD)
 
 include functions/functions.mk
--include test/cluster.mk test/bench.mk
+-include test/cluster.mk

@@ -4,6 +4,7 @@ package frontdoor
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -93,8 +94,24 @@ func (h *Handler) report(ctx context.Context, req *evaluator.EvaluateFunctionReq
 		"request_bytes", len(req.GetResourceList()), "response_bytes", len(resp.ResourceList),
 	}
 	if err != nil {
-		h.log.WarnContext(ctx, "evaluation failed", append(attrs, "class", fault.Of(err).String(), "error", err)...)
+		h.log.Log(ctx, level(err), "evaluation failed", append(attrs, "class", fault.Of(err).String(), "error", err)...)
 		return
 	}
 	h.log.DebugContext(ctx, "evaluated", attrs...)
+}
+
+// level says whether a failed evaluation concerns those who run the system: not if
+// it is the function's or the caller's own affair.
+func level(err error) slog.Level {
+	if _, ok := errors.AsType[*function.Failure](err); ok {
+		return slog.LevelInfo
+	}
+	switch fault.Of(err) {
+	case fault.Internal:
+		return slog.LevelError
+	case fault.Precondition, fault.Exhausted, fault.Unavailable:
+		return slog.LevelWarn
+	default:
+		return slog.LevelInfo
+	}
 }

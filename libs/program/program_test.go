@@ -1,0 +1,43 @@
+package program_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+)
+
+var settings = program.Settings{
+	Serve:     serve.Config{ShutdownTimeout: time.Minute},
+	Telemetry: telemetry.Config{MetricsAddress: "127.0.0.1:0", LogFormat: "json"},
+}
+
+func TestRunUntilTheContextEnds(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	err := program.Run(ctx, "test", settings, func(context.Context, program.Frame) ([]serve.Part, error) {
+		return []serve.Part{{
+			Endpoints: []serve.Endpoint{{Name: "test", Address: "127.0.0.1:0", Handler: http.NotFoundHandler()}},
+			Tasks:     []serve.Task{func(context.Context) error { stop(); return nil }},
+		}}, nil
+	})
+	if err != nil {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+func TestRunFails(t *testing.T) {
+	cause := errors.New("cannot be built")
+	err := program.Run(t.Context(), "test", settings, func(context.Context, program.Frame) ([]serve.Part, error) { return nil, cause })
+	if !errors.Is(err, cause) {
+		t.Errorf("Run = %v, want %v", err, cause)
+	}
+	t.Setenv("OTEL_TRACES_EXPORTER", "carrier-pigeon")
+	if err := program.Run(t.Context(), "test", settings, nil); err == nil {
+		t.Error("Run with a wrong exporter is no error")
+	}
+}

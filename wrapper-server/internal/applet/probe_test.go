@@ -1,0 +1,78 @@
+package applet_test
+
+import (
+	"net"
+	"net/http"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/wrapper-server/internal/applet"
+)
+
+// handler serves health and a service without methods.
+func handler(t *testing.T, frame program.Frame) http.Handler {
+	t.Helper()
+	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: 1 << 20}
+	h, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+		Name: evaluatorconnect.FunctionEvaluatorName,
+		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
+			return evaluatorconnect.NewFunctionEvaluatorHandler(evaluatorconnect.UnimplementedFunctionEvaluatorHandler{}, options...)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestProbe(t *testing.T) {
+	ready := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+		return serve.Part{Endpoints: []serve.Endpoint{{Name: "test", Handler: handler(t, frame)}}}, nil
+	})
+	notReady := listen(t)
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Handler: handler(t, program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}), Protocols: &protocols}
+	go func() { _ = server.Serve(notReady) }()
+	t.Cleanup(func() { _ = server.Close() })
+	closed := listen(t)
+	_ = closed.Close()
+
+	tests := map[string]struct {
+		reason string
+		args   []string
+		want   int
+	}{
+		"serving":         {"a ready server passes", []string{"-addr", ready}, 0},
+		"two dashes":      {"the tool takes both spellings", []string{"--addr=" + ready}, 0},
+		"service":         {"a service can be asked for", []string{"-addr", ready, "-service", evaluatorconnect.FunctionEvaluatorName}, 0},
+		"unknown service": {"one that is not there is an error of the call", []string{"-addr", ready, "-service", "x"}, 3},
+		"not serving":     {"a draining server does not pass", []string{"-addr", notReady.Addr().String()}, 4},
+		"nobody there":    {"nor does a port without server", []string{"-addr", closed.Addr().String()}, 2},
+		"no address":      {"usage", nil, 1},
+		"unknown flag":    {"usage", []string{"-frobnicate"}, 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := applet.Probe(tc.args); got != tc.want {
+				t.Errorf("Probe(%q) = %d, want %d: %s", tc.args, got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
