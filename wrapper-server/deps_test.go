@@ -37,7 +37,7 @@ const maxSize = 20_000_000
 func TestSize(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "wrapper-server")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -32,7 +32,7 @@ func buildSetNamespace(t *testing.T) string {
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "set-namespace"), setNamespace)
 	cmd.Dir = "../../functions"
-	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
+	cmd.Env = append(cmd.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build set-namespace: %v\n%s", err, out)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
@@ -14,6 +15,7 @@ type bench struct {
 	bin, functions  string
 	image, function string
 	budget          int // seconds
+	out             io.Writer
 }
 
 // way is one way to evaluate.
@@ -40,7 +42,9 @@ func (b *bench) run(ctx context.Context) error {
 		{"gateway", remote(gateway.conn, b.image)},
 		{"wrapper", remote(wrapper.conn, b.image)},
 	}
-	fmt.Println(header)
+	if _, err := fmt.Fprintln(b.out, header); err != nil {
+		return err
+	}
 	for _, items := range []int{1, 200, 2000} {
 		list := resourceList(items)
 		if err := sameOutput(ctx, ways, list); err != nil {
@@ -51,7 +55,9 @@ func (b *bench) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			report(items, callers, ways, times)
+			if err := report(b.out, items, callers, ways, times); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -13,7 +13,14 @@ import (
 )
 
 func main() {
-	var b bench
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "overhead:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	b := bench{out: os.Stdout}
 	flag.StringVar(&b.bin, "bin", "../.build/bin", "folder with function-runner and wrapper-server")
 	flag.StringVar(&b.functions, "functions", "../.build/functions", "folder with the functions and their config.yaml")
 	flag.StringVar(&b.image, "image", "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", "image of the function")
@@ -22,8 +29,5 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := b.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "overhead:", err)
-		os.Exit(1)
-	}
+	return b.run(ctx)
 }

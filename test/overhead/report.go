@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -10,14 +11,18 @@ import (
 const header = "items callers way      samples        p50        p99  p50/bare  p99/bare"
 
 // report prints the times of one measurement.
-func report(items, callers int, ways []way, times map[string][]time.Duration) {
+func report(out io.Writer, items, callers int, ways []way, times map[string][]time.Duration) error {
 	base := times[ways[0].name]
 	for _, w := range ways {
 		t := times[w.name]
-		fmt.Printf("%5d %7d %-8s %8d %10s %10s %9.3f %9.3f\n", items, callers, w.name, len(t),
+		_, err := fmt.Fprintf(out, "%5d %7d %-8s %8d %10s %10s %9.3f %9.3f\n", items, callers, w.name, len(t),
 			round(quantile(t, .5)), round(quantile(t, .99)),
 			float64(quantile(t, .5))/float64(quantile(base, .5)), float64(quantile(t, .99))/float64(quantile(base, .99)))
+		if err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // quantile returns the time below which the given share of times is.

@@ -46,7 +46,7 @@ type server struct {
 }
 
 func (b *bench) startGateway(ctx context.Context) (*server, error) {
-	port, err := freePort()
+	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (b *bench) startGateway(ctx context.Context) (*server, error) {
 }
 
 func (b *bench) startWrapper(ctx context.Context, binary string) (*server, error) {
-	port, err := freePort()
+	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (b *bench) startWrapper(ctx context.Context, binary string) (*server, error
 // start runs a server and waits until it is healthy.
 func start(ctx context.Context, port, program string, args ...string) (*server, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
+	cmd.Env = append(cmd.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -94,8 +94,9 @@ func (s *server) stop() {
 }
 
 // freePort returns a port that nobody uses now.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freePort(ctx context.Context) (string, error) {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}

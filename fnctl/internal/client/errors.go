@@ -93,7 +93,7 @@ func brokenConnection(cerr *connect.Error) bool {
 	if connect.IsWireError(cerr) {
 		return false
 	}
-	switch cerr.Code() { //nolint:exhaustive // all other codes mean something else
+	switch cerr.Code() {
 	case connect.CodeUnavailable, connect.CodeCanceled, connect.CodeUnknown:
 		return true
 	default:

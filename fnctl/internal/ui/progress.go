@@ -84,7 +84,7 @@ var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 
 // reason says in what way a function failed; nothing for ways of later versions.
 func reason(f *functionrunnerv1.FunctionFailure) string {
-	switch r := f.GetReason(); r { //nolint:exhaustive // the rest is in the table
+	switch r := f.GetReason(); r {
 	case functionrunnerv1.FunctionFailure_REASON_EXITED:
 		return fmt.Sprintf("exit code %d", f.GetExitCode())
 	case functionrunnerv1.FunctionFailure_REASON_SIGNALED:

@@ -20,7 +20,9 @@ import (
 )
 
 // caller calls one gateway.
-type caller struct{ client evaluator.FunctionEvaluatorClient }
+type caller struct {
+	client evaluator.FunctionEvaluatorClient
+}
 
 func newCaller(t *testing.T, address string) caller {
 	t.Helper()
