@@ -1,5 +1,5 @@
-// Package filewatch tells when a file's content changes, so that configuration
-// can change without a restart.
+// Package filewatch tells when the content of a file or of a folder changes, so
+// that configuration can change without a restart.
 package filewatch
 
 import (
@@ -25,23 +25,30 @@ const (
 // Watch calls changed with the content of the file at path whenever it differs
 // from what it was, beginning with last, and with an error when the file cannot be
 // read any more. It returns nil when ctx ends. Calls do not overlap.
-//
-// The folder is watched, not the file: Kubernetes replaces the files of a mounted
-// ConfigMap or Secret by switching a symbolic link beside them.
 func Watch(ctx context.Context, path string, last []byte, changed func(content []byte, err error)) error {
+	w := &watch{path: path, last: last, readable: true, changed: changed}
+	return WatchFolder(ctx, filepath.Dir(path), w.read)
+}
+
+// WatchFolder calls look at once, whenever something in the folder at path may
+// have changed, and from time to time. It returns nil when ctx ends. Calls do not
+// overlap.
+//
+// A file is watched through its folder too: Kubernetes replaces the files of a
+// mounted ConfigMap or Secret by switching a symbolic link beside them.
+func WatchFolder(ctx context.Context, path string, look func()) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", path, err)
 	}
 	defer func() { _ = watcher.Close() }()
-	w := &watch{path: path, last: last, readable: true, changed: changed}
 	polling := time.NewTicker(poll)
 	defer polling.Stop()
-	settled := time.NewTimer(0) // a change since last was read is found at once
+	settled := time.NewTimer(0) // a change before the watch is found at once
 	defer settled.Stop()
 	for {
 		// Adding a folder again is no error, and finds one that was made anew.
-		_ = watcher.Add(filepath.Dir(path))
+		_ = watcher.Add(path)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -50,9 +57,9 @@ func Watch(ctx context.Context, path string, last []byte, changed func(content [
 		case <-watcher.Errors: // such as an overflow: read to be sure
 			settled.Reset(settle)
 		case <-settled.C:
-			w.read()
+			look()
 		case <-polling.C:
-			w.read()
+			look()
 		}
 	}
 }

@@ -108,3 +108,19 @@ func TestMountedConfigMap(t *testing.T) {
 	version("..two", "two")
 	expect(t, notices, "two")
 }
+
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	looked, ended := make(chan struct{}, 100), make(chan error, 1)
+	go func() { ended <- filewatch.WatchFolder(ctx, dir, func() { looked <- struct{}{} }) }()
+	<-looked
+	for _, name := range []string{"ca.crt", "tls.crt"} {
+		write(t, filepath.Join(dir, name), "content")
+		<-looked
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
