@@ -1,0 +1,318 @@
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var life = cache.Lifetime{TTL: 10 * time.Minute, Refresh: 5 * time.Minute, Stale: time.Hour, Failure: 10 * time.Second}
+
+// source is where values come from: a number that tells the fetches apart.
+type source struct {
+	*cache.Cache[int]
+	fetches atomic.Int64
+	// takes is how long a fetch takes.
+	takes time.Duration
+	// err, if not nil, is what fetches bring.
+	err error
+	// ended is what ended the last fetch from outside.
+	ended error
+}
+
+func newSource(t *testing.T, edit func(*cache.Config[int])) *source {
+	t.Helper()
+	cfg := cache.Config[int]{MaxBytes: 1 << 20, MaxFetches: 100, FetchTimeout: time.Minute, Size: func(int) int64 { return 8 }}
+	if edit != nil {
+		edit(&cfg)
+	}
+	return &source{Cache: cache.New(cfg)}
+}
+
+func (s *source) fetch(ctx context.Context) (int, error) {
+	n := s.fetches.Add(1)
+	select {
+	case <-time.After(s.takes):
+		return int(n), s.err
+	case <-ctx.Done():
+		s.ended = context.Cause(ctx)
+		return 0, ctx.Err()
+	}
+}
+
+func (s *source) query(key string) cache.Query[int] {
+	return cache.Query[int]{Key: key, Lifetime: life, Fetch: s.fetch}
+}
+
+// expect asks for key "k" and compares.
+func (s *source) expect(t *testing.T, value int, from cache.Source) {
+	t.Helper()
+	got, err := s.Get(t.Context(), s.query("k"))
+	if err != nil || got.Value != value || got.Source != from {
+		t.Errorf("Get = %+v, %v, want %d by %s", got, err, value, from)
+	}
+}
+
+// pass lets the time of a test's bubble go by.
+func pass(d time.Duration) { <-time.After(d) }
+
+func TestOneFetchHoweverManyAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, nil)
+		s.takes = time.Second
+		var asking sync.WaitGroup
+		for range 10_000 {
+			asking.Go(func() { s.expect(t, 1, cache.Miss) })
+		}
+		asking.Wait()
+		s.expect(t, 1, cache.Hit)
+	})
+}
+
+func TestAnswerInUseIsRenewedInTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, nil)
+		s.expect(t, 1, cache.Miss)
+		s.takes = time.Second
+		pass(life.Refresh - time.Nanosecond)
+		s.expect(t, 1, cache.Hit)
+		pass(time.Nanosecond)
+		s.expect(t, 1, cache.Renewal)
+		s.expect(t, 1, cache.Hit) // one renewal at a time
+		pass(2 * time.Second)
+		s.expect(t, 2, cache.Hit)
+	})
+}
+
+func TestFailedRenewal(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		err    error
+		// late is what asking brings when the TTL is over.
+		late fault.Class
+	}{
+		"source is away": {"an old answer is better than none", fault.New(fault.Unavailable, "no route"), -1},
+		"source says no": {"an answer that was taken back is not given", fault.New(fault.Precondition, "deleted"), fault.Precondition},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSource(t, nil)
+				s.expect(t, 1, cache.Miss)
+				s.err = tc.err
+				pass(life.Refresh)
+				s.expect(t, 1, cache.Renewal)
+				synctest.Wait()
+				s.expect(t, 1, cache.Hit) // the failure holds: no other renewal
+				pass(life.TTL)
+				for range 2 {
+					_, err := s.Get(t.Context(), s.query("k"))
+					if got := fault.Of(err); (tc.late < 0) != (err == nil) || err != nil && got != tc.late {
+						t.Errorf("after the TTL: %v, want class %v: %s", err, tc.late, tc.reason)
+					}
+				}
+				if got := s.fetches.Load(); got != 3 {
+					t.Errorf("%d fetches, want 3: the first, the renewal, and one after the TTL", got)
+				}
+				pass(life.Stale)
+				if _, err := s.Get(t.Context(), s.query("k")); !errors.Is(err, tc.err) {
+					t.Errorf("when even a stale answer is too old: %v, want %v", err, tc.err)
+				}
+			})
+		})
+	}
+}
+
+func TestFailureIsKeptBriefly(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		err    error
+		hold   time.Duration
+		forget bool
+	}{
+		"brief":      {"an unknown image must not load its registry", fault.New(fault.Precondition, "unknown"), life.Failure, false},
+		"retry hint": {"a registry that says when is not asked before", fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute), time.Minute, false},
+		"long hint":  {"no longer than an answer would hold", fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), 24*time.Hour), life.TTL, false},
+		"forgotten":  {"new credentials may help at once", fault.New(fault.Precondition, "unauthorized"), 0, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSource(t, nil)
+				s.err = tc.err
+				ask := func(fetches int64) {
+					t.Helper()
+					if _, err := s.Get(t.Context(), s.query("k")); !errors.Is(err, tc.err) || s.fetches.Load() != fetches {
+						t.Errorf("Get: %v after %d fetches, want %v after %d: %s", err, s.fetches.Load(), tc.err, fetches, tc.reason)
+					}
+				}
+				ask(1)
+				if tc.forget {
+					s.ForgetFailures()
+				} else {
+					pass(tc.hold - time.Nanosecond)
+					ask(1)
+					pass(time.Nanosecond)
+				}
+				ask(2)
+			})
+		})
+	}
+}
+
+func TestFetchBelongsToAllWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, nil)
+		s.takes = 10 * time.Second
+		hasty, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			if _, err := s.Get(hasty, s.query("k")); fault.Of(err) != fault.DeadlineExceeded {
+				t.Errorf("hasty caller: %v, want its own deadline", err)
+			}
+		})
+		synctest.Wait() // the hasty one starts the fetch
+		asking.Go(func() { s.expect(t, 1, cache.Miss) })
+		asking.Wait()
+	})
+}
+
+func TestFetchEndsWhenNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, nil)
+		s.takes = time.Hour
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _ = s.Get(ctx, s.query("k"))
+		synctest.Wait()
+		if s.ended == nil {
+			t.Error("the fetch goes on though nobody waits")
+		}
+		s.takes = 0
+		s.expect(t, 2, cache.Miss) // what was abandoned is no failure
+	})
+}
+
+func TestSlowSourceIsUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, nil)
+		s.takes = time.Hour
+		start := time.Now()
+		_, err := s.Get(t.Context(), s.query("k"))
+		if fault.Of(err) != fault.Unavailable || time.Since(start) != time.Minute {
+			t.Errorf("Get: %v after %v, want Unavailable after the fetch's own minute", err, time.Since(start))
+		}
+	})
+}
+
+func TestTooManyFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, func(c *cache.Config[int]) { c.MaxFetches = 2 })
+		s.takes = time.Second
+		var asking sync.WaitGroup
+		for i := range 2 {
+			asking.Go(func() { _, _ = s.Get(t.Context(), s.query(strconv.Itoa(i))) })
+		}
+		synctest.Wait()
+		_, err := s.Get(t.Context(), s.query("one more"))
+		if _, hint := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !hint {
+			t.Errorf("Get: %v, want Exhausted with a hint when to retry", err)
+		}
+		asking.Wait()
+	})
+}
+
+func TestRenewOnDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, nil)
+		s.expect(t, 1, cache.Miss)
+		q := s.query("k")
+		q.Renew = true
+		if got, err := s.Get(t.Context(), q); err != nil || got.Value != 2 {
+			t.Errorf("Get = %v, %v, want a new value", got, err)
+		}
+		s.err = fault.New(fault.Unavailable, "away")
+		if _, err := s.Get(t.Context(), q); !errors.Is(err, s.err) {
+			t.Errorf("Get: %v, want the failure: who asks for the present answer wants no other", err)
+		}
+	})
+}
+
+func TestValueForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, nil)
+		q := s.query("k")
+		q.Lifetime = cache.Lifetime{Failure: time.Second}
+		for range 2 {
+			if got, err := s.Get(t.Context(), q); err != nil || got.Value != 1 {
+				t.Errorf("Get = %v, %v, want the first value", got, err)
+			}
+			pass(1000 * time.Hour)
+		}
+	})
+}
+
+func TestMemoryStaysWithinItsBound(t *testing.T) {
+	t.Parallel()
+	const bound = 64 << 10
+	s := newSource(t, func(c *cache.Config[int]) { c.MaxBytes = bound })
+	q := s.query("in use")
+	if _, err := s.Get(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1_000_000 {
+		s.Put(strconv.Itoa(i), i)
+		if i%100 != 0 {
+			continue
+		}
+		if got, err := s.Get(t.Context(), q); err != nil || got.Source != cache.Hit {
+			t.Fatalf("after %d others: %v, %v, want that what is in use stays", i, got, err)
+		}
+		if got := s.Bytes(); got > bound {
+			t.Fatalf("%d bytes after %d values, want at most %d", got, i, bound)
+		}
+	}
+	if _, ok := s.Peek("0"); ok {
+		t.Error("what was not used for longest is still there")
+	}
+	if _, ok := s.Peek("999999"); !ok {
+		t.Error("the last value is not there")
+	}
+}
+
+func TestRunEndsFetches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, nil)
+		s.takes = time.Hour
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		go func() { ended <- s.Run(ctx) }()
+		go func() {
+			_, err := s.Get(context.Background(), s.query("k"))
+			ended <- err
+		}()
+		synctest.Wait()
+		stop()
+		for range 2 {
+			if err := <-ended; err != nil && fault.Of(err) != fault.Unavailable {
+				t.Errorf("ended with %v", err)
+			}
+		}
+		if _, err := s.Get(t.Context(), s.query("later")); fault.Of(err) != fault.Unavailable {
+			t.Errorf("Get after the end: %v, want Unavailable", err)
+		}
+	})
+}
