@@ -1,0 +1,124 @@
+package oci
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// Image is what a container of an image would run, and how.
+type Image struct {
+	// Digest is that of the platform's manifest.
+	Digest string
+	// IndexDigest is that of the multi-platform index, or empty.
+	IndexDigest string
+	Platform    Platform
+	Entrypoint  []string
+	Cmd         []string
+	// Env is the environment, as KEY=value.
+	Env        []string
+	WorkingDir string
+	User       string
+	Labels     map[string]string
+	// Size is the compressed size of all layers, in bytes.
+	Size int64
+	// PullCredentials says whether the registry wanted credentials.
+	PullCredentials bool
+}
+
+// Command is what a container runs: Entrypoint followed by Cmd.
+func (i *Image) Command() []string { return slices.Concat(i.Entrypoint, i.Cmd) }
+
+// TopDigest is the digest that a tag of the image points at.
+func (i *Image) TopDigest() string {
+	if i.IndexDigest != "" {
+		return i.IndexDigest
+	}
+	return i.Digest
+}
+
+// MemoryBytes is what the image takes in memory.
+func (i *Image) MemoryBytes() int64 {
+	const fields, text, pair = 400, 16, 64
+	n := fields + len(i.Digest) + len(i.IndexDigest) + len(i.WorkingDir) + len(i.User)
+	for _, list := range [][]string{i.Entrypoint, i.Cmd, i.Env} {
+		for _, s := range list {
+			n += text + len(s)
+		}
+	}
+	for k, v := range i.Labels {
+		n += pair + len(k) + len(v)
+	}
+	return int64(n)
+}
+
+// ParseConfig returns the image that m and its configuration describe. An image
+// with nothing to run is an error, of class fault.Precondition as all others.
+func ParseConfig(m *Manifest, config []byte) (*Image, error) {
+	cf, err := v1.ParseConfigFile(bytes.NewReader(config))
+	if err != nil {
+		return nil, fault.New(fault.Precondition, "the image's configuration %s is not valid: %w: build and push the image again", m.Config, err)
+	}
+	if len(cf.Config.Entrypoint)+len(cf.Config.Cmd) == 0 {
+		return nil, fault.New(fault.Precondition, "the image has neither Entrypoint nor Cmd, so there is nothing to run: set ENTRYPOINT in its Dockerfile")
+	}
+	return &Image{
+		Digest:     m.Digest,
+		Platform:   Platform{OS: cf.OS, Architecture: cf.Architecture, Variant: cf.Variant},
+		Entrypoint: cf.Config.Entrypoint,
+		Cmd:        cf.Config.Cmd,
+		Env:        cf.Config.Env,
+		WorkingDir: cf.Config.WorkingDir,
+		User:       cf.Config.User,
+		Labels:     cf.Config.Labels,
+		Size:       m.LayerBytes,
+	}, nil
+}
+
+// Platform is an operating system and a processor architecture, in Go's spelling.
+type Platform struct {
+	OS, Architecture, Variant string
+}
+
+// ParsePlatform reads "os/architecture" or "os/architecture/variant".
+func ParsePlatform(s string) (Platform, error) {
+	parts := strings.Split(s, "/")
+	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
+		return Platform{}, fmt.Errorf("platform %q is not os/architecture or os/architecture/variant", s)
+	}
+	p := Platform{OS: parts[0], Architecture: parts[1]}
+	if len(parts) == 3 {
+		p.Variant = parts[2]
+	}
+	return p, nil
+}
+
+// String returns the platform as [ParsePlatform] reads it.
+func (p Platform) String() string {
+	s := p.OS + "/" + p.Architecture
+	if p.Variant != "" {
+		s += "/" + p.Variant
+	}
+	return s
+}
+
+// Or returns p with what it leaves out from other. A variant belongs to its
+// architecture.
+func (p Platform) Or(other Platform) Platform {
+	if p.Architecture == "" {
+		p.Architecture, p.Variant = other.Architecture, other.Variant
+	}
+	p.OS = cmp.Or(p.OS, other.OS)
+	return p
+}
+
+// serves says whether an image for p runs where want is asked for.
+func (p Platform) serves(want Platform) bool {
+	return p.OS == want.OS && p.Architecture == want.Architecture && (want.Variant == "" || p.Variant == want.Variant)
+}

@@ -1,0 +1,141 @@
+// Package oci says what the manifests and configurations of images mean. It has
+// no I/O. Errors are of class fault.Precondition: somebody has to push something
+// else.
+package oci
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// MediaTypes are the manifests that this package reads.
+var MediaTypes = []string{
+	string(types.OCIImageIndex), string(types.DockerManifestList),
+	string(types.OCIManifestSchema1), string(types.DockerManifestSchema2),
+}
+
+// configTypes are the configurations of container images. Old builders leave the
+// type out.
+var configTypes = []types.MediaType{types.OCIConfigJSON, types.DockerConfigJSON, ""}
+
+// Manifest is an image's manifest or an index of several.
+type Manifest struct {
+	// Digest is the manifest's own.
+	Digest string
+	// Children are the members of an index; nil for an image.
+	Children []Child
+	// Config is the digest of an image's configuration.
+	Config string
+	// LayerBytes is the compressed size of an image's layers.
+	LayerBytes int64
+}
+
+// Child is a member of an index.
+type Child struct {
+	Digest string
+	// Platform is nil if the index does not say.
+	Platform *Platform
+}
+
+// IsIndex says whether m is an index.
+func (m *Manifest) IsIndex() bool { return m.Children != nil }
+
+// Digest returns the digest of content, as registries write it.
+func Digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// ParseManifest reads a manifest of the media type that its sender named. The
+// manifest's own media type counts more.
+func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
+	var probe struct {
+		MediaType string          `json:"mediaType"`
+		Manifests json.RawMessage `json:"manifests"`
+	}
+	if err := json.Unmarshal(raw, &probe); err != nil {
+		return nil, fault.New(fault.Precondition, "the manifest is not valid JSON: %w: push the image again", err)
+	}
+	kind := types.MediaType(mediaType)
+	if probe.MediaType != "" {
+		kind = types.MediaType(probe.MediaType)
+	}
+	switch {
+	case kind == types.DockerManifestSchema1 || kind == types.DockerManifestSchema1Signed:
+		return nil, fault.New(fault.Precondition, "the manifest has the obsolete format %q: push the image again with a current tool", kind)
+	case kind.IsIndex() || !kind.IsImage() && probe.Manifests != nil:
+		return parseIndex(raw)
+	default:
+		return parseImage(raw)
+	}
+}
+
+func parseIndex(raw []byte) (*Manifest, error) {
+	index, err := v1.ParseIndexManifest(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fault.New(fault.Precondition, "the index is not valid: %w: push the image again", err)
+	}
+	m := &Manifest{Digest: Digest(raw), Children: []Child{}}
+	for _, d := range index.Manifests {
+		if !d.MediaType.IsImage() && !d.MediaType.IsIndex() {
+			continue
+		}
+		child := Child{Digest: d.Digest.String()}
+		if d.Platform != nil {
+			child.Platform = &Platform{OS: d.Platform.OS, Architecture: d.Platform.Architecture, Variant: d.Platform.Variant}
+		}
+		m.Children = append(m.Children, child)
+	}
+	return m, nil
+}
+
+func parseImage(raw []byte) (*Manifest, error) {
+	image, err := v1.ParseManifest(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fault.New(fault.Precondition, "the manifest is not valid: %w: push the image again", err)
+	}
+	if !slices.Contains(configTypes, image.Config.MediaType) {
+		return nil, fault.New(fault.Precondition, "it is no container image: its configuration is of type %q", image.Config.MediaType)
+	}
+	if image.Config.Digest.Hex == "" {
+		return nil, fault.New(fault.Precondition, "the manifest names no configuration: push the image again")
+	}
+	m := &Manifest{Digest: Digest(raw), Config: image.Config.Digest.String()}
+	for _, layer := range image.Layers {
+		m.LayerBytes += min(max(layer.Size, 0), math.MaxInt64-m.LayerBytes)
+	}
+	return m, nil
+}
+
+// Select returns the digest of the member for a platform: the first that says it
+// is for it, or else the first that does not say what it is for.
+func (m *Manifest) Select(want Platform) (digest string, err error) {
+	var others []string
+	for _, c := range m.Children {
+		switch {
+		case c.Platform == nil && digest == "":
+			digest = c.Digest
+		case c.Platform != nil && c.Platform.serves(want):
+			return c.Digest, nil
+		case c.Platform != nil && c.Platform.OS != "unknown": // attestations
+			others = append(others, c.Platform.String())
+		}
+	}
+	if digest != "" {
+		return digest, nil
+	}
+	if len(others) == 0 {
+		return "", fault.New(fault.Precondition, "there is no image for %s: the index lists none at all", want)
+	}
+	return "", fault.New(fault.Precondition, "there is no image for %s, only for %s: push one for that platform too", want, strings.Join(others, ", "))
+}

@@ -1,0 +1,200 @@
+package oci_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+)
+
+const (
+	indexType  = "application/vnd.oci.image.index.v1+json"
+	imageType  = "application/vnd.oci.image.manifest.v1+json"
+	someDigest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+)
+
+// must returns v, for making what cannot fail.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestImage(t *testing.T) {
+	image := must(mutate.Config(must(random.Image(100, 2)), v1.Config{
+		Entrypoint: []string{"/bin/fn"}, Cmd: []string{"--quiet"}, Env: []string{"A=b"},
+		WorkingDir: "/work", User: "65532", Labels: map[string]string{"k": "v"},
+	}))
+	m := must(oci.ParseManifest("", must(image.RawManifest())))
+	got := must(oci.ParseConfig(m, must(image.RawConfigFile())))
+	if want := []string{"/bin/fn", "--quiet"}; !slices.Equal(got.Command(), want) {
+		t.Errorf("command %q, want %q: Entrypoint, then Cmd", got.Command(), want)
+	}
+	if want := must(image.Digest()).String(); got.Digest != want || got.TopDigest() != want {
+		t.Errorf("digest %s, want %s", got.Digest, want)
+	}
+	var size int64
+	for _, l := range must(image.Layers()) {
+		size += must(l.Size())
+	}
+	if got.Size != size || got.WorkingDir != "/work" || got.User != "65532" || got.Labels["k"] != "v" || !slices.Equal(got.Env, []string{"A=b"}) {
+		t.Errorf("got %+v, want all of the configuration, and %d bytes", got, size)
+	}
+}
+
+func TestCommand(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		config string
+		want   string
+	}{
+		"entrypoint only": {"the usual function", `{"config":{"Entrypoint":["/fn"]}}`, "/fn"},
+		"cmd only":        {"runs as well", `{"config":{"Cmd":["sh","-c","fn"]}}`, "sh -c fn"},
+		"both":            {"Cmd is Entrypoint's arguments", `{"config":{"Entrypoint":["/fn"],"Cmd":["-v"]}}`, "/fn -v"},
+		"neither":         {"nothing to run", `{"config":{}}`, ""},
+		"garbage":         {"no JSON", `garbage`, ""},
+		"other shape":     {"JSON of another shape", `{"config":{"Entrypoint":"/fn"}}`, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			image, err := oci.ParseConfig(&oci.Manifest{Config: someDigest}, []byte(tc.config))
+			if tc.want == "" {
+				if fault.Of(err) != fault.Precondition {
+					t.Errorf("%v, want Precondition: %s", err, tc.reason)
+				}
+				return
+			}
+			if got := strings.Join(must(image, err).Command(), " "); got != tc.want {
+				t.Errorf("command %q, want %q: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestSelect(t *testing.T) {
+	child := func(digest string, platform *v1.Platform) v1.Descriptor {
+		hash := must(v1.NewHash("sha256:" + strings.Repeat(digest, 64)))
+		return v1.Descriptor{MediaType: imageType, Digest: hash, Platform: platform}
+	}
+	amd := child("a", &v1.Platform{OS: "linux", Architecture: "amd64"})
+	armV6 := child("6", &v1.Platform{OS: "linux", Architecture: "arm", Variant: "v6"})
+	armV7 := child("7", &v1.Platform{OS: "linux", Architecture: "arm", Variant: "v7"})
+	unsaid := child("0", nil)
+	attestation := child("f", &v1.Platform{OS: "unknown", Architecture: "unknown"})
+	tests := map[string]struct {
+		reason   string
+		members  []v1.Descriptor
+		platform string
+		want     string // the digit of the digest, or a part of the error
+	}{
+		"exact":         {"the platform asked for", []v1.Descriptor{armV6, amd}, "linux/amd64", "a"},
+		"variant":       {"the variant asked for", []v1.Descriptor{armV6, armV7}, "linux/arm/v7", "7"},
+		"any variant":   {"the first, if none is asked for", []v1.Descriptor{armV6, armV7}, "linux/arm", "6"},
+		"unsaid":        {"an image that says nothing may be for all", []v1.Descriptor{unsaid, armV6}, "linux/amd64", "0"},
+		"said first":    {"but one that says so is better", []v1.Descriptor{unsaid, amd}, "linux/amd64", "a"},
+		"missing":       {"the error says what there is", []v1.Descriptor{amd, armV6, attestation}, "linux/s390x", "only for linux/amd64, linux/arm/v6: push"},
+		"no image":      {"attestations are no images", []v1.Descriptor{attestation}, "linux/amd64", "lists none at all"},
+		"no member":     {"an empty index", nil, "linux/amd64", "lists none at all"},
+		"other variant": {"no variant fits", []v1.Descriptor{armV6}, "linux/arm/v7", "only for linux/arm/v6"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			raw := must(json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: indexType, Manifests: tc.members}))
+			m := must(oci.ParseManifest(indexType, raw))
+			got, err := m.Select(must(oci.ParsePlatform(tc.platform)))
+			if len(tc.want) > 1 {
+				if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("error %v, want Precondition with %q: %s", err, tc.want, tc.reason)
+				}
+				return
+			}
+			if err != nil || got != "sha256:"+strings.Repeat(tc.want, 64) {
+				t.Errorf("chose %s, %v, want %s…: %s", got, err, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestParseManifestRefuses(t *testing.T) {
+	tests := map[string]struct {
+		reason, mediaType, raw, want string
+	}{
+		"garbage":     {"no JSON", imageType, "<html>", "not valid JSON"},
+		"schema 1":    {"nobody runs that any more", "application/vnd.docker.distribution.manifest.v1+prettyjws", "{}", "obsolete"},
+		"chart":       {"artifacts are no images", imageType, `{"config":{"mediaType":"application/vnd.cncf.helm.config.v1+json","digest":"` + someDigest + `"}}`, "no container image"},
+		"no config":   {"nothing to look at", imageType, `{}`, "names no configuration"},
+		"bad digests": {"not even hexadecimal", imageType, `{"config":{"digest":"sha256:nonsense"}}`, "not valid"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := oci.ParseManifest(tc.mediaType, []byte(tc.raw))
+			if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want Precondition with %q: %s", err, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestParsePlatform(t *testing.T) {
+	for _, s := range []string{"linux/amd64", "linux/arm/v7"} {
+		if got, err := oci.ParsePlatform(s); err != nil || got.String() != s {
+			t.Errorf("platform %q is %v, %v", s, got, err)
+		}
+	}
+	for _, s := range []string{"", "linux", "linux/", "/amd64", "a/b/c/d"} {
+		if _, err := oci.ParsePlatform(s); err == nil {
+			t.Errorf("platform %q is accepted", s)
+		}
+	}
+}
+
+// FuzzInterpret reads what a registry sent: nothing makes it panic, every error is
+// Precondition, and an image always has something to run.
+func FuzzInterpret(f *testing.F) {
+	image := must(random.Image(10, 1))
+	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}})
+	manifest, config := must(image.RawManifest()), must(image.RawConfigFile())
+	f.Add(imageType, manifest, config)
+	f.Add(indexType, must(index.RawManifest()), config)
+	f.Add("", manifest, []byte(`{"config":{"Entrypoint":["/fn"],"Cmd":["a"],"Env":["A=b"],"Labels":{"a":"b"}}}`))
+	f.Add("text/html", []byte("<html>"), []byte("null"))
+	f.Fuzz(func(t *testing.T, mediaType string, manifest, config []byte) {
+		m, err := oci.ParseManifest(mediaType, manifest)
+		if err != nil {
+			expectPrecondition(t, err)
+			return
+		}
+		if m.IsIndex() {
+			if digest, err := m.Select(oci.Platform{OS: "linux", Architecture: "amd64"}); err != nil {
+				expectPrecondition(t, err)
+			} else if !slices.ContainsFunc(m.Children, func(c oci.Child) bool { return c.Digest == digest }) {
+				t.Errorf("chose %q, which is no member", digest)
+			}
+			return
+		}
+		parsed, err := oci.ParseConfig(m, config)
+		if err != nil {
+			expectPrecondition(t, err)
+			return
+		}
+		if len(parsed.Command()) == 0 || parsed.Size < 0 || parsed.MemoryBytes() <= 0 {
+			t.Errorf("an image of no use: %+v", parsed)
+		}
+	})
+}
+
+func expectPrecondition(t *testing.T, err error) {
+	t.Helper()
+	if fault.Of(err) != fault.Precondition {
+		t.Errorf("error %v is of class %v, want Precondition", err, fault.Of(err))
+	}
+}
