@@ -1,0 +1,108 @@
+// Package policy says which images may be used.
+package policy
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+)
+
+// Policy is a set of rules. The zero Policy allows everything.
+type Policy struct {
+	// Deny are the rules that refuse what they match. They come first.
+	Deny []Rule
+	// Allow are the rules of which one has to match, if there are any.
+	Allow []Rule
+	// RequireDigest refuses images that are not named by digest.
+	RequireDigest bool
+}
+
+// Rule is a named pattern of repositories.
+type Rule struct {
+	Name    string
+	pattern *regexp.Regexp
+}
+
+// ParseRule reads "name=pattern" or "pattern", which is its own name then. In a
+// pattern, "*" is anything but a slash and "**" is anything. It matches whole
+// canonical repositories, such as "docker.io/library/busybox".
+func ParseRule(s string) (Rule, error) {
+	name, pattern, named := strings.Cut(s, "=")
+	if !named {
+		pattern = name
+	}
+	if name == "" || pattern == "" {
+		return Rule{}, fmt.Errorf("rule %q has to be a pattern, or name=pattern", s)
+	}
+	expr := regexp.QuoteMeta(strings.ToLower(pattern))
+	expr = strings.ReplaceAll(expr, `\*\*`, `.*`)
+	expr = strings.ReplaceAll(expr, `\*`, `[^/]*`)
+	compiled, err := regexp.Compile("^" + expr + "$")
+	if err != nil {
+		return Rule{}, fmt.Errorf("rule %q: %w", s, err)
+	}
+	return Rule{Name: name, pattern: compiled}, nil
+}
+
+// ParseRules reads a list of rules.
+func ParseRules(list []string) ([]Rule, error) {
+	var rules []Rule
+	for _, s := range list {
+		rule, err := ParseRule(s)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, rule)
+	}
+	return rules, nil
+}
+
+// Check returns nil if name may be used, and an error of class fault.Denied with
+// the name of the rule that says no.
+func (p *Policy) Check(name imagename.Name) error {
+	if err := p.CheckRepository(name.Repository); err != nil {
+		return err
+	}
+	if p.RequireDigest && name.Digest == "" {
+		return fault.New(fault.Denied, "image %q is refused by the rule %q: name it by digest, as %s@sha256:…", name, "require-digest", name.Repository)
+	}
+	return nil
+}
+
+// CheckRepository is Check for a repository by itself.
+func (p *Policy) CheckRepository(repository string) error {
+	plain := normalize(repository)
+	for _, rule := range p.Deny {
+		if rule.pattern.MatchString(plain) {
+			return fault.New(fault.Denied, "repository %q is refused by the rule %q of the deny list", repository, rule.Name)
+		}
+	}
+	for _, rule := range p.Allow {
+		if rule.pattern.MatchString(plain) {
+			return nil
+		}
+	}
+	if len(p.Allow) > 0 {
+		return fault.New(fault.Denied, "repository %q is refused by the rule %q: no pattern of the allow list matches it", repository, "allow-list")
+	}
+	return nil
+}
+
+// hubHosts are further names of docker.io.
+var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
+
+// normalize returns repository in the one spelling that patterns are matched
+// with, so that no other spelling of a registry gets around a rule.
+func normalize(repository string) string {
+	host, rest, _ := strings.Cut(strings.ToLower(repository), "/")
+	host = strings.TrimSuffix(host, ":443")
+	for _, alias := range hubHosts {
+		if host == alias {
+			host = "docker.io"
+		}
+	}
+	return host + "/" + rest
+}
