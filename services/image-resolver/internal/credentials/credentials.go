@@ -1,0 +1,191 @@
+// Package credentials finds what to show to a registry, in docker's own
+// configuration files, as docker reads them.
+package credentials
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/docker/cli/cli/config/types"
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/filewatch"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
+)
+
+// helperLife is how long a helper's answer is used: a short time, since tokens of
+// clouds end by themselves.
+var helperLife = cache.Lifetime{TTL: time.Minute, Refresh: time.Minute, Failure: 5 * time.Second}
+
+// Config says where credentials are.
+type Config struct {
+	// Files are paths of docker configuration files. The first that knows a
+	// registry counts. A file may come later, and may change.
+	Files []string
+	Log   *slog.Logger
+	// Changed is called after the content of a file has changed.
+	Changed func()
+}
+
+// Credential is what to show to a registry. The zero Credential is none.
+type Credential struct {
+	// Auth is the secret.
+	Auth authn.AuthConfig
+	// Origin says where it is from, for messages.
+	Origin string
+}
+
+// IsZero says whether there is no credential.
+func (c Credential) IsZero() bool { return c.Auth == authn.AuthConfig{} }
+
+// Store is the credentials of several files.
+type Store struct {
+	cfg     Config
+	helpers *cache.Cache[types.AuthConfig]
+	files   []*file
+}
+
+// file is a docker configuration file as it was last read.
+type file struct {
+	path string
+
+	mu      sync.RWMutex
+	content []byte
+	config  *dockerConfig
+}
+
+// New reads the files. One that does not exist yet is no error, one that is not a
+// docker configuration is.
+func New(cfg Config) (*Store, error) {
+	s := &Store{cfg: cfg, helpers: newHelpers()}
+	for _, path := range cfg.Files {
+		f := &file{path: path, config: new(dockerConfig)}
+		if _, err := f.reload(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		s.files = append(s.files, f)
+	}
+	return s, nil
+}
+
+func newHelpers() *cache.Cache[types.AuthConfig] {
+	return cache.New(cache.Config[types.AuthConfig]{
+		MaxBytes: 1 << 20, MaxFetches: 100, FetchTimeout: helperTimeout + 2*helperGrace,
+		Size: func(a types.AuthConfig) int64 { return int64(len(a.Username) + len(a.Password) + len(a.IdentityToken)) },
+	})
+}
+
+// Lookup returns the credential for a repository, such as "ghcr.io/org/image", or
+// none. Errors are of class fault.Precondition: a helper fails.
+func (s *Store) Lookup(ctx context.Context, repository string) (Credential, error) {
+	return s.lookup(ctx, repository, false)
+}
+
+// Renew is Lookup after a registry has refused the credential: files are read
+// again and helpers run again, so that a rotated credential is found at once.
+func (s *Store) Renew(ctx context.Context, repository string) (Credential, error) {
+	for _, f := range s.files {
+		s.reload(ctx, f)
+	}
+	return s.lookup(ctx, repository, true)
+}
+
+func (s *Store) lookup(ctx context.Context, repository string, renew bool) (Credential, error) {
+	for _, f := range s.files {
+		auth, err := s.ask(ctx, f, repository, renew)
+		if err != nil {
+			return Credential{}, err
+		}
+		if auth != (types.AuthConfig{}) {
+			return Credential{Origin: f.path, Auth: authn.AuthConfig{
+				Username: auth.Username, Password: auth.Password,
+				IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
+			}}, nil
+		}
+	}
+	return Credential{}, nil
+}
+
+// ask returns what one file has for a repository.
+func (s *Store) ask(ctx context.Context, f *file, repository string, renew bool) (types.AuthConfig, error) {
+	f.mu.RLock()
+	helper, server, inline := f.config.find(repository)
+	f.mu.RUnlock()
+	if helper == "" {
+		return inline, nil
+	}
+	answer, err := s.helpers.Get(ctx, cache.Query[types.AuthConfig]{
+		Key: helper + " " + server, Lifetime: helperLife, Renew: renew,
+		Fetch: func(ctx context.Context) (types.AuthConfig, error) { return runHelper(ctx, helper, server) },
+	})
+	if err != nil {
+		return types.AuthConfig{}, fmt.Errorf("credentials from %s: %w", f.path, err)
+	}
+	if answer.Value == (types.AuthConfig{}) {
+		return inline, nil
+	}
+	return answer.Value, nil
+}
+
+// Run follows changes of the files until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	var watching sync.WaitGroup
+	errs := make([]error, len(s.files))
+	for i, f := range s.files {
+		watching.Go(func() {
+			errs[i] = filewatch.Watch(ctx, f.path, f.last(), func([]byte, error) { s.reload(ctx, f) })
+		})
+	}
+	err := s.helpers.Run(ctx)
+	watching.Wait()
+	return errors.Join(append(errs, err)...)
+}
+
+// reload reads a file again. One that cannot be read leaves things as they were.
+func (s *Store) reload(ctx context.Context, f *file) {
+	changed, err := f.reload()
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && f.last() == nil:
+		s.cfg.Log.InfoContext(ctx, "there is no docker configuration yet", "path", f.path)
+	case errors.Is(err, fs.ErrNotExist):
+		s.cfg.Log.WarnContext(ctx, "docker configuration is not there: what was last read of it stays in use", "path", f.path)
+	case err != nil:
+		s.cfg.Log.ErrorContext(ctx, "docker configuration cannot be used: what was last read of it stays in use", "error", err)
+	case changed:
+		s.cfg.Log.InfoContext(ctx, "read changed docker configuration", "path", f.path)
+		s.cfg.Changed()
+	}
+}
+
+// reload reads the file and says whether it has changed.
+func (f *file) reload() (changed bool, err error) {
+	content, err := os.ReadFile(f.path)
+	if err != nil {
+		return false, fmt.Errorf("read docker configuration: %w", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if bytes.Equal(content, f.content) {
+		return false, nil
+	}
+	config, err := parse(content)
+	if err != nil {
+		return false, fault.New(fault.Invalid, "read %s: %w", f.path, err)
+	}
+	f.content, f.config = content, config
+	return true, nil
+}
+
+func (f *file) last() []byte {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.content
+}

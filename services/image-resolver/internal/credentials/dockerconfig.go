@@ -1,0 +1,116 @@
+package credentials
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/docker/cli/cli/config/configfile"
+	clicredentials "github.com/docker/cli/cli/config/credentials"
+	"github.com/docker/cli/cli/config/types"
+)
+
+// hubHosts are the names under which credentials of docker.io are kept.
+var hubHosts = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
+
+// hubServer is what docker itself calls docker.io where it keeps credentials.
+const hubServer = "https://index.docker.io/v1/"
+
+// dockerConfig is what a docker configuration file says about credentials.
+type dockerConfig struct {
+	// auths are the credentials in the file itself, by host or host/path.
+	auths map[string]types.AuthConfig
+	// helpers are names of programs, by host or host/path.
+	helpers map[string]string
+	// store is the program for all others, or empty.
+	store string
+}
+
+// parse reads a docker configuration file. Errors hold no part of the content.
+func parse(content []byte) (*dockerConfig, error) {
+	file := configfile.New("")
+	if err := file.LoadFromReader(bytes.NewReader(content)); err != nil {
+		return nil, fmt.Errorf("not a docker configuration: %w", err)
+	}
+	c := &dockerConfig{auths: make(map[string]types.AuthConfig), helpers: make(map[string]string), store: file.CredentialsStore}
+	for key, auth := range file.AuthConfigs {
+		auth.ServerAddress = ""
+		if auth != (types.AuthConfig{}) { // docker leaves empty ones beside a store
+			c.auths[scope(key)] = auth
+		}
+	}
+	for key, helper := range file.CredentialHelpers {
+		c.helpers[scope(key)] = helper
+	}
+	return c, nil
+}
+
+// scope returns the key of a docker configuration as host or host/path: without
+// scheme, without the version that docker used to add, and with one name for
+// docker.io.
+func scope(key string) string {
+	host := clicredentials.ConvertToHostname(key)
+	_, rest, _ := strings.Cut(key, "://")
+	if rest == "" {
+		rest = key
+	}
+	_, path, _ := strings.Cut(rest, "/")
+	path = strings.Trim(path, "/")
+	if path == "v1" || path == "v2" {
+		path = ""
+	}
+	return join(canonicalHost(host), path)
+}
+
+// canonicalHost gives docker.io one name.
+func canonicalHost(host string) string {
+	host = strings.ToLower(host)
+	if slices.Contains(hubHosts, host) {
+		return hubHosts[0]
+	}
+	return host
+}
+
+func join(host, path string) string {
+	if path == "" {
+		return host
+	}
+	return host + "/" + path
+}
+
+// scopes returns where credentials for a repository may be kept, the narrowest
+// first: host/a/b, host/a, host.
+func scopes(repository string) []string {
+	host, path, _ := strings.Cut(repository, "/")
+	host = canonicalHost(host)
+	var out []string
+	for path != "" {
+		out = append(out, join(host, path))
+		cut := strings.LastIndexByte(path, '/')
+		path = path[:max(cut, 0)]
+	}
+	return append(out, host)
+}
+
+// find says where the credentials for a repository are: in a helper, which is
+// asked for server, or in the file itself, or in both, the helper first; or
+// nowhere.
+func (c *dockerConfig) find(repository string) (helper, server string, inline types.AuthConfig) {
+	candidates := scopes(repository)
+	for _, key := range candidates {
+		auth, ok := c.auths[key]
+		name := c.helpers[key]
+		if ok || name != "" {
+			inline, helper, server = auth, name, key
+			break
+		}
+	}
+	if host := candidates[len(candidates)-1]; helper == "" && (server == "" || server == host) {
+		helper, server = c.store, host
+	}
+	if server == hubHosts[0] {
+		server = hubServer
+	}
+	return helper, server, inline
+}

@@ -1,0 +1,70 @@
+package credentials
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"time"
+
+	"github.com/docker/cli/cli/config/types"
+	"github.com/docker/docker-credential-helpers/client"
+	helpers "github.com/docker/docker-credential-helpers/credentials"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+const (
+	// helperTimeout bounds one run of a credential helper.
+	helperTimeout = 10 * time.Second
+	// helperGrace is how long a killed helper's children may hold its output.
+	helperGrace = time.Second
+	// tokenUser is the user name by which a helper marks an identity token.
+	tokenUser = "<token>"
+)
+
+// runHelper asks docker-credential-NAME for the credentials of server. They are
+// empty if it has none. Errors are of class fault.Precondition and hold nothing
+// that the helper wrote to its standard output.
+func runHelper(ctx context.Context, name, server string) (types.AuthConfig, error) {
+	ctx, cancel := context.WithTimeout(ctx, helperTimeout)
+	defer cancel()
+	p := &process{ctx: ctx, program: "docker-credential-" + name}
+	creds, err := client.Get(func(args ...string) client.Program { p.args = args; return p }, server)
+	switch {
+	case helpers.IsErrCredentialsNotFound(err):
+		return types.AuthConfig{}, nil
+	case ctx.Err() != nil:
+		return types.AuthConfig{}, fmt.Errorf("credential helper %s for %s did not answer: %w", p.program, server, ctx.Err())
+	case p.err != nil:
+		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s failed: %w: %s",
+			p.program, server, p.err, excerpt.Middle(p.stderr.String(), 300))
+	case err != nil: // the text of err may quote what should be secret
+		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s gave an answer that is not valid JSON", p.program, server)
+	case creds.Username == tokenUser:
+		return types.AuthConfig{IdentityToken: creds.Secret}, nil
+	}
+	return types.AuthConfig{Username: creds.Username, Password: creds.Secret}, nil
+}
+
+// process is a run of a helper as its client library wants it.
+type process struct {
+	ctx     context.Context //nolint:containedctx // client.Program has no place for one
+	program string
+	args    []string
+	stdin   io.Reader
+	stderr  bytes.Buffer
+	err     error
+}
+
+func (p *process) Input(in io.Reader) { p.stdin = in }
+
+func (p *process) Output() ([]byte, error) {
+	cmd := exec.CommandContext(p.ctx, p.program, p.args...)
+	cmd.Stdin, cmd.Stderr, cmd.WaitDelay = p.stdin, &p.stderr, helperGrace
+	var out []byte
+	out, p.err = cmd.Output()
+	return out, p.err
+}
