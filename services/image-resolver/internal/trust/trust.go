@@ -1,0 +1,187 @@
+// Package trust makes the connections to registries: TLS 1.2 and up with verified
+// certificates, by the system's authorities and those of configured folders, and
+// through the proxies that the environment names.
+package trust
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/krm-function-runner/function-runner/libs/filewatch"
+)
+
+// Config says where certificates are.
+type Config struct {
+	// Folder holds the files for all registries; empty for the system's
+	// authorities only. See [load] for the names of files.
+	Folder string
+	// Folders hold the files for single registries, by host or host:port, in place
+	// of those in Folder.
+	Folders map[string]string
+	Log     *slog.Logger
+	// Changed is called after the content of a folder has changed.
+	Changed func()
+}
+
+// Store is the HTTP transports for all registries.
+type Store struct {
+	cfg     Config
+	general *folder
+	hosts   map[string]*folder
+}
+
+// folder is a folder with the transport that its files make.
+type folder struct {
+	path      string
+	transport atomic.Pointer[http.Transport]
+
+	mu   sync.Mutex
+	last map[string][]byte
+}
+
+// New reads the folders. Files that do not exist yet are no error, files that make
+// no sense are.
+func New(cfg Config) (*Store, error) {
+	s := &Store{cfg: cfg, general: &folder{path: cfg.Folder}, hosts: make(map[string]*folder)}
+	for host, path := range cfg.Folders {
+		s.hosts[strings.ToLower(host)] = &folder{path: path}
+	}
+	for _, f := range s.folders() {
+		if _, err := f.reload(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *Store) folders() []*folder {
+	all := []*folder{s.general}
+	for _, f := range s.hosts {
+		all = append(all, f)
+	}
+	return all
+}
+
+// RoundTrip sends a request with the trust of its host. If the host's certificate
+// is not trusted, the files are looked at once more: an authority may just have
+// been replaced.
+func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
+	f, ok := s.hosts[strings.ToLower(req.URL.Host)]
+	if !ok {
+		f = s.general
+	}
+	used := f.transport.Load()
+	resp, err := used.RoundTrip(req)
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted && (req.Body == nil || req.Body == http.NoBody) {
+		s.reload(req.Context(), f)
+		if now := f.transport.Load(); now != used {
+			return now.RoundTrip(req)
+		}
+	}
+	return resp, err
+}
+
+// Run follows changes of the folders until ctx ends.
+func (s *Store) Run(ctx context.Context) error {
+	watching, ctx := errgroup.WithContext(ctx)
+	for _, f := range s.folders() {
+		if f.path != "" {
+			watching.Go(func() error { return filewatch.WatchFolder(ctx, f.path, func() { s.reload(ctx, f) }) })
+		}
+	}
+	<-ctx.Done()
+	err := watching.Wait()
+	for _, f := range s.folders() {
+		f.transport.Load().CloseIdleConnections()
+	}
+	return err
+}
+
+// reload reads a folder again. One that makes no sense leaves things as they were.
+func (s *Store) reload(ctx context.Context, f *folder) {
+	changed, err := f.reload()
+	if err != nil {
+		s.cfg.Log.ErrorContext(ctx, "certificates cannot be used: those last read stay in use", "error", err)
+		return
+	}
+	if changed {
+		s.cfg.Log.InfoContext(ctx, "read changed certificates", "folder", f.path)
+		s.cfg.Changed()
+	}
+}
+
+// read returns the files that the folder has, by name.
+func (f *folder) read() (map[string][]byte, error) {
+	content := make(map[string][]byte)
+	if f.path == "" {
+		return content, nil
+	}
+	for _, name := range fileNames {
+		data, err := os.ReadFile(filepath.Join(f.path, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("read certificates: %w", err)
+		}
+		if err == nil {
+			content[name] = data
+		}
+	}
+	return content, nil
+}
+
+// reload reads the folder's files, and makes a new transport if they have changed.
+// Requests under way keep the old one.
+func (f *folder) reload() (changed bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	content, err := f.read()
+	if err != nil {
+		return false, err
+	}
+	old := f.transport.Load()
+	if old != nil && maps.EqualFunc(content, f.last, bytes.Equal) {
+		return false, nil
+	}
+	config, err := load(content)
+	if err != nil {
+		return false, fmt.Errorf("certificates in %s: %w", f.path, err)
+	}
+	transport := newTransport()
+	transport.TLSClientConfig = config
+	f.transport.Store(transport)
+	f.last = content
+	if old != nil {
+		old.CloseIdleConnections()
+	}
+	return old != nil, nil
+}
+
+// newTransport returns a transport whose every step has a bound.
+func newTransport() *http.Transport {
+	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ResponseHeaderTimeout:  20 * time.Second,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           100,
+		MaxIdleConnsPerHost:    16,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+}
