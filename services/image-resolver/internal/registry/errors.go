@@ -1,0 +1,194 @@
+package registry
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// maxWords bounds what is quoted of a registry.
+const maxWords = 1000
+
+// refusal is an answer with status 401.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+// isUnauthorized says whether err is because of missing or wrong credentials, so
+// that other credentials may help.
+func isUnauthorized(err error) bool {
+	_, ok := errors.AsType[refusal](err)
+	return ok
+}
+
+// explain returns err, from doing op, as a classified error that a person can act
+// on. It keeps the text of err, without secrets, and not err itself.
+func (s *Session) explain(ctx context.Context, op string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("registry %s: %s: %w", s.repo.RegistryStr(), op, ctx.Err())
+	}
+	cause := classify(err)
+	words := excerpt.Middle(s.guard.secrets.hide(cause.words), maxWords)
+	text := fmt.Sprintf("registry %s: %s: %s", s.repo.RegistryStr(), op, words)
+	if advice := s.advice(cause); advice != "" {
+		text += ": " + advice
+	}
+	out := fault.New(cause.class, "%s", text)
+	if after := time.Duration(s.guard.retryAfter.Load()); after > 0 && cause.class == fault.Unavailable {
+		out = fault.WithRetryAfter(out, after)
+	}
+	if cause.status == http.StatusUnauthorized {
+		out = refusal{out}
+	}
+	return out
+}
+
+// cause is what an error is about.
+type cause struct {
+	class  fault.Class
+	words  string
+	status int
+	err    error
+}
+
+// classify finds out what err is about.
+func classify(err error) cause {
+	if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return cause{class: fault.Precondition, words: untrusted.Error(), err: err}
+	}
+	if alert := tlsAlert(err); alert != nil {
+		return cause{class: fault.Precondition, words: alert.Error(), err: err}
+	}
+	if answer, ok := errors.AsType[*transport.Error](err); ok {
+		return cause{class: classOf(answer.StatusCode), words: quote(answer), status: answer.StatusCode, err: err}
+	}
+	class := fault.Precondition
+	if isUnreachable(err) {
+		class = fault.Unavailable
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return cause{class: class, words: wrapped.Err.Error(), err: err}
+	}
+	return cause{class: class, words: err.Error(), err: err}
+}
+
+// classOf returns what a status means: later, or not as things are.
+func classOf(status int) fault.Class {
+	if status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout {
+		return fault.Unavailable
+	}
+	return fault.Precondition
+}
+
+// quote returns a registry's own words, with the status.
+func quote(e *transport.Error) string {
+	var words []string
+	for _, d := range e.Errors {
+		words = append(words, d.String())
+	}
+	if len(words) == 0 {
+		return e.Error()
+	}
+	return fmt.Sprintf("%s (HTTP %d)", strings.Join(words, "; "), e.StatusCode)
+}
+
+// isDistrust says whether err is about a certificate, ours or theirs.
+func isDistrust(err error) bool {
+	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
+	return verification || tlsAlert(err) != nil
+}
+
+// tlsAlert returns the alert with which the other side ended TLS, or nil. Package
+// tls has no exported type for it, only the operation that it says it was.
+func tlsAlert(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
+		return op
+	}
+	return nil
+}
+
+// speaksPlain says whether err is because of a server without TLS.
+func speaksPlain(err error) bool {
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	return record || errors.Is(err, http.ErrSchemeMismatch)
+}
+
+// unreachableError is a request that got no answer, or not all of it.
+type unreachableError struct{ error }
+
+func (e unreachableError) Unwrap() error { return e.error }
+
+func isUnreachable(err error) bool {
+	_, ok := errors.AsType[unreachableError](err)
+	return ok
+}
+
+// unanswered returns an error of the connection as what it is.
+func unanswered(err error) error {
+	if isDistrust(err) || speaksPlain(err) {
+		return err
+	}
+	return unreachableError{err}
+}
+
+// advice says what somebody can do.
+func (s *Session) advice(c cause) string {
+	switch c.status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		if s.cred.IsZero() {
+			return "no credentials are configured for it: add some to the docker configuration if the image is private, and check the image's name"
+		}
+		return "check the credentials for it in " + s.cred.Origin
+	case http.StatusNotFound:
+		return "check the image's name, tag or digest"
+	case http.StatusTooManyRequests:
+		return "the registry limits how often it may be asked: try later, use credentials with a higher limit, or a mirror"
+	case 0:
+		return s.adviceOnConnection(c.err)
+	}
+	return ""
+}
+
+func (s *Session) adviceOnConnection(err error) string {
+	_, plaintext := errors.AsType[*plaintextError](err)
+	_, tooLarge := errors.AsType[*tooLargeError](err)
+	switch {
+	case isDistrust(err):
+		return adviceOnTrust(err)
+	case plaintext || speaksPlain(err):
+		return "it has to speak TLS, or to be listed as insecure"
+	case tooLarge:
+		return "use an image with fewer layers, platforms or tags"
+	case isUnreachable(err):
+		return "check that it runs, and that DNS, proxies and network policies let this service reach it"
+	}
+	return ""
+}
+
+func adviceOnTrust(err error) string {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "add the authority that signed its certificate to the TLS folder, as ca.crt"
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return "its certificate has to name the host by which it is called"
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return "renew its certificate, and check the clocks"
+	}
+	if tlsAlert(err) != nil {
+		return "it refused our side of TLS: it may want a client certificate, as tls.crt and tls.key in the TLS folder"
+	}
+	return "check its certificate"
+}

@@ -1,0 +1,140 @@
+// Package registry talks to registries: with credentials only where they belong,
+// encrypted unless a registry is listed as insecure, within bounds, and with the
+// registry's own words in errors.
+package registry
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
+)
+
+// Credentials finds what to show to the registry of a repository.
+type Credentials interface {
+	// Lookup returns the credential, or a zero one.
+	Lookup(ctx context.Context, repository string) (credentials.Credential, error)
+	// Renew is Lookup after the registry has refused the credential.
+	Renew(ctx context.Context, repository string) (credentials.Credential, error)
+}
+
+// Config is what a client needs.
+type Config struct {
+	// Transport sends requests; it decides on trust and proxies.
+	Transport   http.RoundTripper
+	Credentials Credentials
+	// Insecure are the registries, as host or host:port, to which plain HTTP may be
+	// spoken. Loopback addresses always are.
+	Insecure []string
+	// Mirrors are repositories' prefixes to try before a registry, by its host.
+	Mirrors map[string][]string
+	// Concurrent bounds how many images are fetched at a time.
+	Concurrent int64
+	Telemetry  *telemetry.Telemetry
+}
+
+// Client talks to registries.
+type Client struct {
+	cfg     Config
+	turns   *semaphore.Weighted
+	metrics *metrics
+}
+
+// New returns a client.
+func New(cfg Config) (*Client, error) {
+	m, err := newMetrics(cfg.Telemetry)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{cfg: cfg, turns: semaphore.NewWeighted(cfg.Concurrent), metrics: m}, nil
+}
+
+// With calls use with a session for the repository, such as
+// "docker.io/library/busybox": with each of its mirrors until one can do what use
+// does, and with the registry itself at last. Errors are classified: Precondition
+// with the registry's own words, Unavailable if it cannot be reached, or those of
+// use.
+func (c *Client) With(ctx context.Context, repository string, use func(context.Context, *Session) error) error {
+	if err := c.turns.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer c.turns.Release(1)
+	var missed []string
+	sources := c.sources(repository)
+	for i, source := range sources {
+		last := i == len(sources)-1
+		err := c.visit(ctx, source, last, use)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if last {
+			return withMirrors(err, missed)
+		}
+		missed = append(missed, err.Error())
+	}
+	return nil
+}
+
+// withMirrors adds to err why the mirrors were no help.
+func withMirrors(err error, missed []string) error {
+	if len(missed) == 0 {
+		return err
+	}
+	return fault.New(fault.Of(err), "%w (before that: %s)", err, strings.Join(missed, "; "))
+}
+
+// sources returns the repository's names at its mirrors and at last its own.
+func (c *Client) sources(repository string) []string {
+	host, path, _ := strings.Cut(repository, "/")
+	var all []string
+	for _, mirror := range c.cfg.Mirrors[host] {
+		all = append(all, strings.TrimRight(mirror, "/")+"/"+path)
+	}
+	return append(all, repository)
+}
+
+// visit calls use with one source. A mirror may take half of the time that is
+// left.
+func (c *Client) visit(ctx context.Context, source string, last bool, use func(context.Context, *Session) error) error {
+	if deadline, ok := ctx.Deadline(); ok && !last {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+	}
+	cred, err := c.cfg.Credentials.Lookup(ctx, source)
+	if err != nil {
+		return err
+	}
+	err = c.attempt(ctx, source, cred, use)
+	if !isUnauthorized(err) {
+		return err
+	}
+	// The credential may just have been replaced, or a token have ended early: a
+	// second try starts from nothing.
+	if cred, err = c.cfg.Credentials.Renew(ctx, source); err != nil {
+		return err
+	}
+	return c.attempt(ctx, source, cred, use)
+}
+
+func (c *Client) attempt(ctx context.Context, source string, cred credentials.Credential, use func(context.Context, *Session) error) error {
+	s, err := c.open(ctx, source, cred)
+	if err != nil {
+		return err
+	}
+	return use(ctx, s)
+}
+
+// insecure says whether plain HTTP may be spoken to a host.
+func (c *Client) insecure(host string) bool {
+	return isLoopback(host) || slices.ContainsFunc(c.cfg.Insecure, func(listed string) bool {
+		return strings.EqualFold(listed, host)
+	})
+}

@@ -1,0 +1,138 @@
+package registry
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	// attempts is how often a request is tried in all.
+	attempts = 4
+	// firstPause is about how long the first pause is; each one after is twice as
+	// long.
+	firstPause = 200 * time.Millisecond
+	// maxPause bounds a pause that a registry asks for; past it the caller should
+	// know rather than wait.
+	maxPause = 15 * time.Second
+)
+
+// transient are the statuses after which the same request may succeed.
+var transient = []int{
+	http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+}
+
+// retrier tries requests again, with growing pauses or those that a registry asks
+// for.
+type retrier struct {
+	next     http.RoundTripper
+	attempts int
+}
+
+// RoundTrip sends req until it is answered for good, the attempts are used up, or
+// the request's own time would be over before the next.
+func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
+	for attempt := 1; ; attempt++ {
+		resp, err := r.next.RoundTrip(req)
+		if attempt == r.attempts || !worthRetrying(resp, err) {
+			return resp, err
+		}
+		pause := jittered(firstPause << (attempt - 1))
+		if resp != nil {
+			pause = max(pause, retryAfter(resp.Header, time.Now()))
+		}
+		if pause > maxPause || !fits(req, pause) {
+			return resp, err
+		}
+		if again := rewind(req); again != nil {
+			req = again
+		} else {
+			return resp, err
+		}
+		if resp != nil {
+			_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+			_ = resp.Body.Close()
+		}
+		if !sleep(req, pause) {
+			return nil, req.Context().Err()
+		}
+	}
+}
+
+// worthRetrying says whether the same request may fare better a little later.
+func worthRetrying(resp *http.Response, err error) bool {
+	if err == nil {
+		return slices.Contains(transient, resp.StatusCode)
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return dns.IsTemporary && !dns.IsNotFound
+	}
+	for _, passing := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.EPIPE, net.ErrClosed} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// retryAfter returns how long a Retry-After header asks to wait; zero if there is
+// none.
+func retryAfter(header http.Header, now time.Time) time.Duration {
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil {
+		return time.Duration(max(0, min(seconds, 24*60*60))) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+// jittered returns d, or up to half as much again, so that clients which failed
+// together do not come back together.
+func jittered(d time.Duration) time.Duration {
+	return d + rand.N(d/2) //nolint:gosec // spreading load needs no secret
+}
+
+// fits says whether req may still be sent after a pause.
+func fits(req *http.Request, pause time.Duration) bool {
+	deadline, ok := req.Context().Deadline()
+	return !ok || time.Until(deadline) > pause
+}
+
+// rewind returns req to be sent once more, or nil if its body is used up.
+func rewind(req *http.Request) *http.Request {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req
+	}
+	if req.GetBody == nil {
+		return nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil
+	}
+	again := req.Clone(req.Context())
+	again.Body = body
+	return again
+}
+
+// sleep lets d pass and says whether req is still wanted.
+func sleep(req *http.Request, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-req.Context().Done():
+		return false
+	}
+}

@@ -1,0 +1,194 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+)
+
+// Session is a conversation with one registry about one repository. It ends with
+// the function that it was given to.
+type Session struct {
+	repo  name.Repository
+	guard *guard
+	cred  credentials.Credential
+	http  *http.Client
+}
+
+// open begins a session: it asks the registry how it wants to be spoken to, and
+// gets a token if it wants one.
+func (c *Client) open(ctx context.Context, repository string, cred credentials.Credential) (*Session, error) {
+	host, _, _ := strings.Cut(repository, "/")
+	options := []name.Option{name.StrictValidation}
+	if c.insecure(host) {
+		options = append(options, name.Insecure)
+	}
+	repo, err := name.NewRepository(repository, options...)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "repository %q: %w", repository, err)
+	}
+	s := &Session{repo: repo, cred: cred, guard: newGuard(c, repo, cred)}
+	auth := authn.FromConfig(cred.Auth)
+	if cred.IsZero() {
+		auth = authn.Anonymous
+	}
+	retrying := &retrier{next: s.guard, attempts: attempts}
+	rt, err := transport.NewWithContext(ctx, repo.Registry, auth, retrying, []string{repo.Scope(transport.PullScope)})
+	if err != nil {
+		return nil, s.explain(ctx, "log in", err)
+	}
+	s.http = &http.Client{Transport: rt, CheckRedirect: checkRedirect}
+	return s, nil
+}
+
+// WantedCredentials says whether the registry asked for credentials and got some.
+func (s *Session) WantedCredentials() bool { return !s.cred.IsZero() && s.guard.challenged.Load() }
+
+// Head returns the digest of the manifest that a tag points at, or "" if the
+// registry does not say.
+func (s *Session) Head(ctx context.Context, tag string) (string, error) {
+	resp, err := s.send(ctx, http.MethodHead, s.url("manifests", tag))
+	if err != nil {
+		return "", err
+	}
+	_ = resp.Body.Close()
+	return resp.Header.Get("Docker-Content-Digest"), nil
+}
+
+// Manifest returns the manifest that a tag or digest names. One that does not have
+// the digest asked for is an error.
+func (s *Session) Manifest(ctx context.Context, reference string) (*oci.Manifest, error) {
+	raw, mediaType, err := s.read(ctx, s.url("manifests", reference))
+	if err != nil {
+		return nil, err
+	}
+	if strings.Contains(reference, ":") {
+		if err := verify(raw, reference, "manifest"); err != nil {
+			return nil, err
+		}
+	}
+	return oci.ParseManifest(mediaType, raw)
+}
+
+// Blob returns the content with a digest.
+func (s *Session) Blob(ctx context.Context, digest string) ([]byte, error) {
+	raw, _, err := s.read(ctx, s.url("blobs", digest))
+	if err != nil {
+		return nil, err
+	}
+	return raw, verify(raw, digest, "blob")
+}
+
+// verify refuses content that does not have its digest.
+func verify(raw []byte, digest, what string) error {
+	if !strings.HasPrefix(digest, "sha256:") {
+		return fault.New(fault.Precondition, "the %s has the digest %s: only sha256 is supported", what, digest)
+	}
+	if got := oci.Digest(raw); got != digest {
+		return fault.New(fault.Precondition, "the registry answered with the %s %s where %s was asked for: something on the way is broken, or tampers with it", what, got, digest)
+	}
+	return nil
+}
+
+// tagsPerPage is how many tags are asked for at a time; some registries refuse
+// more than 1000.
+const tagsPerPage = 1000
+
+// Tags lists the repository's tags.
+func (s *Session) Tags(ctx context.Context) ([]string, error) {
+	var tags []string
+	next := s.url("tags", "list")
+	next.RawQuery = "n=" + strconv.Itoa(tagsPerPage)
+	for next != nil {
+		resp, err := s.send(ctx, http.MethodGet, next)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Tags []string `json:"tags"`
+		}
+		err = json.NewDecoder(resp.Body).Decode(&page)
+		_ = resp.Body.Close()
+		if err != nil {
+			return nil, s.explain(ctx, "list the tags", err)
+		}
+		tags = append(tags, page.Tags...)
+		if next, err = s.nextPage(next, resp.Header.Get("Link")); err != nil {
+			return nil, err
+		}
+	}
+	return tags, nil
+}
+
+// nextPage returns where a Link header says that the list goes on, or nil. The
+// list never leads to another host or path.
+func (s *Session) nextPage(page *url.URL, link string) (*url.URL, error) {
+	target, _, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
+	if !ok || target == "" {
+		return nil, nil
+	}
+	next, err := page.Parse(target)
+	if err != nil || next.Host != page.Host || next.Path != page.Path {
+		return nil, fault.New(fault.Precondition, "registry %s: list the tags: the next page is said to be at a foreign address", s.repo.RegistryStr())
+	}
+	next.Scheme = page.Scheme
+	return next, nil
+}
+
+// url returns the address of a resource. The scheme is settled by the transport,
+// which knows what the registry speaks.
+func (s *Session) url(kind, identifier string) *url.URL {
+	return &url.URL{
+		Scheme: "https", Host: s.repo.RegistryStr(),
+		Path: fmt.Sprintf("/v2/%s/%s/%s", s.repo.RepositoryStr(), kind, identifier),
+	}
+}
+
+// read returns the whole answer to a GET and its media type.
+func (s *Session) read(ctx context.Context, u *url.URL) ([]byte, string, error) {
+	resp, err := s.send(ctx, http.MethodGet, u)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, "", s.explain(ctx, "read the answer", err)
+	}
+	return raw, resp.Header.Get("Content-Type"), nil
+}
+
+// send returns the answer with status 200 to a request. The caller closes its
+// body.
+func (s *Session) send(ctx context.Context, method string, u *url.URL) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "make a request to %s: %w", s.repo.RegistryStr(), err)
+	}
+	if strings.Contains(u.Path, "/manifests/") {
+		req.Header.Set("Accept", strings.Join(oci.MediaTypes, ", "))
+	}
+	op := strings.ToLower(method) + " " + operation(req)
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return nil, s.explain(ctx, op, err)
+	}
+	if err := transport.CheckError(resp, http.StatusOK); err != nil {
+		_ = resp.Body.Close()
+		return nil, s.explain(ctx, op, err)
+	}
+	return resp, nil
+}

@@ -1,0 +1,158 @@
+// Package testregistry runs registries in memory for tests, which count what they
+// are asked and fail as they are told.
+package testregistry
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// Registry is a registry on a loopback port.
+type Registry struct {
+	// Host is its host and port.
+	Host string
+
+	plain *httptest.Server
+
+	mu       sync.Mutex
+	handler  http.Handler
+	requests []string
+}
+
+// Start starts a registry, with TLS if settings are given. Each middleware may
+// answer in its place, the last one first. It ends with the test.
+func Start(t testing.TB, settings *tls.Config, middleware ...func(http.Handler) http.Handler) *Registry {
+	t.Helper()
+	quiet := log.New(io.Discard, "", 0)
+	store := registry.New(registry.Logger(quiet))
+	r := &Registry{handler: store, plain: httptest.NewServer(store)}
+	for _, m := range middleware {
+		r.handler = m(r.handler)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(r.serve))
+	server.Config.ErrorLog = quiet
+	if settings != nil {
+		server.TLS = settings
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
+	t.Cleanup(server.Close)
+	t.Cleanup(r.plain.Close)
+	r.Host = server.Listener.Addr().String()
+	return r
+}
+
+func (r *Registry) serve(w http.ResponseWriter, req *http.Request) {
+	r.mu.Lock()
+	r.requests = append(r.requests, req.Method+" "+req.URL.Path)
+	handler := r.handler
+	r.mu.Unlock()
+	handler.ServeHTTP(w, req)
+}
+
+// Count returns how many requests began with that text, such as "GET /v2/fn/".
+func (r *Registry) Count(prefix string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, request := range r.requests {
+		if strings.HasPrefix(request, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// unkept leaves no connection open, which tests would take for a leak.
+var unkept = remote.WithTransport(&http.Transport{DisableKeepAlives: true})
+
+// Push puts an image with the given configuration under a name such as "fn:v1",
+// past all middleware.
+func (r *Registry) Push(t testing.TB, at string, config v1.Config) v1.Image {
+	t.Helper()
+	image := Image(t, config)
+	if err := remote.Write(r.reference(t, at), image, unkept); err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// PushIndex puts an index under a name.
+func (r *Registry) PushIndex(t testing.TB, at string, index v1.ImageIndex) {
+	t.Helper()
+	if err := remote.WriteIndex(r.reference(t, at), index, unkept); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *Registry) reference(t testing.TB, at string) name.Reference {
+	t.Helper()
+	ref, err := name.ParseReference(strings.TrimPrefix(r.plain.URL, "http://") + "/" + at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// Image makes an image with the given configuration.
+func Image(t testing.TB, config v1.Config) v1.Image {
+	t.Helper()
+	image, err := random.Image(64, 1)
+	if err == nil {
+		image, err = mutate.Config(image, config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// BasicAuth lets requests pass that know the password of any of the users.
+func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			user, password, ok := req.BasicAuth()
+			if want, known := users()[user]; ok && known && password == want {
+				next.ServeHTTP(w, req)
+				return
+			}
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			// A careless server that repeats what it was sent.
+			Refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "authentication required, not "+password+" in "+req.Header.Get("Authorization"))
+		})
+	}
+}
+
+// Refuse answers in the format of registries.
+func Refuse(w http.ResponseWriter, status int, code, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, `{"errors":[{"code":"`+code+`","message":"`+message+`"}]}`)
+}
+
+// On answers requests whose path contains part with handler, which may call next.
+func On(part string, handler func(w http.ResponseWriter, req *http.Request, next http.Handler)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if strings.Contains(req.URL.Path, part) {
+				handler(w, req, next)
+				return
+			}
+			next.ServeHTTP(w, req)
+		})
+	}
+}
