@@ -1,0 +1,181 @@
+package imageresolver
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
+)
+
+// Config is the image-resolver's settings, without those that every program has.
+type Config struct {
+	// Address is where callers connect, as host:port.
+	Address string `split_words:"true" default:":9449"`
+	// DefaultImagePrefix is where image names without a slash are looked up.
+	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
+	// Platform is chosen from multi-platform images if a caller names none, as
+	// os/architecture or os/architecture/variant; empty for linux on this machine's
+	// architecture.
+	Platform string `split_words:"true"`
+
+	// EnablePrivateRegistries says whether AuthSecretPath is read.
+	EnablePrivateRegistries bool `split_words:"true"`
+	// AuthSecretPath is a docker configuration file with credentials. It comes
+	// before the default one, for each registry by itself.
+	AuthSecretPath string `split_words:"true" default:"/var/tmp/config-secret/.dockerconfigjson"`
+	// DefaultAuthPath is the default docker configuration file; empty for the place
+	// where docker itself looks for it.
+	DefaultAuthPath string `split_words:"true"`
+
+	// EnableTLS says whether TLSSecretPath is read.
+	EnableTLS bool `split_words:"true"`
+	// TLSSecretPath is a folder with certificates for all registries: ca.crt or
+	// ca.pem, added to the system's authorities, and tls.crt with tls.key for
+	// registries that want a client certificate.
+	TLSSecretPath string `split_words:"true" default:"/var/tmp/tls-secret/"`
+	// RegistryTLSPaths are such folders for single registries, in place of the
+	// general one, as host=folder.
+	RegistryTLSPaths Pairs `split_words:"true"`
+	// InsecureRegistries are the registries to which plain HTTP may be spoken, as
+	// host or host:port. Loopback addresses always are.
+	InsecureRegistries []string `split_words:"true"`
+	// Mirrors are places to try before a registry, as registry=host/prefix. Several
+	// of one registry are tried in their order.
+	Mirrors Pairs `split_words:"true"`
+
+	Cache  CacheConfig
+	Fetch  FetchConfig
+	Policy PolicyConfig
+}
+
+// CacheConfig says what is kept, and how long.
+type CacheConfig struct {
+	// MaxBytes bounds what is kept.
+	MaxBytes int64 `split_words:"true" default:"67108864"`
+	// TagTTL is how long the meaning of a tag holds. One in use is asked for again
+	// in the background when half of that is over.
+	TagTTL time.Duration `split_words:"true" default:"5m"`
+	// StaleTTL is the age up to which the meaning of a tag is used while its
+	// registry is unavailable.
+	StaleTTL time.Duration `split_words:"true" default:"1h"`
+	// FailureTTL is how long a failure is not tried again.
+	FailureTTL time.Duration `split_words:"true" default:"10s"`
+}
+
+// FetchConfig bounds the work with registries.
+type FetchConfig struct {
+	// Timeout bounds one fetch, with all its retries.
+	Timeout time.Duration `split_words:"true" default:"30s"`
+	// Concurrency is how many fetches use the network at a time.
+	Concurrency int64 `split_words:"true" default:"64"`
+	// Queue is how many images may be waited for at a time.
+	Queue int `split_words:"true" default:"10000"`
+}
+
+// PolicyConfig says which images may be used. A rule is a pattern of repositories,
+// such as "ghcr.io/org/**", or name=pattern; "*" is anything but a slash and "**"
+// is anything.
+type PolicyConfig struct {
+	// Allow are the rules of which one has to match, if there are any.
+	Allow []string `split_words:"true"`
+	// Deny are the rules that refuse what they match. They come first.
+	Deny []string `split_words:"true"`
+	// RequireDigest refuses images that are not named by digest.
+	RequireDigest bool `split_words:"true"`
+}
+
+// Pairs is a setting of the form "key=value,key=value". A key may come several
+// times.
+type Pairs map[string][]string
+
+// Decode reads a setting.
+func (p *Pairs) Decode(s string) error {
+	out := make(Pairs)
+	for item := range strings.SplitSeq(s, ",") {
+		if strings.TrimSpace(item) == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(strings.TrimSpace(item), "=")
+		if !ok || key == "" || value == "" {
+			return fmt.Errorf("%q is not of the form key=value", item)
+		}
+		out[key] = append(out[key], value)
+	}
+	*p = out
+	return nil
+}
+
+// Validate checks the settings.
+func (c *Config) Validate() error {
+	var checks config.Checks
+	checks.That(c.Address != "", "Address", c.Address, "host:port")
+	_, err := c.platform()
+	checks.That(err == nil, "Platform", c.Platform, "os/architecture or os/architecture/variant")
+	checks.That(!c.EnablePrivateRegistries || c.AuthSecretPath != "", "AuthSecretPath", c.AuthSecretPath, "the path of a docker configuration file")
+	checks.That(!c.EnableTLS || c.TLSSecretPath != "", "TLSSecretPath", c.TLSSecretPath, "the path of a folder")
+	for _, host := range slices.Sorted(maps.Keys(c.RegistryTLSPaths)) {
+		folders := c.RegistryTLSPaths[host]
+		checks.That(len(folders) == 1, "RegistryTLSPaths", strings.Join(folders, ","), "one folder for "+host)
+	}
+	checks.Within("Cache", c.Cache.validate())
+	checks.Within("Fetch", c.Fetch.validate())
+	checks.Within("Policy", c.Policy.validate())
+	return checks.Err()
+}
+
+func (c CacheConfig) validate() error {
+	var checks config.Checks
+	checks.That(c.MaxBytes >= 1<<16, "MaxBytes", c.MaxBytes, "at least 65536")
+	checks.That(c.TagTTL > 0, "TagTTL", c.TagTTL, "more than zero")
+	checks.That(c.StaleTTL >= 0, "StaleTTL", c.StaleTTL, "zero or more")
+	checks.That(c.FailureTTL >= 0, "FailureTTL", c.FailureTTL, "zero or more")
+	return checks.Err()
+}
+
+func (c FetchConfig) validate() error {
+	var checks config.Checks
+	checks.That(c.Timeout > 0, "Timeout", c.Timeout, "more than zero")
+	checks.That(c.Concurrency > 0, "Concurrency", c.Concurrency, "at least 1")
+	checks.That(c.Queue > 0, "Queue", c.Queue, "at least 1")
+	return checks.Err()
+}
+
+func (c PolicyConfig) validate() error {
+	var checks config.Checks
+	const want = "a list of repository patterns, or of name=pattern"
+	_, err := policy.ParseRules(c.Allow)
+	checks.That(err == nil, "Allow", strings.Join(c.Allow, ","), want)
+	_, err = policy.ParseRules(c.Deny)
+	checks.That(err == nil, "Deny", strings.Join(c.Deny, ","), want)
+	return checks.Err()
+}
+
+// platform returns the platform to choose.
+func (c *Config) platform() (oci.Platform, error) {
+	if c.Platform == "" {
+		return oci.Platform{OS: "linux", Architecture: runtime.GOARCH}, nil
+	}
+	return oci.ParsePlatform(c.Platform)
+}
+
+// lifetime returns how long tags hold.
+func (c CacheConfig) lifetime() cache.Lifetime {
+	return cache.Lifetime{TTL: c.TagTTL, Refresh: c.TagTTL / 2, Stale: c.StaleTTL, Failure: c.FailureTTL}
+}
+
+// rules returns the policy.
+func (c PolicyConfig) rules() (policy.Policy, error) {
+	allow, err := policy.ParseRules(c.Allow)
+	if err != nil {
+		return policy.Policy{}, err
+	}
+	deny, err := policy.ParseRules(c.Deny)
+	return policy.Policy{Allow: allow, Deny: deny, RequireDigest: c.RequireDigest}, err
+}

@@ -1,0 +1,48 @@
+package imageresolver_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
+)
+
+func TestConfig(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		env    map[string]string
+		says   string // in the error; empty if accepted
+	}{
+		"defaults": {"nothing has to be set", nil, ""},
+		"all": {"the syntax of lists and pairs", map[string]string{
+			"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": "/a", "FNR_ENABLE_TLS": "true", "FNR_TLS_SECRET_PATH": "/b",
+			"FNR_REGISTRY_TLS_PATHS": "r.io:5000=/c,q.io=/d", "FNR_MIRRORS": "docker.io=mirror:5000/hub,docker.io=other/hub",
+			"FNR_INSECURE_REGISTRIES": "r.io,q.io:80", "FNR_POLICY_DENY": "no-hub=docker.io/**", "FNR_POLICY_REQUIRE_DIGEST": "true",
+			"FNR_CACHE_TAG_TTL": "1m", "FNR_FETCH_TIMEOUT": "10s", "FNR_PLATFORM": "linux/arm64",
+		}, ""},
+		"no pair":         {"a mirror of what?", map[string]string{"FNR_MIRRORS": "mirror:5000"}, "FNR_MIRRORS"},
+		"two folders":     {"which of them?", map[string]string{"FNR_REGISTRY_TLS_PATHS": "r=/a,r=/b"}, "FNR_REGISTRY_TLS_PATHS"},
+		"no path":         {"nothing to read", map[string]string{"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": ""}, "FNR_AUTH_SECRET_PATH"},
+		"platform":        {"half of one", map[string]string{"FNR_PLATFORM": "amd64"}, "FNR_PLATFORM"},
+		"tiny cache":      {"nothing would fit", map[string]string{"FNR_CACHE_MAX_BYTES": "1"}, "FNR_CACHE_MAX_BYTES"},
+		"no time":         {"nothing could be fetched", map[string]string{"FNR_FETCH_TIMEOUT": "0s"}, "FNR_FETCH_TIMEOUT"},
+		"pattern missing": {"a rule has one", map[string]string{"FNR_POLICY_ALLOW": "name="}, "FNR_POLICY_ALLOW"},
+		"unknown":         {"a typing error", map[string]string{"FNR_MIRROR": "a=b"}, "FNR_MIRROR"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			for k, v := range tc.env {
+				t.Setenv(k, v)
+			}
+			var cfg imageresolver.Config
+			err := config.Load(&cfg)
+			if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%v, want %q: %s", err, tc.says, tc.reason)
+			}
+			if name == "all" && (len(cfg.Mirrors["docker.io"]) != 2 || cfg.RegistryTLSPaths["r.io:5000"][0] != "/c") {
+				t.Errorf("read %+v", cfg)
+			}
+		})
+	}
+}

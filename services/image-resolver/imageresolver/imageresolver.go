@@ -1,0 +1,136 @@
+// Package imageresolver answers what image references mean: which digest, and what
+// a container of it runs. It is the only part of the system that talks to
+// registries. It keeps nothing on disk and needs no rights in Kubernetes, so any
+// number of it may run.
+package imageresolver
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+
+	"connectrpc.com/connect"
+	dockerconfig "github.com/docker/cli/cli/config"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/resolver"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/rpc"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/trust"
+)
+
+// maxMessageBytes bounds requests and answers: names and lists of tags.
+const maxMessageBytes = 32 << 20
+
+// Resolver is the service without a port, to be called in the same process. It
+// has the methods of the generated client; their errors have fault classes, and
+// their answers are shared with other callers: they must not be changed.
+type Resolver struct {
+	imageresolverv1connect.ImageResolverServiceHandler
+	tasks []serve.Task
+}
+
+// A resolver in the process stands in for a client of one elsewhere.
+var _ imageresolverv1connect.ImageResolverServiceClient = (*Resolver)(nil)
+
+// Tasks are what has to run while the resolver is called.
+func (r *Resolver) Tasks() []serve.Task { return r.tasks }
+
+// New returns the image-resolver as a part of a program, with its port.
+func New(cfg Config, frame program.Frame) (serve.Part, error) {
+	r, err := NewResolver(cfg, frame)
+	if err != nil {
+		return serve.Part{}, err
+	}
+	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: maxMessageBytes}
+	handler, err := rpcserve.NewHandler(options, rpcserve.Service{
+		Name: imageresolverv1connect.ImageResolverServiceName,
+		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
+			return imageresolverv1connect.NewImageResolverServiceHandler(r, options...)
+		},
+	})
+	if err != nil {
+		return serve.Part{}, fmt.Errorf("set up the image-resolver: %w", err)
+	}
+	return serve.Part{
+		Endpoints: []serve.Endpoint{{Name: "image-resolver", Address: cfg.Address, Handler: handler}},
+		Tasks:     r.Tasks(),
+	}, nil
+}
+
+// NewResolver returns a resolver. It starts nothing: its tasks have to run while
+// it is called.
+func NewResolver(cfg Config, frame program.Frame) (*Resolver, error) {
+	core, tasks, err := newCore(cfg, frame)
+	if err != nil {
+		return nil, fmt.Errorf("set up the image-resolver: %w", err)
+	}
+	handler := &rpc.Handler{Resolver: core, Tracer: frame.Telemetry.Tracers.Tracer("image-resolver")}
+	return &Resolver{ImageResolverServiceHandler: handler, tasks: tasks}, nil
+}
+
+// newCore wires the resolver, and returns the tasks that it needs.
+func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, []serve.Task, error) {
+	var core *resolver.Resolver
+	changed := func() { core.ForgetFailures() } // called by tasks only
+	log := frame.Telemetry.Log
+	trusted, err := trust.New(trust.Config{Folder: cfg.tlsFolder(), Folders: cfg.tlsFolders(), Log: log, Changed: changed})
+	if err != nil {
+		return nil, nil, err
+	}
+	creds, err := credentials.New(credentials.Config{Files: cfg.authFiles(), Log: log, Changed: changed})
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := registry.New(registry.Config{
+		Transport: trusted, Credentials: creds, Insecure: cfg.InsecureRegistries, Mirrors: cfg.Mirrors,
+		Concurrent: cfg.Fetch.Concurrency, Telemetry: frame.Telemetry,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	rules, ruleErr := cfg.Policy.rules()
+	platform, platformErr := cfg.platform()
+	if err := errors.Join(ruleErr, platformErr); err != nil {
+		return nil, nil, err
+	}
+	core, err = resolver.New(resolver.Config{
+		DefaultPrefix: cfg.DefaultImagePrefix, Platform: platform, Policy: rules, Registry: client,
+		Cache:        resolver.CacheConfig{MaxBytes: cfg.Cache.MaxBytes, Tags: cfg.Cache.lifetime()},
+		FetchTimeout: cfg.Fetch.Timeout, Fetches: cfg.Fetch.Queue, Telemetry: frame.Telemetry,
+	})
+	// The resolver is stopped before what it needs.
+	return core, []serve.Task{core.Run, creds.Run, trusted.Run}, err
+}
+
+// authFiles returns the docker configuration files, the one that counts first.
+func (c *Config) authFiles() []string {
+	var files []string
+	if c.EnablePrivateRegistries {
+		files = append(files, c.AuthSecretPath)
+	}
+	if c.DefaultAuthPath != "" {
+		return append(files, c.DefaultAuthPath)
+	}
+	return append(files, filepath.Join(dockerconfig.Dir(), dockerconfig.ConfigFileName))
+}
+
+func (c *Config) tlsFolder() string {
+	if !c.EnableTLS {
+		return ""
+	}
+	return c.TLSSecretPath
+}
+
+func (c *Config) tlsFolders() map[string]string {
+	folders := make(map[string]string)
+	for host, paths := range c.RegistryTLSPaths {
+		folders[host] = paths[0]
+	}
+	return folders
+}

@@ -1,0 +1,176 @@
+package resolver
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
+)
+
+// answer is what the cache keeps: an image, or a list of tags.
+type answer struct {
+	image *oci.Image
+	tags  []string
+}
+
+// bytes is what an answer takes in memory.
+func (a answer) bytes() int64 {
+	const text = 16
+	var n int64
+	if a.image != nil {
+		n += a.image.MemoryBytes()
+	}
+	for _, tag := range a.tags {
+		n += int64(text + len(tag))
+	}
+	return n
+}
+
+// forever is how long the meaning of a digest holds. A failure to get it does not.
+func (r *Resolver) forever() cache.Lifetime {
+	return cache.Lifetime{Failure: r.cfg.Cache.Tags.Failure}
+}
+
+// tagsQuery asks for all tags of a repository.
+func (r *Resolver) tagsQuery(repository string, renew bool) cache.Query[answer] {
+	return cache.Query[answer]{
+		Key: "tags " + repository, Lifetime: r.cfg.Cache.Tags, Renew: renew,
+		Fetch: func(ctx context.Context) (a answer, err error) {
+			err = r.cfg.Registry.With(ctx, repository, func(ctx context.Context, s *registry.Session) error {
+				a.tags, err = s.Tags(ctx)
+				return err
+			})
+			a.tags = order(a.tags)
+			return a, err
+		},
+	}
+}
+
+// imageQuery asks for an image on a platform.
+func (r *Resolver) imageQuery(name imagename.Name, req Request) cache.Query[answer] {
+	q := cache.Query[answer]{Key: imageKey(name.Key(), req.Platform), Lifetime: r.forever()}
+	f := fetch{resolver: r, repository: name.Repository, reference: name.Digest, platform: req.Platform}
+	if name.Digest == "" {
+		q.Lifetime, q.Renew = r.cfg.Cache.Tags, req.Renew
+		f.reference, f.isTag, f.key = name.Tag, true, q.Key
+	}
+	q.Fetch = f.run
+	return q
+}
+
+// imageKey is the key of an image, by tag or by digest, on a platform.
+func imageKey(image string, platform oci.Platform) string {
+	return image + " " + platform.OS + "/" + platform.Architecture + "/" + platform.Variant
+}
+
+// fetch gets an image from its registry.
+type fetch struct {
+	resolver   *Resolver
+	repository string
+	// reference is a tag or a digest.
+	reference string
+	isTag     bool
+	key       string
+	platform  oci.Platform
+}
+
+// run gets the image.
+func (f fetch) run(ctx context.Context) (a answer, err error) {
+	err = f.resolver.cfg.Registry.With(ctx, f.repository, func(ctx context.Context, s *registry.Session) error {
+		a.image, err = f.from(ctx, s)
+		return err
+	})
+	return a, err
+}
+
+// from gets the image in a session. A tag that was known before costs one request
+// without a body if it has not moved.
+func (f fetch) from(ctx context.Context, s *registry.Session) (*oci.Image, error) {
+	old, known := f.previous()
+	if known {
+		digest, err := s.Head(ctx, f.reference)
+		if err == nil && digest == old.TopDigest() {
+			return old, nil
+		}
+		// A refusal of HEAD comes without words: GET brings them.
+		if err != nil && fault.Of(err) != fault.Precondition {
+			return nil, err
+		}
+	}
+	image, err := f.image(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if known && image.TopDigest() != old.TopDigest() {
+		f.resolver.metrics.moved(ctx, f.repository, f.reference, old.TopDigest(), image.TopDigest())
+	}
+	return image, nil
+}
+
+// previous returns what a tag was before.
+func (f fetch) previous() (*oci.Image, bool) {
+	if !f.isTag {
+		return nil, false
+	}
+	old, ok := f.resolver.cache.Peek(f.key)
+	return old.image, ok
+}
+
+// image gets the manifest, the platform's one if it is an index, and what it says.
+func (f fetch) image(ctx context.Context, s *registry.Session) (*oci.Image, error) {
+	top, err := s.Manifest(ctx, f.reference)
+	if err != nil {
+		return nil, err
+	}
+	key := imageKey(f.repository+"@"+top.Digest, f.platform)
+	if kept, ok := f.resolver.cache.Peek(key); ok && f.isTag {
+		return kept.image, nil // another tag of the same image
+	}
+	m, err := f.descend(ctx, s, top)
+	if err != nil {
+		return nil, err
+	}
+	config, err := s.Blob(ctx, m.Config)
+	if err != nil {
+		return nil, err
+	}
+	image, err := oci.ParseConfig(m, config)
+	if err != nil {
+		return nil, err
+	}
+	if top.IsIndex() {
+		image.IndexDigest = top.Digest
+	}
+	image.PullCredentials = s.WantedCredentials()
+	if f.isTag {
+		f.resolver.cache.Put(key, answer{image: image})
+	}
+	return image, nil
+}
+
+// maxDepth is how deep indexes may be nested.
+const maxDepth = 3
+
+// descend follows indexes down to the platform's manifest.
+func (f fetch) descend(ctx context.Context, s *registry.Session, m *oci.Manifest) (*oci.Manifest, error) {
+	for range maxDepth {
+		if !m.IsIndex() {
+			return m, nil
+		}
+		digest, err := m.Select(f.platform)
+		if err != nil {
+			return nil, err
+		}
+		if m, err = s.Manifest(ctx, digest); err != nil {
+			return nil, fmt.Errorf("the image for %s: %w", f.platform, err)
+		}
+	}
+	if m.IsIndex() {
+		return nil, fault.New(fault.Precondition, "indexes are nested more than %d deep", maxDepth)
+	}
+	return m, nil
+}

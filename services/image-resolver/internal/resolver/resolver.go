@@ -1,0 +1,181 @@
+// Package resolver answers what image references mean: from its cache as long as
+// that is right, from the registry otherwise, and only if policy allows the image.
+package resolver
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
+)
+
+// Config is what a resolver needs.
+type Config struct {
+	// DefaultPrefix is where names without a slash are looked up.
+	DefaultPrefix string
+	// Platform is chosen if a request names none.
+	Platform oci.Platform
+	Policy   policy.Policy
+	Registry *registry.Client
+	Cache    CacheConfig
+	// FetchTimeout bounds one fetch, and Fetches how many may be under way.
+	FetchTimeout time.Duration
+	Fetches      int
+	Telemetry    *telemetry.Telemetry
+}
+
+// CacheConfig says what is kept, and how long.
+type CacheConfig struct {
+	MaxBytes int64
+	// Tags is for tags and lists of tags. What a digest names never changes.
+	Tags cache.Lifetime
+}
+
+// Request asks what an image is.
+type Request struct {
+	Image string
+	// Constraint replaces the image's tag and digest, if not empty.
+	Constraint string
+	// Platform is what to choose; what it leaves out is as configured.
+	Platform oci.Platform
+	// Renew asks for the registry's present answer.
+	Renew bool
+}
+
+// Result is what an image is.
+type Result struct {
+	// Reference is the canonical name with tag and without digest.
+	Reference string
+	Image     *oci.Image
+	// Age is how long ago the registry said so.
+	Age time.Duration
+}
+
+// Resolver answers requests.
+type Resolver struct {
+	cfg     Config
+	cache   *cache.Cache[answer]
+	metrics *metrics
+}
+
+// New returns a resolver. Its fetches end with [Resolver.Run].
+func New(cfg Config) (*Resolver, error) {
+	r := &Resolver{cfg: cfg, cache: cache.New(cache.Config[answer]{
+		MaxBytes: cfg.Cache.MaxBytes, MaxFetches: cfg.Fetches, FetchTimeout: cfg.FetchTimeout, Size: answer.bytes,
+	})}
+	var err error
+	if r.metrics, err = newMetrics(cfg.Telemetry, r.cache.Bytes); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Run waits for ctx to end and ends all fetches.
+func (r *Resolver) Run(ctx context.Context) error { return r.cache.Run(ctx) }
+
+// ForgetFailures makes the resolver ask again where it failed, because credentials
+// or certificates have changed.
+func (r *Resolver) ForgetFailures() { r.cache.ForgetFailures() }
+
+// Resolve says what an image is. Errors are of the classes of DESIGN: Invalid,
+// Denied, Precondition, Unavailable, Exhausted, and those of ctx.
+func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
+	name, err := r.name(ctx, req)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := r.cfg.Policy.Check(name); err != nil {
+		return Result{}, err
+	}
+	req.Platform = req.Platform.Or(r.cfg.Platform)
+	found, err := r.get(ctx, r.imageQuery(name, req))
+	if err != nil {
+		return Result{}, annotate(err, "resolve", name.String())
+	}
+	reference := name.Repository
+	if name.Tag != "" {
+		reference += ":" + name.Tag
+	}
+	return Result{Reference: reference, Image: found.Value.image, Age: found.Age}, nil
+}
+
+// name returns the image that a request asks for, with its constraint settled.
+func (r *Resolver) name(ctx context.Context, req Request) (imagename.Name, error) {
+	name, err := imagename.Parse(req.Image, r.cfg.DefaultPrefix)
+	if err != nil {
+		return imagename.Name{}, err
+	}
+	constraint, err := tagconstraint.Parse(req.Constraint)
+	if err != nil || constraint.IsZero() {
+		return name, err
+	}
+	if tag, ok := constraint.Exact(); ok {
+		return name.WithTag(tag)
+	}
+	tags, err := r.tags(ctx, name.Repository, req.Renew)
+	if err != nil {
+		return imagename.Name{}, err
+	}
+	tag, ok := constraint.Highest(tags)
+	if !ok {
+		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies the constraint %q: %s", name.Repository, req.Constraint, offer(tags))
+	}
+	return name.WithTag(tag)
+}
+
+// Tags lists the tags of an image's repository that a constraint allows, versions
+// first and the highest first. Its errors are those of Resolve.
+func (r *Resolver) Tags(ctx context.Context, image, constraint string) ([]string, error) {
+	name, err := imagename.Parse(image, r.cfg.DefaultPrefix)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := tagconstraint.Parse(constraint)
+	if err != nil {
+		return nil, err
+	}
+	tags, err := r.tags(ctx, name.Repository, false)
+	if err != nil || wanted.IsZero() {
+		return tags, err
+	}
+	return slices.DeleteFunc(slices.Clone(tags), func(tag string) bool {
+		_, ok := wanted.Highest([]string{tag})
+		return !ok
+	}), nil
+}
+
+// tags lists all tags of a repository.
+func (r *Resolver) tags(ctx context.Context, repository string, renew bool) ([]string, error) {
+	if err := r.cfg.Policy.CheckRepository(repository); err != nil {
+		return nil, err
+	}
+	found, err := r.get(ctx, r.tagsQuery(repository, renew))
+	if err != nil {
+		return nil, annotate(err, "list the tags of", repository)
+	}
+	return found.Value.tags, nil
+}
+
+// get asks the cache and counts how it answered.
+func (r *Resolver) get(ctx context.Context, q cache.Query[answer]) (cache.Answer[answer], error) {
+	found, err := r.cache.Get(ctx, q)
+	r.metrics.answered(ctx, found.Source)
+	return found, err
+}
+
+// annotate says in err what was being done, and with what.
+func annotate(err error, doing, what string) error {
+	out := fault.New(fault.Of(err), "%s %s: %w", doing, what, err)
+	if after, ok := fault.RetryAfter(err); ok {
+		return fault.WithRetryAfter(out, after)
+	}
+	return out
+}

@@ -1,0 +1,37 @@
+// Command image-resolver answers what image references mean.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
+)
+
+// settings are everything that the environment sets.
+type settings struct {
+	imageresolver.Config
+	program.Settings
+}
+
+// Validate checks all settings.
+func (s *settings) Validate() error {
+	var checks config.Checks
+	checks.Within("", s.Config.Validate())
+	s.Check(&checks)
+	return checks.Err()
+}
+
+func main() {
+	var s settings
+	if err := config.Load(&s); err != nil {
+		os.Exit(program.Refuse("image-resolver", err))
+	}
+	os.Exit(program.Main("image-resolver", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
+		part, err := imageresolver.New(s.Config, frame)
+		return []serve.Part{part}, err
+	}))
+}
