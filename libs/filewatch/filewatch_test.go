@@ -47,9 +47,15 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
+// expect waits for the notice of a content. The look at the start of a watch may
+// meet a file that is just being written, and is still empty.
 func expect(t *testing.T, notices <-chan notice, want string) {
 	t.Helper()
-	if got := <-notices; got.err != nil || got.content != want {
+	got := <-notices
+	if got.err == nil && got.content == "" {
+		got = <-notices
+	}
+	if got.err != nil || got.content != want {
 		t.Errorf("noticed %q, %v, want %q", got.content, got.err, want)
 	}
 }
