@@ -9,8 +9,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/services/function-runner/internal/compose"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
-	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
 func main() {
@@ -22,10 +22,6 @@ func main() {
 		os.Exit(program.Refuse("function-runner", err))
 	}
 	os.Exit(program.Main("function-runner", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
-		for _, name := range s.Waiting {
-			frame.Telemetry.Log.Warn("this flag changes nothing in this version: functions do not run in pods yet", "flag", name)
-		}
-		part, err := gateway.New(s.Gateway, frame)
-		return []serve.Part{part}, err
+		return compose.Parts(s, frame)
 	}))
 }

@@ -31,7 +31,11 @@ func main() {
 		os.Exit(program.Refuse("gateway", err))
 	}
 	os.Exit(program.Main("gateway", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
-		part, err := gateway.New(s.Config, frame)
+		services, err := gateway.Connect(s.Config, frame) // open until the process ends
+		if err != nil {
+			return nil, err
+		}
+		part, err := gateway.New(s.Config, services, frame)
 		return []serve.Part{part}, err
 	}))
 }

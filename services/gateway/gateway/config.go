@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,6 +26,10 @@ type Config struct {
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
 	// DisableRuntimes are the runtimes not to use: exec, pod.
 	DisableRuntimes []string `split_words:"true"`
+
+	// ImageResolver is where the image-resolver is, as http://host:port or
+	// https://host:port; empty if there is none.
+	ImageResolver string `split_words:"true"`
 
 	Exec ExecConfig
 	Pod  PodConfig
@@ -54,6 +59,7 @@ type ExecConfig struct {
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
+	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver, "http://host:port or https://host:port")
 	for _, r := range c.DisableRuntimes {
 		checks.That(r == RuntimeExec || r == RuntimePod, "DisableRuntimes", strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec and pod")
 	}
@@ -62,6 +68,12 @@ func (c *Config) Validate() error {
 	checks.That(c.Exec.Queue >= 0, "Exec.Queue", c.Exec.Queue, "0 or more")
 	checks.That(c.Pod.MaxRetries >= 0, "Pod.MaxRetries", c.Pod.MaxRetries, "0 or more")
 	return checks.Err()
+}
+
+// isURL says whether s is the address of a service.
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 // Enabled says whether a runtime is to be used.

@@ -14,6 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -21,10 +22,28 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/execeval"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/registrytags"
 )
 
+// Services are the other services that the gateway calls, each a client or the
+// service itself in the same process.
+type Services struct {
+	// ImageResolver knows the tags in registries; nil if there is none. Version
+	// constraints are answered from the exec evaluator's images alone then.
+	ImageResolver imageresolverv1connect.ImageResolverServiceClient
+
+	transport *http.Transport
+}
+
+// Close closes the connections to services elsewhere.
+func (s Services) Close() {
+	if s.transport != nil {
+		s.transport.CloseIdleConnections()
+	}
+}
+
 // New returns the gateway as a part of a program.
-func New(cfg Config, frame program.Frame) (serve.Part, error) {
+func New(cfg Config, services Services, frame program.Frame) (serve.Part, error) {
 	var chain evaluation.Chain
 	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix}
 	var tasks []serve.Task
@@ -34,6 +53,9 @@ func New(cfg Config, frame program.Frame) (serve.Part, error) {
 			return serve.Part{}, err
 		}
 		chain, names.Tags, tasks = append(chain, exec), append(names.Tags, exec), append(tasks, watch...)
+	}
+	if services.ImageResolver != nil {
+		names.Tags = append(names.Tags, registrytags.Source{Lister: services.ImageResolver})
 	}
 	handler, err := newHandler(cfg, frame, names, chain)
 	if err != nil {

@@ -43,7 +43,7 @@ func start(t *testing.T, behaviours ...string) (address, configFile string) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, frame) }), configFile
+	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) }), configFile
 }
 
 func write(t *testing.T, path, content string) {

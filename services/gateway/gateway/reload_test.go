@@ -103,7 +103,7 @@ func TestTags(t *testing.T) {
 
 func TestMissingConfigurationStopsTheStart(t *testing.T) {
 	cfg := gateway.Config{MaxMessageBytes: 1 << 20, Exec: gateway.ExecConfig{Config: filepath.Join(t.TempDir(), "none.yaml")}}
-	if _, err := gateway.New(cfg, program.Frame{Telemetry: telemetry.Discard()}); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+	if _, err := gateway.New(cfg, gateway.Services{}, program.Frame{Telemetry: telemetry.Discard()}); err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("New = %v, want an error that names the file", err)
 	}
 }
@@ -120,6 +120,7 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		"Exec.Queue":       func(c *gateway.Config) { c.Exec.Queue = -1 },
 		"Exec.Concurrency": func(c *gateway.Config) { c.Exec.Concurrency = -1 },
 		"Exec.MaxLogBytes": func(c *gateway.Config) { c.Exec.MaxLogBytes = -1 },
+		"ImageResolver":    func(c *gateway.Config) { c.ImageResolver = "image-resolver:9449" },
 		"Pod.MaxRetries":   func(c *gateway.Config) { c.Pod.MaxRetries = -1 },
 	} {
 		cfg := good

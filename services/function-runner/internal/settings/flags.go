@@ -22,7 +22,7 @@ type porchFlag struct {
 // flags returns all flags of Porch's function runner, bound to s. Their defaults
 // are what s has: those of the environment, or else Porch's.
 func (s *Settings) flags() []porchFlag {
-	g, p, r := &s.Gateway, &s.PodManager, &s.Registries
+	g, p, r := &s.Gateway, &s.PodManager, &s.ImageResolver
 	return []porchFlag{
 		{name: "port", field: "Gateway.Address", usage: "port to serve on", value: portValue{&g.Address}},
 		{name: "disable-runtimes", field: "Gateway.DisableRuntimes", usage: "runtimes not to use, comma-separated: exec, pod", value: listValue{&g.DisableRuntimes}},
@@ -43,11 +43,11 @@ func (s *Settings) flags() []porchFlag {
 		{name: "max-parallel-pods-per-function", field: "PodManager.MaxPodsPerFunction", usage: "most pods of one function", value: intValue{&p.MaxPodsPerFunction}, waiting: true},
 		{name: "max-grpc-retries", field: "Gateway.Pod.MaxRetries", usage: "further pods to try after one broke", value: intValue{&g.Pod.MaxRetries}, waiting: true},
 
-		{name: "enable-private-registries", field: "Registries.Private", usage: "use credentials for registries", value: boolValue{&r.Private}, waiting: true},
-		{name: "registry-auth-secret-path", field: "Registries.AuthPath", usage: "file with the credentials, as docker's config.json", value: textValue{&r.AuthPath}, waiting: true},
+		{name: "enable-private-registries", field: "ImageResolver.EnablePrivateRegistries", usage: "use credentials for registries", value: boolValue{&r.EnablePrivateRegistries}},
+		{name: "registry-auth-secret-path", field: "ImageResolver.AuthSecretPath", usage: "file with the credentials, as docker's config.json", value: textValue{&r.AuthSecretPath}},
 		{name: "registry-auth-secret-name", field: "PodManager.PullSecret", usage: "name of the pull secret that pods get", value: textValue{&p.PullSecret}, waiting: true},
-		{name: "enable-private-registries-tls", field: "Registries.TLS", usage: "use own certificate authorities for registries", value: boolValue{&r.TLS}, waiting: true},
-		{name: "tls-secret-path", field: "Registries.TLSPath", usage: "folder with their certificates", value: textValue{&r.TLSPath}, waiting: true},
+		{name: "enable-private-registries-tls", field: "ImageResolver.EnableTLS", usage: "use own certificate authorities for registries", value: boolValue{&r.EnableTLS}},
+		{name: "tls-secret-path", field: "ImageResolver.TLSSecretPath", usage: "folder with their certificates", value: textValue{&r.TLSSecretPath}},
 	}
 }
 

@@ -12,30 +12,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
 // Settings are everything that flags and variables set.
 type Settings struct {
-	Gateway    gateway.Config
-	PodManager podmanager.Config `split_words:"true"`
-	Registries Registries
+	Gateway       gateway.Config
+	PodManager    podmanager.Config    `split_words:"true"`
+	ImageResolver imageresolver.Config `split_words:"true"`
 	program.Settings
 
 	// Waiting are the flags given that change nothing in this version.
 	Waiting []string `ignored:"true"`
-}
-
-// Registries are the settings of private registries.
-type Registries struct {
-	// Private turns on the credentials for private registries.
-	Private bool
-	// AuthPath is a file in the format of docker's config.json.
-	AuthPath string `split_words:"true" default:"/var/tmp/config-secret/.dockerconfigjson"`
-	// TLS turns on own certificate authorities.
-	TLS bool
-	// TLSPath is the folder with their certificates.
-	TLSPath string `split_words:"true" default:"/var/tmp/tls-secret/"`
 }
 
 // Validate checks all settings.
@@ -44,9 +33,11 @@ func (s *Settings) Validate() error {
 	checks.Within("Gateway", s.Gateway.Validate())
 	if s.Gateway.Enabled(gateway.RuntimePod) {
 		checks.Within("PodManager", s.PodManager.Validate())
+		checks.Within("ImageResolver", s.ImageResolver.Validate())
 	}
-	checks.That(!s.Registries.Private || exists(s.Registries.AuthPath), "Registries.AuthPath", s.Registries.AuthPath, "a file that exists, if private registries are enabled")
-	checks.That(!s.Registries.TLS || exists(s.Registries.TLSPath), "Registries.TLSPath", s.Registries.TLSPath, "a folder that exists, if TLS for private registries is enabled")
+	r := &s.ImageResolver
+	checks.That(!r.EnablePrivateRegistries || exists(r.AuthSecretPath), "ImageResolver.AuthSecretPath", r.AuthSecretPath, "a file that exists, if private registries are enabled")
+	checks.That(!r.EnableTLS || exists(r.TLSSecretPath), "ImageResolver.TLSSecretPath", r.TLSSecretPath, "a folder that exists, if TLS for private registries is enabled")
 	s.Check(&checks)
 	return checks.Err()
 }
@@ -76,6 +67,7 @@ func Load(args []string, w io.Writer) (Settings, error) {
 		return Settings{}, fmt.Errorf("unexpected arguments %q: there are flags only", set.Args())
 	}
 	s.Waiting = waiting(set, flags)
+	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	return s, config.Rename(s.Validate(), nameIn(flags))
 }
 

@@ -42,7 +42,7 @@ func TestEveryFlagOfPorchArrives(t *testing.T) {
 		"port":             s.Gateway.Address == ":9445",
 		"disable-runtimes": slices.Equal(s.Gateway.DisableRuntimes, []string{"exec"}),
 		"log-level":        s.Telemetry.LogVerbosity == 4,
-		"prefix":           s.Gateway.DefaultImagePrefix == "example.com/fns",
+		"prefix":           s.Gateway.DefaultImagePrefix == "example.com/fns" && s.ImageResolver.DefaultImagePrefix == "example.com/fns",
 		"functions":        s.Gateway.Exec.Functions == "/functions",
 		"config":           s.Gateway.Exec.Config == "/config.yaml",
 		"body size":        s.Gateway.MaxMessageBytes == 1048576,
@@ -57,7 +57,7 @@ func TestEveryFlagOfPorchArrives(t *testing.T) {
 		"pods":             s.PodManager.MaxPodsPerFunction == 4,
 		"secret":           s.PodManager.PullSecret == "secret",
 		"wrapper image":    s.PodManager.WrapperServerImage == "example.com/wrapper:v1",
-		"private":          s.Registries.Private && s.Registries.TLS,
+		"private":          s.ImageResolver.EnablePrivateRegistries && s.ImageResolver.EnableTLS,
 	} {
 		if !ok {
 			t.Errorf("%s did not arrive: %+v", name, s)

@@ -4,6 +4,8 @@ package naming
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -22,14 +24,15 @@ type TagSource interface {
 type Resolver struct {
 	// DefaultPrefix is where names without a slash are looked up.
 	DefaultPrefix string
-	// Tags are asked for the tags of a repository when a request has a version
-	// constraint; the first source that knows the repository decides.
+	// Tags are asked in turn for the tags of a repository when a request has a
+	// version constraint, until one has a tag that fits.
 	Tags []TagSource
 }
 
 // Resolve returns the canonical name of image with the tag that constraint
-// selects, if there is one. What is malformed, or matches no tag, is an error of
-// class fault.Invalid.
+// selects, if there is one. What is malformed, or matches none of the tags there
+// are, is an error of class fault.Invalid; a constraint on a repository of which
+// nobody knows any tag one of class fault.NotFound.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {
 	name, err := imagename.Parse(image, r.DefaultPrefix)
 	if err != nil {
@@ -45,25 +48,29 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 	if tag, ok := wanted.Exact(); ok {
 		return name.WithTag(tag)
 	}
-	tags, err := r.tags(ctx, name.Repository)
-	if err != nil {
-		return imagename.Name{}, err
-	}
-	tag, ok := wanted.Highest(tags)
-	if !ok {
-		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies %q: there is %s", name.Repository, constraint, list(tags))
-	}
-	return name.WithTag(tag)
+	return r.highest(ctx, image, name, wanted)
 }
 
-// tags asks the sources in their order.
-func (r Resolver) tags(ctx context.Context, repository string) ([]string, error) {
+// highest returns name with the highest tag that is wanted. A source that fails
+// counts only if no other has such a tag.
+func (r Resolver) highest(ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint) (imagename.Name, error) {
+	var known []string
+	var failure error
 	for _, source := range r.Tags {
-		if tags, err := source.Tags(ctx, repository); err != nil || len(tags) > 0 {
-			return tags, err
+		tags, err := source.Tags(ctx, name.Repository)
+		if tag, ok := wanted.Highest(tags); ok && err == nil {
+			return name.WithTag(tag)
 		}
+		known, failure = append(known, tags...), errors.Join(failure, err)
 	}
-	return nil, nil
+	switch {
+	case failure != nil:
+		return imagename.Name{}, fmt.Errorf("find the highest tag of %s for %q: %w", name.Repository, wanted, failure)
+	case len(known) == 0:
+		return imagename.Name{}, fault.New(fault.NotFound, "function %q not found: no enabled evaluator knows a tag of %s", image, name.Repository)
+	default:
+		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies %q: there is %s", name.Repository, wanted, list(known))
+	}
 }
 
 // maxListed is how many tags an error names.
@@ -71,12 +78,8 @@ const maxListed = 10
 
 // list names tags for people.
 func list(tags []string) string {
-	switch {
-	case len(tags) == 0:
-		return "none known"
-	case len(tags) > maxListed:
+	if len(tags) > maxListed {
 		return strings.Join(tags[:maxListed], ", ") + ", …"
-	default:
-		return strings.Join(tags, ", ")
 	}
+	return strings.Join(tags, ", ")
 }

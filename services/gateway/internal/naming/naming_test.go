@@ -37,10 +37,10 @@ func TestResolve(t *testing.T) {
 		"no tag":        {reason: "an empty tag changes nothing", image: "fn:v0.1", want: "example.com/catalog/fn:v0.1"},
 		"exact":         {reason: "an exact tag is taken without a list", image: "example.com/unknown:v1", tag: "v2.0.0", want: "example.com/unknown:v2.0.0"},
 		"literal":       {reason: "so is what is no version at all", image: "fn", tag: "canary", want: "example.com/catalog/fn:canary"},
-		"constraint":    {reason: "the first source that knows the repository decides", image: "fn:v0.1", tag: "~0.4.0", want: "example.com/catalog/fn:v0.4.5"},
+		"constraint":    {reason: "the first source with a tag that fits decides", image: "fn:v0.1", tag: "~0.4.0", want: "example.com/catalog/fn:v0.4.5"},
 		"second source": {reason: "a source that knows nothing is passed over", image: "example.com/other", tag: ">=1", want: "example.com/other:v1.0.0"},
-		"no match":      {reason: "the error says what there is", image: "fn", tag: ">=2", err: "there is v0.4.1, v0.4.5, v0.5.0"},
-		"unknown":       {reason: "nobody knows the repository", image: "example.com/unknown", tag: ">=2", err: "none known"},
+		"second fits":   {reason: "so is one that has nothing that fits", image: "fn", tag: "0.4.9 - 0.4.x", want: "example.com/catalog/fn:v0.4.9"},
+		"no match":      {reason: "the error says what there is", image: "fn", tag: ">=2", err: "there is v0.4.1, v0.4.5, v0.5.0, v0.4.9"},
 		"malformed tag": {reason: "neither tag nor constraint", image: "fn", tag: "a b", err: `tag "a b"`},
 		"no image":      {reason: "an image is needed", tag: "v1", err: "no image given"},
 	}
@@ -60,5 +60,8 @@ func TestResolve(t *testing.T) {
 	}
 	if _, err := resolver.Resolve(t.Context(), "example.com/down", ">=1"); err == nil || fault.Of(err) == fault.Invalid {
 		t.Errorf("Resolve = %v, want the source's own error", err)
+	}
+	if _, err := resolver.Resolve(t.Context(), "example.com/unknown", ">=1"); fault.Of(err) != fault.NotFound {
+		t.Errorf("Resolve = %v, want NotFound: Porch asks the next runtime then", err)
 	}
 }

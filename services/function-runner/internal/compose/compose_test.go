@@ -1,0 +1,100 @@
+package compose_test
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/services/function-runner/internal/compose"
+	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
+)
+
+// push puts random images into a registry.
+func push(t *testing.T, images ...string) {
+	t.Helper()
+	for _, image := range images {
+		ref, err := name.ParseReference(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := random.Image(16, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := remote.Write(ref, img, remote.WithContext(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestConstraintsAreAnsweredByRegistries has a version constraint on an image for
+// which there is no binary: the tag comes from the registry, and the answer says what
+// it is, and that no evaluator serves it yet.
+func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
+	server := httptest.NewServer(registry.New())
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	push(t, host+"/fns/echo:v1.0.0", host+"/fns/echo:v1.2.0", host+"/fns/echo:v2.0.0")
+
+	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1")
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("functions: []"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := settings.Load([]string{"--config", config}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+		parts, err := compose.Parts(s, frame)
+		return join(parts), err
+	})
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	tests := map[string]struct {
+		image, tag string
+		code       codes.Code
+		text       string
+	}{
+		"match":    {host + "/fns/echo", "^1.0", codes.NotFound, "/fns/echo:v1.2.0"},
+		"no match": {host + "/fns/echo", ">=3", codes.InvalidArgument, "there is v2.0.0, v1.2.0, v1.0.0"},
+		"no such":  {host + "/fns/other", ">=1", codes.FailedPrecondition, "/fns/other"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(),
+				&evaluator.EvaluateFunctionRequest{Image: tc.image, Tag: tc.tag, ResourceList: []byte("kind: ResourceList\n")})
+			if st := status.Convert(err); st.Code() != tc.code || !strings.Contains(st.Message(), tc.text) {
+				t.Errorf("got %v, want %v and %q", err, tc.code, tc.text)
+			}
+		})
+	}
+}
+
+// join makes one part of several.
+func join(parts []serve.Part) serve.Part {
+	var all serve.Part
+	for _, p := range parts {
+		all.Endpoints = append(all.Endpoints, p.Endpoints...)
+		all.Tasks = append(all.Tasks, p.Tasks...)
+	}
+	return all
+}
