@@ -1,0 +1,62 @@
+// Package bed describes a running cluster of the test bed to tests and tools:
+// where its files are and how to use its registries.
+package bed
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// InfoVariable is the environment variable that leads tests to Info's file. It
+// is set for commands that run in a cluster of the test bed.
+const InfoVariable = "FNR_BED"
+
+// Info describes one cluster.
+type Info struct {
+	Name       string `json:"name"`
+	Kubeconfig string `json:"kubeconfig"`
+	// Logs is the folder of the components' and pods' logs.
+	Logs       string     `json:"logs"`
+	Registries []Registry `json:"registries"`
+}
+
+// Registry is an image registry that the cluster's node can pull from.
+type Registry struct {
+	Name string `json:"name"`
+	// Host is the registry's part of an image's name.
+	Host string `json:"host"`
+	// Alias is the same registry by an address at which the node does not
+	// expect it: it has no certificate authority for it there.
+	Alias string `json:"alias"`
+	URL   string `json:"url"`
+	// Username and Password are empty if the registry is open.
+	Username string `json:"username,omitempty"`
+	Password string `json:"password,omitempty"`
+	// CAFile is the authority of the registry's certificate, as PEM; empty
+	// without TLS.
+	CAFile string `json:"caFile,omitempty"`
+}
+
+// Registry returns the registry of that name: open, private or secure.
+func (i Info) Registry(name string) (Registry, error) {
+	for _, registry := range i.Registries {
+		if registry.Name == name {
+			return registry, nil
+		}
+	}
+	return Registry{}, fmt.Errorf("cluster %s has no registry %q", i.Name, name)
+}
+
+// Load reads the file that describes a cluster.
+func Load(path string) (Info, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return Info{}, fmt.Errorf("reading the description of the test bed: %w", err)
+	}
+	var info Info
+	if err := json.Unmarshal(content, &info); err != nil {
+		return Info{}, fmt.Errorf("reading the description of the test bed in %s: %w", path, err)
+	}
+	return info, nil
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+)
+
+// options are what all commands share.
+type options struct {
+	name  string
+	cache string
+	root  string
+}
+
+func rootCommand() *cobra.Command {
+	var o options
+	root := &cobra.Command{
+		Use:           "cluster",
+		Short:         "A real single-node Kubernetes without Docker",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&o.name, "name", "fnr", "name of the cluster; several can run side by side")
+	flags.StringVar(&o.cache, "cache", defaultCache(), "folder that keeps built programs")
+	flags.StringVar(&o.root, "root", ".", "root of the repository")
+	root.AddCommand(
+		upCommand(&o), downCommand(&o), statusCommand(&o), logsCommand(&o), execCommand(&o),
+		imagesCommand(&o), toolCommand(&o), initCommand(&o), superviseCommand(&o),
+	)
+	return root
+}
+
+func defaultCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = "/var/cache"
+	}
+	return filepath.Join(dir, "function-runner", "cluster")
+}
+
+func (o *options) layout() (layout.Layout, error) { return layout.New(o.name) }
+
+func (o *options) store() component.Store {
+	return component.Store{Dir: o.cache, Log: os.Stderr}
+}
+
+// needRoot is checked first: half a cluster helps nobody.
+func needRoot() error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("namespaces, mounts and control groups need root: run as root, for example with sudo")
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/krm-function-runner/function-runner/test/bed"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
+)
+
+func execCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "exec -- COMMAND [ARGUMENT...]",
+		Short: "Run a command in the cluster's namespaces, with KUBECONFIG and kubectl",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			l, running, err := o.running()
+			if err != nil {
+				return err
+			}
+			return enter(l, running, args)
+		},
+	}
+}
+
+// running is the cluster, which must be up.
+func (o *options) running() (layout.Layout, state.State, error) {
+	if err := needRoot(); err != nil {
+		return layout.Layout{}, state.State{}, err
+	}
+	l, err := o.layout()
+	if err != nil {
+		return layout.Layout{}, state.State{}, err
+	}
+	running, err := state.Load(l)
+	if err != nil {
+		return layout.Layout{}, state.State{}, err
+	}
+	if !running.Init.Alive() {
+		return layout.Layout{}, state.State{}, fmt.Errorf("cluster %s is dead: bring it up again", l.Name)
+	}
+	return l, running, nil
+}
+
+// enter replaces this process by the command in the cluster's namespaces.
+func enter(l layout.Layout, running state.State, args []string) error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("finding the working directory: %w", err)
+	}
+	command := space.Enter(running.Init.PID, dir, args...)
+	program, err := exec.LookPath(command[0])
+	if err != nil {
+		return fmt.Errorf("finding a program to enter namespaces: %w", err)
+	}
+	if err := unix.Exec(program, command, inside(l, running)); err != nil {
+		return fmt.Errorf("running %s: %w", program, err)
+	}
+	return nil
+}
+
+// inside is the environment of a command in the cluster's namespaces.
+func inside(l layout.Layout, running state.State) []string {
+	return append(os.Environ(),
+		"PATH="+os.Getenv("PATH")+":"+running.Path,
+		"KUBECONFIG="+l.Kubeconfig(),
+		bed.InfoVariable+"="+infoFile(l),
+	)
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/krm-function-runner/function-runner/test/bed"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/bundle"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
+)
+
+func imagesCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "images",
+		Short: "Build what changed of the images, also the project's own programs', and push it",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			l, running, err := o.running()
+			if err != nil {
+				return err
+			}
+			if err := o.pushImages(command.Context(), command.ErrOrStderr(), describe(l, running), running); err != nil {
+				return err
+			}
+			return o.pushPrograms(command.Context(), command.ErrOrStderr(), l, running)
+		},
+	}
+}
+
+// pushImages gives every registry the images of functions and tests.
+func (o *options) pushImages(ctx context.Context, log io.Writer, info bed.Info, running state.State) error {
+	start := time.Now()
+	specs, err := o.source().Images(ctx)
+	if err != nil {
+		return err
+	}
+	pushes, ctx := errgroup.WithContext(ctx)
+	for _, described := range info.Registries {
+		registry, err := image.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
+		if err != nil {
+			return err
+		}
+		pushes.Go(func() error { return o.pushTo(ctx, registry, specs) })
+	}
+	if err := pushes.Wait(); err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "the registries have their images after %.1fs\n", time.Since(start).Seconds())
+	return nil
+}
+
+func (o *options) pushTo(ctx context.Context, registry image.Registry, specs []image.Spec) error {
+	for _, spec := range specs {
+		built, err := o.builder().Build(spec)
+		if err != nil {
+			return err
+		}
+		if _, err := registry.Push(ctx, spec.Name, built); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *options) builder() image.Builder {
+	return image.Builder{Dir: filepath.Join(o.cache, "layers")}
+}
+
+func (o *options) source() bundle.Source {
+	return bundle.Source{Root: o.root, Out: filepath.Join(o.cache, "programs", checkout(o.root))}
+}

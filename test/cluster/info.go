@@ -1,0 +1,27 @@
+package main
+
+import (
+	"github.com/krm-function-runner/function-runner/test/bed"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/config"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
+)
+
+// infoFile describes the cluster to tests.
+func infoFile(l layout.Layout) string { return l.Path("bed.json") }
+
+// describe is what others need to know to use the cluster.
+func describe(l layout.Layout, running state.State) bed.Info {
+	info := bed.Info{Name: l.Name, Kubeconfig: l.Kubeconfig(), Logs: l.Logs()}
+	for _, registry := range layout.Registries() {
+		described := bed.Registry{Name: registry.Name, Host: registry.Host(), Alias: registry.Alias(), URL: registry.URL()}
+		if registry.Auth {
+			described.Username, described.Password = config.RegistryUser, running.RegistryPassword
+		}
+		if registry.TLS {
+			described.CAFile = l.PKI("registry-ca.crt")
+		}
+		info.Registries = append(info.Registries, described)
+	}
+	return info
+}

@@ -1,0 +1,77 @@
+// Package boot brings a cluster from running processes to one that runs pods.
+package boot
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
+)
+
+const (
+	// patience is for the whole way to a running pod.
+	patience = 3 * time.Minute
+	// interval is between two looks at what is waited for.
+	interval = 100 * time.Millisecond
+)
+
+// Client is a client of the cluster's API for callers outside of its network.
+func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", l.Name, err)
+	}
+	config.Dial = dialer.DialContext
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(rest.AddUserAgent(config, "cluster-up"))
+	if err != nil {
+		return nil, fmt.Errorf("making a client of cluster %s: %w", l.Name, err)
+	}
+	return client, nil
+}
+
+// Wait sets up what every cluster has and waits until a pod has run. It tells
+// log how far it came.
+func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	start := time.Now()
+	for _, step := range []struct {
+		done string
+		run  func(context.Context, kubernetes.Interface) error
+	}{
+		{"the API server answers", waitForAPI},
+		{"pods find the name server", serveDNS},
+		{"the node is ready", waitForNode},
+		{"a pod has run", runPod},
+	} {
+		if err := step.run(ctx, client); err != nil {
+			return err
+		}
+		fmt.Fprintf(log, "%s after %.1fs\n", step.done, time.Since(start).Seconds())
+	}
+	return nil
+}
+
+// poll looks until the condition holds. The error is the last look's, which
+// says what is missing.
+func poll(ctx context.Context, what string, look func(context.Context) error) error {
+	for {
+		err := look(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w (%w)", what, err, ctx.Err())
+		case <-time.After(interval):
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package boot
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+)
+
+// runPod runs a pod to its end: the proof that scheduler, kubelet, runtime,
+// network and registry work together.
+func runPod(ctx context.Context, client kubernetes.Interface) error {
+	// A pod needs its namespace's service account, which comes later than the
+	// namespace.
+	accounts := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
+	err := poll(ctx, "the default service account", func(ctx context.Context) error {
+		_, err := accounts.Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	pods := client.CoreV1().Pods(metav1.NamespaceDefault)
+	pod := firstPod()
+	if err := create(ctx, pod, pods); err != nil {
+		return err
+	}
+	err = poll(ctx, "the first pod", func(ctx context.Context) error {
+		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil || now.Status.Phase == corev1.PodSucceeded {
+			return err
+		}
+		return fmt.Errorf("the pod is %s: %v", now.Status.Phase, now.Status.ContainerStatuses)
+	})
+	if err != nil {
+		return err
+	}
+	if err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("deleting the first pod: %w", err)
+	}
+	return nil
+}
+
+func firstPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "first-pod"},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers: []corev1.Container{{
+				Name:  "toolbox",
+				Image: layout.Open.Host() + "/toolbox:latest",
+				Args:  []string{"read", "/etc/resolv.conf"},
+				// The image was pushed a moment ago, perhaps not for this start.
+				ImagePullPolicy: corev1.PullAlways,
+			}},
+		},
+	}
+}

@@ -1,0 +1,90 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
+)
+
+// program is a program that was built.
+type program struct {
+	Package string
+	// Version is that of the program's module; of this repository's it is "".
+	Version string
+	Path    string
+}
+
+// build builds the main packages that the patterns name in a module of the
+// repository. Go itself sees which of them are up to date.
+func (s Source) build(ctx context.Context, module string, patterns ...string) ([]program, error) {
+	out := filepath.Join(s.Out, module)
+	unlock, err := filelock.Acquire(out + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	programs, err := s.list(ctx, module, out, patterns)
+	if err != nil || len(programs) == 0 {
+		return nil, err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return nil, fmt.Errorf("building the programs of %s: %w", module, err)
+	}
+	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-o", out + "/"}
+	for _, program := range programs {
+		args = append(args, program.Package)
+	}
+	if _, err := s.goTool(ctx, module, args...); err != nil {
+		return nil, err
+	}
+	return programs, nil
+}
+
+// Program builds one program of a module of the repository and returns its
+// path.
+func (s Source) Program(ctx context.Context, module, pkg string) (string, error) {
+	programs, err := s.build(ctx, module, pkg)
+	if err != nil {
+		return "", err
+	}
+	if len(programs) != 1 {
+		return "", fmt.Errorf("building a program: %s in %s is no main package", pkg, module)
+	}
+	return programs[0].Path, nil
+}
+
+func (s Source) list(ctx context.Context, module, out string, patterns []string) ([]program, error) {
+	const format = `{{if eq .Name "main"}}{{.ImportPath}} {{with .Module}}{{.Version}}{{end}}{{end}}`
+	listed, err := s.goTool(ctx, module, append([]string{"list", "-f", format}, patterns...)...)
+	if err != nil {
+		return nil, err
+	}
+	var programs []program
+	for line := range strings.Lines(listed) {
+		pkg, version, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if pkg != "" {
+			programs = append(programs, program{Package: pkg, Version: version, Path: filepath.Join(out, filepath.Base(pkg))})
+		}
+	}
+	return programs, nil
+}
+
+// goTool runs Go in a module. Each module here has its own list of
+// requirements, which a workspace would mix with the others'.
+func (s Source) goTool(ctx context.Context, module string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = filepath.Join(s.Root, module)
+	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("go %s in %s: %w\n%s", args[0], command.Dir, err, stderr.String())
+	}
+	return stdout.String(), nil
+}

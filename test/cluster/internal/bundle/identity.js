@@ -1,0 +1,2 @@
+// Gives back the ResourceList it is given.
+process.stdin.pipe(process.stdout);

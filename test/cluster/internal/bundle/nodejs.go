@@ -1,0 +1,45 @@
+package bundle
+
+import (
+	_ "embed"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+)
+
+// identity is a function in JavaScript that gives back what it is given: the
+// time it takes is that of starting Node.js.
+//
+//go:embed identity.js
+var identity string
+
+// nodeImage is a function on this machine's Node.js and the shared libraries it
+// is linked with.
+func nodeImage() (image.Spec, error) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		return image.Spec{}, fmt.Errorf("finding Node.js (Debian package nodejs): %w", err)
+	}
+	if node, err = filepath.EvalSymlinks(node); err != nil {
+		return image.Spec{}, fmt.Errorf("finding Node.js: %w", err)
+	}
+	libraries, err := sharedLibraries(node)
+	if err != nil {
+		return image.Spec{}, fmt.Errorf("finding the libraries of Node.js: %w", err)
+	}
+	files := []image.File{
+		{Path: "/usr/bin/node", Mode: 0o755, Source: node},
+		{Path: "/function/index.js", Mode: 0o644, Content: identity},
+	}
+	for _, path := range libraries {
+		files = append(files, image.File{Path: path, Mode: 0o755, Source: path})
+	}
+	return image.Spec{
+		Name:       "test/nodejs:v1",
+		Files:      files,
+		Entrypoint: []string{"/usr/bin/node", "/function/index.js"},
+		User:       "65532",
+	}, nil
+}

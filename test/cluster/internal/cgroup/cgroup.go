@@ -1,0 +1,99 @@
+// Package cgroup makes and removes a cluster's control groups, in every
+// hierarchy of cgroup v1 or in the one of v2.
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const mountPoint = "/sys/fs/cgroup"
+
+// components is the group of the cluster's own processes, next to those of its
+// pods: v2 allows processes only in groups without children.
+const components = "components"
+
+// hierarchies are the roots in which a group has to be made.
+func hierarchies() ([]string, error) {
+	if unified() {
+		return []string{mountPoint}, nil
+	}
+	entries, err := os.ReadDir(mountPoint)
+	if err != nil {
+		return nil, fmt.Errorf("listing the control group hierarchies: %w", err)
+	}
+	var roots []string
+	for _, entry := range entries {
+		// Links are other names of a hierarchy, such as cpu for cpu,cpuacct.
+		if entry.IsDir() {
+			roots = append(roots, filepath.Join(mountPoint, entry.Name()))
+		}
+	}
+	return roots, nil
+}
+
+func unified() bool {
+	var stat unix.Statfs_t
+	return unix.Statfs(mountPoint, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
+}
+
+// Join makes the named parent group everywhere and moves this process into a
+// group below it.
+func Join(name string) error {
+	roots, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, root := range roots {
+		if err := join(root, name); err != nil {
+			return fmt.Errorf("joining control group %s in %s: %w", name, root, err)
+		}
+	}
+	return nil
+}
+
+func join(root, name string) error {
+	for _, group := range []string{name, filepath.Join(name, components)} {
+		dir := filepath.Join(root, group)
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := prepare(dir); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(root, name, components, "cgroup.procs"), []byte("0"), 0o644)
+}
+
+// prepare makes a new group usable. A v1 cpuset starts without processors and
+// memory; a v2 group has the controllers that its parent passes on.
+func prepare(dir string) error {
+	if unified() {
+		parent := filepath.Dir(dir)
+		controllers, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers"))
+		if err != nil {
+			return err
+		}
+		enabled := "+" + strings.Join(strings.Fields(string(controllers)), " +")
+		return os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte(enabled), 0o644)
+	}
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		inherited, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), inherited, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

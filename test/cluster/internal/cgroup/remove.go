@@ -1,0 +1,78 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Remove kills what runs in the named group, and removes it with all groups
+// below it. It waits until deadline for the killed processes to be gone.
+func Remove(name string, deadline time.Time) error {
+	roots, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, root := range roots {
+		if err := removeTree(filepath.Join(root, name), deadline); err != nil {
+			return fmt.Errorf("removing control group %s in %s: %w", name, root, err)
+		}
+	}
+	return nil
+}
+
+// removeTree removes a group's folders from the leaves up. Their files are the
+// kernel's and go with them.
+func removeTree(dir string, deadline time.Time) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		if err := removeTree(filepath.Join(dir, entry.Name()), deadline); err != nil {
+			return err
+		}
+	}
+	return removeGroup(dir, deadline)
+}
+
+// removeGroup tries again while the kernel still counts a dead process.
+func removeGroup(dir string, deadline time.Time) error {
+	for {
+		kill(dir)
+		err := os.Remove(dir)
+		switch {
+		case err == nil, errors.Is(err, fs.ErrNotExist):
+			return nil
+		case !errors.Is(err, unix.EBUSY) || time.Now().After(deadline):
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// kill kills the group's processes. What it cannot read or kill shows when the
+// group cannot be removed.
+func kill(dir string) {
+	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	for _, line := range strings.Fields(string(content)) {
+		// Number 0 would be a process of another namespace, and to kill it
+		// would kill this one.
+		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package component
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// stripped leaves out what only a debugger reads.
+const stripped = "-s -w"
+
+// installed is a component that `go install` can build: a module without
+// replace directives.
+func installed(name, version, module string, packages ...string) Component {
+	return Component{
+		Name:    name,
+		Version: version,
+		Inputs:  append([]string{module, stripped}, packages...),
+		Build: func(ctx context.Context, dir string) error {
+			for _, pkg := range packages {
+				target := module + strings.TrimPrefix(pkg, ".") + "@" + version
+				if err := goTool(ctx, os.TempDir(), []string{"GOBIN=" + dir}, "install", "-trimpath", "-ldflags="+stripped, target); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// goTool runs the go command in dir, away from any workspace, without cgo.
+func goTool(ctx context.Context, dir string, env []string, args ...string) error {
+	_, err := goOutput(ctx, dir, env, args...)
+	return err
+}
+
+func goOutput(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = dir
+	command.Env = append(append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0"), env...)
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, lastLines(stderr.String(), 20))
+	}
+	return stdout.Bytes(), nil
+}
+
+// module is what `go mod download -json` says of a module.
+type module struct {
+	GoMod string
+	Dir   string
+}
+
+func download(ctx context.Context, path, version string, env ...string) (module, error) {
+	out, err := goOutput(ctx, os.TempDir(), env, "mod", "download", "-json", path+"@"+version)
+	if err != nil {
+		return module{}, err
+	}
+	var m module
+	if err := json.Unmarshal(out, &m); err != nil {
+		return module{}, fmt.Errorf("reading what go says of module %s: %w", path, err)
+	}
+	return m, nil
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

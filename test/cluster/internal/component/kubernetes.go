@@ -1,0 +1,105 @@
+package component
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
+)
+
+// kubeSource is the program that is every Kubernetes component. It is built in
+// a module of its own, which keeps the requirements of k8s.io/kubernetes out of
+// this one.
+//
+//go:embed kube.go.txt
+var kubeSource string
+
+const kubernetesModule = "k8s.io/kubernetes"
+
+// Kubernetes has all of Kubernetes in one program, and a link to it for each
+// component.
+func Kubernetes() Component {
+	return Component{
+		Name:    "kubernetes",
+		Version: kubernetesVersion,
+		Inputs:  []string{kubeSource, kubernetesFlags(kubernetesVersion)},
+		Build:   buildKubernetes,
+	}
+}
+
+func buildKubernetes(ctx context.Context, dir string) error {
+	source, err := os.MkdirTemp("", "kube-module-")
+	if err != nil {
+		return fmt.Errorf("making a module: %w", err)
+	}
+	defer os.RemoveAll(source)
+	if err := writeKubernetesModule(ctx, source); err != nil {
+		return err
+	}
+	if err := goTool(ctx, source, nil, "mod", "tidy"); err != nil {
+		return err
+	}
+	program := filepath.Join(dir, "kube")
+	if err := goTool(ctx, source, nil, "build", "-trimpath", "-ldflags="+kubernetesFlags(kubernetesVersion), "-o", program, "."); err != nil {
+		return err
+	}
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"} {
+		if err := os.Symlink("kube", filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("linking %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func writeKubernetesModule(ctx context.Context, dir string) error {
+	published, err := download(ctx, kubernetesModule, kubernetesVersion)
+	if err != nil {
+		return err
+	}
+	requirements, err := os.ReadFile(published.GoMod)
+	if err != nil {
+		return fmt.Errorf("reading the requirements of Kubernetes: %w", err)
+	}
+	mod, err := kubernetesMod(kubernetesVersion, requirements)
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"go.mod": mod, "main.go": []byte(kubeSource)} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return fmt.Errorf("writing a module: %w", err)
+		}
+	}
+	return nil
+}
+
+// kubernetesMod renders the go.mod of a module that uses k8s.io/kubernetes.
+// That module requires its own libraries at v0.0.0, which were never
+// published: each is replaced by the release of the same day.
+func kubernetesMod(version string, published []byte) ([]byte, error) {
+	source, err := modfile.Parse("go.mod", published, nil)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the requirements of Kubernetes: %w", err)
+	}
+	library := "v0." + strings.TrimPrefix(version, "v1.")
+	var out strings.Builder
+	fmt.Fprintf(&out, "module kube\n\ngo %s\n\nrequire %s %s\n", source.Go.Version, kubernetesModule, version)
+	for _, required := range source.Require {
+		if required.Mod.Version == "v0.0.0" {
+			fmt.Fprintf(&out, "\nreplace %s => %s %s\n", required.Mod.Path, required.Mod.Path, library)
+		}
+	}
+	return []byte(out.String()), nil
+}
+
+// kubernetesFlags tell the components their own version, which they report and
+// compare.
+func kubernetesFlags(version string) string {
+	const pkg = "k8s.io/component-base/version"
+	minor := strings.TrimPrefix(semver.MajorMinor(version), "v1.")
+	return fmt.Sprintf("%s -X %s.gitVersion=%s -X %s.gitMajor=1 -X %s.gitMinor=%s", stripped, pkg, version, pkg, pkg, minor)
+}

@@ -1,0 +1,21 @@
+package component
+
+// kubernetesVersion is the version of Kubernetes; its libraries have the same
+// minor and patch numbers with major version 0.
+const kubernetesVersion = "v1.36.3"
+
+// Containerd has the container runtime and its shim. Image volumes need 2.1.
+func Containerd() Component {
+	return installed("containerd", "v2.3.7", "github.com/containerd/containerd/v2",
+		"./cmd/containerd", "./cmd/containerd-shim-runc-v2")
+}
+
+// CoreDNS is the cluster's name server.
+func CoreDNS() Component {
+	return installed("coredns", "v1.14.1", "github.com/coredns/coredns", ".")
+}
+
+// Ko builds images of Go programs.
+func Ko() Component {
+	return installed("ko", "v0.19.1", "github.com/google/ko", ".")
+}

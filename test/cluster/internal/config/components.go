@@ -1,0 +1,107 @@
+package config
+
+import (
+	"path/filepath"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/process"
+)
+
+// Programs are the folders of the components that were built.
+type Programs struct {
+	Kubernetes, Containerd, CoreDNS string
+}
+
+// Path is the search path of the cluster's processes.
+func (p Programs) Path() string {
+	return p.Containerd + ":" + p.Kubernetes + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+}
+
+// Components are the processes of a cluster.
+func Components(l layout.Layout, programs Programs) []process.Spec {
+	const api = "tcp:" + layout.APIAddress
+	kube := func(name string, args ...string) []string {
+		return append([]string{filepath.Join(programs.Kubernetes, name)}, args...)
+	}
+	specs := []process.Spec{
+		{Name: "etcd", Command: etcd(l)},
+		{Name: "kube-apiserver", Command: kube("kube-apiserver", apiserver(l)...), After: "tcp:" + layout.EtcdAddress},
+		{Name: "containerd", Command: []string{filepath.Join(programs.Containerd, "containerd"), "--config", l.Config("containerd.toml")}},
+		{Name: controllerManager, Command: kube(controllerManager, controllers(l)...), After: api},
+		{Name: scheduler, Command: kube(scheduler, scheduling(l)...), After: api},
+		{Name: kubelet, Command: kube(kubelet, node(l)...), After: "unix:" + layout.ContainerdSocket},
+		{Name: proxy, Command: kube(proxy, "--config", l.Config("kube-proxy.yaml")), After: api},
+		{Name: "coredns", Command: []string{filepath.Join(programs.CoreDNS, "coredns"), "-conf", l.Config("Corefile")}, After: api},
+	}
+	for _, registry := range layout.Registries() {
+		command := []string{"docker-registry", "serve", RegistryFile(l, registry)}
+		specs = append(specs, process.Spec{Name: "registry-" + registry.Name, Command: command})
+	}
+	return specs
+}
+
+func etcd(l layout.Layout) []string {
+	const url = "http://" + layout.EtcdAddress
+	return []string{
+		"etcd", "--name=" + layout.NodeName, "--data-dir=" + l.Path("etcd"),
+		"--listen-client-urls=" + url, "--advertise-client-urls=" + url,
+		"--listen-peer-urls=http://127.0.0.1:2380",
+		// The data ends with the cluster: nothing needs to survive a power cut.
+		"--unsafe-no-fsync",
+	}
+}
+
+func apiserver(l layout.Layout) []string {
+	return []string{
+		"--etcd-servers=http://" + layout.EtcdAddress,
+		"--advertise-address=" + layout.NodeAddress,
+		"--bind-address=" + layout.NodeAddress,
+		"--authorization-mode=Node,RBAC",
+		"--token-auth-file=" + l.Config("tokens.csv"),
+		"--tls-cert-file=" + l.PKI("apiserver.crt"), "--tls-private-key-file=" + l.PKI("apiserver.key"),
+		"--client-ca-file=" + l.PKI("ca.crt"),
+		"--kubelet-certificate-authority=" + l.PKI("ca.crt"),
+		"--kubelet-client-certificate=" + l.PKI("kubelet-client.crt"), "--kubelet-client-key=" + l.PKI("kubelet-client.key"),
+		"--service-account-issuer=https://kubernetes.default.svc." + layout.Domain,
+		"--service-account-key-file=" + l.PKI("accounts.crt"),
+		"--service-account-signing-key-file=" + l.PKI("accounts.key"),
+		"--service-cluster-ip-range=" + layout.ServiceCIDR,
+		"--allow-privileged",
+		"--cert-dir=" + l.Path("pki"),
+	}
+}
+
+func controllers(l layout.Layout) []string {
+	kubeconfig := l.Config(controllerManager + ".kubeconfig")
+	return []string{
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--root-ca-file=" + l.PKI("ca.crt"),
+		"--service-account-private-key-file=" + l.PKI("accounts.key"),
+		"--use-service-account-credentials",
+		"--leader-elect=false",
+		"--cert-dir=" + l.Path("pki"),
+		// Endpoints are compared with pods while functions start.
+		"--kube-api-qps=100", "--kube-api-burst=200",
+	}
+}
+
+func scheduling(l layout.Layout) []string {
+	kubeconfig := l.Config(scheduler + ".kubeconfig")
+	return []string{
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--authentication-tolerate-lookup-failure",
+		"--leader-elect=false",
+		"--cert-dir=" + l.Path("pki"),
+	}
+}
+
+func node(l layout.Layout) []string {
+	return []string{
+		"--config=" + l.Config("kubelet.yaml"),
+		"--kubeconfig=" + l.Config(kubelet+".kubeconfig"),
+		"--root-dir=" + l.Path("kubelet"),
+		"--cert-dir=" + l.Path("pki"),
+		"--hostname-override=" + layout.NodeName,
+		"--node-ip=" + layout.NodeAddress,
+	}
+}

@@ -1,0 +1,79 @@
+// Package config writes what the components of a cluster read: certificates,
+// tokens, passwords and configuration files.
+package config
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/template"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+)
+
+//go:embed templates
+var files embed.FS
+
+var templates = template.Must(template.ParseFS(files, "templates/*"))
+
+// view is what the templates see.
+type view struct {
+	layout.Layout
+}
+
+func (view) NodeName() string         { return layout.NodeName }
+func (view) NodeAddress() string      { return layout.NodeAddress }
+func (view) DNSAddress() string       { return layout.DNSAddress }
+func (view) Domain() string           { return layout.Domain }
+func (view) PodCIDR() string          { return layout.PodCIDR }
+func (view) ContainerdSocket() string { return layout.ContainerdSocket }
+func (view) PauseImage() string       { return PauseImage }
+
+// PauseImage is the image of the process that holds a pod's namespaces.
+var PauseImage = layout.Open.Host() + "/pause:latest"
+
+// Write writes everything below the cluster's folder.
+func Write(l layout.Layout, secrets Secrets) error {
+	for _, dir := range []string{l.Path("pki"), l.Config("cni"), l.Config("certs.d"), l.Logs()} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("making the folders of cluster %s: %w", l.Name, err)
+		}
+	}
+	authority, err := writeCertificates(l)
+	if err != nil {
+		return err
+	}
+	if err := writeComponents(l); err != nil {
+		return err
+	}
+	if err := writeAccess(l, secrets, authority); err != nil {
+		return err
+	}
+	return writeRegistries(l, secrets)
+}
+
+func writeComponents(l layout.Layout) error {
+	for _, name := range []string{"kubelet.yaml", "kube-proxy.yaml", "containerd.toml", "Corefile", "resolv.conf"} {
+		if err := render(l.Config(name), name, view{l}, 0o644); err != nil {
+			return err
+		}
+	}
+	return render(l.Config("cni/10-pods.conflist"), "cni.conflist", view{l}, 0o644)
+}
+
+// render writes a template's output to path, and makes path's folder.
+func render(path, name string, data any, mode os.FileMode) error {
+	var out bytes.Buffer
+	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
+		return fmt.Errorf("rendering %s: %w", name, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, out.Bytes(), mode); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+)
+
+// registryView is what the templates of a registry see.
+type registryView struct {
+	layout.Registry
+	Storage, Secret                         string
+	CAFile, CertFile, KeyFile, PasswordFile string
+}
+
+func writeRegistries(l layout.Layout, secrets Secrets) error {
+	if err := writePasswords(PasswordFile(l), secrets); err != nil {
+		return err
+	}
+	for _, registry := range layout.Registries() {
+		data := registryView{
+			Registry:     registry,
+			Storage:      l.Path("registries", registry.Name),
+			Secret:       secrets.registrySession(),
+			CAFile:       l.PKI("registry-ca.crt"),
+			CertFile:     l.PKI("registry.crt"),
+			KeyFile:      l.PKI("registry.key"),
+			PasswordFile: PasswordFile(l),
+		}
+		if err := render(RegistryFile(l, registry), "registry.yaml", data, 0o600); err != nil {
+			return err
+		}
+		hosts := filepath.Join(l.Config("certs.d"), registry.Host(), "hosts.toml")
+		if err := render(hosts, "hosts.toml", data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RegistryFile is the configuration of a registry.
+func RegistryFile(l layout.Layout, registry layout.Registry) string {
+	return l.Config("registry-" + registry.Name + ".yaml")
+}
+
+// PasswordFile has the registries' one user and the hash of its password.
+func PasswordFile(l layout.Layout) string { return l.Config("htpasswd") }
+
+func writePasswords(path string, secrets Secrets) error {
+	// A random password needs no slow hash, and each request costs one.
+	hash, err := bcrypt.GenerateFromPassword([]byte(secrets.RegistryPassword()), bcrypt.MinCost)
+	if err != nil {
+		return fmt.Errorf("hashing the registries' password: %w", err)
+	}
+	if err := os.WriteFile(path, fmt.Appendf(nil, "%s:%s\n", RegistryUser, hash), 0o600); err != nil {
+		return fmt.Errorf("writing the registries' passwords: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+package config
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// RegistryUser is who the registries with a password know.
+const RegistryUser = "function-runner"
+
+// Secrets are a cluster's tokens and passwords, all derived from one key.
+type Secrets struct {
+	key []byte
+}
+
+// NewSecrets makes secrets that nobody had before.
+func NewSecrets() Secrets {
+	key := make([]byte, 32)
+	rand.Read(key) // never fails
+	return Secrets{key: key}
+}
+
+// Token is the token of a user of the API.
+func (s Secrets) Token(user string) string { return s.derive("token " + user) }
+
+// RegistryPassword is the password of RegistryUser.
+func (s Secrets) RegistryPassword() string { return s.derive("registry password") }
+
+// registrySession signs the upload sessions of a registry.
+func (s Secrets) registrySession() string { return s.derive("registry session") }
+
+func (s Secrets) derive(purpose string) string {
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write([]byte(purpose))
+	return hex.EncodeToString(mac.Sum(nil))[:32]
+}

@@ -1,0 +1,50 @@
+package image
+
+import (
+	"archive/tar"
+	"io"
+	"os"
+	"strings"
+)
+
+// addFile writes one entry. Times and owners stay zero, so that equal files
+// give equal layers. The folders above the file are left to the one who
+// unpacks: runtimes make those that are missing.
+func addFile(archive *tar.Writer, file File) error {
+	header := &tar.Header{Name: strings.TrimPrefix(file.Path, "/"), Mode: int64(file.Mode.Perm()), Format: tar.FormatPAX}
+	switch {
+	case file.Link != "":
+		header.Typeflag, header.Linkname = tar.TypeSymlink, file.Link
+		return archive.WriteHeader(header)
+	case file.Dir:
+		header.Typeflag, header.Name = tar.TypeDir, header.Name+"/"
+		return archive.WriteHeader(header)
+	case file.Source != "":
+		return addSource(archive, header, file.Source)
+	default:
+		header.Size = int64(len(file.Content))
+		if err := archive.WriteHeader(header); err != nil {
+			return err
+		}
+		_, err := io.WriteString(archive, file.Content)
+		return err
+	}
+}
+
+func addSource(archive *tar.Writer, header *tar.Header, path string) error {
+	source, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	header.Size = info.Size()
+	if err := archive.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = io.Copy(archive, source)
+	return err
+}

@@ -1,0 +1,71 @@
+// Package image makes container images without a container engine, and pushes
+// them to registries.
+package image
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// Spec describes an image of one layer.
+type Spec struct {
+	// Name is the image's repository and tag, without a registry.
+	Name       string
+	Files      []File
+	Entrypoint []string
+	Cmd        []string
+	Env        []string
+	// User is a number, so that the image needs no file of users.
+	User string
+}
+
+// Builder makes images and keeps their layers in a folder. An image is a
+// function of its Spec and of the files' contents: to build it again gives the
+// same digest.
+type Builder struct {
+	Dir string
+}
+
+// Build makes the image.
+func (b Builder) Build(spec Spec) (v1.Image, error) {
+	path, err := b.layer(spec.Files)
+	if err != nil {
+		return nil, fmt.Errorf("building image %s: %w", spec.Name, err)
+	}
+	layer, err := tarball.LayerFromFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("building image %s: %w", spec.Name, err)
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, fmt.Errorf("building image %s: %w", spec.Name, err)
+	}
+	return configure(image, spec)
+}
+
+func configure(image v1.Image, spec Spec) (v1.Image, error) {
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("configuring image %s: %w", spec.Name, err)
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture = "linux", runtime.GOARCH
+	file.Config = v1.Config{
+		Entrypoint: spec.Entrypoint,
+		Cmd:        spec.Cmd,
+		Env:        slices.Concat([]string{"PATH=/usr/local/bin:/usr/bin:/bin"}, spec.Env),
+		User:       spec.User,
+		WorkingDir: "/",
+	}
+	image, err = mutate.ConfigFile(image, file)
+	if err != nil {
+		return nil, fmt.Errorf("configuring image %s: %w", spec.Name, err)
+	}
+	return image, nil
+}

@@ -1,0 +1,84 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// Registry is a registry to push to.
+type Registry struct {
+	Host      string
+	Auth      authn.Authenticator
+	Transport http.RoundTripper
+}
+
+// Push uploads the image under its name, unless the registry has it already,
+// and says whether it did.
+func (r Registry) Push(ctx context.Context, imageName string, image v1.Image) (pushed bool, err error) {
+	reference, err := r.reference(imageName)
+	if err != nil {
+		return false, err
+	}
+	options := r.options(ctx)
+	digest, err := image.Digest()
+	if err != nil {
+		return false, fmt.Errorf("pushing image %s: %w", imageName, err)
+	}
+	present, err := head(reference, options)
+	if err != nil || present == digest {
+		return false, err
+	}
+	if err := remote.Write(reference, image, options...); err != nil {
+		return false, fmt.Errorf("pushing image %s: %w", reference, err)
+	}
+	return true, nil
+}
+
+// head returns the digest of the image that has the name, or none.
+func head(reference name.Reference, options []remote.Option) (v1.Hash, error) {
+	descriptor, err := remote.Head(reference, options...)
+	var refused *transport.Error
+	switch {
+	case err == nil:
+		return descriptor.Digest, nil
+	case errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound:
+		return v1.Hash{}, nil
+	default:
+		return v1.Hash{}, fmt.Errorf("asking for image %s: %w", reference, err)
+	}
+}
+
+// Same says whether the two tags of a repository exist and are the same image.
+func (r Registry) Same(ctx context.Context, repository, tag, other string) (bool, error) {
+	var digests [2]v1.Hash
+	for i, tag := range []string{tag, other} {
+		reference, err := r.reference(repository + ":" + tag)
+		if err != nil {
+			return false, err
+		}
+		if digests[i], err = head(reference, r.options(ctx)); err != nil {
+			return false, err
+		}
+	}
+	return digests[0] == digests[1] && digests[0] != v1.Hash{}, nil
+}
+
+func (r Registry) reference(imageName string) (name.Reference, error) {
+	reference, err := name.ParseReference(r.Host+"/"+imageName, name.Insecure)
+	if err != nil {
+		return nil, fmt.Errorf("naming image %s: %w", imageName, err)
+	}
+	return reference, nil
+}
+
+func (r Registry) options(ctx context.Context) []remote.Option {
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuth(r.Auth), remote.WithTransport(r.Transport)}
+}

@@ -1,0 +1,84 @@
+// Package layout says where a cluster keeps its files, which addresses it has
+// and what its registries are called. Every cluster lives in namespaces of its
+// own, so the addresses are the same in all of them.
+package layout
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+)
+
+// Addresses inside a cluster's network namespace.
+const (
+	NodeName    = "node"
+	NodeAddress = "172.30.0.1"
+	// AliasAddress is a second address of the node. The node's container
+	// runtime knows nothing about registries by this address: no credentials,
+	// no certificate authority.
+	AliasAddress   = "172.30.0.2"
+	NodePrefix     = 24
+	Bridge         = "node0"
+	PodCIDR        = "10.244.0.0/16"
+	ServiceCIDR    = "10.96.0.0/16"
+	ServiceAddress = "10.96.0.1"
+	DNSAddress     = "10.96.0.10"
+	Domain         = "cluster.local"
+	APIAddress     = NodeAddress + ":6443"
+	EtcdAddress    = NodeAddress + ":2379"
+)
+
+// ContainerdSocket is seen only inside a cluster's mount namespace.
+const ContainerdSocket = "/run/containerd/containerd.sock"
+
+// root holds one folder for each cluster.
+const root = "/var/lib/function-runner/clusters"
+
+// validName keeps names usable as file, cgroup and host names, and short
+// enough for the paths of Unix sockets.
+var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
+
+// Layout is one cluster's place on the machine.
+type Layout struct {
+	Name string
+}
+
+// New returns the layout of the named cluster.
+func New(name string) (Layout, error) {
+	if !validName.MatchString(name) {
+		return Layout{}, fmt.Errorf("cluster name %q: want a lower-case letter, then at most 19 letters, digits or dashes", name)
+	}
+	return Layout{Name: name}, nil
+}
+
+// Root is the folder of all clusters.
+func Root() string { return root }
+
+// Dir is the cluster's folder: everything it writes is below it.
+func (l Layout) Dir() string { return filepath.Join(root, l.Name) }
+
+// Path is a file or folder below the cluster's folder.
+func (l Layout) Path(elements ...string) string {
+	return filepath.Join(append([]string{l.Dir()}, elements...)...)
+}
+
+// Kubeconfig is the administrator's kubeconfig of the cluster.
+func (l Layout) Kubeconfig() string { return l.Path("kubeconfig") }
+
+// Logs is the folder of the components' logs.
+func (l Layout) Logs() string { return l.Path("logs") }
+
+// LogFile is the log of one component.
+func (l Layout) LogFile(component string) string {
+	return filepath.Join(l.Logs(), component+".log")
+}
+
+// PKI is a file of the cluster's certificates and keys.
+func (l Layout) PKI(file string) string { return l.Path("pki", file) }
+
+// Config is a configuration file of one of the components.
+func (l Layout) Config(file string) string { return l.Path("config", file) }
+
+// Cgroup is the parent of all the cluster's control groups, relative to the
+// root of every hierarchy.
+func (l Layout) Cgroup() string { return "fnr-" + l.Name }

@@ -1,0 +1,41 @@
+package layout
+
+import "fmt"
+
+// Registry is one of the cluster's image registries.
+type Registry struct {
+	Name string
+	Port int
+	// Auth says that the registry asks for the cluster's user and password.
+	Auth bool
+	// TLS says that the registry has a certificate of the cluster's own
+	// authority.
+	TLS bool
+}
+
+// The registries of every cluster, by what they ask of a client.
+var (
+	Open    = Registry{Name: "open", Port: 5000}
+	Private = Registry{Name: "private", Port: 5001, Auth: true}
+	Secure  = Registry{Name: "secure", Port: 5002, Auth: true, TLS: true}
+)
+
+// Registries lists the registries of a cluster.
+func Registries() []Registry { return []Registry{Open, Private, Secure} }
+
+// Host is the registry's part of an image name.
+func (r Registry) Host() string { return fmt.Sprintf("%s:%d", NodeAddress, r.Port) }
+
+// Alias is the same registry at the address the node was told nothing about.
+func (r Registry) Alias() string { return fmt.Sprintf("%s:%d", AliasAddress, r.Port) }
+
+// Scheme is http or https.
+func (r Registry) Scheme() string {
+	if r.TLS {
+		return "https"
+	}
+	return "http"
+}
+
+// URL is where the registry's API is.
+func (r Registry) URL() string { return r.Scheme() + "://" + r.Host() }

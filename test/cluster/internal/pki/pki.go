@@ -1,0 +1,126 @@
+// Package pki makes the certificates and keys of a cluster.
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"time"
+)
+
+// lifetime is longer than any test cluster's.
+const lifetime = 365 * 24 * time.Hour
+
+// Pair is a certificate and its key, both as PEM.
+type Pair struct {
+	Cert, Key []byte
+}
+
+// Authority signs certificates.
+type Authority struct {
+	Pair
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// NewAuthority makes a certificate authority of that name.
+func NewAuthority(name string) (*Authority, error) {
+	template := certificate(pkix.Name{CommonName: name})
+	template.IsCA = true
+	template.BasicConstraintsValid = true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making the key of authority %s: %w", name, err)
+	}
+	pair, err := sign(template, template, key, key)
+	if err != nil {
+		return nil, fmt.Errorf("making authority %s: %w", name, err)
+	}
+	return &Authority{Pair: pair, cert: template, key: key}, nil
+}
+
+// Server makes a certificate for a server that is reached by the hosts, names
+// or addresses.
+func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
+	template := certificate(pkix.Name{CommonName: name})
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
+	return a.issue(template)
+}
+
+// Client makes a certificate that says its owner is the user, in the groups.
+func (a *Authority) Client(user string, groups ...string) (Pair, error) {
+	template := certificate(pkix.Name{CommonName: user, Organization: groups})
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	return a.issue(template)
+}
+
+func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Pair{}, fmt.Errorf("making the key of %s: %w", template.Subject.CommonName, err)
+	}
+	pair, err := sign(template, a.cert, key, a.key)
+	if err != nil {
+		return Pair{}, fmt.Errorf("making the certificate of %s: %w", template.Subject.CommonName, err)
+	}
+	return pair, nil
+}
+
+// NewKeys makes a key pair without a certificate: it signs service accounts'
+// tokens. Cert is the public key.
+func NewKeys() (Pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Pair{}, fmt.Errorf("making a signing key: %w", err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return Pair{}, fmt.Errorf("encoding a public key: %w", err)
+	}
+	private, err := encodeKey(key)
+	return Pair{Cert: encode("PUBLIC KEY", public), Key: private}, err
+}
+
+func certificate(subject pkix.Name) *x509.Certificate {
+	now := time.Now()
+	return &x509.Certificate{
+		Subject:   subject,
+		NotBefore: now.Add(-time.Hour),
+		NotAfter:  now.Add(lifetime),
+		KeyUsage:  x509.KeyUsageDigitalSignature,
+	}
+}
+
+func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) (Pair, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
+	if err != nil {
+		return Pair{}, err
+	}
+	private, err := encodeKey(key)
+	return Pair{Cert: encode("CERTIFICATE", der), Key: private}, err
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a key: %w", err)
+	}
+	return encode("PRIVATE KEY", der), nil
+}
+
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}

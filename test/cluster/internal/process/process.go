@@ -1,0 +1,101 @@
+// Package process keeps a cluster's programs running: it starts them in the
+// order they need, starts them again when they end, and keeps their output.
+package process
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Spec is a program that runs for as long as the cluster.
+type Spec struct {
+	Name    string   `json:"name"`
+	Command []string `json:"command"`
+	// After is an address, "tcp:HOST:PORT" or "unix:PATH", that must accept
+	// connections before the program is started.
+	After string `json:"after,omitempty"`
+}
+
+// Supervisor runs programs.
+type Supervisor struct {
+	// Logs is the folder that gets a NAME.log for each program.
+	Logs string
+	// Changed, if set, is called with all programs' status after each change.
+	Changed func([]Status)
+
+	mu     sync.Mutex
+	status []Status
+}
+
+// Run runs the programs until ctx ends, and returns when all have ended.
+func (s *Supervisor) Run(ctx context.Context, specs []Spec) {
+	s.status = make([]Status, len(specs))
+	var running sync.WaitGroup
+	for i, spec := range specs {
+		s.update(i, func(status *Status) { *status = Status{Name: spec.Name, State: Waiting} })
+		running.Go(func() { s.keep(ctx, i, spec) })
+	}
+	running.Wait()
+}
+
+// keep runs one program again and again, with growing pauses between failures.
+func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
+	if !accepts(ctx, spec.After) {
+		return
+	}
+	var pause backoff
+	for ctx.Err() == nil {
+		start := time.Now()
+		err := s.runOnce(ctx, i, spec)
+		s.update(i, func(status *Status) {
+			*status = Status{Name: spec.Name, State: Failed, Restarts: status.Restarts + 1, LastExit: fmt.Sprint(err)}
+		})
+		sleep(ctx, pause.next(time.Since(start)))
+	}
+}
+
+func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
+	log, err := os.OpenFile(filepath.Join(s.Logs, spec.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("keeping the output of %s: %w", spec.Name, err)
+	}
+	defer log.Close()
+	command := exec.CommandContext(ctx, spec.Command[0], spec.Command[1:]...)
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", spec.Name, err)
+	}
+	s.update(i, func(status *Status) { status.State, status.PID = Running, command.Process.Pid })
+	return command.Wait()
+}
+
+// accepts waits until the address accepts a connection, and says whether it did
+// before ctx ended.
+func accepts(ctx context.Context, address string) bool {
+	network, host, ok := strings.Cut(address, ":")
+	for ok && ctx.Err() == nil {
+		connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, host)
+		if err == nil {
+			connection.Close()
+			break
+		}
+		sleep(ctx, 50*time.Millisecond)
+	}
+	return ctx.Err() == nil
+}
+
+func sleep(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,84 @@
+// Package program makes images of the project's own programs with ko.
+package program
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+)
+
+// Program is one of the project's own programs.
+type Program struct {
+	Name string
+	// Module is the folder of the program's module, from the repository's root.
+	Module string
+	// Package is the program's package, from its module's folder.
+	Package string
+	// Links are symbolic links in the image, by their path. The program itself
+	// is /ko-app/NAME.
+	Links map[string]string
+}
+
+// All lists the programs whose images the cluster gets.
+func All() []Program {
+	return []Program{
+		// Stands for the programs that pods mount or copy from: it is found by
+		// a second name.
+		{Name: "sleep", Module: "test", Package: "./functions/sleep", Links: map[string]string{"/bin/sleep": "/ko-app/sleep"}},
+	}
+}
+
+// Base describes the image that the program's image is built on: no user can be
+// looked up in it and nothing else be run.
+func (p Program) Base() image.Spec {
+	files := []image.File{
+		{Path: "/tmp", Mode: 0o777, Dir: true},
+		{Path: "/etc/passwd", Mode: 0o644, Content: "nonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"},
+	}
+	for _, path := range slices.Sorted(maps.Keys(p.Links)) {
+		files = append(files, image.File{Path: path, Mode: 0o777, Link: p.Links[path]})
+	}
+	return image.Spec{Name: "base/" + p.Name + ":latest", Files: files, User: "65532"}
+}
+
+// Image is the name of the program's image in a registry.
+func (p Program) Image() string { return "programs/" + p.Name }
+
+// Ko builds images.
+type Ko struct {
+	// Command is ko, as it is run in the registry's network.
+	Command []string
+	// Env is its environment.
+	Env []string
+	// Root is the repository's root.
+	Root string
+	// Registry is the host to push to; the base images are there too.
+	Registry string
+}
+
+// Build builds the program's image and pushes it with the tag and as latest.
+func (k Ko) Build(ctx context.Context, p Program, tag string) error {
+	args := slices.Concat(k.Command[1:], []string{
+		"build", "--bare", "--insecure-registry", "--sbom=none", "--tags=latest," + tag, p.Package,
+	})
+	command := exec.CommandContext(ctx, k.Command[0], args...)
+	command.Dir = filepath.Join(k.Root, p.Module)
+	command.Env = slices.Concat(k.Env, []string{
+		"KO_DOCKER_REPO=" + k.Registry + "/" + p.Image(),
+		"KO_DEFAULTBASEIMAGE=" + k.Registry + "/" + p.Base().Name,
+		// All modules are there: the test bed built the program before.
+		"GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0",
+	})
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("building the image of %s with ko: %w\n%s", p.Name, err, output.String())
+	}
+	return nil
+}

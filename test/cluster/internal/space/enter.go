@@ -1,0 +1,13 @@
+package space
+
+import "strconv"
+
+// Enter is the command line that runs a command in the namespaces of a process,
+// in the folder dir.
+func Enter(pid int, dir string, command ...string) []string {
+	// The folder is entered last: nsenter would keep the caller's mount of it.
+	return append([]string{
+		"nsenter", "--target", strconv.Itoa(pid), "--mount", "--net", "--pid", "--ipc", "--uts",
+		"--", "env", "--chdir=" + dir,
+	}, command...)
+}

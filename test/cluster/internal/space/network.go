@@ -1,0 +1,61 @@
+package space
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+)
+
+// networkSettings are those of this network namespace.
+var networkSettings = map[string]string{
+	"net/ipv4/ip_forward":                "1",
+	"net/bridge/bridge-nf-call-iptables": "1",
+}
+
+// connect gives the network namespace a node's addresses and a default route
+// that leads nowhere: nothing leaves the machine.
+func connect() error {
+	loopback, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("finding the loopback interface: %w", err)
+	}
+	if err := netlink.LinkSetUp(loopback); err != nil {
+		return fmt.Errorf("starting the loopback interface: %w", err)
+	}
+	if err := addNode(); err != nil {
+		return fmt.Errorf("making the node's interface %s: %w", layout.Bridge, err)
+	}
+	for name, value := range networkSettings {
+		if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0o644); err != nil {
+			return fmt.Errorf("setting %s (is the kernel module br_netfilter loaded?): %w", name, err)
+		}
+	}
+	return nil
+}
+
+func addNode() error {
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: layout.Bridge}}
+	if err := netlink.LinkAdd(bridge); err != nil {
+		return err
+	}
+	for _, address := range []string{layout.NodeAddress, layout.AliasAddress} {
+		subnet := net.IPNet{IP: net.ParseIP(address), Mask: net.CIDRMask(layout.NodePrefix, 32)}
+		if err := netlink.AddrAdd(bridge, &netlink.Addr{IPNet: &subnet}); err != nil {
+			return err
+		}
+	}
+	if err := netlink.LinkSetUp(bridge); err != nil {
+		return err
+	}
+	everywhere := net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)}
+	return netlink.RouteAdd(&netlink.Route{
+		LinkIndex: bridge.Attrs().Index,
+		Dst:       &everywhere,
+		Src:       net.ParseIP(layout.NodeAddress),
+		Scope:     netlink.SCOPE_LINK,
+	})
+}

@@ -1,0 +1,66 @@
+// Package space makes the namespaces a cluster lives in. They hold everything
+// the cluster's processes would leave on a machine: with the first process in
+// them, all the others, the mounts and the network disappear.
+package space
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/cgroup"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+)
+
+const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
+// Command is the command as the first process of new namespaces. It outlives
+// its parent. It has to call Init.
+func Command(name string, args ...string) *exec.Cmd {
+	command := exec.Command(name, args...)
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
+	return command
+}
+
+// Init makes the new namespaces the cluster's own, runs the command in them and
+// returns when it has ended. The caller is the first process of its namespace:
+// it also inherits the orphans of all the others.
+func Init(l layout.Layout, command *exec.Cmd) error {
+	if os.Getpid() != 1 {
+		return errors.New("only the first process of new namespaces may set them up: use the command up")
+	}
+	if err := cgroup.Join(l.Cgroup()); err != nil {
+		return err
+	}
+	if err := mount(l); err != nil {
+		return err
+	}
+	if err := connect(); err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("starting the supervisor: %w", err)
+	}
+	return reapUntil(command.Process.Pid)
+}
+
+// reapUntil collects processes that end, until that one does.
+func reapUntil(pid int) error {
+	for {
+		var status unix.WaitStatus
+		ended, err := unix.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return fmt.Errorf("waiting for processes: %w", err)
+		case ended == pid && status.ExitStatus() != 0:
+			return fmt.Errorf("the supervisor ended: status %#x", uint32(status))
+		case ended == pid:
+			return nil
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is a process that is told apart from a later one with the same
+// number.
+type Process struct {
+	PID int `json:"pid"`
+	// Started is the process's start in clock ticks since the machine's.
+	Started string `json:"started"`
+}
+
+// Find returns the process that has the number now.
+func Find(pid int) (Process, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return Process{}, fmt.Errorf("looking at process %d: %w", pid, err)
+	}
+	started, err := startTime(string(stat))
+	if err != nil {
+		return Process{}, fmt.Errorf("looking at process %d: %w", pid, err)
+	}
+	return Process{PID: pid, Started: started}, nil
+}
+
+// startTime is field 22 of /proc/PID/stat. Field 2, the program's name, stands
+// in parentheses and may have anything in it.
+func startTime(stat string) (string, error) {
+	const afterName = 22 - 3
+	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
+	if len(fields) <= afterName {
+		return "", fmt.Errorf("unexpected /proc stat line %q", stat)
+	}
+	return fields[afterName], nil
+}
+
+// Alive says whether the very same process still is there.
+func (p Process) Alive() bool {
+	now, err := Find(p.PID)
+	return err == nil && now == p
+}
+
+// Kill ends the process and waits until it is gone. A process that is gone
+// already, or whose number now is another's, is left alone.
+func (p Process) Kill(ctx context.Context) error {
+	if !p.Alive() {
+		return nil
+	}
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return nil // It ended just now.
+	}
+	defer unix.Close(fd)
+	// From here on the descriptor stands for one process: look again.
+	if !p.Alive() {
+		return nil
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
+		return fmt.Errorf("killing process %d: %w", p.PID, err)
+	}
+	return p.wait(ctx, fd)
+}
+
+func (p Process) wait(ctx context.Context, fd int) error {
+	for ctx.Err() == nil {
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int((100 * time.Millisecond).Milliseconds()))
+		if ready > 0 && err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("waiting for process %d to end: %w", p.PID, ctx.Err())
+}

@@ -1,0 +1,68 @@
+// Package state remembers, in a cluster's folder, what runs of it.
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+)
+
+// State is what has to be known to take a cluster down, or to use it.
+type State struct {
+	// Init is the first process of the cluster's namespaces.
+	Init Process `json:"init"`
+	// Ready says that the cluster came up.
+	Ready bool `json:"ready"`
+	// Path is the search path for the cluster's programs.
+	Path string `json:"path"`
+	// RegistryPassword is the password of the registries that have one.
+	RegistryPassword string `json:"registryPassword"`
+}
+
+// ErrNone says that there is no such cluster.
+var ErrNone = errors.New("there is no such cluster")
+
+// Load reads the state of a cluster. The error is ErrNone if it has none.
+func Load(l layout.Layout) (State, error) {
+	content, err := os.ReadFile(file(l))
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, fmt.Errorf("cluster %s: %w", l.Name, ErrNone)
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("reading the state of cluster %s: %w", l.Name, err)
+	}
+	var s State
+	if err := json.Unmarshal(content, &s); err != nil {
+		return State{}, fmt.Errorf("reading the state of cluster %s: %w", l.Name, err)
+	}
+	return s, nil
+}
+
+// Save writes the state of a cluster.
+func Save(l layout.Layout, s State) error {
+	if err := WriteJSON(file(l), s); err != nil {
+		return fmt.Errorf("keeping the state of cluster %s: %w", l.Name, err)
+	}
+	return nil
+}
+
+// WriteJSON replaces a file, readable to its owner only, with a value's JSON.
+// Readers see the old file or the new one, never a part.
+func WriteJSON(path string, value any) error {
+	content, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return err
+	}
+	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	if err := os.WriteFile(temp, content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+func file(l layout.Layout) string { return l.Path("state.json") }

@@ -1,0 +1,51 @@
+// Package teardown removes a cluster, whatever state it is in.
+package teardown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/cgroup"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
+)
+
+// patience is for the kernel to clean up after killed processes.
+const patience = 20 * time.Second
+
+// Remove ends the cluster's processes and removes all that is left of it. With
+// nothing left it does nothing.
+func Remove(ctx context.Context, l layout.Layout) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	running, err := state.Load(l)
+	if err != nil && !errors.Is(err, state.ErrNone) {
+		return err
+	}
+	// With the first process of their namespace the kernel kills all the
+	// others, and with the last of them go the mounts and the network.
+	if err := running.Init.Kill(ctx); err != nil {
+		return err
+	}
+	deadline, _ := ctx.Deadline()
+	if err := cgroup.Remove(l.Cgroup(), deadline); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(l.Dir()); err != nil {
+		return fmt.Errorf("removing the files of cluster %s: %w", l.Name, err)
+	}
+	removeParents()
+	return nil
+}
+
+// removeParents removes the folders above the clusters' if no other cluster
+// uses them.
+func removeParents() {
+	for _, dir := range []string{layout.Root(), filepath.Dir(layout.Root())} {
+		_ = os.Remove(dir) // It may well have something in it.
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/test/bed"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/process"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
+)
+
+// status is all there is to say about a cluster.
+type status struct {
+	bed.Info
+	State      string           `json:"state"`
+	Components []process.Status `json:"components"`
+}
+
+func statusCommand(o *options) *cobra.Command {
+	var output string
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Say how the cluster is and how to use it",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			now, err := o.status()
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				encoder := json.NewEncoder(command.OutOrStdout())
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(now)
+			}
+			return now.print(command.OutOrStdout())
+		},
+	}
+	command.Flags().StringVarP(&output, "output", "o", "text", "text or json; json has the registries' passwords")
+	return command
+}
+
+func (o *options) status() (status, error) {
+	l, err := o.layout()
+	if err != nil {
+		return status{}, err
+	}
+	running, err := state.Load(l)
+	if err != nil {
+		return status{}, err
+	}
+	now := status{Info: describe(l, running), State: "starting"}
+	switch {
+	case !running.Init.Alive():
+		now.State = "dead"
+	case running.Ready:
+		now.State = "ready"
+	}
+	return now, readJSON(statusFile(l), &now.Components)
+}
+
+func (s status) print(out io.Writer) error {
+	fmt.Fprintf(out, "cluster %s is %s\nkubeconfig %s\nlogs in    %s\n\n", s.Name, s.State, s.Kubeconfig, s.Logs)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "REGISTRY\tHOST\tUSER\tAUTHORITY")
+	for _, registry := range s.Registries {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", registry.Name, registry.Host, registry.Username, registry.CAFile)
+	}
+	fmt.Fprintln(table, "\nCOMPONENT\tSTATE\tRESTARTS\tLAST EXIT")
+	for _, component := range s.Components {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", component.Name, component.State, component.Restarts, component.LastExit)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/process"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
+)
+
+// initCommand is what up starts: the first process of the new namespaces.
+func initCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:    "init",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			l, err := o.layout()
+			if err != nil {
+				return err
+			}
+			supervisor := exec.Command("/proc/self/exe", "supervise", "--name", l.Name)
+			supervisor.Stdout, supervisor.Stderr = os.Stdout, os.Stderr
+			return space.Init(l, supervisor)
+		},
+	}
+}
+
+// superviseCommand is what init starts.
+func superviseCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:    "supervise",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			l, err := o.layout()
+			if err != nil {
+				return err
+			}
+			var specs []process.Spec
+			if err := readJSON(specsFile(l), &specs); err != nil {
+				return err
+			}
+			supervisor := process.Supervisor{Logs: l.Logs(), Changed: func(status []process.Status) {
+				if err := state.WriteJSON(statusFile(l), status); err != nil {
+					fmt.Fprintln(os.Stderr, "keeping the components' status:", err)
+				}
+			}}
+			supervisor.Run(command.Context(), specs)
+			return nil
+		},
+	}
+}
+
+// specsFile has what the supervisor is to run, statusFile what became of it.
+func specsFile(l layout.Layout) string  { return l.Config("components.json") }
+func statusFile(l layout.Layout) string { return l.Path("components.json") }
+
+func readJSON(path string, value any) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading the components: %w", err)
+	}
+	if err := json.Unmarshal(content, value); err != nil {
+		return fmt.Errorf("reading the components in %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/boot"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/config"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/debian"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/teardown"
+)
+
+func upCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "up",
+		Short: "Bring the cluster up; build first what is not built yet",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return o.up(command.Context(), command.ErrOrStderr())
+		},
+	}
+}
+
+// up leaves a ready cluster alone and replaces anything less.
+func (o *options) up(ctx context.Context, log io.Writer) error {
+	if err := needRoot(); err != nil {
+		return err
+	}
+	l, err := o.layout()
+	if err != nil {
+		return err
+	}
+	unlock, err := o.lock(l)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if running, err := state.Load(l); err == nil && running.Ready && running.Init.Alive() {
+		fmt.Fprintf(log, "cluster %s is up: KUBECONFIG=%s\n", l.Name, l.Kubeconfig())
+		return nil
+	}
+	if err := teardown.Remove(ctx, l); err != nil {
+		return err
+	}
+	programs, err := o.programs(ctx, log)
+	if err != nil {
+		return err
+	}
+	return o.start(ctx, log, l, programs)
+}
+
+// lock makes commands that change the same cluster take turns.
+func (o *options) lock(l layout.Layout) (unlock func(), err error) {
+	return filelock.Acquire(o.cache + "/" + l.Name + ".lock")
+}
+
+// programs finds or makes all that runs in a cluster.
+func (o *options) programs(ctx context.Context, log io.Writer) (config.Programs, error) {
+	if err := debian.Install(ctx, log, debian.Packages); err != nil {
+		return config.Programs{}, err
+	}
+	var programs config.Programs
+	for _, wanted := range []struct {
+		component component.Component
+		dir       *string
+	}{
+		{component.Containerd(), &programs.Containerd},
+		{component.CoreDNS(), &programs.CoreDNS},
+		{component.Kubernetes(), &programs.Kubernetes},
+	} {
+		dir, err := o.store().Get(ctx, wanted.component)
+		if err != nil {
+			return config.Programs{}, err
+		}
+		*wanted.dir = dir
+	}
+	return programs, nil
+}
+
+// start starts a cluster where there is none and waits until it is ready.
+func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, programs config.Programs) error {
+	start := time.Now()
+	running, command, err := o.launch(l, programs)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	// Ends with this process if the cluster lives longer, as it should.
+	go func() { stop(fmt.Errorf("its first process ended: %w", command.Wait())) }()
+	dialer := space.Dialer{PID: running.Init.PID}
+	client, err := boot.Client(l, dialer)
+	if err != nil {
+		return err
+	}
+	steps, stepping := errgroup.WithContext(ctx)
+	steps.Go(func() error { return o.pushImages(stepping, log, describe(l, running), running) })
+	steps.Go(func() error { return boot.Wait(stepping, log, client) })
+	if err := steps.Wait(); err != nil {
+		return fmt.Errorf("cluster %s did not come up; logs are in %s: %w", l.Name, l.Logs(), errors.Join(err, context.Cause(ctx)))
+	}
+	running.Ready = true
+	if err := state.Save(l, running); err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "cluster %s is ready after %.1fs: KUBECONFIG=%s\n", l.Name, time.Since(start).Seconds(), l.Kubeconfig())
+	return nil
+}
+
+// launch writes the cluster's files and starts its processes.
+func (o *options) launch(l layout.Layout, programs config.Programs) (state.State, *exec.Cmd, error) {
+	secrets := config.NewSecrets()
+	if err := config.Write(l, secrets); err != nil {
+		return state.State{}, nil, err
+	}
+	if err := state.WriteJSON(specsFile(l), config.Components(l, programs)); err != nil {
+		return state.State{}, nil, fmt.Errorf("writing the list of components: %w", err)
+	}
+	log, err := os.Create(l.LogFile("supervisor"))
+	if err != nil {
+		return state.State{}, nil, fmt.Errorf("starting the supervisor: %w", err)
+	}
+	defer log.Close()
+	command := space.Command("/proc/self/exe", "init", "--name", l.Name)
+	command.Env = []string{"PATH=" + programs.Path(), "HOME=/root"}
+	command.Dir = "/"
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		return state.State{}, nil, fmt.Errorf("starting the supervisor in new namespaces: %w", err)
+	}
+	running := state.State{Path: programs.Path(), RegistryPassword: secrets.RegistryPassword()}
+	if running.Init, err = state.Find(command.Process.Pid); err != nil {
+		return state.State{}, nil, err
+	}
+	return running, command, save(l, running)
+}
+
+// save also describes the cluster to those who will use it.
+func save(l layout.Layout, running state.State) error {
+	if err := state.WriteJSON(infoFile(l), describe(l, running)); err != nil {
+		return fmt.Errorf("describing cluster %s: %w", l.Name, err)
+	}
+	return state.Save(l, running)
+}

@@ -1,0 +1,24 @@
+// Command entrypoint is a function that reports its command line as a result.
+// Its image has both an ENTRYPOINT and a CMD.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/kustomize/kyaml/fn/framework"
+)
+
+func main() {
+	if err := framework.Execute(framework.ResourceListProcessorFunc(report), nil); err != nil {
+		os.Exit(1)
+	}
+}
+
+func report(list *framework.ResourceList) error {
+	list.Results = append(list.Results, &framework.Result{
+		Message:  fmt.Sprintf("%q", os.Args),
+		Severity: framework.Info,
+	})
+	return nil
+}

@@ -1,0 +1,21 @@
+// Command memory is a function that takes and touches more and more memory,
+// until it is stopped.
+package main
+
+import "time"
+
+const megabyte = 1 << 20
+
+func main() {
+	var held [][]byte
+	for {
+		block := make([]byte, 8*megabyte)
+		// Only a page that was written to takes memory.
+		for i := 0; i < len(block); i += 4096 {
+			block[i] = 1
+		}
+		held = append(held, block)
+		// Slow enough for whoever watches to see it grow.
+		time.Sleep(time.Duration(len(held)) * time.Microsecond)
+	}
+}

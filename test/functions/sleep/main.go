@@ -1,0 +1,35 @@
+// Command sleep is a function that takes its time: data.duration of its
+// ConfigMap, or ten seconds. It changes nothing.
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"sigs.k8s.io/kustomize/kyaml/fn/framework"
+)
+
+func main() {
+	if err := framework.Execute(framework.ResourceListProcessorFunc(sleep), nil); err != nil {
+		os.Exit(1)
+	}
+}
+
+func sleep(list *framework.ResourceList) error {
+	var config struct {
+		Data struct {
+			Duration string `yaml:"duration"`
+		} `yaml:"data"`
+	}
+	config.Data.Duration = "10s"
+	if err := framework.LoadFunctionConfig(list.FunctionConfig, &config); err != nil {
+		return err
+	}
+	duration, err := time.ParseDuration(config.Data.Duration)
+	if err != nil {
+		return fmt.Errorf("data.duration of the function's ConfigMap: %w", err)
+	}
+	time.Sleep(duration)
+	return nil
+}

@@ -1,0 +1,14 @@
+// Command pause holds a pod's namespaces until it is told to end.
+package main
+
+import (
+	"context"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	<-ctx.Done()
+}

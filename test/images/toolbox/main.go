@@ -1,0 +1,84 @@
+// Command toolbox is what the cluster's tests run in pods. Its first argument
+// says what to do:
+//
+//	serve ADDRESS TEXT  answer every HTTP request with the text
+//	get URL             print the answer to an HTTP request
+//	resolve NAME        print the addresses of a name
+//	read FILE           print a file
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// patience is how long one request or look-up may take.
+const patience = 5 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 3 && args[0] == "serve" {
+		return serve(ctx, args[1], args[2])
+	}
+	if len(args) != 2 {
+		return fmt.Errorf("arguments %q: want serve ADDRESS TEXT, get URL, resolve NAME or read FILE", args)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	switch args[0] {
+	case "get":
+		return get(ctx, args[1])
+	case "resolve":
+		addresses, err := net.DefaultResolver.LookupHost(ctx, args[1])
+		fmt.Println(addresses)
+		return err
+	case "read":
+		content, err := os.ReadFile(args[1])
+		os.Stdout.Write(content)
+		return err
+	default:
+		return fmt.Errorf("unknown command %q: want serve, get, resolve or read", args[0])
+	}
+}
+
+func serve(ctx context.Context, address, text string) error {
+	server := &http.Server{
+		Addr:              address,
+		ReadHeaderTimeout: patience,
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }),
+	}
+	context.AfterFunc(ctx, func() { server.Close() })
+	if err := server.ListenAndServe(); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func get(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(os.Stdout, response.Body)
+	return err
+}
