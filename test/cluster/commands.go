@@ -51,6 +51,14 @@ func (o *options) store() component.Store {
 	return component.Store{Dir: o.cache, Log: os.Stderr}
 }
 
+// needSources is checked before anything is started.
+func (o *options) needSources() error {
+	if _, err := os.Stat(filepath.Join(o.root, "test", "go.mod")); err != nil {
+		return fmt.Errorf("finding the sources of the images: %w; run in the root of the repository or use --root", err)
+	}
+	return nil
+}
+
 // needRoot is checked first: half a cluster helps nobody.
 func needRoot() error {
 	if os.Geteuid() != 0 {

@@ -67,9 +67,10 @@ func enter(l layout.Layout, running state.State, args []string) error {
 
 // inside is the environment of a command in the cluster's namespaces.
 func inside(l layout.Layout, running state.State) []string {
-	return append(os.Environ(),
-		"PATH="+os.Getenv("PATH")+":"+running.Path,
+	command := exec.Cmd{Env: append(os.Environ(),
+		"PATH="+running.Path+":"+os.Getenv("PATH"),
 		"KUBECONFIG="+l.Kubeconfig(),
 		bed.InfoVariable+"="+infoFile(l),
-	)
+	)}
+	return command.Environ() // has each variable once
 }

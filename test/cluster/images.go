@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -23,6 +24,9 @@ func imagesCommand(o *options) *cobra.Command {
 		Short: "Build what changed of the images, also the project's own programs', and push it",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if err := o.needSources(); err != nil {
+				return err
+			}
 			l, running, err := o.running()
 			if err != nil {
 				return err
@@ -42,13 +46,17 @@ func (o *options) pushImages(ctx context.Context, log io.Writer, info bed.Info, 
 	if err != nil {
 		return err
 	}
+	images, err := o.builder().BuildAll(ctx, specs)
+	if err != nil {
+		return err
+	}
 	pushes, ctx := errgroup.WithContext(ctx)
 	for _, described := range info.Registries {
 		registry, err := image.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
 		if err != nil {
 			return err
 		}
-		pushes.Go(func() error { return o.pushTo(ctx, registry, specs) })
+		pushes.Go(func() error { return pushTo(ctx, registry, specs, images) })
 	}
 	if err := pushes.Wait(); err != nil {
 		return err
@@ -57,13 +65,9 @@ func (o *options) pushImages(ctx context.Context, log io.Writer, info bed.Info, 
 	return nil
 }
 
-func (o *options) pushTo(ctx context.Context, registry image.Registry, specs []image.Spec) error {
-	for _, spec := range specs {
-		built, err := o.builder().Build(spec)
-		if err != nil {
-			return err
-		}
-		if _, err := registry.Push(ctx, spec.Name, built); err != nil {
+func pushTo(ctx context.Context, registry image.Registry, specs []image.Spec, images []v1.Image) error {
+	for i, spec := range specs {
+		if _, err := registry.Push(ctx, spec.Name, images[i]); err != nil {
 			return err
 		}
 	}

@@ -84,7 +84,9 @@ func (o *options) ko(ctx context.Context, l layout.Layout, running state.State) 
 		return program.Ko{}, fmt.Errorf("finding the repository: %w", err)
 	}
 	return program.Ko{
-		Command:  space.Enter(running.Init.PID, root, filepath.Join(dir, "ko")),
+		Command: func(folder string, args ...string) []string {
+			return space.Enter(running.Init.PID, folder, append([]string{filepath.Join(dir, "ko")}, args...)...)
+		},
 		Env:      inside(l, running),
 		Root:     root,
 		Registry: layout.Open.Host(),

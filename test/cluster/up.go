@@ -39,6 +39,9 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err := needRoot(); err != nil {
 		return err
 	}
+	if err := o.needSources(); err != nil {
+		return err
+	}
 	l, err := o.layout()
 	if err != nil {
 		return err

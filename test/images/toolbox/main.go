@@ -4,7 +4,7 @@
 //	serve ADDRESS TEXT  answer every HTTP request with the text
 //	get URL             print the answer to an HTTP request
 //	resolve NAME        print the addresses of a name
-//	read FILE           print a file
+//	list DIRECTORY      print the names in a directory
 package main
 
 import (
@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string) error {
 		return serve(ctx, args[1], args[2])
 	}
 	if len(args) != 2 {
-		return fmt.Errorf("arguments %q: want serve ADDRESS TEXT, get URL, resolve NAME or read FILE", args)
+		return fmt.Errorf("arguments %q: want serve ADDRESS TEXT, get URL, resolve NAME or list DIRECTORY", args)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -47,12 +47,10 @@ func run(ctx context.Context, args []string) error {
 		addresses, err := net.DefaultResolver.LookupHost(ctx, args[1])
 		fmt.Println(addresses)
 		return err
-	case "read":
-		content, err := os.ReadFile(args[1])
-		os.Stdout.Write(content)
-		return err
+	case "list":
+		return list(args[1])
 	default:
-		return fmt.Errorf("unknown command %q: want serve, get, resolve or read", args[0])
+		return fmt.Errorf("unknown command %q: want serve, get, resolve or list", args[0])
 	}
 }
 
@@ -67,6 +65,14 @@ func serve(ctx context.Context, address, text string) error {
 		return err
 	}
 	return nil
+}
+
+func list(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		fmt.Println(entry.Name())
+	}
+	return err
 }
 
 func get(ctx context.Context, url string) error {

@@ -53,7 +53,7 @@ func firstPod() *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name:  "toolbox",
 				Image: layout.Open.Host() + "/toolbox:latest",
-				Args:  []string{"read", "/etc/resolv.conf"},
+				Args:  []string{"list", "/"},
 				// The image was pushed a moment ago, perhaps not for this start.
 				ImagePullPolicy: corev1.PullAlways,
 			}},

@@ -12,9 +12,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// kubeSource is the program that is every Kubernetes component. It is built in
-// a module of its own, which keeps the requirements of k8s.io/kubernetes out of
-// this one.
+// kubeSource is the program that is every Kubernetes component.
 //
 //go:embed kube.go.txt
 var kubeSource string
@@ -33,30 +31,6 @@ func Kubernetes() Component {
 }
 
 func buildKubernetes(ctx context.Context, dir string) error {
-	source, err := os.MkdirTemp("", "kube-module-")
-	if err != nil {
-		return fmt.Errorf("making a module: %w", err)
-	}
-	defer os.RemoveAll(source)
-	if err := writeKubernetesModule(ctx, source); err != nil {
-		return err
-	}
-	if err := goTool(ctx, source, nil, "mod", "tidy"); err != nil {
-		return err
-	}
-	program := filepath.Join(dir, "kube")
-	if err := goTool(ctx, source, nil, "build", "-trimpath", "-ldflags="+kubernetesFlags(kubernetesVersion), "-o", program, "."); err != nil {
-		return err
-	}
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"} {
-		if err := os.Symlink("kube", filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("linking %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func writeKubernetesModule(ctx context.Context, dir string) error {
 	published, err := download(ctx, kubernetesModule, kubernetesVersion)
 	if err != nil {
 		return err
@@ -69,9 +43,13 @@ func writeKubernetesModule(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{"go.mod": mod, "main.go": []byte(kubeSource)} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
-			return fmt.Errorf("writing a module: %w", err)
+	source := generated{Mod: mod, Main: kubeSource, Flags: kubernetesFlags(kubernetesVersion)}
+	if err := source.build(ctx, filepath.Join(dir, "kube")); err != nil {
+		return err
+	}
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"} {
+		if err := os.Symlink("kube", filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("linking %s: %w", name, err)
 		}
 	}
 	return nil

@@ -10,11 +10,6 @@ func Containerd() Component {
 		"./cmd/containerd", "./cmd/containerd-shim-runc-v2")
 }
 
-// CoreDNS is the cluster's name server.
-func CoreDNS() Component {
-	return installed("coredns", "v1.14.1", "github.com/coredns/coredns", ".")
-}
-
 // Ko builds images of Go programs.
 func Ko() Component {
 	return installed("ko", "v0.19.1", "github.com/google/ko", ".")

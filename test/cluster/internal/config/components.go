@@ -60,6 +60,8 @@ func apiserver(l layout.Layout) []string {
 		"--token-auth-file=" + l.Config("tokens.csv"),
 		"--tls-cert-file=" + l.PKI("apiserver.crt"), "--tls-private-key-file=" + l.PKI("apiserver.key"),
 		"--client-ca-file=" + l.PKI("ca.crt"),
+		// No name server knows the node by its name.
+		"--kubelet-preferred-address-types=InternalIP",
 		"--kubelet-certificate-authority=" + l.PKI("ca.crt"),
 		"--kubelet-client-certificate=" + l.PKI("kubelet-client.crt"), "--kubelet-client-key=" + l.PKI("kubelet-client.key"),
 		"--service-account-issuer=https://kubernetes.default.svc." + layout.Domain,
@@ -78,6 +80,7 @@ func controllers(l layout.Layout) []string {
 		"--root-ca-file=" + l.PKI("ca.crt"),
 		"--service-account-private-key-file=" + l.PKI("accounts.key"),
 		"--use-service-account-credentials",
+		"--authentication-tolerate-lookup-failure",
 		"--leader-elect=false",
 		"--cert-dir=" + l.Path("pki"),
 		// Endpoints are compared with pods while functions start.

@@ -2,10 +2,31 @@ package image
 
 import (
 	"archive/tar"
+	"compress/gzip"
+	"fmt"
 	"io"
 	"os"
 	"strings"
 )
+
+// archiveFiles writes a compressed tar file.
+func archiveFiles(out io.Writer, files []File) error {
+	// The registry is on this machine: time matters more than size.
+	compressed, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
+	if err != nil {
+		return fmt.Errorf("compressing a layer: %w", err)
+	}
+	archive := tar.NewWriter(compressed)
+	for _, file := range files {
+		if err := addFile(archive, file); err != nil {
+			return fmt.Errorf("adding %s to a layer: %w", file.Path, err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return fmt.Errorf("finishing a layer: %w", err)
+	}
+	return compressed.Close()
+}
 
 // addFile writes one entry. Times and owners stay zero, so that equal files
 // give equal layers. The folders above the file are left to the one who

@@ -3,6 +3,7 @@
 package image
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -10,7 +11,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/sync/errgroup"
 )
 
 // Spec describes an image of one layer.
@@ -34,11 +35,7 @@ type Builder struct {
 
 // Build makes the image.
 func (b Builder) Build(spec Spec) (v1.Image, error) {
-	path, err := b.layer(spec.Files)
-	if err != nil {
-		return nil, fmt.Errorf("building image %s: %w", spec.Name, err)
-	}
-	layer, err := tarball.LayerFromFile(path)
+	layer, err := b.layer(spec.Files)
 	if err != nil {
 		return nil, fmt.Errorf("building image %s: %w", spec.Name, err)
 	}
@@ -47,6 +44,24 @@ func (b Builder) Build(spec Spec) (v1.Image, error) {
 		return nil, fmt.Errorf("building image %s: %w", spec.Name, err)
 	}
 	return configure(image, spec)
+}
+
+// BuildAll makes the images, several at a time, in the order of the specs.
+func (b Builder) BuildAll(ctx context.Context, specs []Spec) ([]v1.Image, error) {
+	images := make([]v1.Image, len(specs))
+	builds, ctx := errgroup.WithContext(ctx)
+	builds.SetLimit(runtime.NumCPU())
+	for i, spec := range specs {
+		builds.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			var err error
+			images[i], err = b.Build(spec)
+			return err
+		})
+	}
+	return images, builds.Wait()
 }
 
 func configure(image v1.Image, spec Spec) (v1.Image, error) {

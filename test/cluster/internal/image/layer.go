@@ -1,8 +1,6 @@
 package image
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // File is one file, folder or link of a layer.
@@ -29,32 +29,41 @@ type File struct {
 	Dir bool
 }
 
-// layer returns a compressed tar file with the files, made before or now.
-func (b Builder) layer(files []File) (string, error) {
+// layer returns the layer with the files, made before or now.
+func (b Builder) layer(files []File) (v1.Layer, error) {
 	key, err := Key(files)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	path := filepath.Join(b.Dir, "layer-"+key+".tar.gz")
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return path, err
+	base := filepath.Join(b.Dir, "layer-"+key)
+	kept, err := openLayer(base)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return kept, err
 	}
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
-		return "", fmt.Errorf("making the folder of layers: %w", err)
+		return nil, fmt.Errorf("making the folder of layers: %w", err)
 	}
+	if err := b.writeLayer(base, files); err != nil {
+		return nil, err
+	}
+	return keepLayer(base)
+}
+
+// writeLayer makes the layer's file appear whole or not at all.
+func (b Builder) writeLayer(base string, files []File) error {
 	temp, err := os.CreateTemp(b.Dir, "writing-")
 	if err != nil {
-		return "", fmt.Errorf("making a layer: %w", err)
+		return fmt.Errorf("making a layer: %w", err)
 	}
 	defer os.Remove(temp.Name())
 	defer temp.Close()
-	if err := writeLayer(temp, files); err != nil {
-		return "", err
+	if err := archiveFiles(temp, files); err != nil {
+		return err
 	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return "", fmt.Errorf("keeping a layer: %w", err)
+	if err := os.Rename(temp.Name(), base+layerSuffix); err != nil {
+		return fmt.Errorf("keeping a layer: %w", err)
 	}
-	return path, nil
+	return nil
 }
 
 // Key is a hash of all that decides what is in a layer with the files.
@@ -84,22 +93,4 @@ func hashFile(sum hash.Hash, path string) error {
 	}
 	fmt.Fprintf(sum, "%x\n", content.Sum(nil))
 	return nil
-}
-
-func writeLayer(out io.Writer, files []File) error {
-	// The registry is on this machine: time matters more than size.
-	compressed, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
-	if err != nil {
-		return fmt.Errorf("compressing a layer: %w", err)
-	}
-	archive := tar.NewWriter(compressed)
-	for _, file := range files {
-		if err := addFile(archive, file); err != nil {
-			return fmt.Errorf("adding %s to a layer: %w", file.Path, err)
-		}
-	}
-	if err := archive.Close(); err != nil {
-		return fmt.Errorf("finishing a layer: %w", err)
-	}
-	return compressed.Close()
 }

@@ -30,7 +30,7 @@ func All() []Program {
 	return []Program{
 		// Stands for the programs that pods mount or copy from: it is found by
 		// a second name.
-		{Name: "sleep", Module: "test", Package: "./functions/sleep", Links: map[string]string{"/bin/sleep": "/ko-app/sleep"}},
+		{Name: "toolbox", Module: "test", Package: "./images/toolbox", Links: map[string]string{"/bin/toolbox": "/ko-app/toolbox"}},
 	}
 }
 
@@ -52,8 +52,9 @@ func (p Program) Image() string { return "programs/" + p.Name }
 
 // Ko builds images.
 type Ko struct {
-	// Command is ko, as it is run in the registry's network.
-	Command []string
+	// Command is the command line that runs ko with these arguments in a
+	// folder, where it reaches the registry.
+	Command func(dir string, args ...string) []string
 	// Env is its environment.
 	Env []string
 	// Root is the repository's root.
@@ -64,11 +65,9 @@ type Ko struct {
 
 // Build builds the program's image and pushes it with the tag and as latest.
 func (k Ko) Build(ctx context.Context, p Program, tag string) error {
-	args := slices.Concat(k.Command[1:], []string{
-		"build", "--bare", "--insecure-registry", "--sbom=none", "--tags=latest," + tag, p.Package,
-	})
-	command := exec.CommandContext(ctx, k.Command[0], args...)
-	command.Dir = filepath.Join(k.Root, p.Module)
+	line := k.Command(filepath.Join(k.Root, p.Module),
+		"build", "--bare", "--insecure-registry", "--sbom=none", "--tags=latest,"+tag, p.Package)
+	command := exec.CommandContext(ctx, line[0], line[1:]...)
 	command.Env = slices.Concat(k.Env, []string{
 		"KO_DOCKER_REPO=" + k.Registry + "/" + p.Image(),
 		"KO_DEFAULTBASEIMAGE=" + k.Registry + "/" + p.Base().Name,

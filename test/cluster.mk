@@ -1,0 +1,46 @@
+# A real Kubernetes for tests, and the tests on it. Included by the root
+# Makefile; see test/README.md.
+
+# Name of the cluster: clusters of different names run side by side.
+CLUSTER ?= fnr
+# Packages with tests for any cluster, and for the test bed's.
+E2E_PACKAGES ?= ./e2e/cluster
+E2E_BED_PACKAGES ?= ./e2e/bed
+# Where a failing run leaves logs, events and objects.
+E2E_EVIDENCE ?= $(CURDIR)/.build/e2e/$(CLUSTER)
+
+CLUSTER_PROGRAM := $(CURDIR)/.build/bin/cluster
+CLUSTER_COMMAND = $(CLUSTER_PROGRAM) --root $(CURDIR) --name $(CLUSTER)
+# The test bed's module stands outside of the workspace.
+BED_GO = cd test && GOWORK=off CGO_ENABLED=0 FNR_EVIDENCE=$(E2E_EVIDENCE) go
+E2E_TEST = $(BED_GO) test -count=1 -tags e2e
+
+.PHONY: cluster-program
+cluster-program:
+	@$(BED_GO) build -o $(CLUSTER_PROGRAM) ./cluster
+
+.PHONY: cluster-up
+cluster-up: cluster-program ## Bring up a real Kubernetes (CLUSTER=name)
+	$(CLUSTER_COMMAND) up
+
+.PHONY: cluster-down
+cluster-down: cluster-program ## Take it down without a trace (CLUSTER=name)
+	$(CLUSTER_COMMAND) down
+
+.PHONY: e2e
+ifdef KUBECONFIG
+e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on our own
+	$(E2E_TEST) $(E2E_PACKAGES)
+else
+e2e: cluster-up
+	$(CLUSTER_COMMAND) images
+	$(E2E_TEST) -exec '$(CLUSTER_COMMAND) exec --' $(E2E_PACKAGES) $(E2E_BED_PACKAGES)
+endif
+
+.PHONY: e2e-teardown
+e2e-teardown: cluster-program ## Test that a cluster leaves nothing behind
+	$(E2E_TEST) ./e2e/teardown -args -cluster $(CLUSTER_PROGRAM) -root $(CURDIR)
+
+.PHONY: bench-cluster
+bench-cluster: cluster-up ## Measure a bare pod, from create to ready
+	$(E2E_TEST) -run '^$$' -bench BarePod -benchtime 10x -exec '$(CLUSTER_COMMAND) exec --' ./e2e/cluster

@@ -1,0 +1,91 @@
+package image
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// A kept layer is two files: the layer, and what was computed of it.
+const (
+	layerSuffix   = ".tar.gz"
+	summarySuffix = ".json"
+)
+
+// keptLayer is a layer whose hashes are known, which saves reading and
+// decompressing it at each start.
+type keptLayer struct {
+	path    string
+	summary summary
+}
+
+type summary struct {
+	Digest v1.Hash `json:"digest"`
+	DiffID v1.Hash `json:"diffID"`
+	Size   int64   `json:"size"`
+}
+
+// openLayer returns a layer that was kept. The error is fs.ErrNotExist if there
+// is none.
+func openLayer(base string) (v1.Layer, error) {
+	content, err := os.ReadFile(base + summarySuffix)
+	if err != nil {
+		return nil, fmt.Errorf("reading a kept layer: %w", err)
+	}
+	layer := &keptLayer{path: base + layerSuffix}
+	if err := json.Unmarshal(content, &layer.summary); err != nil {
+		return nil, fmt.Errorf("reading a kept layer (remove %s): %w", base+summarySuffix, err)
+	}
+	return layer, nil
+}
+
+// keepLayer computes the hashes of a layer's file. The summary is written last
+// and at once: where it is, the layer is whole.
+func keepLayer(base string) (v1.Layer, error) {
+	layer, err := tarball.LayerFromFile(base + layerSuffix)
+	if err != nil {
+		return nil, fmt.Errorf("reading a new layer: %w", err)
+	}
+	var computed summary
+	if computed.Digest, err = layer.Digest(); err != nil {
+		return nil, fmt.Errorf("hashing a new layer: %w", err)
+	}
+	if computed.DiffID, err = layer.DiffID(); err != nil {
+		return nil, fmt.Errorf("hashing a new layer: %w", err)
+	}
+	if computed.Size, err = layer.Size(); err != nil {
+		return nil, fmt.Errorf("measuring a new layer: %w", err)
+	}
+	content, err := json.Marshal(computed)
+	if err != nil {
+		return nil, fmt.Errorf("keeping a new layer: %w", err)
+	}
+	temp := fmt.Sprintf("%s.%d", base+summarySuffix, os.Getpid())
+	if err := os.WriteFile(temp, content, 0o644); err != nil {
+		return nil, fmt.Errorf("keeping a new layer: %w", err)
+	}
+	if err := os.Rename(temp, base+summarySuffix); err != nil {
+		return nil, fmt.Errorf("keeping a new layer: %w", err)
+	}
+	return &keptLayer{path: base + layerSuffix, summary: computed}, nil
+}
+
+func (l *keptLayer) Digest() (v1.Hash, error)            { return l.summary.Digest, nil }
+func (l *keptLayer) DiffID() (v1.Hash, error)            { return l.summary.DiffID, nil }
+func (l *keptLayer) Size() (int64, error)                { return l.summary.Size, nil }
+func (l *keptLayer) MediaType() (types.MediaType, error) { return types.DockerLayer, nil }
+func (l *keptLayer) Compressed() (io.ReadCloser, error)  { return os.Open(l.path) }
+
+// Uncompressed is for the rare reader of an image's files.
+func (l *keptLayer) Uncompressed() (io.ReadCloser, error) {
+	layer, err := tarball.LayerFromFile(l.path)
+	if err != nil {
+		return nil, fmt.Errorf("reading a kept layer: %w", err)
+	}
+	return layer.Uncompressed()
+}

@@ -1,0 +1,3 @@
+// Package bed tests what only the test bed's clusters have: registries that
+// want credentials or a certificate authority, and the images in them.
+package bed

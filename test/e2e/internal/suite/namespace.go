@@ -1,0 +1,52 @@
+package suite
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+// Namespace makes a namespace for one test. When the test has failed, what is
+// in it is kept as evidence; then it is deleted.
+func (s *Suite) Namespace(t testing.TB) string {
+	t.Helper()
+	ctx := Context(t)
+	template := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	namespace, err := s.Client.CoreV1().Namespaces().Create(ctx, template, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("making a namespace: %v", err)
+	}
+	t.Cleanup(func() {
+		// The test's own context has ended.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if t.Failed() {
+			s.collectNamespace(ctx, t, namespace.Name)
+		}
+		if err := s.Client.CoreV1().Namespaces().Delete(ctx, namespace.Name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("deleting namespace %s: %v", namespace.Name, err)
+		}
+	})
+	s.awaitServiceAccount(ctx, t, namespace.Name)
+	return namespace.Name
+}
+
+// awaitServiceAccount waits for what every pod of the namespace needs.
+func (s *Suite) awaitServiceAccount(ctx context.Context, t testing.TB, namespace string) {
+	t.Helper()
+	selector := fields.OneTermEqualSelector("metadata.name", "default")
+	accounts := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "serviceaccounts", namespace, selector)
+	_, err := watchtools.UntilWithSync(ctx, accounts, &corev1.ServiceAccount{}, nil, func(event watch.Event) (bool, error) {
+		return event.Type == watch.Added, nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for the default service account of %s: %v", namespace, err)
+	}
+}

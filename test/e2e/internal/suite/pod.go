@@ -1,0 +1,112 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+// Pod is a pod of one container that runs once.
+func Pod(name, image string, args ...string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}},
+		Spec: corev1.PodSpec{
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: new(int64(1)),
+			Containers:                    []corev1.Container{{Name: "main", Image: image, Args: args}},
+		},
+	}
+}
+
+// Create creates the pod.
+func (s *Suite) Create(ctx context.Context, t testing.TB, namespace string, pod *corev1.Pod) {
+	t.Helper()
+	if _, err := s.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		t.Fatalf("creating pod %s: %v", pod.Name, err)
+	}
+}
+
+// Output runs the pod to its end and returns what it wrote. The test fails if
+// the pod does.
+func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod *corev1.Pod) string {
+	t.Helper()
+	s.Create(ctx, t, namespace, pod)
+	ended := s.Await(ctx, t, namespace, pod.Name, func(pod *corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || stuck(pod)
+	})
+	if stuck(ended) {
+		t.Fatalf("pod %s does not start: %s", pod.Name, Describe(ended))
+	}
+	output, err := s.Client.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+	if err != nil {
+		t.Fatalf("reading the output of pod %s: %v", pod.Name, err)
+	}
+	if ended.Status.Phase != corev1.PodSucceeded {
+		t.Fatalf("pod %s failed: %s", pod.Name, output)
+	}
+	return string(output)
+}
+
+// Await waits until the condition holds for the pod, and returns it as it is
+// then.
+func (s *Suite) Await(ctx context.Context, t testing.TB, namespace, name string, holds func(*corev1.Pod) bool) *corev1.Pod {
+	t.Helper()
+	selector := fields.OneTermEqualSelector("metadata.name", name)
+	pods := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "pods", namespace, selector)
+	var last *corev1.Pod
+	_, err := watchtools.UntilWithSync(ctx, pods, &corev1.Pod{}, nil, func(event watch.Event) (bool, error) {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok || event.Type == watch.Deleted {
+			return false, fmt.Errorf("unexpected event %s", event.Type)
+		}
+		last = pod
+		return holds(pod), nil
+	})
+	if err != nil {
+		t.Fatalf("waiting for pod %s: %v; it is %s", name, err, Describe(last))
+	}
+	return last
+}
+
+// Ready says whether the pod is ready.
+func Ready(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// Waiting returns why the pod's container does not start: a reason, such as
+// ErrImagePull, and a message.
+func Waiting(pod *corev1.Pod) (reason, message string) {
+	for _, status := range pod.Status.ContainerStatuses {
+		if waiting := status.State.Waiting; waiting != nil {
+			return waiting.Reason, waiting.Message
+		}
+	}
+	return "", ""
+}
+
+// stuck says whether the pod's image cannot be had. Waiting would not help.
+func stuck(pod *corev1.Pod) bool {
+	reason, _ := Waiting(pod)
+	return reason == "ErrImagePull" || reason == "ImagePullBackOff"
+}
+
+// Describe says how the pod is, for a message.
+func Describe(pod *corev1.Pod) string {
+	if pod == nil {
+		return "unknown"
+	}
+	reason, message := Waiting(pod)
+	return fmt.Sprintf("%s %s %s", pod.Status.Phase, reason, message)
+}

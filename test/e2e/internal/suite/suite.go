@@ -1,0 +1,128 @@
+// Package suite is what the cluster tests share: a client, a namespace for each
+// test, ways to wait for pods, and evidence of what went wrong.
+package suite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/krm-function-runner/function-runner/test/bed"
+)
+
+// patience is for one thing a test waits for. It is long because only a failing
+// test uses it up.
+const patience = 2 * time.Minute
+
+// Variables of the environment by which the tests are told what to use.
+const (
+	toolboxVariable  = "FNR_TOOLBOX_IMAGE"
+	evidenceVariable = "FNR_EVIDENCE"
+)
+
+// Suite is a cluster to test on.
+type Suite struct {
+	Client kubernetes.Interface
+	// Toolbox is the image of the tests' own tool, which the cluster can pull.
+	Toolbox string
+	// Bed describes the cluster if it is one of the test bed.
+	Bed *bed.Info
+
+	config   *rest.Config
+	objects  dynamic.Interface
+	evidence string
+}
+
+// New uses the cluster that KUBECONFIG names. In a cluster of the test bed
+// everything else is known; for another one FNR_TOOLBOX_IMAGE names the image
+// of test/images/toolbox. What failing tests leave goes to the folder
+// FNR_EVIDENCE.
+func New() (*Suite, error) {
+	s := &Suite{Toolbox: os.Getenv(toolboxVariable), evidence: os.Getenv(evidenceVariable)}
+	if err := s.connect(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); err != nil {
+		return nil, err
+	}
+	if path := os.Getenv(bed.InfoVariable); path != "" {
+		if err := s.useBed(path); err != nil {
+			return nil, err
+		}
+	}
+	if s.Toolbox == "" {
+		return nil, fmt.Errorf("set %s to an image of test/images/toolbox that the cluster can pull", toolboxVariable)
+	}
+	if s.evidence == "" {
+		dir, err := os.MkdirTemp("", "function-runner-e2e-")
+		if err != nil {
+			return nil, fmt.Errorf("making a folder for evidence: %w", err)
+		}
+		s.evidence = dir
+	}
+	return s, nil
+}
+
+func (s *Suite) connect(kubeconfig string) error {
+	var err error
+	if s.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
+		return fmt.Errorf("reading the kubeconfig that KUBECONFIG names: %w", err)
+	}
+	s.config.QPS = -1
+	s.config.WarningHandler = rest.NoWarnings{}
+	// A watch that ends because its test does is no news.
+	klog.SetLogger(logr.Discard())
+	if s.Client, err = kubernetes.NewForConfig(s.config); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if s.objects, err = dynamic.NewForConfig(s.config); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	return nil
+}
+
+func (s *Suite) useBed(path string) error {
+	info, err := bed.Load(path)
+	if err != nil {
+		return err
+	}
+	open, err := info.Registry("open")
+	if err != nil {
+		return err
+	}
+	s.Bed = &info
+	s.Toolbox = open.Host + "/toolbox:latest"
+	return nil
+}
+
+// Run runs a package's tests with the suite and says where it put evidence. It
+// is all a TestMain does.
+func Run(m *testing.M, use func(*Suite)) int {
+	s, err := New()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "end-to-end tests:", err)
+		return 1
+	}
+	use(s)
+	code := m.Run()
+	if code == 0 {
+		_ = os.Remove(s.evidence) // Another package may have put something there.
+		return code
+	}
+	s.collectComponents()
+	fmt.Fprintf(os.Stderr, "logs, events and objects are in %s\n", s.evidence)
+	return code
+}
+
+// Context ends when a test has waited long enough.
+func Context(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
