@@ -51,7 +51,7 @@ func folders(t *testing.T, root string) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
+		if err == nil && entry.IsDir() && !others(path) {
 			found = append(found, path)
 		}
 		// What goes away during the walk is none of the cluster's doing.
@@ -66,8 +66,19 @@ func folders(t *testing.T, root string) []string {
 	return found
 }
 
+// others says whether a folder is another cluster's, which may be in use.
+func others(path string) bool {
+	for _, parent := range []string{"/fnr-", "/function-runner/clusters/"} {
+		if _, after, ok := strings.Cut(path, parent); ok && !strings.HasPrefix(after, name) {
+			return true
+		}
+	}
+	return false
+}
+
 // processes lists those that are in namespaces of their own, as everything of a
-// cluster is. Others come and go on a machine that is in use.
+// cluster is. The rest come and go on a machine that is in use, and so do those
+// in the control groups of another cluster.
 func processes(t *testing.T) []string {
 	t.Helper()
 	own := namespaces("self")
@@ -78,7 +89,8 @@ func processes(t *testing.T) []string {
 	var found []string
 	for _, path := range paths {
 		pid := filepath.Base(path)
-		if other := namespaces(pid); other != "" && other != own {
+		groups, _ := os.ReadFile(filepath.Join(path, "cgroup")) // It may have ended.
+		if other := namespaces(pid); other != "" && other != own && !others(string(groups)) {
 			command, _ := os.ReadFile(filepath.Join(path, "cmdline"))
 			found = append(found, fmt.Sprintf("%s %s %q", pid, other, command))
 		}

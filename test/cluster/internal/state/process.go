@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -18,7 +19,8 @@ type Process struct {
 	Started string `json:"started"`
 }
 
-// Find returns the process that has the number now.
+// Find returns the process that has the number now. One that has ended does not
+// count, even if its parent has not asked how.
 func Find(pid int) (Process, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -32,14 +34,17 @@ func Find(pid int) (Process, error) {
 }
 
 // startTime is field 22 of /proc/PID/stat. Field 2, the program's name, stands
-// in parentheses and may have anything in it.
+// in parentheses and may have anything in it; field 3 is the process's state.
 func startTime(stat string) (string, error) {
-	const afterName = 22 - 3
+	const state, started = 3 - 3, 22 - 3
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
-	if len(fields) <= afterName {
+	if len(fields) <= started {
 		return "", fmt.Errorf("unexpected /proc stat line %q", stat)
 	}
-	return fields[afterName], nil
+	if strings.ContainsAny(fields[state], "ZX") {
+		return "", errors.New("it has ended")
+	}
+	return fields[started], nil
 }
 
 // Alive says whether the very same process still is there.
