@@ -54,6 +54,9 @@ func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 	for ctx.Err() == nil {
 		start := time.Now()
 		err := s.runOnce(ctx, i, spec)
+		if ctx.Err() != nil {
+			return // It was ended: that is no failure.
+		}
 		s.update(i, func(status *Status) {
 			*status = Status{Name: spec.Name, State: Failed, Restarts: status.Restarts + 1, LastExit: fmt.Sprint(err)}
 		})

@@ -1,0 +1,124 @@
+package image_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+)
+
+// spec is an image with a bit of everything.
+func spec(t *testing.T, content string) image.Spec {
+	t.Helper()
+	source := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(source, []byte(content), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return image.Spec{
+		Name: "test/thing:v1",
+		Files: []image.File{
+			{Path: "/program", Mode: 0o755, Source: source},
+			{Path: "/text", Mode: 0o644, Content: "text"},
+			{Path: "/tmp", Mode: 0o777, Dir: true},
+			{Path: "/link", Mode: 0o777, Link: "/program"},
+		},
+		Entrypoint: []string{"/program"},
+		Cmd:        []string{"argument"},
+	}
+}
+
+func build(t *testing.T, dir string, spec image.Spec) v1.Image {
+	t.Helper()
+	built, err := image.Builder{Dir: dir}.Build(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
+
+func TestImageIsValid(t *testing.T) {
+	dir := t.TempDir()
+	for _, reason := range []string{"newly built", "with a layer that was kept"} {
+		if err := validate.Image(build(t, dir, spec(t, "program"))); err != nil {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
+
+func TestDigestFollowsTheContent(t *testing.T) {
+	first := digest(t, build(t, t.TempDir(), spec(t, "program")))
+	if again := digest(t, build(t, t.TempDir(), spec(t, "program"))); again != first {
+		t.Errorf("the same content gives %s and %s", first, again)
+	}
+	if other := digest(t, build(t, t.TempDir(), spec(t, "PROGRAM"))); other == first {
+		t.Error("another content gives the same digest")
+	}
+}
+
+func TestPushIsDoneOnce(t *testing.T) {
+	var uploads atomic.Int32
+	store := registry.New()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			uploads.Add(1)
+		}
+		store.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	target := image.Registry{Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous, Transport: http.DefaultTransport}
+	built := build(t, t.TempDir(), spec(t, "program"))
+	for _, want := range []bool{true, false} {
+		before := uploads.Load()
+		pushed, err := target.Push(t.Context(), "test/thing:v1", built)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uploaded := uploads.Load() > before; pushed != want || uploaded != want {
+			t.Errorf("pushed %t, uploaded %t, want %t", pushed, uploaded, want)
+		}
+	}
+}
+
+func TestSameComparesTags(t *testing.T) {
+	server := httptest.NewServer(registry.New())
+	defer server.Close()
+	target := image.Registry{Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous, Transport: http.DefaultTransport}
+	for name, content := range map[string]string{"thing:a": "one", "thing:b": "one", "thing:c": "two"} {
+		if _, err := target.Push(t.Context(), name, build(t, t.TempDir(), spec(t, content))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		reason, tag, other string
+		want               bool
+	}{
+		{"one image with two tags", "a", "b", true},
+		{"two images", "a", "c", false},
+		{"a tag that is missing", "a", "d", false},
+		{"two tags that are missing", "d", "e", false},
+	} {
+		same, err := target.Same(t.Context(), "thing", test.tag, test.other)
+		if err != nil || same != test.want {
+			t.Errorf("%s: %t, %v", test.reason, same, err)
+		}
+	}
+}
+
+func digest(t *testing.T, built v1.Image) v1.Hash {
+	t.Helper()
+	digest, err := built.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest
+}

@@ -1,0 +1,28 @@
+package process
+
+import (
+	"testing"
+	"time"
+)
+
+func TestBackoffGrowsUntilAProgramWasHealthy(t *testing.T) {
+	var b backoff
+	for i, test := range []struct {
+		reason    string
+		ran, want time.Duration
+	}{
+		{"the first failure", 0, 250 * time.Millisecond},
+		{"again at once", 0, 500 * time.Millisecond},
+		{"and again", time.Second, time.Second},
+		{"a new failure of a healthy program", time.Minute, 250 * time.Millisecond},
+	} {
+		if got := b.next(test.ran); got != test.want {
+			t.Errorf("%d, %s: pause %v, want %v", i, test.reason, got, test.want)
+		}
+	}
+	for range 20 {
+		if got := b.next(0); got > longestPause {
+			t.Fatalf("pause %v is longer than %v", got, longestPause)
+		}
+	}
+}
