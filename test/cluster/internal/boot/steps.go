@@ -44,13 +44,17 @@ func waitForNode(ctx context.Context, client kubernetes.Interface) error {
 	})
 }
 
-// create makes an object that may be there already.
+// create makes an object that may be there already. It tries again: a young API
+// server refuses what it cannot give an address or check yet.
 func create[T any](ctx context.Context, object *T, in interface {
 	Create(context.Context, *T, metav1.CreateOptions) (*T, error)
 },
 ) error {
-	if _, err := in.Create(ctx, object, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating a %T: %w", object, err)
-	}
-	return nil
+	return poll(ctx, fmt.Sprintf("a new %T", object), func(ctx context.Context) error {
+		_, err := in.Create(ctx, object, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
 }

@@ -28,9 +28,12 @@ type Program struct {
 // All lists the programs whose images the cluster gets.
 func All() []Program {
 	return []Program{
-		// Stands for the programs that pods mount or copy from: it is found by
-		// a second name.
 		{Name: "toolbox", Module: "test", Package: "./images/toolbox", Links: map[string]string{"/bin/toolbox": "/ko-app/toolbox"}},
+		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
+			// Pods copy the program with its image's cp, or mount the image.
+			"/bin/cp":                        "/ko-app/wrapper-server",
+			"/wrapper-server/wrapper-server": "/ko-app/wrapper-server",
+		}},
 	}
 }
 
