@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,7 +63,7 @@ func (o *options) needSources() error {
 // needRoot is checked first: half a cluster helps nobody.
 func needRoot() error {
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("namespaces, mounts and control groups need root: run as root, for example with sudo")
+		return errors.New("namespaces, mounts and control groups need root: run as root, for example with sudo")
 	}
 	return nil
 }

@@ -12,16 +12,20 @@ import (
 	"syscall"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+// run returns the program's exit status.
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	err := rootCommand().ExecuteContext(ctx)
 	// A command that ran in the cluster has said itself what went wrong.
 	if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() > 0 {
-		os.Exit(exit.ExitCode())
+		return exit.ExitCode()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }

@@ -25,7 +25,7 @@ func initCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			supervisor := exec.Command("/proc/self/exe", "supervise", "--name", l.Name)
+			supervisor := exec.CommandContext(command.Context(), "/proc/self/exe", "supervise", "--name", l.Name)
 			supervisor.Stdout, supervisor.Stderr = os.Stdout, os.Stderr
 			return space.Init(l, supervisor)
 		},

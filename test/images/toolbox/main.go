@@ -24,8 +24,9 @@ const patience = 5 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -58,7 +59,7 @@ func serve(ctx context.Context, address, text string) error {
 	server := &http.Server{
 		Addr:              address,
 		ReadHeaderTimeout: patience,
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }),
+		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }),
 	}
 	context.AfterFunc(ctx, func() { server.Close() })
 	if err := server.ListenAndServe(); ctx.Err() == nil {

@@ -80,7 +80,7 @@ func (s Source) list(ctx context.Context, module, out string, patterns []string)
 func (s Source) goTool(ctx context.Context, module string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = filepath.Join(s.Root, module)
-	command.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	command.Env = append(command.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {

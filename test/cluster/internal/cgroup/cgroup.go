@@ -61,14 +61,14 @@ func Join(name string) error {
 func join(root, name string) error {
 	for _, group := range []string{name, filepath.Join(name, components)} {
 		dir := filepath.Join(root, group)
-		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		if err := prepare(dir); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(root, name, components, "cgroup.procs"), []byte("0"), 0o644)
+	return os.WriteFile(filepath.Join(root, name, components, "cgroup.procs"), []byte("0"), 0o600)
 }
 
 // prepare makes a new group usable. A v1 cpuset starts without processors and
@@ -81,7 +81,7 @@ func prepare(dir string) error {
 			return err
 		}
 		enabled := "+" + strings.Join(strings.Fields(string(controllers)), " +")
-		return os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte(enabled), 0o644)
+		return os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte(enabled), 0o600)
 	}
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		inherited, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
@@ -91,7 +91,7 @@ func prepare(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, file), inherited, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, file), inherited, 0o600); err != nil {
 			return err
 		}
 	}

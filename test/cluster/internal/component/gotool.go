@@ -41,7 +41,7 @@ func goTool(ctx context.Context, dir string, env []string, args ...string) error
 func goOutput(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = dir
-	command.Env = append(append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0"), env...)
+	command.Env = append(append(command.Environ(), "GOWORK=off", "CGO_ENABLED=0"), env...)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {

@@ -50,9 +50,6 @@ func (s Store) build(ctx context.Context, c Component, dir string) error {
 	if err := c.Build(ctx, temp); err != nil {
 		return fmt.Errorf("building %s %s: %w", c.Name, c.Version, err)
 	}
-	if err := os.Chmod(temp, 0o755); err != nil {
-		return fmt.Errorf("keeping %s: %w", c.Name, err)
-	}
 	if err := os.Rename(temp, dir); err != nil {
 		return fmt.Errorf("keeping %s: %w", c.Name, err)
 	}

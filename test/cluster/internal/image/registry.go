@@ -28,7 +28,7 @@ func Open(ctx context.Context, described bed.Registry, dial Dial) (Registry, err
 		}
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(authority)
-		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
 	auth := authn.Anonymous
 	if described.Username != "" {

@@ -65,7 +65,7 @@ func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 }
 
 func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
-	log, err := os.OpenFile(filepath.Join(s.Logs, spec.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(filepath.Join(s.Logs, spec.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("keeping the output of %s: %w", spec.Name, err)
 	}
@@ -86,7 +86,7 @@ func accepts(ctx context.Context, address string) bool {
 	for ok && ctx.Err() == nil {
 		connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, host)
 		if err == nil {
-			connection.Close()
+			_ = connection.Close() // It has said what it was asked.
 			break
 		}
 		sleep(ctx, 50*time.Millisecond)

@@ -57,7 +57,7 @@ func mountScratch(own string) error {
 			return fmt.Errorf("covering %s: %w", path, err)
 		}
 	}
-	if err := os.MkdirAll(own, 0o755); err != nil {
+	if err := os.MkdirAll(own, 0o750); err != nil {
 		return fmt.Errorf("making a place for %s: %w", own, err)
 	}
 	return bind(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), own)

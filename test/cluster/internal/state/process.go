@@ -36,7 +36,7 @@ func Find(pid int) (Process, error) {
 // startTime is field 22 of /proc/PID/stat. Field 2, the program's name, stands
 // in parentheses and may have anything in it; field 3 is the process's state.
 func startTime(stat string) (string, error) {
-	const state, started = 3 - 3, 22 - 3
+	const state, started = 0, 19 // The first after the name is field 3.
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
 	if len(fields) <= started {
 		return "", fmt.Errorf("unexpected /proc stat line %q", stat)
