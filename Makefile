@@ -72,11 +72,28 @@ build: functions ## Build all programs into .build/bin
 ##@ Check
 
 .PHONY: test
-test: prepare check-generate check-proto check-modules lint unit demo ## Run everything
+test: prepare check-generate check-proto check-modules lint unit demo test-cluster ## Run everything
 
 .PHONY: unit
 unit: prepare ## Run the tests that need nothing but this machine
 	@for m in $(MODULES); do (cd $$m && go test $(RACE) ./...); done
+
+# The cluster of make test has a name of its own: a developer's stays as it is.
+TEST_CLUSTER := make-test
+
+.PHONY: test-cluster
+test-cluster: ## Run the tests that need a cluster or real registries
+	@if [ -n "$${KUBECONFIG:-}" ]; then $(MAKE) --no-print-directory e2e; \
+	elif [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then \
+	  failed=; $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) e2e || failed=1; \
+	  $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down || failed=1; \
+	  $(MAKE) --no-print-directory e2e-teardown e2e-registries || failed=1; \
+	  test -z "$$failed"; \
+	else echo "left out: the tests on a cluster and on real registries, which need root on Debian, or KUBECONFIG"; fi
+
+.PHONY: e2e-registries
+e2e-registries: ## Test the image-resolver with real registries (Debian's docker-registry)
+	cd services/image-resolver && go test $(RACE) -count=1 -tags e2e -run 'Distribution|Program' ./imageresolver
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run the linters

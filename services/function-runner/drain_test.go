@@ -1,11 +1,11 @@
 package main_test
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -82,5 +82,5 @@ func freePort(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }

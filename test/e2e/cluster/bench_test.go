@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
@@ -56,7 +57,11 @@ func runBarePod(b *testing.B, namespace, name string) time.Duration {
 }
 
 func await(b *testing.B, events watch.Interface, wanted func(watch.Event) bool) {
+	b.Helper()
 	for event := range events.ResultChan() {
+		if event.Type == watch.Error {
+			b.Fatalf("watching the pod: %v", apierrors.FromObject(event.Object))
+		}
 		if wanted(event) {
 			return
 		}

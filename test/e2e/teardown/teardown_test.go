@@ -85,7 +85,7 @@ func killAll(t *testing.T) {
 	for found := true; found; {
 		found = false
 		for _, group := range folders(t, "/sys/fs/cgroup") {
-			if !strings.Contains(group, fmt.Sprintf("/fnr-%s", name)) {
+			if !strings.Contains(group, "/fnr-"+name) {
 				continue
 			}
 			content, _ := os.ReadFile(filepath.Join(group, "cgroup.procs"))

@@ -18,8 +18,6 @@ func writeCertificates(l layout.Layout) ([]byte, error) {
 		return nil, err
 	}
 	pairs := map[string]func() (pki.Pair, error){
-		"ca":             func() (pki.Pair, error) { return kubernetes.Pair, nil },
-		"registry-ca":    func() (pki.Pair, error) { return registries.Pair, nil },
 		"accounts":       pki.NewKeys,
 		"apiserver":      func() (pki.Pair, error) { return kubernetes.Server("kube-apiserver", apiHosts()...) },
 		"kubelet":        func() (pki.Pair, error) { return kubernetes.Server("kubelet", layout.NodeName, layout.NodeAddress) },
@@ -27,6 +25,11 @@ func writeCertificates(l layout.Layout) ([]byte, error) {
 		"registry": func() (pki.Pair, error) {
 			return registries.Server("registry", layout.NodeAddress, layout.AliasAddress)
 		},
+	}
+	for name, authority := range map[string]*pki.Authority{"ca": kubernetes, "registry-ca": registries} {
+		if err := authority.Pair.Write(l.Path("pki"), name); err != nil {
+			return nil, err
+		}
 	}
 	for name, make := range pairs {
 		pair, err := make()

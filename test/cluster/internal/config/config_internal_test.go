@@ -110,7 +110,8 @@ func TestPasswordFileHasTheHashOnly(t *testing.T) {
 }
 
 func TestSecretsOfTwoClustersDiffer(t *testing.T) {
-	if NewSecrets().RegistryPassword() == NewSecrets().RegistryPassword() {
+	one, other := NewSecrets(), NewSecrets()
+	if one.RegistryPassword() == other.RegistryPassword() {
 		t.Error("two clusters have the same password")
 	}
 }

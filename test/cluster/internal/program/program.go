@@ -31,9 +31,16 @@ func All() []Program {
 		{Name: "toolbox", Module: "test", Package: "./images/toolbox", Links: map[string]string{"/bin/toolbox": "/ko-app/toolbox"}},
 		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
 			// Pods copy the program with its image's cp, or mount the image.
-			"/bin/cp":                        "/ko-app/wrapper-server",
-			"/wrapper-server/wrapper-server": "/ko-app/wrapper-server",
+			"/bin/cp": "/ko-app/wrapper-server",
+			// The two folders that Porch's templates copy, of different versions.
+			"/wrapper-server/wrapper-server":                 "/ko-app/wrapper-server",
+			"/wrapper-server/grpc-health-probe":              "/ko-app/wrapper-server",
+			"/home/nonroot/wrapper-server/wrapper-server":    "/ko-app/wrapper-server",
+			"/home/nonroot/wrapper-server/grpc-health-probe": "/ko-app/wrapper-server",
 		}},
+		{Name: "gateway", Module: "services/gateway", Package: "."},
+		{Name: "image-resolver", Module: "services/image-resolver", Package: "."},
+		{Name: "function-runner", Module: "services/function-runner", Package: "."},
 	}
 }
 
