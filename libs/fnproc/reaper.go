@@ -19,6 +19,9 @@ const (
 	idleLook  = time.Second
 )
 
+// gather is how long a look waits for further evaluations to end.
+const gather = 100 * time.Millisecond
+
 // Reaper ends what functions leave behind: processes that left their function's
 // group. They become children of this process, which kills them as soon as no
 // evaluation is running that they could belong to, and takes them out of the kernel's
@@ -55,18 +58,21 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 // Run looks for orphans after each evaluation until ctx ends, and once more then. The
 // evaluations should be over by that time: orphans of those that are not stay.
 func (r *Reaper) Run(ctx context.Context) {
-	var again <-chan time.Time
+	var next <-chan time.Time
+	nudge := r.nudge
 	for {
 		select {
 		case <-ctx.Done():
 			r.look()
 			return
-		case <-r.nudge:
-		case <-again:
-		}
-		again = nil
-		if wait := r.look(); wait > 0 {
-			again = time.After(wait)
+		case <-nudge:
+			// One look for all evaluations that end in the meantime.
+			nudge, next = nil, time.After(gather)
+		case <-next:
+			nudge, next = r.nudge, nil
+			if wait := r.look(); wait > 0 {
+				next = time.After(wait)
+			}
 		}
 	}
 }

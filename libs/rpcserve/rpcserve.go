@@ -21,11 +21,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Service is one RPC service: its name with package, and the generated function
-// that makes its handler.
+// Service is one RPC service.
 type Service struct {
-	Name    string
+	// Name is its name with package.
+	Name string
+	// Handler is the generated function that makes its handler.
 	Handler func(options ...connect.HandlerOption) (path string, handler http.Handler)
+	// Streams says whether one of its methods is a stream.
+	Streams bool
 }
 
 // Config is what the services of a port share.
@@ -55,7 +58,11 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	mux := http.NewServeMux()
 	names := []string{grpchealth.HealthV1ServiceName}
 	for _, s := range services {
-		mux.Handle(s.Handler(options...))
+		path, handler := s.Handler(options...)
+		if !s.Streams {
+			handler = atOnce(handler)
+		}
+		mux.Handle(path, handler)
 		names = append(names, s.Name)
 	}
 	// Health checks come every few seconds: tracing them would drown the rest.
@@ -64,6 +71,14 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	mux.Handle(grpcreflect.NewHandlerV1(reflector))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector))
 	return mux, nil
+}
+
+// atOnce has responses sent when they are complete. Connect flushes a response after
+// its message and again after its trailers if it can, which wakes the client twice.
+func atOnce(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(struct{ http.ResponseWriter }{w}, r) // without http.Flusher
+	})
 }
 
 // recovered answers a request whose handler panicked: one request fails, the

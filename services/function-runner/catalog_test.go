@@ -63,7 +63,9 @@ func TestCatalogFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(s.Gateway, gateway.Services{}, frame) })
+	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+		return gateway.New(s.Gateway, gateway.Services{}, frame)
+	})
 	for _, items := range []int{1, 200, 2000} {
 		list := resourceList(items)
 		cmd := exec.CommandContext(t.Context(), filepath.Join(functions, "set-namespace"))
