@@ -27,7 +27,7 @@ func writeCertificates(l layout.Layout) ([]byte, error) {
 		},
 	}
 	for name, authority := range map[string]*pki.Authority{"ca": kubernetes, "registry-ca": registries} {
-		if err := authority.Pair.Write(l.Path("pki"), name); err != nil {
+		if err := authority.Write(l.Path("pki"), name); err != nil {
 			return nil, err
 		}
 	}
