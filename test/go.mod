@@ -3,6 +3,7 @@ module github.com/krm-function-runner/function-runner/test
 go 1.26.0
 
 require (
+	connectrpc.com/connect v1.21.1
 	github.com/go-logr/logr v1.4.3
 	github.com/google/go-containerregistry v0.21.9
 	github.com/spf13/cobra v1.10.2

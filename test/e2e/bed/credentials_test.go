@@ -7,14 +7,19 @@ import (
 	"testing"
 )
 
-// dockerConfig is a Docker configuration with credentials for one registry.
-func dockerConfig(t *testing.T, host, user, password string) []byte {
+// dockerConfig is a Docker configuration with credentials for a registry, and the
+// same ones for further registries.
+func dockerConfig(t *testing.T, host, user, password string, further ...string) []byte {
 	t.Helper()
 	type credentials struct {
 		Username string `json:"username"`
 		Password string `json:"password"`
 	}
-	content, err := json.Marshal(map[string]any{"auths": map[string]credentials{host: {Username: user, Password: password}}})
+	auths := map[string]credentials{}
+	for _, h := range append(further, host) {
+		auths[h] = credentials{Username: user, Password: password}
+	}
+	content, err := json.Marshal(map[string]any{"auths": auths})
 	if err != nil {
 		t.Fatal(err)
 	}
