@@ -3,6 +3,7 @@
 package bed_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,8 +60,7 @@ func TestWrapperInPorchsTemplate(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(template), &pod); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--port", "9446", "--max-request-body-size", "6291456", "--"}
-	pod.Spec.Containers[0].Args = append(args, resolved.GetCommand()...)
+	pod.Spec.Containers[0].Args = slices.Concat([]string{"--port", "9446", "--max-request-body-size", "6291456", "--"}, resolved.GetCommand())
 
 	ctx, namespace := suite.Context(t), s.Namespace(t)
 	s.Create(ctx, t, namespace, &pod)
