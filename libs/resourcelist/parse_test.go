@@ -2,6 +2,7 @@ package resourcelist_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,12 +31,18 @@ func TestParseRealisticLists(t *testing.T) {
 func TestParseAllocations(t *testing.T) {
 	few := append(realisticList(3), "extra:\n"...)
 	many := append(realisticList(99), "extra:\n"...)
+	// Allocations are counted for the whole process, so what the runtime does
+	// meanwhile can only add to them: the least count is the list's own.
 	allocations := func(data []byte) float64 {
-		return testing.AllocsPerRun(10, func() {
-			if _, ok := resourcelist.Recognise(data); !ok {
-				t.Fatal("the list needs a full decode")
-			}
-		})
+		least := math.Inf(1)
+		for range 20 {
+			least = min(least, testing.AllocsPerRun(5, func() {
+				if _, ok := resourcelist.Recognise(data); !ok {
+					t.Fatal("the list needs a full decode")
+				}
+			}))
+		}
+		return least
 	}
 	if few, many := allocations(few), allocations(many); many > few {
 		t.Errorf("3 items cost %v allocations, 99 cost %v", few, many)
