@@ -1,0 +1,121 @@
+package pool
+
+import (
+	"slices"
+	"time"
+)
+
+// Machine is the pools of all functions. Use [New]; it is not safe for concurrent use.
+type Machine struct {
+	config Config
+	// In the order in which they came, so that the same events lead to the same
+	// actions.
+	pools      []*pool
+	byFunction map[Function]*pool
+	byName     map[string]*pod
+	leases     map[LeaseID]*lease
+	// ended are the UIDs of pods that are gone, with when: a late event must not
+	// bring them back.
+	ended map[string]time.Time
+	// blocked are the pools that want a pod beyond Config.MaxPods, first come first
+	// served.
+	blocked []*pool
+
+	waiting  int // leases in all queues
+	turns    uint64
+	lastScan time.Time
+
+	// The state of one call of Handle.
+	now     time.Time
+	actions []Action
+	touched []*pool
+	changed map[Function]struct{}
+}
+
+// New returns a machine without pods.
+func New(config Config) *Machine {
+	return &Machine{
+		config:     config,
+		byFunction: make(map[Function]*pool),
+		byName:     make(map[string]*pod), leases: make(map[LeaseID]*lease),
+		ended: make(map[string]time.Time), changed: make(map[Function]struct{}),
+	}
+}
+
+// Handle takes one event and returns what is to be done about it. Time never goes
+// backwards from one call to the next.
+func (m *Machine) Handle(now time.Time, event Event) []Action {
+	if now.After(m.now) {
+		m.now = now
+	}
+	m.actions = nil
+	event.apply(m)
+	// Settling a pool may touch another one: what one gives up another one gets.
+	for len(m.touched) > 0 {
+		p := m.touched[0]
+		m.touched = m.touched[1:]
+		m.settle(p)
+	}
+	return m.actions
+}
+
+// settle does what the state of a pool asks for.
+func (m *Machine) settle(p *pool) {
+	m.grant(p)
+	m.grow(p)
+	m.refuse(p)
+	m.report(p)
+	m.release(p)
+}
+
+// touch has a pool settled before Handle returns.
+func (m *Machine) touch(p *pool) {
+	m.changed[p.function] = struct{}{}
+	if !slices.Contains(m.touched, p) {
+		m.touched = append(m.touched, p)
+	}
+}
+
+// act adds an action.
+func (m *Machine) act(a Action) { m.actions = append(m.actions, a) }
+
+// pool returns the pool of a function, a new one if there is none.
+func (m *Machine) pool(f Function) *pool {
+	p, ok := m.byFunction[f]
+	if !ok {
+		p = &pool{function: f, limits: m.config.Limits(f), predecessors: make(map[int]string), emptySince: m.now}
+		m.pools = append(m.pools, p)
+		m.byFunction[f] = p
+	}
+	return p
+}
+
+func (e Configured) apply(m *Machine) {
+	m.config = e.Config
+	for _, p := range m.pools {
+		p.limits = m.config.Limits(p.function)
+		m.touch(p)
+	}
+}
+
+func (e WarmUp) apply(m *Machine) {
+	p := m.pool(e.Function)
+	if p.usable() == 0 {
+		p.warm = true
+	}
+	m.touch(p)
+}
+
+func (Tick) apply(m *Machine) {
+	if m.now.Sub(m.lastScan) >= m.config.ScanInterval {
+		m.lastScan = m.now
+		m.scan()
+	}
+	for _, p := range m.pools {
+		m.lookForDelays(p)
+		p.repeatReports = true
+		if len(p.queue) > 0 || p.busy() {
+			m.touch(p)
+		}
+	}
+}

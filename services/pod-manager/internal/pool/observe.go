@@ -1,0 +1,114 @@
+package pool
+
+import (
+	"fmt"
+	"time"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+func (e PodObserved) apply(m *Machine) {
+	o := e.Observation
+	if _, over := m.ended[o.UID]; over {
+		return
+	}
+	p, known := m.byName[o.Name]
+	if known && p.uid != "" && p.uid != o.UID {
+		m.remove(p) // its name is another pod's now
+		known = false
+	}
+	if !known {
+		p = &pod{
+			pool: m.pool(o.Function), slot: o.Slot, name: o.Name, state: starting,
+			adopted: true, created: o.Created, startingSince: m.now,
+		}
+		m.add(p)
+	}
+	p.uid = o.UID
+	if p.state == creating {
+		p.state = starting
+	}
+	m.see(p, o)
+	m.touch(p.pool)
+}
+
+// see takes over what Kubernetes says about a pod.
+func (m *Machine) see(p *pod, o Observation) {
+	o.Deleting = o.Deleting || p.seen.Deleting // an end that has begun stays
+	p.seen = o
+	if o.ReclaimAfter.After(p.writtenReclaim) {
+		p.writtenReclaim = o.ReclaimAfter
+	}
+	if o.ReclaimAfter.After(p.reclaimAfter) {
+		p.reclaimAfter = o.ReclaimAfter // another replica may have used it
+	}
+	if p.reclaimAfter.IsZero() {
+		p.reclaimAfter = m.now.Add(p.pool.limits.TTL) // written down by the next scan
+	}
+	if o.Problem.Kind != Stuck {
+		p.stuck, p.stuckSince = false, time.Time{}
+	}
+	switch {
+	case o.Deleting:
+		m.loseToOthers(p)
+	case !p.state.usable():
+		p.ending.unsound = p.ending.unsound || o.Problem.Kind == Lost || o.Problem.Kind == Fatal
+	case o.Problem.Kind == Lost || o.Problem.Kind == Fatal:
+		m.fail(p, o.Problem)
+	case o.Problem.Kind == Stuck && p.stuckSince.IsZero():
+		p.stuckSince = m.now
+		m.lookForDelay(p)
+	case o.Phase != podmanagerv1.Phase_PHASE_CONNECTING || o.Address == "":
+		// Its containers do not run, or not any more.
+		if p.state != starting {
+			p.state, p.startingSince = starting, m.now
+		}
+		p.probing = ""
+	case p.state == starting:
+		m.probe(p, 0)
+	}
+}
+
+// loseToOthers takes note that Kubernetes is ending a pod.
+func (m *Machine) loseToOthers(p *pod) {
+	if p.state.usable() && !p.readySince.IsZero() {
+		p.ending = ending{reason: "somebody else deleted it"}
+	} else if p.state.usable() {
+		p.ending = ending{reason: "somebody else deleted it before it was ready"}
+		m.failed(p.pool, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else before it was ready"})
+	}
+	p.state = deleting
+}
+
+// lookForDelays looks for pods that take too long.
+func (m *Machine) lookForDelays(p *pool) {
+	for _, pod := range p.pods {
+		m.lookForDelay(pod)
+	}
+}
+
+func (m *Machine) lookForDelay(p *pod) {
+	if !p.stuckSince.IsZero() && !p.stuck && m.now.Sub(p.stuckSince) >= m.config.SchedulingPatience {
+		p.stuck = true
+		m.touch(p.pool)
+	}
+	if (p.state == creating || p.state == starting) && m.now.Sub(p.startingSince) >= p.pool.limits.ReadyTimeout {
+		m.fail(p, Problem{Kind: Fatal, Reason: fmt.Sprintf("pod %s was not ready after %s: %s", p.name, p.pool.limits.ReadyTimeout, p.standstill())})
+	}
+}
+
+// standstill says what a pod that does not become ready was last seen doing.
+func (p *pod) standstill() string {
+	switch {
+	case p.seen.Problem.Reason != "":
+		return p.seen.Problem.Reason
+	case p.seen.Reason != "":
+		return p.seen.Reason
+	case p.state == creating:
+		return "Kubernetes has not confirmed it"
+	case p.seen.Phase == podmanagerv1.Phase_PHASE_CONNECTING:
+		return "its containers run, but the wrapper server does not answer"
+	default:
+		return "its containers do not run"
+	}
+}

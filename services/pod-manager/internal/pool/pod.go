@@ -1,0 +1,232 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+// state is where a pod is in its life.
+type state int
+
+const (
+	creating state = iota // asked for, not yet seen
+	starting              // on its way to readiness
+	ready                 // takes leases
+	checking              // was found broken, and is asked for its health
+	draining              // takes no leases, and is deleted once it has none
+	deleting              // its deletion is under way
+)
+
+// usable says whether a pod takes leases or will.
+func (s state) usable() bool { return s <= checking }
+
+// pod is one function pod.
+type pod struct {
+	pool      *pool
+	slot      int
+	name, uid string
+	seen      Observation
+	state     state
+	adopted   bool
+
+	active      int // leases that it holds
+	leasesTotal int64
+	turn        uint64 // when it was chosen last, in grants
+	strikes     int    // leases in a row that found it broken
+
+	created        time.Time
+	startingSince  time.Time
+	readySince     time.Time // zero until it was ready once
+	reclaimAfter   time.Time // when it may be collected
+	writtenReclaim time.Time // what its annotation says
+
+	probing    string // the address that is being asked for its health
+	stuck      bool   // has had its Problem for longer than there is patience
+	stuckSince time.Time
+
+	ending     ending
+	retryAfter time.Time // when to ask again for its deletion
+}
+
+// evictionTTL is the kind of eviction that another replica's use of the pod undoes.
+const evictionTTL = "ttl"
+
+// ending is why a pod goes.
+type ending struct {
+	reason   string
+	eviction string // the kind of reason, for metrics
+	// unsound says that the pod does not serve: it goes whatever became of it since.
+	unsound bool
+}
+
+// add puts a pod into its pool.
+func (m *Machine) add(p *pod) {
+	m.byName[p.name] = p
+	p.pool.pods = append(p.pool.pods, p)
+	slices.SortStableFunc(p.pool.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })
+}
+
+// remove takes a pod that is gone out of its pool.
+func (m *Machine) remove(p *pod) {
+	delete(m.byName, p.name)
+	p.pool.pods = slices.DeleteFunc(p.pool.pods, func(other *pod) bool { return other == p })
+	if p.uid != "" {
+		p.pool.predecessors[p.slot] = p.uid
+		m.ended[p.uid] = m.now
+	}
+	p.state = deleting // for those who still hold a lease on it
+	p.pool.emptySince = m.now
+	m.touch(p.pool)
+	m.serveBlocked()
+}
+
+func (e PodGone) apply(m *Machine) {
+	p, ok := m.byName[e.Name]
+	if !ok || p.uid != e.UID {
+		if e.UID != "" {
+			m.ended[e.UID] = m.now
+		}
+		return
+	}
+	if p.state.usable() {
+		m.failed(p.pool, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else"})
+	}
+	m.remove(p)
+}
+
+func (e CreateFailed) apply(m *Machine) {
+	p, ok := m.byName[e.Name]
+	if !ok || p.state != creating {
+		return
+	}
+	m.failed(p.pool, e.Problem)
+	m.remove(p)
+}
+
+func (e DeleteFailed) apply(m *Machine) {
+	p, ok := m.byName[e.Name]
+	if !ok || p.uid != e.UID || p.state != deleting || p.seen.Deleting {
+		return
+	}
+	p.state = draining
+	p.retryAfter = m.now.Add(deleteRetry)
+	m.touch(p.pool)
+}
+
+func (e Probed) apply(m *Machine) {
+	p, ok := m.byName[e.Name]
+	if !ok || p.uid != e.UID || p.probing == "" {
+		return
+	}
+	p.probing = ""
+	m.touch(p.pool)
+	if p.state != starting && p.state != checking {
+		return
+	}
+	if e.Unhealthy != "" {
+		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " does not answer: " + e.Unhealthy})
+		return
+	}
+	if p.state == starting {
+		p.readySince = m.now
+		m.keep(p)
+	}
+	p.state = ready
+	p.pool.warm = false
+	p.pool.failure.over()
+}
+
+// probe asks a pod for its health.
+func (m *Machine) probe(p *pod, patience time.Duration) {
+	if p.probing == p.seen.Address {
+		return
+	}
+	p.probing = p.seen.Address
+	m.act(Probe{Name: p.name, UID: p.uid, Address: p.seen.Address, Patience: patience})
+}
+
+const (
+	// maxStrikes is how many leases in a row may find a pod broken that says it is
+	// healthy.
+	maxStrikes = 3
+	// checkPatience is how long a pod that was found broken may take to answer.
+	checkPatience = 3 * time.Second
+)
+
+// doubt checks a pod that was found broken, before it serves again.
+func (m *Machine) doubt(p *pod, reason string) {
+	if p.state != ready && p.state != checking {
+		return
+	}
+	if p.strikes++; p.strikes >= maxStrikes {
+		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " is broken: " + reason})
+		return
+	}
+	p.state = checking
+	m.probe(p, checkPatience)
+}
+
+// fail has a pod go that cannot serve.
+func (m *Machine) fail(p *pod, problem Problem) {
+	m.failed(p.pool, problem)
+	m.drain(p, ending{reason: problem.Reason, eviction: "failed", unsound: true})
+}
+
+// drain lets a pod finish what it has, and go.
+func (m *Machine) drain(p *pod, why ending) {
+	if p.state.usable() {
+		p.state, p.ending = draining, why
+	}
+	m.touch(p.pool)
+}
+
+const (
+	// deleteRetry is when to decide again about a pod that could not be deleted.
+	deleteRetry = time.Second
+	// deletePatience is when to ask again for the deletion of a pod of which nothing
+	// was heard since.
+	deletePatience = 2 * time.Minute
+)
+
+// release deletes the pods that are to go and hold no lease.
+func (m *Machine) release(p *pool) {
+	for _, pod := range p.pods {
+		if pod.state.usable() || pod.active > 0 || m.now.Before(pod.retryAfter) {
+			continue
+		}
+		if pod.state == draining && pod.ending.eviction == evictionTTL && m.now.Before(pod.reclaimAfter) && p.usable() < p.limits.MaxPods {
+			pod.state, pod.ending = ready, ending{} // another replica used it meanwhile
+			continue
+		}
+		if pod.state == draining || pod.retryAfter.After(time.Time{}) {
+			m.delete(p, pod)
+		}
+		pod.retryAfter = m.now.Add(deletePatience)
+	}
+}
+
+// delete asks for the deletion of a pod.
+func (m *Machine) delete(p *pool, pod *pod) {
+	pod.state = deleting
+	del := Delete{Name: pod.name, UID: pod.uid, Function: p.function, Slot: pod.slot, Reason: pod.ending.reason, Eviction: pod.ending.eviction}
+	if !pod.ending.unsound && !pod.seen.Deleting {
+		del.ResourceVersion = pod.seen.ResourceVersion
+	}
+	m.act(del)
+}
+
+// busy says whether anything in a pool waits for time to pass.
+func (p *pool) busy() bool {
+	return p.warm || slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state != ready })
+}
+
+// phase is the step that a pod is at on its way to readiness.
+func (p *pod) phase() podmanagerv1.Phase {
+	if p.state == creating {
+		return podmanagerv1.Phase_PHASE_CREATING
+	}
+	return p.seen.Phase
+}

@@ -1,0 +1,184 @@
+// Package pool decides which function pods there are and who may use them.
+//
+// It is a state machine: events go in, actions come out. It does no I/O, has no
+// clock of its own, starts nothing and knows no Kubernetes client, so whatever can
+// happen to pods can be played through in a test, a day in a second. Whoever owns a
+// [Machine] calls it from one goroutine, carries out the actions in the order given,
+// and tells it what became of them.
+package pool
+
+import (
+	"time"
+)
+
+// Function identifies a pool: its pods run this image.
+type Function struct {
+	// Reference is the canonical image name with tag, without digest.
+	Reference string
+	// Digest is what the tag meant when the lease was asked for. A tag that moves
+	// leads to a new pool; the old one's pods end with their time to live.
+	Digest string
+}
+
+// Limits are the settings of one function's pool.
+type Limits struct {
+	// MaxPods is how many pods the pool may have. Pods that only finish what they
+	// have before they go are not counted: a successor does not wait for them.
+	MaxPods int
+	// MaxWaitlistLength is how many leases, granted or waiting, there may be for
+	// each pod before a further pod is started.
+	MaxWaitlistLength int
+	// MaxConcurrency is how many leases one pod may hold at once.
+	MaxConcurrency int
+	// MaxQueue is how many leases may wait.
+	MaxQueue int
+	// TTL is how long an unused pod lives.
+	TTL time.Duration
+	// ReadyTimeout is how long a pod may take to become ready.
+	ReadyTimeout time.Duration
+}
+
+// Config is the settings of all pools.
+type Config struct {
+	// Limits returns the limits of a function. It must be pure.
+	Limits func(Function) Limits
+	// MaxPods is how many pods there may be in all pools, those on their way out
+	// included; 0 means any number.
+	MaxPods int
+	// MaxWaiting is how many leases may wait in all pools.
+	MaxWaiting int
+	// ScanInterval is the time between two searches for pods to collect.
+	ScanInterval time.Duration
+	// SchedulingPatience is how long a pod may be unschedulable before those who
+	// wait for it are told so.
+	SchedulingPatience time.Duration
+	// Template is the version of the pod template for new pods.
+	Template string
+	// PodName names the pod in a slot that follows the one with the UID predecessor.
+	// It must be pure: replicas that fill the same slot choose the same name.
+	PodName func(f Function, slot int, predecessor string) string
+}
+
+// pool is the pods of one function and the leases that wait for them.
+type pool struct {
+	function Function
+	limits   Limits
+	pods     []*pod   // by slot
+	queue    []*lease // first come, first served
+	// warm says that the pool is to have a pod although nobody waits for one.
+	warm    bool
+	failure failure
+	// predecessors are the UIDs of the last pods that are gone, by slot.
+	predecessors map[int]string
+	// repeatReports says that positions in the queue are to be reported too.
+	repeatReports bool
+
+	leasesTotal, coldStartsTotal int64
+	emptySince                   time.Time // when its last pod went
+}
+
+// usable counts the pods that take leases or will.
+func (p *pool) usable() int {
+	n := 0
+	for _, pod := range p.pods {
+		if pod.state.usable() {
+			n++
+		}
+	}
+	return n
+}
+
+// active counts the granted leases.
+func (p *pool) active() int {
+	n := 0
+	for _, pod := range p.pods {
+		n += pod.active
+	}
+	return n
+}
+
+// wanted is how many usable pods the pool should have for those who use it and who
+// wait. Pods in no need are not ended by it: their time to live does that.
+func (p *pool) wanted() int {
+	demand := len(p.queue)
+	for _, pod := range p.pods {
+		if pod.state.usable() {
+			demand += pod.active
+		}
+	}
+	wanted := (demand + p.limits.MaxWaitlistLength - 1) / p.limits.MaxWaitlistLength
+	if p.warm {
+		wanted = max(wanted, 1)
+	}
+	return min(wanted, p.limits.MaxPods)
+}
+
+// freeSlot returns the lowest slot that no pod has, pods on their way out included:
+// their names and Services are still taken.
+func (p *pool) freeSlot() int {
+	slot := 1
+	for _, pod := range p.pods { // in order of slots
+		if pod.slot == slot {
+			slot++
+		}
+	}
+	return slot
+}
+
+// choose returns the pod for a lease: the least loaded of those with room, the one
+// used longest ago among equals, and one to be avoided only if there is no other.
+func (p *pool) choose(l *lease) *pod {
+	var best *pod
+	for _, candidate := range p.pods {
+		if candidate.state != ready || candidate.active >= p.limits.MaxConcurrency {
+			continue
+		}
+		if best == nil || better(candidate, best, l) {
+			best = candidate
+		}
+	}
+	return best
+}
+
+// better says whether a is a better choice than b.
+func better(a, b *pod, l *lease) bool {
+	if avoidA, avoidB := l.avoids(a), l.avoids(b); avoidA != avoidB {
+		return avoidB
+	}
+	if a.active != b.active {
+		return a.active < b.active
+	}
+	return a.turn < b.turn
+}
+
+// hopeful says whether anybody who waits may yet be served by a pod that is there.
+func (p *pool) hopeful() bool {
+	for _, pod := range p.pods {
+		if pod.state.usable() && !pod.stuck {
+			return true
+		}
+	}
+	return false
+}
+
+// leading returns the pod that those who wait wait for: the most advanced of those
+// that are not ready yet; nil if there is none.
+func (p *pool) leading() *pod {
+	var lead *pod
+	for _, pod := range p.pods {
+		if (pod.state == creating || pod.state == starting) && (lead == nil || pod.phase() > lead.phase()) {
+			lead = pod
+		}
+	}
+	return lead
+}
+
+// stuckPod returns a pod that has been stuck for longer than there is patience.
+func (p *pool) stuckPod() *pod {
+	for _, pod := range p.pods {
+		if pod.state.usable() && pod.stuck {
+			return pod
+		}
+	}
+	return nil
+}
