@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"connectrpc.com/connect"
@@ -13,7 +14,22 @@ import (
 // Health is whether the process takes requests. [Run] turns it ready and not
 // ready again.
 type Health struct {
-	ready atomic.Bool
+	ready    atomic.Bool
+	once     sync.Once
+	stopping chan struct{}
+}
+
+// Stopping returns a channel that closes when requests that run are to finish. What
+// would go on for ever, such as a stream that watches something, ends then.
+func (h *Health) Stopping() <-chan struct{} {
+	h.once.Do(func() { h.stopping = make(chan struct{}) })
+	return h.stopping
+}
+
+// setStopping is called once.
+func (h *Health) setStopping() {
+	h.Stopping()
+	close(h.stopping)
 }
 
 func (h *Health) setReady(ready bool) { h.ready.Store(ready) }

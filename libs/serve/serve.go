@@ -1,7 +1,7 @@
 // Package serve is the one life cycle of all servers of this project.
 //
-// [Run] binds every port, then serves, then turns ready: a program that cannot
-// have a port does nothing at all. When its context ends it turns not ready, goes
+// [Run] binds every port, then serves, then turns ready once every part is: a
+// program that cannot have a port does nothing at all. When its context ends it turns not ready, goes
 // on serving until load balancers have noticed, refuses new connections, lets what
 // runs finish under a deadline, and stops background tasks last, because requests
 // may need them. A rolling update loses nothing that way.
@@ -59,6 +59,9 @@ type Task func(ctx context.Context) error
 type Part struct {
 	Endpoints []Endpoint
 	Tasks     []Task
+	// Ready, if not nil, closes when the part can do its work. The process turns
+	// ready after that.
+	Ready <-chan struct{}
 }
 
 // Run serves parts until ctx ends or one of them fails, and returns after
@@ -81,7 +84,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, part
 		log.InfoContext(ctx, "serving", "endpoint", s.name, "address", s.listener.Addr().String())
 		running.Go(s.serve)
 	}
-	health.setReady(true)
+	turnReady(ctx, failed, health, parts)
 
 	select {
 	case <-ctx.Done():
@@ -92,9 +95,28 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, part
 		health.setReady(false)
 		log.ErrorContext(ctx, "stopping because a part failed")
 	}
+	health.setStopping()
 	err = shutdown(ctx, cfg, servers)
 	stopTasks()
 	return errors.Join(running.Wait(), err)
+}
+
+// turnReady waits until all parts can do their work, and turns ready then. The end of
+// ctx or a part that fails ends the wait.
+func turnReady(ctx, failed context.Context, health *Health, parts []Part) {
+	for _, part := range parts {
+		if part.Ready == nil {
+			continue
+		}
+		select {
+		case <-part.Ready:
+		case <-ctx.Done():
+			return
+		case <-failed.Done():
+			return
+		}
+	}
+	health.setReady(true)
 }
 
 // wait lets d pass, or less if a part fails meanwhile.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -204,5 +205,30 @@ func TestHealthOfUnknownService(t *testing.T) {
 	}
 	if _, err := checker.Check(t.Context(), &grpchealth.CheckRequest{Service: "known"}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestReadyOnceEveryPartIs(t *testing.T) {
+	ready := make(chan struct{})
+	p := start(t, serve.Config{ShutdownTimeout: time.Minute},
+		serve.Part{Endpoints: []serve.Endpoint{{Name: "test", Listener: listen(t), Handler: http.NotFoundHandler()}}},
+		serve.Part{Ready: ready},
+	)
+	if got := p.status(t); got != grpchealth.StatusNotServing {
+		t.Errorf("status before the part is ready is %v", got)
+	}
+	close(ready)
+	for p.status(t) != grpchealth.StatusServing {
+		runtime.Gosched()
+	}
+	select {
+	case <-p.health.Stopping():
+		t.Error("stopping while it serves")
+	default:
+	}
+	p.stop()
+	<-p.health.Stopping()
+	if err := <-p.ended; err != nil {
+		t.Errorf("Run = %v", err)
 	}
 }
