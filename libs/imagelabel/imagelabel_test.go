@@ -1,0 +1,26 @@
+package imagelabel_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/imagelabel"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+)
+
+func TestLabelsAreBounded(t *testing.T) {
+	var labels imagelabel.Labels
+	label := func(i int) string {
+		return labels.Label(imagename.Name{Repository: "example.com/fns/set", Tag: fmt.Sprintf("v%d", i)})
+	}
+	seen := make(map[string]bool)
+	for i := range 10 * imagelabel.Max {
+		seen[label(i)] = true
+	}
+	if len(seen) != imagelabel.Max+1 || !seen[imagelabel.Other] {
+		t.Errorf("%d labels, want %d and %q", len(seen), imagelabel.Max, imagelabel.Other)
+	}
+	if got := label(0); got != "set:v0" {
+		t.Errorf("the first image has label %q now, want its own", got)
+	}
+}

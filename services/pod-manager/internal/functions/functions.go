@@ -1,0 +1,162 @@
+// Package functions follows the pod cache configuration: the file that gives
+// functions settings of their own, and pods at the start.
+package functions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/filewatch"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+)
+
+// Config is what a File needs.
+type Config struct {
+	// Path is the file. There may be none.
+	Path string
+	// DefaultImagePrefix is where image names without a slash are looked up.
+	DefaultImagePrefix string
+	// WarmUp has a pod of an image made; nil if no pods are to be made.
+	WarmUp func(ctx context.Context, image string) error
+	// Changed takes the settings of functions, by [imagename.Name.Key].
+	Changed func(map[string]cacheconfig.Entry)
+	Log     *slog.Logger
+}
+
+// File is the pod cache configuration. Use [Open].
+type File struct {
+	config  Config
+	content []byte
+	entries []cacheconfig.Entry
+	warm    map[string]bool // images for which a pod was asked
+}
+
+// Open reads the file. One that is not there is as good as an empty one; one that is
+// wrong is an error that says where.
+func Open(config Config) (*File, error) {
+	f := &File{config: config, warm: make(map[string]bool)}
+	content, err := os.ReadFile(config.Path)
+	if errors.Is(err, fs.ErrNotExist) || config.Path == "" {
+		config.Log.Info("there is no pod cache configuration: functions get their pods when they are used", "file", config.Path)
+		return f, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the pod cache configuration: %w", err)
+	}
+	f.content = content
+	f.entries, err = f.parse(content)
+	return f, err
+}
+
+// parse reads a content of the file, and gives images their canonical names.
+func (f *File) parse(content []byte) ([]cacheconfig.Entry, error) {
+	entries, warnings, err := cacheconfig.Parse(content, f.config.DefaultImagePrefix)
+	if err != nil {
+		return nil, fmt.Errorf("pod cache configuration %s: %w", f.config.Path, err)
+	}
+	for _, w := range warnings {
+		f.config.Log.Warn("pod cache configuration", "file", f.config.Path, "warning", w)
+	}
+	return entries, nil
+}
+
+// Settings are the settings of functions, by [imagename.Name.Key].
+func (f *File) Settings() map[string]cacheconfig.Entry {
+	settings := make(map[string]cacheconfig.Entry, len(f.entries))
+	for _, e := range f.entries {
+		name, err := imagename.Parse(e.Image, f.config.DefaultImagePrefix)
+		if err != nil {
+			continue // the parser has looked at it
+		}
+		settings[name.Key()] = e
+	}
+	return settings
+}
+
+// Run has pods made for the functions of the file, and follows its changes, until ctx
+// ends.
+func (f *File) Run(ctx context.Context) error {
+	var running errgroup.Group
+	defer func() { _ = running.Wait() }() // it returns no errors
+	f.warmUp(ctx, &running)
+	if f.config.Path == "" {
+		<-ctx.Done()
+		return nil
+	}
+	return filewatch.Watch(ctx, f.config.Path, f.content, func(content []byte, err error) {
+		if err == nil {
+			err = f.reload(content)
+		}
+		if err != nil {
+			f.config.Log.ErrorContext(ctx, "pod cache configuration not changed: the last good one stays in force", "error", err)
+			return
+		}
+		f.warmUp(ctx, &running)
+	})
+}
+
+// reload puts a content of the file in force.
+func (f *File) reload(content []byte) error {
+	entries, err := f.parse(content)
+	if err != nil {
+		return err
+	}
+	f.entries = entries
+	f.config.Changed(f.Settings())
+	f.config.Log.Info("pod cache configuration in force", "file", f.config.Path, "functions", len(entries))
+	return nil
+}
+
+// warmUp has pods made for the functions that are new in the file, in the background.
+func (f *File) warmUp(ctx context.Context, running *errgroup.Group) {
+	if f.config.WarmUp == nil {
+		return
+	}
+	var images []string
+	for _, e := range f.entries {
+		if !f.warm[e.Image] {
+			f.warm[e.Image] = true
+			images = append(images, e.Image)
+		}
+	}
+	running.Go(func() error {
+		for _, image := range images {
+			f.warmUpOne(ctx, image)
+		}
+		return nil
+	})
+}
+
+// retryInterval is the time between two attempts while something is unavailable: when
+// everything starts at once, the image-resolver may come last.
+const retryInterval = 2 * time.Second
+
+// warmUpOne has a pod of one image made.
+func (f *File) warmUpOne(ctx context.Context, image string) {
+	ticker := time.NewTicker(retryInterval)
+	defer ticker.Stop()
+	for {
+		err := f.config.WarmUp(ctx, image)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if fault.Of(err) != fault.Unavailable {
+			f.config.Log.ErrorContext(ctx, "no pod is made at the start", "image", image, "error", err)
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

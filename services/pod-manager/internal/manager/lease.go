@@ -1,0 +1,183 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// waiter is somebody who waits for a place.
+type waiter struct {
+	// reports has the last report only: whoever is slow misses what is over.
+	reports  chan pool.Waiting
+	answered chan answer
+}
+
+// answer is a grant or an error.
+type answer struct {
+	grant pool.Grant
+	err   error
+}
+
+// report replaces a report that has not been fetched. Only the loop calls it.
+func (w *waiter) report(r pool.Waiting) {
+	select {
+	case <-w.reports:
+	default:
+	}
+	w.reports <- r
+}
+
+// Lease waits for a place on a pod of the image.
+func (m *Manager) Lease(ctx context.Context, open *podmanagerv1.LeaseRequest_Open, waiting func(*podmanagerv1.LeaseResponse_Waiting)) (lease.Lease, error) {
+	if err := m.synced(ctx); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	image, err := m.resolve(ctx, open, waiting)
+	if err != nil {
+		return nil, err
+	}
+	resolving := time.Since(begin)
+	f := pool.Function{Reference: image.Reference, Digest: image.Digest}
+	id := pool.LeaseID(m.ids.Add(1))
+	w := &waiter{reports: make(chan pool.Waiting, 1), answered: make(chan answer, 1)}
+	err = m.ask(ctx, func(l *loop) {
+		l.waiters[id] = w
+		l.images[f] = image
+		l.handle(pool.LeaseRequested{Lease: id, Function: f, Avoid: open.GetAvoidPods()})
+	})
+	if err != nil {
+		return nil, err
+	}
+	grant, err := m.await(ctx, id, w, waiting)
+	if err != nil {
+		return nil, err
+	}
+	return &held{manager: m, id: id, granted: m.granted(grant, resolving)}, nil
+}
+
+// await waits for the answer to a lease that the loop knows.
+func (m *Manager) await(ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*podmanagerv1.LeaseResponse_Waiting)) (pool.Grant, error) {
+	for {
+		select {
+		case a := <-w.answered:
+			return a.grant, a.err
+		case r := <-w.reports:
+			waiting(&podmanagerv1.LeaseResponse_Waiting{Phase: r.Phase, Reason: r.Reason, Position: int32(r.Position), Pod: r.Pod}) //nolint:gosec // the queue is bounded
+		case <-ctx.Done():
+			m.end(id, "") // also if it has been granted meanwhile
+			return pool.Grant{}, ctx.Err()
+		case <-m.ended:
+			return pool.Grant{}, errEnded()
+		}
+	}
+}
+
+// end gives a place back, or gives up waiting for one.
+func (m *Manager) end(id pool.LeaseID, broken string) {
+	m.tell(func(l *loop) {
+		delete(l.waiters, id)
+		l.handle(pool.LeaseEnded{Lease: id, Broken: broken})
+	})
+}
+
+// slowResolve is how long an image may take to be looked up before that is reported.
+const slowResolve = 20 * time.Millisecond
+
+// resolve finds out what an image is.
+func (m *Manager) resolve(ctx context.Context, open *podmanagerv1.LeaseRequest_Open, waiting func(*podmanagerv1.LeaseResponse_Waiting)) (podspec.Function, error) {
+	var reporting sync.Mutex // waiting is not to be called after the answer
+	reporter := time.AfterFunc(slowResolve, func() {
+		reporting.Lock()
+		defer reporting.Unlock()
+		if waiting != nil {
+			waiting(&podmanagerv1.LeaseResponse_Waiting{
+				Phase: podmanagerv1.Phase_PHASE_RESOLVING, Reason: "looking up " + open.GetImage() + " in its registry",
+			})
+		}
+	})
+	image, err := m.config.Images.ResolveImage(ctx, open.GetImage(), open.GetTagConstraint())
+	reporter.Stop()
+	reporting.Lock()
+	waiting = nil
+	reporting.Unlock()
+	if err != nil {
+		return podspec.Function{}, fmt.Errorf("look up the image %s: %w", open.GetImage(), err)
+	}
+	return function(image), nil
+}
+
+// function is what pods are made of, of an image.
+func function(image *imageresolverv1.ResolveImageResponse) podspec.Function {
+	return podspec.Function{
+		Reference: image.GetReference(), Digest: image.GetDigest(), Command: image.GetCommand(),
+		User: image.GetUser(), PullSecret: image.GetPullCredentials(),
+	}
+}
+
+// granted is a grant in the words of the contract.
+func (m *Manager) granted(g pool.Grant, resolving time.Duration) *podmanagerv1.LeaseResponse_Granted {
+	granted := &podmanagerv1.LeaseResponse_Granted{
+		Address: g.Address, Pod: g.Pod, Namespace: m.config.Namespace, PodUid: g.UID,
+		Reference: g.Function.Reference, Digest: g.Function.Digest, ColdStart: g.Cold,
+		MaxMessageBytes: int64(m.config.MaxMessageBytes),
+	}
+	granted.Phases = append(granted.Phases, &podmanagerv1.PhaseDuration{Phase: podmanagerv1.Phase_PHASE_RESOLVING, Duration: durationpb.New(resolving)})
+	for _, p := range g.Phases {
+		granted.Phases = append(granted.Phases, &podmanagerv1.PhaseDuration{Phase: p.Phase, Duration: durationpb.New(p.Duration)})
+	}
+	return granted
+}
+
+// held is a lease that has its place.
+type held struct {
+	manager *Manager
+	id      pool.LeaseID
+	granted *podmanagerv1.LeaseResponse_Granted
+	once    sync.Once
+}
+
+// Granted is the place.
+func (h *held) Granted() *podmanagerv1.LeaseResponse_Granted { return h.granted }
+
+// Finish gives the place back.
+func (h *held) Finish(outcome podmanagerv1.LeaseRequest_Outcome, reason string) {
+	h.once.Do(func() {
+		if outcome != podmanagerv1.LeaseRequest_OUTCOME_POD_BROKEN {
+			h.manager.end(h.id, "")
+			return
+		}
+		if reason == "" {
+			reason = "its caller said so, and not why"
+		}
+		h.manager.end(h.id, reason)
+	})
+}
+
+// WarmUp has a pod of the image made for which nobody waits yet, unless there is one.
+// It returns once that is under way.
+func (m *Manager) WarmUp(ctx context.Context, image string) error {
+	if err := m.synced(ctx); err != nil {
+		return err
+	}
+	resolved, err := m.config.Images.ResolveImage(ctx, image, "")
+	if err != nil {
+		return fmt.Errorf("look up the image %s: %w", image, err)
+	}
+	what := function(resolved)
+	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
+	return m.ask(ctx, func(l *loop) {
+		l.images[f] = what
+		l.handle(pool.WarmUp{Function: f})
+	})
+}

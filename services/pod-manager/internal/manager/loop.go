@@ -1,0 +1,110 @@
+package manager
+
+import (
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// loop is the state that one goroutine owns. Nothing in it waits for anything.
+type loop struct {
+	config   Config
+	metrics  *metrics
+	settings Settings
+	machine  *pool.Machine
+	waiters  map[pool.LeaseID]*waiter
+	// images are what the functions with pools are, for the pods to come.
+	images   map[pool.Function]podspec.Function
+	watchers map[*watcher]struct{}
+}
+
+func newLoop(config Config, metrics *metrics) *loop {
+	return &loop{
+		config: config, metrics: metrics, settings: config.Settings,
+		machine:  pool.New(config.Settings.pools()),
+		waiters:  make(map[pool.LeaseID]*waiter),
+		images:   make(map[pool.Function]podspec.Function),
+		watchers: make(map[*watcher]struct{}),
+	}
+}
+
+// handle takes an event to the pools, and carries out what they decide.
+func (l *loop) handle(event pool.Event) {
+	for _, action := range l.machine.Handle(time.Now(), event) {
+		l.carryOut(action)
+	}
+	for _, f := range l.machine.Changed() {
+		for w := range l.watchers {
+			w.changed(f)
+		}
+	}
+}
+
+func (l *loop) carryOut(action pool.Action) {
+	switch a := action.(type) {
+	case pool.Grant:
+		l.answer(a.Lease, answer{grant: a})
+	case pool.Reject:
+		l.metrics.rejected(a.Class)
+		err := fault.New(a.Class, "%s", a.Reason)
+		if a.RetryAfter > 0 {
+			err = fault.WithRetryAfter(err, a.RetryAfter)
+		}
+		l.answer(a.Lease, answer{err: err})
+	case pool.Report:
+		if w, ok := l.waiters[a.Lease]; ok {
+			w.report(a.Waiting)
+		}
+	case pool.Create:
+		l.config.Log.Info("creating a function pod", "image", a.Function.Reference, "pod", a.Name)
+		l.config.Cluster.Create(a, l.request(a))
+	case pool.Delete:
+		l.config.Log.Info("deleting a function pod", "image", a.Function.Reference, "pod", a.Name, "reason", a.Reason)
+		l.metrics.evicted(a.Eviction)
+		l.config.Cluster.Delete(a)
+	case pool.Extend:
+		l.config.Cluster.Extend(a)
+	case pool.Probe:
+		l.config.Prober.Probe(a)
+	}
+}
+
+// request describes the pod that an action asks for.
+func (l *loop) request(a pool.Create) podspec.Request {
+	return podspec.Request{
+		Function: l.images[a.Function], Template: l.settings.Template, Name: a.Name, Slot: a.Slot,
+		ReclaimAfter: a.ReclaimAfter, Resources: l.settings.resources(a.Function),
+	}
+}
+
+// answer ends the wait of a lease.
+func (l *loop) answer(id pool.LeaseID, a answer) {
+	if w, ok := l.waiters[id]; ok {
+		delete(l.waiters, id)
+		w.answered <- a // has room for the only one
+	}
+}
+
+// abandon answers those who still wait when the manager ends.
+func (l *loop) abandon() {
+	for id := range l.waiters {
+		l.answer(id, answer{err: errEnded()})
+	}
+}
+
+// count writes down how many pods and waiting leases there are, and forgets the
+// images of functions without a pool.
+func (l *loop) count() {
+	counts := counts{waiting: l.machine.Waiting()}
+	known := make(map[pool.Function]podspec.Function, len(l.images))
+	for _, f := range l.machine.Functions() {
+		if image, ok := l.images[f]; ok {
+			known[f] = image
+		}
+		counts.add(l.machine.Snapshot(f))
+	}
+	l.images = known
+	l.metrics.counts.Store(&counts)
+}

@@ -1,0 +1,161 @@
+// Package manager lends function pods: it owns the pools, answers leases, and has
+// done what the pools decide.
+package manager
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// Images knows what images are.
+type Images interface {
+	ResolveImage(ctx context.Context, image, tagConstraint string) (*imageresolverv1.ResolveImageResponse, error)
+}
+
+// Cluster carries out what is decided about pods. None of its methods waits; what
+// came of it arrives at [Manager.Tell].
+type Cluster interface {
+	Create(action pool.Create, pod podspec.Request)
+	Delete(action pool.Delete)
+	Extend(action pool.Extend)
+}
+
+// Prober asks pods for their health, without waiting for the answer, which arrives at
+// [Manager.Tell].
+type Prober interface {
+	Probe(action pool.Probe)
+}
+
+// Config is what a manager is made of.
+type Config struct {
+	Images  Images
+	Cluster Cluster
+	Prober  Prober
+	// Synced closes when all pods that existed at the start have been told.
+	Synced <-chan struct{}
+	// Stopping closes when watches are to end.
+	Stopping <-chan struct{}
+	// Settings are those at the start.
+	Settings Settings
+	// Replica is this replica's name, and Namespace that of the pods: both are
+	// shown to people.
+	Replica, Namespace string
+	// MaxMessageBytes is what pods take and give at most.
+	MaxMessageBytes int
+	Log             *slog.Logger
+	Meter           metric.Meter
+}
+
+// inboxSize is how many messages may wait for the loop. It works them off in
+// microseconds; whoever finds it full waits.
+const inboxSize = 1024
+
+// Manager is a [lease.Manager]. Use [New]; Run has to run while it is used.
+type Manager struct {
+	config Config
+	// All state belongs to the loop. Whoever wants something of it sends a function.
+	inbox   chan func(*loop)
+	ended   chan struct{}
+	ids     atomic.Uint64
+	metrics *metrics
+}
+
+var _ lease.Manager = (*Manager)(nil)
+
+// New returns a manager without pods.
+func New(config Config) (*Manager, error) {
+	metrics, err := newMetrics(config.Meter)
+	if err != nil {
+		return nil, err
+	}
+	return &Manager{
+		config: config, metrics: metrics,
+		inbox: make(chan func(*loop), inboxSize), ended: make(chan struct{}),
+	}, nil
+}
+
+// tickInterval is the time between two looks at what takes too long.
+const tickInterval = time.Second
+
+// Run answers leases until ctx ends. Those that still wait then are answered with an
+// error.
+func (m *Manager) Run(ctx context.Context) error {
+	defer close(m.ended)
+	l := newLoop(m.config, m.metrics)
+	ticker := time.NewTicker(tickInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case message := <-m.inbox:
+			message(l)
+		case <-ticker.C:
+			l.handle(pool.Tick{})
+			l.count()
+		case <-ctx.Done():
+			l.abandon()
+			return nil
+		}
+	}
+}
+
+// Tell takes an event. It waits until the loop has room for it.
+func (m *Manager) Tell(event pool.Event) {
+	m.tell(func(l *loop) { l.handle(event) })
+}
+
+// tell has the loop do something, now or soon; nothing if the manager has ended.
+func (m *Manager) tell(message func(*loop)) {
+	select {
+	case m.inbox <- message:
+	case <-m.ended:
+	}
+}
+
+// ask has the loop do something, unless ctx or the manager ends first.
+func (m *Manager) ask(ctx context.Context, message func(*loop)) error {
+	select {
+	case m.inbox <- message:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.ended:
+		return errEnded()
+	}
+}
+
+func errEnded() error { return fault.New(fault.Unavailable, "the pod-manager has stopped") }
+
+// synced waits until the manager knows which pods there are.
+func (m *Manager) synced(ctx context.Context) error {
+	select {
+	case <-m.config.Synced:
+		return nil
+	default:
+	}
+	select {
+	case <-m.config.Synced:
+		return nil
+	case <-ctx.Done():
+		return fault.New(fault.Of(ctx.Err()), "wait for the list of function pods from the Kubernetes API: %w", ctx.Err())
+	case <-m.ended:
+		return errEnded()
+	}
+}
+
+// Configure replaces the settings.
+func (m *Manager) Configure(change func(*Settings)) {
+	m.tell(func(l *loop) {
+		change(&l.settings)
+		l.handle(pool.Configured{Config: l.settings.pools()})
+	})
+}

@@ -1,0 +1,266 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.uber.org/goleak"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// resolver takes each image for what it says, after a while.
+type resolver struct{ takes time.Duration }
+
+func (r resolver) ResolveImage(ctx context.Context, image, _ string) (*imageresolverv1.ResolveImageResponse, error) {
+	select {
+	case <-time.After(r.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if strings.HasPrefix(image, "bad") {
+		return nil, fault.New(fault.Precondition, "401 Unauthorized")
+	}
+	return &imageresolverv1.ResolveImageResponse{Reference: image, Digest: "sha256:01", Command: []string{"/fn"}}, nil
+}
+
+// cluster is a Kubernetes in which pods run at once, or not at all.
+type cluster struct {
+	broken string // why they do not run
+
+	mu       sync.Mutex
+	requests []podspec.Request
+	deleted  []string
+	tell     func(pool.Event)
+}
+
+func (c *cluster) Create(a pool.Create, pod podspec.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests = append(c.requests, pod)
+	uid := fmt.Sprint("uid-", len(c.requests))
+	o := pool.Observation{
+		Name: a.Name, UID: uid, Function: a.Function, Slot: a.Slot, ReclaimAfter: a.ReclaimAfter,
+		Phase: podmanagerv1.Phase_PHASE_CONNECTING, Address: "10.0.0.1:9446",
+	}
+	if c.broken != "" {
+		o.Problem = pool.Problem{Kind: pool.Fatal, Reason: c.broken}
+	}
+	go c.tell(pool.PodObserved{Observation: o})
+}
+
+func (c *cluster) Delete(a pool.Delete) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deleted = append(c.deleted, a.Reason)
+	go c.tell(pool.PodGone{Name: a.Name, UID: a.UID})
+}
+
+func (c *cluster) Extend(pool.Extend) {}
+
+// Probe finds each pod healthy, after a second.
+func (c *cluster) Probe(a pool.Probe) {
+	time.AfterFunc(time.Second, func() { c.tell(pool.Probed{Name: a.Name, UID: a.UID}) })
+}
+
+// start runs a manager in the cluster, with one pod a function and one lease a pod.
+func start(t *testing.T, c *cluster, r resolver) *manager.Manager {
+	t.Helper()
+	synced := make(chan struct{})
+	close(synced)
+	m, err := manager.New(manager.Config{
+		Images: r, Cluster: c, Prober: c, Synced: synced, Stopping: make(chan struct{}),
+		Settings: manager.Settings{
+			Pools:    pool.Config{MaxWaiting: 10, ScanInterval: time.Minute},
+			Defaults: pool.Limits{MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 2, TTL: time.Hour, ReadyTimeout: time.Minute},
+		},
+		Replica: "replica-0", Namespace: "fns", MaxMessageBytes: 1 << 20,
+		Log: slog.New(slog.DiscardHandler), Meter: noop.Meter{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.tell = m.Tell
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := m.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return m
+}
+
+func open(image string) *podmanagerv1.LeaseRequest_Open {
+	return &podmanagerv1.LeaseRequest_Open{Image: image, Attempt: 1}
+}
+
+func quietly(*podmanagerv1.LeaseResponse_Waiting) {}
+
+func TestColdThenWarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		m := start(t, c, resolver{takes: 2 * time.Second})
+		var phases []podmanagerv1.Phase
+		cold, err := m.Lease(t.Context(), open("fn:v1"), func(w *podmanagerv1.LeaseResponse_Waiting) { phases = append(phases, w.GetPhase()) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := cold.Granted()
+		if !g.GetColdStart() || g.GetAddress() != "10.0.0.1:9446" || g.GetNamespace() != "fns" || g.GetMaxMessageBytes() != 1<<20 {
+			t.Errorf("granted %v", g)
+		}
+		if len(phases) < 2 || phases[0] != podmanagerv1.Phase_PHASE_RESOLVING || phases[len(phases)-1] != podmanagerv1.Phase_PHASE_CONNECTING {
+			t.Errorf("told %v, want resolving first and connecting last", phases)
+		}
+		if d := g.GetPhases()[0].GetDuration().AsDuration(); d != 2*time.Second {
+			t.Errorf("resolving took %v, want 2s", d)
+		}
+		cold.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
+		warm, err := m.Lease(t.Context(), open("fn:v1"), quietly)
+		if err != nil || warm.Granted().GetColdStart() {
+			t.Fatalf("the second lease: %v, %v, want a warm one", warm, err)
+		}
+		if c.requests[0].Function.Command[0] != "/fn" || len(c.requests) != 1 {
+			t.Errorf("pods asked for: %+v", c.requests)
+		}
+	})
+}
+
+func TestLeaseErrors(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		image  string
+		broken string
+		class  fault.Class
+		text   string
+	}{
+		"image":  {"the registry's words arrive", "bad:v1", "", fault.Precondition, "look up the image bad:v1: 401 Unauthorized"},
+		"broken": {"the kubelet's words arrive", "fn:v1", "CrashLoopBackOff: exit code 1", fault.Precondition, "CrashLoopBackOff: exit code 1"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := start(t, &cluster{broken: tc.broken}, resolver{})
+				_, err := m.Lease(t.Context(), open(tc.image), quietly)
+				if err == nil || fault.Of(err) != tc.class || !strings.Contains(err.Error(), tc.text) {
+					t.Errorf("error %v, want %v with %q: %s", err, tc.class, tc.text, tc.reason)
+				}
+			})
+		})
+	}
+}
+
+// TestQueue has one pod with one place: the others wait, those beyond the queue's
+// bound are refused, and one that gives up costs nothing.
+func TestQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := start(t, &cluster{}, resolver{})
+		first, err := m.Lease(t.Context(), open("fn:v1"), quietly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		gaveUp, second := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := m.Lease(impatient, open("fn:v1"), quietly)
+			gaveUp <- err
+		}()
+		synctest.Wait()
+		go func() {
+			_, err := m.Lease(t.Context(), open("fn:v1"), quietly)
+			second <- err
+		}()
+		synctest.Wait()
+		_, err = m.Lease(t.Context(), open("fn:v1"), quietly)
+		if _, hint := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !hint {
+			t.Errorf("beyond the queue's bound: %v, want Exhausted with a hint", err)
+		}
+		if err := <-gaveUp; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who gave up got %v", err)
+		}
+		first.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
+		first.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "") // changes nothing
+		if err := <-second; err != nil {
+			t.Errorf("the next in the queue got %v", err)
+		}
+		pools, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
+		if err != nil || len(pools.GetPools()) != 1 {
+			t.Fatalf("pools: %v, %v", pools, err)
+		}
+		if p := pools.GetPools()[0]; p.GetActive() != 1 || p.GetWaiting() != 0 || p.GetReplica() != "replica-0" || p.GetPods()[0].GetNamespace() != "fns" {
+			t.Errorf("pool is %v, want one lease active and none waiting", p)
+		}
+	})
+}
+
+func TestBrokenPodIsCheckedBeforeItServes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := start(t, &cluster{}, resolver{})
+		l, err := m.Lease(t.Context(), open("fn:v1"), quietly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Finish(podmanagerv1.LeaseRequest_OUTCOME_POD_BROKEN, "connection reset")
+		before := time.Now()
+		if _, err := m.Lease(t.Context(), open("fn:v1"), quietly); err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(before); waited != time.Second {
+			t.Errorf("the next lease waited %v, want the second that a check takes", waited)
+		}
+	})
+}
+
+func TestWatchPools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := start(t, &cluster{}, resolver{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var seen []string
+		ended := make(chan error, 1)
+		go func() {
+			ended <- m.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{Image: "example.com/fn"}, func(r *podmanagerv1.WatchPoolsResponse) error {
+				if r.GetSynced() != nil {
+					seen = append(seen, "synced")
+				}
+				for _, p := range r.GetPool().GetPods() {
+					seen = append(seen, p.GetState().String())
+				}
+				return nil
+			})
+		}()
+		synctest.Wait()
+		for _, image := range []string{"example.com/fn:v1", "example.com/other:v1"} {
+			if _, err := m.Lease(t.Context(), open(image), quietly); err != nil {
+				t.Fatal(err)
+			}
+		}
+		interval := time.NewTimer(time.Second) // longer than the watch's own
+		<-interval.C
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the watch ended with %v", err)
+		}
+		if got := strings.Join(seen, " "); got != "synced STATE_STARTING STATE_READY" {
+			t.Errorf("seen %s, want one pod become ready", got)
+		}
+	})
+}

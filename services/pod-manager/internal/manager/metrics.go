@@ -1,0 +1,104 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/imagelabel"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+)
+
+// metrics are what the manager counts.
+type metrics struct {
+	rejections metric.Int64Counter
+	evictions  metric.Int64Counter
+	// counts are as old as a tick at most.
+	counts atomic.Pointer[counts]
+	images imagelabel.Labels
+}
+
+// counts are how many pods there are, and leases that wait.
+type counts struct {
+	waiting int
+	pods    map[podKind]int
+}
+
+// podKind is what pods are counted by.
+type podKind struct {
+	reference string
+	state     podmanagerv1.Pod_State
+}
+
+// add counts the pods of a pool.
+func (c *counts) add(pool *podmanagerv1.Pool) {
+	if c.pods == nil {
+		c.pods = make(map[podKind]int)
+	}
+	for _, p := range pool.GetPods() {
+		c.pods[podKind{pool.GetKey().GetReference(), p.GetState()}]++
+	}
+}
+
+// stateNames are the states as the label has them.
+var stateNames = map[podmanagerv1.Pod_State]string{
+	podmanagerv1.Pod_STATE_STARTING: "starting",
+	podmanagerv1.Pod_STATE_READY:    "ready",
+	podmanagerv1.Pod_STATE_DRAINING: "draining",
+	podmanagerv1.Pod_STATE_FAILED:   "failed",
+	podmanagerv1.Pod_STATE_DELETING: "deleting",
+}
+
+func newMetrics(meter metric.Meter) (*metrics, error) {
+	m := &metrics{}
+	m.counts.Store(&counts{})
+	var errs [5]error
+	m.rejections, errs[0] = meter.Int64Counter("fn.rejections", metric.WithDescription("Requests that were refused before any function ran."))
+	m.evictions, errs[1] = meter.Int64Counter("fn.pod.evictions", metric.WithDescription("Function pods that were deleted, and why."))
+	waiting, err := meter.Int64ObservableGauge("fn.queue.depth", metric.WithDescription("Leases that wait for a place on a pod."))
+	errs[2] = err
+	pods, err := meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods."))
+	errs[3] = err
+	_, errs[4] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		m.observe(o, waiting, pods)
+		return nil
+	}, waiting, pods)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", err)
+	}
+	return m, nil
+}
+
+// observe reports the counts. Images that share a label are counted together.
+func (m *metrics) observe(o metric.Observer, waiting, pods metric.Int64ObservableGauge) {
+	now := m.counts.Load()
+	o.ObserveInt64(waiting, int64(now.waiting))
+	type labels struct{ image, state string }
+	sums := make(map[labels]int64)
+	for kind, n := range now.pods {
+		name, err := imagename.Parse(kind.reference, "")
+		if err != nil {
+			continue // resolved names are valid
+		}
+		sums[labels{m.images.Label(name), stateNames[kind.state]}] += int64(n)
+	}
+	for l, n := range sums {
+		o.ObserveInt64(pods, n, metric.WithAttributes(attribute.String("image", l.image), attribute.String("state", l.state)))
+	}
+}
+
+// rejected counts a lease that was refused.
+func (m *metrics) rejected(class fault.Class) {
+	m.rejections.Add(context.Background(), 1, metric.WithAttributes(attribute.String("reason", class.String())))
+}
+
+// evicted counts a pod that goes.
+func (m *metrics) evicted(why string) {
+	m.evictions.Add(context.Background(), 1, metric.WithAttributes(attribute.String("reason", why)))
+}

@@ -1,0 +1,79 @@
+package manager
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// Settings are what may change while the manager runs. It is a value: maps in it are
+// never changed.
+type Settings struct {
+	// Template is what new pods are made from.
+	Template podspec.Template
+	// Pools are the limits of functions that have none of their own, and of all
+	// functions together.
+	Pools pool.Config
+	// Defaults are the limits of a function.
+	Defaults pool.Limits
+	// Functions are the functions with settings of their own, by the name that
+	// [imagename.Name.Key] has for them.
+	Functions map[string]cacheconfig.Entry
+}
+
+// pools is the configuration of the pools.
+func (s Settings) pools() pool.Config {
+	config := s.Pools
+	config.Template = s.Template.Version()
+	config.Limits = s.limits
+	config.PodName = func(f pool.Function, slot int, predecessor string) string {
+		return podname.PodName(f.Reference, f.Digest, slot, predecessor)
+	}
+	return config
+}
+
+// limits returns the limits of a function.
+func (s Settings) limits(f pool.Function) pool.Limits {
+	limits := s.Defaults
+	entry, ok := s.entry(f)
+	if !ok {
+		return limits
+	}
+	override(&limits.TTL, entry.TTL)
+	override(&limits.ReadyTimeout, entry.ReadyTimeout)
+	override(&limits.MaxPods, entry.MaxPods)
+	override(&limits.MaxWaitlistLength, entry.MaxWaitlistLength)
+	override(&limits.MaxConcurrency, entry.MaxConcurrency)
+	override(&limits.MaxQueue, entry.MaxQueue)
+	return limits
+}
+
+// override sets what an entry says, if it says anything.
+func override[T int | ~int64](to *T, value T) {
+	if value != 0 {
+		*to = value
+	}
+}
+
+// entry returns the settings of a function: those of its digest, or else of its tag.
+func (s Settings) entry(f pool.Function) (cacheconfig.Entry, bool) {
+	name, err := imagename.Parse(f.Reference, "")
+	if err != nil {
+		return cacheconfig.Entry{}, false // resolved names are valid
+	}
+	if entry, ok := s.Functions[name.Repository+"@"+f.Digest]; ok {
+		return entry, true
+	}
+	entry, ok := s.Functions[name.Key()]
+	return entry, ok
+}
+
+// resources returns the resources of a function's container; nil for the template's.
+func (s Settings) resources(f pool.Function) *corev1.ResourceRequirements {
+	entry, _ := s.entry(f)
+	return entry.Resources
+}
