@@ -1,0 +1,152 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+)
+
+// finishTimeout bounds how long a stream may take to end after its lease did.
+const finishTimeout = 10 * time.Second
+
+// Client is a Manager elsewhere.
+type Client struct {
+	url string
+	rpc podmanagerv1connect.PodManagerServiceClient
+}
+
+// NewClient returns a client of the pod-manager at url, which is http://host:port or
+// https://host:port. The HTTP client has to speak HTTP/2, and must not have a
+// timeout of its own: leases last.
+func NewClient(httpClient connect.HTTPClient, url string, options ...connect.ClientOption) *Client {
+	options = append([]connect.ClientOption{connect.WithGRPC()}, options...)
+	return &Client{url: url, rpc: podmanagerv1connect.NewPodManagerServiceClient(httpClient, url, options...)}
+}
+
+// stream is a Lease stream as the client sees it.
+type stream = connect.BidiStreamForClientSimple[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]
+
+// Lease implements Manager. A pod-manager that cannot be reached, or is lost while
+// the lease waits, is an error of class fault.Unavailable; one that is lost later is
+// not noticed, since the pod is still there.
+func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error) {
+	// The stream outlives ctx: its end is the end of the lease.
+	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	s, granted, err := c.open(streamCtx, open, waiting)
+	// If stop comes too late, the stream is broken already.
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		cancel()
+		return nil, c.failed(ctx, err)
+	}
+	return &held{granted: granted, stream: s, cancel: cancel}, nil
+}
+
+// open opens a stream, and returns it when the lease is granted.
+func (c *Client) open(ctx context.Context, open *Open, waiting func(*Waiting)) (*stream, *Granted, error) {
+	s, err := c.rpc.Lease(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	// What became of a message that could not be sent is for Receive to say.
+	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: open}})
+	for {
+		resp, err := s.Receive()
+		if err != nil {
+			return nil, nil, err
+		}
+		switch msg := resp.GetMessage().(type) {
+		case *podmanagerv1.LeaseResponse_Waiting_:
+			waiting(msg.Waiting)
+		case *podmanagerv1.LeaseResponse_Granted_:
+			return s, msg.Granted, nil
+		}
+	}
+}
+
+// failed returns the error for a call that ended with err.
+func (c *Client) failed(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return fault.New(fault.Of(ctx.Err()), "wait for the pod-manager: %w", context.Cause(ctx))
+	case errors.Is(err, io.EOF):
+		return fault.New(fault.Unavailable, "the pod-manager at %s ended the stream without an answer", c.url)
+	case !connect.IsWireError(err):
+		return fault.New(fault.Unavailable, "the pod-manager at %s cannot be reached: %w", c.url, rpcfault.FromConnect(err))
+	}
+	return rpcfault.FromConnect(err)
+}
+
+// held is a lease that was granted over a stream.
+type held struct {
+	granted *Granted
+	stream  *stream
+	cancel  context.CancelFunc
+	once    sync.Once
+}
+
+// Granted implements Lease.
+func (l *held) Granted() *Granted { return l.granted }
+
+// Finish implements Lease. The message is sent in the background.
+func (l *held) Finish(outcome Outcome, reason string) {
+	l.once.Do(func() { go l.end(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
+}
+
+// end sends the last message and waits, within bounds, until the server has ended
+// the stream. What goes wrong breaks the stream, which ends the lease as well.
+func (l *held) end(finish *podmanagerv1.LeaseRequest_Finish) {
+	defer l.cancel()
+	timeout := time.AfterFunc(finishTimeout, l.cancel)
+	defer timeout.Stop()
+	_ = l.stream.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Finish_{Finish: finish}})
+	_ = l.stream.CloseRequest()
+	for {
+		if _, err := l.stream.Receive(); err != nil {
+			break
+		}
+	}
+	_ = l.stream.CloseResponse()
+}
+
+// ListPools implements Manager.
+func (c *Client) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
+	resp, err := c.rpc.ListPools(ctx, req)
+	if err != nil {
+		return nil, c.failed(ctx, err)
+	}
+	return resp, nil
+}
+
+// WatchPools implements Manager.
+func (c *Client) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := c.rpc.WatchPools(ctx, req)
+	if err != nil {
+		return c.failed(ctx, err)
+	}
+	defer func() { _ = s.Close() }()
+	for s.Receive() {
+		if err := send(s.Msg()); err != nil {
+			cancel() // so that Close does not wait for more
+			return err
+		}
+	}
+	if s.Err() == nil {
+		return c.failed(ctx, io.EOF)
+	}
+	return c.failed(ctx, s.Err())
+}

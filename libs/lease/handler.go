@@ -1,0 +1,99 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+)
+
+// Handler returns the PodManagerService over m. When stopping closes, what waits or
+// watches ends with an error of class fault.Unavailable, so that clients turn to
+// another replica; leases that are granted stay until their holders finish. A nil
+// channel never closes.
+func Handler(m Manager, stopping <-chan struct{}) podmanagerv1connect.PodManagerServiceHandler {
+	return &handler{manager: m, stopping: stopping}
+}
+
+type handler struct {
+	manager  Manager
+	stopping <-chan struct{}
+}
+
+// Lease implements the service. The lease ends with the stream, in whatever way the
+// stream ends.
+func (h *handler) Lease(ctx context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) error {
+	open, err := receiveOpen(stream)
+	if err != nil {
+		return err
+	}
+	lease, err := h.wait(ctx, stream, open)
+	if err != nil {
+		return err
+	}
+	granted := &podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Granted_{Granted: lease.Granted()}}
+	if err := stream.Send(granted); err != nil {
+		lease.Finish(Abandoned, "the client was gone when its lease was granted")
+		return err
+	}
+	lease.Finish(receiveFinish(stream))
+	return nil
+}
+
+// receiveOpen returns the first message of a client.
+func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (*Open, error) {
+	req, err := stream.Receive()
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if req.GetOpen() == nil {
+		return nil, fault.New(fault.Invalid, "the first message on a Lease stream has to be open")
+	}
+	return req.GetOpen(), nil
+}
+
+// wait returns the lease, and tells the client what it waits for until then.
+func (h *handler) wait(ctx context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open) (Lease, error) {
+	wait := h.untilStopping(ctx)
+	defer wait.end()
+	lease, err := h.manager.Lease(wait.ctx, open, func(w *Waiting) {
+		wait.watch() // not before: a place that is free at once takes no goroutine
+		// A client that is gone ends ctx, too.
+		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
+	})
+	return lease, wait.reason(err)
+}
+
+// receiveFinish waits for the end of a stream and returns what it means.
+func receiveFinish(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (outcome Outcome, reason string) {
+	req, err := stream.Receive()
+	if err != nil {
+		return Abandoned, "the client's stream ended without a word: " + err.Error()
+	}
+	finish := req.GetFinish()
+	if finish == nil {
+		return Abandoned, "the client sent something else than finish"
+	}
+	if finish.GetOutcome() == podmanagerv1.LeaseRequest_OUTCOME_UNSPECIFIED {
+		return Done, finish.GetReason()
+	}
+	return finish.GetOutcome(), finish.GetReason()
+}
+
+// ListPools implements the service.
+func (h *handler) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
+	return h.manager.ListPools(ctx, req)
+}
+
+// WatchPools implements the service.
+func (h *handler) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, stream *connect.ServerStream[podmanagerv1.WatchPoolsResponse]) error {
+	wait := h.untilStopping(ctx)
+	defer wait.end()
+	wait.watch()
+	return wait.reason(h.manager.WatchPools(wait.ctx, req, stream.Send))
+}
