@@ -1,50 +1,183 @@
-// Package podmanager lends function pods: it will keep a pool of warm pods for each
-// function. It has the settings of that service so far, so that what is wrong with
-// them is found when a program starts.
 package podmanager
 
 import (
+	"net/url"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// Config is the pod-manager's settings.
+// Ways to reach a pod.
+const (
+	EndpointService = "service"
+	EndpointPodIP   = "pod-ip"
+)
+
+// Launchers: how the wrapper server gets into a pod.
+const (
+	LauncherAuto          = "auto"
+	LauncherInitContainer = "init-container"
+	LauncherImageVolume   = "image-volume"
+)
+
+// Config is the pod-manager's settings, without those that every program has.
 type Config struct {
+	// Address is where gateways connect, as host:port.
+	Address string `split_words:"true" default:":9448"`
+	// ImageResolver is where the image-resolver is, as http://host:port or
+	// https://host:port.
+	ImageResolver string `split_words:"true"`
+	// DefaultImagePrefix is where image names without a slash are looked up.
+	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
+	// MaxMessageBytes bounds what pods take and give.
+	MaxMessageBytes int `split_words:"true" default:"6291456"`
+
+	// Kubeconfig is the file that says how to reach Kubernetes; empty inside of a
+	// cluster.
+	Kubeconfig string `split_words:"true"`
 	// Namespace is where function pods live.
 	Namespace string `default:"porch-fn-system"`
+	// ClusterDomain is the domain of the names of Services.
+	ClusterDomain string `split_words:"true" default:"cluster.local"`
+
 	// WrapperServerImage is the image that brings the wrapper server into pods.
 	// Porch's name for its variable works too.
 	WrapperServerImage string `envconfig:"WRAPPER_SERVER_IMAGE"`
 	// Template is the ConfigMap with the templates of pods and services; empty for
 	// the built-in ones.
 	Template string
+	// TemplateNamespace is where it is; empty for the namespace that this program
+	// runs in.
+	TemplateNamespace string `split_words:"true"`
+	// Launcher is how the wrapper server gets into pods made from the built-in
+	// template: auto, init-container or image-volume.
+	Launcher string `default:"auto"`
+	// Endpoint is how pods are reached: service or pod-ip.
+	Endpoint string `default:"service"`
+	// PinDigest says whether pods name their image by digest too.
+	PinDigest bool `split_words:"true" default:"true"`
+	// PullSecret is the name of the pull secret for private registries.
+	PullSecret string `split_words:"true" default:"auth-secret"`
+	// Resources are those of function containers.
+	Resources ResourceConfig
+	// PodEnv are variables that wrapper servers get, besides those that this program
+	// sets: where to send traces, for instance.
+	PodEnv map[string]string `ignored:"true"`
+
 	// TTL is how long an unused pod lives.
 	TTL time.Duration `default:"30m"`
 	// ScanInterval is the time between two searches for pods to collect.
 	ScanInterval time.Duration `split_words:"true" default:"1m"`
+	// ReadyTimeout is how long a pod may take to become ready. What keeps it from
+	// that is told to those who wait as soon as it is known; this is for silence.
+	ReadyTimeout time.Duration `split_words:"true" default:"5m"`
+	// SchedulingPatience is how long a pod may be without a node before those who
+	// wait for it are told. Where nodes are added on demand, give that the time it
+	// takes.
+	SchedulingPatience time.Duration `split_words:"true" default:"2s"`
+	// GracePeriod is how long a pod may take to finish what it runs when it ends.
+	GracePeriod time.Duration `split_words:"true" default:"5m"`
 	// MaxWaitlistLength is how many evaluations may be on one pod before a further
 	// pod is started.
 	MaxWaitlistLength int `split_words:"true" default:"2"`
 	// MaxPodsPerFunction is how many pods a function may have.
 	MaxPodsPerFunction int `split_words:"true" default:"1"`
-	// CacheConfig is the file with the functions that get pods at the start.
+	// MaxConcurrency is how many evaluations run in a pod at a time.
+	MaxConcurrency int `split_words:"true" default:"8"`
+	// MaxQueuePerFunction is how many evaluations of a function may wait.
+	MaxQueuePerFunction int `split_words:"true" default:"1000"`
+	// MaxQueue is how many evaluations may wait in all.
+	MaxQueue int `split_words:"true" default:"10000"`
+	// MaxPods is how many function pods this replica may have; 0 for any number.
+	MaxPods int `split_words:"true" default:"0"`
+
+	// CacheConfig is the file that gives functions settings of their own, and pods
+	// at the start.
 	CacheConfig string `split_words:"true" default:"/pod-cache-config/pod-cache-config.yaml"`
-	// WarmUp says whether they do.
+	// WarmUp says whether they get those pods.
 	WarmUp bool `split_words:"true" default:"true"`
-	// PullSecret is the name of the pull secret for private registries.
-	PullSecret string `split_words:"true" default:"auth-secret"`
+	// Replica is this replica's name, for people; empty for the host's name.
+	Replica string
+}
+
+// ResourceConfig is what a function's container may use, as Kubernetes writes
+// quantities; empty for no request or limit.
+type ResourceConfig struct {
+	// CPURequest is what it gets for sure, and MemoryRequest likewise.
+	CPURequest    string `split_words:"true" default:"50m"`
+	MemoryRequest string `split_words:"true" default:"64Mi"`
+	// CPULimit is what it gets at most, and MemoryLimit likewise. There is no limit
+	// of CPU by default: it would slow down the only evaluation on an idle node.
+	CPULimit    string `split_words:"true"`
+	MemoryLimit string `split_words:"true" default:"1Gi"`
 }
 
 // Validate checks the settings.
 func (c *Config) Validate() error {
 	var checks config.Checks
+	checks.That(c.Address != "", "Address", c.Address, "host:port")
+	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver, "http://host:port or https://host:port")
+	checks.That(c.MaxMessageBytes > 0, "MaxMessageBytes", c.MaxMessageBytes, "1 or more")
 	checks.That(c.Namespace != "", "Namespace", c.Namespace, "the namespace for function pods")
+	checks.That(c.ClusterDomain != "", "ClusterDomain", c.ClusterDomain, "a domain")
 	checks.That(c.WrapperServerImage != "", "WrapperServerImage", c.WrapperServerImage, "the image of the wrapper server, or the pod runtime disabled")
+	checks.That(c.Launcher == LauncherAuto || c.Launcher == LauncherInitContainer || c.Launcher == LauncherImageVolume, "Launcher", c.Launcher, "auto, init-container or image-volume")
+	checks.That(c.Endpoint == EndpointService || c.Endpoint == EndpointPodIP, "Endpoint", c.Endpoint, "service or pod-ip")
+	checks.That(c.PullSecret != "", "PullSecret", c.PullSecret, "the name of a secret")
+	checks.Within("Resources", c.Resources.Validate())
+	c.checkLimits(&checks)
+	return checks.Err()
+}
+
+// checkLimits checks times and numbers.
+func (c *Config) checkLimits(checks *config.Checks) {
 	checks.That(c.TTL > 0, "TTL", c.TTL, "more than zero")
 	checks.That(c.ScanInterval > 0, "ScanInterval", c.ScanInterval, "more than zero")
+	checks.That(c.ReadyTimeout > 0, "ReadyTimeout", c.ReadyTimeout, "more than zero")
+	checks.That(c.SchedulingPatience >= 0, "SchedulingPatience", c.SchedulingPatience, "zero or more")
+	checks.That(c.GracePeriod >= time.Second, "GracePeriod", c.GracePeriod, "a second or more")
 	checks.That(c.MaxWaitlistLength > 0, "MaxWaitlistLength", c.MaxWaitlistLength, "1 or more")
 	checks.That(c.MaxPodsPerFunction > 0, "MaxPodsPerFunction", c.MaxPodsPerFunction, "1 or more")
-	checks.That(c.PullSecret != "", "PullSecret", c.PullSecret, "the name of a secret")
+	checks.That(c.MaxConcurrency > 0, "MaxConcurrency", c.MaxConcurrency, "1 or more")
+	checks.That(c.MaxQueuePerFunction > 0, "MaxQueuePerFunction", c.MaxQueuePerFunction, "1 or more")
+	checks.That(c.MaxQueue > 0, "MaxQueue", c.MaxQueue, "1 or more")
+	checks.That(c.MaxPods >= 0, "MaxPods", c.MaxPods, "0 or more")
+}
+
+// isURL says whether s is the address of a service.
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+// Validate checks the settings.
+func (c ResourceConfig) Validate() error {
+	var checks config.Checks
+	for _, q := range []struct{ field, value string }{
+		{"CPURequest", c.CPURequest},
+		{"MemoryRequest", c.MemoryRequest},
+		{"CPULimit", c.CPULimit},
+		{"MemoryLimit", c.MemoryLimit},
+	} {
+		_, err := resource.ParseQuantity(q.value)
+		checks.That(q.value == "" || err == nil, q.field, q.value, "a quantity, such as 500m or 1Gi, or nothing")
+	}
 	return checks.Err()
+}
+
+// requirements are the resources in Kubernetes' form. Quantities have been checked.
+func (c ResourceConfig) requirements() corev1.ResourceRequirements {
+	list := func(cpu, memory string) corev1.ResourceList {
+		resources := corev1.ResourceList{}
+		for name, value := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory} {
+			if value != "" {
+				resources[name] = resource.MustParse(value)
+			}
+		}
+		return resources
+	}
+	return corev1.ResourceRequirements{Requests: list(c.CPURequest, c.MemoryRequest), Limits: list(c.CPULimit, c.MemoryLimit)}
 }

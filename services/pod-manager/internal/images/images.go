@@ -48,6 +48,12 @@ func New(resolver Resolver) *Memory {
 	return &Memory{resolver: resolver, known: make(map[request]answer)}
 }
 
+// Recall returns what is known of an image without asking anybody, if that is fresh.
+func (m *Memory) Recall(image, tagConstraint string) (*imageresolverv1.ResolveImageResponse, bool) {
+	known, ok := m.recall(request{image, tagConstraint})
+	return known.image, ok && time.Since(known.at) < fresh
+}
+
 // ResolveImage says what an image is. The answer is shared: it must not be changed.
 // It has the errors of the image-resolver.
 func (m *Memory) ResolveImage(ctx context.Context, image, tagConstraint string) (*imageresolverv1.ResolveImageResponse, error) {

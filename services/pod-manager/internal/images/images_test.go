@@ -2,7 +2,7 @@ package images_test
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +20,7 @@ type resolver struct {
 
 func (r *resolver) ResolveImage(_ context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
 	r.asked++
-	return &imageresolverv1.ResolveImageResponse{Reference: req.GetImage(), Digest: fmt.Sprint(r.asked)}, r.err
+	return &imageresolverv1.ResolveImageResponse{Reference: req.GetImage(), Digest: strconv.Itoa(r.asked)}, r.err
 }
 
 func TestMemory(t *testing.T) {
@@ -68,7 +68,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	r := &resolver{}
 	memory := images.New(r)
 	for i := range 25_000 {
-		if _, err := memory.ResolveImage(t.Context(), fmt.Sprint(i), ""); err != nil {
+		if _, err := memory.ResolveImage(t.Context(), strconv.Itoa(i), ""); err != nil {
 			t.Fatal(err)
 		}
 	}

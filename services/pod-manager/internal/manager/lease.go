@@ -38,7 +38,7 @@ func (w *waiter) report(r pool.Waiting) {
 }
 
 // Lease waits for a place on a pod of the image.
-func (m *Manager) Lease(ctx context.Context, open *podmanagerv1.LeaseRequest_Open, waiting func(*podmanagerv1.LeaseResponse_Waiting)) (lease.Lease, error) {
+func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
 	if err := m.synced(ctx); err != nil {
 		return nil, err
 	}
@@ -67,13 +67,13 @@ func (m *Manager) Lease(ctx context.Context, open *podmanagerv1.LeaseRequest_Ope
 }
 
 // await waits for the answer to a lease that the loop knows.
-func (m *Manager) await(ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*podmanagerv1.LeaseResponse_Waiting)) (pool.Grant, error) {
+func (m *Manager) await(ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting)) (pool.Grant, error) {
 	for {
 		select {
 		case a := <-w.answered:
 			return a.grant, a.err
 		case r := <-w.reports:
-			waiting(&podmanagerv1.LeaseResponse_Waiting{Phase: r.Phase, Reason: r.Reason, Position: int32(r.Position), Pod: r.Pod}) //nolint:gosec // the queue is bounded
+			waiting(&lease.Waiting{Phase: r.Phase, Reason: r.Reason, Position: int32(r.Position), Pod: r.Pod}) //nolint:gosec // the queue is bounded
 		case <-ctx.Done():
 			m.end(id, "") // also if it has been granted meanwhile
 			return pool.Grant{}, ctx.Err()
@@ -95,26 +95,32 @@ func (m *Manager) end(id pool.LeaseID, broken string) {
 const slowResolve = 20 * time.Millisecond
 
 // resolve finds out what an image is.
-func (m *Manager) resolve(ctx context.Context, open *podmanagerv1.LeaseRequest_Open, waiting func(*podmanagerv1.LeaseResponse_Waiting)) (podspec.Function, error) {
-	var reporting sync.Mutex // waiting is not to be called after the answer
-	reporter := time.AfterFunc(slowResolve, func() {
-		reporting.Lock()
-		defer reporting.Unlock()
-		if waiting != nil {
-			waiting(&podmanagerv1.LeaseResponse_Waiting{
-				Phase: podmanagerv1.Phase_PHASE_RESOLVING, Reason: "looking up " + open.GetImage() + " in its registry",
-			})
-		}
-	})
-	image, err := m.config.Images.ResolveImage(ctx, open.GetImage(), open.GetTagConstraint())
-	reporter.Stop()
-	reporting.Lock()
-	waiting = nil
-	reporting.Unlock()
-	if err != nil {
-		return podspec.Function{}, fmt.Errorf("look up the image %s: %w", open.GetImage(), err)
+func (m *Manager) resolve(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (podspec.Function, error) {
+	if image, ok := m.config.Images.Recall(open.GetImage(), open.GetTagConstraint()); ok {
+		return function(image), nil
 	}
-	return function(image), nil
+	type answer struct {
+		image *imageresolverv1.ResolveImageResponse
+		err   error
+	}
+	answered := make(chan answer, 1)
+	go func() { // ends with ctx at the latest
+		image, err := m.config.Images.ResolveImage(ctx, open.GetImage(), open.GetTagConstraint())
+		answered <- answer{image, err}
+	}()
+	slow := time.NewTimer(slowResolve)
+	defer slow.Stop()
+	for {
+		select {
+		case a := <-answered:
+			if a.err != nil {
+				return podspec.Function{}, fmt.Errorf("look up the image %s: %w", open.GetImage(), a.err)
+			}
+			return function(a.image), nil
+		case <-slow.C:
+			waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_RESOLVING, Reason: "looking up " + open.GetImage() + " in its registry"})
+		}
+	}
 }
 
 // function is what pods are made of, of an image.
@@ -126,8 +132,8 @@ func function(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 }
 
 // granted is a grant in the words of the contract.
-func (m *Manager) granted(g pool.Grant, resolving time.Duration) *podmanagerv1.LeaseResponse_Granted {
-	granted := &podmanagerv1.LeaseResponse_Granted{
+func (m *Manager) granted(g pool.Grant, resolving time.Duration) *lease.Granted {
+	granted := &lease.Granted{
 		Address: g.Address, Pod: g.Pod, Namespace: m.config.Namespace, PodUid: g.UID,
 		Reference: g.Function.Reference, Digest: g.Function.Digest, ColdStart: g.Cold,
 		MaxMessageBytes: int64(m.config.MaxMessageBytes),
@@ -143,17 +149,17 @@ func (m *Manager) granted(g pool.Grant, resolving time.Duration) *podmanagerv1.L
 type held struct {
 	manager *Manager
 	id      pool.LeaseID
-	granted *podmanagerv1.LeaseResponse_Granted
+	granted *lease.Granted
 	once    sync.Once
 }
 
 // Granted is the place.
-func (h *held) Granted() *podmanagerv1.LeaseResponse_Granted { return h.granted }
+func (h *held) Granted() *lease.Granted { return h.granted }
 
 // Finish gives the place back.
-func (h *held) Finish(outcome podmanagerv1.LeaseRequest_Outcome, reason string) {
+func (h *held) Finish(outcome lease.Outcome, reason string) {
 	h.once.Do(func() {
-		if outcome != podmanagerv1.LeaseRequest_OUTCOME_POD_BROKEN {
+		if outcome != lease.PodBroken {
 			h.manager.end(h.id, "")
 			return
 		}

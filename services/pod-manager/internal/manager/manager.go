@@ -10,8 +10,8 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
-	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -19,6 +19,8 @@ import (
 
 // Images knows what images are.
 type Images interface {
+	// Recall returns what is known of an image without asking anybody.
+	Recall(image, tagConstraint string) (*imageresolverv1.ResolveImageResponse, bool)
 	ResolveImage(ctx context.Context, image, tagConstraint string) (*imageresolverv1.ResolveImageResponse, error)
 }
 
@@ -34,6 +36,8 @@ type Cluster interface {
 // [Manager.Tell].
 type Prober interface {
 	Probe(action pool.Probe)
+	// Forget ends the question to a pod that is gone.
+	Forget(pod string)
 }
 
 // Config is what a manager is made of.
@@ -110,7 +114,12 @@ func (m *Manager) Run(ctx context.Context) error {
 
 // Tell takes an event. It waits until the loop has room for it.
 func (m *Manager) Tell(event pool.Event) {
-	m.tell(func(l *loop) { l.handle(event) })
+	m.tell(func(l *loop) {
+		if gone, ok := event.(pool.PodGone); ok {
+			l.config.Prober.Forget(gone.Name)
+		}
+		l.handle(event)
+	})
 }
 
 // tell has the loop do something, now or soon; nothing if the manager has ended.

@@ -27,6 +27,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // resolver takes each image for what it says, after a while.
 type resolver struct{ takes time.Duration }
 
+func (resolver) Recall(string, string) (*imageresolverv1.ResolveImageResponse, bool) {
+	return nil, false
+}
+
 func (r resolver) ResolveImage(ctx context.Context, image, _ string) (*imageresolverv1.ResolveImageResponse, error) {
 	select {
 	case <-time.After(r.takes):
@@ -77,6 +81,8 @@ func (c *cluster) Extend(pool.Extend) {}
 func (c *cluster) Probe(a pool.Probe) {
 	time.AfterFunc(time.Second, func() { c.tell(pool.Probed{Name: a.Name, UID: a.UID}) })
 }
+
+func (c *cluster) Forget(string) {}
 
 // start runs a manager in the cluster, with one pod a function and one lease a pod.
 func start(t *testing.T, c *cluster, r resolver) *manager.Manager {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -17,8 +18,9 @@ import (
 
 // metrics are what the manager counts.
 type metrics struct {
-	rejections metric.Int64Counter
-	evictions  metric.Int64Counter
+	mu         sync.Mutex
+	rejections map[fault.Class]int64
+	evictions  map[string]int64
 	// counts are as old as a tick at most.
 	counts atomic.Pointer[counts]
 	images imagelabel.Labels
@@ -55,30 +57,51 @@ var stateNames = map[podmanagerv1.Pod_State]string{
 	podmanagerv1.Pod_STATE_DELETING: "deleting",
 }
 
+// instruments are what is read at each export. The loop only counts.
+type instruments struct {
+	rejections, evictions metric.Int64ObservableCounter
+	waiting, pods         metric.Int64ObservableGauge
+}
+
 func newMetrics(meter metric.Meter) (*metrics, error) {
-	m := &metrics{}
+	m := &metrics{rejections: make(map[fault.Class]int64), evictions: make(map[string]int64)}
 	m.counts.Store(&counts{})
+	var i instruments
 	var errs [5]error
-	m.rejections, errs[0] = meter.Int64Counter("fn.rejections", metric.WithDescription("Requests that were refused before any function ran."))
-	m.evictions, errs[1] = meter.Int64Counter("fn.pod.evictions", metric.WithDescription("Function pods that were deleted, and why."))
-	waiting, err := meter.Int64ObservableGauge("fn.queue.depth", metric.WithDescription("Leases that wait for a place on a pod."))
-	errs[2] = err
-	pods, err := meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods."))
-	errs[3] = err
-	_, errs[4] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		m.observe(o, waiting, pods)
-		return nil
-	}, waiting, pods)
+	i.rejections, errs[0] = meter.Int64ObservableCounter("fn.rejections", metric.WithDescription("Requests that were refused before any function ran."))
+	i.evictions, errs[1] = meter.Int64ObservableCounter("fn.pod.evictions", metric.WithDescription("Function pods that were deleted, and why."))
+	i.waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth", metric.WithDescription("Leases that wait for a place on a pod."))
+	i.pods, errs[3] = meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", err)
+	}
+	_, errs[4] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		m.observeTotals(o, i)
+		m.observeCounts(o, i)
+		return nil
+	}, i.rejections, i.evictions, i.waiting, i.pods)
+	if errs[4] != nil {
+		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", errs[4])
 	}
 	return m, nil
 }
 
-// observe reports the counts. Images that share a label are counted together.
-func (m *metrics) observe(o metric.Observer, waiting, pods metric.Int64ObservableGauge) {
+// observeTotals reports what has been counted since the start.
+func (m *metrics) observeTotals(o metric.Observer, i instruments) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for class, n := range m.rejections {
+		o.ObserveInt64(i.rejections, n, metric.WithAttributes(attribute.String("reason", class.String())))
+	}
+	for why, n := range m.evictions {
+		o.ObserveInt64(i.evictions, n, metric.WithAttributes(attribute.String("reason", why)))
+	}
+}
+
+// observeCounts reports what there is. Images that share a label are counted together.
+func (m *metrics) observeCounts(o metric.Observer, i instruments) {
 	now := m.counts.Load()
-	o.ObserveInt64(waiting, int64(now.waiting))
+	o.ObserveInt64(i.waiting, int64(now.waiting))
 	type labels struct{ image, state string }
 	sums := make(map[labels]int64)
 	for kind, n := range now.pods {
@@ -89,16 +112,20 @@ func (m *metrics) observe(o metric.Observer, waiting, pods metric.Int64Observabl
 		sums[labels{m.images.Label(name), stateNames[kind.state]}] += int64(n)
 	}
 	for l, n := range sums {
-		o.ObserveInt64(pods, n, metric.WithAttributes(attribute.String("image", l.image), attribute.String("state", l.state)))
+		o.ObserveInt64(i.pods, n, metric.WithAttributes(attribute.String("image", l.image), attribute.String("state", l.state)))
 	}
 }
 
 // rejected counts a lease that was refused.
 func (m *metrics) rejected(class fault.Class) {
-	m.rejections.Add(context.Background(), 1, metric.WithAttributes(attribute.String("reason", class.String())))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rejections[class]++
 }
 
 // evicted counts a pod that goes.
 func (m *metrics) evicted(why string) {
-	m.evictions.Add(context.Background(), 1, metric.WithAttributes(attribute.String("reason", why)))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.evictions[why]++
 }

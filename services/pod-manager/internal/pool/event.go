@@ -53,7 +53,9 @@ type Observation struct {
 	// Address is where the wrapper server will listen, as host:port; empty while
 	// the pod has none.
 	Address string
-	Node    string
+	// HealthAddress is where to ask for its health; empty for Address.
+	HealthAddress string
+	Node          string
 	// Deleting says that Kubernetes is ending the pod.
 	Deleting bool
 	// Problem is what keeps the pod from serving.

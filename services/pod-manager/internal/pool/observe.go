@@ -58,15 +58,14 @@ func (m *Machine) see(p *pod, o Observation) {
 	case o.Problem.Kind == Stuck && p.stuckSince.IsZero():
 		p.stuckSince = m.now
 		m.lookForDelay(p)
-	case o.Phase != podmanagerv1.Phase_PHASE_CONNECTING || o.Address == "":
-		// Its containers do not run, or not any more.
-		if p.state != starting {
-			p.state, p.startingSince = starting, m.now
-		}
-		p.probing = ""
-	case p.state == starting:
+	case p.ran && o.Phase != podmanagerv1.Phase_PHASE_CONNECTING:
+		// Its containers do not run any more.
+		p.state, p.startingSince, p.probing, p.ran = starting, m.now, "", false
+	case p.state == starting && o.Address != "":
+		// Kubernetes says only later that its containers run.
 		m.probe(p, 0)
 	}
+	p.ran = p.ran || o.Phase == podmanagerv1.Phase_PHASE_CONNECTING
 }
 
 // loseToOthers takes note that Kubernetes is ending a pod.

@@ -43,6 +43,7 @@ type pod struct {
 	reclaimAfter   time.Time // when it may be collected
 	writtenReclaim time.Time // what its annotation says
 
+	ran        bool   // Kubernetes said that its containers run
 	probing    string // the address that is being asked for its health
 	stuck      bool   // has had its Problem for longer than there is patience
 	stuckSince time.Time
@@ -141,11 +142,12 @@ func (e Probed) apply(m *Machine) {
 
 // probe asks a pod for its health.
 func (m *Machine) probe(p *pod, patience time.Duration) {
-	if p.probing == p.seen.Address {
+	address := cmp.Or(p.seen.HealthAddress, p.seen.Address)
+	if p.probing == address {
 		return
 	}
-	p.probing = p.seen.Address
-	m.act(Probe{Name: p.name, UID: p.uid, Address: p.seen.Address, Patience: patience})
+	p.probing = address
+	m.act(Probe{Name: p.name, UID: p.uid, Address: address, Patience: patience})
 }
 
 const (

@@ -1,0 +1,77 @@
+package kube
+
+import (
+	"net"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// observe says what the pools have to know about a pod; false if it is not ours.
+func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
+	o, ok := observation(pod)
+	if !ok || pod.Status.PodIP == "" {
+		return o, ok
+	}
+	if c.config.PodIP {
+		o.Address = hostPort(pod.Status.PodIP)
+		return o, true
+	}
+	id := pod.Labels[podspec.LabelID]
+	service := c.service(id)
+	if service == nil {
+		return o, true
+	}
+	o.Address = hostPort(id + "." + c.config.Namespace + ".svc." + c.config.ClusterDomain)
+	// A name that is asked for too early is remembered as unknown for seconds.
+	if ip := service.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
+		o.HealthAddress = hostPort(ip)
+	}
+	return o, true
+}
+
+func hostPort(host string) string { return net.JoinHostPort(host, strconv.Itoa(podspec.Port)) }
+
+// observation is what a pod says about itself, without its address.
+func observation(pod *corev1.Pod) (pool.Observation, bool) {
+	identity, ok := podspec.Identify(pod)
+	if !ok {
+		return pool.Observation{}, false
+	}
+	status := podspec.Status(pod)
+	return pool.Observation{
+		Name: pod.Name, UID: string(pod.UID), ResourceVersion: pod.ResourceVersion,
+		Function: pool.Function{Reference: identity.Reference, Digest: identity.Digest},
+		Slot:     identity.Slot, TemplateVersion: identity.TemplateVersion,
+		Created: pod.CreationTimestamp.Time, ReclaimAfter: identity.ReclaimAfter,
+		Phase: phases[status.Phase], Reason: status.Reason, Node: status.Node,
+		Deleting: status.Deleting, Problem: problem(status.Failure),
+	}, true
+}
+
+// phases are the steps in the words of the contract.
+var phases = map[podspec.Phase]podmanagerv1.Phase{
+	podspec.PhaseCreating:   podmanagerv1.Phase_PHASE_CREATING,
+	podspec.PhaseScheduling: podmanagerv1.Phase_PHASE_SCHEDULING,
+	podspec.PhasePulling:    podmanagerv1.Phase_PHASE_PULLING,
+	podspec.PhaseStarting:   podmanagerv1.Phase_PHASE_STARTING,
+	podspec.PhaseRunning:    podmanagerv1.Phase_PHASE_CONNECTING,
+}
+
+// problem is what a failure means for those who wait.
+func problem(failure *podspec.Failure) pool.Problem {
+	switch {
+	case failure == nil:
+		return pool.Problem{}
+	case failure.Permanent:
+		return pool.Problem{Kind: pool.Fatal, Reason: failure.String()}
+	case failure.Ended:
+		return pool.Problem{Kind: pool.Lost, Reason: failure.String()}
+	default:
+		return pool.Problem{Kind: pool.Stuck, Reason: failure.String()}
+	}
+}

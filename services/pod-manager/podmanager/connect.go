@@ -1,0 +1,35 @@
+package podmanager
+
+import (
+	"context"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcclient"
+	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+)
+
+// Connect returns a client of the image-resolver that cfg names.
+func Connect(cfg Config, frame program.Frame) (Resolver, error) {
+	if cfg.ImageResolver == "" {
+		return nil, fault.New(fault.Invalid, "no image-resolver is named: set FNR_IMAGE_RESOLVER")
+	}
+	client, err := rpcclient.New(frame.Telemetry)
+	if err != nil {
+		return nil, err
+	}
+	return resolver{imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, client.Options...)}, nil
+}
+
+// resolver is an image-resolver elsewhere.
+type resolver struct {
+	client imageresolverv1connect.ImageResolverServiceClient
+}
+
+// ResolveImage has errors with fault classes.
+func (r resolver) ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
+	image, err := r.client.ResolveImage(ctx, req)
+	return image, rpcfault.FromConnect(err)
+}

@@ -1,0 +1,134 @@
+// Package podmanager lends function pods: it keeps a pool of warm pods for each
+// function, and gives the gateway places on them. Evaluations never pass through it.
+// Kubernetes is its only store, so it may end at any time, and any number of it may
+// run as long as each function is asked of one.
+package podmanager
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/probe"
+)
+
+// maxMessageBytes bounds requests and answers: names, and lists of pools.
+const maxMessageBytes = 32 << 20
+
+// Resolver is the part of the image-resolver's client that the pod-manager needs.
+type Resolver = images.Resolver
+
+// Manager is the service without a port, to be called in the same process.
+type Manager struct {
+	lease.Manager
+	part serve.Part
+}
+
+// Part is what has to run while the manager is called.
+func (m *Manager) Part() serve.Part { return m.part }
+
+// New returns the pod-manager as a part of a program, with its port.
+func New(ctx context.Context, cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error) {
+	m, err := NewManager(ctx, cfg, resolver, frame)
+	if err != nil {
+		return serve.Part{}, err
+	}
+	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: maxMessageBytes}
+	handler, err := rpcserve.NewHandler(options, rpcserve.Service{
+		Name:    podmanagerv1connect.PodManagerServiceName,
+		Streams: true,
+		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
+			return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(m, frame.Health.Stopping()), options...)
+		},
+	})
+	if err != nil {
+		return serve.Part{}, fmt.Errorf("set up the pod-manager: %w", err)
+	}
+	part := m.Part()
+	part.Endpoints = []serve.Endpoint{{Name: "pod-manager", Address: cfg.Address, Handler: handler}}
+	return part, nil
+}
+
+// NewManager returns a manager. It starts nothing: its part has to run while it is
+// called. It reads the pod template once, which ctx bounds.
+func NewManager(ctx context.Context, cfg Config, resolver Resolver, frame program.Frame) (*Manager, error) {
+	m, err := newManager(ctx, cfg, resolver, frame)
+	if err != nil {
+		return nil, fmt.Errorf("set up the pod-manager: %w", err)
+	}
+	return m, nil
+}
+
+// newManager wires the service.
+func newManager(ctx context.Context, cfg Config, resolver Resolver, frame program.Frame) (*Manager, error) {
+	log := frame.Telemetry.Log
+	client, err := kube.Connect(cfg.Kubeconfig, log)
+	if err != nil {
+		return nil, err
+	}
+	templates, err := kube.NewTemplates(ctx, cfg.templates(client, cfg.launcher(ctx, client, log), log))
+	if err != nil {
+		return nil, err
+	}
+	var core *manager.Manager // its tasks run later than this function
+	file, err := functions.Open(functions.Config{
+		Path: cfg.CacheConfig, DefaultImagePrefix: cfg.DefaultImagePrefix, Log: log,
+		WarmUp:  cfg.warmUp(func(ctx context.Context, image string) error { return core.WarmUp(ctx, image) }),
+		Changed: func(f map[string]cacheconfig.Entry) { core.Configure(func(s *manager.Settings) { s.Functions = f }) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := kube.New(cfg.cluster(client, frame))
+	if err != nil {
+		return nil, err
+	}
+	prober := probe.New(func(e pool.Event) { core.Tell(e) })
+	core, err = manager.New(manager.Config{
+		Images: images.New(resolver), Cluster: cluster, Prober: prober,
+		Synced: cluster.Synced(), Stopping: frame.Health.Stopping(),
+		Settings: cfg.settings(templates.Current(), file.Settings()),
+		Replica:  cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
+		Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	follow := func(ctx context.Context) error {
+		return templates.Run(ctx, func(t podspec.Template) {
+			core.Configure(func(s *manager.Settings) { s.Template = t })
+		})
+	}
+	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Tell) }
+	return &Manager{Manager: core, part: serve.Part{
+		Tasks: []serve.Task{core.Run, watch, follow, file.Run, prober.Run},
+		Ready: cluster.Synced(),
+	}}, nil
+}
+
+// replica is the name of this replica.
+func (c *Config) replica() string {
+	if c.Replica != "" {
+		return c.Replica
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}

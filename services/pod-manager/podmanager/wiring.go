@@ -1,0 +1,115 @@
+package podmanager
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// drainDelay is how long a pod that ends takes calls.
+const drainDelay = time.Second
+
+// templates says where pod templates come from.
+func (c *Config) templates(client kubernetes.Interface, launcher podspec.Launcher, log *slog.Logger) kube.TemplatesConfig {
+	return kube.TemplatesConfig{
+		Client: client, Namespace: c.TemplateNamespace, Name: c.Template, Log: log,
+		Defaults: podspec.Defaults{
+			WrapperImage: c.WrapperServerImage, Launcher: launcher,
+			Resources: c.Resources.requirements(), TerminationGracePeriod: c.GracePeriod,
+		},
+	}
+}
+
+// cluster says how pods are made.
+func (c *Config) cluster(client kubernetes.Interface, frame program.Frame) kube.Config {
+	return kube.Config{
+		Client: client, Namespace: c.Namespace, ClusterDomain: c.ClusterDomain,
+		PodIP: c.Endpoint == EndpointPodIP,
+		Builder: podspec.Builder{
+			Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes, PullSecret: c.PullSecret,
+			ByTag: !c.PinDigest, Env: c.wrapperEnv(),
+		},
+		ScanInterval: c.ScanInterval, Telemetry: frame.Telemetry,
+	}
+}
+
+// wrapperEnv are the variables of wrapper servers, in order.
+func (c *Config) wrapperEnv() []corev1.EnvVar {
+	env := map[string]string{
+		"FNR_CONCURRENCY": strconv.Itoa(c.MaxConcurrency),
+		// Leases are given back before a pod goes: it ends as soon as what it runs is
+		// done. Only one that somebody else deletes may still be called for a moment.
+		"FNR_SERVE_DRAIN_DELAY": drainDelay.String(),
+	}
+	maps.Copy(env, c.PodEnv)
+	vars := make([]corev1.EnvVar, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		vars = append(vars, corev1.EnvVar{Name: name, Value: env[name]})
+	}
+	return vars
+}
+
+// settings are those of the pools at the start.
+func (c *Config) settings(template podspec.Template, functions map[string]cacheconfig.Entry) manager.Settings {
+	return manager.Settings{
+		Template: template, Functions: functions,
+		Pools: pool.Config{
+			MaxPods: c.MaxPods, MaxWaiting: c.MaxQueue, ScanInterval: c.ScanInterval, SchedulingPatience: c.SchedulingPatience,
+		},
+		Defaults: pool.Limits{
+			MaxPods: c.MaxPodsPerFunction, MaxWaitlistLength: c.MaxWaitlistLength, MaxConcurrency: c.MaxConcurrency,
+			MaxQueue: c.MaxQueuePerFunction, TTL: c.TTL, ReadyTimeout: c.ReadyTimeout,
+		},
+	}
+}
+
+// launcher is how the wrapper server gets into pods.
+func (c *Config) launcher(ctx context.Context, client kubernetes.Interface, log *slog.Logger) podspec.Launcher {
+	switch c.Launcher {
+	case LauncherInitContainer:
+		return podspec.InitContainer
+	case LauncherImageVolume:
+		return podspec.ImageVolume
+	}
+	if kube.HasImageVolumes(ctx, client, c.Namespace, log) {
+		log.InfoContext(ctx, "the wrapper server is mounted into pods as an image volume, since the cluster can do that")
+		return podspec.ImageVolume
+	}
+	log.InfoContext(ctx, "the wrapper server is copied into pods by an init container, since the cluster has no image volumes")
+	return podspec.InitContainer
+}
+
+// warmUp is how functions get pods at the start; nil if they get none.
+func (c *Config) warmUp(do func(ctx context.Context, image string) error) func(ctx context.Context, image string) error {
+	if !c.WarmUp {
+		return nil
+	}
+	return do
+}
+
+// PodEnv returns those of the variables of a process, as KEY=value, that wrapper
+// servers are to have too: the OpenTelemetry ones that do not say whose telemetry it is.
+func PodEnv(environ []string) map[string]string {
+	env := make(map[string]string)
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "OTEL_") && name != "OTEL_SERVICE_NAME" && name != "OTEL_RESOURCE_ATTRIBUTES" {
+			env[name] = value
+		}
+	}
+	return env
+}
