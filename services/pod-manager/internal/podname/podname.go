@@ -1,0 +1,115 @@
+// Package podname names function pods and their Services.
+//
+// Names are derived, not drawn: two replicas that fill the same slot at the same
+// moment choose the same name, and the second one finds that the pod is there.
+package podname
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxLabel is the longest DNS label: a Service's name and a pod's host name.
+	maxLabel = 63
+	// suffixLength is how long the part is that a pod's name has after its id.
+	suffixLength = 5
+	// maxID is the longest id that leaves room for a dash and the suffix.
+	maxID = maxLabel - suffixLength - 1
+	// hashLength is how many hexadecimal digits of a hash or digest are in an id.
+	hashLength = 8
+)
+
+// suffixAlphabet is what suffixes are made of: no vowels and nothing that is easily
+// misread, as in the names that Kubernetes itself makes. It has 27 characters.
+const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
+
+// PodID returns the id of the pod in a slot, counted from one: the value of its
+// label and the name of its Service. It reads
+// "<last path segment>-<tag without dots>-<slot>-<8 digits of the digest>" and is a
+// DNS label (RFC 1035) of at most 57 characters whatever the image is called. Where
+// that takes more changes than turning underscores into dashes and leaving out the
+// tag's dots, a hash of the reference takes part, so that different images keep
+// different ids.
+//
+// Images with the same last segment, tag and digest share an id, even if they are in
+// different repositories: the format leaves no room for more. They are copies of one
+// image.
+func PodID(reference, digest string, slot int) string {
+	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
+	name := readable(reference)
+	plain := strings.ReplaceAll(name, "_", "-")
+	if label.MatchString(plain) && len(plain)+len(tail) <= maxID {
+		return plain + tail
+	}
+	tail = "-" + hash(hashLength, reference) + tail
+	return shorten(plain, maxID-len(tail)) + tail
+}
+
+// PodName returns the name of the pod in a slot: its id and a suffix that tells it
+// from its predecessor there, the pod with that UID; empty if there was none.
+func PodName(reference, digest string, slot int, predecessor string) string {
+	sum := sum(reference, digest, strconv.Itoa(slot), predecessor)
+	suffix := make([]byte, suffixLength)
+	for i := range suffix {
+		suffix[i] = suffixAlphabet[int(sum[i])%len(suffixAlphabet)]
+	}
+	return PodID(reference, digest, slot) + "-" + string(suffix)
+}
+
+// label is what the readable part may be: what comes after it makes it a whole one.
+var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+// readable returns the part of the id that people read: the last path segment, and
+// the tag without dots if there is one.
+func readable(reference string) string {
+	name, tag, _ := strings.Cut(path.Base(reference), ":")
+	if tag == "" {
+		return name
+	}
+	return name + "-" + strings.ReplaceAll(tag, ".", "")
+}
+
+// foreign are characters that no label has.
+var foreign = regexp.MustCompile(`[^a-z0-9-]+`)
+
+// shorten makes a name part of a label that starts with a letter, of at most limit
+// characters. Its beginning says the most.
+func shorten(name string, limit int) string {
+	name = foreign.ReplaceAllString(strings.ToLower(name), "-")
+	if name = strings.TrimLeft(name, "-"); name == "" || name[0] < 'a' {
+		name = "fn-" + name
+	}
+	return strings.TrimRight(name[:min(len(name), limit)], "-")
+}
+
+// hexDigits finds the digits of a digest that are taken as they are.
+var hexDigits = regexp.MustCompile(`^[a-z0-9+._-]+:([0-9a-f]{8})`)
+
+// digestDigits returns the first digits of a digest, or a hash of what is none.
+func digestDigits(digest string) string {
+	if match := hexDigits.FindStringSubmatch(digest); match != nil {
+		return match[1]
+	}
+	return hash(hashLength, digest)
+}
+
+// hash returns the first digits of a hash of the parts.
+func hash(digits int, parts ...string) string {
+	sum := sum(parts...)
+	return hex.EncodeToString(sum[:])[:digits]
+}
+
+// sum hashes the parts. Each comes with its length, so that no two lists of parts
+// are the same bytes.
+func sum(parts ...string) [sha256.Size]byte {
+	var b strings.Builder
+	for _, part := range parts {
+		b.WriteString(strconv.Itoa(len(part)) + ":" + part)
+	}
+	return sha256.Sum256([]byte(b.String()))
+}

@@ -1,0 +1,66 @@
+// Package podspec says what function pods look like: it builds a pod and its Service
+// from a template, an image and the settings, and it reads from a pod what it is and
+// how it is. It does no I/O and has no clock.
+package podspec
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Labels and annotations of function pods and their Services.
+const (
+	// LabelID is the label with the pod's id, see package podname. The Service
+	// selects its pod by it, and has it too.
+	LabelID = "fn.kpt.dev/image"
+	// AnnotationTemplateVersion says which version of the template was used.
+	AnnotationTemplateVersion = "fn.kpt.dev/template-version"
+	// AnnotationReclaimAfter is when the pod may be collected, in Unix seconds.
+	AnnotationReclaimAfter = "fn.kpt.dev/reclaim-after"
+	// AnnotationReference is the image's canonical name with tag, without digest.
+	AnnotationReference = "fn.kpt.dev/image-reference"
+	// AnnotationDigest is the digest that the tag meant.
+	AnnotationDigest = "fn.kpt.dev/image-digest"
+	// AnnotationSlot is the pod's place in its pool, from one.
+	AnnotationSlot = "fn.kpt.dev/slot"
+	// AnnotationSafeToEvict lets the cluster autoscaler remove nodes with idle pods.
+	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+)
+
+const (
+	// Port is where the wrapper server listens in pods, and their Services too.
+	Port = 9446
+	// ContainerName is the name of the container that runs the function.
+	ContainerName = "function"
+	// FieldManager is whose fields these are in the eyes of Kubernetes.
+	FieldManager = "krm-function-runner"
+)
+
+// Function is the image that a pod runs, as the image-resolver describes it.
+type Function struct {
+	// Reference is the canonical name with tag, if there is one, without digest.
+	Reference string
+	// Digest is the digest to run.
+	Digest string
+	// Command is what a container of the image runs: Entrypoint, then Cmd.
+	Command []string
+	// User is the image's user; empty means root.
+	User string
+	// PullSecret says that the registry asks for credentials.
+	PullSecret bool
+}
+
+// Request is what one pod is built from.
+type Request struct {
+	Function Function
+	Template Template
+	// Name is the pod's name, see package podname.
+	Name string
+	// Slot is the pod's place in its pool, from one.
+	Slot int
+	// ReclaimAfter is when the pod may be collected.
+	ReclaimAfter time.Time
+	// Resources, if not nil, are the function container's in place of the template's.
+	Resources *corev1.ResourceRequirements
+}
