@@ -22,6 +22,8 @@ const (
 	maxID = maxLabel - suffixLength - 1
 	// hashLength is how many hexadecimal digits of a hash or digest are in an id.
 	hashLength = 8
+	// maxTag is how much of the tag is kept where not all of an id fits.
+	maxTag = 16
 )
 
 // suffixAlphabet is what suffixes are made of: no vowels and nothing that is easily
@@ -41,13 +43,17 @@ const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 // image.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
-	name := readable(reference)
-	plain := strings.ReplaceAll(name, "_", "-")
-	if label.MatchString(plain) && len(plain)+len(tail) <= maxID {
+	name, tag := readable(reference)
+	if plain := strings.ReplaceAll(name+tag, "_", "-"); label.MatchString(plain) && len(plain)+len(tail) <= maxID {
 		return plain + tail
 	}
-	tail = "-" + hash(hashLength, reference) + tail
-	return shorten(plain, maxID-len(tail)) + tail
+	tag = labelled(tag, maxTag)
+	tail = tag + "-" + hash(reference) + tail
+	name = labelled(name, maxID-len(tail))
+	if name == "" || name[0] < 'a' {
+		name = labelled("fn-"+name, maxID-len(tail))
+	}
+	return name + tail
 }
 
 // PodName returns the name of the pod in a slot: its id and a suffix that tells it
@@ -64,27 +70,24 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 // label is what the readable part may be: what comes after it makes it a whole one.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// readable returns the part of the id that people read: the last path segment, and
-// the tag without dots if there is one.
-func readable(reference string) string {
-	name, tag, _ := strings.Cut(path.Base(reference), ":")
-	if tag == "" {
-		return name
+// readable returns the parts of the id that people read: the last path segment, and
+// the tag without dots, with a dash in front, if there is one.
+func readable(reference string) (name, tag string) {
+	name, tag, _ = strings.Cut(path.Base(reference), ":")
+	if tag != "" {
+		tag = "-" + strings.ReplaceAll(tag, ".", "")
 	}
-	return name + "-" + strings.ReplaceAll(tag, ".", "")
+	return name, tag
 }
 
 // foreign are characters that no label has.
 var foreign = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// shorten makes a name part of a label that starts with a letter, of at most limit
-// characters. Its beginning says the most.
-func shorten(name string, limit int) string {
-	name = foreign.ReplaceAllString(strings.ToLower(name), "-")
-	if name = strings.TrimLeft(name, "-"); name == "" || name[0] < 'a' {
-		name = "fn-" + name
-	}
-	return strings.TrimRight(name[:min(len(name), limit)], "-")
+// labelled makes a text part of a label, of at most limit characters. Its beginning
+// says the most.
+func labelled(text string, limit int) string {
+	text = foreign.ReplaceAllString(strings.ToLower(text), "-")
+	return strings.TrimRight(text[:min(len(text), limit)], "-")
 }
 
 // hexDigits finds the digits of a digest that are taken as they are.
@@ -95,13 +98,13 @@ func digestDigits(digest string) string {
 	if match := hexDigits.FindStringSubmatch(digest); match != nil {
 		return match[1]
 	}
-	return hash(hashLength, digest)
+	return hash(digest)
 }
 
-// hash returns the first digits of a hash of the parts.
-func hash(digits int, parts ...string) string {
-	sum := sum(parts...)
-	return hex.EncodeToString(sum[:])[:digits]
+// hash returns the first digits of a text's hash.
+func hash(text string) string {
+	sum := sum(text)
+	return hex.EncodeToString(sum[:])[:hashLength]
 }
 
 // sum hashes the parts. Each comes with its length, so that no two lists of parts

@@ -1,6 +1,16 @@
 package podspec
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
+)
 
 // Builder builds pods and Services. It may be shared.
 type Builder struct {
@@ -19,7 +29,91 @@ type Builder struct {
 }
 
 // Pod returns the pod that r asks for. It belongs to the caller.
-func (b Builder) Pod(_ Request) *corev1.Pod { return &corev1.Pod{} }
+func (b Builder) Pod(r Request) *corev1.Pod {
+	pod := r.Template.pod.DeepCopy()
+	pod.ObjectMeta = b.metadata(pod.ObjectMeta, r.Name, r)
+	pod.Annotations[AnnotationTemplateVersion] = r.Template.version
+	pod.Annotations[AnnotationReclaimAfter] = strconv.FormatInt(r.ReclaimAfter.Unix(), 10)
+	pod.Annotations[AnnotationSafeToEvict] = "true"
+	pod.Status = corev1.PodStatus{}
+
+	b.function(&pod.Spec, r)
+	if secret := (corev1.LocalObjectReference{Name: b.PullSecret}); r.Function.PullSecret && b.PullSecret != "" && !slices.Contains(pod.Spec.ImagePullSecrets, secret) {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, secret)
+	}
+	return pod
+}
+
+// function completes the function container.
+func (b Builder) function(spec *corev1.PodSpec, r Request) {
+	c := &spec.Containers[0]
+	c.Image = b.image(r.Function)
+	if c.ImagePullPolicy == "" && c.Image != r.Function.Reference {
+		// The digest says what it is. Without this, Kubernetes would ask the registry
+		// at each start of a pod whose tag is "latest", digest or not.
+		c.ImagePullPolicy = corev1.PullIfNotPresent
+	}
+	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes), "--")
+	c.Args = append(c.Args, r.Function.Command...)
+	for _, variable := range append(slices.Clone(b.Env), shutdownTimeout(spec)...) {
+		if !slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name }) {
+			c.Env = append(c.Env, *variable.DeepCopy())
+		}
+	}
+	fillUser(c, spec, r.Function.User)
+	if r.Resources != nil {
+		c.Resources = *r.Resources.DeepCopy()
+	}
+}
+
+// shutdownTimeout tells the wrapper server how long it may finish what it runs: what
+// the grace period leaves, with time before for callers to notice and after for it
+// to end by itself.
+func shutdownTimeout(spec *corev1.PodSpec) []corev1.EnvVar {
+	if spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 2 {
+		return nil
+	}
+	grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second
+	return []corev1.EnvVar{{Name: "FNR_SERVE_SHUTDOWN_TIMEOUT", Value: max(grace-10*time.Second, grace/2).String()}}
+}
+
+// image returns the image to run. One without tag has nothing but its digest.
+func (b Builder) image(f Function) string {
+	if f.Digest == "" || b.ByTag && repository(f.Reference) != f.Reference {
+		return f.Reference
+	}
+	return f.Reference + "@" + f.Digest
+}
 
 // Service returns the Service of the pod that r asks for. It belongs to the caller.
-func (b Builder) Service(_ Request) *corev1.Service { return &corev1.Service{} }
+func (b Builder) Service(r Request) *corev1.Service {
+	service := r.Template.service.DeepCopy()
+	id := podname.PodID(r.Function.Reference, r.Function.Digest, r.Slot)
+	service.ObjectMeta = b.metadata(service.ObjectMeta, id, r)
+	service.Status = corev1.ServiceStatus{}
+	if service.Spec.Type == "" {
+		service.Spec.Type = corev1.ServiceTypeClusterIP
+	}
+	if service.Spec.Selector == nil {
+		service.Spec.Selector = make(map[string]string)
+	}
+	service.Spec.Selector[LabelID] = id
+	return service
+}
+
+// metadata returns what a pod and its Service have in common. Of a template's
+// metadata, labels and annotations are kept.
+func (b Builder) metadata(template metav1.ObjectMeta, name string, r Request) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{
+		Name: name, Namespace: b.Namespace,
+		Labels:      map[string]string{},
+		Annotations: map[string]string{},
+	}
+	maps.Copy(meta.Labels, template.Labels)
+	maps.Copy(meta.Annotations, template.Annotations)
+	meta.Labels[LabelID] = podname.PodID(r.Function.Reference, r.Function.Digest, r.Slot)
+	meta.Annotations[AnnotationReference] = r.Function.Reference
+	meta.Annotations[AnnotationDigest] = r.Function.Digest
+	meta.Annotations[AnnotationSlot] = strconv.Itoa(r.Slot)
+	return meta
+}

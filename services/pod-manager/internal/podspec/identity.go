@@ -1,9 +1,11 @@
 package podspec
 
 import (
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Identity is what a pod runs and where it belongs.
@@ -23,8 +25,38 @@ type Identity struct {
 
 // Identify returns what pod is; false if it is not one of ours, as pods of Porch's
 // own function runner are not, which have the same label.
-func Identify(_ *corev1.Pod) (Identity, bool) { return Identity{}, false }
+func Identify(pod *corev1.Pod) (Identity, bool) {
+	identity, ok := identify(pod.ObjectMeta)
+	identity.TemplateVersion = pod.Annotations[AnnotationTemplateVersion]
+	identity.ReclaimAfter = reclaimAfter(pod.Annotations[AnnotationReclaimAfter])
+	return identity, ok
+}
 
-// IdentifyService returns the id of the pod that a Service belongs to; false if it is
-// not one of ours.
-func IdentifyService(_ *corev1.Service) (id string, ok bool) { return "", false }
+// IdentifyService returns which pod a Service belongs to; false if it is not one of
+// ours. Services have neither template version nor end.
+func IdentifyService(service *corev1.Service) (Identity, bool) {
+	return identify(service.ObjectMeta)
+}
+
+func identify(meta metav1.ObjectMeta) (Identity, bool) {
+	slot, err := strconv.Atoi(meta.Annotations[AnnotationSlot])
+	identity := Identity{
+		ID:        meta.Labels[LabelID],
+		Reference: meta.Annotations[AnnotationReference],
+		Digest:    meta.Annotations[AnnotationDigest],
+		Slot:      slot,
+	}
+	return identity, err == nil && slot > 0 && identity.ID != "" && identity.Reference != "" && identity.Digest != ""
+}
+
+// endOfTime is the year 10000: what comes after it is no time that anybody meant.
+const endOfTime = 253402300800
+
+// reclaimAfter reads Unix seconds; zero if they are none.
+func reclaimAfter(text string) time.Time {
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seconds <= 0 || seconds >= endOfTime {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
+}

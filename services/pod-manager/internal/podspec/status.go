@@ -1,8 +1,14 @@
 package podspec
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	"fmt"
+	"slices"
 
-// Phase is the step that a pod is at on its way to readiness. Phases only go up.
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Phase is the step that a pod is at on its way to readiness. Steps come in this
+// order; some may be missed, and a container that is started again goes back one.
 type Phase int
 
 const (
@@ -23,7 +29,8 @@ const (
 // PodStatus is how a pod is.
 type PodStatus struct {
 	Phase Phase
-	// Reason says more about the phase, for people; it may be empty.
+	// Reason says more about the phase, or why the pod is being deleted, for people;
+	// it may be empty.
 	Reason string
 	// IP is the pod's address; empty while it has none.
 	IP string
@@ -35,29 +42,79 @@ type PodStatus struct {
 	Failure *Failure
 }
 
-// Failure is what keeps a pod from serving, in the words of kubelet and scheduler.
-//
-// Neither Permanent nor Ended means that the pod may yet become ready by itself, as
-// one for which there is no room on any node now.
-type Failure struct {
-	// Reason is one word, such as "ErrImagePull".
-	Reason string
-	// Message is a text of one line; it may be empty.
-	Message string
-	// Permanent says that another pod like this one would fail in the same way,
-	// until somebody changes something.
-	Permanent bool
-	// Ended says that this pod will not serve any more, whatever happens.
-	Ended bool
-}
-
-// String returns reason and message.
-func (f Failure) String() string {
-	if f.Message == "" {
-		return f.Reason
-	}
-	return f.Reason + ": " + f.Message
-}
-
 // Status returns how pod is.
-func Status(_ *corev1.Pod) PodStatus { return PodStatus{} }
+func Status(pod *corev1.Pod) PodStatus {
+	status := PodStatus{IP: pod.Status.PodIP, Node: pod.Spec.NodeName, Deleting: pod.DeletionTimestamp != nil}
+	status.Phase, status.Reason = phase(pod)
+	if c := condition(pod, corev1.DisruptionTarget); c != nil && status.Deleting {
+		status.Reason = join(c.Reason, c.Message)
+	}
+	status.Failure = failure(pod)
+	return status
+}
+
+// phase returns a pod's phase and what is known about it.
+func phase(pod *corev1.Pod) (Phase, string) {
+	function := functionStatus(pod)
+	switch {
+	case pod.Spec.NodeName == "" && len(pod.Status.Conditions) == 0:
+		return PhaseCreating, ""
+	case pod.Spec.NodeName == "":
+		return PhaseScheduling, schedulingReason(pod)
+	case function != nil && function.State.Running != nil && pod.Status.PodIP != "":
+		return PhaseRunning, ""
+	case function != nil && (function.ContainerID != "" || function.State.Running != nil):
+		return PhaseStarting, containerReason("container", *function)
+	}
+	return PhasePulling, preparingReason(pod)
+}
+
+// functionStatus returns the status of the function container; nil if there is none.
+func functionStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == ContainerName })
+	if i < 0 {
+		return nil
+	}
+	return &pod.Status.ContainerStatuses[i]
+}
+
+// schedulingReason is why a pod has no node.
+func schedulingReason(pod *corev1.Pod) string {
+	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
+		return join(c.Reason, c.Message)
+	}
+	return ""
+}
+
+// preparingReason is what the node does before it makes the function container.
+func preparingReason(pod *corev1.Pod) string {
+	for _, s := range pod.Status.InitContainerStatuses {
+		if s.State.Terminated == nil {
+			return containerReason("init container", s)
+		}
+	}
+	if function := functionStatus(pod); function != nil {
+		return containerReason("container", *function)
+	}
+	return ""
+}
+
+// containerReason is what a container is at.
+func containerReason(kind string, s corev1.ContainerStatus) string {
+	switch {
+	case s.State.Waiting != nil:
+		return fmt.Sprintf("%s %q: %s", kind, s.Name, join(s.State.Waiting.Reason, s.State.Waiting.Message))
+	case s.State.Running != nil:
+		return fmt.Sprintf("%s %q is running", kind, s.Name)
+	}
+	return ""
+}
+
+// condition returns a pod's condition; nil if it does not have it.
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &pod.Status.Conditions[i]
+}

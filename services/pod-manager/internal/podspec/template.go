@@ -1,9 +1,11 @@
 package podspec
 
 import (
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Launcher is how the wrapper server gets into pods of the built-in template.
@@ -26,17 +28,34 @@ type Defaults struct {
 	// Resources are the function container's; see [DefaultResources].
 	Resources corev1.ResourceRequirements
 	// TerminationGracePeriod is how long a pod that is being deleted may go on with
-	// what it runs: the longest evaluation and some seconds more.
+	// what it runs: the longest evaluation, and some 10 seconds more. Zero leaves it
+	// to Kubernetes.
 	TerminationGracePeriod time.Duration
+}
+
+// DefaultResources returns the resources of function containers if nothing else is
+// configured: room for a catalog function and its data, and little enough asked for
+// that idle pods may share a node.
+func DefaultResources() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("100m"),
+			corev1.ResourceMemory: resource.MustParse("128Mi"),
+		},
+		Limits: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("2"),
+			corev1.ResourceMemory: resource.MustParse("1Gi"),
+		},
+	}
 }
 
 // Template is what pods and their Services are made from. It never changes and may
 // be shared. The zero Template cannot be used: get one from [Default] or [Parse].
 type Template struct {
-	version  string
-	pod      *corev1.Pod
-	service  *corev1.Service
-	defaults Defaults
+	version string
+	// The function container is the pod's first one.
+	pod     *corev1.Pod
+	service *corev1.Service
 }
 
 // Version identifies the template: pods of another version are to be replaced.
@@ -48,18 +67,69 @@ const (
 	serviceKey = "serviceTemplate"
 )
 
-// DefaultResources returns the resources of function containers if nothing else is
-// configured.
-func DefaultResources() corev1.ResourceRequirements { return corev1.ResourceRequirements{} }
-
-// Default returns the built-in template. Its version changes with the defaults.
-func Default(d Defaults) Template { return Template{defaults: d} }
-
 // Parse returns the template that the data of a ConfigMap describes: the v1 Pod
 // under "template" and, if there is one, the v1 Service under "serviceTemplate". The
-// version is the ConfigMap's resourceVersion. The warnings are sentences for people
-// about what is ignored; an error says what to change.
+// version is the ConfigMap's resourceVersion. What the pod does not say is filled in,
+// see [Defaults] and the hardening in this package; what it says stays.
+//
+// The warnings are sentences for people: about what is ignored, and about what may
+// not work. An error says what to change, all problems together.
 func Parse(version string, data map[string]string, d Defaults) (Template, []string, error) {
-	_, _ = data[podKey], data[serviceKey]
-	return Template{version: version, defaults: d}, nil, nil
+	pod, podWarnings, err := parsePod(data, d)
+	service, serviceWarnings, serviceErr := parseService(data)
+	if err := errors.Join(err, serviceErr); err != nil {
+		return Template{}, nil, err
+	}
+	return Template{version: version, pod: pod, service: service}, append(podWarnings, serviceWarnings...), nil
+}
+
+// parsePod returns the pod of a ConfigMap's data, checked and filled in.
+func parsePod(data map[string]string, d Defaults) (*corev1.Pod, []string, error) {
+	pod := new(corev1.Pod)
+	text, ok := data[podKey]
+	if !ok {
+		return nil, nil, missingKey(data)
+	}
+	_, warnings, err := decode(podKey, text, "Pod", pod)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkPod(pod); err != nil {
+		return nil, nil, err
+	}
+	functionFirst(pod)
+	return pod, append(warnings, fill(pod, d)...), nil
+}
+
+// parseService returns the Service of a ConfigMap's data, checked and filled in.
+func parseService(data map[string]string) (*corev1.Service, []string, error) {
+	text, ok := data[serviceKey]
+	if !ok {
+		return builtinService(), nil, nil
+	}
+	service := new(corev1.Service)
+	object, warnings, err := decode(serviceKey, text, "Service", service)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(service.Spec.Ports) == 0 {
+		service.Spec.Ports = builtinService().Spec.Ports
+	}
+	if err := checkService(service); err != nil {
+		return nil, nil, err
+	}
+	// Whoever leases a pod asks its wrapper server itself: to wait for a probe's
+	// period on top would only take time.
+	if !said(object, "spec", "publishNotReadyAddresses") {
+		service.Spec.PublishNotReadyAddresses = true
+	}
+	return service, warnings, nil
+}
+
+// functionFirst makes the function container the pod's first one. The others keep
+// their order.
+func functionFirst(pod *corev1.Pod) {
+	i := functionIndex(pod)
+	ordered := append([]corev1.Container{pod.Spec.Containers[i]}, pod.Spec.Containers[:i]...)
+	pod.Spec.Containers = append(ordered, pod.Spec.Containers[i+1:]...)
 }

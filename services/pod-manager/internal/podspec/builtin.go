@@ -1,0 +1,80 @@
+package podspec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const (
+	// toolsVolume and toolsPath are where the wrapper server is in pods.
+	toolsVolume = "wrapper-server-tools"
+	toolsPath   = "/wrapper-server-tools"
+	// imageProgram is the wrapper server's place in its image, where ko puts it.
+	imageProgram = "/ko-app/wrapper-server"
+)
+
+// Default returns the built-in template. Its version is a hash of what it says, so
+// that other defaults mean new pods.
+func Default(d Defaults) Template {
+	pod := builtinPod(d)
+	fill(pod, d)
+	t := Template{pod: pod, service: builtinService()}
+	t.version = "builtin-" + contentHash(t.pod, t.service)
+	return t
+}
+
+// builtinPod returns what is ours alone to say; fill adds the rest.
+func builtinPod(d Defaults) *corev1.Pod {
+	function := corev1.Container{
+		Name:         ContainerName,
+		Command:      []string{toolsPath + "/wrapper-server"},
+		Ports:        []corev1.ContainerPort{{Name: "grpc", ContainerPort: Port, Protocol: corev1.ProtocolTCP}},
+		VolumeMounts: []corev1.VolumeMount{{Name: toolsVolume, MountPath: toolsPath, ReadOnly: true}},
+	}
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
+	tools := corev1.Volume{Name: toolsVolume}
+	if d.Launcher == ImageVolume {
+		function.Command = []string{toolsPath + imageProgram}
+		tools.Image = &corev1.ImageVolumeSource{Reference: d.WrapperImage}
+	} else {
+		tools.EmptyDir = &corev1.EmptyDirVolumeSource{}
+		pod.Spec.InitContainers = []corev1.Container{{
+			Name:         "copy-wrapper-server",
+			Image:        d.WrapperImage,
+			Args:         []string{"install", toolsPath},
+			VolumeMounts: []corev1.VolumeMount{{Name: toolsVolume, MountPath: toolsPath}},
+		}}
+	}
+	pod.Spec.Containers = []corev1.Container{function}
+	pod.Spec.Volumes = []corev1.Volume{tools}
+	return pod
+}
+
+// builtinService returns the Service without what differs from pod to pod. It leads
+// to pods that are not ready too: whoever leases a pod asks its wrapper server
+// itself, sooner than a probe would.
+func builtinService() *corev1.Service {
+	return &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		Spec: corev1.ServiceSpec{
+			Type:                     corev1.ServiceTypeClusterIP,
+			Ports:                    []corev1.ServicePort{{Name: "grpc", Port: Port, TargetPort: intstr.FromInt32(Port), Protocol: corev1.ProtocolTCP}},
+			PublishNotReadyAddresses: true,
+		},
+	}
+}
+
+// contentHash returns the first digits of a hash of Kubernetes objects.
+func contentHash(objects ...any) string {
+	content, err := json.Marshal(objects)
+	if err != nil {
+		panic("podspec: an object of Kubernetes cannot be written as JSON: " + err.Error())
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])[:8]
+}

@@ -1,0 +1,97 @@
+package podspec
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// missingKey is the error for a ConfigMap without a pod.
+func missingKey(data map[string]string) error {
+	return fmt.Errorf("%s: the ConfigMap has no such key: it has to hold a v1 Pod (keys found: %s)",
+		podKey, list(slices.Sorted(maps.Keys(data))))
+}
+
+// checkPod holds a pod against the contract for templates.
+func checkPod(pod *corev1.Pod) error {
+	i := functionIndex(pod)
+	if i < 0 {
+		return fmt.Errorf("%s: no container is named %q: name the one so that runs the function (containers found: %s)",
+			podKey, ContainerName, list(names(pod.Spec.Containers)))
+	}
+	var problems []error
+	if len(pod.Spec.Containers[i].Command) == 0 {
+		problems = append(problems, fmt.Errorf("%s: container %q has no command: it has to start the wrapper server, such as [%s/wrapper-server]",
+			podKey, ContainerName, toolsPath))
+	}
+	seen := map[string]bool{}
+	for _, c := range allContainers(pod) {
+		if seen[c.Name] {
+			problems = append(problems, fmt.Errorf("%s: two containers are named %q: each needs a name of its own", podKey, c.Name))
+		}
+		seen[c.Name] = true
+		problems = append(problems, checkMounts(pod, c)...)
+	}
+	return errors.Join(problems...)
+}
+
+// checkMounts finds mounts of volumes that are not there.
+func checkMounts(pod *corev1.Pod, c *corev1.Container) []error {
+	var problems []error
+	for _, mount := range c.VolumeMounts {
+		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name }) {
+			problems = append(problems, fmt.Errorf("%s: container %q mounts volume %q, which is not among the pod's volumes", podKey, c.Name, mount.Name))
+		}
+	}
+	return problems
+}
+
+// checkService finds out whether pods can be called through a Service.
+func checkService(service *corev1.Service) error {
+	var ports []string
+	for _, port := range service.Spec.Ports {
+		if port.Port == Port {
+			return nil
+		}
+		ports = append(ports, strconv.Itoa(int(port.Port)))
+	}
+	return fmt.Errorf("%s: it has to have port %d, where function pods are called (ports found: %s)", serviceKey, Port, list(ports))
+}
+
+// functionIndex returns which container runs the function; -1 if none does.
+func functionIndex(pod *corev1.Pod) int {
+	return slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == ContainerName })
+}
+
+// allContainers returns the pod's own containers, those that come first in front.
+func allContainers(pod *corev1.Pod) []*corev1.Container {
+	var all []*corev1.Container
+	for i := range pod.Spec.InitContainers {
+		all = append(all, &pod.Spec.InitContainers[i])
+	}
+	for i := range pod.Spec.Containers {
+		all = append(all, &pod.Spec.Containers[i])
+	}
+	return all
+}
+
+func names(containers []corev1.Container) []string {
+	var all []string
+	for _, c := range containers {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+// list shows texts one after the other, or that there are none.
+func list(texts []string) string {
+	if len(texts) == 0 {
+		return "none"
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,99 @@
+package podspec
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// decode reads the v1 object of the kind under a key of a ConfigMap into object, and
+// returns it as it was written too. Fields that Kubernetes does not know are
+// warnings: the example in Porch's documentation has one.
+func decode(key, text, kind string, object any) (map[string]any, []string, error) {
+	var raw map[string]any
+	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
+		return nil, nil, fmt.Errorf("%s: it is not a YAML object: %w", key, err)
+	}
+	if got := valueOf(raw, "kind"); got != kind {
+		return nil, nil, fmt.Errorf("%s: it has to be of kind %s, and is of %q", key, kind, got)
+	}
+	if got := valueOf(raw, "apiVersion"); got != "v1" {
+		return nil, nil, fmt.Errorf("%s: it has to be of apiVersion v1, and is of %q", key, got)
+	}
+	warnings := duplicates(key, text)
+	textualize(raw)
+	content, err := json.Marshal(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", key, err)
+	}
+	strict, err := kjson.UnmarshalStrict(content, object)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: it is not a v1 %s: %s", key, kind, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	for _, problem := range strict {
+		warnings = append(warnings, fmt.Sprintf("%s: %v is ignored%s", key, problem, advice(problem)))
+	}
+	return raw, warnings, nil
+}
+
+// valueOf returns a top-level field as text; empty if it is missing.
+func valueOf(raw map[string]any, field string) string {
+	if v, ok := raw[field]; ok && v != nil {
+		return fmt.Sprint(v)
+	}
+	return ""
+}
+
+// advice says where a field belongs that is often in the wrong place.
+func advice(problem error) string {
+	for _, field := range []string{"annotations", "labels"} {
+		if problem.Error() == fmt.Sprintf("unknown field %q", field) {
+			return ": " + field + " belong under metadata"
+		}
+	}
+	return ""
+}
+
+// duplicates warns of keys that are there twice. Of those, the last one counts.
+func duplicates(key, text string) []string {
+	var raw map[string]any
+	if err := yaml.UnmarshalStrict([]byte(text), &raw); err != nil {
+		return []string{fmt.Sprintf("%s: %s", key, oneLine(err.Error()))}
+	}
+	return nil
+}
+
+// textualize makes texts of labels and annotations that YAML takes for something
+// else, such as safe-to-evict: true.
+func textualize(raw map[string]any) {
+	metadata, ok := raw["metadata"].(map[string]any)
+	if !ok {
+		return
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		values, _ := metadata[field].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			switch v := values[name].(type) {
+			case bool, float64, int64:
+				text, err := json.Marshal(v)
+				if err == nil {
+					values[name] = string(text)
+				}
+			}
+		}
+	}
+}
+
+// said says whether a field is set, to whatever it may be.
+func said(raw map[string]any, path ...string) bool {
+	for _, field := range path[:len(path)-1] {
+		raw, _ = raw[field].(map[string]any)
+	}
+	_, ok := raw[path[len(path)-1]]
+	return ok
+}

@@ -1,0 +1,101 @@
+package podspec
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// remedy says what becomes of a container that waits, by the kubelet's reason.
+type remedy int
+
+const (
+	// byItself: it is on its way.
+	byItself remedy = iota + 1
+	// change: somebody has to change something, unless the message says otherwise.
+	change
+	// always: somebody has to change something.
+	always
+)
+
+// remedies are the kubelet's reasons. Those that are not here may pass, such as a
+// network that cannot be set up just now.
+var remedies = map[string]remedy{
+	"":                  byItself,
+	"ContainerCreating": byItself,
+	"PodInitializing":   byItself,
+
+	"ErrImagePull":              change,
+	"ImagePullBackOff":          change,
+	"ImageInspectError":         change,
+	"ErrImageNeverPull":         always,
+	"InvalidImageName":          always,
+	"SignatureValidationFailed": always,
+
+	"CreateContainerConfigError": change,
+	"CreateContainerError":       change,
+	"RunContainerError":          change,
+	"PreCreateHookError":         change,
+	"PreStartHookError":          change,
+	"PostStartHookError":         change,
+}
+
+// crashLoop is the kubelet's reason for a container that ended too often.
+const crashLoop = "CrashLoopBackOff"
+
+// waiting is what keeps a container from starting; nil if it is on its way.
+func waiting(kind string, s corev1.ContainerStatus) *Failure {
+	w := s.State.Waiting
+	if w.Reason == crashLoop {
+		return crashing(kind, s)
+	}
+	f := &Failure{Reason: w.Reason, Message: join(kind, w.Message)}
+	switch remedies[w.Reason] {
+	case byItself:
+		return nil
+	case change:
+		f.Permanent = !passing(w.Message)
+	case always:
+		f.Permanent = true
+	}
+	return f
+}
+
+// crashing is a container that ends each time it is started. Why it did so last is
+// worth more than that it does.
+func crashing(kind string, s corev1.ContainerStatus) *Failure {
+	f := &Failure{Reason: crashLoop, Message: join(kind, s.State.Waiting.Message), Permanent: true}
+	if t := s.LastTerminationState.Terminated; t != nil {
+		how := fmt.Sprintf("%s ended with exit code %d", kind, t.ExitCode)
+		if t.Reason != "" {
+			how += " (" + t.Reason + ")"
+		}
+		f.Message = join(join(how, t.Message), s.State.Waiting.Message)
+		f.Permanent = ownFault(t)
+	}
+	return f
+}
+
+// passingCauses are parts of messages of kubelets and container runtimes that speak
+// of something that passes by itself, which no reason tells from the rest. A message
+// that is not recognized here only makes the answer come sooner.
+var passingCauses = []string{
+	"i/o timeout", "tls handshake timeout", "context deadline exceeded", "context canceled",
+	"connection refused", "connection reset", "no route to host", "network is unreachable",
+	"unexpected eof", "server misbehaving", "temporary failure in name resolution",
+	"429 too many requests", "toomanyrequests", "pull qps exceeded",
+	"500 internal server error", "502 bad gateway", "503 service unavailable", "504 gateway timeout",
+	"is reserved for", // a container of that name is still being removed
+}
+
+// passing says whether what a message speaks of may pass by itself.
+func passing(message string) bool {
+	message = strings.ToLower(message)
+	for _, cause := range passingCauses {
+		if strings.Contains(message, cause) {
+			return true
+		}
+	}
+	return false
+}
