@@ -7,7 +7,7 @@ require (
 	github.com/krm-function-runner/function-runner/libs v0.0.0
 	github.com/krm-function-runner/function-runner/services/gateway v0.0.0
 	github.com/krm-function-runner/function-runner/services/pod-manager v0.0.0
-	google.golang.org/grpc v1.79.1
+	google.golang.org/grpc v1.79.3
 )
 
 require (
@@ -73,7 +73,7 @@ require (
 	golang.org/x/text v0.34.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260209200024-4cfbd4190f57 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260209200024-4cfbd4190f57 // indirect
-	google.golang.org/protobuf v1.36.11 // indirect
+	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
 )
 
 replace (

@@ -1,11 +1,17 @@
 // Package cacheconfig reads pod-cache-config.yaml: which functions get pods at the
-// start, and what is different for them.
+// start, and what is different for them. There are two formats: a map of image to
+// time to live, and a list of objects that can say more.
 package cacheconfig
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
+	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 // Entry is one function. A setting of zero is not set: the service's own applies.
@@ -29,11 +35,98 @@ type Entry struct {
 	Resources *corev1.ResourceRequirements
 }
 
-// Parse returns the entries in their order. Both formats are known: a map of image to
-// time to live, and a list of objects. Names without slash are looked up under
+// Parse returns the entries in their order. Names without slash are looked up under
 // defaultPrefix. The warnings are sentences for people about what is ignored, such as
 // a second entry for an image. An error names each entry that is wrong; there are no
 // entries then.
-func Parse(_ []byte, _ string) (entries []Entry, warnings []string, err error) {
-	return nil, nil, nil
+func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []string, err error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		return nil, nil, fmt.Errorf("the pod cache configuration is not YAML: %w", err)
+	}
+	if len(document.Content) == 0 {
+		return nil, nil, nil
+	}
+	r := reader{prefix: defaultPrefix, seen: make(map[string]int)}
+	switch root := followed(document.Content[0]); {
+	case root.Kind == yaml.MappingNode:
+		r.times(root)
+	case root.Kind == yaml.SequenceNode:
+		r.list(root)
+	case root.Tag != nullTag:
+		return nil, nil, fmt.Errorf("the pod cache configuration is neither a map, such as %q, nor a list, such as %q", "IMAGE: 30m", "- name: IMAGE")
+	}
+	if err := errors.Join(r.problems...); err != nil {
+		return nil, nil, err
+	}
+	return r.entries, r.warnings, nil
+}
+
+// reader reads one file.
+type reader struct {
+	prefix   string
+	seen     map[string]int // the lines of images, by key
+	entries  []Entry
+	warnings []string
+	problems []error
+}
+
+// times reads a map of image to time to live.
+func (r *reader) times(root *yaml.Node) {
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		name, value := root.Content[i], followed(root.Content[i+1])
+		e := entry{where: fmt.Sprintf("line %d: %q", name.Line, name.Value)}
+		e.duration(&e.TTL, "the time to live", value)
+		r.add(&e, name)
+	}
+}
+
+// list reads a list of objects.
+func (r *reader) list(root *yaml.Node) {
+	for i, item := range root.Content {
+		line := item.Line
+		item = followed(item)
+		if item.Kind != yaml.MappingNode {
+			r.problems = append(r.problems, fmt.Errorf("line %d: entry %d is not an object with at least a name", line, i+1))
+			continue
+		}
+		e := entry{where: fmt.Sprintf("line %d: entry %d", line, i+1)}
+		name := e.object(item)
+		if name == nil || followed(name).Value == "" {
+			r.problems = append(r.problems, fmt.Errorf("%s has no name: it has to be the function's image", e.where))
+			continue
+		}
+		r.add(&e, followed(name))
+	}
+}
+
+// add takes an entry up, unless there is one for its image already.
+func (r *reader) add(e *entry, name *yaml.Node) {
+	image, err := imagename.Parse(name.Value, r.prefix)
+	if err != nil {
+		e.problem("%w", err)
+	}
+	r.problems = append(r.problems, e.problems...)
+	r.warnings = append(r.warnings, e.warnings...)
+	if err != nil {
+		return
+	}
+	if line, ok := r.seen[image.Key()]; ok {
+		r.warnings = append(r.warnings, fmt.Sprintf("%s is ignored: line %d has %s already", e.where, line, image))
+		return
+	}
+	r.seen[image.Key()] = name.Line
+	e.Image = image.String()
+	r.entries = append(r.entries, e.Entry)
+}
+
+// nullTag is the tag of what is not there.
+const nullTag = "!!null"
+
+// followed returns what an alias stands for, and other nodes as they are.
+func followed(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
 }

@@ -34,7 +34,9 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	pod.ObjectMeta = b.metadata(pod.ObjectMeta, r.Name, r)
 	pod.Annotations[AnnotationTemplateVersion] = r.Template.version
 	pod.Annotations[AnnotationReclaimAfter] = strconv.FormatInt(r.ReclaimAfter.Unix(), 10)
-	pod.Annotations[AnnotationSafeToEvict] = "true"
+	if _, said := pod.Annotations[AnnotationSafeToEvict]; !said {
+		pod.Annotations[AnnotationSafeToEvict] = "true"
+	}
 	pod.Status = corev1.PodStatus{}
 
 	b.function(&pod.Spec, r)

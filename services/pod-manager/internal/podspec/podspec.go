@@ -24,7 +24,8 @@ const (
 	AnnotationDigest = "fn.kpt.dev/image-digest"
 	// AnnotationSlot is the pod's place in its pool, from one.
 	AnnotationSlot = "fn.kpt.dev/slot"
-	// AnnotationSafeToEvict lets the cluster autoscaler remove nodes with idle pods.
+	// AnnotationSafeToEvict lets the cluster autoscaler remove nodes with function
+	// pods, unless the template says otherwise.
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 )
 

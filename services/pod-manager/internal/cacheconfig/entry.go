@@ -1,0 +1,148 @@
+package cacheconfig
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// entry is an entry that is being read.
+type entry struct {
+	Entry
+	where    string // names it, for people
+	warnings []string
+	problems []error
+}
+
+func (e *entry) problem(format string, args ...any) {
+	e.problems = append(e.problems, fmt.Errorf("%s: "+format, append([]any{e.where}, args...)...))
+}
+
+func (e *entry) warn(format string, args ...any) {
+	e.warnings = append(e.warnings, fmt.Sprintf("%s: "+format, append([]any{e.where}, args...)...))
+}
+
+// object reads the fields of an object, and returns its name; nil if it has none.
+func (e *entry) object(item *yaml.Node) *yaml.Node {
+	fields := make(map[string]*yaml.Node)
+	for i := 0; i+1 < len(item.Content); i += 2 {
+		field := item.Content[i].Value
+		if _, ok := fields[field]; ok {
+			e.warn("%s is there twice: the second one is ignored", field)
+			continue
+		}
+		fields[field] = followed(item.Content[i+1])
+	}
+	name := fields["name"]
+	if name != nil {
+		e.where += fmt.Sprintf(" (%q)", name.Value)
+	}
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		e.field(field, fields[field])
+	}
+	return name
+}
+
+// field reads one field.
+func (e *entry) field(field string, value *yaml.Node) {
+	switch field {
+	case "name":
+	case "timeToLive":
+		e.duration(&e.TTL, field, value)
+	case "podReadyTimeout":
+		e.duration(&e.ReadyTimeout, field, value)
+	case "maxWaitlistLength":
+		e.number(&e.MaxWaitlistLength, field, value)
+	case "maxParallelPodsPerFunction":
+		e.number(&e.MaxPods, field, value)
+	case "maxConcurrency":
+		e.number(&e.MaxConcurrency, field, value)
+	case "maxQueue":
+		e.number(&e.MaxQueue, field, value)
+	case "resources":
+		e.resources(value)
+	default:
+		e.warn("field %q is not known, and ignored", field)
+	}
+}
+
+// duration reads a time such as 30m.
+func (e *entry) duration(to *time.Duration, field string, value *yaml.Node) {
+	if value.Tag == nullTag {
+		return
+	}
+	d, err := time.ParseDuration(value.Value)
+	if err != nil || d <= 0 {
+		e.problem("%s is %q: it has to be a time of more than zero with its unit, such as 30m", field, value.Value)
+		return
+	}
+	*to = d
+}
+
+// number reads a count. Zero is as good as nothing.
+func (e *entry) number(to *int, field string, value *yaml.Node) {
+	if value.Tag == nullTag {
+		return
+	}
+	n, err := strconv.ParseUint(value.Value, 10, 31)
+	if err != nil {
+		e.problem("%s is %q: it has to be a whole number from 0 to %d", field, value.Value, math.MaxInt32)
+		return
+	}
+	*to = int(n)
+}
+
+// resources reads requests and limits as containers have them.
+func (e *entry) resources(value *yaml.Node) {
+	if value.Tag == nullTag {
+		return
+	}
+	var raw any
+	if err := value.Decode(&raw); err != nil {
+		e.problem("resources: %w", err)
+		return
+	}
+	content, err := json.Marshal(raw)
+	if err != nil {
+		e.problem("resources: %w", err)
+		return
+	}
+	var resources corev1.ResourceRequirements
+	strict, err := kjson.UnmarshalStrict(content, &resources)
+	if err != nil {
+		e.problem("resources: they have to be as a container's, such as {requests: {cpu: 100m}, limits: {memory: 1Gi}}: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return
+	}
+	for _, problem := range strict {
+		e.warn("resources: %v is ignored", problem)
+	}
+	e.balance(resources)
+	e.Resources = &resources
+}
+
+// balance finds what Kubernetes would refuse at each pod: amounts below zero, and
+// requests above their limits.
+func (e *entry) balance(resources corev1.ResourceRequirements) {
+	for _, amounts := range []corev1.ResourceList{resources.Requests, resources.Limits} {
+		for _, name := range slices.Sorted(maps.Keys(amounts)) {
+			if amount := amounts[name]; amount.Sign() < 0 {
+				e.problem("resources: %s is %s: it has to be zero or more", name, &amount)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(resources.Requests)) {
+		request := resources.Requests[name]
+		if limit, ok := resources.Limits[name]; ok && request.Cmp(limit) > 0 {
+			e.problem("resources: the request of %s %s is more than the limit of %s", &request, name, &limit)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package podspec_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+// defaults returns settings as a service has them.
+func defaults() podspec.Defaults {
+	return podspec.Defaults{
+		WrapperImage: "registry.example/wrapper-server:v1", Resources: podspec.DefaultResources(),
+		TerminationGracePeriod: 5*time.Minute + 10*time.Second,
+	}
+}
+
+// imageVolume returns the same settings with the other launcher.
+func imageVolume() podspec.Defaults {
+	d := defaults()
+	d.Launcher = podspec.ImageVolume
+	return d
+}
+
+// configMap reads the data of a ConfigMap in testdata/templates.
+func configMap(t testing.TB, name string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "templates", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object struct{ Data map[string]string }
+	if err := yaml.UnmarshalStrict(text, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object.Data
+}
+
+// parsed returns a template of testdata/templates.
+func parsed(t testing.TB, name string) podspec.Template {
+	t.Helper()
+	template, _, err := podspec.Parse("4711", configMap(t, name), defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return template
+}
+
+// request asks for a pod of a function of the catalog, whose user is root.
+func request(template podspec.Template) podspec.Request {
+	return podspec.Request{
+		Function: podspec.Function{
+			Reference: "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", Digest: digest,
+			Command: []string{"function", "--flag"},
+		},
+		Template: template, Name: "set-namespace-v045-1-e3b0c442-abcde", Slot: 1,
+		ReclaimAfter: time.Unix(1767225600, 0),
+	}
+}
+
+func builder() podspec.Builder {
+	return podspec.Builder{
+		Namespace: "porch-fn-system", MaxMessageBytes: 6291456, PullSecret: "auth-secret",
+		Env: []corev1.EnvVar{{Name: "FNR_QUEUE", Value: "20"}},
+	}
+}
+
+// TestBuild compares whole objects with testdata/golden.
+func TestBuild(t *testing.T) {
+	private := request(podspec.Default(defaults()))
+	private.Function.PullSecret, private.Function.User = true, "1000:1000"
+	private.Slot = 2
+	private.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")}}
+	outspoken := request(parsed(t, "outspoken"))
+	outspoken.Function.PullSecret = true
+	byTag := builder()
+	byTag.ByTag = true
+
+	tests := map[string]struct {
+		reason  string
+		builder podspec.Builder
+		request podspec.Request
+	}{
+		"builtin":      {"the default: pinned by digest, hardened, with an init container", builder(), request(podspec.Default(defaults()))},
+		"image-volume": {"the other launcher mounts the image", builder(), request(podspec.Default(imageVolume()))},
+		"private":      {"a pull secret, an image with a user, resources of its own", builder(), private},
+		"by-tag":       {"images by tag, and pulled as Kubernetes sees fit", byTag, request(podspec.Default(defaults()))},
+		"porch":        {"the documentation's template with our image is hardened as a whole", builder(), request(parsed(t, "porch"))},
+		"foreign-init": {"what a foreign image can do with is not known: it is left as it is", builder(), request(parsed(t, "foreign-init"))},
+		"outspoken":    {"what a template says stays, but for what makes the pod ours", builder(), outspoken},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := document(t, tc.builder.Pod(tc.request)) + "---\n" + document(t, tc.builder.Service(tc.request))
+			path := filepath.Join("testdata", "golden", name+".yaml")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s (-want +got, update with -update):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func document(t *testing.T, object any) string {
+	t.Helper()
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestImage(t *testing.T) {
+	tests := map[string]struct {
+		reason    string
+		byTag     bool
+		reference string
+		want      string
+		policy    corev1.PullPolicy
+	}{
+		"pinned":    {"all pods of a function run the same image", false, "example.com/fn:v1", "example.com/fn:v1@" + digest, corev1.PullIfNotPresent},
+		"latest":    {"a digest need not be asked for at each start", false, "example.com/fn:latest", "example.com/fn:latest@" + digest, corev1.PullIfNotPresent},
+		"no tag":    {"the digest is enough", false, "localhost:5000/fn", "localhost:5000/fn@" + digest, corev1.PullIfNotPresent},
+		"by tag":    {"tools may look for the name that they know", true, "example.com/fn:v1", "example.com/fn:v1", ""},
+		"by no tag": {"without tag there is only the digest", true, "localhost:5000/fn", "localhost:5000/fn@" + digest, corev1.PullIfNotPresent},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			b, r := builder(), request(podspec.Default(defaults()))
+			b.ByTag, r.Function.Reference = tc.byTag, tc.reference
+			c := b.Pod(r).Spec.Containers[0]
+			if c.Image != tc.want || c.ImagePullPolicy != tc.policy {
+				t.Errorf("image %q, pulled %q, want %q, %q: %s", c.Image, c.ImagePullPolicy, tc.want, tc.policy, tc.reason)
+			}
+		})
+	}
+}
+
+func TestUser(t *testing.T) {
+	const no = -1
+	tests := map[string]struct {
+		reason string
+		user   string
+		want   int64
+	}{
+		"none":            {"no user is root", "", 65532},
+		"root":            {"root is not what functions need", "root", 65532},
+		"zero":            {"nor by number", "0:0", 65532},
+		"name":            {"the kubelet cannot tell whether a name is root's", "node", 65532},
+		"number":          {"a number is the image's own choice", "1000", no},
+		"number of group": {"the group is its own choice too", "65532:65532", no},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := request(podspec.Default(defaults()))
+			r.Function.User = tc.user
+			sc := builder().Pod(r).Spec.Containers[0].SecurityContext
+			got := int64(no)
+			if sc.RunAsUser != nil {
+				got = *sc.RunAsUser
+			}
+			if got != tc.want || !*sc.RunAsNonRoot {
+				t.Errorf("image user %q: runAsUser %d, runAsNonRoot %v, want %d, true: %s", tc.user, got, *sc.RunAsNonRoot, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestPodsShareNothing(t *testing.T) {
+	template := parsed(t, "outspoken")
+	first := builder().Pod(request(template))
+	first.Labels["team"], first.Spec.Containers[0].Args[0] = "red", "--changed"
+	first.Spec.Containers[0].Env[0].Value = "changed"
+	first.Spec.NodeSelector["disk"] = "slow"
+	again := builder().Pod(request(template))
+	if again.Labels["team"] != "blue" || again.Spec.Containers[0].Args[0] != "--verbosity" || again.Spec.NodeSelector["disk"] != "fast" {
+		t.Errorf("a pod changed with another one of its template: %v", again)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	version := podspec.Default(defaults()).Version()
+	if again := podspec.Default(defaults()).Version(); again != version {
+		t.Errorf("the built-in template has versions %q and %q: replicas and restarts have to agree", version, again)
+	}
+	if other := podspec.Default(imageVolume()).Version(); other == version {
+		t.Errorf("another launcher has version %q too: its pods would stay", other)
+	}
+	if got := parsed(t, "porch").Version(); got != "4711" {
+		t.Errorf("a ConfigMap's template has version %q, want its resourceVersion", got)
+	}
+}

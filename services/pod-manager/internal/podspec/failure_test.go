@@ -1,0 +1,165 @@
+package podspec_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+const (
+	permanent = true
+	passing   = false
+)
+
+// waits returns a pod whose function container waits.
+func waits(word, text string) *corev1.Pod {
+	pod := new(corev1.Pod)
+	pod.Spec.NodeName, pod.Status.Phase = "n1", corev1.PodPending
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: podspec.ContainerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: word, Message: text}},
+	}}
+	return pod
+}
+
+// ended returns a pod whose function container ended after 90 seconds, or at once.
+func ended(at, state string) string {
+	return `{spec: {nodeName: n1}, status: {phase: Failed, containerStatuses: [{name: function, state: {terminated: {startedAt: "2026-01-01T00:00:00Z", finishedAt: "2026-01-01T00:` + at + `Z", ` + state + `}}}]}}`
+}
+
+const (
+	soon = "00:01"
+	late = "01:30"
+)
+
+func TestContainersThatWait(t *testing.T) {
+	const pull = `failed to pull and unpack image "r.example/fn:v1": failed to resolve reference "r.example/fn:v1": `
+	tests := map[string]struct {
+		reason    string
+		word      string
+		text      string
+		permanent bool
+	}{
+		"unauthorized":    {"whoever is refused has to be let in", "ErrImagePull", pull + "unexpected status from HEAD request to https://r.example/v2/fn/manifests/v1: 401 Unauthorized", permanent},
+		"not found":       {"a registry that has none will have none", "ErrImagePull", "rpc error: code = NotFound desc = " + pull + "r.example/fn:v1: not found", permanent},
+		"timeout":         {"a registry that does not answer may answer later", "ErrImagePull", pull + `failed to do request: Head "https://r.example/v2/fn/manifests/v1": dial tcp 10.0.0.1:443: i/o timeout`, passing},
+		"unknown CA":      {"a CA has to be added", "ErrImagePull", pull + "tls: failed to verify certificate: x509: certificate signed by unknown authority", permanent},
+		"backing off":     {"the kubelet says again what it was", "ImagePullBackOff", `Back-off pulling image "r.example/fn:v1": ErrImagePull: 403 Forbidden`, permanent},
+		"busy registry":   {"it passes as its cause does", "ImagePullBackOff", `Back-off pulling image "a": ErrImagePull: unexpected status: 503 Service Unavailable`, passing},
+		"image name":      {"a name does not mend itself", "InvalidImageName", `Failed to apply default image tag "A:b": couldn't parse image name "A:b": invalid reference format`, permanent},
+		"never pulled":    {"somebody has to bring it", "ErrImageNeverPull", `Container image "a" is not present with pull policy of Never`, permanent},
+		"no registry":     {"the runtime says itself that it may pass", "RegistryUnavailable", "image pull failed for a because the registry is unavailable", passing},
+		"signature":       {"policy refuses it", "SignatureValidationFailed", "image pull failed for a because the signature validation failed: Source image rejected", permanent},
+		"root":            {"the pod asks for what cannot be", "CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "p", container: function)`, permanent},
+		"no container":    {"the runtime cannot make it", "CreateContainerError", "failed to generate container spec: no command specified", permanent},
+		"slow runtime":    {"the runtime may be faster next time", "CreateContainerError", "context deadline exceeded", passing},
+		"no program":      {"the wrapper server is not where it should be", "RunContainerError", `failed to start containerd task "function": exec: "/wrapper-server-tools/wrapper-server": stat: no such file or directory`, permanent},
+		"not known to us": {"what is not known may pass", "CreatePodSandboxError", "network plugin is not ready", passing},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := podspec.Status(waits(tc.word, tc.text))
+			want := &podspec.Failure{Reason: tc.word, Message: `container "function": ` + tc.text, Permanent: tc.permanent}
+			if diff := cmp.Diff(want, got.Failure); diff != "" || got.Phase != podspec.PhasePulling {
+				t.Errorf("phase %d; %s (-want +got):\n%s", got.Phase, tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestMessagesAreOnOneLine(t *testing.T) {
+	got := podspec.Status(waits("ErrImagePull", "403 Forbidden\n  denied:\r\n\tno  way\n\n")).Failure
+	if want := `ErrImagePull: container "function": 403 Forbidden denied: no  way`; got.String() != want {
+		t.Errorf("failure = %q, want %q: whole, and on one line", got, want)
+	}
+}
+
+func TestPodsThatFailed(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		pod    string
+		want   podspec.Failure
+	}{
+		"crash at start": {
+			"the next one will crash too; its last words are told", ended(soon, `exitCode: 2, reason: Error, message: "panic: no\n\ngoroutine 1\n"`),
+			podspec.Failure{Reason: "Error", Message: `container "function" ended with exit code 2: panic: no goroutine 1`, Permanent: true, Ended: true},
+		},
+		"crash later": {"it served before: the next one will", ended(late, `exitCode: 2, reason: Error`), podspec.Failure{Reason: "Error", Message: `container "function" ended with exit code 2`, Ended: true}},
+		"exit 0":      {"servers do not end", ended(late, `exitCode: 0, reason: Completed`), podspec.Failure{Reason: "Completed", Message: `container "function" ended with exit code 0`, Ended: true}},
+		"killed":      {"somebody killed it, however soon", ended(soon, `exitCode: 137, reason: Error`), podspec.Failure{Reason: "Error", Message: `container "function" ended with exit code 137`, Ended: true}},
+		"memory":      {"another request may need less", ended(soon, `exitCode: 137, reason: OOMKilled`), podspec.Failure{Reason: "OOMKilled", Message: `container "function" ended with exit code 137`, Ended: true}},
+		"no reason":   {"any exit code is a failure", ended(late, `exitCode: 42`), podspec.Failure{Reason: "Terminated", Message: `container "function" ended with exit code 42`, Ended: true}},
+		"no start": {
+			"what could not be started says that it was in 1970", `{spec: {nodeName: n1}, status: {phase: Failed, containerStatuses: [{name: function, state: {terminated: {startedAt: "1970-01-01T00:00:00Z", finishedAt: "2026-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: exec format error}}}]}}`,
+			podspec.Failure{Reason: "StartError", Message: `container "function" ended with exit code 128: exec format error`, Permanent: true, Ended: true},
+		},
+		"crash loop": {
+			"why it crashes is worth more than that it does", `{spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, containerStatuses: [{name: function, restartCount: 2, containerID: "containerd://1",
+			state: {waiting: {reason: CrashLoopBackOff, message: back-off 20s restarting failed container=function pod=p_ns(1)}}, lastState: {terminated: {exitCode: 1, reason: Error, message: no entrypoint}}}]}}`,
+			podspec.Failure{Reason: "CrashLoopBackOff", Message: `container "function" ended with exit code 1 (Error): no entrypoint: back-off 20s restarting failed container=function pod=p_ns(1)`, Permanent: true, Ended: true},
+		},
+		"memory loop": {
+			"another request may need less", `{spec: {nodeName: n1}, status: {containerStatuses: [{name: function, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
+			podspec.Failure{Reason: "CrashLoopBackOff", Message: `container "function" ended with exit code 137 (OOMKilled)`, Ended: true},
+		},
+		"init container": {
+			"without it there is no wrapper server", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, initContainerStatuses: [{name: copy, state: {terminated: {exitCode: 1, reason: Error, message: "cp: no space left on device"}}}],
+			containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
+			podspec.Failure{Reason: "Error", Message: `init container "copy" ended with exit code 1: cp: no space left on device`, Permanent: true, Ended: true},
+		},
+		"init container again": {
+			"it fails, and is tried again", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
+			podspec.Failure{Reason: "OOMKilled", Message: `init container "copy" ended with exit code 137`},
+		},
+		"init container loops": {
+			"it fails again and again", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {waiting: {reason: CrashLoopBackOff, message: back-off 10s}}, lastState: {terminated: {exitCode: 1, reason: Error}}}]}}`,
+			podspec.Failure{Reason: "CrashLoopBackOff", Message: `init container "copy" ended with exit code 1 (Error): back-off 10s`, Permanent: true},
+		},
+		"init container's image": {
+			"its image counts as much as the function's", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {waiting: {reason: ImagePullBackOff, message: "not found"}}}], containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
+			podspec.Failure{Reason: "ImagePullBackOff", Message: `init container "copy": not found`, Permanent: true},
+		},
+		"no room": {
+			"others end, and nodes are added", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/1 nodes are available: 1 Insufficient cpu."}]}}`,
+			podspec.Failure{Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."},
+		},
+		"evicted": {
+			"the node ran short; other nodes may not", `{spec: {nodeName: n1}, status: {phase: Failed, reason: Evicted, message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: 12Mi. ", containerStatuses: [{name: function, state: {terminated: {exitCode: 137, reason: Error}}}]}}`,
+			podspec.Failure{Reason: "Evicted", Message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: 12Mi.", Ended: true},
+		},
+		"refused by the node": {
+			"the scheduler and the node did not agree", `{spec: {nodeName: n1}, status: {phase: Failed, reason: OutOfcpu, message: "Node didn't have enough resource: cpu"}}`,
+			podspec.Failure{Reason: "OutOfcpu", Message: "Node didn't have enough resource: cpu", Ended: true},
+		},
+		"node lost": {
+			"it is being deleted, and will not serve", `{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, reason: NodeLost, message: Node n1 which was running pod p is unresponsive, containerStatuses: [{name: function, state: {running: {}}}]}}`,
+			podspec.Failure{Reason: "NodeLost", Message: "Node n1 which was running pod p is unresponsive", Ended: true},
+		},
+		"preempted": {
+			"a condition says why", `{spec: {nodeName: n1}, status: {phase: Failed, conditions: [{type: DisruptionTarget, status: "True", reason: PreemptionByScheduler, message: "default-scheduler: preempting to accommodate a higher priority pod"}]}}`,
+			podspec.Failure{Reason: "PreemptionByScheduler", Message: "default-scheduler: preempting to accommodate a higher priority pod", Ended: true},
+		},
+		"no word": {"it is over all the same", `{spec: {nodeName: n1}, status: {phase: Unknown}}`, podspec.Failure{Reason: "Unknown", Ended: true}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := podspec.Status(observed(t, tc.pod))
+			if diff := cmp.Diff(&tc.want, got.Failure); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestFailureString(t *testing.T) {
+	for want, f := range map[string]podspec.Failure{
+		"ErrImagePull: not found": {Reason: "ErrImagePull", Message: "not found"},
+		"Unknown":                 {Reason: "Unknown"},
+	} {
+		if got := f.String(); got != want {
+			t.Errorf("String() = %q, want %q", got, want)
+		}
+	}
+}
