@@ -79,7 +79,7 @@ func (e LeaseEnded) apply(m *Machine) {
 		return
 	}
 	l.pod.active--
-	m.keep(l.pod)
+	m.keep(l.pod) // nothing is asked for about a pod that goes
 	if e.Broken == "" {
 		l.pod.strikes = 0
 		return

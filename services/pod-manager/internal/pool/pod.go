@@ -41,7 +41,8 @@ type pod struct {
 	startingSince  time.Time
 	readySince     time.Time // zero until it was ready once
 	reclaimAfter   time.Time // when it may be collected
-	writtenReclaim time.Time // what its annotation says
+	writtenReclaim time.Time // what its annotation says, or soon will
+	extended       time.Time // when that was last asked for
 
 	probing    string // the address that is being asked for its health
 	stuck      bool   // has had its Problem for longer than there is patience
