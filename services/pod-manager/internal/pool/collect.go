@@ -16,9 +16,9 @@ func (m *Machine) scan() {
 			switch {
 			case pod.active > 0:
 				m.keep(pod) // other replicas see of an evaluation only that its pod is kept
-			case pod.state == ready && !m.now.Before(pod.reclaimAfter):
+			case pod.unneeded() && !m.now.Before(pod.reclaimAfter):
 				m.drain(pod, ending{reason: "nobody used it for its time to live", eviction: evictionTTL})
-			case pod.state == ready && len(p.queue) == 0 && p.outdated(pod, m.config.Template):
+			case pod.unneeded() && p.outdated(pod, m.config.Template):
 				m.drain(pod, ending{reason: "it was made from an older template", eviction: "template"})
 			}
 			m.repair(pod)
@@ -31,6 +31,11 @@ func (m *Machine) scan() {
 			delete(m.ended, uid)
 		}
 	}
+}
+
+// unneeded says whether nobody uses a pod or waits for it.
+func (p *pod) unneeded() bool {
+	return p.state.usable() && p.uid != "" && p.active == 0 && len(p.pool.queue) == 0 && !p.pool.warm
 }
 
 // forget drops a pool that has had nothing in it for a while, and says whether it did.
@@ -79,6 +84,7 @@ func (m *Machine) keep(p *pod) {
 	}
 	if end := m.now.Add(p.pool.limits.TTL); end.After(p.reclaimAfter) {
 		p.reclaimAfter = end
+		m.touch(p.pool)
 	}
 	m.writeDown(p)
 }

@@ -131,9 +131,11 @@ func (e Probed) apply(m *Machine) {
 		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " does not answer: " + e.Unhealthy})
 		return
 	}
-	if p.state == starting {
+	if p.readySince.IsZero() {
 		p.readySince = m.now
-		m.keep(p)
+		if !p.adopted {
+			m.keep(p) // an adopted one has its end, written down by who made it
+		}
 	}
 	p.state = ready
 	p.pool.warm = false
