@@ -25,7 +25,7 @@ func (m *Machine) grow(p *pool) {
 func (m *Machine) create(p *pool) {
 	slot := p.freeSlot()
 	created := &pod{
-		pool: p, slot: slot, state: creating, created: m.now, startingSince: m.now,
+		pool: p, slot: slot, state: creating, created: m.now, pendingSince: m.now,
 		name: m.config.PodName(p.function, slot, p.predecessors[slot]),
 	}
 	created.reclaimAfter = m.now.Add(p.limits.TTL)

@@ -20,7 +20,7 @@ func (e PodObserved) apply(m *Machine) {
 	if !known {
 		p = &pod{
 			pool: m.pool(o.Function), slot: o.Slot, name: o.Name, state: starting,
-			adopted: true, created: o.Created, startingSince: m.now,
+			adopted: true, created: o.Created, pendingSince: m.now,
 		}
 		m.add(p)
 	}
@@ -61,7 +61,7 @@ func (m *Machine) see(p *pod, o Observation) {
 	case o.Phase != podmanagerv1.Phase_PHASE_CONNECTING || o.Address == "":
 		// Its containers do not run, or not any more.
 		if p.state != starting {
-			p.state, p.startingSince = starting, m.now
+			p.state, p.pendingSince = starting, m.now
 		}
 		p.probing = ""
 	case p.state == starting:
@@ -92,7 +92,11 @@ func (m *Machine) lookForDelay(p *pod) {
 		p.stuck = true
 		m.touch(p.pool)
 	}
-	if (p.state == creating || p.state == starting) && m.now.Sub(p.startingSince) >= p.pool.limits.ReadyTimeout {
+	pending := m.now.Sub(p.pendingSince)
+	switch {
+	case p.state == checking && pending >= 2*checkPatience:
+		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " was found broken, and nothing is known of its health since"})
+	case (p.state == creating || p.state == starting) && pending >= p.pool.limits.ReadyTimeout:
 		m.fail(p, Problem{Kind: Fatal, Reason: fmt.Sprintf("pod %s was not ready after %s: %s", p.name, p.pool.limits.ReadyTimeout, p.standstill())})
 	}
 }

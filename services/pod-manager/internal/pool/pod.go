@@ -38,7 +38,7 @@ type pod struct {
 	strikes     int    // leases in a row that found it broken
 
 	created        time.Time
-	startingSince  time.Time
+	pendingSince   time.Time // when it began to be creating, starting or checking
 	readySince     time.Time // zero until it was ready once
 	reclaimAfter   time.Time // when it may be collected
 	writtenReclaim time.Time // what its annotation says, or soon will
@@ -168,7 +168,7 @@ func (m *Machine) doubt(p *pod, reason string) {
 		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " is broken: " + reason})
 		return
 	}
-	p.state = checking
+	p.state, p.pendingSince = checking, m.now
 	m.probe(p, checkPatience)
 }
 
