@@ -82,8 +82,8 @@ func (m *Machine) loseToOthers(p *pod) {
 
 // lookForDelays looks for pods that take too long.
 func (m *Machine) lookForDelays(p *pool) {
-	for _, pod := range p.pods {
-		m.lookForDelay(pod)
+	for i := len(p.pods) - 1; i >= 0; i-- { // one may go
+		m.lookForDelay(p.pods[i])
 	}
 }
 
@@ -96,7 +96,12 @@ func (m *Machine) lookForDelay(p *pod) {
 	switch {
 	case p.state == checking && pending >= 2*checkPatience:
 		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " was found broken, and nothing is known of its health since"})
-	case (p.state == creating || p.state == starting) && pending >= p.pool.limits.ReadyTimeout:
+	case p.state == creating && pending >= p.pool.limits.ReadyTimeout:
+		// It may not be there, or be in use by another replica, which chose the same
+		// name. If it is there it will be adopted.
+		m.failed(p.pool, Problem{Kind: Fatal, Reason: fmt.Sprintf("pod %s was not there after %s: %s", p.name, p.pool.limits.ReadyTimeout, p.standstill())})
+		m.remove(p)
+	case p.state == starting && pending >= p.pool.limits.ReadyTimeout:
 		m.fail(p, Problem{Kind: Fatal, Reason: fmt.Sprintf("pod %s was not ready after %s: %s", p.name, p.pool.limits.ReadyTimeout, p.standstill())})
 	}
 }

@@ -86,12 +86,13 @@ func (m *Machine) remove(p *pod) {
 
 func (e PodGone) apply(m *Machine) {
 	p, ok := m.byName[e.Name]
-	if !ok || p.uid != e.UID {
+	if !ok || p.uid != "" && p.uid != e.UID {
 		if e.UID != "" {
 			m.ended[e.UID] = m.now
 		}
 		return
 	}
+	p.uid = e.UID // if it came and went unseen, its successor needs another name all the same
 	if p.state.usable() {
 		m.failed(p.pool, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else"})
 	}
