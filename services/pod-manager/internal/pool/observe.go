@@ -45,8 +45,11 @@ func (m *Machine) see(p *pod, o Observation) {
 	if p.reclaimAfter.IsZero() {
 		p.reclaimAfter = m.now.Add(p.pool.limits.TTL) // written down by the next scan
 	}
-	if o.Problem.Kind != Stuck {
+	switch {
+	case o.Problem.Kind != Stuck:
 		p.stuck, p.stuckSince = false, time.Time{}
+	case p.stuckSince.IsZero():
+		p.stuckSince = m.now
 	}
 	switch {
 	case o.Deleting:
@@ -55,9 +58,6 @@ func (m *Machine) see(p *pod, o Observation) {
 		p.ending.unsound = p.ending.unsound || o.Problem.Kind == Lost || o.Problem.Kind == Fatal
 	case o.Problem.Kind == Lost || o.Problem.Kind == Fatal:
 		m.fail(p, o.Problem)
-	case o.Problem.Kind == Stuck && p.stuckSince.IsZero():
-		p.stuckSince = m.now
-		m.lookForDelay(p)
 	case o.Phase != podmanagerv1.Phase_PHASE_CONNECTING || o.Address == "":
 		// Its containers do not run, or not any more.
 		if p.state != starting {
