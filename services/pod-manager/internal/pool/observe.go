@@ -58,7 +58,7 @@ func (m *Machine) see(p *pod, o Observation) {
 		p.ending.unsound = p.ending.unsound || o.Problem.Kind == Lost || o.Problem.Kind == Fatal
 	case o.Problem.Kind == Lost || o.Problem.Kind == Fatal:
 		m.fail(p, o.Problem)
-	case o.Phase != podmanagerv1.Phase_PHASE_CONNECTING || o.Address == "":
+	case !p.running():
 		// Its containers do not run, or not any more.
 		if p.state != starting {
 			p.state, p.pendingSince = starting, m.now

@@ -201,15 +201,30 @@ func (m *Machine) release(p *pool) {
 		if pod.state.usable() || pod.active > 0 || m.now.Before(pod.retryAfter) {
 			continue
 		}
-		if pod.state == draining && pod.ending.eviction == evictionTTL && m.now.Before(pod.reclaimAfter) && p.usable() < p.limits.MaxPods {
-			pod.state, pod.ending = ready, ending{} // another replica used it meanwhile
-			continue
-		}
-		if pod.state == draining || pod.retryAfter.After(time.Time{}) {
+		first := pod.retryAfter.IsZero()
+		pod.retryAfter = m.now.Add(deletePatience)
+		switch {
+		case pod.seen.Deleting && first: // somebody else asked for it
+		case !pod.seen.Deleting && !pod.ending.unsound && pod.ending.eviction == evictionTTL && m.now.Before(pod.reclaimAfter):
+			m.spare(pod)
+		default:
 			m.delete(p, pod)
 		}
-		pod.retryAfter = m.now.Add(deletePatience)
 	}
+}
+
+// spare keeps a pod that another replica used after it was to be collected.
+func (m *Machine) spare(p *pod) {
+	if p.pool.usable() >= p.pool.limits.MaxPods {
+		p.ending = ending{reason: "the function has a pod in its place", eviction: "surplus"}
+		m.delete(p.pool, p)
+		return
+	}
+	p.state, p.ending, p.retryAfter, p.pendingSince = starting, ending{}, time.Time{}, m.now
+	if p.running() {
+		m.probe(p, 0)
+	}
+	m.touch(p.pool)
 }
 
 // delete asks for the deletion of a pod.
@@ -220,6 +235,11 @@ func (m *Machine) delete(p *pool, pod *pod) {
 		del.ResourceVersion = pod.seen.ResourceVersion
 	}
 	m.act(del)
+}
+
+// running says whether the containers of a pod run.
+func (p *pod) running() bool {
+	return p.seen.Phase == podmanagerv1.Phase_PHASE_CONNECTING && p.seen.Address != ""
 }
 
 // busy says whether anything in a pool waits for time to pass.
