@@ -23,15 +23,24 @@ func (m *Machine) grow(p *pool) {
 
 // create asks for one more pod.
 func (m *Machine) create(p *pool) {
+	p.failure.expire(p.neededSince(m.now))
 	slot := p.freeSlot()
 	created := &pod{
-		pool: p, slot: slot, state: creating, created: m.now, pendingSince: m.now,
+		pool: p, slot: slot, state: creating, hoped: true, created: m.now, pendingSince: m.now,
 		name: m.config.PodName(p.function, slot, p.predecessors[slot]),
 	}
 	created.reclaimAfter = m.now.Add(p.limits.TTL)
 	created.writtenReclaim = created.reclaimAfter
 	m.add(created)
 	m.act(Create{Function: p.function, Slot: slot, Name: created.name, ReclaimAfter: created.reclaimAfter})
+}
+
+// neededSince is when the first came of those who wait; now if nobody waits.
+func (p *pool) neededSince(now time.Time) time.Time {
+	if len(p.queue) == 0 {
+		return now
+	}
+	return p.queue[0].requested
 }
 
 // patience is how long a pool may be without a pod because all pods that there may

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -99,6 +100,7 @@ func (m *Machine) unqueue(l *lease) {
 func (m *Machine) reject(l *lease, class fault.Class, reason string, retryAfter time.Duration) {
 	m.unqueue(l)
 	delete(m.leases, l.id)
+	reason = cmp.Or(reason, "there is no pod for the function, and Kubernetes does not say why")
 	m.act(Reject{Lease: l.id, Class: class, Reason: reason, RetryAfter: retryAfter})
 }
 

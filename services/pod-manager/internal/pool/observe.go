@@ -29,6 +29,7 @@ func (e PodObserved) apply(m *Machine) {
 		p.state = starting
 	}
 	m.see(p, o)
+	p.hoped = p.hoped || p.state.usable()
 	m.touch(p.pool)
 }
 
@@ -71,11 +72,9 @@ func (m *Machine) see(p *pod, o Observation) {
 
 // loseToOthers takes note that Kubernetes is ending a pod.
 func (m *Machine) loseToOthers(p *pod) {
-	if p.state.usable() && !p.readySince.IsZero() {
+	if p.state.usable() {
 		p.ending = ending{reason: "somebody else deleted it"}
-	} else if p.state.usable() {
-		p.ending = ending{reason: "somebody else deleted it before it was ready"}
-		m.failed(p.pool, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else before it was ready"})
+		m.disappoint(p, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else before it was ready"})
 	}
 	p.state = deleting
 }

@@ -31,6 +31,9 @@ type pod struct {
 	seen      Observation
 	state     state
 	adopted   bool
+	// hoped says that those who wait may have hoped for it: all but those that were
+	// found ended.
+	hoped bool
 
 	active      int // leases that it holds
 	leasesTotal int64
@@ -94,7 +97,7 @@ func (e PodGone) apply(m *Machine) {
 	}
 	p.uid = e.UID // if it came and went unseen, its successor needs another name all the same
 	if p.state.usable() {
-		m.failed(p.pool, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else"})
+		m.disappoint(p, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else before it was ready"})
 	}
 	m.remove(p)
 }
@@ -175,8 +178,16 @@ func (m *Machine) doubt(p *pod, reason string) {
 
 // fail has a pod go that cannot serve.
 func (m *Machine) fail(p *pod, problem Problem) {
-	m.failed(p.pool, problem)
+	m.disappoint(p, problem)
 	m.drain(p, ending{reason: problem.Reason, eviction: "failed", unsound: true})
+}
+
+// disappoint takes note that a pod serves no more. That is a failed attempt to have
+// one unless it did serve, and another one like it would too.
+func (m *Machine) disappoint(p *pod, problem Problem) {
+	if p.hoped && (problem.Kind != Lost || p.readySince.IsZero()) {
+		m.failed(p.pool, problem)
+	}
 }
 
 // drain lets a pod finish what it has, and go.
