@@ -165,8 +165,8 @@ const (
 
 // doubt checks a pod that was found broken, before it serves again.
 func (m *Machine) doubt(p *pod, reason string) {
-	if p.state != ready && p.state != checking {
-		return
+	if p.state != ready {
+		return // it is being checked already, or goes
 	}
 	if p.strikes++; p.strikes >= maxStrikes {
 		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " is broken: " + reason})
