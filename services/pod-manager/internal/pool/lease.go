@@ -17,6 +17,7 @@ type lease struct {
 	pod       *pod // nil while it waits
 	avoid     []string
 	requested time.Time
+	event     uint64 // by which it was
 
 	told   Waiting // the last report
 	since  time.Time
@@ -51,7 +52,7 @@ func (l *lease) leave(now time.Time) {
 func (e LeaseRequested) apply(m *Machine) {
 	p := m.pool(e.Function)
 	m.touch(p)
-	l := &lease{id: e.Lease, pool: p, avoid: e.Avoid, requested: m.now}
+	l := &lease{id: e.Lease, pool: p, avoid: e.Avoid, requested: m.now, event: m.events}
 	m.replaceOldPods(p)
 	m.leases[l.id] = l
 	p.queue = append(p.queue, l)
@@ -120,7 +121,7 @@ func (m *Machine) grant(p *pool) {
 		chosen.active++
 		chosen.leasesTotal++
 		p.leasesTotal++
-		cold := !chosen.readySince.Before(l.requested)
+		cold := chosen.readyEvent > l.event && !chosen.foundRunning
 		if cold {
 			p.coldStartsTotal++
 		}

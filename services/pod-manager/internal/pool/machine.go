@@ -23,6 +23,7 @@ type Machine struct {
 
 	waiting  int // leases in all queues
 	turns    uint64
+	events   uint64
 	lastScan time.Time
 
 	// The state of one call of Handle.
@@ -48,6 +49,7 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	if now.After(m.now) {
 		m.now = now
 	}
+	m.events++
 	m.actions = nil
 	event.apply(m)
 	// Settling a pool may touch another one: what one gives up another one gets.

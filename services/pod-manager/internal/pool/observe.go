@@ -20,7 +20,7 @@ func (e PodObserved) apply(m *Machine) {
 	if !known {
 		p = &pod{
 			pool: m.pool(o.Function), slot: o.Slot, name: o.Name, state: starting,
-			adopted: true, created: o.Created, pendingSince: m.now,
+			adopted: true, foundRunning: running(o), created: o.Created, pendingSince: m.now,
 		}
 		m.add(p)
 	}
@@ -59,7 +59,7 @@ func (m *Machine) see(p *pod, o Observation) {
 		p.ending.unsound = p.ending.unsound || o.Problem.Kind == Lost || o.Problem.Kind == Fatal
 	case o.Problem.Kind == Lost || o.Problem.Kind == Fatal:
 		m.fail(p, o.Problem)
-	case !p.running():
+	case !running(o):
 		// Its containers do not run, or not any more.
 		if p.state != starting {
 			p.state, p.pendingSince = starting, m.now

@@ -43,6 +43,8 @@ type pod struct {
 	created        time.Time
 	pendingSince   time.Time // when it began to be creating, starting or checking
 	readySince     time.Time // zero until it was ready once
+	readyEvent     uint64    // the event by which it was
+	foundRunning   bool      // its containers ran already when it was adopted
 	reclaimAfter   time.Time // when it may be collected
 	writtenReclaim time.Time // what its annotation says, or soon will
 	extended       time.Time // when that was last asked for
@@ -136,7 +138,7 @@ func (e Probed) apply(m *Machine) {
 		return
 	}
 	if p.readySince.IsZero() {
-		p.readySince = m.now
+		p.readySince, p.readyEvent = m.now, m.events
 		if !p.adopted {
 			m.keep(p) // an adopted one has its end, written down by who made it
 		}
@@ -232,7 +234,7 @@ func (m *Machine) spare(p *pod) {
 		return
 	}
 	p.state, p.ending, p.retryAfter, p.pendingSince = starting, ending{}, time.Time{}, m.now
-	if p.running() {
+	if running(p.seen) {
 		m.probe(p, 0)
 	}
 	m.touch(p.pool)
@@ -249,8 +251,8 @@ func (m *Machine) delete(p *pool, pod *pod) {
 }
 
 // running says whether the containers of a pod run.
-func (p *pod) running() bool {
-	return p.seen.Phase == podmanagerv1.Phase_PHASE_CONNECTING && p.seen.Address != ""
+func running(o Observation) bool {
+	return o.Phase == podmanagerv1.Phase_PHASE_CONNECTING && o.Address != ""
 }
 
 // busy says whether anything in a pool waits for time to pass.
