@@ -150,6 +150,7 @@ func (m *Machine) refuse(p *pool) {
 	for len(p.queue) > 0 {
 		m.reject(p.queue[0], problem.Kind.class(), problem.Reason, retryAfter)
 	}
+	m.unblock(p)
 }
 
 // report tells those who wait what they wait for. Their positions alone are reported

@@ -73,7 +73,7 @@ func (m *Machine) see(p *pod, o Observation) {
 // loseToOthers takes note that Kubernetes is ending a pod.
 func (m *Machine) loseToOthers(p *pod) {
 	if p.state.usable() {
-		p.ending = ending{reason: "somebody else deleted it"}
+		p.ending, p.endingAt = ending{reason: "somebody else deleted it"}, m.now
 		m.disappoint(p, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else before it was ready"})
 	}
 	p.state = deleting

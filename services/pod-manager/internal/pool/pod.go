@@ -54,6 +54,7 @@ type pod struct {
 	stuckSince time.Time
 
 	ending     ending
+	endingAt   time.Time // since when it is to go
 	retryAfter time.Time // when to ask again for its deletion
 }
 
@@ -86,7 +87,6 @@ func (m *Machine) remove(p *pod) {
 	p.state = deleting // for those who still hold a lease on it
 	p.pool.emptySince = m.now
 	m.touch(p.pool)
-	m.serveBlocked()
 }
 
 func (e PodGone) apply(m *Machine) {
@@ -195,7 +195,7 @@ func (m *Machine) disappoint(p *pod, problem Problem) {
 // drain lets a pod finish what it has, and go.
 func (m *Machine) drain(p *pod, why ending) {
 	if p.state.usable() {
-		p.state, p.ending = draining, why
+		p.state, p.ending, p.endingAt = draining, why, m.now
 	}
 	m.touch(p.pool)
 }
