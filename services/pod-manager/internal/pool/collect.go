@@ -13,15 +13,15 @@ const endedFor = 10 * time.Minute
 func (m *Machine) scan() {
 	for _, p := range m.pools {
 		for _, pod := range p.pods {
-			if pod.uid != "" && pod.seen.ReclaimAfter.IsZero() && !pod.seen.Deleting {
-				m.act(Extend{Name: pod.name, UID: pod.uid, ReclaimAfter: pod.reclaimAfter})
-			}
 			switch {
-			case pod.state == ready && pod.active == 0 && !m.now.Before(pod.reclaimAfter):
+			case pod.active > 0:
+				m.keep(pod) // other replicas see of an evaluation only that its pod is kept
+			case pod.unneeded() && !m.now.Before(pod.reclaimAfter):
 				m.drain(pod, ending{reason: "nobody used it for its time to live", eviction: evictionTTL})
-			case pod.state == ready && pod.active == 0 && len(p.queue) == 0 && p.outdated(pod, m.config.Template):
+			case pod.unneeded() && p.outdated(pod, m.config.Template):
 				m.drain(pod, ending{reason: "it was made from an older template", eviction: "template"})
 			}
+			m.repair(pod)
 		}
 		m.trim(p)
 	}
@@ -31,6 +31,11 @@ func (m *Machine) scan() {
 			delete(m.ended, uid)
 		}
 	}
+}
+
+// unneeded says whether nobody uses a pod or waits for it.
+func (p *pod) unneeded() bool {
+	return p.state.usable() && p.uid != "" && p.active == 0 && len(p.pool.queue) == 0 && !p.pool.warm
 }
 
 // forget drops a pool that has had nothing in it for a while, and says whether it did.
@@ -71,14 +76,38 @@ func (p *pool) outdated(pod *pod, version string) bool {
 	return pod.uid != "" && pod.seen.TemplateVersion != version
 }
 
-// keep puts off the end of a pod that is in use, and writes it down if a tenth of
-// its time to live has passed since it was written.
+// keep puts off the end of a pod that is in use. It never comes before what is
+// written down, on which others rely.
 func (m *Machine) keep(p *pod) {
-	ttl := p.pool.limits.TTL
-	p.reclaimAfter = m.now.Add(ttl)
-	if p.uid == "" || p.reclaimAfter.Sub(p.writtenReclaim) < ttl/10 {
+	if !p.state.usable() {
 		return
 	}
-	p.writtenReclaim = p.reclaimAfter
+	if end := m.now.Add(p.pool.limits.TTL); end.After(p.reclaimAfter) {
+		p.reclaimAfter = end
+		m.touch(p.pool)
+	}
+	m.writeDown(p)
+}
+
+// writeDown has the end of a pod written down, at most once in a tenth of its time
+// to live and only if that makes such a difference.
+func (m *Machine) writeDown(p *pod) {
+	tenth := p.pool.limits.TTL / 10
+	if p.uid == "" || p.reclaimAfter.Sub(p.writtenReclaim) < tenth || m.now.Sub(p.extended) < tenth {
+		return
+	}
+	p.writtenReclaim, p.extended = p.reclaimAfter, m.now
 	m.act(Extend{Name: p.name, UID: p.uid, ReclaimAfter: p.reclaimAfter})
+}
+
+// repair has the end of a pod written down again where that came to nothing, or
+// somebody wiped it out.
+func (m *Machine) repair(p *pod) {
+	if !p.state.usable() {
+		return
+	}
+	if p.seen.ReclaimAfter.Before(p.writtenReclaim) && m.now.Sub(p.extended) >= p.pool.limits.TTL/10 {
+		p.writtenReclaim = p.seen.ReclaimAfter
+	}
+	m.writeDown(p)
 }

@@ -14,6 +14,8 @@ const (
 	// pod is tried. The shorter one is what a person waits for who repaired the cause.
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
+	// failureMemory is how long a failure counts for those who come after it.
+	failureMemory = time.Minute
 )
 
 // failure is why the last attempts to have a pod failed.
@@ -27,6 +29,9 @@ type failure struct {
 
 // add counts a failed attempt.
 func (f *failure) add(problem Problem, now time.Time) {
+	if problem.Kind == None {
+		problem.Kind = Lost
+	}
 	f.problem, f.at = problem, now
 	f.attempts++
 	if problem.Kind == Lost && f.attempts < maxAttempts {
@@ -45,8 +50,16 @@ func (m *Machine) failed(p *pool, problem Problem) {
 	m.touch(p)
 }
 
-// over forgets what failed, since a pod became ready. What it was stays on show.
-func (f *failure) over() { *f = failure{problem: f.problem, at: f.at} }
+// over forgets what failed, since a pod became ready.
+func (f *failure) over() { *f = failure{} }
+
+// expire forgets how often it failed if that was long before anybody came of those
+// who wait now.
+func (f *failure) expire(since time.Time) {
+	if since.Sub(f.at) >= failureMemory {
+		f.attempts, f.backoff = 0, 0
+	}
+}
 
 // class is the class of the error that those get who wait.
 func (k ProblemKind) class() fault.Class {

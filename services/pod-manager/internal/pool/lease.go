@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ type lease struct {
 	pod       *pod // nil while it waits
 	avoid     []string
 	requested time.Time
+	event     uint64 // by which it was
 
 	told   Waiting // the last report
 	since  time.Time
@@ -50,7 +52,7 @@ func (l *lease) leave(now time.Time) {
 func (e LeaseRequested) apply(m *Machine) {
 	p := m.pool(e.Function)
 	m.touch(p)
-	l := &lease{id: e.Lease, pool: p, avoid: e.Avoid, requested: m.now}
+	l := &lease{id: e.Lease, pool: p, avoid: e.Avoid, requested: m.now, event: m.events}
 	m.replaceOldPods(p)
 	m.leases[l.id] = l
 	p.queue = append(p.queue, l)
@@ -79,7 +81,7 @@ func (e LeaseEnded) apply(m *Machine) {
 		return
 	}
 	l.pod.active--
-	m.keep(l.pod)
+	m.keep(l.pod) // nothing is asked for about a pod that goes
 	if e.Broken == "" {
 		l.pod.strikes = 0
 		return
@@ -99,6 +101,7 @@ func (m *Machine) unqueue(l *lease) {
 func (m *Machine) reject(l *lease, class fault.Class, reason string, retryAfter time.Duration) {
 	m.unqueue(l)
 	delete(m.leases, l.id)
+	reason = cmp.Or(reason, "there is no pod for the function, and Kubernetes does not say why")
 	m.act(Reject{Lease: l.id, Class: class, Reason: reason, RetryAfter: retryAfter})
 }
 
@@ -118,7 +121,7 @@ func (m *Machine) grant(p *pool) {
 		chosen.active++
 		chosen.leasesTotal++
 		p.leasesTotal++
-		cold := !chosen.readySince.Before(l.requested)
+		cold := chosen.readyEvent > l.event && !chosen.foundRunning
 		if cold {
 			p.coldStartsTotal++
 		}
@@ -147,6 +150,7 @@ func (m *Machine) refuse(p *pool) {
 	for len(p.queue) > 0 {
 		m.reject(p.queue[0], problem.Kind.class(), problem.Reason, retryAfter)
 	}
+	m.unblock(p)
 }
 
 // report tells those who wait what they wait for. Their positions alone are reported

@@ -17,12 +17,12 @@ type Machine struct {
 	// ended are the UIDs of pods that are gone, with when: a late event must not
 	// bring them back.
 	ended map[string]time.Time
-	// blocked are the pools that want a pod beyond Config.MaxPods, first come first
-	// served.
+	// blocked are the pools in line for a pod beyond Config.MaxPods.
 	blocked []*pool
 
 	waiting  int // leases in all queues
 	turns    uint64
+	events   uint64
 	lastScan time.Time
 
 	// The state of one call of Handle.
@@ -48,15 +48,28 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	if now.After(m.now) {
 		m.now = now
 	}
+	m.events++
 	m.actions = nil
 	event.apply(m)
 	// Settling a pool may touch another one: what one gives up another one gets.
-	for len(m.touched) > 0 {
-		p := m.touched[0]
-		m.touched = m.touched[1:]
+	for p := m.next(); p != nil; p = m.next() {
 		m.settle(p)
 	}
 	return m.actions
+}
+
+// next returns a pool that is to be settled: those that were touched, then those for
+// whose pods there is room now; nil if there is none.
+func (m *Machine) next() *pool {
+	if len(m.touched) > 0 {
+		p := m.touched[0]
+		m.touched = m.touched[1:]
+		return p
+	}
+	if len(m.blocked) > 0 && m.room() {
+		return m.first()
+	}
+	return nil
 }
 
 // settle does what the state of a pool asks for.

@@ -20,7 +20,7 @@ func (e PodObserved) apply(m *Machine) {
 	if !known {
 		p = &pod{
 			pool: m.pool(o.Function), slot: o.Slot, name: o.Name, state: starting,
-			adopted: true, created: o.Created, startingSince: m.now,
+			adopted: true, foundRunning: running(o), created: o.Created, pendingSince: m.now,
 		}
 		m.add(p)
 	}
@@ -29,6 +29,7 @@ func (e PodObserved) apply(m *Machine) {
 		p.state = starting
 	}
 	m.see(p, o)
+	p.hoped = p.hoped || p.state.usable()
 	m.touch(p.pool)
 }
 
@@ -45,8 +46,11 @@ func (m *Machine) see(p *pod, o Observation) {
 	if p.reclaimAfter.IsZero() {
 		p.reclaimAfter = m.now.Add(p.pool.limits.TTL) // written down by the next scan
 	}
-	if o.Problem.Kind != Stuck {
+	switch {
+	case o.Problem.Kind != Stuck:
 		p.stuck, p.stuckSince = false, time.Time{}
+	case p.stuckSince.IsZero():
+		p.stuckSince = m.now
 	}
 	switch {
 	case o.Deleting:
@@ -55,34 +59,29 @@ func (m *Machine) see(p *pod, o Observation) {
 		p.ending.unsound = p.ending.unsound || o.Problem.Kind == Lost || o.Problem.Kind == Fatal
 	case o.Problem.Kind == Lost || o.Problem.Kind == Fatal:
 		m.fail(p, o.Problem)
-	case o.Problem.Kind == Stuck && p.stuckSince.IsZero():
-		p.stuckSince = m.now
-		m.lookForDelay(p)
-	case p.ran && o.Phase != podmanagerv1.Phase_PHASE_CONNECTING:
+	case p.ran && !running(o):
 		// Its containers do not run any more.
-		p.state, p.startingSince, p.probing, p.ran = starting, m.now, "", false
+		p.state, p.pendingSince, p.probing, p.ran = starting, m.now, "", false
 	case p.state == starting && o.Address != "":
 		// Kubernetes says only later that its containers run.
 		m.probe(p, 0)
 	}
-	p.ran = p.ran || o.Phase == podmanagerv1.Phase_PHASE_CONNECTING
+	p.ran = p.ran || running(o)
 }
 
 // loseToOthers takes note that Kubernetes is ending a pod.
 func (m *Machine) loseToOthers(p *pod) {
-	if p.state.usable() && !p.readySince.IsZero() {
-		p.ending = ending{reason: "somebody else deleted it"}
-	} else if p.state.usable() {
-		p.ending = ending{reason: "somebody else deleted it before it was ready"}
-		m.failed(p.pool, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else before it was ready"})
+	if p.state.usable() {
+		p.ending, p.endingAt = ending{reason: "somebody else deleted it"}, m.now
+		m.disappoint(p, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else before it was ready"})
 	}
 	p.state = deleting
 }
 
 // lookForDelays looks for pods that take too long.
 func (m *Machine) lookForDelays(p *pool) {
-	for _, pod := range p.pods {
-		m.lookForDelay(pod)
+	for i := len(p.pods) - 1; i >= 0; i-- { // one may go
+		m.lookForDelay(p.pods[i])
 	}
 }
 
@@ -91,7 +90,16 @@ func (m *Machine) lookForDelay(p *pod) {
 		p.stuck = true
 		m.touch(p.pool)
 	}
-	if (p.state == creating || p.state == starting) && m.now.Sub(p.startingSince) >= p.pool.limits.ReadyTimeout {
+	pending := m.now.Sub(p.pendingSince)
+	switch {
+	case p.state == checking && pending >= 2*checkPatience:
+		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " was found broken, and nothing is known of its health since"})
+	case p.state == creating && pending >= p.pool.limits.ReadyTimeout:
+		// It may not be there, or be in use by another replica, which chose the same
+		// name. If it is there it will be adopted.
+		m.failed(p.pool, Problem{Kind: Fatal, Reason: fmt.Sprintf("pod %s was not there after %s: %s", p.name, p.pool.limits.ReadyTimeout, p.standstill())})
+		m.remove(p)
+	case p.state == starting && pending >= p.pool.limits.ReadyTimeout:
 		m.fail(p, Problem{Kind: Fatal, Reason: fmt.Sprintf("pod %s was not ready after %s: %s", p.name, p.pool.limits.ReadyTimeout, p.standstill())})
 	}
 }

@@ -31,6 +31,9 @@ type pod struct {
 	seen      Observation
 	state     state
 	adopted   bool
+	// hoped says that those who wait may have hoped for it: all but those that were
+	// found ended.
+	hoped bool
 
 	active      int // leases that it holds
 	leasesTotal int64
@@ -38,10 +41,13 @@ type pod struct {
 	strikes     int    // leases in a row that found it broken
 
 	created        time.Time
-	startingSince  time.Time
+	pendingSince   time.Time // when it began to be creating, starting or checking
 	readySince     time.Time // zero until it was ready once
+	readyEvent     uint64    // the event by which it was
+	foundRunning   bool      // its containers ran already when it was adopted
 	reclaimAfter   time.Time // when it may be collected
-	writtenReclaim time.Time // what its annotation says
+	writtenReclaim time.Time // what its annotation says, or soon will
+	extended       time.Time // when that was last asked for
 
 	ran        bool   // Kubernetes said that its containers run
 	probing    string // the address that is being asked for its health
@@ -49,6 +55,7 @@ type pod struct {
 	stuckSince time.Time
 
 	ending     ending
+	endingAt   time.Time // since when it is to go
 	retryAfter time.Time // when to ask again for its deletion
 }
 
@@ -81,19 +88,19 @@ func (m *Machine) remove(p *pod) {
 	p.state = deleting // for those who still hold a lease on it
 	p.pool.emptySince = m.now
 	m.touch(p.pool)
-	m.serveBlocked()
 }
 
 func (e PodGone) apply(m *Machine) {
 	p, ok := m.byName[e.Name]
-	if !ok || p.uid != e.UID {
+	if !ok || p.uid != "" && p.uid != e.UID {
 		if e.UID != "" {
 			m.ended[e.UID] = m.now
 		}
 		return
 	}
+	p.uid = e.UID // if it came and went unseen, its successor needs another name all the same
 	if p.state.usable() {
-		m.failed(p.pool, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else"})
+		m.disappoint(p, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else before it was ready"})
 	}
 	m.remove(p)
 }
@@ -131,9 +138,11 @@ func (e Probed) apply(m *Machine) {
 		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " does not answer: " + e.Unhealthy})
 		return
 	}
-	if p.state == starting {
-		p.readySince = m.now
-		m.keep(p)
+	if p.readySince.IsZero() {
+		p.readySince, p.readyEvent = m.now, m.events
+		if !p.adopted {
+			m.keep(p) // an adopted one has its end, written down by who made it
+		}
 	}
 	p.state = ready
 	p.pool.warm = false
@@ -160,27 +169,35 @@ const (
 
 // doubt checks a pod that was found broken, before it serves again.
 func (m *Machine) doubt(p *pod, reason string) {
-	if p.state != ready && p.state != checking {
-		return
+	if p.state != ready {
+		return // it is being checked already, or goes
 	}
 	if p.strikes++; p.strikes >= maxStrikes {
 		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " is broken: " + reason})
 		return
 	}
-	p.state = checking
+	p.state, p.pendingSince = checking, m.now
 	m.probe(p, checkPatience)
 }
 
 // fail has a pod go that cannot serve.
 func (m *Machine) fail(p *pod, problem Problem) {
-	m.failed(p.pool, problem)
+	m.disappoint(p, problem)
 	m.drain(p, ending{reason: problem.Reason, eviction: "failed", unsound: true})
+}
+
+// disappoint takes note that a pod serves no more. That is a failed attempt to have
+// one unless it did serve, and another one like it would too.
+func (m *Machine) disappoint(p *pod, problem Problem) {
+	if p.hoped && (problem.Kind != Lost || p.readySince.IsZero()) {
+		m.failed(p.pool, problem)
+	}
 }
 
 // drain lets a pod finish what it has, and go.
 func (m *Machine) drain(p *pod, why ending) {
 	if p.state.usable() {
-		p.state, p.ending = draining, why
+		p.state, p.ending, p.endingAt = draining, why, m.now
 	}
 	m.touch(p.pool)
 }
@@ -199,15 +216,30 @@ func (m *Machine) release(p *pool) {
 		if pod.state.usable() || pod.active > 0 || m.now.Before(pod.retryAfter) {
 			continue
 		}
-		if pod.state == draining && pod.ending.eviction == evictionTTL && m.now.Before(pod.reclaimAfter) && p.usable() < p.limits.MaxPods {
-			pod.state, pod.ending = ready, ending{} // another replica used it meanwhile
-			continue
-		}
-		if pod.state == draining || pod.retryAfter.After(time.Time{}) {
+		first := pod.retryAfter.IsZero()
+		pod.retryAfter = m.now.Add(deletePatience)
+		switch {
+		case pod.seen.Deleting && first: // somebody else asked for it
+		case !pod.seen.Deleting && !pod.ending.unsound && pod.ending.eviction == evictionTTL && m.now.Before(pod.reclaimAfter):
+			m.spare(pod)
+		default:
 			m.delete(p, pod)
 		}
-		pod.retryAfter = m.now.Add(deletePatience)
 	}
+}
+
+// spare keeps a pod that another replica used after it was to be collected.
+func (m *Machine) spare(p *pod) {
+	if p.pool.usable() >= p.pool.limits.MaxPods {
+		p.ending = ending{reason: "the function has a pod in its place", eviction: "surplus"}
+		m.delete(p.pool, p)
+		return
+	}
+	p.state, p.ending, p.retryAfter, p.pendingSince = starting, ending{}, time.Time{}, m.now
+	if p.seen.Address != "" {
+		m.probe(p, 0)
+	}
+	m.touch(p.pool)
 }
 
 // delete asks for the deletion of a pod.
@@ -218,6 +250,11 @@ func (m *Machine) delete(p *pool, pod *pod) {
 		del.ResourceVersion = pod.seen.ResourceVersion
 	}
 	m.act(del)
+}
+
+// running says whether the containers of a pod run.
+func running(o Observation) bool {
+	return o.Phase == podmanagerv1.Phase_PHASE_CONNECTING && o.Address != ""
 }
 
 // busy says whether anything in a pool waits for time to pass.

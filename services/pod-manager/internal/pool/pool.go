@@ -70,6 +70,9 @@ type pool struct {
 	failure failure
 	// predecessors are the UIDs of the last pods that are gone, by slot.
 	predecessors map[int]string
+	// needySince is since when it has been in line for a pod without having any; zero
+	// if it is not.
+	needySince time.Time
 	// repeatReports says that positions in the queue are to be reported too.
 	repeatReports bool
 

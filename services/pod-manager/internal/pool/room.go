@@ -1,0 +1,113 @@
+package pool
+
+import (
+	"slices"
+	"time"
+)
+
+// patience is how long a pool may be without a pod because all pods that there may
+// be are in use by others, before one of them has to go; and how long each of them
+// may be used before.
+const patience = 10 * time.Second
+
+// room says whether there may be a further pod.
+func (m *Machine) room() bool {
+	return m.config.MaxPods <= 0 || len(m.byName) < m.config.MaxPods
+}
+
+// admitted says whether p may have a further pod: there is room, and nobody is before
+// it in line.
+func (m *Machine) admitted(p *pool) bool {
+	if m.config.MaxPods <= 0 {
+		return true
+	}
+	first := m.first()
+	return m.room() && (first == nil || first == p)
+}
+
+// first returns the pool that is next to get a pod; nil if none is in line. Those
+// that have none come before those that want more, and else who came first.
+func (m *Machine) first() *pool {
+	for _, p := range m.blocked {
+		if p.usable() == 0 {
+			return p
+		}
+	}
+	if len(m.blocked) > 0 {
+		return m.blocked[0]
+	}
+	return nil
+}
+
+// block has a pool wait in line for room for a pod, if anybody waits for that.
+func (m *Machine) block(p *pool) {
+	if len(p.queue) == 0 {
+		m.unblock(p)
+		return
+	}
+	if !slices.Contains(m.blocked, p) {
+		m.blocked = append(m.blocked, p)
+	}
+	if p.usable() > 0 {
+		p.needySince = time.Time{}
+	} else if p.needySince.IsZero() {
+		p.needySince = m.now
+	}
+	m.makeRoom(p)
+}
+
+func (m *Machine) unblock(p *pool) {
+	p.needySince = time.Time{}
+	m.blocked = slices.DeleteFunc(m.blocked, func(other *pool) bool { return other == p })
+}
+
+// makeRoom has a pod of another pool go, unless enough are going already. Those that
+// take too long do not count: they may never go.
+func (m *Machine) makeRoom(p *pool) {
+	going := 0
+	for _, pod := range m.byName {
+		if !pod.state.usable() && m.now.Sub(pod.endingAt) < deletePatience {
+			going++
+		}
+	}
+	if going >= len(m.byName)-m.config.MaxPods+len(m.blocked) {
+		return
+	}
+	if victim := m.victim(p); victim != nil {
+		m.drain(victim, ending{reason: "room is needed for a pod of " + p.function.Reference, eviction: "room"})
+	}
+}
+
+// victim chooses the pod that goes for a pod of p: an idle one, the one unused for
+// longest; for a pool without any pod, one of the pool that has the most; and for one
+// that has been without for long, the one used longest ago.
+func (m *Machine) victim(p *pool) *pod {
+	var victim *pod
+	rank := 0
+	for _, other := range m.pools {
+		for _, candidate := range other.pods {
+			r := m.rank(p, other, candidate)
+			if r > rank || r == rank && r > 0 && candidate.turn < victim.turn {
+				victim, rank = candidate, r
+			}
+		}
+	}
+	return victim
+}
+
+// rank says how well a pod of another pool suits as a victim; 0 if not at all.
+func (m *Machine) rank(p, other *pool, candidate *pod) int {
+	needy := p.usable() == 0
+	switch {
+	case other == p || candidate.state != ready && candidate.state != checking:
+		return 0
+	case candidate.active == 0 && len(other.queue) == 0:
+		return 1 << 20
+	case needy && other.usable() > 1:
+		return other.usable()
+	case needy && m.now.Sub(p.needySince) >= patience && m.now.Sub(candidate.readySince) >= patience:
+		return 1
+	default:
+		return 0
+	}
+}
