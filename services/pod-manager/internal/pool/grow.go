@@ -40,4 +40,3 @@ func (p *pool) neededSince(now time.Time) time.Time {
 	}
 	return p.queue[0].requested
 }
-
