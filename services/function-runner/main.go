@@ -11,6 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/compose"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
 func main() {
@@ -21,7 +22,8 @@ func main() {
 	if err != nil {
 		os.Exit(program.Refuse("function-runner", err))
 	}
-	os.Exit(program.Main("function-runner", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
-		return compose.Parts(s, frame)
+	s.PodManager.PodEnv = podmanager.PodEnv(os.Environ())
+	os.Exit(program.Main("function-runner", s.Settings, func(ctx context.Context, frame program.Frame) ([]serve.Part, error) {
+		return compose.Parts(ctx, s, frame)
 	}))
 }

@@ -35,6 +35,8 @@ type Function struct {
 
 // Texts are patterns of failures' texts, with %[1]q for the image.
 type Texts struct {
+	// Prefix comes before all failures of functions.
+	Prefix string
 	// Exit1 is for a function that exits 1 with results and a log.
 	Exit1 string
 	// Exit1Garbage is for one that exits 1 with an output that does not parse.

@@ -3,6 +3,7 @@ package conformance
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
@@ -32,4 +33,10 @@ func Behaviours() []string {
 		Missing, NotExecutable, "flood-stdout", "flood-stderr", "flood-both", "hang", "hang-with-child",
 		"ignore-sigterm", "orphan", "daemon", "sleep=20ms",
 	}
+}
+
+// Repository is where registries of tests have the image of the function of that
+// behaviour.
+func Repository(behaviour string) string {
+	return "conformance/" + strings.ReplaceAll(behaviour, "=", "-")
 }

@@ -2,19 +2,20 @@
 package compose
 
 import (
+	"context"
+
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
 // Parts returns the services that s enables, calling each other in the process.
-// Registries are only asked if functions may run in pods: local binaries need none.
-func Parts(s settings.Settings, frame program.Frame) ([]serve.Part, error) {
-	for _, name := range s.Waiting {
-		frame.Telemetry.Log.Warn("this flag changes nothing in this version: functions do not run in pods yet", "flag", name)
-	}
+// Registries and Kubernetes are only asked if functions may run in pods: local binaries
+// need neither. The pod template is read once, which ctx bounds.
+func Parts(ctx context.Context, s settings.Settings, frame program.Frame) ([]serve.Part, error) {
 	var services gateway.Services
 	var parts []serve.Part
 	if s.Gateway.Enabled(gateway.RuntimePod) {
@@ -22,8 +23,13 @@ func Parts(s settings.Settings, frame program.Frame) ([]serve.Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		services.ImageResolver = resolver
-		parts = append(parts, serve.Part{Tasks: resolver.Tasks()})
+		manager, err := podmanager.NewManager(ctx, s.PodManager, resolver, frame)
+		if err != nil {
+			return nil, err
+		}
+		services.ImageResolver, services.PodManager = resolver, manager
+		// Pods are managed until the last evaluation has ended, and registries asked.
+		parts = append(parts, manager.Part(), serve.Part{Tasks: resolver.Tasks()})
 	}
 	front, err := gateway.New(s.Gateway, services, frame)
 	if err != nil {

@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -23,6 +24,21 @@ import (
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/compose"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
 )
+
+// kubeconfig names a Kubernetes that is not there now.
+func kubeconfig(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "starting", http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(server.Close)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	content := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: '" + server.URL + "'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 // push puts random images into a registry.
 func push(t *testing.T, images ...string) {
@@ -52,6 +68,7 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 	push(t, host+"/fns/echo:v1.0.0", host+"/fns/echo:v1.2.0", host+"/fns/echo:v2.0.0")
 
 	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1")
+	t.Setenv("FNR_POD_MANAGER_KUBECONFIG", kubeconfig(t))
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("functions: []"), 0o600); err != nil {
 		t.Fatal(err)
@@ -61,7 +78,7 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
-		parts, err := compose.Parts(s, frame)
+		parts, err := compose.Parts(t.Context(), s, frame)
 		return join(parts), err
 	})
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -15,8 +15,6 @@ type porchFlag struct {
 	field string // of Settings
 	usage string
 	value flag.Value
-	// waiting says that nothing depends on the flag yet.
-	waiting bool
 }
 
 // flags returns all flags of Porch's function runner, bound to s. Their defaults
@@ -33,19 +31,19 @@ func (s *Settings) flags() []porchFlag {
 		{name: "functions", field: "Gateway.Exec.Functions", usage: "folder with function binaries", value: textValue{&g.Exec.Functions}},
 		{name: "config", field: "Gateway.Exec.Config", usage: "file that maps images to binaries", value: textValue{&g.Exec.Config}},
 
-		{name: "pod-namespace", field: "PodManager.Namespace", usage: "namespace for function pods", value: textValue{&p.Namespace}, waiting: true},
-		{name: "pod-ttl", field: "PodManager.TTL", usage: "how long an unused pod lives", value: durationValue{&p.TTL}, waiting: true},
-		{name: "scan-interval", field: "PodManager.ScanInterval", usage: "time between two searches for pods to collect", value: durationValue{&p.ScanInterval}, waiting: true},
-		{name: "function-pod-template", field: "PodManager.Template", usage: "ConfigMap with the templates of function pods", value: textValue{&p.Template}, waiting: true},
-		{name: "pod-cache-config", field: "PodManager.CacheConfig", usage: "file with the functions that get pods at the start", value: textValue{&p.CacheConfig}, waiting: true},
-		{name: "warm-up-pod-cache", field: "PodManager.WarmUp", usage: "start those pods", value: boolValue{&p.WarmUp}, waiting: true},
-		{name: "max-waitlist-length", field: "PodManager.MaxWaitlistLength", usage: "evaluations on one pod before a further one is started", value: intValue{&p.MaxWaitlistLength}, waiting: true},
-		{name: "max-parallel-pods-per-function", field: "PodManager.MaxPodsPerFunction", usage: "most pods of one function", value: intValue{&p.MaxPodsPerFunction}, waiting: true},
-		{name: "max-grpc-retries", field: "Gateway.Pod.MaxRetries", usage: "further pods to try after one broke", value: intValue{&g.Pod.MaxRetries}, waiting: true},
+		{name: "pod-namespace", field: "PodManager.Namespace", usage: "namespace for function pods", value: textValue{&p.Namespace}},
+		{name: "pod-ttl", field: "PodManager.TTL", usage: "how long an unused pod lives", value: durationValue{&p.TTL}},
+		{name: "scan-interval", field: "PodManager.ScanInterval", usage: "time between two searches for pods to collect", value: durationValue{&p.ScanInterval}},
+		{name: "function-pod-template", field: "PodManager.Template", usage: "ConfigMap with the templates of function pods", value: textValue{&p.Template}},
+		{name: "pod-cache-config", field: "PodManager.CacheConfig", usage: "file with the functions that get pods at the start", value: textValue{&p.CacheConfig}},
+		{name: "warm-up-pod-cache", field: "PodManager.WarmUp", usage: "start those pods", value: boolValue{&p.WarmUp}},
+		{name: "max-waitlist-length", field: "PodManager.MaxWaitlistLength", usage: "evaluations on one pod before a further one is started", value: intValue{&p.MaxWaitlistLength}},
+		{name: "max-parallel-pods-per-function", field: "PodManager.MaxPodsPerFunction", usage: "most pods of one function", value: intValue{&p.MaxPodsPerFunction}},
+		{name: "max-grpc-retries", field: "Gateway.Pod.MaxRetries", usage: "further pods to try after one broke", value: intValue{&g.Pod.MaxRetries}},
 
 		{name: "enable-private-registries", field: "ImageResolver.EnablePrivateRegistries", usage: "use credentials for registries", value: boolValue{&r.EnablePrivateRegistries}},
 		{name: "registry-auth-secret-path", field: "ImageResolver.AuthSecretPath", usage: "file with the credentials, as docker's config.json", value: textValue{&r.AuthSecretPath}},
-		{name: "registry-auth-secret-name", field: "PodManager.PullSecret", usage: "name of the pull secret that pods get", value: textValue{&p.PullSecret}, waiting: true},
+		{name: "registry-auth-secret-name", field: "PodManager.PullSecret", usage: "name of the pull secret that pods get", value: textValue{&p.PullSecret}},
 		{name: "enable-private-registries-tls", field: "ImageResolver.EnableTLS", usage: "use own certificate authorities for registries", value: boolValue{&r.EnableTLS}},
 		{name: "tls-secret-path", field: "ImageResolver.TLSSecretPath", usage: "folder with their certificates", value: textValue{&r.TLSSecretPath}},
 	}

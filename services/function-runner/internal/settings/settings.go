@@ -22,9 +22,6 @@ type Settings struct {
 	PodManager    podmanager.Config    `split_words:"true"`
 	ImageResolver imageresolver.Config `split_words:"true"`
 	program.Settings
-
-	// Waiting are the flags given that change nothing in this version.
-	Waiting []string `ignored:"true"`
 }
 
 // Validate checks all settings.
@@ -66,8 +63,7 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	if set.NArg() > 0 {
 		return Settings{}, fmt.Errorf("unexpected arguments %q: there are flags only", set.Args())
 	}
-	s.Waiting = waiting(set, flags)
-	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
+	s.share()
 	return s, config.Rename(s.Validate(), nameIn(flags))
 }
 
@@ -86,17 +82,11 @@ func nameIn(flags []porchFlag) func(field string) string {
 	}
 }
 
-// waiting returns those of the flags that were given in set and that this version
-// accepts and checks, but that change nothing yet: they are about functions in pods.
-func waiting(set *flag.FlagSet, flags []porchFlag) []string {
-	var names []string
-	set.Visit(func(given *flag.Flag) {
-		i := slices.IndexFunc(flags, func(f porchFlag) bool { return f.name == given.Name })
-		if flags[i].waiting {
-			names = append(names, "--"+given.Name)
-		}
-	})
-	return names
+// share gives all services what a flag sets for one.
+func (s *Settings) share() {
+	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
+	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
+	s.PodManager.MaxMessageBytes = s.Gateway.MaxMessageBytes
 }
 
 // ErrHelp is what Load returns after it printed the help that was asked for.

@@ -42,10 +42,10 @@ func TestEveryFlagOfPorchArrives(t *testing.T) {
 		"port":             s.Gateway.Address == ":9445",
 		"disable-runtimes": slices.Equal(s.Gateway.DisableRuntimes, []string{"exec"}),
 		"log-level":        s.Telemetry.LogVerbosity == 4,
-		"prefix":           s.Gateway.DefaultImagePrefix == "example.com/fns" && s.ImageResolver.DefaultImagePrefix == "example.com/fns",
+		"prefix":           s.Gateway.DefaultImagePrefix == "example.com/fns" && s.ImageResolver.DefaultImagePrefix == "example.com/fns" && s.PodManager.DefaultImagePrefix == "example.com/fns",
 		"functions":        s.Gateway.Exec.Functions == "/functions",
 		"config":           s.Gateway.Exec.Config == "/config.yaml",
-		"body size":        s.Gateway.MaxMessageBytes == 1048576,
+		"body size":        s.Gateway.MaxMessageBytes == 1048576 && s.PodManager.MaxMessageBytes == 1048576,
 		"retries":          s.Gateway.Pod.MaxRetries == 5,
 		"namespace":        s.PodManager.Namespace == "fns",
 		"ttl":              s.PodManager.TTL == 10*time.Minute,
@@ -63,9 +63,6 @@ func TestEveryFlagOfPorchArrives(t *testing.T) {
 			t.Errorf("%s did not arrive: %+v", name, s)
 		}
 	}
-	if !slices.Contains(s.Waiting, "--pod-ttl") || slices.Contains(s.Waiting, "--port") {
-		t.Errorf("flags without effect are %v, want those about pods", s.Waiting)
-	}
 }
 
 func TestDefaults(t *testing.T) {
@@ -73,7 +70,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Gateway.Address != ":9445" || s.Gateway.MaxMessageBytes != 6291456 || s.PodManager.TTL != 30*time.Minute || len(s.Waiting) != 0 {
+	if s.Gateway.Address != ":9445" || s.Gateway.MaxMessageBytes != 6291456 || s.PodManager.TTL != 30*time.Minute {
 		t.Errorf("defaults are %+v", s)
 	}
 }

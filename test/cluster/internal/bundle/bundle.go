@@ -29,11 +29,15 @@ func (s Source) Images(ctx context.Context) ([]image.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
+	conforming, err := s.conformance(ctx)
+	if err != nil {
+		return nil, err
+	}
 	node, err := nodeImage()
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(bed, catalog, []image.Spec{node}), nil
+	return slices.Concat(bed, catalog, conforming, []image.Spec{node}), nil
 }
 
 // bed are the images of the test bed's own programs: what runs in every pod,

@@ -73,6 +73,7 @@ func apiserver(l layout.Layout) []string {
 		"--service-account-signing-key-file=" + l.PKI("accounts.key"),
 		"--service-cluster-ip-range=" + layout.ServiceCIDR,
 		"--allow-privileged",
+		"--audit-policy-file=" + l.Config("audit.yaml"), "--audit-log-path=" + l.LogFile("audit"),
 		"--cert-dir=" + l.Path("pki"),
 	}
 }

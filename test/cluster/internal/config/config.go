@@ -55,7 +55,7 @@ func Write(l layout.Layout, secrets Secrets) error {
 }
 
 func writeComponents(l layout.Layout) error {
-	for _, name := range []string{"kubelet.yaml", "kube-proxy.yaml", "containerd.toml", "Corefile", "resolv.conf"} {
+	for _, name := range []string{"audit.yaml", "kubelet.yaml", "kube-proxy.yaml", "containerd.toml", "Corefile", "resolv.conf"} {
 		if err := render(l.Config(name), name, view{l}, 0o644); err != nil {
 			return err
 		}

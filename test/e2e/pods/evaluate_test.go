@@ -1,0 +1,78 @@
+//go:build e2e
+
+package pods_test
+
+import (
+	"context"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+// list is a resource list in which set-namespace has something to do.
+const list = `apiVersion: config.kubernetes.io/v1
+kind: ResourceList
+items:
+- apiVersion: v1
+  kind: ConfigMap
+  metadata:
+    name: settings
+    namespace: default
+functionConfig:
+  apiVersion: v1
+  kind: ConfigMap
+  metadata:
+    name: config
+  data:
+    namespace: shop
+`
+
+// connect returns a connection to the system, as Porch has one.
+func (sys *system) connect(t testing.TB) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(sys.gateway, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(6<<20), grpc.MaxCallSendMsgSize(6<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// evaluate has a function evaluated over a list.
+func evaluate(ctx context.Context, conn *grpc.ClientConn, image, list string) (string, error) {
+	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
+	return string(resp.GetResourceList()), err
+}
+
+// pools are the pools of the system.
+func pools(t testing.TB, conn *grpc.ClientConn) []*podmanagerv1.Pool {
+	t.Helper()
+	resp, err := podmanagerv1.NewPodManagerServiceClient(conn).ListPools(suite.Context(t), &podmanagerv1.ListPoolsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.GetPools()
+}
+
+// functionPods are the function pods that Kubernetes has.
+func (sys *system) functionPods(t testing.TB) []corev1.Pod {
+	t.Helper()
+	pods, err := s.Client.CoreV1().Pods(sys.functions).List(suite.Context(t), metav1.ListOptions{LabelSelector: "fn.kpt.dev/image"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pods.Items
+}
+
+// catalog is a function of the catalog in the open registry.
+func catalog(t testing.TB, name string) string {
+	return registry(t, "open").Host + "/krm-functions-catalog/" + name
+}

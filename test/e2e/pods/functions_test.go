@@ -1,0 +1,64 @@
+//go:build e2e
+
+package pods_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+func TestCatalogFunction(t *testing.T) {
+	eachMode(t, nil, func(t *testing.T, sys *system) {
+		conn := sys.connect(t)
+		for _, launched := range []string{"cold", "warm"} {
+			out, err := evaluate(suite.Context(t), conn, catalog(t, "set-namespace:v0.4.5"), list)
+			if err != nil {
+				t.Fatalf("%s: %v", launched, err)
+			}
+			if !strings.Contains(out, "    namespace: shop\n") {
+				t.Errorf("%s: the namespace is not set:\n%s", launched, out)
+			}
+		}
+		if pods := sys.functionPods(t); len(pods) != 1 {
+			t.Errorf("there are %d pods, want one for both", len(pods))
+		}
+	})
+}
+
+func TestNodeFunction(t *testing.T) {
+	eachMode(t, nil, func(t *testing.T, sys *system) {
+		out, err := evaluate(suite.Context(t), sys.connect(t), registry(t, "open").Host+"/test/node:v1", list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out, "kind: ResourceList") || !strings.Contains(out, "name: settings") {
+			t.Errorf("the function wrote:\n%s", out)
+		}
+	})
+}
+
+// TestConformance is the suite that the exec evaluator and the wrapper server pass
+// too.
+func TestConformance(t *testing.T) {
+	eachMode(t, map[string]string{"FNR_MAX_CONCURRENCY": "64"}, func(t *testing.T, sys *system) {
+		conformance.Run(t, conformance.Target{
+			Serve: func(t *testing.T, behaviour string) conformance.Function {
+				return conformance.Function{
+					Address: sys.gateway,
+					Image:   registry(t, "open").Host + "/" + conformance.Repository(behaviour) + ":v1",
+				}
+			},
+			NamesFunctions: true,
+			Texts: conformance.Texts{
+				Prefix: "unable to evaluate %[1]s with pod evaluator: ",
+				Exit1: "failed to evaluate function %[1]q with structured results: " +
+					"[error] apps/v1/Deployment/shop/cart spec.replicas: replicas must not be negative and stderr: failed: one resource is invalid",
+				Exit1Garbage: "failed to parse the output of function %[1]q with stderr 'failed halfway': exit status 1; …",
+				Signal:       "failed to parse the output of function %[1]q with stderr 'about to die': signal: killed; …",
+			},
+		})
+	})
+}

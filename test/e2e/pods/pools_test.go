@@ -1,0 +1,142 @@
+//go:build e2e
+
+package pods_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+// echo is a function that returns what it gets.
+func echo(t testing.TB) string {
+	return registry(t, "open").Host + "/" + conformance.Repository("echo") + ":v1"
+}
+
+// evaluateMany has a function evaluated by many callers at a time, and returns the
+// errors that they got.
+func evaluateMany(ctx context.Context, conn *grpc.ClientConn, image string, callers, times int) []error {
+	var mu sync.Mutex
+	var errs []error
+	var running sync.WaitGroup
+	for range callers {
+		running.Go(func() {
+			for range times {
+				out, err := evaluate(ctx, conn, image, conformance.List)
+				if err == nil && out != conformance.List {
+					err = fmt.Errorf("the function returned %q", out)
+				}
+				if err != nil {
+					mu.Lock()
+					errs = append(errs, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	running.Wait()
+	return errs
+}
+
+func TestManyCallersOfAColdFunction(t *testing.T) {
+	const callers, maxPods = 200, 4
+	eachMode(t, map[string]string{"FNR_MAX_PODS_PER_FUNCTION": "4"}, func(t *testing.T, sys *system) {
+		conn := sys.connect(t)
+		if errs := evaluateMany(suite.Context(t), conn, echo(t), callers, 1); len(errs) > 0 {
+			t.Errorf("%d of %d callers got an error, the first: %v", len(errs), callers, errs[0])
+		}
+		slots := make(map[string]string)
+		for _, pod := range sys.functionPods(t) {
+			slot := pod.Annotations["fn.kpt.dev/slot"]
+			if other, taken := slots[slot]; taken {
+				t.Errorf("%s and %s are both in slot %s", other, pod.Name, slot)
+			}
+			slots[slot] = pod.Name
+		}
+		if len(slots) != maxPods {
+			t.Errorf("there are %d pods, want the %d that are allowed: %v", len(slots), maxPods, slots)
+		}
+		for _, pool := range pools(t, conn) {
+			if pool.GetActive() != 0 || pool.GetWaiting() != 0 || pool.GetLeasesTotal() != callers {
+				t.Errorf("afterwards the pool has %d active and %d waiting leases and had %d, want 0, 0 and %d", pool.GetActive(), pool.GetWaiting(), pool.GetLeasesTotal(), callers)
+			}
+		}
+	})
+}
+
+func TestWarmPathAsksKubernetesForNothing(t *testing.T) {
+	eachMode(t, nil, func(t *testing.T, sys *system) {
+		ctx, conn := suite.Context(t), sys.connect(t)
+		if errs := evaluateMany(ctx, conn, echo(t), 1, 1); len(errs) > 0 {
+			t.Fatal(errs[0])
+		}
+		start := time.Now()
+		if errs := evaluateMany(ctx, conn, echo(t), 4, 250); len(errs) > 0 {
+			t.Fatalf("%d errors, the first: %v", len(errs), errs[0])
+		}
+		// Watches are written down when they end, which they do from time to time.
+		for _, r := range sys.requests(t, start) {
+			if r.Verb != "watch" {
+				t.Errorf("during 1,000 warm evaluations there was %s %s", r.Verb, r.URI)
+			}
+		}
+		// The log has what came before, so it is the right one to look at.
+		if all := sys.requests(t, time.Time{}); len(all) == 0 {
+			t.Error("the audit log has no request of the services at all")
+		}
+	})
+}
+
+// TestRestartAdoptsPods ends the program that manages pods, and has it start again.
+func TestRestartAdoptsPods(t *testing.T) {
+	eachMode(t, nil, func(t *testing.T, sys *system) {
+		ctx := suite.Context(t)
+		if _, err := evaluate(ctx, sys.connect(t), echo(t), conformance.List); err != nil {
+			t.Fatal(err)
+		}
+		before := sys.functionPods(t)
+		sys.restart(t)
+		conn := sys.connect(t)
+		if _, err := evaluate(ctx, conn, echo(t), conformance.List); err != nil {
+			t.Fatal(err)
+		}
+		after := sys.functionPods(t)
+		if len(before) != 1 || len(after) != 1 || before[0].UID != after[0].UID {
+			t.Errorf("pods before: %v, after: %v, want the same one", names(before), names(after))
+		}
+		for _, pool := range pools(t, conn) {
+			if pool.GetColdStartsTotal() != 0 || !pool.GetPods()[0].GetAdopted() {
+				t.Errorf("the pool is %v, want no cold start and an adopted pod", pool)
+			}
+		}
+	})
+}
+
+func names(pods []corev1.Pod) []string {
+	var names []string
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+	}
+	return names
+}
+
+// recreate deletes a pod of the services, and starts it again.
+func (sys *system) recreate(t testing.TB, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	ctx := suite.Context(t)
+	if err := s.Client.CoreV1().Pods(sys.services).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	again := pod.DeepCopy()
+	again.Name += "-again"
+	return sys.start(t, again)
+}

@@ -1,0 +1,191 @@
+//go:build e2e
+
+package pods_test
+
+import (
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/test/bed"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+var s *suite.Suite
+
+func TestMain(m *testing.M) {
+	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
+}
+
+// registry is a registry of the test bed.
+func registry(t testing.TB, name string) bed.Registry {
+	t.Helper()
+	if s.Bed == nil {
+		t.Fatal("these tests need a cluster of the test bed: run them with `make e2e` and without KUBECONFIG")
+	}
+	registry, err := s.Bed.Registry(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry
+}
+
+// system is the whole system in namespaces of its own.
+type system struct {
+	// services is the namespace of the services, and functions that of function pods.
+	services, functions string
+	// gateway is where callers call, as host:port.
+	gateway string
+	// restart has the program that manages pods end, and starts it again.
+	restart func(t testing.TB)
+}
+
+// mode is a way to deploy the system.
+type mode struct {
+	name   string
+	deploy func(t testing.TB, env map[string]string) *system
+}
+
+// modes are all ways.
+var modes = []mode{{"microservices", microservices}, {"function-runner", functionRunner}}
+
+// eachMode runs a test on the system deployed in each way.
+func eachMode(t *testing.T, env map[string]string, test func(t *testing.T, sys *system)) {
+	for _, m := range modes {
+		t.Run(m.name, func(t *testing.T) { test(t, m.deploy(t, env)) })
+	}
+}
+
+// newSystem makes the namespaces, and an account that may do what is needed.
+func newSystem(t testing.TB) *system {
+	t.Helper()
+	ctx := suite.Context(t)
+	sys := &system{services: s.Namespace(t), functions: s.Namespace(t)}
+	functions, err := s.Client.CoreV1().Namespaces().Get(ctx, sys.functions, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
+	if _, err := s.Client.CoreV1().Namespaces().Update(ctx, functions, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	sys.allow(t, sys.functions, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "services"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
+	sys.allow(t, sys.functions, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "update"}})
+	// As Porch's published Role has it.
+	sys.allow(t, sys.services, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}})
+	return sys
+}
+
+// allow lets the services do something in a namespace.
+func (sys *system) allow(t testing.TB, namespace string, rule rbacv1.PolicyRule) {
+	t.Helper()
+	ctx := suite.Context(t)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: rule.Resources[0]}, Rules: []rbacv1.PolicyRule{rule}}
+	if _, err := s.Client.RbacV1().Roles(namespace).Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: sys.services}},
+	}
+	if _, err := s.Client.RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// program is the pod of one of the project's programs. It is ready when it serves.
+func (sys *system) program(t testing.TB, name string, port int32, env map[string]string, args ...string) *corev1.Pod {
+	t.Helper()
+	pod := suite.Pod(name, registry(t, "open").Host+"/programs/"+name+":latest", args...)
+	pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
+	container := &pod.Spec.Containers[0]
+	container.ImagePullPolicy = corev1.PullAlways // latest moves between two runs
+	for key, value := range env {
+		container.Env = append(container.Env, corev1.EnvVar{Name: key, Value: value})
+	}
+	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port}}, PeriodSeconds: 1}
+	return pod
+}
+
+// start runs a pod and returns it when it is ready.
+func (sys *system) start(t testing.TB, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	ctx := suite.Context(t)
+	s.Create(ctx, t, sys.services, pod)
+	return s.Await(ctx, t, sys.services, pod.Name, suite.Ready)
+}
+
+// with returns the variables of both.
+func with(env map[string]string, more map[string]string) map[string]string {
+	env = maps.Clone(env)
+	maps.Copy(env, more)
+	return env
+}
+
+// podSettings are the settings of function pods, by the variables of pod-manager.
+func (sys *system) podSettings(t testing.TB, env map[string]string) map[string]string {
+	return with(map[string]string{
+		"WRAPPER_SERVER_IMAGE": registry(t, "open").Host + "/programs/wrapper-server:latest",
+		"FNR_NAMESPACE":        sys.functions,
+		"FNR_CACHE_CONFIG":     "/nowhere",
+	}, env)
+}
+
+// microservices deploys each service by itself.
+func microservices(t testing.TB, env map[string]string) *system {
+	t.Helper()
+	sys := newSystem(t)
+	resolver := sys.start(t, sys.program(t, "image-resolver", 9449, map[string]string{"FNR_INSECURE_REGISTRIES": insecureRegistries(t)}))
+	settings := sys.podSettings(t, with(map[string]string{"FNR_IMAGE_RESOLVER": "http://" + resolver.Status.PodIP + ":9449"}, env))
+	manager := sys.program(t, "pod-manager", 9448, settings)
+	service := sys.service(t, manager, 9448)
+	sys.start(t, manager.DeepCopy())
+	gateway := sys.start(t, sys.program(t, "gateway", 9445, map[string]string{
+		"FNR_DISABLE_RUNTIMES": "exec",
+		"FNR_IMAGE_RESOLVER":   "http://" + resolver.Status.PodIP + ":9449",
+		"FNR_POD_MANAGER":      "http://" + service + ":9448",
+	}))
+	sys.gateway = gateway.Status.PodIP + ":9445"
+	sys.restart = func(t testing.TB) { sys.recreate(t, manager) }
+	return sys
+}
+
+// service makes a headless Service for the replicas of a pod, and returns its name.
+func (sys *system) service(t testing.TB, pod *corev1.Pod, port int32) string {
+	t.Helper()
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
+		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: pod.Labels, Ports: []corev1.ServicePort{{Port: port}}},
+	}
+	if _, err := s.Client.CoreV1().Services(sys.services).Create(suite.Context(t), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return pod.Name + "." + sys.services + ".svc.cluster.local"
+}
+
+func insecureRegistries(t testing.TB) string {
+	return registry(t, "open").Host + "," + registry(t, "private").Host
+}
+
+// functionRunner deploys everything in one process.
+func functionRunner(t testing.TB, env map[string]string) *system {
+	t.Helper()
+	sys := newSystem(t)
+	settings := map[string]string{"FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES": insecureRegistries(t)}
+	for name, value := range sys.podSettings(t, env) {
+		if rest, ok := strings.CutPrefix(name, "FNR_"); ok {
+			name = "FNR_POD_MANAGER_" + rest
+		}
+		settings[name] = value
+	}
+	runner := sys.program(t, "function-runner", 9445, settings, "--disable-runtimes=exec")
+	sys.gateway = sys.start(t, runner.DeepCopy()).Status.PodIP + ":9445"
+	sys.restart = func(t testing.TB) { sys.gateway = sys.recreate(t, runner).Status.PodIP + ":9445" }
+	return sys
+}
