@@ -74,6 +74,7 @@ func (m *Machine) next() *pool {
 
 // settle does what the state of a pool asks for.
 func (m *Machine) settle(p *pool) {
+	m.changed[p.function] = struct{}{}
 	m.grant(p)
 	m.grow(p)
 	m.refuse(p)
@@ -83,7 +84,6 @@ func (m *Machine) settle(p *pool) {
 
 // touch has a pool settled before Handle returns.
 func (m *Machine) touch(p *pool) {
-	m.changed[p.function] = struct{}{}
 	if !slices.Contains(m.touched, p) {
 		m.touched = append(m.touched, p)
 	}
@@ -96,7 +96,7 @@ func (m *Machine) act(a Action) { m.actions = append(m.actions, a) }
 func (m *Machine) pool(f Function) *pool {
 	p, ok := m.byFunction[f]
 	if !ok {
-		p = &pool{function: f, limits: m.config.Limits(f), predecessors: make(map[int]string), emptySince: m.now}
+		p = &pool{function: f, limits: m.config.limits(f), predecessors: make(map[int]string), emptySince: m.now}
 		m.pools = append(m.pools, p)
 		m.byFunction[f] = p
 	}
@@ -106,7 +106,7 @@ func (m *Machine) pool(f Function) *pool {
 func (e Configured) apply(m *Machine) {
 	m.config = e.Config
 	for _, p := range m.pools {
-		p.limits = m.config.Limits(p.function)
+		p.limits = m.config.limits(p.function)
 		m.touch(p)
 	}
 }

@@ -13,7 +13,11 @@ func (e PodObserved) apply(m *Machine) {
 		return
 	}
 	p, known := m.byName[o.Name]
-	if known && p.uid != "" && p.uid != o.UID {
+	another := known && p.uid != "" && p.uid != o.UID
+	if another && o.Created.Before(p.seen.Created) {
+		return // late news of the one that had the name before
+	}
+	if another {
 		m.remove(p) // its name is another pod's now
 		known = false
 	}
@@ -59,7 +63,7 @@ func (m *Machine) see(p *pod, o Observation) {
 		p.ending.unsound = p.ending.unsound || o.Problem.Kind == Lost || o.Problem.Kind == Fatal
 	case o.Problem.Kind == Lost || o.Problem.Kind == Fatal:
 		m.fail(p, o.Problem)
-	case p.ran && !running(o):
+	case (p.ran || p.state == ready && o.Problem.Kind == Stuck) && !running(o):
 		// Its containers do not run any more.
 		p.state, p.pendingSince, p.probing, p.ran = starting, m.now, "", false
 	case p.state == starting && o.Address != "":

@@ -8,6 +8,7 @@
 package pool
 
 import (
+	"slices"
 	"time"
 )
 
@@ -20,7 +21,8 @@ type Function struct {
 	Digest string
 }
 
-// Limits are the settings of one function's pool.
+// Limits are the settings of one function's pool. Zero pods, waitlist or concurrency
+// count as one.
 type Limits struct {
 	// MaxPods is how many pods the pool may have. Pods that only finish what they
 	// have before they go are not counted: a successor does not wait for them.
@@ -45,7 +47,8 @@ type Config struct {
 	// MaxPods is how many pods there may be in all pools, those on their way out
 	// included; 0 means any number.
 	MaxPods int
-	// MaxWaiting is how many leases may wait in all pools.
+	// MaxWaiting is how many leases may wait in all pools. Beyond it the last one in
+	// the longest queue gives way.
 	MaxWaiting int
 	// ScanInterval is the time between two searches for pods to collect.
 	ScanInterval time.Duration
@@ -55,8 +58,17 @@ type Config struct {
 	// Template is the version of the pod template for new pods.
 	Template string
 	// PodName names the pod in a slot that follows the one with the UID predecessor.
-	// It must be pure: replicas that fill the same slot choose the same name.
+	// It must be pure: replicas that fill the same slot choose the same name. Each
+	// function and slot must have names of their own.
 	PodName func(f Function, slot int, predecessor string) string
+}
+
+// limits returns the limits of a function. There is one of everything at least: none
+// would have callers wait for ever.
+func (c Config) limits(f Function) Limits {
+	l := c.Limits(f)
+	l.MaxPods, l.MaxWaitlistLength, l.MaxConcurrency = max(l.MaxPods, 1), max(l.MaxWaitlistLength, 1), max(l.MaxConcurrency, 1)
+	return l
 }
 
 // pool is the pods of one function and the leases that wait for them.
@@ -117,15 +129,15 @@ func (p *pool) wanted() int {
 }
 
 // freeSlot returns the lowest slot that no pod has, pods on their way out included:
-// their names and Services are still taken.
-func (p *pool) freeSlot() int {
-	slot := 1
-	for _, pod := range p.pods { // in order of slots
-		if pod.slot == slot {
-			slot++
+// their names and Services are still taken. A pod that was found may have the name
+// for a slot and say that it is in another one.
+func (m *Machine) freeSlot(p *pool) (slot int, name string) {
+	for slot = 1; ; slot++ {
+		name = m.config.PodName(p.function, slot, p.predecessors[slot])
+		if m.byName[name] == nil && !slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.slot == slot }) {
+			return slot, name
 		}
 	}
-	return slot
 }
 
 // choose returns the pod for a lease: the least loaded of those with room, the one
