@@ -27,6 +27,19 @@ cluster-up: cluster-program ## Bring up a real Kubernetes (CLUSTER=name)
 cluster-down: cluster-program ## Take it down without a trace (CLUSTER=name)
 	$(CLUSTER_COMMAND) down
 
+.PHONY: images
+images: cluster-program ## Build all images with ko and push them to REPO=registry/path (TAG=latest)
+	@test -n "$(REPO)" || { echo "say where to: make images REPO=registry.example/path"; exit 1; }
+	@$(CLUSTER_PROGRAM) --root $(CURDIR) publish $(REPO) --tag $(or $(TAG),latest)
+
+# Values whose comment says so get what the setters say: what `kpt fn render` does too.
+.PHONY: manifests
+manifests: ## Have deploy/ use the images in REPO=registry/path (TAG=latest)
+	@test -n "$(REPO)" || { echo "say where the images are: make manifests REPO=registry.example/path"; exit 1; }
+	@sed -i -E -e 's|^(  registry: ).*|\1$(REPO)|' -e 's|^(  tag: ).*|\1$(or $(TAG),latest)|' deploy/setters.yaml
+	@grep -rl ' # kpt-set: ' deploy | xargs sed -i -E -e 's|: [^ ]+ # kpt-set: (.*)$$|: \1 # kpt-set: \1|' \
+	 -e 's|\$$\{registry\}|$(REPO)|' -e 's|\$$\{tag\}|$(or $(TAG),latest)|'
+
 .PHONY: e2e
 ifdef KUBECONFIG
 e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on our own
@@ -34,7 +47,8 @@ e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on our own
 else
 e2e: cluster-up
 	$(CLUSTER_COMMAND) images
-	$(E2E_TEST) -exec '$(CLUSTER_COMMAND) exec --' $(E2E_PACKAGES) $(E2E_BED_PACKAGES)
+	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
+	 $(E2E_TEST) -timeout 30m -exec '$(CLUSTER_COMMAND) exec --' $(E2E_PACKAGES) $(E2E_BED_PACKAGES)
 endif
 
 .PHONY: e2e-teardown
