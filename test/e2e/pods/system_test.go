@@ -41,6 +41,8 @@ type system struct {
 	services, functions string
 	// gateway is where callers call, as host:port.
 	gateway string
+	// manager is the name of the pod of the program that manages pods.
+	manager string
 	// restart has the program that manages pods end, and starts it again.
 	restart func(t testing.TB)
 }
@@ -48,7 +50,7 @@ type system struct {
 // mode is a way to deploy the system.
 type mode struct {
 	name   string
-	deploy func(t testing.TB, env map[string]string) *system
+	deploy func(t testing.TB, env map[string]string, prepare ...func(*system)) *system
 }
 
 // modes are all ways.
@@ -62,7 +64,7 @@ func eachMode(t *testing.T, env map[string]string, test func(t *testing.T, sys *
 }
 
 // newSystem makes the namespaces, and an account that may do what is needed.
-func newSystem(t testing.TB) *system {
+func newSystem(t testing.TB, configMapVerbs []string, prepare []func(*system)) *system {
 	t.Helper()
 	ctx := suite.Context(t)
 	sys := &system{services: s.Namespace(t), functions: s.Namespace(t)}
@@ -76,8 +78,10 @@ func newSystem(t testing.TB) *system {
 	}
 	sys.allow(t, sys.functions, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "services"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
 	sys.allow(t, sys.functions, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "create", "update"}})
-	// As Porch's published Role has it.
-	sys.allow(t, sys.services, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}})
+	sys.allow(t, sys.services, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: configMapVerbs})
+	for _, do := range prepare {
+		do(sys)
+	}
 	return sys
 }
 
@@ -138,21 +142,21 @@ func (sys *system) podSettings(t testing.TB, env map[string]string) map[string]s
 }
 
 // microservices deploys each service by itself.
-func microservices(t testing.TB, env map[string]string) *system {
+func microservices(t testing.TB, env map[string]string, prepare ...func(*system)) *system {
 	t.Helper()
-	sys := newSystem(t)
-	resolver := sys.start(t, sys.program(t, "image-resolver", 9449, map[string]string{"FNR_INSECURE_REGISTRIES": insecureRegistries(t)}))
+	sys := newSystem(t, []string{"get", "list", "watch"}, prepare)
+	resolver := sys.start(t, sys.program(t, "image-resolver", 9449, resolverSettings(t, "FNR_")))
 	settings := sys.podSettings(t, with(map[string]string{"FNR_IMAGE_RESOLVER": "http://" + resolver.Status.PodIP + ":9449"}, env))
 	manager := sys.program(t, "pod-manager", 9448, settings)
 	service := sys.service(t, manager, 9448)
-	sys.start(t, manager.DeepCopy())
+	sys.manager = sys.start(t, manager.DeepCopy()).Name
 	gateway := sys.start(t, sys.program(t, "gateway", 9445, map[string]string{
 		"FNR_DISABLE_RUNTIMES": "exec",
 		"FNR_IMAGE_RESOLVER":   "http://" + resolver.Status.PodIP + ":9449",
 		"FNR_POD_MANAGER":      "http://" + service + ":9448",
 	}))
 	sys.gateway = gateway.Status.PodIP + ":9445"
-	sys.restart = func(t testing.TB) { sys.recreate(t, manager) }
+	sys.restart = func(t testing.TB) { sys.manager = sys.recreate(t, manager).Name }
 	return sys
 }
 
@@ -169,15 +173,20 @@ func (sys *system) service(t testing.TB, pod *corev1.Pod, port int32) string {
 	return pod.Name + "." + sys.services + ".svc.cluster.local"
 }
 
-func insecureRegistries(t testing.TB) string {
-	return registry(t, "open").Host + "," + registry(t, "private").Host
+// resolverSettings are the settings of the image-resolver: the bed's registries without
+// TLS are spoken to without, and the open one is the catalog's.
+func resolverSettings(t testing.TB, prefix string) map[string]string {
+	t.Helper()
+	open, private := registry(t, "open").Host, registry(t, "private").Host
+	return map[string]string{prefix + "INSECURE_REGISTRIES": open + "," + private, prefix + "MIRRORS": "ghcr.io=" + open}
 }
 
 // functionRunner deploys everything in one process.
-func functionRunner(t testing.TB, env map[string]string) *system {
+func functionRunner(t testing.TB, env map[string]string, prepare ...func(*system)) *system {
 	t.Helper()
-	sys := newSystem(t)
-	settings := map[string]string{"FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES": insecureRegistries(t)}
+	// These verbs are in the Role that Porch publishes.
+	sys := newSystem(t, []string{"get", "list"}, prepare)
+	settings := resolverSettings(t, "FNR_IMAGE_RESOLVER_")
 	for name, value := range sys.podSettings(t, env) {
 		if rest, ok := strings.CutPrefix(name, "FNR_"); ok {
 			name = "FNR_POD_MANAGER_" + rest
@@ -185,7 +194,8 @@ func functionRunner(t testing.TB, env map[string]string) *system {
 		settings[name] = value
 	}
 	runner := sys.program(t, "function-runner", 9445, settings, "--disable-runtimes=exec")
-	sys.gateway = sys.start(t, runner.DeepCopy()).Status.PodIP + ":9445"
-	sys.restart = func(t testing.TB) { sys.gateway = sys.recreate(t, runner).Status.PodIP + ":9445" }
+	use := func(pod *corev1.Pod) { sys.manager, sys.gateway = pod.Name, pod.Status.PodIP+":9445" }
+	use(sys.start(t, runner.DeepCopy()))
+	sys.restart = func(t testing.TB) { use(sys.recreate(t, runner)) }
 	return sys
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 )
 
-// catalogRepository is where the registries have the catalog's functions.
-const catalogRepository = "krm-functions-catalog/"
+// catalogRepositories are where the registries have the catalog's functions: under a
+// name of their own, and where the catalog publishes them, of which the open registry
+// is a mirror.
+var catalogRepositories = []string{"krm-functions-catalog/", "kptdev/krm-functions-catalog/"}
 
 // catalog are the images of the functions that the modules below functions/
 // name as their tools.
@@ -51,12 +53,14 @@ func (s Source) catalogModules() ([]string, error) {
 	return modules, nil
 }
 
-// catalogImages are one image under two names, as the catalog publishes them:
-// the release, and its minor version, which moves.
+// catalogImages are one image under several names. Of its tags the catalog publishes
+// the release, and the minor version, which moves.
 func catalogImages(program program) []image.Spec {
-	name := catalogRepository + filepath.Base(program.Package)
-	return []image.Spec{
-		functionImage(name+":"+program.Version, program.Path),
-		functionImage(name+":"+semver.MajorMinor(program.Version), program.Path),
+	var specs []image.Spec
+	for _, repository := range catalogRepositories {
+		for _, tag := range []string{program.Version, semver.MajorMinor(program.Version)} {
+			specs = append(specs, functionImage(repository+filepath.Base(program.Package)+":"+tag, program.Path))
+		}
 	}
+	return specs
 }

@@ -35,6 +35,7 @@ func TestComponentFilesAreWellFormed(t *testing.T) {
 		into func([]byte, any) error
 		want string
 	}{
+		{"audit.yaml", unmarshalYAML, "system:serviceaccounts"},
 		{"kubelet.yaml", unmarshalYAML, "cgroupRoot: /fnr-one"},
 		{"kube-proxy.yaml", unmarshalYAML, "/clusters/one/config/kube-proxy.kubeconfig"},
 		{"cni.conflist", json.Unmarshal, layout.PodCIDR},

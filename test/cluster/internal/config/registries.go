@@ -39,7 +39,17 @@ func writeRegistries(l layout.Layout, secrets Secrets) error {
 			return err
 		}
 	}
-	return nil
+	return writeMirror(l)
+}
+
+// catalogHost is the registry of the catalog's functions, which nodes know by the open
+// registry only: nothing leaves the machine.
+const catalogHost = "ghcr.io"
+
+func writeMirror(l layout.Layout) error {
+	open := layout.Registries()[0]
+	hosts := filepath.Join(l.Config("certs.d"), catalogHost, "hosts.toml")
+	return render(hosts, "hosts.toml", registryView{Registry: open}, 0o644)
 }
 
 // RegistryFile is the configuration of a registry.
