@@ -1,9 +1,11 @@
 package compose_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,19 +27,29 @@ import (
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
 )
 
-// kubeconfig names a Kubernetes that is not there now.
+// kubeconfig names a Kubernetes without anything in it.
 func kubeconfig(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "starting", http.StatusServiceUnavailable)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("sendInitialEvents") != "" {
+			http.Error(w, "lists are asked for by themselves", http.StatusBadRequest)
+			return
+		}
+		if r.URL.Query().Get("watch") != "" {
+			<-r.Context().Done()
+			return
+		}
+		kinds := map[string]string{"pods": "PodList", "services": "ServiceList"}
+		_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": %q, "metadata": {"resourceVersion": "1"}}`, kinds[path.Base(r.URL.Path)])
 	}))
 	t.Cleanup(server.Close)
-	path := filepath.Join(t.TempDir(), "kubeconfig")
+	file := filepath.Join(t.TempDir(), "kubeconfig")
 	content := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: '" + server.URL + "'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return file
 }
 
 // push puts random images into a registry.
@@ -91,7 +103,7 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 		code       codes.Code
 		text       string
 	}{
-		"match":    {host + "/fns/echo", "^1.0", codes.NotFound, "/fns/echo:v1.2.0"},
+		"match":    {host + "/fns/echo", "^1.0", codes.FailedPrecondition, "/fns/echo:v1.2.0"},
 		"no match": {host + "/fns/echo", ">=3", codes.InvalidArgument, "there is v2.0.0, v1.2.0, v1.0.0"},
 		"no such":  {host + "/fns/other", ">=1", codes.FailedPrecondition, "/fns/other"},
 	}

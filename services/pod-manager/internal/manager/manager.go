@@ -4,6 +4,7 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -144,6 +145,10 @@ func (m *Manager) ask(ctx context.Context, message func(*loop)) error {
 
 func errEnded() error { return fault.New(fault.Unavailable, "the pod-manager has stopped") }
 
+// syncPatience is how long a caller waits for the list of pods when the program has
+// just started. If the Kubernetes API takes longer, another replica may know it.
+const syncPatience = 10 * time.Second
+
 // synced waits until the manager knows which pods there are.
 func (m *Manager) synced(ctx context.Context) error {
 	select {
@@ -151,11 +156,15 @@ func (m *Manager) synced(ctx context.Context) error {
 		return nil
 	default:
 	}
+	patience := time.NewTimer(syncPatience)
+	defer patience.Stop()
 	select {
 	case <-m.config.Synced:
 		return nil
+	case <-patience.C:
+		return fault.New(fault.Unavailable, "the Kubernetes API has not said yet which function pods there are")
 	case <-ctx.Done():
-		return fault.New(fault.Of(ctx.Err()), "wait for the list of function pods from the Kubernetes API: %w", ctx.Err())
+		return fmt.Errorf("wait until the Kubernetes API says which function pods there are: %w", ctx.Err())
 	case <-m.ended:
 		return errEnded()
 	}
