@@ -30,6 +30,9 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 	if err != nil {
 		return err
 	}
+	if err := o.source().Kodata(ctx); err != nil {
+		return err
+	}
 	for _, p := range program.All() {
 		if err := o.pushProgram(ctx, log, registry, ko, p); err != nil {
 			return err
@@ -50,7 +53,11 @@ func (o *options) pushProgram(ctx context.Context, log io.Writer, registry image
 	if err != nil {
 		return err
 	}
-	key, err := programKey(built, base)
+	data, err := p.DataFiles(o.root)
+	if err != nil {
+		return err
+	}
+	key, err := programKey(built, base, data)
 	if err != nil {
 		return err
 	}
@@ -64,13 +71,13 @@ func (o *options) pushProgram(ctx context.Context, log io.Writer, registry image
 	return ko.Build(ctx, p, key)
 }
 
-// programKey is a tag for the image that has this program on this base.
-func programKey(built string, base v1.Image) (string, error) {
+// programKey is a tag for the image that has this program and its data on this base.
+func programKey(built string, base v1.Image, data []image.File) (string, error) {
 	digest, err := base.Digest()
 	if err != nil {
 		return "", fmt.Errorf("looking at a base image: %w", err)
 	}
-	return image.Key([]image.File{{Source: built}, {Content: digest.String()}, {Content: component.Ko().Key()}})
+	return image.Key(append(data, image.File{Source: built}, image.File{Content: digest.String()}, image.File{Content: component.Ko().Key()}))
 }
 
 // ko is ko in the cluster's namespaces: there is no other network there.

@@ -59,6 +59,20 @@ func (s Source) Program(ctx context.Context, module, pkg string) (string, error)
 	return programs[0].Path, nil
 }
 
+// Kodata makes what the images of the project's programs take along beside them.
+func (s Source) Kodata(ctx context.Context) error {
+	unlock, err := filelock.Acquire(filepath.Join(s.Out, "kodata.lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	command := exec.CommandContext(ctx, "make", "--no-print-directory", "-C", s.Root, "kodata")
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("make kodata: %w\n%s", err, output)
+	}
+	return nil
+}
+
 func (s Source) list(ctx context.Context, module, out string, patterns []string) ([]program, error) {
 	const format = `{{if eq .Name "main"}}{{.ImportPath}} {{with .Module}}{{.Version}}{{end}}{{end}}`
 	listed, err := s.goTool(ctx, module, append([]string{"list", "-f", format}, patterns...)...)

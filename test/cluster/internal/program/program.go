@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,9 @@ type Program struct {
 	// Links are symbolic links in the image, by their path. The program itself
 	// is /ko-app/NAME.
 	Links map[string]string
+	// Data says that the image takes along what `make kodata` puts into a folder
+	// beside the program. It is /var/run/ko in the image.
+	Data bool
 }
 
 // All lists the programs whose images the cluster gets.
@@ -38,10 +42,44 @@ func All() []Program {
 			"/home/nonroot/wrapper-server/wrapper-server":    "/ko-app/wrapper-server",
 			"/home/nonroot/wrapper-server/grpc-health-probe": "/ko-app/wrapper-server",
 		}},
-		{Name: "gateway", Module: "services/gateway", Package: "."},
+		{Name: "gateway", Module: "services/gateway", Package: ".", Data: true},
 		{Name: "image-resolver", Module: "services/image-resolver", Package: "."},
-		{Name: "function-runner", Module: "services/function-runner", Package: "."},
+		{Name: "function-runner", Module: "services/function-runner", Package: ".", Data: true, Links: functionRunnerLinks()},
 	}
+}
+
+// functionRunnerLinks are the paths that Porch's manifests use, of different
+// versions.
+func functionRunnerLinks() map[string]string {
+	links := map[string]string{}
+	for _, dir := range []string{"", "/home/nonroot"} {
+		links[dir+"/server"] = "/ko-app/function-runner"
+		for _, name := range []string{"config.yaml", "functions", "grpc-health-probe"} {
+			links[dir+"/"+name] = "/var/run/ko/" + name
+		}
+	}
+	return links
+}
+
+// DataFiles lists the files that the image takes along.
+func (p Program) DataFiles(root string) ([]image.File, error) {
+	if !p.Data {
+		return nil, nil
+	}
+	var files []image.File
+	dir := filepath.Join(root, p.Module, p.Package, "kodata")
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		files = append(files, image.File{Path: "/" + name, Source: path})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing what the image of %s takes along: %w", p.Name, err)
+	}
+	return files, nil
 }
 
 // Base describes the image that the program's image is built on: no user can be
