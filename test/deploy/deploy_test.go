@@ -1,0 +1,131 @@
+package deploy_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
+)
+
+// root is the repository's, from here.
+const root = "../.."
+
+// combinations are the kustomizations to test by their names: all of those below
+// deploy/, and each component on each base.
+func combinations(t *testing.T) map[string]string {
+	t.Helper()
+	dirs := map[string]string{}
+	deploy := filepath.Join(root, "deploy")
+	err := filepath.WalkDir(deploy, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "kustomization.yaml" {
+			return err
+		}
+		name, err := filepath.Rel(deploy, filepath.Dir(path))
+		if !strings.HasPrefix(name, "components/") {
+			dirs[name] = filepath.Dir(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range []string{"dev", "pod-template", "private-registry", "production", "service-mesh", "with-porch"} {
+		for _, base := range []string{"microservices", "function-runner"} {
+			dirs[base+"+"+component] = combine(t, base, component)
+		}
+	}
+	return dirs
+}
+
+// combine makes a kustomization of a base and a component.
+func combine(t *testing.T, base, component string) string {
+	t.Helper()
+	dir := t.TempDir()
+	deploy, err := filepath.Abs(filepath.Join(root, "deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	up, err := filepath.Rel(dir, deploy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := fmt.Sprintf("resources: [%s/base/%s]\ncomponents: [%s/components/%s]\n", up, base, up, component)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// objects builds and decodes a kustomization.
+func objects(t *testing.T, dir string) []runtime.Object {
+	t.Helper()
+	built, err := manifests.Build(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded []runtime.Object
+	for _, object := range built {
+		o, err := manifests.Decode(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded = append(decoded, o)
+	}
+	return decoded
+}
+
+// eachDeployable runs the test with the objects of each kustomization that is a whole
+// system.
+func eachDeployable(t *testing.T, test func(t *testing.T, objects []runtime.Object)) {
+	t.Helper()
+	for name, dir := range combinations(t) {
+		t.Run(name, func(t *testing.T) {
+			built := objects(t, dir)
+			if len(of[*corev1.Namespace](built)) > 0 {
+				test(t, built)
+			}
+		})
+	}
+}
+
+// of returns the objects of one kind.
+func of[T runtime.Object](objects []runtime.Object) []T {
+	var found []T
+	for _, o := range objects {
+		if o, ok := o.(T); ok {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// variable returns the value of a container's variable.
+func variable(c corev1.Container, name string) string {
+	i := slices.IndexFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == name })
+	if i < 0 {
+		return ""
+	}
+	return c.Env[i].Value
+}
+
+func TestEverySystemIsComplete(t *testing.T) {
+	found := 0
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		found++
+		if len(of[*corev1.Namespace](objects)) != 2 || len(of[*appsv1.Deployment](objects)) == 0 {
+			t.Error("two namespaces and something that runs belong to it")
+		}
+	})
+	if found < 10 {
+		t.Errorf("%d kustomizations were found: are they elsewhere now?", found)
+	}
+}

@@ -1,0 +1,107 @@
+package deploy_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// awaited are variables that the manifests set and that a program does not know yet.
+// Once it does, the test says so.
+var awaited = map[string][]string{"gateway": {"FNR_POD_MANAGER"}}
+
+// planted is a variable with a wrong value. A program names all its settings with wrong
+// values at once, without starting: if it names this one alone, all others are right.
+const planted = "FNR_TELEMETRY_LOG_FORMAT"
+
+// TestProgramsUnderstandTheirSettings starts each program with the arguments and
+// variables of its manifests.
+func TestProgramsUnderstandTheirSettings(t *testing.T) {
+	programs := map[string]string{}
+	for _, name := range []string{"gateway", "image-resolver", "pod-manager", "function-runner"} {
+		module := filepath.Join(root, "services", name)
+		if _, err := os.Stat(filepath.Join(module, "main.go")); err != nil {
+			t.Logf("left out: %s, which has no program yet", name)
+			continue
+		}
+		programs[name] = filepath.Join(t.TempDir(), name)
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", programs[name], ".")
+		build.Dir = module
+		build.Env = append(build.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("building %s: %v\n%s", name, err, out)
+		}
+	}
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		for _, d := range of[*appsv1.Deployment](objects) {
+			if program := programs[d.Name]; program != "" {
+				understands(t, program, d.Spec.Template.Spec)
+			}
+		}
+	})
+}
+
+// understands starts the program as the pod would.
+func understands(t *testing.T, program string, pod corev1.PodSpec) {
+	t.Helper()
+	c := pod.Containers[0]
+	args := slices.Clone(c.Args)
+	var env []string
+	for _, v := range c.Env {
+		switch {
+		case slices.Contains(awaited[c.Name], v.Name):
+			if out := wrong(t, program, nil, []string{v.Name + "=" + v.Value}); !strings.Contains(out, "no such setting") {
+				t.Errorf("%s knows %s now: remove it from those that are awaited", c.Name, v.Name)
+			}
+		case v.Name != planted:
+			env = append(env, v.Name+"="+v.Value)
+		}
+	}
+	var paths []string
+	for _, m := range c.VolumeMounts {
+		paths = append(paths, "="+m.MountPath, "="+mounted(t))
+	}
+	moved := strings.NewReplacer(paths...)
+	for _, values := range [][]string{args, env} {
+		for i, v := range values {
+			values[i] = moved.Replace(v)
+		}
+	}
+	out := wrong(t, program, args, append(env, planted+"=neither"))
+	if problems := strings.Split(strings.TrimSpace(out), "\n")[1:]; len(problems) != 1 || !strings.Contains(problems[0], planted) {
+		t.Errorf("%s does not understand its manifest:\n%s", c.Name, out)
+	}
+}
+
+// mounted is a folder that can stand for any volume.
+func mounted(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, corev1.DockerConfigJsonKey), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// wrong starts the program with settings of which one is wrong, and returns what it
+// says about that.
+func wrong(t *testing.T, program string, args, env []string) string {
+	t.Helper()
+	const wrongConfig = 2
+	command := exec.CommandContext(t.Context(), program, args...)
+	command.Env = env
+	out, err := command.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != wrongConfig {
+		t.Fatalf("%s did not refuse its settings: %v\n%s", filepath.Base(program), err, fmt.Sprintf("%.2000s", out))
+	}
+	return string(out)
+}

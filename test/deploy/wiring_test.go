@@ -1,0 +1,172 @@
+package deploy_test
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// selected returns the Deployments whose pods a selector finds.
+func selected(t *testing.T, objects []runtime.Object, selector *metav1.LabelSelector) []*appsv1.Deployment {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(of[*appsv1.Deployment](objects), func(d *appsv1.Deployment) bool {
+		return !s.Matches(labels.Set(d.Spec.Template.Labels))
+	})
+}
+
+func TestServicesLeadToPods(t *testing.T) {
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		for _, s := range of[*corev1.Service](objects) {
+			found := selected(t, objects, &metav1.LabelSelector{MatchLabels: s.Spec.Selector})
+			if len(found) != 1 {
+				t.Errorf("Service %s selects %d Deployments", s.Name, len(found))
+				continue
+			}
+			for _, port := range s.Spec.Ports {
+				has := slices.ContainsFunc(found[0].Spec.Template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool {
+					return p.Name == port.TargetPort.String() && p.ContainerPort == port.Port
+				})
+				if !has {
+					t.Errorf("Service %s leads to port %s, which %s does not have as %d", s.Name, port.TargetPort.String(), found[0].Name, port.Port)
+				}
+			}
+		}
+	})
+}
+
+func TestAddressesAreServices(t *testing.T) {
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		addresses := map[string]bool{}
+		for _, s := range of[*corev1.Service](objects) {
+			for _, p := range s.Spec.Ports {
+				addresses[s.Name+":"+strconv.Itoa(int(p.Port))] = true
+			}
+		}
+		if !addresses["function-runner:9445"] {
+			t.Error("Porch finds nothing at function-runner:9445")
+		}
+		for _, d := range of[*appsv1.Deployment](objects) {
+			for _, v := range d.Spec.Template.Spec.Containers[0].Env {
+				if u, err := url.Parse(v.Value); err == nil && u.Scheme == "http" && !addresses[u.Host] {
+					t.Errorf("%s: %s=%s is no Service", d.Name, v.Name, v.Value)
+				}
+			}
+		}
+	})
+}
+
+func TestScalingAndPoliciesFindTheirPods(t *testing.T) {
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		deployments := of[*appsv1.Deployment](objects)
+		for _, h := range of[*autoscalingv2.HorizontalPodAutoscaler](objects) {
+			i := slices.IndexFunc(deployments, func(d *appsv1.Deployment) bool { return d.Name == h.Spec.ScaleTargetRef.Name })
+			if i < 0 || deployments[i].Spec.Replicas != nil {
+				t.Errorf("autoscaler %s scales nothing, or a Deployment that has a number of its own", h.Name)
+			}
+		}
+		for _, b := range of[*policyv1.PodDisruptionBudget](objects) {
+			if len(selected(t, objects, b.Spec.Selector)) != 1 {
+				t.Errorf("disruption budget %s is for no Deployment", b.Name)
+			}
+		}
+		covered := map[string]bool{}
+		for _, p := range of[*networkingv1.NetworkPolicy](objects) {
+			if p.Namespace != "porch-system" || p.Name == "mesh" {
+				continue
+			}
+			for _, d := range selected(t, objects, &p.Spec.PodSelector) {
+				covered[d.Name] = true
+			}
+		}
+		for _, d := range deployments {
+			if !covered[d.Name] {
+				t.Errorf("no network policy is for %s", d.Name)
+			}
+		}
+	})
+}
+
+// TestFunctionsTalkToNobody holds what keeps a function that misbehaves in its place.
+func TestFunctionsTalkToNobody(t *testing.T) {
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		found := false
+		for _, p := range of[*networkingv1.NetworkPolicy](objects) {
+			if p.Namespace != "porch-fn-system" {
+				continue
+			}
+			found = found || len(p.Spec.PodSelector.MatchLabels) == 0 && slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+			if len(p.Spec.Egress) > 0 {
+				t.Errorf("network policy %s lets something out", p.Name)
+			}
+		}
+		if !found {
+			t.Error("no network policy is for all function pods")
+		}
+	})
+}
+
+func TestRolesAreBoundToAccounts(t *testing.T) {
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		accounts, roles := map[string]bool{}, map[string]bool{}
+		for _, a := range of[*corev1.ServiceAccount](objects) {
+			accounts[a.Name] = true
+		}
+		for _, r := range of[*rbacv1.Role](objects) {
+			roles[r.Namespace+"/"+r.Name] = true
+			for _, rule := range r.Rules {
+				if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Resources, "*") {
+					t.Errorf("role %s has a wildcard", r.Name)
+				}
+			}
+		}
+		for _, b := range of[*rbacv1.RoleBinding](objects) {
+			if !roles[b.Namespace+"/"+b.RoleRef.Name] {
+				t.Errorf("binding %s is to no role", b.Name)
+			}
+			if !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return accounts[s.Name] }) {
+				t.Errorf("binding %s is for nobody", b.Name)
+			}
+		}
+		for _, d := range of[*appsv1.Deployment](objects) {
+			if !accounts[d.Spec.Template.Spec.ServiceAccountName] {
+				t.Errorf("%s runs as %q, who does not exist", d.Name, d.Spec.Template.Spec.ServiceAccountName)
+			}
+		}
+		if len(of[*rbacv1.ClusterRole](objects))+len(of[*rbacv1.ClusterRoleBinding](objects)) > 0 {
+			t.Error("nobody needs rights in the whole cluster")
+		}
+	})
+}
+
+func TestImagesAreOurPrograms(t *testing.T) {
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		for _, d := range of[*appsv1.Deployment](objects) {
+			c := d.Spec.Template.Spec.Containers[0]
+			images := map[string]string{d.Name: c.Image}
+			if image := variable(c, "WRAPPER_SERVER_IMAGE"); image != "" {
+				images["wrapper-server"] = image
+			}
+			for program, image := range images {
+				if !strings.HasSuffix(image, "/"+program+":latest") {
+					t.Errorf("%s is image %s", program, image)
+				}
+			}
+		}
+	})
+}

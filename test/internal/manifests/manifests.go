@@ -1,0 +1,53 @@
+// Package manifests builds the project's manifests as `kubectl kustomize` does.
+package manifests
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// Build returns the objects of a folder with a kustomization, as YAML each, in the
+// order in which they can be applied.
+func Build(dir string) ([][]byte, error) {
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionLegacy // namespaces come first
+	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		return nil, fmt.Errorf("building %s: %w", dir, err)
+	}
+	var objects [][]byte
+	for _, r := range resources.Resources() {
+		object, err := r.AsYAML()
+		if err != nil {
+			return nil, fmt.Errorf("building %s: %w", dir, err)
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// Decode returns an object in its Kubernetes type. A field that the type does not
+// have is an error.
+func Decode(object []byte) (runtime.Object, error) {
+	codecs := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict)
+	decoded, _, err := codecs.UniversalDeserializer().Decode(object, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("decoding an object: %w\n%s", err, object)
+	}
+	return decoded, nil
+}
+
+// Unstructured returns decoded objects as clients send them.
+func Unstructured(object runtime.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("converting an object: %w", err)
+	}
+	return &unstructured.Unstructured{Object: content}, nil
+}
