@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
@@ -39,6 +42,7 @@ type Suite struct {
 
 	config   *rest.Config
 	objects  dynamic.Interface
+	mapper   meta.RESTMapper
 	evidence string
 }
 
@@ -84,7 +88,21 @@ func (s *Suite) connect(kubeconfig string) error {
 	if s.objects, err = dynamic.NewForConfig(s.config); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
+	s.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.Client.Discovery()))
 	return nil
+}
+
+// WithWarnings is the suite with a client that tells somebody of the API server's
+// warnings.
+func (s *Suite) WithWarnings(handler rest.WarningHandler) (*Suite, error) {
+	warned := *s
+	warned.config = rest.CopyConfig(s.config)
+	warned.config.WarningHandler = handler
+	var err error
+	if warned.objects, err = dynamic.NewForConfig(warned.config); err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return &warned, nil
 }
 
 func (s *Suite) useBed(path string) error {
