@@ -27,6 +27,11 @@ cluster-up: cluster-program ## Bring up a real Kubernetes (CLUSTER=name)
 cluster-down: cluster-program ## Take it down without a trace (CLUSTER=name)
 	$(CLUSTER_COMMAND) down
 
+.PHONY: images
+images: cluster-program ## Build all images with ko and push them to REPO=registry/path (TAG=latest)
+	@test -n "$(REPO)" || { echo "say where to: make images REPO=registry.example/path"; exit 1; }
+	@$(CLUSTER_PROGRAM) --root $(CURDIR) publish $(REPO) --tag $(or $(TAG),latest)
+
 .PHONY: e2e
 ifdef KUBECONFIG
 e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on our own
@@ -34,7 +39,8 @@ e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on our own
 else
 e2e: cluster-up
 	$(CLUSTER_COMMAND) images
-	$(E2E_TEST) -exec '$(CLUSTER_COMMAND) exec --' $(E2E_PACKAGES) $(E2E_BED_PACKAGES)
+	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
+	 $(E2E_TEST) -timeout 30m -exec '$(CLUSTER_COMMAND) exec --' $(E2E_PACKAGES) $(E2E_BED_PACKAGES)
 endif
 
 .PHONY: e2e-teardown

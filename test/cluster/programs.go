@@ -68,7 +68,8 @@ func (o *options) pushProgram(ctx context.Context, log io.Writer, registry image
 		return err
 	}
 	fmt.Fprintf(log, "building the image of %s with ko\n", p.Name)
-	return ko.Build(ctx, p, key)
+	host := layout.Open.Host()
+	return ko.Build(ctx, p, program.Target{Repository: host + "/" + p.Image(), Base: host + "/" + p.Base().Name, Tags: []string{"latest", key}})
 }
 
 // programKey is a tag for the image that has this program and its data on this base.
@@ -82,20 +83,28 @@ func programKey(built string, base v1.Image, data []image.File) (string, error) 
 
 // ko is ko in the cluster's namespaces: there is no other network there.
 func (o *options) ko(ctx context.Context, l layout.Layout, running state.State) (program.Ko, error) {
-	dir, err := o.store().Get(ctx, component.Ko())
+	path, root, err := o.findKo(ctx)
 	if err != nil {
 		return program.Ko{}, err
 	}
-	root, err := filepath.Abs(o.root)
-	if err != nil {
-		return program.Ko{}, fmt.Errorf("finding the repository: %w", err)
-	}
 	return program.Ko{
 		Command: func(folder string, args ...string) []string {
-			return space.Enter(running.Init.PID, folder, append([]string{filepath.Join(dir, "ko")}, args...)...)
+			return space.Enter(running.Init.PID, folder, append([]string{path}, args...)...)
 		},
 		Env:      inside(l, running),
 		Root:     root,
-		Registry: layout.Open.Host(),
+		Insecure: true,
 	}, nil
+}
+
+// findKo returns the paths of ko and of the repository.
+func (o *options) findKo(ctx context.Context) (path, root string, err error) {
+	dir, err := o.store().Get(ctx, component.Ko())
+	if err != nil {
+		return "", "", err
+	}
+	if root, err = filepath.Abs(o.root); err != nil {
+		return "", "", fmt.Errorf("finding the repository: %w", err)
+	}
+	return filepath.Join(dir, "ko"), root, nil
 }

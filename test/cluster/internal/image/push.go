@@ -18,6 +18,8 @@ type Registry struct {
 	Host      string
 	Auth      authn.Authenticator
 	Transport http.RoundTripper
+	// Secure says that the registry has to have TLS.
+	Secure bool
 }
 
 // Push uploads the image under its name, unless the registry has it already,
@@ -72,7 +74,11 @@ func (r Registry) Same(ctx context.Context, repository, tag, other string) (bool
 }
 
 func (r Registry) reference(imageName string) (name.Reference, error) {
-	reference, err := name.ParseReference(r.Host+"/"+imageName, name.Insecure)
+	var options []name.Option
+	if !r.Secure {
+		options = append(options, name.Insecure)
+	}
+	reference, err := name.ParseReference(r.Host+"/"+imageName, options...)
 	if err != nil {
 		return nil, fmt.Errorf("naming image %s: %w", imageName, err)
 	}

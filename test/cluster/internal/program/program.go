@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 )
@@ -27,6 +28,11 @@ type Program struct {
 	// Data says that the image takes along what `make kodata` puts into a folder
 	// beside the program. It is /var/run/ko in the image.
 	Data bool
+}
+
+// Published lists the programs that people install.
+func Published() []Program {
+	return slices.DeleteFunc(All(), func(p Program) bool { return p.Module == "test" })
 }
 
 // All lists the programs whose images the cluster gets.
@@ -107,19 +113,28 @@ type Ko struct {
 	Env []string
 	// Root is the repository's root.
 	Root string
-	// Registry is the host to push to; the base images are there too.
-	Registry string
+	// Insecure says that the registry may have no TLS.
+	Insecure bool
 }
 
-// Build builds the program's image and pushes it with the tag and as latest.
-func (k Ko) Build(ctx context.Context, p Program, tag string) error {
-	line := k.Command(filepath.Join(k.Root, p.Module),
-		"build", "--bare", "--insecure-registry", "--sbom=none", "--tags=latest,"+tag, p.Package)
+// Target is where an image goes, and what it is built on.
+type Target struct {
+	Repository, Base string
+	Tags             []string
+}
+
+// Build builds the program's image and pushes it. All modules are there: who calls
+// this built the program before.
+func (k Ko) Build(ctx context.Context, p Program, to Target) error {
+	args := []string{"build", "--bare", "--sbom=none", "--tags=" + strings.Join(to.Tags, ",")}
+	if k.Insecure {
+		args = append(args, "--insecure-registry")
+	}
+	line := k.Command(filepath.Join(k.Root, p.Module), append(args, p.Package)...)
 	command := exec.CommandContext(ctx, line[0], line[1:]...)
 	command.Env = slices.Concat(k.Env, []string{
-		"KO_DOCKER_REPO=" + k.Registry + "/" + p.Image(),
-		"KO_DEFAULTBASEIMAGE=" + k.Registry + "/" + p.Base().Name,
-		// All modules are there: the test bed built the program before.
+		"KO_DOCKER_REPO=" + to.Repository,
+		"KO_DEFAULTBASEIMAGE=" + to.Base,
 		"GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0",
 	})
 	var output bytes.Buffer
