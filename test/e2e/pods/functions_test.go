@@ -30,7 +30,7 @@ func TestCatalogFunction(t *testing.T) {
 
 func TestNodeFunction(t *testing.T) {
 	eachMode(t, nil, func(t *testing.T, sys *system) {
-		out, err := evaluate(suite.Context(t), sys.connect(t), registry(t, "open").Host+"/test/node:v1", list)
+		out, err := evaluate(suite.Context(t), sys.connect(t), registry(t, "open").Host+"/test/nodejs:v1", list)
 		if err != nil {
 			t.Fatal(err)
 		}
