@@ -41,37 +41,44 @@ type stream = connect.BidiStreamForClientSimple[podmanagerv1.LeaseRequest, podma
 func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error) {
 	// The stream outlives ctx: its end is the end of the lease.
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, cancel)
-	s, granted, err := c.open(streamCtx, open, waiting)
-	// If stop comes too late, the stream is broken already.
-	if !stop() && err == nil {
+	s, err := c.rpc.Lease(streamCtx)
+	if err != nil {
+		cancel()
+		return nil, c.failed(ctx, err)
+	}
+	leave := context.AfterFunc(ctx, func() {
+		cancel()
+		// HTTP/2's client notices a cancelled context only between two reads of the
+		// request, and this one is read until it is closed.
+		_ = s.CloseRequest()
+	})
+	granted, err := wait(s, open, waiting)
+	// If it is too late for leave, the stream is broken already.
+	if !leave() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		cancel()
+		_ = s.CloseRequest()
 		return nil, c.failed(ctx, err)
 	}
 	return &held{granted: granted, stream: s, cancel: cancel}, nil
 }
 
-// open opens a stream, and returns it when the lease is granted.
-func (c *Client) open(ctx context.Context, open *Open, waiting func(*Waiting)) (*stream, *Granted, error) {
-	s, err := c.rpc.Lease(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+// wait asks for a lease over s and returns when it is granted.
+func wait(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error) {
 	// What became of a message that could not be sent is for Receive to say.
 	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: open}})
 	for {
 		resp, err := s.Receive()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		switch msg := resp.GetMessage().(type) {
 		case *podmanagerv1.LeaseResponse_Waiting_:
 			waiting(msg.Waiting)
 		case *podmanagerv1.LeaseResponse_Granted_:
-			return s, msg.Granted, nil
+			return msg.Granted, nil
 		}
 	}
 }

@@ -59,14 +59,14 @@ func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanage
 
 // wait returns the lease, and tells the client what it waits for until then.
 func (h *handler) wait(ctx context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open) (Lease, error) {
-	wait := h.untilStopping(ctx)
-	defer wait.end()
-	lease, err := h.manager.Lease(wait.ctx, open, func(w *Waiting) {
-		wait.watch() // not before: a place that is free at once takes no goroutine
+	ctx, stop := h.untilStopping(ctx)
+	defer stop.end()
+	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
+		stop.watch() // not before: a place that is free at once takes no goroutine
 		// A client that is gone ends ctx, too.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
 	})
-	return lease, wait.reason(err)
+	return lease, reason(ctx, err)
 }
 
 // receiveFinish waits for the end of a stream and returns what it means.
@@ -92,8 +92,8 @@ func (h *handler) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequ
 
 // WatchPools implements the service.
 func (h *handler) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, stream *connect.ServerStream[podmanagerv1.WatchPoolsResponse]) error {
-	wait := h.untilStopping(ctx)
-	defer wait.end()
-	wait.watch()
-	return wait.reason(h.manager.WatchPools(wait.ctx, req, stream.Send))
+	ctx, stop := h.untilStopping(ctx)
+	defer stop.end()
+	stop.watch()
+	return reason(ctx, h.manager.WatchPools(ctx, req, stream.Send))
 }

@@ -12,11 +12,14 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// The messages of the contract, under shorter names.
 type (
-	Open    = podmanagerv1.LeaseRequest_Open
+	// Open asks for a place.
+	Open = podmanagerv1.LeaseRequest_Open
+	// Waiting says what a lease waits for.
 	Waiting = podmanagerv1.LeaseResponse_Waiting
+	// Granted says where the place is.
 	Granted = podmanagerv1.LeaseResponse_Granted
+	// Outcome is what the holder of a lease found out about the pod.
 	Outcome = podmanagerv1.LeaseRequest_Outcome
 )
 

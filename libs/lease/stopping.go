@@ -11,41 +11,41 @@ import (
 // errStopping is why waits end early.
 var errStopping = fault.New(fault.Unavailable, "this pod-manager is shutting down: ask another replica")
 
-// wait is something that goes on until it is done or the process is to stop.
-type wait struct {
-	ctx      context.Context //nolint:containedctx // lives no longer than the call
-	cancel   context.CancelCauseFunc
-	stopping <-chan struct{}
-	once     sync.Once
+// stopper ends the context of a wait when the process is to stop.
+type stopper struct {
+	stopping, done <-chan struct{}
+	cancel         context.CancelCauseFunc
+	once           sync.Once
 }
 
-func (h *handler) untilStopping(ctx context.Context) *wait {
+// untilStopping returns the context of a wait, and what ends it.
+func (h *handler) untilStopping(ctx context.Context) (context.Context, *stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &wait{ctx: ctx, cancel: cancel, stopping: h.stopping}
+	return ctx, &stopper{stopping: h.stopping, done: ctx.Done(), cancel: cancel}
 }
 
-// watch has the wait's context end when the process is to stop, from now on.
-func (w *wait) watch() {
-	if w.stopping == nil {
+// watch looks out for the end of the process, from now on.
+func (s *stopper) watch() {
+	if s.stopping == nil {
 		return
 	}
-	w.once.Do(func() {
+	s.once.Do(func() {
 		go func() {
 			select {
-			case <-w.stopping:
-				w.cancel(errStopping)
-			case <-w.ctx.Done():
+			case <-s.stopping:
+				s.cancel(errStopping)
+			case <-s.done:
 			}
 		}()
 	})
 }
 
 // end ends the wait, and the watch with it.
-func (w *wait) end() { w.cancel(nil) }
+func (s *stopper) end() { s.cancel(nil) }
 
 // reason returns the error for the client of a wait that ended with err.
-func (w *wait) reason(err error) error {
-	if err != nil && errors.Is(context.Cause(w.ctx), errStopping) {
+func reason(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), errStopping) {
 		return errStopping
 	}
 	return err

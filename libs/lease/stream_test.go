@@ -1,0 +1,189 @@
+package lease_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+)
+
+// rawStream opens a stream of the official gRPC client, to end it in other ways than
+// the Client does.
+func rawStream(t *testing.T, ctx context.Context, address string) (*grpc.ClientConn, podmanagerv1.PodManagerService_LeaseClient) {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	s, err := podmanagerv1.NewPodManagerServiceClient(conn).Lease(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, s
+}
+
+func sendOpen(t *testing.T, s podmanagerv1.PodManagerService_LeaseClient) {
+	t.Helper()
+	if err := s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: &lease.Open{Image: "fn"}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestALeaseEndsWithItsStream(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		end    func(conn *grpc.ClientConn, s podmanagerv1.PodManagerService_LeaseClient, cancel func())
+		want   lease.Outcome
+	}{
+		"cancelled": {
+			"the holder gave up", func(_ *grpc.ClientConn, _ podmanagerv1.PodManagerService_LeaseClient, cancel func()) { cancel() },
+			lease.Abandoned,
+		},
+		"connection lost": {
+			"the holder died", func(conn *grpc.ClientConn, _ podmanagerv1.PodManagerService_LeaseClient, _ func()) { _ = conn.Close() },
+			lease.Abandoned,
+		},
+		"closed": {
+			"the holder has nothing to say", func(_ *grpc.ClientConn, s podmanagerv1.PodManagerService_LeaseClient, _ func()) { _ = s.CloseSend() },
+			lease.Abandoned,
+		},
+		"another open": {
+			"a lease is opened once", func(_ *grpc.ClientConn, s podmanagerv1.PodManagerService_LeaseClient, _ func()) {
+				_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: &lease.Open{}}})
+			}, lease.Abandoned,
+		},
+		"finished without outcome": {
+			"unspecified counts as done", func(_ *grpc.ClientConn, s podmanagerv1.PodManagerService_LeaseClient, _ func()) {
+				_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Finish_{Finish: &podmanagerv1.LeaseRequest_Finish{}}})
+			}, lease.Done,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			fake := leasetest.NewManager(grantAtOnce)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			conn, s := rawStream(t, ctx, serveManager(t, fake, nil))
+			sendOpen(t, s)
+			if resp, err := s.Recv(); err != nil || resp.GetGranted() == nil {
+				t.Fatalf("got %v, %v", resp, err)
+			}
+			tc.end(conn, s, cancel)
+			if got := fake.AwaitFinish(t); got.Outcome != tc.want || fake.Active() != 0 {
+				t.Errorf("finished with %v, want %v: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestTheFirstMessageIsOpen(t *testing.T) {
+	_, s := rawStream(t, t.Context(), serveManager(t, leasetest.NewManager(grantAtOnce), nil))
+	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Finish_{Finish: &podmanagerv1.LeaseRequest_Finish{}}})
+	if _, err := s.Recv(); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("got %v, want InvalidArgument", err)
+	}
+}
+
+func TestStopping(t *testing.T) {
+	stopping := make(chan struct{})
+	fake := leasetest.NewManager(func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+		if open.GetImage() == "warm" {
+			return &lease.Granted{}, nil
+		}
+		waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED})
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	m := newClient(t, "http://"+serveManager(t, fake, stopping))
+	held, err := m.Lease(t.Context(), &lease.Open{Image: "warm"}, nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched := make(chan error, 1)
+	synced := make(chan struct{})
+	go func() {
+		watched <- m.WatchPools(t.Context(), &podmanagerv1.WatchPoolsRequest{}, func(*podmanagerv1.WatchPoolsResponse) error { close(synced); return nil })
+	}()
+	<-synced
+	if _, err := m.Lease(t.Context(), &lease.Open{Image: "cold"}, func(*lease.Waiting) { close(stopping) }); fault.Of(err) != fault.Unavailable {
+		t.Errorf("the wait ended with %v, want class unavailable", err)
+	}
+	if err := <-watched; fault.Of(err) != fault.Unavailable {
+		t.Errorf("the watch ended with %v, want class unavailable", err)
+	}
+	if fake.Active() != 1 {
+		t.Error("a lease that was granted ended, too")
+	}
+	held.Finish(lease.Done, "")
+	fake.AwaitFinish(t)
+}
+
+// TestManagerThatCannotBeReached has servers that are not there, go away, or are
+// something else.
+func TestManagerThatCannotBeReached(t *testing.T) {
+	var lc net.ListenConfig
+	listener, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	for name, url := range map[string]string{"refused": "http://127.0.0.1:1", "closes": "http://" + listener.Addr().String(), "no such host": "http://no.such.host.invalid:9448"} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := newClient(t, url).Lease(ctx, &lease.Open{}, nothing); fault.Of(err) != fault.Unavailable {
+				t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
+			}
+		})
+	}
+}
+
+// TestLostWhileItWaits breaks the connection under a lease that waits.
+func TestLostWhileItWaits(t *testing.T) {
+	fake := leasetest.NewManager(func(ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+		waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED})
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	proxy := newProxy(t, serveManager(t, fake, nil))
+	_, err := newClient(t, "http://"+proxy.address).Lease(t.Context(), &lease.Open{}, func(*lease.Waiting) { proxy.cut() })
+	if fault.Of(err) != fault.Unavailable {
+		t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
+	}
+}
+
+// TestLostWhileHeld breaks the connection under a lease that was granted: nobody
+// notices, and the lease ends.
+func TestLostWhileHeld(t *testing.T) {
+	fake := leasetest.NewManager(grantAtOnce)
+	proxy := newProxy(t, serveManager(t, fake, nil))
+	held, err := newClient(t, "http://"+proxy.address).Lease(t.Context(), &lease.Open{Image: "fn"}, nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.cut()
+	if got := fake.AwaitFinish(t); got.Outcome != lease.Abandoned {
+		t.Errorf("the manager was told %v", got)
+	}
+	held.Finish(lease.Done, "")
+}

@@ -1,0 +1,77 @@
+// Package leasetest has a pod-manager for tests, which lends what it is told to.
+package leasetest
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/lease"
+)
+
+// Grant answers one lease, as lease.Manager does.
+type Grant func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error)
+
+// Finish is how a lease ended.
+type Finish struct {
+	Pod     string
+	Outcome lease.Outcome
+	Reason  string
+}
+
+// Manager is a lease.Manager.
+type Manager struct {
+	grant    Grant
+	active   atomic.Int64
+	finished chan Finish
+	poolBoard
+}
+
+var _ lease.Manager = (*Manager)(nil)
+
+// NewManager returns a manager that answers leases with grant.
+func NewManager(grant Grant) *Manager {
+	return &Manager{grant: grant, finished: make(chan Finish, 10_000)}
+}
+
+// Lease implements lease.Manager.
+func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
+	granted, err := m.grant(ctx, open, waiting)
+	if err != nil {
+		return nil, err
+	}
+	m.active.Add(1)
+	return &held{manager: m, granted: granted}, nil
+}
+
+// Active returns how many leases are held.
+func (m *Manager) Active() int { return int(m.active.Load()) }
+
+// AwaitFinish returns how the next lease ended, in the order of their ends.
+func (m *Manager) AwaitFinish(t testing.TB) Finish {
+	t.Helper()
+	select {
+	case f := <-m.finished:
+		return f
+	case <-t.Context().Done():
+		t.Fatal("no lease ended")
+		return Finish{}
+	}
+}
+
+// held is a lease that was granted.
+type held struct {
+	manager *Manager
+	granted *lease.Granted
+	once    sync.Once
+}
+
+func (l *held) Granted() *lease.Granted { return l.granted }
+
+func (l *held) Finish(outcome lease.Outcome, reason string) {
+	l.once.Do(func() {
+		l.manager.active.Add(-1)
+		l.manager.finished <- Finish{Pod: l.granted.GetPod(), Outcome: outcome, Reason: reason}
+	})
+}
