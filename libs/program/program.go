@@ -38,6 +38,15 @@ func (s Settings) Check(checks *config.Checks) {
 	checks.Within("Telemetry", s.Telemetry.Validate())
 }
 
+// ValidateWith checks a service's configuration and the settings beside it: it is
+// what a main function's Validate returns.
+func (s Settings) ValidateWith(service config.Validator) error {
+	var checks config.Checks
+	checks.Within("", service.Validate())
+	s.Check(&checks)
+	return checks.Err()
+}
+
 // Frame is what the frame gives to the parts of a program.
 type Frame struct {
 	Telemetry *telemetry.Telemetry

@@ -89,20 +89,27 @@ func (h *Handler) report(ctx context.Context, req *evaluator.EvaluateFunctionReq
 		image: name, evaluator: resp.Evaluator, err: err, results: resp.Results, took: took,
 		requestBytes: len(req.GetResourceList()), responseBytes: len(resp.ResourceList),
 	})
+	level := levelOf(err)
+	if !h.log.Enabled(ctx, level) {
+		return
+	}
 	attrs := []any{
 		"image", req.GetImage(), "resolved", name.String(), "evaluator", resp.Evaluator, "took", took,
 		"request_bytes", len(req.GetResourceList()), "response_bytes", len(resp.ResourceList),
 	}
 	if err != nil {
-		h.log.Log(ctx, level(err), "evaluation failed", append(attrs, "class", fault.Of(err).String(), "error", err)...)
+		h.log.Log(ctx, level, "evaluation failed", append(attrs, "class", fault.Of(err).String(), "error", err)...)
 		return
 	}
-	h.log.DebugContext(ctx, "evaluated", attrs...)
+	h.log.Log(ctx, level, "evaluated", attrs...)
 }
 
-// level says whether a failed evaluation concerns those who run the system: not if
-// it is the function's or the caller's own affair.
-func level(err error) slog.Level {
+// levelOf says whether the end of an evaluation concerns those who run the system:
+// not if it is the function's or the caller's own affair.
+func levelOf(err error) slog.Level {
+	if err == nil {
+		return slog.LevelDebug
+	}
 	if _, ok := errors.AsType[*function.Failure](err); ok {
 		return slog.LevelInfo
 	}
