@@ -43,8 +43,9 @@ type Failure struct {
 	Stderr  string
 	Results []resourcelist.Result
 
-	cause   error
-	message string
+	cause    error
+	message  string
+	received *functionrunnerv1.FunctionFailure
 }
 
 // Error returns the failure in words.
@@ -70,6 +71,9 @@ func (r *Runner) fail(f Failure, reason Reason, cause error) error {
 
 // Detail implements rpcfault.Detailer: it returns a FunctionFailure.
 func (f *Failure) Detail() proto.Message {
+	if f.received != nil {
+		return f.received
+	}
 	results, omitted := detailResults(f.Results)
 	return &functionrunnerv1.FunctionFailure{
 		Image:          f.Image,

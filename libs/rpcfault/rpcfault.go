@@ -92,7 +92,7 @@ func FromConnect(err error) error {
 	if !ok {
 		return err
 	}
-	class := classOf(cerr.Code())
+	class := Class(cerr.Code())
 	out := fault.New(class, "%s", cerr.Message())
 	for _, d := range cerr.Details() {
 		if msg, err := d.Value(); err == nil {
@@ -104,8 +104,8 @@ func FromConnect(err error) error {
 	return out
 }
 
-// classOf is the inverse of codes; a code that no class has is Internal.
-func classOf(code connect.Code) fault.Class {
+// Class is the inverse of Code; a code that no class has is Internal.
+func Class(code connect.Code) fault.Class {
 	for class, c := range codes {
 		if c == code {
 			return class

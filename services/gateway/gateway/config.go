@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
@@ -30,6 +31,9 @@ type Config struct {
 	// ImageResolver is where the image-resolver is, as http://host:port or
 	// https://host:port; empty if there is none.
 	ImageResolver string `split_words:"true"`
+	// PodManager is where the pod-manager is, likewise: a name with an address for
+	// each replica. Without it functions run as local binaries only.
+	PodManager string `split_words:"true"`
 
 	Exec ExecConfig
 	Pod  PodConfig
@@ -39,6 +43,20 @@ type Config struct {
 type PodConfig struct {
 	// MaxRetries is how many further pods an evaluation may try after one broke.
 	MaxRetries int `split_words:"true" default:"2"`
+	// ConnectTimeout is how long a new pod may take until there is a connection.
+	ConnectTimeout time.Duration `split_words:"true" default:"5s"`
+	// IdleTimeout is how long a connection to a pod is kept without use.
+	IdleTimeout time.Duration `split_words:"true" default:"5m"`
+	// MaxIdleConnections is how many connections are kept without use.
+	MaxIdleConnections int `split_words:"true" default:"1000"`
+}
+
+// check adds the problems of the settings.
+func (c PodConfig) check(checks *config.Checks) {
+	checks.That(c.MaxRetries >= 0, "Pod.MaxRetries", c.MaxRetries, "0 or more")
+	checks.That(c.ConnectTimeout > 0, "Pod.ConnectTimeout", c.ConnectTimeout, "more than zero")
+	checks.That(c.IdleTimeout > 0, "Pod.IdleTimeout", c.IdleTimeout, "more than zero")
+	checks.That(c.MaxIdleConnections >= 0, "Pod.MaxIdleConnections", c.MaxIdleConnections, "0 or more")
 }
 
 // ExecConfig is the settings of the exec evaluator.
@@ -60,13 +78,16 @@ func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
 	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver, "http://host:port or https://host:port")
+	checks.That(c.PodManager == "" || isURL(c.PodManager), "PodManager", c.PodManager, "http://host:port or https://host:port")
 	for _, r := range c.DisableRuntimes {
 		checks.That(r == RuntimeExec || r == RuntimePod, "DisableRuntimes", strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec and pod")
 	}
 	function.Limits{MessageBytes: c.MaxMessageBytes, LogBytes: c.Exec.MaxLogBytes}.Check(&checks, "MaxMessageBytes", "Exec.MaxLogBytes")
 	checks.That(c.Exec.Concurrency >= 0, "Exec.Concurrency", c.Exec.Concurrency, "0 or more")
 	checks.That(c.Exec.Queue >= 0, "Exec.Queue", c.Exec.Queue, "0 or more")
-	checks.That(c.Pod.MaxRetries >= 0, "Pod.MaxRetries", c.Pod.MaxRetries, "0 or more")
+	if c.Enabled(RuntimePod) {
+		c.Pod.check(&checks)
+	}
 	return checks.Err()
 }
 

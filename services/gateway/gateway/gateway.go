@@ -14,7 +14,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
-	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -24,23 +23,6 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/registrytags"
 )
-
-// Services are the other services that the gateway calls, each a client or the
-// service itself in the same process.
-type Services struct {
-	// ImageResolver knows the tags in registries; nil if there is none. Version
-	// constraints are answered from the exec evaluator's images alone then.
-	ImageResolver imageresolverv1connect.ImageResolverServiceClient
-
-	transport *http.Transport
-}
-
-// Close closes the connections to services elsewhere.
-func (s Services) Close() {
-	if s.transport != nil {
-		s.transport.CloseIdleConnections()
-	}
-}
 
 // New returns the gateway as a part of a program.
 func New(cfg Config, services Services, frame program.Frame) (serve.Part, error) {
@@ -54,16 +36,23 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Part, error)
 		}
 		chain, names.Tags, tasks = append(chain, exec), append(names.Tags, exec), append(tasks, watch...)
 	}
+	if cfg.Enabled(RuntimePod) && services.PodManager != nil {
+		pod, keep, err := newPod(cfg, services.PodManager, frame)
+		if err != nil {
+			return serve.Part{}, err
+		}
+		chain, tasks = append(chain, pod), append(tasks, keep)
+	}
 	if services.ImageResolver != nil {
 		names.Tags = append(names.Tags, registrytags.Source{Lister: services.ImageResolver})
 	}
-	handler, err := newHandler(cfg, frame, names, chain)
+	handler, err := newHandler(cfg, services, frame, names, chain)
 	if err != nil {
 		return serve.Part{}, fmt.Errorf("set up the gateway: %w", err)
 	}
 	return serve.Part{
 		Endpoints: []serve.Endpoint{{Name: "evaluator", Address: cfg.Address, Handler: handler}},
-		Tasks:     tasks,
+		Tasks:     append(tasks, services.tasks...),
 	}, nil
 }
 
@@ -95,16 +84,20 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 }
 
 // newHandler returns the handler of the gateway's port.
-func newHandler(cfg Config, frame program.Frame, names naming.Resolver, chain evaluation.Chain) (http.Handler, error) {
+func newHandler(cfg Config, services Services, frame program.Frame, names naming.Resolver, chain evaluation.Chain) (http.Handler, error) {
 	door, err := frontdoor.New(names, chain, frame.Telemetry)
 	if err != nil {
 		return nil, err
 	}
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: cfg.MaxMessageBytes}
-	return rpcserve.NewHandler(rpc, rpcserve.Service{
+	served := []rpcserve.Service{{
 		Name: evaluatorconnect.FunctionEvaluatorName,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return evaluatorconnect.NewFunctionEvaluatorHandler(door, options...)
 		},
-	})
+	}}
+	if services.PodManager != nil {
+		served = append(served, pools(services.PodManager, frame))
+	}
+	return rpcserve.NewHandler(rpc, served...)
 }

@@ -109,7 +109,8 @@ func TestMissingConfigurationStopsTheStart(t *testing.T) {
 }
 
 func TestWrongSettingsAreNamed(t *testing.T) {
-	good := gateway.Config{Address: ":1", MaxMessageBytes: 1 << 20}
+	pod := gateway.PodConfig{ConnectTimeout: time.Second, IdleTimeout: time.Minute}
+	good := gateway.Config{Address: ":1", MaxMessageBytes: 1 << 20, Pod: pod}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +123,7 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		"Exec.MaxLogBytes": func(c *gateway.Config) { c.Exec.MaxLogBytes = -1 },
 		"ImageResolver":    func(c *gateway.Config) { c.ImageResolver = "image-resolver:9449" },
 		"Pod.MaxRetries":   func(c *gateway.Config) { c.Pod.MaxRetries = -1 },
+		"PodManager":       func(c *gateway.Config) { c.PodManager = "pod-manager:9448" },
 	} {
 		cfg := good
 		change(&cfg)

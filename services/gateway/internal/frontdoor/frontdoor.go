@@ -77,8 +77,9 @@ func (h *Handler) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionR
 func (h *Handler) resolve(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (imagename.Name, error) {
 	ctx, span := h.tracer.Start(ctx, "fn.resolve")
 	defer span.End()
-	defer h.metrics.phase(ctx, "resolve")()
+	start := time.Now()
 	name, err := h.names.Resolve(ctx, req.GetImage(), req.GetTag())
+	h.metrics.phases.Took(ctx, "resolve", time.Since(start))
 	span.SetAttributes(attribute.String("container.image.name", name.String()))
 	return name, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // metrics are what the gateway counts. Names are given as OpenTelemetry spells
@@ -20,15 +21,12 @@ import (
 type metrics struct {
 	evaluations   metric.Int64Counter
 	duration      metric.Float64Histogram
-	phases        metric.Float64Histogram
+	phases        *measure.Phases
 	rejections    metric.Int64Counter
 	requestBytes  metric.Int64Histogram
 	responseBytes metric.Int64Histogram
-	images        imageLabels
+	images        measure.ImageLabels
 }
-
-// seconds are buckets from a millisecond to the longest cold start.
-var seconds = metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120)
 
 // sizes are buckets from a small list to the message limit.
 var sizes = metric.WithExplicitBucketBoundaries(1<<10, 4<<10, 16<<10, 64<<10, 256<<10, 1<<20, 2<<20, 4<<20, 6<<20, 16<<20)
@@ -38,10 +36,9 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	m := &metrics{}
 	var errs [6]error
 	m.evaluations, errs[0] = meter.Int64Counter("fn.evaluations", metric.WithDescription("Evaluations that ended."))
-	m.duration, errs[1] = meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), seconds,
+	m.duration, errs[1] = meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), measure.Seconds,
 		metric.WithDescription("Time from request to response."))
-	m.phases, errs[2] = meter.Float64Histogram("fn.phase.duration", metric.WithUnit("s"), seconds,
-		metric.WithDescription("Time spent in one phase of an evaluation."))
+	m.phases, errs[2] = measure.NewPhases(provider)
 	m.rejections, errs[3] = meter.Int64Counter("fn.rejections", metric.WithDescription("Requests that were refused before any function ran."))
 	m.requestBytes, errs[4] = meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists received."))
 	m.responseBytes, errs[5] = meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists returned."))
@@ -49,14 +46,6 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 		return nil, fmt.Errorf("set up the gateway's metrics: %w", err)
 	}
 	return m, nil
-}
-
-// phase measures a phase, from now to the call of the function that it returns.
-func (m *metrics) phase(ctx context.Context, name string) (done func()) {
-	start := time.Now()
-	return func() {
-		m.phases.Record(ctx, time.Since(start).Seconds(), metric.WithAttributes(attribute.String("phase", name)))
-	}
 }
 
 // sample is one evaluation as metrics see it.
@@ -75,7 +64,7 @@ func (m *metrics) evaluated(ctx context.Context, s sample) {
 		m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(s.err).String())))
 	}
 	labels := metric.WithAttributeSet(attribute.NewSet(
-		attribute.String("image", m.images.label(s)),
+		attribute.String("image", m.image(s)),
 		attribute.String("executor", s.evaluator),
 		attribute.String("code", code(s.err)),
 		attribute.String("severity", severity(s)),
@@ -86,6 +75,15 @@ func (m *metrics) evaluated(ctx context.Context, s sample) {
 	if s.err == nil {
 		m.responseBytes.Record(ctx, int64(s.responseBytes))
 	}
+}
+
+// image returns the image label of a sample: images that nobody serves have none of
+// their own.
+func (m *metrics) image(s sample) string {
+	if s.evaluator == "" {
+		return measure.OtherImages
+	}
+	return m.images.Label(s.image.Short())
 }
 
 // code names how an evaluation ended.

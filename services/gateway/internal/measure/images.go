@@ -1,4 +1,4 @@
-package frontdoor
+package measure
 
 import "sync"
 
@@ -6,28 +6,25 @@ import "sync"
 // series, and callers could name any number.
 const maxImages = 200
 
-// other is the label of all further images, and of those that nobody serves.
-const other = "other"
+// OtherImages is the label of all further images.
+const OtherImages = "other"
 
-// imageLabels gives images their labels, first come first served.
-type imageLabels struct {
+// ImageLabels gives images their labels, first come first served. The zero
+// ImageLabels is ready to use.
+type ImageLabels struct {
 	mu    sync.Mutex
 	known map[string]bool
 }
 
-// label returns the image label of a sample.
-func (l *imageLabels) label(s sample) string {
-	if s.evaluator == "" {
-		return other
-	}
-	name := s.image.Short()
+// Label returns the label of the image with that short name.
+func (l *ImageLabels) Label(name string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known[name] {
 		return name
 	}
 	if len(l.known) >= maxImages {
-		return other
+		return OtherImages
 	}
 	if l.known == nil {
 		l.known = map[string]bool{}

@@ -1,0 +1,50 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/podeval"
+)
+
+// newPod returns the pod evaluator and the task that it needs.
+func newPod(cfg Config, manager lease.Manager, frame program.Frame) (*podeval.Evaluator, serve.Task, error) {
+	conns := podconn.New(podconn.Config{
+		Idle: cfg.Pod.IdleTimeout, Max: cfg.Pod.MaxIdleConnections,
+		MaxMessageBytes: cfg.MaxMessageBytes, Telemetry: frame.Telemetry,
+	})
+	pod, err := podeval.New(podeval.Config{
+		Leases: manager, Conns: conns, MaxRetries: cfg.Pod.MaxRetries,
+		ConnectTimeout: cfg.Pod.ConnectTimeout, Telemetry: frame.Telemetry,
+	})
+	return pod, conns.Run, err
+}
+
+// pools returns the service that shows the pools of m, so that people need to know
+// one address only.
+func pools(m lease.Manager, frame program.Frame) rpcserve.Service {
+	return rpcserve.Service{
+		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
+		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
+			return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(readOnly{m}, frame.Health.Stopping()), options...)
+		},
+	}
+}
+
+// readOnly shows pools and lends nothing.
+type readOnly struct{ lease.Manager }
+
+// Lease refuses: whoever may call the gateway may have functions evaluated, not call
+// pods.
+func (readOnly) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (lease.Lease, error) {
+	return nil, fault.New(fault.Denied, "the gateway lends no pods: call EvaluateFunction, or ask the pod-manager itself")
+}

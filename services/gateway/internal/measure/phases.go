@@ -1,0 +1,44 @@
+// Package measure has what several parts of the gateway measure alike.
+package measure
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Seconds are buckets from a millisecond to the longest cold start.
+var Seconds = metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120)
+
+// Phases measures the phases of evaluations.
+type Phases struct {
+	seconds metric.Float64Histogram
+	options map[string]metric.MeasurementOption
+}
+
+// phaseNames are the phases that there are.
+var phaseNames = []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"}
+
+// NewPhases returns the measure of phases.
+func NewPhases(provider metric.MeterProvider) (*Phases, error) {
+	seconds, err := provider.Meter("gateway").Float64Histogram("fn.phase.duration", metric.WithUnit("s"), Seconds,
+		metric.WithDescription("Time spent in one phase of an evaluation."))
+	if err != nil {
+		return nil, fmt.Errorf("set up the measure of phases: %w", err)
+	}
+	p := &Phases{seconds: seconds, options: make(map[string]metric.MeasurementOption, len(phaseNames))}
+	for _, name := range phaseNames {
+		p.options[name] = metric.WithAttributeSet(attribute.NewSet(attribute.String("phase", name)))
+	}
+	return p, nil
+}
+
+// Took records that the named phase took d. Names that no phase has are left out.
+func (p *Phases) Took(ctx context.Context, name string, d time.Duration) {
+	if option, ok := p.options[name]; ok {
+		p.seconds.Record(ctx, d.Seconds(), option)
+	}
+}

@@ -1,0 +1,93 @@
+package podconn
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+)
+
+// Conn is a connection to one pod.
+type Conn struct {
+	evaluator.FunctionEvaluatorClient
+
+	pool   *Pool
+	key    key
+	client *grpc.ClientConn
+	// dialError is why the last attempt to connect failed, or nil.
+	dialError atomic.Pointer[error]
+
+	// The pool's lock guards these.
+	users   int
+	used    time.Time
+	dropped bool
+}
+
+func (p *Pool) newConn(k key) (*Conn, error) {
+	c := &Conn{pool: p, key: k}
+	// The name is looked up with each attempt: a Service's name may be new.
+	client, err := grpc.NewClient("passthrough:///"+k.address, append(p.options, grpc.WithContextDialer(c.dial))...)
+	if err != nil {
+		return nil, err
+	}
+	c.client, c.FunctionEvaluatorClient = client, evaluator.NewFunctionEvaluatorClient(client)
+	return c, nil
+}
+
+func (c *Conn) close() { _ = c.client.Close() }
+
+// Release ends a use of the connection. A broken pod's connection is not used again.
+func (c *Conn) Release(broken bool) { c.pool.release(c, broken) }
+
+// Connected says whether there is a connection now.
+func (c *Conn) Connected() bool { return c.client.GetState() == connectivity.Ready }
+
+// Connect returns when there is a connection. It tries again and again until ctx
+// ends; the error then is that of the last attempt.
+func (c *Conn) Connect(ctx context.Context) error {
+	for {
+		state := c.client.GetState()
+		if state == connectivity.Ready {
+			return nil
+		}
+		c.client.Connect()
+		if !c.client.WaitForStateChange(ctx, state) {
+			return c.notConnected(ctx)
+		}
+	}
+}
+
+// notConnected returns why there is no connection when ctx ends.
+func (c *Conn) notConnected(ctx context.Context) error {
+	if err := c.dialError.Load(); err != nil {
+		return *err
+	}
+	return fmt.Errorf("connect to %s: %w", c.key.address, context.Cause(ctx))
+}
+
+// firstDialTimeout is how long the first attempt may take. A Service whose rules the
+// node does not have yet swallows the packets of one attempt and answers the next:
+// the kernel would only ask again after a second.
+const firstDialTimeout = 250 * time.Millisecond
+
+// dial opens a connection to address, with attempts that are given more and more
+// time. What refuses is left to the caller to ask again.
+func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
+	for timeout := firstDialTimeout; ; timeout *= 2 {
+		conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			c.dialError.Store(nil)
+			return conn, nil
+		}
+		c.dialError.Store(&err)
+		if failed, ok := err.(net.Error); !ok || !failed.Timeout() || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}

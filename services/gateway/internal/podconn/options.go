@@ -1,0 +1,44 @@
+package podconn
+
+import (
+	"time"
+
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Windows of a whole message: a resource list of some megabytes must not wait for
+// our acknowledgements.
+const (
+	streamWindow = 8 << 20
+	connWindow   = 16 << 20
+)
+
+func dialOptions(cfg Config) []grpc.DialOption {
+	return []grpc.DialOption{
+		// Pods are inside the cluster; a service mesh encrypts underneath.
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithUserAgent("function-runner-gateway"),
+		grpc.WithInitialWindowSize(streamWindow),
+		grpc.WithInitialConnWindowSize(connWindow),
+		grpc.WithSharedWriteBuffer(true),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(cfg.MaxMessageBytes), grpc.MaxCallSendMsgSize(cfg.MaxMessageBytes)),
+		grpc.WithIdleTimeout(0), // the pool closes what is idle
+		// A Service refuses until the node has its rules: some milliseconds.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+			MinConnectTimeout: 10 * time.Second,
+		}),
+		// A pod whose node is gone is noticed while an evaluation waits for it.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.WithStatsHandler(otelgrpc.NewClientHandler(
+			otelgrpc.WithTracerProvider(cfg.Telemetry.Tracers),
+			otelgrpc.WithMeterProvider(cfg.Telemetry.Meters),
+			otelgrpc.WithPropagators(cfg.Telemetry.Propagator),
+		)),
+	}
+}

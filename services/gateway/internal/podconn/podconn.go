@@ -1,0 +1,142 @@
+// Package podconn keeps connections to function pods: one for each pod, shared by
+// the evaluations on it.
+package podconn
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+)
+
+// Config is what a Pool works with.
+type Config struct {
+	// Idle is how long a connection is kept without use.
+	Idle time.Duration
+	// Max is how many connections are kept without use. Those in use are as many as
+	// there are pods in use.
+	Max int
+	// MaxMessageBytes bounds what pods answer, in bytes.
+	MaxMessageBytes int
+	Telemetry       *telemetry.Telemetry
+}
+
+// key tells pods apart. A new pod may have the name and the address of an old one.
+type key struct{ uid, address string }
+
+// Pool keeps connections.
+type Pool struct {
+	cfg     Config
+	options []grpc.DialOption
+
+	mu     sync.Mutex
+	conns  map[key]*Conn
+	closed bool
+}
+
+// New returns a pool without connections. Its Run has to run while it is used.
+func New(cfg Config) *Pool {
+	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[key]*Conn{}}
+}
+
+// Get returns the connection to the pod with that uid at address, host:port. The
+// caller releases it. Nothing is sent before it is used.
+func (p *Pool) Get(uid, address string) (*Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := key{uid, address}
+	c, ok := p.conns[k]
+	if !ok {
+		var err error
+		if c, err = p.newConn(k); err != nil {
+			return nil, fmt.Errorf("make a connection to %s: %w", address, err)
+		}
+		p.conns[k] = c
+	}
+	c.users++
+	return c, nil
+}
+
+// release ends one use of c. A connection to a pod that is broken is not used again,
+// and closed when its last user has released it.
+func (p *Pool) release(c *Conn, broken bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.users--
+	c.used = time.Now()
+	if broken || p.closed {
+		p.drop(c)
+	}
+	if c.users == 0 && c.dropped {
+		c.close()
+	}
+	if idle := p.leastUsed(); len(p.conns) > p.cfg.Max && idle != nil {
+		p.drop(idle)
+		idle.close()
+	}
+}
+
+// drop takes c out of the pool.
+func (p *Pool) drop(c *Conn) {
+	c.dropped = true
+	if p.conns[c.key] == c {
+		delete(p.conns, c.key)
+	}
+}
+
+// leastUsed returns the connection that has been without use for the longest time,
+// if there are too many; nil if all are in use.
+func (p *Pool) leastUsed() *Conn {
+	if len(p.conns) <= p.cfg.Max {
+		return nil
+	}
+	var least *Conn
+	for _, c := range p.conns {
+		if c.users == 0 && (least == nil || c.used.Before(least.used)) {
+			least = c
+		}
+	}
+	return least
+}
+
+// Run closes connections that have been without use for too long, until ctx ends,
+// and all others then.
+func (p *Pool) Run(ctx context.Context) error {
+	tick := time.NewTicker(max(p.cfg.Idle/4, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			p.closeUnused(func(c *Conn) bool { return now.Sub(c.used) >= p.cfg.Idle })
+		case <-ctx.Done():
+			p.mu.Lock()
+			p.closed = true
+			p.mu.Unlock()
+			p.closeUnused(func(*Conn) bool { return true })
+			return nil
+		}
+	}
+}
+
+// closeUnused closes the connections that nobody uses and that which chooses.
+func (p *Pool) closeUnused(which func(*Conn) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		if c.users == 0 && which(c) {
+			p.drop(c)
+			c.close()
+		}
+	}
+}
+
+// Len returns how many connections there are.
+func (p *Pool) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}

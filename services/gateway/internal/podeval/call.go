@@ -1,0 +1,90 @@
+package podeval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
+)
+
+// warmShare is the part of the connect timeout that a pod gets which is not new: one
+// that refuses is gone, most likely.
+const warmShare = 5
+
+// call evaluates on the pod that was granted.
+func (e *Evaluator) call(ctx context.Context, req evaluation.Request, granted *lease.Granted) (evaluation.Response, error) {
+	msg := &evaluator.EvaluateFunctionRequest{ResourceList: req.ResourceList, Image: req.Given}
+	limit := int(granted.GetMaxMessageBytes())
+	if size := proto.Size(msg); limit > 0 && size > limit {
+		return evaluation.Response{}, fault.New(fault.Exhausted,
+			"%sthe request has %d bytes, and the function's pods take up to %d: make the package smaller, or raise the pods' message limit",
+			evaluatePrefix(req.Given), size, limit)
+	}
+	conn, err := e.cfg.Conns.Get(granted.GetPodUid(), granted.GetAddress())
+	if err != nil {
+		return evaluation.Response{}, &brokenPodError{pod: granted.GetPod(), cause: err}
+	}
+	resp, err := e.callOn(ctx, conn, req.Given, msg, granted)
+	_, broken := errors.AsType[*brokenPodError](err)
+	conn.Release(broken)
+	if err != nil {
+		return evaluation.Response{}, err
+	}
+	out := evaluation.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog()}
+	// The wrapper server has judged the list: only its results are wanted.
+	if envelope, err := resourcelist.Parse(out.ResourceList); err == nil {
+		out.Results = envelope.Results
+	}
+	return out, nil
+}
+
+// callOn calls the pod over conn.
+func (e *Evaluator) callOn(ctx context.Context, conn *podconn.Conn, image string, msg *evaluator.EvaluateFunctionRequest, granted *lease.Granted) (*evaluator.EvaluateFunctionResponse, error) {
+	start := time.Now()
+	if !conn.Connected() {
+		if err := e.connect(ctx, conn, granted); err != nil {
+			return nil, notCalled(ctx, image, granted.GetPod(), time.Since(start), err)
+		}
+	}
+	called := time.Now()
+	resp, err := conn.EvaluateFunction(ctx, msg, callOptions(granted)...)
+	took := time.Since(called)
+	e.metrics.phases.Took(ctx, "run", took)
+	return resp, judge(ctx, image, granted.GetPod(), took, err)
+}
+
+// callOptions has the pod's own message limit in force, if it has told one.
+func callOptions(granted *lease.Granted) []grpc.CallOption {
+	limit := int(granted.GetMaxMessageBytes())
+	if limit <= 0 {
+		return nil
+	}
+	return []grpc.CallOption{grpc.MaxCallRecvMsgSize(limit), grpc.MaxCallSendMsgSize(limit)}
+}
+
+// connect waits until there is a connection, as long as the pod may take and the
+// caller waits.
+func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *lease.Granted) error {
+	timeout := e.cfg.ConnectTimeout
+	if !granted.GetColdStart() {
+		timeout /= warmShare
+	}
+	start := time.Now()
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if err := conn.Connect(limited); err != nil {
+		return fmt.Errorf("no connection within %v: %w", time.Since(start).Round(time.Millisecond), err)
+	}
+	e.metrics.connected(ctx, granted, time.Since(start))
+	return nil
+}

@@ -1,0 +1,73 @@
+package podeval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
+)
+
+// metrics are what the evaluator counts.
+type metrics struct {
+	coldStarts metric.Int64Counter
+	retries    metric.Int64Counter
+	phases     *measure.Phases
+	images     measure.ImageLabels
+}
+
+func newMetrics(provider metric.MeterProvider) (*metrics, error) {
+	meter := provider.Meter("gateway")
+	m := &metrics{}
+	var errs [3]error
+	m.coldStarts, errs[0] = meter.Int64Counter("fn.cold.starts", metric.WithDescription("Leases that waited for a pod to be made, by how that ended."))
+	m.retries, errs[1] = meter.Int64Counter("fn.retries", metric.WithDescription("Evaluations that were tried again on another pod."))
+	m.phases, errs[2] = measure.NewPhases(provider)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("set up the pod evaluator's metrics: %w", err)
+	}
+	return m, nil
+}
+
+// leased measures a lease that was granted. Its last phase, connecting, goes on in
+// the gateway: connected measures both together.
+func (m *metrics) leased(ctx context.Context, req evaluation.Request, granted *lease.Granted) {
+	if granted.GetColdStart() {
+		m.coldStart(ctx, req, "ok")
+	}
+	for _, p := range granted.GetPhases() {
+		if p.GetPhase() != podmanagerv1.Phase_PHASE_CONNECTING {
+			m.phases.Took(ctx, phases[p.GetPhase()].metric, p.GetDuration().AsDuration())
+		}
+	}
+}
+
+// notLeased measures a lease that was not granted.
+func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, last *lease.Waiting, err error) {
+	if starting(last.GetPhase()) {
+		m.coldStart(ctx, req, fault.Of(err).String())
+	}
+}
+
+func (m *metrics) coldStart(ctx context.Context, req evaluation.Request, outcome string) {
+	m.coldStarts.Add(ctx, 1, metric.WithAttributes(
+		attribute.String("image", m.images.Label(req.Image.Short())), attribute.String("outcome", outcome)))
+}
+
+// connected measures how long it took to connect, pod-manager's part included.
+func (m *metrics) connected(ctx context.Context, granted *lease.Granted, took time.Duration) {
+	for _, p := range granted.GetPhases() {
+		if p.GetPhase() == podmanagerv1.Phase_PHASE_CONNECTING {
+			took += p.GetDuration().AsDuration()
+		}
+	}
+	m.phases.Took(ctx, "connect", took)
+}

@@ -1,0 +1,101 @@
+// Package podeval is the pod evaluator: it leases a place on a function pod, calls
+// the pod's wrapper server, and says what became of the pod.
+//
+// Functions are pure, so an evaluation whose pod broke is tried again on another one
+// as long as its caller waits.
+package podeval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
+)
+
+// Config is what the evaluator works with.
+type Config struct {
+	// Leases lends places on pods.
+	Leases lease.Manager
+	// Conns keeps the connections to them.
+	Conns *podconn.Pool
+	// MaxRetries is how many further pods an evaluation may try after one broke.
+	MaxRetries int
+	// ConnectTimeout is how long a new pod may take until there is a connection.
+	ConnectTimeout time.Duration
+	Telemetry      *telemetry.Telemetry
+}
+
+// Evaluator is the pod evaluator.
+type Evaluator struct {
+	cfg     Config
+	log     *slog.Logger
+	tracer  trace.Tracer
+	metrics *metrics
+}
+
+// New returns an evaluator.
+func New(cfg Config) (*Evaluator, error) {
+	m, err := newMetrics(cfg.Telemetry.Meters)
+	if err != nil {
+		return nil, err
+	}
+	return &Evaluator{cfg: cfg, log: cfg.Telemetry.Log, tracer: cfg.Telemetry.Tracers.Tracer("gateway"), metrics: m}, nil
+}
+
+// Name implements evaluation.Evaluator.
+func (e *Evaluator) Name() string { return "pod" }
+
+// Evaluate implements evaluation.Evaluator. No error is of class fault.NotFound: any
+// image may be one that a pod can run.
+func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
+	var broken []string
+	for {
+		resp, err := e.attempt(ctx, req, broken)
+		brokenPod, ok := errors.AsType[*brokenPodError](err)
+		if !ok {
+			return resp, err
+		}
+		broken = append(broken, brokenPod.pod)
+		if len(broken) > e.cfg.MaxRetries {
+			return evaluation.Response{}, fault.New(fault.Unavailable, "%s%w%s", evaluatePrefix(req.Given), brokenPod, triedOn(broken))
+		}
+		e.metrics.retries.Add(ctx, 1)
+		e.log.WarnContext(ctx, "a pod broke: trying another", "image", req.Given, "pod", brokenPod.pod, "error", brokenPod.cause)
+	}
+}
+
+// attempt evaluates on one pod, other than those that broke before. An error with a
+// brokenPodError in its chain may go away on another pod.
+func (e *Evaluator) attempt(ctx context.Context, req evaluation.Request, broken []string) (evaluation.Response, error) {
+	held, err := e.lease(ctx, req, broken)
+	if err != nil {
+		return evaluation.Response{}, err
+	}
+	granted := held.Granted()
+	trace.SpanFromContext(ctx).SetAttributes(
+		attribute.Bool("faas.coldstart", granted.GetColdStart()), attribute.String("k8s.pod.name", granted.GetPod()))
+	resp, err := e.call(ctx, req, granted)
+	held.Finish(outcome(ctx, err))
+	return resp, err
+}
+
+// outcome says what an attempt that ended with err found out about its pod.
+func outcome(ctx context.Context, err error) (result lease.Outcome, reason string) {
+	if broken, ok := errors.AsType[*brokenPodError](err); ok {
+		return lease.PodBroken, broken.cause.Error()
+	}
+	if err != nil && ctx.Err() != nil {
+		return lease.Abandoned, fmt.Sprintf("the caller did not wait any longer: %v", context.Cause(ctx))
+	}
+	return lease.Done, ""
+}

@@ -1,0 +1,72 @@
+package podeval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+)
+
+// evaluatePrefix begins the text of what went wrong in a pod.
+func evaluatePrefix(image string) string {
+	return fmt.Sprintf("unable to evaluate %s with pod evaluator: ", image)
+}
+
+// triedOn says on how many pods an evaluation was tried, if on more than one.
+func triedOn(pods []string) string {
+	if len(pods) == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d pods broke one after the other: %s)", len(pods), strings.Join(pods, ", "))
+}
+
+// notLeased is the error for a caller who got no place on a pod after the given
+// time. last is what was waited for, or nil.
+func notLeased(ctx context.Context, image string, last *lease.Waiting, took time.Duration, err error) error {
+	if ctx.Err() != nil {
+		return left(ctx, image, took, "waiting for a pod: "+describe(last))
+	}
+	err = fmt.Errorf("unable to get the grpc client to the pod for %s: %w", image, err)
+	switch fault.Of(err) {
+	case fault.NotFound, fault.Unimplemented:
+		// Callers would go on to another runtime.
+		return fault.New(fault.Unavailable, "%w: check the pod-manager's address and version", err)
+	default:
+		return err
+	}
+}
+
+// left is the error for a caller whose context ended while something was going on,
+// after the given time.
+func left(ctx context.Context, image string, took time.Duration, doing string) error {
+	took = took.Round(time.Millisecond)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fault.New(fault.DeadlineExceeded, "function evaluation timed out for %s: after %v, %s: %w", image, took, doing, ctx.Err())
+	}
+	return fault.New(fault.Canceled, "%sthe caller left after %v, %s: %w", evaluatePrefix(image), took, doing, context.Cause(ctx))
+}
+
+// describe says what a lease waits for.
+func describe(w *lease.Waiting) string {
+	if w == nil {
+		return "the pod-manager has not answered"
+	}
+	words := phases[w.GetPhase()].words
+	if words == "" {
+		words = "asking the pod-manager"
+	}
+	if w.GetPosition() > 0 {
+		words = fmt.Sprintf("%s at position %d", words, w.GetPosition())
+	}
+	if w.GetPod() != "" {
+		words = fmt.Sprintf("%s, pod %s", words, w.GetPod())
+	}
+	if w.GetReason() != "" {
+		words = fmt.Sprintf("%s (%s)", words, w.GetReason())
+	}
+	return words
+}
