@@ -56,7 +56,7 @@ func testFailures(t *testing.T, target Target) {
 			if st.Code() != codes.Internal {
 				t.Errorf("code %v, want Internal: %s", st.Code(), f.reason)
 			}
-			checkText(t, st.Message(), fmt.Sprintf(f.text, fn.Image))
+			checkText(t, st.Message(), fmt.Sprintf(target.Texts.Prefix+f.text, fn.Image))
 			checkDetail(t, st, fn, f)
 			if target.NamesFunctions {
 				checkAlive(t, target.Serve(t, "echo"))
