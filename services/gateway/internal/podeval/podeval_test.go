@@ -190,7 +190,7 @@ func TestTheWrappersOwnErrorsArePassedOn(t *testing.T) {
 			if got := m.AwaitFinish(t); got.Outcome != lease.Done {
 				t.Errorf("finished with %v, want done: %s", got, tc.reason)
 			}
-			if failure, ok := errors.AsType[*function.Failure](err); (tc.err == error(failed)) && (!ok || failure.Detail().(*functionrunnerv1.FunctionFailure).GetExitCode() != 3) {
+			if failure, ok := errors.AsType[*function.Failure](err); name == "function failed" && (!ok || failure.Detail().(*functionrunnerv1.FunctionFailure).GetExitCode() != 3) {
 				t.Errorf("the details are lost: %v", err)
 			}
 			if after, _ := fault.RetryAfter(err); (after == 3*time.Second) != (name == "queue full") {
