@@ -221,9 +221,26 @@ func TestTheCallersCancellationReachesTheFunction(t *testing.T) {
 	}
 }
 
+// deadline is a context whose deadline passes when a test says so.
+type deadline struct{ context.Context } //nolint:containedctx // it is one
+
+func newDeadline(t *testing.T) (ctx deadline, pass context.CancelFunc) {
+	inner, pass := context.WithCancel(t.Context())
+	return deadline{inner}, pass
+}
+
+func (d deadline) Err() error {
+	if d.Context.Err() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
 // TestDeadlines has callers whose deadline passes at each step.
 func TestDeadlines(t *testing.T) {
+	var pass context.CancelFunc
 	hang := testpod.Serve(t, 1<<20, func(ctx context.Context, _ *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		pass()
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
@@ -232,9 +249,14 @@ func TestDeadlines(t *testing.T) {
 			if w != nil {
 				waiting(w)
 			}
+			pass()
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
+	}
+	connects := func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+		time.AfterFunc(10*time.Millisecond, pass)
+		return &lease.Granted{Pod: "fn-1", Address: refused, ColdStart: true}, nil
 	}
 	tests := map[string]struct {
 		grant leasetest.Grant
@@ -246,13 +268,14 @@ func TestDeadlines(t *testing.T) {
 			waits(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_PULLING, Pod: "fn-1", Reason: "Pulling image"}),
 			", waiting for a pod: pulling images, pod fn-1 (Pulling image)",
 		},
-		"connecting": {pods(&lease.Granted{Pod: "fn-1", Address: refused, ColdStart: true}), ", connecting to pod fn-1 ("},
+		"connecting": {connects, ", connecting to pod fn-1 ("},
 		"running":    {pods(pod("fn-1", hang)), ", the function was running in pod fn-1"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
+			var ctx deadline
+			ctx, pass = newDeadline(t)
+			defer pass()
 			_, err := newEvaluator(t, leasetest.NewManager(tc.grant), telemetry.Discard()).Evaluate(ctx, request)
 			if fault.Of(err) != fault.DeadlineExceeded || !strings.HasPrefix(err.Error(), "function evaluation timed out for fn:v1: after ") || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v of class %v, want %q", err, fault.Of(err), tc.want)
