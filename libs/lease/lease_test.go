@@ -15,6 +15,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,7 +29,7 @@ var ways = map[string]func(*testing.T, lease.Manager) lease.Manager{
 // connected returns a client of a server of m.
 func connected(t *testing.T, m lease.Manager) lease.Manager {
 	t.Helper()
-	return newClient(t, "http://"+leasetest.Serve(t, m, nil))
+	return newClient(t, "http://"+leaseserver.Start(t, m, nil))
 }
 
 func newClient(t *testing.T, url string) *lease.Client {

@@ -16,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/testing/cutproxy"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
 )
 
 // rawStream opens a stream of the official gRPC client, to end it in other ways than
@@ -75,7 +76,7 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 			fake := leasetest.NewManager(grantAtOnce)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			conn, s := rawStream(t, ctx, leasetest.Serve(t, fake, nil))
+			conn, s := rawStream(t, ctx, leaseserver.Start(t, fake, nil))
 			sendOpen(t, s)
 			if resp, err := s.Recv(); err != nil || resp.GetGranted() == nil {
 				t.Fatalf("got %v, %v", resp, err)
@@ -89,7 +90,7 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 }
 
 func TestTheFirstMessageIsOpen(t *testing.T) {
-	_, s := rawStream(t, t.Context(), leasetest.Serve(t, leasetest.NewManager(grantAtOnce), nil))
+	_, s := rawStream(t, t.Context(), leaseserver.Start(t, leasetest.NewManager(grantAtOnce), nil))
 	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Finish_{Finish: &podmanagerv1.LeaseRequest_Finish{}}})
 	if _, err := s.Recv(); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("got %v, want InvalidArgument", err)
@@ -106,7 +107,7 @@ func TestStopping(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	m := newClient(t, "http://"+leasetest.Serve(t, fake, stopping))
+	m := newClient(t, "http://"+leaseserver.Start(t, fake, stopping))
 	held, err := m.Lease(t.Context(), &lease.Open{Image: "warm"}, nothing)
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +167,7 @@ func TestLostWhileItWaits(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	proxy := cutproxy.New(t, leasetest.Serve(t, fake, nil))
+	proxy := cutproxy.New(t, leaseserver.Start(t, fake, nil))
 	_, err := newClient(t, "http://"+proxy.Address).Lease(t.Context(), &lease.Open{}, func(*lease.Waiting) { proxy.Cut() })
 	if fault.Of(err) != fault.Unavailable {
 		t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
@@ -177,7 +178,7 @@ func TestLostWhileItWaits(t *testing.T) {
 // notices, and the lease ends.
 func TestLostWhileHeld(t *testing.T) {
 	fake := leasetest.NewManager(grantAtOnce)
-	proxy := cutproxy.New(t, leasetest.Serve(t, fake, nil))
+	proxy := cutproxy.New(t, leaseserver.Start(t, fake, nil))
 	held, err := newClient(t, "http://"+proxy.Address).Lease(t.Context(), &lease.Open{Image: "fn"}, nothing)
 	if err != nil {
 		t.Fatal(err)

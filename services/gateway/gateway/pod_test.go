@@ -15,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
@@ -27,7 +28,7 @@ func startPods(t *testing.T, manager lease.Manager) string {
 	cfg := gateway.Config{
 		Address: "127.0.0.1:0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com/fn",
 		DisableRuntimes: []string{gateway.RuntimeExec},
-		PodManager:      "http://" + leasetest.Serve(t, manager, nil),
+		PodManager:      "http://" + leaseserver.Start(t, manager, nil),
 		Pod:             gateway.PodConfig{MaxRetries: 2, ConnectTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxIdleConnections: 100},
 	}
 	if err := cfg.Validate(); err != nil {

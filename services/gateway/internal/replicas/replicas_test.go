@@ -18,6 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/testing/cutproxy"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/replicas"
 )
 
@@ -62,7 +63,7 @@ func newCluster(t *testing.T, addresses ...string) *cluster {
 			return &lease.Granted{Pod: a}, nil
 		})
 		c.replicas[a].SetPools(&podmanagerv1.Pool{Key: &podmanagerv1.PoolKey{Reference: "fn", Digest: "sha256:" + a}, Replica: a})
-		c.proxies[a] = cutproxy.NewAt(t, a+":"+c.port, leasetest.Serve(t, c.replicas[a], nil))
+		c.proxies[a] = cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, c.replicas[a], nil))
 	}
 	return c
 }
@@ -198,7 +199,7 @@ func TestErrorsOfTheOwnerAreTheAnswer(t *testing.T) {
 		m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
 			return nil, fault.New(fault.Precondition, "%s says no", a)
 		})
-		cutproxy.NewAt(t, a+":"+c.port, leasetest.Serve(t, m, nil))
+		cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, m, nil))
 	}
 	c.set("127.0.0.1", "127.0.0.2")
 	if _, err := c.manager(t, "pod-manager").Lease(t.Context(), &lease.Open{Image: "fn"}, func(*lease.Waiting) {}); fault.Of(err) != fault.Precondition {

@@ -1,4 +1,5 @@
-package leasetest
+// Package leaseserver serves a lease.Manager in a test, as pod-manager does.
+package leaseserver
 
 import (
 	"net/http"
@@ -14,9 +15,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
-// Serve serves m until the test ends, and returns its address. A nil channel never
+// Start serves m until the test ends, and returns its address. A nil channel never
 // closes.
-func Serve(t testing.TB, m lease.Manager, stopping <-chan struct{}) string {
+func Start(t testing.TB, m lease.Manager, stopping <-chan struct{}) string {
 	t.Helper()
 	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: 1 << 20}
