@@ -9,18 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
 	"go.uber.org/goleak"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/program"
-	"github.com/krm-function-runner/function-runner/libs/rpcserve"
-	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
-	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,21 +29,7 @@ var ways = map[string]func(*testing.T, lease.Manager) lease.Manager{
 // connected returns a client of a server of m.
 func connected(t *testing.T, m lease.Manager) lease.Manager {
 	t.Helper()
-	return newClient(t, "http://"+serveManager(t, m, nil))
-}
-
-func serveManager(t *testing.T, m lease.Manager, stopping <-chan struct{}) string {
-	t.Helper()
-	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
-		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: 1 << 20}
-		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
-			Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
-			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-				return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(m, stopping), options...)
-			},
-		})
-		return serve.Part{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err
-	})
+	return newClient(t, "http://"+leaseserver.Start(t, m, nil))
 }
 
 func newClient(t *testing.T, url string) *lease.Client {

@@ -14,7 +14,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/testing/cutproxy"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
 )
 
 // rawStream opens a stream of the official gRPC client, to end it in other ways than
@@ -74,7 +76,7 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 			fake := leasetest.NewManager(grantAtOnce)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			conn, s := rawStream(t, ctx, serveManager(t, fake, nil))
+			conn, s := rawStream(t, ctx, leaseserver.Start(t, fake, nil))
 			sendOpen(t, s)
 			if resp, err := s.Recv(); err != nil || resp.GetGranted() == nil {
 				t.Fatalf("got %v, %v", resp, err)
@@ -88,7 +90,7 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 }
 
 func TestTheFirstMessageIsOpen(t *testing.T) {
-	_, s := rawStream(t, t.Context(), serveManager(t, leasetest.NewManager(grantAtOnce), nil))
+	_, s := rawStream(t, t.Context(), leaseserver.Start(t, leasetest.NewManager(grantAtOnce), nil))
 	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Finish_{Finish: &podmanagerv1.LeaseRequest_Finish{}}})
 	if _, err := s.Recv(); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("got %v, want InvalidArgument", err)
@@ -105,7 +107,7 @@ func TestStopping(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	m := newClient(t, "http://"+serveManager(t, fake, stopping))
+	m := newClient(t, "http://"+leaseserver.Start(t, fake, stopping))
 	held, err := m.Lease(t.Context(), &lease.Open{Image: "warm"}, nothing)
 	if err != nil {
 		t.Fatal(err)
@@ -165,8 +167,8 @@ func TestLostWhileItWaits(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	proxy := newProxy(t, serveManager(t, fake, nil))
-	_, err := newClient(t, "http://"+proxy.address).Lease(t.Context(), &lease.Open{}, func(*lease.Waiting) { proxy.cut() })
+	proxy := cutproxy.New(t, leaseserver.Start(t, fake, nil))
+	_, err := newClient(t, "http://"+proxy.Address).Lease(t.Context(), &lease.Open{}, func(*lease.Waiting) { proxy.Cut() })
 	if fault.Of(err) != fault.Unavailable {
 		t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
 	}
@@ -176,12 +178,12 @@ func TestLostWhileItWaits(t *testing.T) {
 // notices, and the lease ends.
 func TestLostWhileHeld(t *testing.T) {
 	fake := leasetest.NewManager(grantAtOnce)
-	proxy := newProxy(t, serveManager(t, fake, nil))
-	held, err := newClient(t, "http://"+proxy.address).Lease(t.Context(), &lease.Open{Image: "fn"}, nothing)
+	proxy := cutproxy.New(t, leaseserver.Start(t, fake, nil))
+	held, err := newClient(t, "http://"+proxy.Address).Lease(t.Context(), &lease.Open{Image: "fn"}, nothing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy.cut()
+	proxy.Cut()
 	if got := fake.AwaitFinish(t); got.Outcome != lease.Abandoned {
 		t.Errorf("the manager was told %v", got)
 	}

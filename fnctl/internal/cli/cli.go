@@ -42,7 +42,7 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.AddCommand(newRender(env), newEval(env))
+	root.AddCommand(newRender(env), newEval(env), newPods(env))
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		env.errPrinter().Line("fnctl: %s", ui.Printable(summary(err).Error()))

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs each script of testdata/script against a gateway with the
 // functions below.
 func TestScripts(t *testing.T) {
-	address := functions.Serve(t)
+	address, pods := functions.Serve(t), functions.ServeWithPods(t, podManager())
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("FNR_ADDRESS", address)
+			env.Setenv("PODS_ADDRESS", pods)
 			return nil
 		},
 	})

@@ -83,7 +83,8 @@ func (c *evalCommand) run(ctx context.Context, dir string, config *yaml.RNode) e
 		return err
 	}
 	defer gateway.Close()
-	renderer := &pipeline.Renderer{Evaluator: gateway, Observer: c.env.progress(), Timeout: c.gateway.timeout}
+	progress := c.env.progress()
+	renderer := &pipeline.Renderer{Evaluator: c.gateway.evaluator(gateway, progress), Observer: progress, Timeout: c.gateway.timeout}
 	if dir == "-" {
 		return c.filter(ctx, renderer, config)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
 // DefaultAddress is where a gateway on this machine listens.
@@ -23,15 +24,28 @@ type gatewayFlags struct {
 	address         string
 	timeout         time.Duration
 	maxMessageBytes int
+	phases          bool
+}
+
+// registerAddress adds the one flag that commands have that evaluate nothing.
+func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
+	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
+		"gateway as host:port, or as a URL of http or https; by default that of FNR_ADDRESS")
 }
 
 func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
-	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
-		"gateway as host:port, or as a URL of http or https; by default that of FNR_ADDRESS")
+	f.registerAddress(flags, env)
 	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "longest time for one function, with the start of its pod; 0 for no limit")
+	flags.BoolVar(&f.phases, "phases", isTerminal(env.Stderr), "show what functions wait for, such as their pod; by default on terminals")
 	flags.IntVar(&f.maxMessageBytes, "max-message-size", defaultMaxMessageBytes, "largest ResourceList in bytes, each way")
 }
 
 func (f *gatewayFlags) connect() (*client.Gateway, error) {
 	return client.New(client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes})
+}
+
+// evaluator returns gateway as it is to be used, with what it waits for shown on
+// progress if that is wanted.
+func (f *gatewayFlags) evaluator(gateway *client.Gateway, progress *ui.Progress) *phases {
+	return &phases{Gateway: gateway, progress: progress, wanted: f.phases}
 }

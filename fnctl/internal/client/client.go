@@ -13,6 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
 // Config says which gateway to call and how.
@@ -28,6 +29,7 @@ type Gateway struct {
 	address string
 	limit   int
 	rpc     evaluatorconnect.FunctionEvaluatorClient
+	pools   podmanagerv1connect.PodManagerServiceClient
 	http    *http.Transport
 }
 
@@ -41,11 +43,13 @@ func New(config Config) (*Gateway, error) {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: &protocols}
+	client := &http.Client{Transport: transport}
 	return &Gateway{
 		address: config.Address,
 		limit:   config.MaxMessageBytes,
 		http:    transport,
-		rpc: evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport}, url,
+		pools:   podmanagerv1connect.NewPodManagerServiceClient(client, url, connect.WithGRPC()),
+		rpc: evaluatorconnect.NewFunctionEvaluatorClient(client, url,
 			connect.WithGRPC(),
 			connect.WithReadMaxBytes(config.MaxMessageBytes),
 			connect.WithSendMaxBytes(config.MaxMessageBytes)),

@@ -79,11 +79,16 @@ func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, a
 	if brokenConnection(cerr) {
 		a = unreachable
 	}
-	fill := strings.NewReplacer(
+	fill := g.filler(req, cerr)
+	return fill.Replace(a.problem), fill.Replace(a.advice)
+}
+
+// filler fills accounts.
+func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Replacer {
+	return strings.NewReplacer(
 		"{image}", strconv.Quote(req.Image), "{address}", g.address,
 		"{code}", cerr.Code().String(), "{message}", cerr.Message(),
 		"{size}", strconv.Itoa(len(req.ResourceList)), "{limit}", strconv.Itoa(g.limit))
-	return fill.Replace(a.problem), fill.Replace(a.advice)
 }
 
 // brokenConnection reports whether an error comes from the connection. What has been

@@ -20,6 +20,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
 // Function answers evaluations of one image.
@@ -47,6 +49,18 @@ func (g Gateway) Serve(tb testing.TB) string {
 	return server.Listener.Addr().String()
 }
 
+// ServeWithPods is Serve with the service that tells about pods.
+func (g Gateway) ServeWithPods(tb testing.TB, pods lease.Manager) string {
+	tb.Helper()
+	mux := http.NewServeMux()
+	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(g))
+	mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(pods, nil)))
+	server := newServer(mux)
+	server.Start()
+	tb.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
 // ServeTLS is Serve with TLS. It returns the server for its address and its
 // certificate.
 func (g Gateway) ServeTLS(tb testing.TB) *httptest.Server {
@@ -61,6 +75,10 @@ func (g Gateway) ServeTLS(tb testing.TB) *httptest.Server {
 func (g Gateway) server() *httptest.Server {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(g))
+	return newServer(mux)
+}
+
+func newServer(mux *http.ServeMux) *httptest.Server {
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.Config.Protocols = new(http.Protocols)

@@ -3,6 +3,7 @@ package ui
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
@@ -17,6 +18,8 @@ type Progress struct {
 	// Live replaces the line of a running function by that of its end: for
 	// terminals only.
 	Live bool
+
+	running string // the line of the function that runs
 }
 
 // Entered shows a package that has functions.
@@ -36,8 +39,29 @@ func title(pkg *pkgtree.Package) string {
 
 // Started shows a function that runs.
 func (p *Progress) Started(call pipeline.Call, resources int) {
+	p.running = fmt.Sprintf("  … %s on %d resources", name(call), resources)
 	if p.Live {
-		fmt.Fprintf(p.out, "  … %s on %d resources", name(call), resources)
+		fmt.Fprint(p.out, p.running)
+	}
+}
+
+// maxWaiting is how much of what a function waits for fits into the line of the
+// function: a line that wraps cannot be replaced.
+const maxWaiting = 60
+
+// Waiting shows what the function that runs waits for; empty for nothing.
+func (p *Progress) Waiting(what string) {
+	what = strings.ReplaceAll(Printable(what), "\n", " ")
+	switch {
+	case !p.Live && what != "":
+		p.Line("    … %s", what)
+	case p.Live && what == "":
+		fmt.Fprintf(p.out, "\r\x1b[K%s", p.running)
+	case p.Live:
+		if runes := []rune(what); len(runes) > maxWaiting {
+			what = string(runes[:maxWaiting]) + "…"
+		}
+		fmt.Fprintf(p.out, "\r\x1b[K%s: %s", p.running, p.style.faint(what))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -23,6 +24,9 @@ type Target struct {
 	// NamesFunctions says that the implementation serves many functions and finds
 	// them by image.
 	NamesFunctions bool
+	// UnknownImage is the code for an image that does not exist; OK stands for
+	// NotFound. It is looked at with NamesFunctions only.
+	UnknownImage codes.Code
 }
 
 // Function is a function that is served.
@@ -35,7 +39,7 @@ type Function struct {
 
 // Texts are patterns of failures' texts, with %[1]q for the image.
 type Texts struct {
-	// Prefix comes before all failures of functions.
+	// Prefix begins all of them, and those that are the same everywhere.
 	Prefix string
 	// Exit1 is for a function that exits 1 with results and a log.
 	Exit1 string

@@ -22,7 +22,7 @@ type Finish struct {
 
 // Manager is a lease.Manager.
 type Manager struct {
-	grant    Grant
+	grant    atomic.Pointer[Grant]
 	active   atomic.Int64
 	finished chan Finish
 	poolBoard
@@ -32,12 +32,17 @@ var _ lease.Manager = (*Manager)(nil)
 
 // NewManager returns a manager that answers leases with grant.
 func NewManager(grant Grant) *Manager {
-	return &Manager{grant: grant, finished: make(chan Finish, 10_000)}
+	m := &Manager{finished: make(chan Finish, 10_000)}
+	m.SetGrant(grant)
+	return m
 }
+
+// SetGrant has leases answered with grant from now on.
+func (m *Manager) SetGrant(grant Grant) { m.grant.Store(&grant) }
 
 // Lease implements lease.Manager.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
-	granted, err := m.grant(ctx, open, waiting)
+	granted, err := (*m.grant.Load())(ctx, open, waiting)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
@@ -52,6 +54,7 @@ func TestConformance(t *testing.T) {
 				}
 			},
 			NamesFunctions: true,
+			UnknownImage:   codes.FailedPrecondition,
 			Texts: conformance.Texts{
 				Prefix: "unable to evaluate %[1]s with pod evaluator: ",
 				Exit1: "failed to evaluate function %[1]q with structured results: " +

@@ -2,6 +2,7 @@ package podconn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -86,8 +87,13 @@ func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 			return conn, nil
 		}
 		c.dialError.Store(&err)
-		if failed, ok := err.(net.Error); !ok || !failed.Timeout() || ctx.Err() != nil {
+		if !isTimeout(err) || ctx.Err() != nil {
 			return nil, err
 		}
 	}
+}
+
+func isTimeout(err error) bool {
+	failed, ok := errors.AsType[net.Error](err)
+	return ok && failed.Timeout()
 }

@@ -23,7 +23,7 @@ var phases = map[podmanagerv1.Phase]phase{
 	podmanagerv1.Phase_PHASE_PULLING:    {metric: "pull", words: "pulling images", left: "pulled"},
 	podmanagerv1.Phase_PHASE_STARTING:   {metric: "start", words: "starting containers", left: "started"},
 	podmanagerv1.Phase_PHASE_CONNECTING: {metric: "connect", words: "connecting to the pod"},
-	phaseGranted:                             {entered: "ready"},
+	phaseGranted:                        {entered: "ready"},
 }
 
 // phaseGranted stands for the end of all phases.

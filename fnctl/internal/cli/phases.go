@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+// phasesAfter is how long an evaluation takes before anybody wonders what it waits
+// for: one in a warm pod is over by then.
+const phasesAfter = 150 * time.Millisecond
+
+// phases is a gateway that tells what evaluations wait for.
+type phases struct {
+	*client.Gateway
+	progress *ui.Progress
+	// wanted says whether to tell at all.
+	wanted bool
+}
+
+// Evaluate implements pipeline.Evaluator. What is told is told before it returns.
+func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	if !p.wanted {
+		return p.Gateway.Evaluate(ctx, req)
+	}
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { p.tell(watching, req) })
+	resp, err := p.Gateway.Evaluate(ctx, req)
+	stop()
+	watch.Wait()
+	return resp, err
+}
+
+// tell tells what req waits for, until ctx ends. A gateway that knows nothing of pods
+// tells nothing.
+func (p *phases) tell(ctx context.Context, req pipeline.Request) {
+	select {
+	case <-time.After(phasesAfter):
+	case <-ctx.Done():
+		return
+	}
+	var state pods.Pools
+	synced, last := false, ""
+	_ = p.WatchPools(ctx, func(change *podmanagerv1.WatchPoolsResponse) error {
+		state.Apply(change)
+		if synced = synced || change.GetSynced() != nil; !synced {
+			return nil
+		}
+		if now := pods.Waits(functionPools(&state, req)); now != last {
+			last = now
+			p.progress.Waiting(now)
+		}
+		return nil
+	})
+}
+
+// functionPools returns the pools of the function that req is for.
+func functionPools(state *pods.Pools, req pipeline.Request) []*podmanagerv1.Pool {
+	var found []*podmanagerv1.Pool
+	for _, pool := range state.All() {
+		if pods.Is(pool.GetKey().GetReference(), req.Image, req.Tag) {
+			found = append(found, pool)
+		}
+	}
+	return found
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+const podsHelp = `Pods shows the function pods that the gateway's pod-manager has: those of all
+functions, or of those whose image contains TEXT.
+
+LOAD is how many evaluations run in a pod and how many may, WAITING how many wait for a
+place in one of the function's pods, and TTL how long the pod lives on without use.`
+
+const podsExamples = `  # Show all function pods
+  fnctl pods
+
+  # Show those of one function, and what becomes of them
+  fnctl pods set-namespace --watch`
+
+// asJSON is the one format beside the table.
+const asJSON = "json"
+
+// podsCommand is a run of fnctl pods.
+type podsCommand struct {
+	env     Environment
+	gateway gatewayFlags
+	output  string
+	watch   bool
+	text    string
+}
+
+func newPods(env Environment) *cobra.Command {
+	c := &podsCommand{env: env}
+	cmd := &cobra.Command{
+		Use:     "pods [TEXT]",
+		Short:   "Show function pods",
+		Long:    podsHelp,
+		Example: podsExamples,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.prepare(args); err != nil {
+				return usageError{cmd.CommandPath(), err}
+			}
+			return c.run(cmd.Context())
+		},
+	}
+	c.gateway.registerAddress(cmd.Flags(), env)
+	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "go on, and show what changes")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "", "json for everything that the pod-manager tells, a line for each change with --watch")
+	return cmd
+}
+
+func (c *podsCommand) prepare(args []string) error {
+	switch {
+	case len(args) > 1:
+		return errors.New("takes one argument: a part of an image's name")
+	case c.output != "" && c.output != asJSON:
+		return fmt.Errorf("takes json for --output, got %q", c.output)
+	}
+	c.text = strings.Join(args, "")
+	return nil
+}
+
+func (c *podsCommand) run(ctx context.Context) error {
+	gateway, err := c.gateway.connect()
+	if err != nil {
+		return err
+	}
+	defer gateway.Close()
+	if c.watch {
+		return c.follow(ctx, gateway)
+	}
+	list, err := gateway.ListPools(ctx)
+	if err != nil {
+		return err
+	}
+	c.show(list)
+	return nil
+}
+
+// show writes all pools once.
+func (c *podsCommand) show(list *podmanagerv1.ListPoolsResponse) {
+	selected := &podmanagerv1.ListPoolsResponse{}
+	for _, pool := range list.GetPools() {
+		if c.selects(pool.GetKey()) {
+			selected.Pools = append(selected.Pools, pool)
+		}
+	}
+	out := c.env.outPrinter()
+	if c.output == asJSON {
+		out.Line("%s", ui.JSON(selected, "  "))
+		return
+	}
+	var rows []pods.Row
+	for _, pool := range selected.GetPools() {
+		rows = append(rows, pods.Rows(pool, time.Now())...)
+	}
+	if len(rows) == 0 {
+		c.env.errPrinter().Line("no function pods")
+		return
+	}
+	printRows(out, &pods.Table{}, append([]pods.Row{pods.Header}, rows...))
+}
+
+// follow writes all pools and then what changes, until ctx ends, which is no error: it
+// is the way to end it.
+func (c *podsCommand) follow(ctx context.Context, gateway *client.Gateway) error {
+	out, table, changes := c.env.outPrinter(), &pods.Table{}, &pods.Changes{}
+	rows := []pods.Row{pods.Header} // until all are known, so that the columns fit
+	synced := false
+	err := gateway.WatchPools(ctx, func(change *podmanagerv1.WatchPoolsResponse) error {
+		synced = synced || change.GetSynced() != nil
+		switch {
+		case !c.selects(change.GetPool().GetKey()) && !c.selects(change.GetRemoved()):
+		case c.output == asJSON:
+			out.Line("%s", ui.JSON(change, ""))
+		default:
+			rows = append(rows, changes.Of(change, time.Now())...)
+		}
+		if synced && c.output == "" {
+			printRows(out, table, rows)
+			rows = nil
+		}
+		return nil
+	})
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// selects says whether a pool is to be shown.
+func (c *podsCommand) selects(k *podmanagerv1.PoolKey) bool {
+	return k != nil && strings.Contains(k.GetReference()+"@"+k.GetDigest(), c.text)
+}
+
+// printRows writes rows, with columns that fit all of them.
+func printRows(out *ui.Printer, table *pods.Table, rows []pods.Row) {
+	for _, row := range rows {
+		table.Fit(row)
+	}
+	for _, row := range rows {
+		out.Line("%s", ui.Printable(table.Line(row)))
+	}
+}

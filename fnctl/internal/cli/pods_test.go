@@ -1,0 +1,138 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/fntest"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+)
+
+// podManager returns one with a pool that has pods and one that has none.
+func podManager() *leasetest.Manager {
+	m := leasetest.NewManager(nil)
+	now := time.Now()
+	m.SetPools(
+		&podmanagerv1.Pool{
+			Key:    &podmanagerv1.PoolKey{Reference: "example.com/fns/cold:v2", Digest: "sha256:2"},
+			Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4}, Waiting: 2, LastFailure: "no such image",
+		},
+		&podmanagerv1.Pool{
+			Key: &podmanagerv1.PoolKey{Reference: "example.com/fns/warm:v1", Digest: "sha256:1"}, Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4},
+			Pods: []*podmanagerv1.Pod{
+				{
+					Name: "warm-v1-0", State: podmanagerv1.Pod_STATE_READY, Node: "node-a",
+					CreateTime: timestamppb.New(now.Add(-time.Hour)), ReclaimTime: timestamppb.New(now.Add(30*time.Minute + 30*time.Second)),
+				},
+				{Name: "warm-v1-1", State: podmanagerv1.Pod_STATE_STARTING, Phase: podmanagerv1.Phase_PHASE_PULLING, Reason: "Pulling image", Active: 1},
+			},
+		},
+	)
+	return m
+}
+
+// screen is an output that tests wait for.
+type screen struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newScreen() *screen { return &screen{changed: make(chan struct{})} }
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.text.Write(p)
+}
+
+func (s *screen) now() (text string, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String(), s.changed
+}
+
+// await returns when the screen shows all texts, or when ctx ends.
+func (s *screen) await(ctx context.Context, texts ...string) {
+	for {
+		shown, changed := s.now()
+		all := true
+		for _, text := range texts {
+			all = all && strings.Contains(shown, text)
+		}
+		if all {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// starting returns a pool with a pod in that phase.
+func starting(phase podmanagerv1.Phase, reason string) *podmanagerv1.Pool {
+	return &podmanagerv1.Pool{
+		Key:  &podmanagerv1.PoolKey{Reference: "example.com/fns/slow:v1", Digest: "sha256:3"},
+		Pods: []*podmanagerv1.Pod{{Name: "slow-0", State: podmanagerv1.Pod_STATE_STARTING, Phase: phase, Reason: reason}},
+	}
+}
+
+func TestEvalShowsWhatItWaitsFor(t *testing.T) {
+	m, stderr := leasetest.NewManager(nil), newScreen()
+	slow := func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		m.SetPools(starting(podmanagerv1.Phase_PHASE_SCHEDULING, "0/3 nodes\nfit"), podManagerPool())
+		stderr.await(ctx, "pod slow-0: waiting for a node (0/3 nodes fit)\n")
+		m.SetPools(starting(podmanagerv1.Phase_PHASE_PULLING, ""))
+		stderr.await(ctx, "pod slow-0: pulling images\n")
+		return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
+	}
+	address := fntest.Gateway{"slow:v1": slow}.ServeWithPods(t, m)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
+	if code := cli.Run(t.Context(), env, []string{"eval", dir, "--image=slow:v1", "--phases", "--timeout=1m", "--address", address}); code != 0 {
+		shown, _ := stderr.now()
+		t.Errorf("exit code %d:\n%s", code, shown)
+	}
+}
+
+// podManagerPool returns the pool of another function.
+func podManagerPool() *podmanagerv1.Pool {
+	pool := starting(podmanagerv1.Phase_PHASE_CREATING, "of another function")
+	pool.Key = &podmanagerv1.PoolKey{Reference: "example.com/fns/other:v1", Digest: "sha256:4"}
+	return pool
+}
+
+func TestPodsWatch(t *testing.T) {
+	m, stdout, stderr := podManager(), newScreen(), newScreen()
+	address := fntest.Gateway{}.ServeWithPods(t, m)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr}
+	ended := make(chan int)
+	go func() { ended <- cli.Run(ctx, env, []string{"pods", "--watch", "--address", address}) }()
+	stdout.await(ctx, "warm-v1-1", "no such image")
+	m.SetPools(starting(podmanagerv1.Phase_PHASE_CREATING, ""))
+	stdout.await(ctx, "slow-0", "Gone")
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d, want 0: that is the way to end it", code)
+	}
+}

@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"errors"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+// poolAccounts has the codes that mean something else about pods.
+var poolAccounts = map[connect.Code]account{
+	connect.CodeUnimplemented: {
+		"the gateway at {address} knows of no pods",
+		"its functions run as local binaries, or its version is older than fnctl's",
+	},
+	connect.CodeUnavailable: {
+		"the gateway cannot reach the pod-manager ({message})",
+		"check that the pod-manager runs, and the gateway's FNR_POD_MANAGER",
+	},
+}
+
+// ListPools returns the pools of function pods. Errors are a [CallError].
+func (g *Gateway) ListPools(ctx context.Context) (*podmanagerv1.ListPoolsResponse, error) {
+	resp, err := g.pools.ListPools(ctx, &podmanagerv1.ListPoolsRequest{})
+	if err != nil {
+		return nil, g.explainPools(ctx, err)
+	}
+	return resp, nil
+}
+
+// WatchPools calls changed with all pools, and then with what changes, until ctx ends
+// or changed returns an error, which it returns. Other errors are a [CallError].
+func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.WatchPoolsResponse) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := g.pools.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{})
+	if err != nil {
+		return g.explainPools(ctx, err)
+	}
+	defer func() { cancel(); _ = stream.Close() }()
+	for stream.Receive() {
+		if err := changed(stream.Msg()); err != nil {
+			return err
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return g.explainPools(ctx, err)
+	}
+	return &CallError{Problem: "the gateway ended the watch", Advice: "start again"}
+}
+
+// explainPools turns an error of the RPC into one for people.
+func (g *Gateway) explainPools(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return &CallError{Problem: "interrupted", Advice: "start again", Cause: ctx.Err()}
+	}
+	cerr, ok := errors.AsType[*connect.Error](err)
+	if !ok {
+		cerr = connect.NewError(connect.CodeUnknown, err)
+	}
+	a, ok := poolAccounts[cerr.Code()]
+	switch {
+	case brokenConnection(cerr):
+		a = unreachable
+	case !ok:
+		a = account{"the gateway could not tell about pods ({code}: {message})", "check the gateway at {address} and its log"}
+	}
+	fill := g.filler(pipeline.Request{}, cerr)
+	return &CallError{Problem: fill.Replace(a.problem), Advice: fill.Replace(a.advice), Cause: err}
+}

@@ -1,0 +1,50 @@
+package pods
+
+import (
+	"fmt"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+// phases are the steps of a pod that starts, in words.
+var phases = map[podmanagerv1.Phase]string{
+	podmanagerv1.Phase_PHASE_QUEUED:     "queued",
+	podmanagerv1.Phase_PHASE_RESOLVING:  "looking up the image",
+	podmanagerv1.Phase_PHASE_CREATING:   "creating",
+	podmanagerv1.Phase_PHASE_SCHEDULING: "waiting for a node",
+	podmanagerv1.Phase_PHASE_PULLING:    "pulling images",
+	podmanagerv1.Phase_PHASE_STARTING:   "starting",
+	podmanagerv1.Phase_PHASE_CONNECTING: "connecting",
+}
+
+// Waits says what somebody waits for who wants a place in the pools of a function;
+// empty if there is nothing to say.
+func Waits(pools []*podmanagerv1.Pool) string {
+	waiting := int32(0)
+	for _, pool := range pools {
+		waiting += pool.GetWaiting()
+		for _, pod := range pool.GetPods() {
+			if pod.GetState() == podmanagerv1.Pod_STATE_STARTING {
+				return withReason(fmt.Sprintf("pod %s: %s", pod.GetName(), phases[pod.GetPhase()]), pod.GetReason())
+			}
+		}
+	}
+	for _, pool := range pools {
+		for _, pod := range pool.GetPods() {
+			if pod.GetState() == podmanagerv1.Pod_STATE_FAILED {
+				return withReason(fmt.Sprintf("pod %s: failed", pod.GetName()), pod.GetReason())
+			}
+		}
+	}
+	if waiting > 0 {
+		return fmt.Sprintf("queued: all pods are busy, %d wait", waiting)
+	}
+	return ""
+}
+
+func withReason(text, reason string) string {
+	if reason == "" {
+		return text
+	}
+	return text + " (" + reason + ")"
+}

@@ -1,0 +1,69 @@
+// Package pods tells people about function pods: what there is, and what a function
+// waits for. It does not talk to anybody.
+package pods
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+// Pools are the pools that there are now. The zero Pools is ready to use.
+type Pools struct {
+	pools map[key]*podmanagerv1.Pool
+}
+
+// key identifies a pool. Two replicas may have the same for a while.
+type key struct{ reference, digest string }
+
+func keyOf(k *podmanagerv1.PoolKey) key { return key{k.GetReference(), k.GetDigest()} }
+
+// Apply takes a change.
+func (p *Pools) Apply(c *podmanagerv1.WatchPoolsResponse) {
+	if p.pools == nil {
+		p.pools = map[key]*podmanagerv1.Pool{}
+	}
+	if pool := c.GetPool(); pool != nil {
+		p.pools[keyOf(pool.GetKey())] = pool
+	}
+	if removed := c.GetRemoved(); removed != nil {
+		delete(p.pools, keyOf(removed))
+	}
+}
+
+// All returns the pools, ordered by reference and digest.
+func (p *Pools) All() []*podmanagerv1.Pool {
+	all := make([]*podmanagerv1.Pool, 0, len(p.pools))
+	for _, pool := range p.pools {
+		all = append(all, pool)
+	}
+	slices.SortFunc(all, func(a, b *podmanagerv1.Pool) int {
+		return cmp.Or(cmp.Compare(a.GetKey().GetReference(), b.GetKey().GetReference()), cmp.Compare(a.GetKey().GetDigest(), b.GetKey().GetDigest()))
+	})
+	return all
+}
+
+// Is says whether a pool's reference is what people call image, with a tag or
+// constraint in place of its own if there is one. The gateway's default prefix is not
+// known here, nor which tag fits a constraint.
+func Is(reference, image, tag string) bool {
+	image, _, _ = strings.Cut(image, "@")
+	repository, own := cutTag(image)
+	have, haveTag := cutTag(reference)
+	if have != repository && !strings.HasSuffix(have, "/"+repository) {
+		return false
+	}
+	return tag != "" || cmp.Or(own, "latest") == haveTag
+}
+
+// cutTag splits an image name into repository and tag. The port of a registry is no
+// tag.
+func cutTag(image string) (repository, tag string) {
+	colon := strings.LastIndexByte(image, ':')
+	if colon < 0 || strings.Contains(image[colon:], "/") {
+		return image, ""
+	}
+	return image[:colon], image[colon+1:]
+}

@@ -1,0 +1,112 @@
+package pods_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+func TestIs(t *testing.T) {
+	tests := map[string]struct {
+		reason                string
+		reference, image, tag string
+		want                  bool
+	}{
+		"whole name":     {"", "example.com/fns/a:v1", "example.com/fns/a:v1", "", true},
+		"short name":     {"the gateway has added its prefix", "example.com/fns/a:v1", "a:v1", "", true},
+		"another tag":    {"", "example.com/fns/a:v1", "a:v2", "", false},
+		"no tag":         {"that is latest", "example.com/fns/a:latest", "a", "", true},
+		"constraint":     {"the gateway has chosen", "example.com/fns/a:v1", "a:v9", "~1", true},
+		"longer name":    {"a part of a word is no name", "example.com/fns/a-a:v1", "a:v1", "", false},
+		"digest":         {"pools have tags", "example.com/fns/a:v1", "a:v1@sha256:1", "", true},
+		"port":           {"that of a registry is no tag", "localhost:5000/a:v1", "localhost:5000/a:v1", "", true},
+		"port, no tag":   {"", "localhost:5000/a:latest", "localhost:5000/a", "", true},
+		"other registry": {"", "example.com/fns/a:v1", "example.org/fns/a:v1", "", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := pods.Is(tc.reference, tc.image, tc.tag); got != tc.want {
+				t.Errorf("Is(%q, %q, %q) = %v: %s", tc.reference, tc.image, tc.tag, got, tc.reason)
+			}
+		})
+	}
+}
+
+func TestWaits(t *testing.T) {
+	pod := func(state podmanagerv1.Pod_State, phase podmanagerv1.Phase, reason string) *podmanagerv1.Pod {
+		return &podmanagerv1.Pod{Name: "p", State: state, Phase: phase, Reason: reason}
+	}
+	ready := pod(podmanagerv1.Pod_STATE_READY, 0, "")
+	tests := map[string]struct {
+		reason  string
+		waiting int32
+		pods    []*podmanagerv1.Pod
+		want    string
+	}{
+		"nothing":  {"", 0, []*podmanagerv1.Pod{ready}, ""},
+		"starting": {"", 1, []*podmanagerv1.Pod{ready, pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_PULLING, "slowly")}, "pod p: pulling images (slowly)"},
+		"queued":   {"no further pod is allowed", 3, []*podmanagerv1.Pod{ready}, "queued: all pods are busy, 3 wait"},
+		"failed":   {"the next one is not there yet", 1, []*podmanagerv1.Pod{pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed")}, "pod p: failed (crashed)"},
+		"replaced": {
+			"the next one is on its way", 1,
+			[]*podmanagerv1.Pod{pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed"), pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_CREATING, "")},
+			"pod p: creating",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := pods.Waits([]*podmanagerv1.Pool{{Waiting: tc.waiting, Pods: tc.pods}}); got != tc.want {
+				t.Errorf("%q, want %q: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestShort(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0s": -time.Second, "59s": 59900 * time.Millisecond, "1m0s": time.Minute, "9m59s": 599 * time.Second, "10m": 10*time.Minute + time.Second,
+		"2h5m": 125 * time.Minute, "3d1h": 73*time.Hour + time.Minute,
+	} {
+		if got := pods.Short(d); got != want {
+			t.Errorf("%v is %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestChanges(t *testing.T) {
+	key := &podmanagerv1.PoolKey{Reference: "fn:v1"}
+	now := time.Unix(1_000_000, 0)
+	pool := func(pods ...*podmanagerv1.Pod) *podmanagerv1.WatchPoolsResponse {
+		return &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Pool{Pool: &podmanagerv1.Pool{Key: key, Pods: pods}}}
+	}
+	a := &podmanagerv1.Pod{Name: "a", State: podmanagerv1.Pod_STATE_READY}
+	busy := &podmanagerv1.Pod{Name: "a", State: podmanagerv1.Pod_STATE_READY, Active: 1}
+	b := &podmanagerv1.Pod{Name: "b", State: podmanagerv1.Pod_STATE_STARTING}
+	steps := []struct {
+		reason string
+		change *podmanagerv1.WatchPoolsResponse
+		want   string
+	}{
+		{"a new pool", pool(a), "[a Ready 0/0]"},
+		{"nothing new", pool(a), "[]"},
+		{"one pod of two", pool(a, b), "[b Starting 0/0]"},
+		{"busy", pool(busy, b), "[a Ready 1/0]"},
+		{"a pod is gone", pool(b), "[a Gone ]"},
+		{"the pool is gone", &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Removed{Removed: key}}, "[b Gone ]"},
+		{"and back", pool(a), "[a Ready 0/0]"},
+	}
+	var changes pods.Changes
+	for _, step := range steps {
+		got := []string{}
+		for _, row := range changes.Of(step.change, now) {
+			got = append(got, row.Pod+" "+row.State+" "+row.Load)
+		}
+		if fmt.Sprint(got) != step.want {
+			t.Errorf("%s: %v, want %s", step.reason, got, step.want)
+		}
+		now = now.Add(time.Minute)
+	}
+}

@@ -1,0 +1,76 @@
+// Package cutproxy stands between a client and a server in tests, and breaks their
+// connections when it is told to.
+package cutproxy
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Proxy passes connections on until it cuts them.
+type Proxy struct {
+	// Address is where it listens, as host:port.
+	Address string
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// New returns a proxy for target that ends with the test.
+func New(t testing.TB, target string) *Proxy {
+	t.Helper()
+	return NewAt(t, "127.0.0.1:0", target)
+}
+
+// NewAt is New at an address of the caller's choice.
+func NewAt(t testing.TB, address, target string) *Proxy {
+	t.Helper()
+	var lc net.ListenConfig
+	listener, err := lc.Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Errorf("open %s: %v", address, err)
+		return nil
+	}
+	p := &Proxy{Address: listener.Addr().String()}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			out, err := new(net.Dialer).DialContext(t.Context(), "tcp", target)
+			if err != nil {
+				_ = in.Close()
+				continue
+			}
+			p.add(in, out)
+			running.Go(func() { _, _ = io.Copy(in, out); p.Cut() })
+			running.Go(func() { _, _ = io.Copy(out, in); p.Cut() })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		p.Cut()
+		running.Wait()
+	})
+	return p
+}
+
+func (p *Proxy) add(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.conns = append(p.conns, conns...)
+}
+
+// Cut breaks all connections. New ones are passed on again.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		_ = c.Close()
+	}
+	p.conns = nil
+}

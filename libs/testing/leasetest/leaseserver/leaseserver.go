@@ -1,0 +1,32 @@
+// Package leaseserver serves a lease.Manager in a test, as pod-manager does.
+package leaseserver
+
+import (
+	"net/http"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+)
+
+// Start serves m until the test ends, and returns its address. A nil channel never
+// closes.
+func Start(t testing.TB, m lease.Manager, stopping <-chan struct{}) string {
+	t.Helper()
+	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: 1 << 20}
+		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+			Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
+			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
+				return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(m, stopping), options...)
+			},
+		})
+		return serve.Part{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err
+	})
+}

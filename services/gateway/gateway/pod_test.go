@@ -1,0 +1,111 @@
+package gateway_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
+)
+
+// startPods runs a gateway with the pod evaluator only, in front of manager, which is
+// a service of its own.
+func startPods(t *testing.T, manager lease.Manager) string {
+	t.Helper()
+	cfg := gateway.Config{
+		Address: "127.0.0.1:0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com/fn",
+		DisableRuntimes: []string{gateway.RuntimeExec},
+		PodManager:      "http://" + leaseserver.Start(t, manager, nil),
+		Pod:             gateway.PodConfig{MaxRetries: 2, ConnectTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxIdleConnections: 100},
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+		services, err := gateway.Connect(cfg, frame)
+		if err != nil {
+			return serve.Part{}, err
+		}
+		t.Cleanup(services.Close)
+		return gateway.New(cfg, services, frame)
+	})
+}
+
+func TestConformanceInPods(t *testing.T) {
+	behaviours := map[string]string{}
+	for _, b := range conformance.Behaviours() {
+		behaviours[image(b)] = b
+	}
+	pod := testpod.ServeFunctions(t, behaviours)
+	manager := leasetest.NewManager(func(_ context.Context, open *lease.Open, _ func(*lease.Waiting)) (*lease.Granted, error) {
+		if behaviours[open.GetImage()] == "" {
+			return nil, fault.New(fault.Precondition, "the registry says: no such image")
+		}
+		return &lease.Granted{Address: pod, Pod: "pod", MaxMessageBytes: conformance.MaxMessageBytes}, nil
+	})
+	address := startPods(t, manager)
+	conformance.Run(t, conformance.Target{
+		Serve: func(_ *testing.T, behaviour string) conformance.Function {
+			return conformance.Function{Address: address, Image: image(behaviour)}
+		},
+		NamesFunctions: true,
+		UnknownImage:   codes.FailedPrecondition,
+		Texts: conformance.Texts{
+			Prefix: "unable to evaluate %[1]s with pod evaluator: ",
+			Exit1: "failed to evaluate function %[1]q with structured results: " +
+				"[error] apps/v1/Deployment/shop/cart spec.replicas: replicas must not be negative and stderr: failed: one resource is invalid",
+			Exit1Garbage: "failed to parse the output of function %[1]q with stderr 'failed halfway': exit status 1; …",
+			Signal:       "failed to parse the output of function %[1]q with stderr 'about to die': signal: killed; …",
+		},
+	})
+	for manager.Active() > 0 {
+		manager.AwaitFinish(t)
+	}
+}
+
+// TestPoolsAreShownByTheGateway asks the gateway itself for what the pod-manager
+// knows.
+func TestPoolsAreShownByTheGateway(t *testing.T) {
+	manager := leasetest.NewManager(nil)
+	manager.SetPools(&podmanagerv1.Pool{Key: &podmanagerv1.PoolKey{Reference: "fn:v1"}})
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := lease.NewClient(&http.Client{Transport: transport}, "http://"+startPods(t, manager))
+	list, err := client.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
+	if err != nil || len(list.GetPools()) != 1 {
+		t.Errorf("listed %v, %v", list, err)
+	}
+	if _, err := client.Lease(t.Context(), &lease.Open{Image: "fn:v1"}, func(*lease.Waiting) {}); fault.Of(err) != fault.Denied {
+		t.Errorf("asked for a pod: %v, want class denied", err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	var seen int
+	_ = client.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{}, func(change *podmanagerv1.WatchPoolsResponse) error {
+		if change.GetPool() != nil {
+			seen++
+		}
+		if change.GetSynced() != nil {
+			leave()
+		}
+		return nil
+	})
+	if seen != 1 {
+		t.Errorf("saw %d pools, want 1", seen)
+	}
+}

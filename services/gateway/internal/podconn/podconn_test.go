@@ -1,0 +1,140 @@
+package podconn_test
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newPool returns a pool that runs until the test ends.
+func newPool(t *testing.T, maxIdle int) *podconn.Pool {
+	t.Helper()
+	p := podconn.New(podconn.Config{Idle: time.Minute, Max: maxIdle, MaxMessageBytes: 1 << 20, Telemetry: telemetry.Discard()})
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = p.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait() })
+	return p
+}
+
+func get(t *testing.T, p *podconn.Pool, uid, address string) *podconn.Conn {
+	t.Helper()
+	c, err := p.Get(uid, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func echo(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
+}
+
+func TestOneConnectionForEachPod(t *testing.T) {
+	p := newPool(t, 10)
+	address := testpod.Serve(t, 1<<20, echo)
+	first := get(t, p, "uid", address)
+	if err := first.Connect(t.Context()); err != nil || !first.Connected() {
+		t.Fatalf("not connected: %v", err)
+	}
+	if second := get(t, p, "uid", address); second != first {
+		t.Error("a second connection to the same pod")
+	} else {
+		second.Release(false)
+	}
+	other := get(t, p, "another uid", address)
+	if other == first {
+		t.Error("a new pod got the connection of the old one")
+	}
+	other.Release(false)
+	if resp, err := first.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{ResourceList: []byte("x")}); err != nil || string(resp.GetResourceList()) != "x" {
+		t.Errorf("got %v, %v", resp, err)
+	}
+	first.Release(false)
+	if again := get(t, p, "uid", address); again != first || !again.Connected() {
+		t.Error("the connection was not kept")
+	} else {
+		again.Release(false)
+	}
+}
+
+func TestABrokenPodsConnectionIsNotUsedAgain(t *testing.T) {
+	p := newPool(t, 10)
+	address := testpod.Serve(t, 1<<20, echo)
+	broken, same := get(t, p, "uid", address), get(t, p, "uid", address)
+	broken.Release(true)
+	if next := get(t, p, "uid", address); next == broken {
+		t.Error("the connection of a broken pod was used again")
+	} else {
+		next.Release(false)
+	}
+	if _, err := same.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{}); err != nil {
+		t.Errorf("the other user's call ended with %v", err)
+	}
+	same.Release(false)
+	if same.Connected() {
+		t.Error("the connection was not closed after its last use")
+	}
+}
+
+func TestUnusedConnectionsAreClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(t, 10)
+		used := get(t, p, "used", "pod:1")
+		get(t, p, "unused", "pod:2").Release(false)
+		<-time.After(30 * time.Second)
+		if p.Len() != 2 {
+			t.Errorf("%d connections before their time", p.Len())
+		}
+		<-time.After(time.Minute)
+		if p.Len() != 1 {
+			t.Errorf("%d connections, want the one in use", p.Len())
+		}
+		used.Release(false)
+	})
+}
+
+func TestUnusedConnectionsAreBounded(t *testing.T) {
+	p := newPool(t, 3)
+	var conns []*podconn.Conn
+	for i := range 5 {
+		conns = append(conns, get(t, p, strconv.Itoa(i), "pod:1"))
+	}
+	if p.Len() != 5 {
+		t.Errorf("%d connections in use, want 5", p.Len())
+	}
+	for _, c := range conns {
+		c.Release(false)
+	}
+	if p.Len() != 3 {
+		t.Errorf("%d connections, want 3", p.Len())
+	}
+	if newest := get(t, p, "4", "pod:1"); newest != conns[4] {
+		t.Error("the connection used last was closed")
+	} else {
+		newest.Release(false)
+	}
+}
+
+func TestConnectSaysWhyNot(t *testing.T) {
+	c := get(t, newPool(t, 1), "uid", "127.0.0.1:1")
+	defer c.Release(false)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := c.Connect(ctx); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("Connect = %v, want the reason", err)
+	}
+}

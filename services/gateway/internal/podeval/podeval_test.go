@@ -1,0 +1,342 @@
+package podeval_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.uber.org/goleak"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/cutproxy"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/podeval"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const list = "kind: ResourceList\nitems: []\n"
+
+var request = evaluation.Request{
+	Given: "fn:v1", Image: imagename.Name{Repository: "example.com/fn", Tag: "v1"}, ResourceList: []byte(list),
+}
+
+// newEvaluator returns an evaluator that retries twice.
+func newEvaluator(t *testing.T, m lease.Manager, tel *telemetry.Telemetry) *podeval.Evaluator {
+	t.Helper()
+	conns := podconn.New(podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20, Telemetry: tel})
+	e, err := podeval.New(podeval.Config{Leases: m, Conns: conns, MaxRetries: 2, ConnectTimeout: 5 * time.Second, Telemetry: tel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = conns.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait() })
+	return e
+}
+
+// pods lends the pods one after the other, and the last one again and again.
+func pods(granted ...*lease.Granted) leasetest.Grant {
+	var next atomic.Int64
+	return func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+		return granted[min(int(next.Add(1)), len(granted))-1], nil
+	}
+}
+
+func pod(name, address string) *lease.Granted {
+	return &lease.Granted{Pod: name, PodUid: "uid-of-" + name, Address: address}
+}
+
+func echo(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList(), Log: []byte(req.GetImage())}, nil
+}
+
+// refused is an address where nobody listens.
+const refused = "127.0.0.1:1"
+
+func TestEvaluate(t *testing.T) {
+	var opened *lease.Open
+	address := testpod.Serve(t, 1<<20, echo)
+	m := leasetest.NewManager(func(_ context.Context, open *lease.Open, _ func(*lease.Waiting)) (*lease.Granted, error) {
+		opened = open
+		return pod("a", address), nil
+	})
+	resp, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+	if err != nil || string(resp.ResourceList) != list || string(resp.Log) != "fn:v1" {
+		t.Errorf("got %q, log %q, %v", resp.ResourceList, resp.Log, err)
+	}
+	if opened.GetImage() != "example.com/fn:v1" || opened.GetAttempt() != 1 {
+		t.Errorf("leased with %v, want the canonical name and the first attempt", opened)
+	}
+	if got := m.AwaitFinish(t); got != (leasetest.Finish{Pod: "a", Outcome: lease.Done}) {
+		t.Errorf("finished with %v", got)
+	}
+}
+
+func TestABrokenPodIsReportedAndAnotherTried(t *testing.T) {
+	good := testpod.Serve(t, 1<<20, echo)
+	fails := func(code connect.Code) string {
+		return testpod.Serve(t, 1<<20, func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+			return nil, connect.NewError(code, errors.New("not a wrapper server"))
+		})
+	}
+	var cut *cutproxy.Proxy
+	cut = cutproxy.New(t, testpod.Serve(t, 1<<20, func(ctx context.Context, _ *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		cut.Cut()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}))
+	for name, tc := range map[string]struct{ address, reason string }{
+		"refused":        {refused, "connection refused"},
+		"unknown host":   {"no.such.host.invalid:9446", "no such host"},
+		"killed":         {cut.Address, ""},
+		"unavailable":    {fails(connect.CodeUnavailable), "not a wrapper server"},
+		"unimplemented":  {fails(connect.CodeUnimplemented), "not a wrapper server"},
+		"not found":      {fails(connect.CodeNotFound), "not a wrapper server"},
+		"unknown":        {fails(connect.CodeUnknown), "not a wrapper server"},
+		"stopped itself": {fails(connect.CodeCanceled), "not a wrapper server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var opens []*lease.Open
+			lend := pods(pod("bad", tc.address), pod("good", good))
+			m := leasetest.NewManager(func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+				opens = append(opens, open)
+				return lend(ctx, open, waiting)
+			})
+			resp, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+			if err != nil || string(resp.ResourceList) != list {
+				t.Fatalf("got %q, %v", resp.ResourceList, err)
+			}
+			if got := m.AwaitFinish(t); got.Pod != "bad" || got.Outcome != lease.PodBroken || got.Reason == "" || !strings.Contains(got.Reason, tc.reason) {
+				t.Errorf("the first lease finished with %v, want the reason %q", got, tc.reason)
+			}
+			if got := m.AwaitFinish(t); got.Pod != "good" || got.Outcome != lease.Done {
+				t.Errorf("the second lease finished with %v", got)
+			}
+			if second := opens[1]; second.GetAttempt() != 2 || len(second.GetAvoidPods()) != 1 || second.GetAvoidPods()[0] != "bad" {
+				t.Errorf("the second lease was opened with %v", second)
+			}
+		})
+	}
+}
+
+func TestRetriesAreBounded(t *testing.T) {
+	m := leasetest.NewManager(pods(pod("a", refused), pod("b", refused), pod("c", refused), pod("d", refused)))
+	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+	if fault.Of(err) != fault.Unavailable {
+		t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
+	}
+	for _, want := range []string{"unable to evaluate fn:v1 with pod evaluator: pod c broke: ", "connection refused", "3 pods broke one after the other: a, b, c"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q does not say %q", err, want)
+		}
+	}
+}
+
+func TestTheWrappersOwnErrorsArePassedOn(t *testing.T) {
+	detail := &functionrunnerv1.FunctionFailure{Image: "fn:v1", Reason: function.Exited, ExitCode: 3, Results: []*functionrunnerv1.Result{{Severity: "error", Message: "m"}}}
+	failed := connect.NewError(connect.CodeInternal, errors.New("it failed"))
+	notStarted := connect.NewError(connect.CodeUnavailable, errors.New("it failed"))
+	queue := connect.NewError(connect.CodeResourceExhausted, errors.New("queue full"))
+	for _, e := range []*connect.Error{failed, notStarted} {
+		d, _ := connect.NewErrorDetail(detail)
+		e.AddDetail(d)
+	}
+	d, _ := connect.NewErrorDetail(&errdetails.RetryInfo{RetryDelay: durationpb.New(3 * time.Second)})
+	queue.AddDetail(d)
+	tests := map[string]struct {
+		reason string
+		err    error
+		want   fault.Class
+	}{
+		"function failed": {"a function that fails is no broken pod", failed, fault.Internal},
+		"not started":     {"nor is one that could not be started, and said so", notStarted, fault.Unavailable},
+		"queue full":      {"nor is one that is busy: the hint is for the caller", queue, fault.Exhausted},
+		"too large":       {"nor is one with limits", connect.NewError(connect.CodeResourceExhausted, errors.New("x")), fault.Exhausted},
+		"invalid":         {"the wrapper checks, too", connect.NewError(connect.CodeInvalidArgument, errors.New("x")), fault.Invalid},
+		"internal":        {"a defect would be one on the next pod", connect.NewError(connect.CodeInternal, errors.New("x")), fault.Internal},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			address := testpod.Serve(t, 1<<20, func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+				return nil, tc.err
+			})
+			m := leasetest.NewManager(pods(pod("a", address)))
+			_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+			var cerr *connect.Error
+			errors.As(tc.err, &cerr)
+			if want := "unable to evaluate fn:v1 with pod evaluator: " + cerr.Message(); fault.Of(err) != tc.want || err.Error() != want {
+				t.Errorf("error %q of class %v, want %q and %v: %s", err, fault.Of(err), want, tc.want, tc.reason)
+			}
+			if got := m.AwaitFinish(t); got.Outcome != lease.Done {
+				t.Errorf("finished with %v, want done: %s", got, tc.reason)
+			}
+			if failure, ok := errors.AsType[*function.Failure](err); name == "function failed" && (!ok || failure.Detail().(*functionrunnerv1.FunctionFailure).GetExitCode() != 3) {
+				t.Errorf("the details are lost: %v", err)
+			}
+			if after, _ := fault.RetryAfter(err); (after == 3*time.Second) != (name == "queue full") {
+				t.Errorf("retry after %v", after)
+			}
+		})
+	}
+}
+
+func TestTheCallersCancellationReachesTheFunction(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	stopped := make(chan struct{})
+	address := testpod.Serve(t, 1<<20, func(ctx context.Context, _ *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		leave()
+		<-ctx.Done()
+		close(stopped)
+		return nil, ctx.Err()
+	})
+	m := leasetest.NewManager(pods(pod("a", address)))
+	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(ctx, request)
+	if fault.Of(err) != fault.Canceled {
+		t.Errorf("error %v of class %v, want canceled", err, fault.Of(err))
+	}
+	<-stopped
+	if got := m.AwaitFinish(t); got.Outcome != lease.Abandoned {
+		t.Errorf("finished with %v, want abandoned", got)
+	}
+}
+
+// deadline is a context whose deadline passes when a test says so.
+type deadline struct{ context.Context } //nolint:containedctx // it is one
+
+func newDeadline(t *testing.T) (ctx deadline, pass context.CancelFunc) {
+	inner, pass := context.WithCancel(t.Context())
+	return deadline{inner}, pass
+}
+
+func (d deadline) Err() error {
+	if d.Context.Err() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// TestDeadlines has callers whose deadline passes at each step.
+func TestDeadlines(t *testing.T) {
+	var pass context.CancelFunc
+	hang := testpod.Serve(t, 1<<20, func(ctx context.Context, _ *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		pass()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	waits := func(w *lease.Waiting) leasetest.Grant {
+		return func(ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+			if w != nil {
+				waiting(w)
+			}
+			pass()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	}
+	connects := func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+		time.AfterFunc(10*time.Millisecond, pass)
+		return &lease.Granted{Pod: "fn-1", Address: refused, ColdStart: true}, nil
+	}
+	tests := map[string]struct {
+		grant leasetest.Grant
+		want  string
+	}{
+		"nothing heard": {waits(nil), ", waiting for a pod: the pod-manager has not answered"},
+		"queued":        {waits(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED, Position: 7, Reason: "all 2 pods are busy"}), ", waiting for a pod: queued at position 7 (all 2 pods are busy)"},
+		"pulling": {
+			waits(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_PULLING, Pod: "fn-1", Reason: "Pulling image"}),
+			", waiting for a pod: pulling images, pod fn-1 (Pulling image)",
+		},
+		"connecting": {connects, ", connecting to pod fn-1 ("},
+		"running":    {pods(pod("fn-1", hang)), ", the function was running in pod fn-1"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var ctx deadline
+			ctx, pass = newDeadline(t)
+			defer pass()
+			_, err := newEvaluator(t, leasetest.NewManager(tc.grant), telemetry.Discard()).Evaluate(ctx, request)
+			if fault.Of(err) != fault.DeadlineExceeded || !strings.HasPrefix(err.Error(), "function evaluation timed out for fn:v1: after ") || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v of class %v, want %q", err, fault.Of(err), tc.want)
+			}
+		})
+	}
+}
+
+func TestErrorsOfLeases(t *testing.T) {
+	for given, want := range map[fault.Class]fault.Class{
+		fault.Precondition:  fault.Precondition,
+		fault.Exhausted:     fault.Exhausted,
+		fault.Denied:        fault.Denied,
+		fault.NotFound:      fault.Unavailable,
+		fault.Unimplemented: fault.Unavailable,
+	} {
+		m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+			return nil, fault.WithRetryAfter(fault.New(given, "the kubelet's words"), time.Second)
+		})
+		_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+		if fault.Of(err) != want || !strings.HasPrefix(err.Error(), "unable to get the grpc client to the pod for fn:v1: the kubelet's words") {
+			t.Errorf("error %v of class %v, want class %v", err, fault.Of(err), want)
+		}
+		if _, ok := fault.RetryAfter(err); !ok {
+			t.Error("the retry hint is lost")
+		}
+	}
+}
+
+func TestAListThatIsTooLargeIsNotSent(t *testing.T) {
+	granted := pod("a", refused)
+	granted.MaxMessageBytes = 10
+	m := leasetest.NewManager(pods(granted))
+	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+	if fault.Of(err) != fault.Exhausted || !strings.Contains(err.Error(), "take up to 10") {
+		t.Errorf("error %v of class %v, want exhausted", err, fault.Of(err))
+	}
+	if got := m.AwaitFinish(t); got.Outcome != lease.Done {
+		t.Errorf("finished with %v, want done", got)
+	}
+}
+
+// TestANewPodThatIsNotReachableAtOnce is as with a Service whose rules come later
+// than the pod.
+func TestANewPodThatIsNotReachableAtOnce(t *testing.T) {
+	var lc net.ListenConfig
+	reserved, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := reserved.Addr().String()
+	_ = reserved.Close() // refuses from now on
+	target := testpod.Serve(t, 1<<20, echo)
+	m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+		time.AfterFunc(100*time.Millisecond, func() { cutproxy.NewAt(t, address, target) })
+		return &lease.Granted{Pod: "a", Address: address, ColdStart: true}, nil
+	})
+	if _, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request); err != nil {
+		t.Error(err)
+	}
+	if got := m.AwaitFinish(t); got.Outcome != lease.Done {
+		t.Errorf("finished with %v, want done", got)
+	}
+}

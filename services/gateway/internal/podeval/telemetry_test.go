@@ -1,0 +1,124 @@
+package podeval_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
+)
+
+// coldStart lends a pod that has to be made first.
+func coldStart(address string) leasetest.Grant {
+	return func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+		granted := &lease.Granted{
+			Pod: "fn-1", PodUid: "uid", Namespace: "fns", Address: address, Reference: "example.com/fn:v1", Digest: "sha256:1", ColdStart: true,
+		}
+		for p := podmanagerv1.Phase_PHASE_QUEUED; p <= podmanagerv1.Phase_PHASE_CONNECTING; p++ {
+			waiting(&lease.Waiting{Phase: p, Reason: "a"})
+			waiting(&lease.Waiting{Phase: p, Reason: "b"})
+			granted.Phases = append(granted.Phases, &podmanagerv1.PhaseDuration{Phase: p, Duration: durationpb.New(3 * time.Second)})
+		}
+		return granted, nil
+	}
+}
+
+func TestSpans(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	tel := telemetry.Discard()
+	tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+	e := newEvaluator(t, leasetest.NewManager(coldStart(testpod.Serve(t, 1<<20, echo))), tel)
+	if _, err := e.Evaluate(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	var names, events []string
+	var attributes strings.Builder
+	for _, span := range spans.Ended() {
+		names = append(names, span.Name())
+		if span.Name() != "fn.lease" {
+			continue
+		}
+		for _, event := range span.Events() {
+			events = append(events, event.Name)
+		}
+		for _, a := range span.Attributes() {
+			fmt.Fprintf(&attributes, "%s=%v ", a.Key, a.Value.AsInterface())
+		}
+	}
+	if got, want := fmt.Sprint(names), "[fn.lease evaluator.FunctionEvaluator/EvaluateFunction]"; got != want {
+		t.Errorf("spans %s, want %s", got, want)
+	}
+	if got, want := fmt.Sprint(events), "[queued resolved created scheduled pulled started ready]"; got != want {
+		t.Errorf("events %s, want %s", got, want)
+	}
+	for _, want := range []string{"faas.coldstart=true", "k8s.pod.name=fn-1", "container.image.name=example.com/fn:v1", `container.image.repo_digests=[example.com/fn:v1@sha256:1]`} {
+		if !strings.Contains(attributes.String(), want) {
+			t.Errorf("attributes %s, want %s", &attributes, want)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	cfg := telemetry.Config{MetricsAddress: "127.0.0.1:0", LogFormat: "json"}
+	tel, err := telemetry.New(t.Context(), "test", cfg, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
+	good := testpod.Serve(t, 1<<20, echo)
+	cold := coldStart(good)
+	grants := []leasetest.Grant{
+		pods(pod("bad", refused)), cold, // one evaluation, tried twice
+		func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+			waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_PULLING})
+			return nil, fault.New(fault.Precondition, "no such image")
+		},
+		func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+			waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED})
+			return nil, fault.New(fault.Exhausted, "queue full")
+		},
+		pods(pod("warm", good)),
+	}
+	next := 0
+	e := newEvaluator(t, leasetest.NewManager(func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+		next++
+		return grants[next-1](ctx, open, waiting)
+	}), tel)
+	for range 4 {
+		_, _ = e.Evaluate(t.Context(), request)
+	}
+	rec := httptest.NewRecorder()
+	tel.Part(cfg).Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	metrics := rec.Body.String()
+	for _, want := range []string{
+		`fn_cold_starts_total{image="fn:v1",outcome="ok"} 1`,
+		`fn_cold_starts_total{image="fn:v1",outcome="precondition"} 1`,
+		`fn_retries_total 1`,
+		`fn_phase_duration_seconds_sum{phase="queue"} 3`,
+		`fn_phase_duration_seconds_sum{phase="pull"} 3`,
+		`fn_phase_duration_seconds_sum{phase="connect"} 3.`,
+		`fn_phase_duration_seconds_count{phase="connect"} 2`,
+		`fn_phase_duration_seconds_count{phase="run"} 2`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if t.Failed() || strings.Contains(metrics, `outcome="exhausted"`) {
+		t.Log(metrics)
+	}
+}

@@ -1,0 +1,252 @@
+package replicas_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/testing/cutproxy"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/replicas"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// dns is what the name of the pod-manager stands for now.
+type dns struct {
+	mu        sync.Mutex
+	addresses []string
+}
+
+func (d *dns) set(addresses ...string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.addresses = addresses
+}
+
+func (d *dns) lookup(context.Context, string) ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.addresses) == 0 {
+		return nil, errors.New("no such host")
+	}
+	return append([]string{}, d.addresses...), nil
+}
+
+// cluster is replicas on addresses of their own, with one port.
+type cluster struct {
+	dns
+	port     string
+	replicas map[string]*leasetest.Manager
+	proxies  map[string]*cutproxy.Proxy
+}
+
+// newCluster starts replicas at addresses, of which DNS knows nothing yet. Each lends
+// pods that have its name.
+func newCluster(t *testing.T, addresses ...string) *cluster {
+	t.Helper()
+	c := &cluster{replicas: map[string]*leasetest.Manager{}, proxies: map[string]*cutproxy.Proxy{}, port: freePort(t)}
+	for _, a := range addresses {
+		c.replicas[a] = leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+			return &lease.Granted{Pod: a}, nil
+		})
+		c.replicas[a].SetPools(&podmanagerv1.Pool{Key: &podmanagerv1.PoolKey{Reference: "fn", Digest: "sha256:" + a}, Replica: a})
+		c.proxies[a] = cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, c.replicas[a], nil))
+	}
+	return c
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// manager returns a manager of the cluster that runs until the test ends.
+func (c *cluster) manager(t *testing.T, host string) *replicas.Manager {
+	t.Helper()
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	m, err := replicas.New(replicas.Config{
+		URL: "http://" + net.JoinHostPort(host, c.port), HTTP: &http.Client{Transport: transport}, Lookup: c.lookup, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = m.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait(); transport.CloseIdleConnections() })
+	return m
+}
+
+// leaseFrom returns which replica answered.
+func leaseFrom(t *testing.T, m lease.Manager, image string) string {
+	t.Helper()
+	held, err := m.Lease(t.Context(), &lease.Open{Image: image}, func(*lease.Waiting) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Finish(lease.Done, "")
+	return held.Granted().GetPod()
+}
+
+func TestAnAddressInPlaceOfAName(t *testing.T) {
+	m := newCluster(t, "127.0.0.1").manager(t, "127.0.0.1")
+	if got := leaseFrom(t, m, "fn"); got != "127.0.0.1" {
+		t.Errorf("leased from %s", got)
+	}
+}
+
+func TestEachImageHasAnOwner(t *testing.T) {
+	c := newCluster(t, "127.0.0.1", "127.0.0.2", "127.0.0.3")
+	c.set("127.0.0.1", "127.0.0.2", "127.0.0.3")
+	one, other := c.manager(t, "pod-manager"), c.manager(t, "pod-manager")
+	owners := map[string]bool{}
+	for i := range 30 {
+		image := fmt.Sprint("fn", i)
+		owner := leaseFrom(t, one, image)
+		owners[owner] = true
+		if got := leaseFrom(t, other, image); got != owner {
+			t.Errorf("gateways ask %s and %s for %s", owner, got, image)
+		}
+	}
+	if len(owners) != 3 {
+		t.Errorf("only %v own images", owners)
+	}
+}
+
+func TestAReplicaThatIsNotThere(t *testing.T) {
+	c := newCluster(t, "127.0.0.1")
+	c.set("127.0.0.1", "127.0.0.2")
+	m := c.manager(t, "pod-manager")
+	for i := range 10 {
+		if got := leaseFrom(t, m, fmt.Sprint("fn", i)); got != "127.0.0.1" {
+			t.Errorf("leased from %s", got)
+		}
+	}
+}
+
+// TestAReplicaThatDies breaks the connections of one that has leases waiting.
+func TestAReplicaThatDies(t *testing.T) {
+	c := newCluster(t, "127.0.0.1", "127.0.0.2")
+	c.set("127.0.0.1", "127.0.0.2")
+	m := c.manager(t, "pod-manager")
+	owner := leaseFrom(t, m, "fn")
+	var cut atomic.Bool
+	c.replicas[owner].SetGrant(func(ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+		waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED})
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	held, err := m.Lease(t.Context(), &lease.Open{Image: "fn"}, func(*lease.Waiting) {
+		if !cut.Swap(true) {
+			c.proxies[owner].Cut()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := held.Granted().GetPod(); got == owner {
+		t.Errorf("leased from %s, which is dead", got)
+	}
+	held.Finish(lease.Done, "")
+}
+
+// TestAPodManagerThatComesLater has nobody in DNS at first, and then somebody at
+// another address.
+func TestAPodManagerThatComesLater(t *testing.T) {
+	c := newCluster(t, "127.0.0.2")
+	c.set("127.0.0.1")
+	m := c.manager(t, "pod-manager")
+	rounds := 0
+	held, err := m.Lease(t.Context(), &lease.Open{Image: "fn"}, func(*lease.Waiting) {
+		if rounds++; rounds == 2 {
+			c.set("127.0.0.2")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held.Finish(lease.Done, "")
+	if got := held.Granted().GetPod(); got != "127.0.0.2" {
+		t.Errorf("leased from %s", got)
+	}
+}
+
+func TestErrorsOfTheOwnerAreTheAnswer(t *testing.T) {
+	c := newCluster(t)
+	for _, a := range []string{"127.0.0.1", "127.0.0.2"} {
+		m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+			return nil, fault.New(fault.Precondition, "%s says no", a)
+		})
+		cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, m, nil))
+	}
+	c.set("127.0.0.1", "127.0.0.2")
+	if _, err := c.manager(t, "pod-manager").Lease(t.Context(), &lease.Open{Image: "fn"}, func(*lease.Waiting) {}); fault.Of(err) != fault.Precondition {
+		t.Errorf("error %v, want the owner's", err)
+	}
+}
+
+func TestACallerWhoLeavesWhileNobodyIsThere(t *testing.T) {
+	c := newCluster(t)
+	ctx, leave := context.WithCancel(t.Context())
+	_, err := c.manager(t, "pod-manager").Lease(ctx, &lease.Open{Image: "fn"}, func(*lease.Waiting) { leave() })
+	if fault.Of(err) != fault.Canceled {
+		t.Errorf("error %v of class %v, want canceled", err, fault.Of(err))
+	}
+}
+
+func TestPoolsOfAllReplicas(t *testing.T) {
+	c := newCluster(t, "127.0.0.1", "127.0.0.2")
+	c.set("127.0.0.1", "127.0.0.2", "127.0.0.3") // the last is not there
+	m := c.manager(t, "pod-manager")
+	leaseFrom(t, m, "fn") // DNS has been asked
+	list, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
+	if err != nil || len(list.GetPools()) != 2 || list.GetPools()[0].GetReplica() != "127.0.0.1" {
+		t.Errorf("listed %v, %v", list, err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	seen := map[string]bool{}
+	err = m.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{}, func(change *podmanagerv1.WatchPoolsResponse) error {
+		switch {
+		case change.GetPool() != nil:
+			seen["+"+change.GetPool().GetReplica()] = true
+		case change.GetRemoved() != nil:
+			seen["-"+change.GetRemoved().GetDigest()] = true
+			leave()
+		default:
+			seen["synced"] = true
+			c.set("127.0.0.1") // the others go
+		}
+		return nil
+	})
+	for _, want := range []string{"+127.0.0.1", "+127.0.0.2", "synced", "-sha256:127.0.0.2"} {
+		if !seen[want] {
+			t.Errorf("seen %v, want %s", seen, want)
+		}
+	}
+	if fault.Of(err) != fault.Canceled {
+		t.Errorf("the watch ended with %v", err)
+	}
+}

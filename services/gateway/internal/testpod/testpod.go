@@ -1,0 +1,80 @@
+// Package testpod stands in for function pods in tests: it runs functions as the
+// wrapper server does, behind the service that the wrapper server has.
+package testpod
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+)
+
+// Func answers evaluations.
+type Func func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
+
+// EvaluateFunction implements the service.
+func (f Func) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	return f(ctx, req)
+}
+
+// Serve serves f until the test ends, and returns its address. Messages may have up
+// to limit bytes.
+func Serve(t testing.TB, limit int, f Func) string {
+	t.Helper()
+	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return part(limit, f, frame) })
+}
+
+func part(limit int, f Func, frame program.Frame) (serve.Part, error) {
+	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: limit}
+	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+		Name: evaluatorconnect.FunctionEvaluatorName,
+		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
+			return evaluatorconnect.NewFunctionEvaluatorHandler(f, options...)
+		},
+	})
+	return serve.Part{Endpoints: []serve.Endpoint{{Name: "evaluator", Handler: handler}}}, err
+}
+
+// ServeFunctions runs the function of the behaviour that an image has. It is one
+// server for all, since a process can have one reaper only.
+func ServeFunctions(t *testing.T, behaviours map[string]string) string {
+	t.Helper()
+	paths := make(map[string]string, len(behaviours))
+	dir := t.TempDir()
+	for image, behaviour := range behaviours {
+		paths[image] = conformance.Install(t, dir, behaviour)
+	}
+	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+		reaper, err := fnproc.NewReaper(frame.Telemetry.Log)
+		if err != nil {
+			return serve.Part{}, err
+		}
+		runner := &function.Runner{
+			Processes: fnproc.Runner{Reaper: reaper},
+			Limits:    function.Limits{MessageBytes: conformance.MaxMessageBytes, LogBytes: conformance.MaxLogBytes},
+			Wording:   function.WrapperWording,
+			Tracer:    frame.Telemetry.Tracers.Tracer("test"),
+		}
+		p, err := part(conformance.MaxMessageBytes, func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+			command := fnproc.Command{Path: paths[req.GetImage()], Env: []string{}}
+			result, err := runner.Run(ctx, req.GetImage(), command, req.GetResourceList())
+			if err != nil {
+				return nil, err
+			}
+			return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
+		}, frame)
+		p.Tasks = append(p.Tasks, func(ctx context.Context) error { reaper.Run(ctx); return nil })
+		return p, err
+	})
+}
