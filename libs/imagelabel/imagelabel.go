@@ -3,11 +3,7 @@
 // name any number of images.
 package imagelabel
 
-import (
-	"sync"
-
-	"github.com/krm-function-runner/function-runner/libs/imagename"
-)
+import "sync"
 
 // Max is how many images have a label of their own.
 const Max = 200
@@ -22,9 +18,9 @@ type Labels struct {
 	known map[string]bool
 }
 
-// Label returns the label of an image, such as "set-namespace:v0.4.5".
-func (l *Labels) Label(image imagename.Name) string {
-	name := image.Short()
+// Label returns the label of the image with that short name, such as
+// "set-namespace:v0.4.5": the name, or Other.
+func (l *Labels) Label(name string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known[name] {

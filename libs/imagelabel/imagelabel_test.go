@@ -5,13 +5,12 @@ import (
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/imagelabel"
-	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 func TestLabelsAreBounded(t *testing.T) {
 	var labels imagelabel.Labels
 	label := func(i int) string {
-		return labels.Label(imagename.Name{Repository: "example.com/fns/set", Tag: fmt.Sprintf("v%d", i)})
+		return labels.Label(fmt.Sprintf("set:v%d", i))
 	}
 	seen := make(map[string]bool)
 	for i := range 10 * imagelabel.Max {

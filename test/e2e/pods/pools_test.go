@@ -136,7 +136,6 @@ func (sys *system) recreate(t testing.TB, pod *corev1.Pod) *corev1.Pod {
 	if err := s.Client.CoreV1().Pods(sys.services).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	again := pod.DeepCopy()
-	again.Name += "-again"
-	return sys.start(t, again)
+	s.AwaitGone(ctx, t, sys.services, pod.Name)
+	return sys.start(t, pod.DeepCopy())
 }

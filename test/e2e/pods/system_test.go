@@ -110,7 +110,7 @@ func (sys *system) program(t testing.TB, name string, port int32, env map[string
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
 	container := &pod.Spec.Containers[0]
 	container.ImagePullPolicy = corev1.PullAlways // latest moves between two runs
-	for key, value := range env {
+	for key, value := range with(map[string]string{"FNR_SERVE_DRAIN_DELAY": "1s"}, env) {
 		container.Env = append(container.Env, corev1.EnvVar{Name: key, Value: value})
 	}
 	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port}}, PeriodSeconds: 1}

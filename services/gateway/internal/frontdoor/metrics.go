@@ -11,6 +11,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/imagelabel"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
@@ -25,7 +26,7 @@ type metrics struct {
 	rejections    metric.Int64Counter
 	requestBytes  metric.Int64Histogram
 	responseBytes metric.Int64Histogram
-	images        measure.ImageLabels
+	images        imagelabel.Labels
 }
 
 // sizes are buckets from a small list to the message limit.
@@ -81,7 +82,7 @@ func (m *metrics) evaluated(ctx context.Context, s sample) {
 // their own.
 func (m *metrics) image(s sample) string {
 	if s.evaluator == "" {
-		return measure.OtherImages
+		return imagelabel.Other
 	}
 	return m.images.Label(s.image.Short())
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/imagelabel"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
@@ -21,7 +22,7 @@ type metrics struct {
 	coldStarts metric.Int64Counter
 	retries    metric.Int64Counter
 	phases     *measure.Phases
-	images     measure.ImageLabels
+	images     imagelabel.Labels
 }
 
 func newMetrics(provider metric.MeterProvider) (*metrics, error) {

@@ -110,3 +110,10 @@ func Describe(pod *corev1.Pod) string {
 	reason, message := Waiting(pod)
 	return fmt.Sprintf("%s %s %s", pod.Status.Phase, reason, message)
 }
+
+// AwaitGone waits until there is no pod of that name.
+func (s *Suite) AwaitGone(ctx context.Context, t testing.TB, namespace, name string) {
+	t.Helper()
+	selector := fields.OneTermEqualSelector("metadata.name", name)
+	awaitNone(ctx, t, cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "pods", namespace, selector), &corev1.Pod{})
+}
