@@ -18,12 +18,7 @@ type settings struct {
 }
 
 // Validate checks all settings.
-func (s *settings) Validate() error {
-	var checks config.Checks
-	checks.Within("", s.Config.Validate())
-	s.Check(&checks)
-	return checks.Err()
-}
+func (s *settings) Validate() error { return s.ValidateWith(&s.Config) }
 
 func main() {
 	var s settings
