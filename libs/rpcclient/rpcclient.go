@@ -3,8 +3,11 @@
 package rpcclient
 
 import (
+	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"connectrpc.com/connect"
@@ -13,34 +16,49 @@ import (
 )
 
 const (
+	// dialTimeout bounds making a connection: addresses of pods that are gone swallow
+	// what is sent to them.
+	dialTimeout = 2 * time.Second
 	// pingAfter is how long a connection may be silent before it is asked whether it
 	// still is one, and pingTimeout how long the answer may take. Without them a host
 	// that vanished is noticed by TCP, after many minutes.
-	pingAfter   = 15 * time.Second
-	pingTimeout = 10 * time.Second
+	pingAfter   = 10 * time.Second
+	pingTimeout = 5 * time.Second
+	// idleTimeout is how long a connection stays that nobody uses.
+	idleTimeout = 5 * time.Minute
 )
 
-// Client makes the clients of services.
+// Client makes the clients of one service.
 type Client struct {
 	// HTTP sends requests. It has no timeout of its own: callers have deadlines.
 	HTTP *http.Client
-	// Options are for each service's client.
+	// Options are for each client that is made.
 	Options   []connect.ClientOption
 	transport *http.Transport
 }
 
-// New returns a client. Its owner closes it.
-func New(tel *telemetry.Telemetry) (*Client, error) {
+// New returns a client for the service at address, which is http://host:port or
+// https://host:port. It may be called by that name, or by the addresses of its
+// replicas. Its owner closes it.
+func New(address string, tel *telemetry.Telemetry) (*Client, error) {
 	tracing, err := tel.Interceptor()
 	if err != nil {
 		return nil, fmt.Errorf("set up tracing of calls to other services: %w", err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fmt.Errorf("read a service's address: %w", err)
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{
-		Protocols: protocols,
-		HTTP2:     &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		Protocols:       protocols,
+		DialContext:     (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		IdleConnTimeout: idleTimeout,
+		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		// Replicas are called by address, and have the service's certificate.
+		TLSClientConfig: &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12},
 	}
 	return &Client{
 		HTTP: &http.Client{Transport: transport}, transport: transport,

@@ -1,17 +1,10 @@
 package gateway
 
 import (
-	"crypto/tls"
-	"fmt"
-	"net/http"
-	"net/url"
-	"time"
-
-	"connectrpc.com/connect"
-
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/replicas"
 )
@@ -26,33 +19,33 @@ type Services struct {
 	// as local binaries only then.
 	PodManager lease.Manager
 
-	transports []*http.Transport
-	tasks      []serve.Task
+	clients []*rpcclient.Client
+	tasks   []serve.Task
 }
 
 // Close closes the connections to services elsewhere.
 func (s Services) Close() {
-	for _, t := range s.transports {
-		t.CloseIdleConnections()
+	for _, c := range s.clients {
+		c.Close()
 	}
 }
 
 // Connect returns clients of the services that cfg names. The caller closes them.
 func Connect(cfg Config, frame program.Frame) (Services, error) {
 	var s Services
-	tracing, err := frame.Telemetry.Interceptor()
-	if err != nil {
-		return s, fmt.Errorf("set up tracing of calls to other services: %w", err)
-	}
 	if cfg.ImageResolver != "" {
-		s.ImageResolver = imageresolverv1connect.NewImageResolverServiceClient(
-			s.client(cfg.ImageResolver), cfg.ImageResolver, connect.WithGRPC(), connect.WithInterceptors(tracing))
+		client, err := s.client(cfg.ImageResolver, frame)
+		if err != nil {
+			return s, err
+		}
+		s.ImageResolver = imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, client.Options...)
 	}
 	if cfg.PodManager != "" && cfg.Enabled(RuntimePod) {
-		manager, err := replicas.New(replicas.Config{
-			URL: cfg.PodManager, HTTP: s.client(cfg.PodManager), Log: frame.Telemetry.Log,
-			Options: []connect.ClientOption{connect.WithInterceptors(tracing)},
-		})
+		client, err := s.client(cfg.PodManager, frame)
+		if err != nil {
+			return s, err
+		}
+		manager, err := replicas.New(replicas.Config{URL: cfg.PodManager, HTTP: client.HTTP, Options: client.Options, Log: frame.Telemetry.Log})
 		if err != nil {
 			return s, err
 		}
@@ -61,22 +54,9 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 	return s, nil
 }
 
-// client returns a client for the service at address, by its name or by the
-// addresses of its replicas: HTTP/2 with TLS for https and without for http, one
-// connection to each for all calls.
-func (s *Services) client(address string) *http.Client {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{
-		Protocols:       protocols,
-		IdleConnTimeout: 5 * time.Minute,
-		// A service whose machine has gone is noticed while something waits for it.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
-	}
-	if u, err := url.Parse(address); err == nil {
-		transport.TLSClientConfig = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
-	}
-	s.transports = append(s.transports, transport)
-	return &http.Client{Transport: transport}
+// client returns a client of the service at address, and keeps it to be closed.
+func (s *Services) client(address string, frame program.Frame) (*rpcclient.Client, error) {
+	client, err := rpcclient.New(address, frame.Telemetry)
+	s.clients = append(s.clients, client)
+	return client, err
 }

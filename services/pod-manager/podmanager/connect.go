@@ -16,7 +16,7 @@ func Connect(cfg Config, frame program.Frame) (Resolver, error) {
 	if cfg.ImageResolver == "" {
 		return nil, fault.New(fault.Invalid, "no image-resolver is named: set FNR_IMAGE_RESOLVER")
 	}
-	client, err := rpcclient.New(frame.Telemetry)
+	client, err := rpcclient.New(cfg.ImageResolver, frame.Telemetry)
 	if err != nil {
 		return nil, err
 	}

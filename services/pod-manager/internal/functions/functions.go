@@ -93,6 +93,9 @@ func (f *File) Run(ctx context.Context) error {
 		return nil
 	}
 	return filewatch.Watch(ctx, f.config.Path, f.content, func(content []byte, err error) {
+		if f.content == nil && errors.Is(err, fs.ErrNotExist) {
+			return // it never was there
+		}
 		if err == nil {
 			err = f.reload(content)
 		}
@@ -110,7 +113,7 @@ func (f *File) reload(content []byte) error {
 	if err != nil {
 		return err
 	}
-	f.entries = entries
+	f.entries, f.content = entries, content
 	f.config.Changed(f.Settings())
 	f.config.Log.Info("pod cache configuration in force", "file", f.config.Path, "functions", len(entries))
 	return nil

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,46 +17,41 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Create creates a pod and its Service.
+// Create creates a pod and, at the same time, its Service. The pod is told as soon as
+// it exists; one whose Service cannot be had is told to be of no use.
 func (c *Cluster) Create(action pool.Create, request podspec.Request) {
 	c.tasks.add(action.Name, func(ctx context.Context, tell func(pool.Event)) {
 		start := time.Now()
-		err := c.create(ctx, request, tell)
-		c.metrics.did(ctx, "create", start, err)
-		if err != nil && ctx.Err() == nil {
-			tell(pool.CreateFailed{Name: action.Name, Problem: refusal(err)})
+		service := c.createServiceOf(ctx, request)
+		pod, err := c.createPod(ctx, c.config.Builder.Pod(request))
+		if err == nil {
+			c.tellPod(tell, pod)
+		}
+		serviceErr := <-service
+		c.metrics.did(ctx, "create", start, errors.Join(err, serviceErr))
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			tell(pool.CreateFailed{Name: action.Name, Problem: refusal(fmt.Errorf("create pod %s: %w", action.Name, err))})
+		case serviceErr != nil:
+			if o, ok := c.observe(pod); ok {
+				o.Problem = refusal(fmt.Errorf("create Service %s: %w", pod.Labels[podspec.LabelID], serviceErr))
+				tell(pool.PodObserved{Observation: o})
+			}
 		}
 	})
 }
 
-// create creates a pod and, at the same time, its Service. The pod is told as soon as
-// it exists.
-func (c *Cluster) create(ctx context.Context, request podspec.Request, tell func(pool.Event)) error {
-	var both errgroup.Group
-	both.Go(func() error {
-		pod, err := c.createPod(ctx, c.config.Builder.Pod(request))
-		if err != nil {
-			return fmt.Errorf("create pod %s: %w", request.Name, err)
-		}
-		c.tellPod(tell, pod)
-		return nil
-	})
-	if c.services != nil {
-		both.Go(func() error {
-			service := c.config.Builder.Service(request)
-			if err := c.createService(ctx, service); err != nil {
-				return fmt.Errorf("create Service %s: %w", service.Name, err)
-			}
-			return nil
-		})
+// createServiceOf creates the Service of a pod, if there is to be one, and returns what
+// became of it.
+func (c *Cluster) createServiceOf(ctx context.Context, request podspec.Request) <-chan error {
+	done := make(chan error, 1)
+	if c.services == nil {
+		done <- nil
+		return done
 	}
-	err := both.Wait()
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	// One without the other is of no use.
-	id := podname.PodID(request.Function.Reference, request.Function.Digest, request.Slot)
-	return errors.Join(err, c.remove(ctx, request.Name, "", metav1.DeleteOptions{}), c.removeService(ctx, id))
+	go func() { done <- c.createService(ctx, c.config.Builder.Service(request)) }() // ends with ctx at the latest
+	return done
 }
 
 // createPod creates a pod, or finds the one of that name.
@@ -102,15 +96,12 @@ func refusal(err error) pool.Problem {
 func (c *Cluster) Delete(action pool.Delete) {
 	c.tasks.add(action.Name, func(ctx context.Context, tell func(pool.Event)) {
 		start := time.Now()
-		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}}
-		if action.UID != "" {
-			c.going.Store(types.UID(action.UID), struct{}{})
-			options.Preconditions.UID = new(types.UID(action.UID))
-		}
+		c.going.Store(types.UID(action.UID), struct{}{})
+		options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID(action.UID))}}
 		if action.ResourceVersion != "" {
 			options.Preconditions.ResourceVersion = &action.ResourceVersion
 		}
-		err := c.remove(ctx, action.Name, action.UID, options)
+		err := c.remove(ctx, action.Name, options)
 		c.metrics.did(ctx, "delete", start, err)
 		switch {
 		case apierrors.IsNotFound(err):
@@ -124,16 +115,11 @@ func (c *Cluster) Delete(action pool.Delete) {
 	})
 }
 
-// remove deletes a pod. For one without a UID that was never seen, not to be found is
-// success.
-func (c *Cluster) remove(ctx context.Context, name, uid string, options metav1.DeleteOptions) error {
-	err := retry(ctx, func(ctx context.Context) error {
+// remove deletes a pod.
+func (c *Cluster) remove(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	return retry(ctx, func(ctx context.Context) error {
 		return c.config.Client.CoreV1().Pods(c.config.Namespace).Delete(ctx, name, options)
 	})
-	if uid == "" && options.Preconditions == nil && apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // removeServiceOf deletes the Service of a pod that goes, unless another pod has it.

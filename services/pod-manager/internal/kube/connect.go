@@ -62,7 +62,16 @@ func HasImageVolumes(ctx context.Context, client kubernetes.Interface, namespace
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "image-volumes-"},
 		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "none", Image: "none"}},
+			// As strict as namespaces may ask for.
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "none", Image: "none",
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
 			Volumes: []corev1.Volume{{Name: "image", VolumeSource: corev1.VolumeSource{
 				Image: &corev1.ImageVolumeSource{Reference: "none"},
 			}}},

@@ -83,7 +83,7 @@ func (c *Cluster) cleanForeign(_ context.Context, now time.Time, pod *corev1.Pod
 		c.tasks.add(name, func(ctx context.Context, _ func(pool.Event)) {
 			c.log.InfoContext(ctx, "deleting a pod that another function runner left behind", "pod", name)
 			options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
-			err := c.remove(ctx, name, string(uid), options)
+			err := c.remove(ctx, name, options)
 			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
 				c.log.WarnContext(ctx, "a pod that another function runner left behind stays for now", "pod", name, "error", err)
 			}
