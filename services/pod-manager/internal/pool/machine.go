@@ -74,6 +74,7 @@ func (m *Machine) next() *pool {
 
 // settle does what the state of a pool asks for.
 func (m *Machine) settle(p *pool) {
+	m.changed[p.function] = struct{}{}
 	m.grant(p)
 	m.grow(p)
 	m.refuse(p)
@@ -83,7 +84,6 @@ func (m *Machine) settle(p *pool) {
 
 // touch has a pool settled before Handle returns.
 func (m *Machine) touch(p *pool) {
-	m.changed[p.function] = struct{}{}
 	if !slices.Contains(m.touched, p) {
 		m.touched = append(m.touched, p)
 	}
