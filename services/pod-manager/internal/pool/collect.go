@@ -23,6 +23,7 @@ func (m *Machine) scan() {
 			}
 			m.repair(pod)
 		}
+		m.separate(p)
 		m.trim(p)
 	}
 	m.pools = slices.DeleteFunc(m.pools, m.forget)
@@ -48,18 +49,6 @@ func (m *Machine) forget(p *pool) bool {
 	m.unblock(p)
 	m.changed[p.function] = struct{}{}
 	return true
-}
-
-// trim drops idle pods beyond the limit: limits may have been lowered, or two
-// replicas may have created pods at a time.
-func (m *Machine) trim(p *pool) {
-	surplus := p.usable() - p.limits.MaxPods
-	for i := len(p.pods) - 1; i >= 0 && surplus > 0; i-- {
-		if pod := p.pods[i]; pod.state == ready && pod.active == 0 {
-			m.drain(pod, ending{reason: "the function has more pods than it may have", eviction: "surplus"})
-			surplus--
-		}
-	}
 }
 
 // replaceOldPods drains the pods of older templates, since the pool is used.
