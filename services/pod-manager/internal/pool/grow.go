@@ -22,10 +22,10 @@ func (m *Machine) grow(p *pool) {
 // create asks for one more pod.
 func (m *Machine) create(p *pool) {
 	p.failure.expire(p.neededSince(m.now))
-	slot := p.freeSlot()
+	slot, name := m.freeSlot(p)
 	created := &pod{
 		pool: p, slot: slot, state: creating, hoped: true, created: m.now, pendingSince: m.now,
-		name: m.config.PodName(p.function, slot, p.predecessors[slot]),
+		name: name,
 	}
 	created.reclaimAfter = m.now.Add(p.limits.TTL)
 	created.writtenReclaim = created.reclaimAfter

@@ -8,6 +8,7 @@
 package pool
 
 import (
+	"slices"
 	"time"
 )
 
@@ -55,7 +56,8 @@ type Config struct {
 	// Template is the version of the pod template for new pods.
 	Template string
 	// PodName names the pod in a slot that follows the one with the UID predecessor.
-	// It must be pure: replicas that fill the same slot choose the same name.
+	// It must be pure: replicas that fill the same slot choose the same name. Each
+	// function and slot must have names of their own.
 	PodName func(f Function, slot int, predecessor string) string
 }
 
@@ -117,15 +119,15 @@ func (p *pool) wanted() int {
 }
 
 // freeSlot returns the lowest slot that no pod has, pods on their way out included:
-// their names and Services are still taken.
-func (p *pool) freeSlot() int {
-	slot := 1
-	for _, pod := range p.pods { // in order of slots
-		if pod.slot == slot {
-			slot++
+// their names and Services are still taken. A pod that was found may have the name
+// for a slot and say that it is in another one.
+func (m *Machine) freeSlot(p *pool) (slot int, name string) {
+	for slot = 1; ; slot++ {
+		name = m.config.PodName(p.function, slot, p.predecessors[slot])
+		if m.byName[name] == nil && !slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.slot == slot }) {
+			return slot, name
 		}
 	}
-	return slot
 }
 
 // choose returns the pod for a lease: the least loaded of those with room, the one
