@@ -36,7 +36,7 @@ func (m *Machine) scan() {
 
 // unneeded says whether nobody uses a pod or waits for it.
 func (p *pod) unneeded() bool {
-	return p.state.usable() && p.uid != "" && p.active == 0 && len(p.pool.queue) == 0 && !p.pool.warm
+	return p.serves() && p.active == 0 && len(p.pool.queue) == 0 && !p.pool.warm
 }
 
 // forget drops a pool that has had nothing in it for a while, and says whether it did.

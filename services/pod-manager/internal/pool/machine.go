@@ -96,7 +96,7 @@ func (m *Machine) act(a Action) { m.actions = append(m.actions, a) }
 func (m *Machine) pool(f Function) *pool {
 	p, ok := m.byFunction[f]
 	if !ok {
-		p = &pool{function: f, limits: m.config.Limits(f), predecessors: make(map[int]string), emptySince: m.now}
+		p = &pool{function: f, limits: m.config.limits(f), predecessors: make(map[int]string), emptySince: m.now}
 		m.pools = append(m.pools, p)
 		m.byFunction[f] = p
 	}
@@ -106,7 +106,7 @@ func (m *Machine) pool(f Function) *pool {
 func (e Configured) apply(m *Machine) {
 	m.config = e.Config
 	for _, p := range m.pools {
-		p.limits = m.config.Limits(p.function)
+		p.limits = m.config.limits(p.function)
 		m.touch(p)
 	}
 }

@@ -21,7 +21,8 @@ type Function struct {
 	Digest string
 }
 
-// Limits are the settings of one function's pool.
+// Limits are the settings of one function's pool. Zero pods, waitlist or concurrency
+// count as one.
 type Limits struct {
 	// MaxPods is how many pods the pool may have. Pods that only finish what they
 	// have before they go are not counted: a successor does not wait for them.
@@ -59,6 +60,14 @@ type Config struct {
 	// It must be pure: replicas that fill the same slot choose the same name. Each
 	// function and slot must have names of their own.
 	PodName func(f Function, slot int, predecessor string) string
+}
+
+// limits returns the limits of a function. There is one of everything at least: none
+// would have callers wait for ever.
+func (c Config) limits(f Function) Limits {
+	l := c.Limits(f)
+	l.MaxPods, l.MaxWaitlistLength, l.MaxConcurrency = max(l.MaxPods, 1), max(l.MaxWaitlistLength, 1), max(l.MaxConcurrency, 1)
+	return l
 }
 
 // pool is the pods of one function and the leases that wait for them.

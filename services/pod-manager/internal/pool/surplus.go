@@ -30,16 +30,19 @@ func (m *Machine) trimTo(p *pool, count int, suits func(*pod) bool) {
 // other make such twins, and agree on which one goes.
 func (m *Machine) separate(p *pool) {
 	for i := 1; i < len(p.pods); i++ { // they are in order of slots
-		a, b := p.pods[i-1], p.pods[i]
-		if a.slot != b.slot || !a.state.usable() || !b.state.usable() || a.uid == "" || b.uid == "" {
+		first, second := p.pods[i-1], p.pods[i]
+		if first.slot != second.slot || !first.serves() || !second.serves() {
 			continue
 		}
-		if a.older(b) {
-			a, b = b, a
+		if second.older(first) {
+			first, second = second, first
 		}
-		m.drain(a, ending{reason: "it shares its slot with the older pod " + b.name, eviction: "surplus"})
+		m.drain(second, ending{reason: "it shares its slot with the older pod " + first.name, eviction: "surplus"})
 	}
 }
+
+// serves says whether a pod is known to be there, and takes leases or will.
+func (p *pod) serves() bool { return p.state.usable() && p.uid != "" }
 
 // older says whether Kubernetes has had p for longer than other.
 func (p *pod) older(other *pod) bool {
