@@ -65,8 +65,22 @@ func (e LeaseRequested) apply(m *Machine) {
 	case len(p.queue) > p.limits.MaxQueue:
 		m.reject(l, fault.Exhausted, fmt.Sprintf("%d evaluations wait for %s already, which is the limit", p.limits.MaxQueue, p.function.Reference), time.Second)
 	case m.waiting > m.config.MaxWaiting:
-		m.reject(l, fault.Exhausted, fmt.Sprintf("%d evaluations wait for function pods already, which is the limit", m.config.MaxWaiting), time.Second)
+		m.reject(m.expendable(p), fault.Exhausted, fmt.Sprintf("%d evaluations wait for function pods already, which is the limit", m.config.MaxWaiting), time.Second)
 	}
+}
+
+// expendable returns the lease that gives way if too many wait in all queues: the
+// last one in the longest queue, that of p among equals. A crowd of callers of one
+// function does not keep those of others from waiting.
+func (m *Machine) expendable(p *pool) *lease {
+	longest := p
+	for _, other := range m.pools {
+		if len(other.queue) > len(longest.queue) {
+			longest = other
+		}
+	}
+	m.touch(longest)
+	return longest.queue[len(longest.queue)-1]
 }
 
 func (e LeaseEnded) apply(m *Machine) {

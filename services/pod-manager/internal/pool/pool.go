@@ -47,7 +47,8 @@ type Config struct {
 	// MaxPods is how many pods there may be in all pools, those on their way out
 	// included; 0 means any number.
 	MaxPods int
-	// MaxWaiting is how many leases may wait in all pools.
+	// MaxWaiting is how many leases may wait in all pools. Beyond it the last one in
+	// the longest queue gives way.
 	MaxWaiting int
 	// ScanInterval is the time between two searches for pods to collect.
 	ScanInterval time.Duration
