@@ -59,7 +59,7 @@ func (m *Machine) see(p *pod, o Observation) {
 		p.ending.unsound = p.ending.unsound || o.Problem.Kind == Lost || o.Problem.Kind == Fatal
 	case o.Problem.Kind == Lost || o.Problem.Kind == Fatal:
 		m.fail(p, o.Problem)
-	case p.ran && !running(o):
+	case (p.ran || p.state == ready && o.Problem.Kind == Stuck) && !running(o):
 		// Its containers do not run any more.
 		p.state, p.pendingSince, p.probing, p.ran = starting, m.now, "", false
 	case p.state == starting && o.Address != "":
