@@ -13,7 +13,11 @@ func (e PodObserved) apply(m *Machine) {
 		return
 	}
 	p, known := m.byName[o.Name]
-	if known && p.uid != "" && p.uid != o.UID {
+	another := known && p.uid != "" && p.uid != o.UID
+	if another && o.Created.Before(p.seen.Created) {
+		return // late news of the one that had the name before
+	}
+	if another {
 		m.remove(p) // its name is another pod's now
 		known = false
 	}
