@@ -40,6 +40,7 @@ func (e PodObserved) apply(m *Machine) {
 // see takes over what Kubernetes says about a pod.
 func (m *Machine) see(p *pod, o Observation) {
 	o.Deleting = o.Deleting || p.seen.Deleting // an end that has begun stays
+	before := p.seen
 	p.seen = o
 	if o.ReclaimAfter.After(p.writtenReclaim) {
 		p.writtenReclaim = o.ReclaimAfter
@@ -63,14 +64,21 @@ func (m *Machine) see(p *pod, o Observation) {
 		p.ending.unsound = p.ending.unsound || o.Problem.Kind == Lost || o.Problem.Kind == Fatal
 	case o.Problem.Kind == Lost || o.Problem.Kind == Fatal:
 		m.fail(p, o.Problem)
-	case (p.ran || p.state == ready && o.Problem.Kind == Stuck) && !running(o):
-		// Its containers do not run any more.
+	case p.stopped(before):
 		p.state, p.pendingSince, p.probing, p.ran = starting, m.now, "", false
 	case p.state == starting && o.Address != "":
 		// Kubernetes says only later that its containers run.
 		m.probe(p, 0)
 	}
 	p.ran = p.ran || running(o)
+}
+
+// stopped says whether the containers of a pod do not run any more. That Kubernetes
+// has not said yet that they run means nothing: a probe may have found out before.
+func (p *pod) stopped(before Observation) bool {
+	stuck := p.state == ready && p.seen.Problem.Kind == Stuck
+	lostAddress := before.Address != "" && p.seen.Address == ""
+	return !running(p.seen) && (p.ran || stuck || lostAddress)
 }
 
 // loseToOthers takes note that Kubernetes is ending a pod.
