@@ -63,7 +63,7 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 func (m *Machine) next() *pool {
 	if len(m.touched) > 0 {
 		p := m.touched[0]
-		m.touched = m.touched[1:]
+		m.touched = slices.Delete(m.touched, 0, 1) // keeps its memory
 		return p
 	}
 	if len(m.blocked) > 0 && m.room() {
