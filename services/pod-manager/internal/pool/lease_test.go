@@ -139,6 +139,20 @@ func TestChoice(t *testing.T) {
 			`,
 		},
 		{
+			name: "older than what is known", reason: "what a creation returned may be told after what the watch saw since",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 running version=3 => probe f-1
+				see f-1 scheduling version=1
+				see f-1 starting version=3
+				healthy f-1 => grant 1 f-1 cold
+				see f-1 starting version=1
+				request 2 f => grant 2 f-1
+				see f-1 starting version=4
+				request 3 f
+			`,
+		},
+		{
 			name: "late news", reason: "events about a pod that is gone, or about another one of its name, say nothing about this one",
 			dialogue: `
 				request 1 f => create f-1

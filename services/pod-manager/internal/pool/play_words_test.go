@@ -112,6 +112,8 @@ func (p *player) observe(name, state string, changes ...string) pool.PodObserved
 			o.Created = instant(value)
 		case "slot":
 			o.Slot = number(value)
+		case "version":
+			o.ResourceVersion = value
 		case "uid":
 			o.UID = value
 		case "address":

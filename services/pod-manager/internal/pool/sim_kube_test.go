@@ -50,7 +50,10 @@ func (k *kube) create(a pool.Create) {
 	w.after(w.delay(2*time.Second, "create", a.Name, n), func() {
 		failed := k.unreachable() > 0 || w.fault(12, "create", a.Name, n)
 		if !failed || w.fault(2, "created all the same", a.Name, n) {
-			k.born(a, template)
+			p := k.born(a, template)
+			if !failed && w.epoch == epoch { // what it returns comes past the watch
+				w.later(w.delay(5*time.Second, "answer", a.Name, n), pool.PodObserved{Observation: p.seen})
+			}
 		}
 		if failed && w.epoch == epoch {
 			kind := []pool.ProblemKind{pool.Lost, pool.Lost, pool.Fatal}[w.roll(3, "failure", a.Name, n)]
