@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
@@ -13,6 +14,9 @@ func (e PodObserved) apply(m *Machine) {
 		return
 	}
 	p, known := m.byName[o.Name]
+	if known && p.knowsMore(o) {
+		return
+	}
 	another := known && p.uid != "" && p.uid != o.UID
 	if another && o.Created.Before(p.seen.Created) {
 		return // late news of the one that had the name before
@@ -35,6 +39,21 @@ func (e PodObserved) apply(m *Machine) {
 	m.see(p, o)
 	p.hoped = p.hoped || p.state.usable()
 	m.touch(p.pool)
+}
+
+// knowsMore says whether an observation is older than the last one of the same pod,
+// as far as versions tell: those of Kubernetes are numbers that grow. An address that
+// is missing from the same version was only not known yet.
+func (p *pod) knowsMore(o Observation) bool {
+	if p.uid != o.UID {
+		return false
+	}
+	last, errLast := strconv.ParseUint(p.seen.ResourceVersion, 10, 64)
+	version, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
+	if errLast != nil || err != nil {
+		return false
+	}
+	return version < last || version == last && o.Address == "" && p.seen.Address != ""
 }
 
 // see takes over what Kubernetes says about a pod.

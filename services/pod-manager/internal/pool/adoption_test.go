@@ -1,0 +1,158 @@
+package pool_test
+
+import "testing"
+
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	three := func(p *player) { p.limits.MaxPods = 3 }
+	play(t, []behaviour{
+		{
+			name: "running", reason: "a pod that is there serves, and no other is made",
+			dialogue: `
+				see f-1 running => probe f-1
+				healthy f-1
+				request 1 f => grant 1 f-1
+			`,
+		},
+		{
+			name: "not ready", reason: "a pod on its way is waited for",
+			dialogue: `
+				see f-1 pulling
+				request 1 f
+				see f-1 running => probe f-1
+				healthy f-1 => grant 1 f-1 cold
+			`,
+		},
+		{
+			name: "dead", reason: "pods that were found dead go, and say nothing about whether another would start",
+			dialogue: `
+				see f-1 lost => delete f-1 any version failed
+				see f-2 lost => delete f-2 any version failed
+				see f-3 fatal => delete f-3 any version failed
+				request 1 f => create f-4
+			`,
+		},
+		{
+			name: "dying", reason: "their slots are taken until they are gone, and then their successors have new names", config: three,
+			dialogue: `
+				see f-1 running deleting
+				see f-2 running deleting
+				see f-3 running deleting
+				request 1 f => create f-4
+				gone f-1
+				request 2 f
+				request 3 f => create f-1'
+			`,
+		},
+		{
+			name: "long unused", reason: "a restart of the manager does not prolong the life of pods",
+			dialogue: `
+				see f-1 running reclaim=30s => probe f-1
+				healthy f-1
+				after 29s
+				tick
+				see g-1 running reclaim=-1h => probe g-1
+				see h-1 pulling reclaim=-1h
+				wait 60s => delete f-1 version 1 ttl; delete g-1 version 1 ttl; delete h-1 version 1 ttl
+			`,
+		},
+		{
+			name: "surplus", reason: "idle pods beyond the limit go with the scan, those in the highest slots first",
+			dialogue: `
+				see f-3 running => probe f-3
+				see f-1 running => probe f-1
+				see f-2 running => probe f-2
+				healthy f-1
+				healthy f-2
+				healthy f-3
+				request 1 f => grant 1 f-1
+				tick => delete f-2 version 1 surplus; delete f-3 version 1 surplus
+			`,
+		},
+		{
+			name: "surplus in use", reason: "pods in use beyond the limit finish what they have, and go",
+			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 },
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f => create f-2
+				request 3 f
+				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
+				up f-2 => grant 3 f-2 cold
+				set pods=1
+				tick
+				request 4 f
+				end 3 => delete f-2 version 1 surplus
+				end 1 => grant 4 f-1
+			`,
+		},
+		{
+			name: "surplus that does not serve yet", reason: "a pod that serves is not given up for one that does not",
+			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 },
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f => create f-2
+				request 3 f
+				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
+				set pods=1
+				tick
+				up f-2 => grant 3 f-2 cold
+				end 3
+				wait 60s => extend f-1 to 11m0s; delete f-2 version 1 surplus
+			`,
+		},
+		{
+			name: "twins", reason: "of two pods in one slot, which share a Service, the younger goes; replicas agree on which",
+			config: three,
+			dialogue: `
+				tick
+				see f-1 running created=-1m => probe f-1
+				healthy f-1
+				see f-1' running created=-2m => probe f-1'
+				healthy f-1'
+				wait 60s => delete f-1 version 1 surplus
+				request 1 f => extend f-1' to 11m0s; grant 1 f-1'
+			`,
+		},
+		{
+			name: "a wrong slot", reason: "a name is never given twice, whatever the labels of pods say", config: three,
+			dialogue: `
+				see f-1 running slot=3 => probe f-1
+				request 1 f
+				request 2 f
+				request 3 f => create f-2
+				gone f-1 => create f-1
+				request 4 f
+				request 5 f => create f-3'
+			`,
+		},
+		{
+			name: "created by two", reason: "another replica's pod of the same name is this one's: nobody minds who was first",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 running reclaim=1h => probe f-1
+				healthy f-1 => grant 1 f-1 cold
+				end 1
+				wait 15m
+			`,
+		},
+		{
+			name: "came and went", reason: "a pod that was gone before it was seen gets a successor of another name",
+			dialogue: `
+				request 1 f => create f-1
+				gone f-1 => create f-1
+			`,
+		},
+		{
+			name: "taken over", reason: "another pod of the same name ends what is known of the first",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				after 1s
+				see f-1 running uid=other created=1s => probe f-1
+				end 1 reset
+				healthy f-1
+				request 2 f => grant 2 f-1
+			`,
+		},
+	})
+}

@@ -1,0 +1,329 @@
+package pool_test
+
+import (
+	"testing"
+	"time"
+)
+
+func TestFailure(t *testing.T) {
+	t.Parallel()
+	play(t, []behaviour{
+		{
+			name: "fatal", reason: "those who wait get the kubelet's words at once; the next try comes after a second, then later and later",
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f
+				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; reject 2 precondition retry in 1s: the kubelet says fatal; delete f-1 any version failed
+				gone f-1
+				after 400ms
+				request 3 f => reject 3 precondition retry in 600ms: the kubelet says fatal
+				after 600ms
+				request 4 f => create f-1'
+				see f-1' fatal => reject 4 precondition retry in 2s: the kubelet says fatal; delete f-1' any version failed
+				gone f-1'
+				after 2s
+				request 5 f => create f-1''
+				see f-1'' fatal => reject 5 precondition retry in 4s: the kubelet says fatal; delete f-1'' any version failed
+			`,
+		},
+		{
+			name: "repaired", reason: "a pod that becomes ready makes all failures forgotten",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 any version failed
+				gone f-1
+				wait 1s
+				request 2 f => create f-1'
+				up f-1' => grant 2 f-1' cold
+				end 2
+				see f-1' fatal => delete f-1' any version failed
+				gone f-1'
+				request 3 f => reject 3 precondition retry in 1s: the kubelet says fatal
+			`,
+		},
+		{
+			name: "long ago", reason: "what failed a minute ago does not count for those who come now",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 any version failed
+				gone f-1
+				wait 61s
+				request 2 f => create f-1'
+				see f-1' fatal => reject 2 precondition retry in 1s: the kubelet says fatal; delete f-1' any version failed
+			`,
+		},
+		{
+			name: "fatal beside a pod that serves", reason: "there is a pod to wait for, so nobody is refused",
+			config: func(p *player) { p.limits.MaxPods = 2 },
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f
+				request 3 f => create f-2
+				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
+				see f-2 fatal => delete f-2 any version failed
+				gone f-2
+				request 4 f
+				end 1 => grant 3 f-1 cold
+				end 2 => grant 4 f-1
+			`,
+		},
+		{
+			name: "lost", reason: "another pod may do better: a new try up to three times, then it is said",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 lost => create f-2; delete f-1 any version failed
+				gone f-1
+				see f-2 lost => create f-1'; delete f-2 any version failed
+				gone f-2
+				see f-1' lost => reject 1 unavailable retry in 1s: the kubelet says lost; delete f-1' any version failed
+			`,
+		},
+		{
+			name: "lost without a trace", reason: "pods that others delete before they are ready count as lost, however that is learned",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 pulling
+				gone f-1 => create f-1'
+				see f-1' pulling deleting => create f-2
+				gone f-1'
+				see f-2 pulling
+				gone f-2 => reject 1 unavailable retry in 1s: pod f-2 was deleted by somebody else before it was ready
+			`,
+		},
+		{
+			name: "lost in service", reason: "three pods that went with their node say nothing about whether another would start",
+			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 3, 1 },
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f => create f-2
+				request 3 f => create f-3
+				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
+				up f-2 => grant 3 f-2 cold
+				up f-3
+				see f-1 lost
+				see f-2 lost
+				see f-3 lost => delete f-3 any version failed
+				end 1
+				end 2 => delete f-1 any version failed
+				end 3 => delete f-2 any version failed
+				gone f-1
+				request 4 f => create f-1'
+			`,
+		},
+		{
+			name: "not created", reason: "the API server's words, by the kind of problem",
+			dialogue: `
+				request 1 f => create f-1
+				createfailed f-1 lost etcd is away => create f-1
+				createfailed f-1 fatal exceeded quota => reject 1 precondition retry in 1s: exceeded quota
+				wait 1s
+				request 2 f => create f-1
+				see f-1 scheduling
+				createfailed f-1 lost it is there all the same
+				up f-1 => grant 2 f-1 cold
+			`,
+		},
+		{
+			name: "no words", reason: "a problem of no kind and without words is an error too, and not silence",
+			dialogue: `
+				request 1 f => create f-1
+				createfailed f-1 none => create f-1
+				createfailed f-1 none => create f-1
+				createfailed f-1 none => reject 1 unavailable retry in 1s: there is no pod for the function, and Kubernetes does not say why
+			`,
+		},
+		{
+			name: "created after all", reason: "a pod that was said not to have been created is adopted when it shows up",
+			dialogue: `
+				request 1 f => create f-1
+				createfailed f-1 fatal timeout => reject 1 precondition retry in 1s: timeout
+				see f-1 running => probe f-1
+				healthy f-1
+				request 2 f => grant 2 f-1
+			`,
+		},
+	})
+}
+
+func TestStandstill(t *testing.T) {
+	t.Parallel()
+	play(t, []behaviour{
+		{
+			name: "unschedulable", reason: "there is patience with the scheduler; after it, its words for those who wait and those who come",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 stuck
+				wait 5s
+				request 2 f
+				wait 4s
+				wait 1s => reject 1 precondition: the kubelet says stuck; reject 2 precondition: the kubelet says stuck
+				request 3 f => reject 3 precondition: the kubelet says stuck
+				see f-1 scheduling
+				request 4 f
+				up f-1 => grant 4 f-1 cold
+			`,
+		},
+		{
+			name: "scheduled in time", reason: "patience starts again with the next problem",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 stuck
+				wait 9s
+				see f-1 pulling
+				see f-1 stuck
+				wait 9s
+				up f-1 => grant 1 f-1 cold
+			`,
+		},
+		{
+			name: "not ready in time", reason: "the error says what the pod was last seen doing",
+			config: func(p *player) { p.limits.ReadyTimeout = 20 * time.Second },
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 running => probe f-1
+				wait 19s
+				wait 1s => reject 1 precondition retry in 1s: pod f-1 was not ready after 20s: its containers run, but the wrapper server does not answer; delete f-1 any version failed
+			`,
+		},
+		{
+			name: "not heard of", reason: "a pod that nobody has seen is not deleted: it may be another replica's, which chose the same name",
+			config: func(p *player) { p.limits.ReadyTimeout = 20 * time.Second },
+			dialogue: `
+				request 1 f => create f-1
+				wait 20s => reject 1 precondition retry in 1s: pod f-1 was not there after 20s: Kubernetes has not confirmed it
+				see f-1 running => probe f-1
+				healthy f-1
+				request 2 f => grant 2 f-1
+			`,
+		},
+		{
+			name: "containers stop", reason: "a pod takes no lease while its containers do not run, and is asked again after",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				see f-1 starting
+				request 2 f
+				see f-1 running => probe f-1
+				healthy f-1 => grant 2 f-1
+			`,
+		},
+		{
+			name: "containers stop while it is asked", reason: "an answer may be that of containers that are gone, so it is asked again",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 running => probe f-1
+				see f-1 starting
+				healthy f-1
+				see f-1 running => probe f-1
+				healthy f-1 => grant 1 f-1 cold
+			`,
+		},
+		{
+			name: "containers stop unseen", reason: "the observation that they ran may be lost",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 starting address=f-1:9446 => probe f-1
+				healthy f-1 => grant 1 f-1 cold
+				see f-1 stuck
+				request 2 f
+			`,
+		},
+		{
+			name: "never again", reason: "a pod whose containers do not come back is given up",
+			config: func(p *player) { p.limits.ReadyTimeout = 20 * time.Second },
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				wait 30s
+				see f-1 starting
+				wait 20s => delete f-1 any version failed
+			`,
+		},
+	})
+}
+
+func TestBroken(t *testing.T) {
+	t.Parallel()
+	play(t, []behaviour{
+		{
+			name: "checked", reason: "a pod that a caller found broken serves nobody until it answers",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1 connection refused => probe f-1 for 3s
+				request 2 f f-1
+				healthy f-1 => grant 2 f-1
+			`,
+		},
+		{
+			name: "replaced", reason: "a pod that does not answer goes as soon as nobody uses it, and whoever waits gets another",
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f
+				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
+				end 1 connection refused => probe f-1 for 3s
+				request 3 f f-1
+				unhealthy f-1 => create f-2
+				up f-2 => grant 3 f-2 cold
+				end 2 => delete f-1 any version failed
+			`,
+		},
+		{
+			name: "three strikes", reason: "a pod that says it is healthy and is found broken three times in a row is not believed",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1 no answer => probe f-1 for 3s
+				healthy f-1
+				request 2 f => grant 2 f-1
+				end 2 no answer => probe f-1 for 3s
+				healthy f-1
+				request 3 f => grant 3 f-1
+				end 3 no answer => delete f-1 any version failed
+				request 4 f => create f-2
+			`,
+		},
+		{
+			name: "not in a row", reason: "an evaluation that went well clears a pod",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1 no answer => probe f-1 for 3s
+				healthy f-1
+				request 2 f => grant 2 f-1
+				end 2 no answer => probe f-1 for 3s
+				healthy f-1
+				request 3 f => grant 3 f-1
+				end 3
+				request 4 f => grant 4 f-1
+				end 4 no answer => probe f-1 for 3s
+			`,
+		},
+		{
+			name: "one strike for all", reason: "connections that break at once are one event: the pod is asked, not given up",
+			config: func(p *player) { p.limits.MaxConcurrency = 4; p.limits.MaxWaitlistLength = 4 },
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f
+				request 3 f
+				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold; grant 3 f-1 cold
+				end 1 reset => probe f-1 for 3s
+				end 2 reset
+				end 3 reset
+				healthy f-1
+				request 4 f => grant 4 f-1
+			`,
+		},
+		{
+			name: "no answer to the check", reason: "an answer that gets lost does not keep a pod out of service for ever",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1 reset => probe f-1 for 3s
+				request 2 f
+				wait 6s => create f-2; delete f-1 any version failed
+			`,
+		},
+	})
+}

@@ -1,0 +1,328 @@
+package pool_test
+
+import (
+	"testing"
+	"time"
+)
+
+func TestLifetime(t *testing.T) {
+	t.Parallel()
+	play(t, []behaviour{
+		{
+			name: "unused", reason: "the time to live counts from readiness and from each use, and the scan comes once a minute",
+			dialogue: `
+				tick
+				request 1 f => create f-1
+				after 30s
+				up f-1 => grant 1 f-1 cold
+				after 30s
+				end 1 => extend f-1 to 11m0s
+				tick
+				see f-1 running reclaim=11m
+				wait 9m
+				wait 59s
+				wait 1s => delete f-1 version 2 ttl
+				gone f-1
+			`,
+		},
+		{
+			name: "extended", reason: "the end is written down once in a tenth of the time to live, however often the pod is used",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				after 59s
+				request 2 f => grant 2 f-1
+				end 2
+				after 1s
+				request 3 f => extend f-1 to 11m0s; grant 3 f-1
+				end 3
+				after 59s
+				request 4 f => grant 4 f-1
+				after 1s
+				end 4 => extend f-1 to 12m0s
+			`,
+		},
+		{
+			name: "one long evaluation", reason: "other replicas see only what is written down, so it goes on being written down",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				wait 3m => extend f-1 to 11m1s; extend f-1 to 12m1s
+			`,
+		},
+		{
+			name: "extension lost", reason: "what is not seen to be written down is written down again",
+			dialogue: `
+				tick
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				after 2m
+				tick
+				request 2 f => extend f-1 to 12m0s; grant 2 f-1
+				end 2
+				wait 59s
+				wait 1s => extend f-1 to 12m0s
+				see f-1 running reclaim=12m
+				wait 2m
+			`,
+		},
+		{
+			name: "no end written down", reason: "a pod without one, or with an unreadable one, gets one, and lives until then",
+			dialogue: `
+				tick
+				see f-1 running reclaim=none => probe f-1
+				healthy f-1
+				wait 1m => extend f-1 to 10m0s
+				see f-1 running reclaim=10m
+				wait 8m
+				wait 1m => delete f-1 version 2 ttl
+			`,
+		},
+		{
+			name: "end wiped out", reason: "it is written down again, once",
+			dialogue: `
+				tick
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				see f-1 running reclaim=none
+				wait 1m => extend f-1 to 10m0s
+				see f-1 running reclaim=10m
+				request 2 f => grant 2 f-1
+			`,
+		},
+		{
+			name: "kept for longer", reason: "nobody's use brings an end forward that is written down",
+			dialogue: `
+				tick
+				see f-1 running reclaim=2h => probe f-1
+				healthy f-1
+				request 1 f => grant 1 f-1
+				end 1
+				wait 119m
+				wait 1m => delete f-1 version 1 ttl
+			`,
+		},
+		{
+			name: "used by another replica", reason: "the deletion fails since the pod changed, and the pod is kept",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				wait 11m => delete f-1 version 1 ttl
+				deletefailed f-1
+				see f-1 running reclaim=20m
+				wait 1s => probe f-1
+				healthy f-1
+				request 2 f => extend f-1 to 21m1s; grant 2 f-1
+			`,
+		},
+		{
+			name: "used by another replica, in silence", reason: "a deletion of which nothing is heard is not repeated either",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				wait 11m => delete f-1 version 1 ttl
+				see f-1 running reclaim=20m
+				wait 2m => probe f-1
+				healthy f-1
+			`,
+		},
+		{
+			name: "used by another replica, and replaced", reason: "there is a pod in its place, so it goes, and not as unused",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				wait 11m => delete f-1 version 1 ttl
+				request 2 f => create f-2
+				deletefailed f-1
+				see f-1 running reclaim=30m
+				wait 1s => delete f-1 version 2 surplus
+			`,
+		},
+		{
+			name: "deletion fails", reason: "it is tried again, with the version that is known then",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				wait 11m => delete f-1 version 1 ttl
+				deletefailed f-1
+				see f-1 running
+				wait 1s => delete f-1 version 2 ttl
+				wait 2m => delete f-1 version 2 ttl
+				see f-1 running deleting
+				wait 119s
+				wait 1s => delete f-1 any version ttl
+				gone f-1
+				wait 5m
+			`,
+		},
+		{
+			name: "deleted by others", reason: "a pod that Kubernetes ends takes no lease, and its place is filled under a new name",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				see f-1 running deleting
+				request 2 f => create f-2
+				end 1
+				gone f-1
+				up f-2 => grant 2 f-2 cold
+				gone f-2
+				request 3 f => create f-1'
+			`,
+		},
+		{
+			name: "deleted by others, and stays", reason: "after two minutes it is asked for again; the node may be gone",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				see f-1 running deleting
+				wait 119s
+				wait 1s => delete f-1 any version
+			`,
+		},
+		{
+			name: "flapping", reason: "a pod whose containers come and go is not kept by that",
+			config: func(p *player) { p.limits.TTL = 2 * time.Minute },
+			dialogue: `
+				tick
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				wait 1m
+				see f-1 starting
+				see f-1 running => probe f-1
+				healthy f-1
+				wait 50s
+				see f-1 starting
+				wait 10s => delete f-1 version 4 ttl
+			`,
+		},
+		{
+			name: "warm up", reason: "a function gets a pod before anybody asks, unless it has one, and lives as long as others",
+			dialogue: `
+				warm f => create f-1
+				warm f
+				up f-1
+				warm f
+				request 1 f => grant 1 f-1
+				end 1
+				wait 11m => delete f-1 version 1 ttl
+				gone f-1
+			`,
+		},
+		{
+			name: "warm up fails", reason: "a lost pod is tried again; nobody waits, so a fatal problem is not",
+			dialogue: `
+				warm f => create f-1
+				see f-1 lost => create f-2; delete f-1 any version failed
+				gone f-1
+				see f-2 fatal => delete f-2 any version failed
+				gone f-2
+				wait 2m
+				request 1 f => create f-1'
+			`,
+		},
+		{
+			name: "warm up again", reason: "a warm-up in a pause after failures has its turn after it",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 any version failed
+				warm f
+				wait 1s => create f-2
+			`,
+		},
+		{
+			name: "names", reason: "a successor never has the name of a pod whose end may not be over; ten minutes later the names begin anew",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				gone f-1
+				request 2 f => create f-1'
+				up f-1' => grant 2 f-1' cold
+				end 2
+				gone f-1'
+				wait 9m
+				warm f => create f-1''
+				up f-1''
+				gone f-1''
+				wait 11m
+				warm f => create f-1
+			`,
+		},
+	})
+}
+
+func TestTemplate(t *testing.T) {
+	t.Parallel()
+	play(t, []behaviour{
+		{
+			name: "replaced on next use", reason: "the first caller after the change gets a pod of the new template",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				set template=v2
+				request 2 f => create f-2; delete f-1 version 1 template
+				gone f-1
+				up f-2 => grant 2 f-2 cold
+				end 2
+				request 3 f => grant 3 f-2
+			`,
+		},
+		{
+			name: "drained while in use", reason: "whoever has a place keeps it, and the pod goes after",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				set template=v2
+				request 2 f => create f-2
+				up f-2 => grant 2 f-2 cold
+				end 1 => delete f-1 version 1 template
+			`,
+		},
+		{
+			name: "idle", reason: "the scan collects those that nobody uses",
+			dialogue: `
+				tick
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				set template=v2
+				wait 59s
+				wait 1s => delete f-1 version 1 template
+			`,
+		},
+		{
+			name: "in use at the scan", reason: "a pod in use is not collected, but once it is not",
+			dialogue: `
+				tick
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				set template=v2
+				wait 70s => extend f-1 to 11m0s
+				end 1
+				see f-1 running reclaim=11m
+				wait 50s => delete f-1 version 2 template
+			`,
+		},
+		{
+			name: "changed and changed back", reason: "only the present template counts",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				set template=v2
+				set template=v1
+				request 2 f => grant 2 f-1
+			`,
+		},
+	})
+}

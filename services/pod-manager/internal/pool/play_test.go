@@ -1,0 +1,174 @@
+package pool_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// behaviour is a dialogue with a machine, one line for each event:
+//
+//	EVENT                  what happens, see [player.event]
+//	EVENT => ACTION; …     and what the machine answers, see [player.action]
+//
+// Reports are left out unless the test is about them. Pods are called f-1 for the
+// first one of function f in slot 1, and f-1' for its successor, whose name was
+// chosen knowing the first one's UID.
+type behaviour struct {
+	name     string
+	reason   string
+	config   func(*player)
+	reports  bool
+	dialogue string
+}
+
+// player speaks the part of the world in a dialogue.
+type player struct {
+	limits  pool.Limits
+	config  pool.Config
+	reports bool
+	now     time.Time
+	referee *referee
+	pods    map[string]pool.Observation
+	planned map[string]time.Time // when pods may be collected, as their creator wrote
+}
+
+func play(t *testing.T, tests []behaviour) {
+	t.Helper()
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlayer(test)
+			var want, got []string
+			for line := range strings.Lines(test.dialogue) {
+				event, actions, answered := strings.Cut(strings.TrimSpace(line), "=>")
+				event = strings.TrimSpace(event)
+				if event == "" {
+					continue
+				}
+				want = append(want, event)
+				got = append(got, event)
+				if answered {
+					for action := range strings.SplitSeq(actions, ";") {
+						want = append(want, "  => "+strings.TrimSpace(action))
+					}
+				}
+				actions_, err := p.play(event)
+				for _, action := range actions_ {
+					got = append(got, "  => "+action)
+				}
+				if err != nil {
+					t.Fatalf("%q: %v\nso far:\n%s", event, err, strings.Join(got, "\n"))
+				}
+			}
+			if diff := cmp.Diff(strings.Join(want, "\n"), strings.Join(got, "\n")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
+			}
+		})
+	}
+}
+
+// newPlayer returns a player with limits that a test may change: one pod, that two may
+// use at a time.
+func newPlayer(test behaviour) *player {
+	p := &player{
+		limits:  pool.Limits{MaxPods: 1, MaxWaitlistLength: 2, MaxConcurrency: 2, MaxQueue: 10, TTL: 10 * time.Minute, ReadyTimeout: 5 * time.Minute},
+		now:     start,
+		reports: test.reports,
+		pods:    make(map[string]pool.Observation), planned: make(map[string]time.Time),
+	}
+	p.config = pool.Config{MaxWaiting: 100, ScanInterval: time.Minute, SchedulingPatience: 10 * time.Second, Template: "v1", PodName: playName}
+	if test.config != nil {
+		test.config(p)
+	}
+	p.referee = newReferee(p.configured())
+	return p
+}
+
+// configured returns the configuration as it is now.
+func (p *player) configured() pool.Config {
+	config, limits := p.config, p.limits
+	config.Limits = func(pool.Function) pool.Limits { return limits }
+	return config
+}
+
+func playName(f pool.Function, slot int, predecessor string) string {
+	name := fmt.Sprintf("%s-%d", f.Reference, slot)
+	if predecessor == "" {
+		return name
+	}
+	return name + "'" + strings.Repeat("'", strings.Count(predecessor, "'"))
+}
+
+// play plays one line's event.
+func (p *player) play(line string) ([]string, error) {
+	words := strings.Fields(line)
+	switch verb, rest := words[0], words[1:]; verb {
+	case "after": // time passes, and nobody notices
+		p.now = p.now.Add(duration(rest[0]))
+		return nil, nil
+	case "wait": // time passes, with a tick each second
+		var actions []string
+		for end := p.now.Add(duration(rest[0])); p.now.Before(end); {
+			p.now = p.now.Add(time.Second)
+			more, err := p.tell(pool.Tick{})
+			if actions = append(actions, more...); err != nil {
+				return actions, err
+			}
+		}
+		return actions, nil
+	case "up": // a pod that was created gets ready at once
+		actions, err := p.tell(p.observe(rest[0], "running"))
+		if err != nil {
+			return actions, err
+		}
+		more, err := p.tell(pool.Probed{Name: rest[0], UID: p.pods[rest[0]].UID})
+		return append(without(actions, "probe"), more...), err
+	default:
+		return p.tell(p.event(verb, rest))
+	}
+}
+
+func without(actions []string, verb string) []string {
+	var left []string
+	for _, a := range actions {
+		if !strings.HasPrefix(a, verb+" ") {
+			left = append(left, a)
+		}
+	}
+	return left
+}
+
+// tell tells the machine an event, and returns what it answers.
+func (p *player) tell(event pool.Event) ([]string, error) {
+	answers, err := p.referee.handle(p.now, event)
+	var actions []string
+	for _, answer := range answers {
+		if _, report := answer.(pool.Report); report && !p.reports {
+			continue
+		}
+		if c, create := answer.(pool.Create); create {
+			p.planned[c.Name] = c.ReclaimAfter
+		}
+		actions = append(actions, p.action(answer))
+	}
+	return actions, err
+}
+
+func duration(text string) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func phaseName(phase podmanagerv1.Phase) string {
+	return strings.ToLower(strings.TrimPrefix(phase.String(), "PHASE_"))
+}

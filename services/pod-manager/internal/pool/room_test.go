@@ -1,0 +1,186 @@
+package pool_test
+
+import "testing"
+
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	two := func(p *player) { p.config.MaxPods = 2; p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 }
+	play(t, []behaviour{
+		{
+			name: "an idle pod goes", reason: "the one unused for longest makes room for who waits", config: two,
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				request 2 g => create g-1
+				up g-1 => grant 2 g-1 cold
+				end 2
+				request 3 h => delete f-1 version 1 room
+				gone f-1 => create h-1
+			`,
+		},
+		{
+			name: "one of many goes", reason: "a pool without a pod gets one of the pool that has the most, after what runs there",
+			config: two,
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f => create f-2
+				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
+				up f-2
+				request 3 f => grant 3 f-2
+				request 4 f => grant 4 f-2
+				request 5 g
+				request 6 f
+				end 1
+				end 2 => delete f-1 version 1 room
+				gone f-1 => create g-1
+				end 3 => grant 6 f-2
+			`,
+		},
+		{
+			name: "the only ones, in use", reason: "after ten seconds one of them goes, once what runs there is over", config: two,
+			dialogue: `
+				request 1 f => create f-1
+				request 2 g => create g-1
+				up f-1 => grant 1 f-1 cold
+				up g-1 => grant 2 g-1 cold
+				request 3 h
+				wait 9s
+				request 4 f => grant 4 f-1
+				wait 1s
+				request 5 f
+				request 6 g
+				end 2 => delete g-1 version 1 room
+				gone g-1 => create h-1
+				up h-1 => grant 3 h-1 cold
+			`,
+		},
+		{
+			name: "a turn lasts ten seconds", reason: "functions that share a place do something with their turn",
+			config: func(p *player) { p.config.MaxPods = 1 },
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				request 2 g
+				wait 10s
+				request 3 f
+				end 1 => delete f-1 version 1 room
+				wait 20s
+				gone f-1 => create g-1
+				up g-1 => grant 2 g-1 cold
+				end 2
+				request 4 g => grant 4 g-1
+				wait 9s
+				request 5 g => grant 5 g-1
+				wait 1s
+				request 6 g
+				end 4
+				end 5 => delete g-1 version 1 room
+				gone g-1 => create f-1'
+			`,
+		},
+		{
+			name: "who has none comes first", reason: "a further pod for a pool that has one waits until each has one", config: two,
+			dialogue: `
+				request 1 f => create f-1
+				request 2 g => create g-1
+				up f-1 => grant 1 f-1 cold
+				request 3 f => grant 3 f-1
+				request 4 f
+				request 5 h
+				see g-1 fatal => reject 2 precondition retry in 1s: the kubelet says fatal; delete g-1 any version failed
+				gone g-1 => create h-1
+			`,
+		},
+		{
+			name: "no way past the line", reason: "the pool that gave up a pod does not take the place itself", config: two,
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f => create f-2
+				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
+				up f-2
+				request 3 g => delete f-2 version 1 room
+				request 4 f
+				request 5 f
+				gone f-2 => create g-1
+			`,
+		},
+		{
+			name: "a warm-up takes nothing", reason: "an idle pod is worth as much as one that is warmed up", config: two,
+			dialogue: `
+				warm f => create f-1
+				warm g => create g-1
+				up f-1
+				up g-1
+				warm h
+				wait 60s
+				gone f-1
+				tick => create h-1
+			`,
+		},
+		{
+			name: "one that never goes", reason: "a pod on a node that is gone keeps its place, and not the others", config: two,
+			dialogue: `
+				see f-1 running deleting
+				request 1 g => create g-1
+				up g-1 => grant 1 g-1 cold
+				end 1
+				request 2 h
+				wait 119s
+				wait 1s => delete f-1 any version; delete g-1 version 1 room
+			`,
+		},
+		{
+			name: "limit raised", reason: "whoever waits for room gets it at once", config: two,
+			dialogue: `
+				request 1 f => create f-1
+				request 2 g => create g-1
+				request 3 h
+				set all=3 => create h-1
+			`,
+		},
+		{
+			name: "limit lifted", reason: "zero is no limit", config: two,
+			dialogue: `
+				request 1 f => create f-1
+				request 2 g => create g-1
+				request 3 h
+				request 4 i
+				set all=0 => create h-1; create i-1
+			`,
+		},
+		{
+			name: "limit lowered", reason: "nothing goes for that alone, and nothing comes", config: two,
+			dialogue: `
+				request 1 f => create f-1
+				request 2 g => create g-1
+				set all=1
+				see g-1 pulling
+				up f-1 => grant 1 f-1 cold
+				gone g-1
+				end 1
+				tick => delete f-1 version 1 room
+				gone f-1 => create g-1'
+			`,
+		},
+		{
+			name: "callers leave the line", reason: "no pod goes for those who do not wait any more", config: two,
+			dialogue: `
+				request 1 f => create f-1
+				request 2 g => create g-1
+				up f-1 => grant 1 f-1 cold
+				request 3 h
+				end 3
+				end 1
+				wait 30s
+			`,
+		},
+		{
+			name: "no limit of zero", reason: "no pods at all, no waitlist or no concurrency would have callers wait for ever",
+			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength, p.limits.MaxConcurrency = 0, 0, 0 },
+			dialogue: `
+				request 1 f => create f-1
+			`,
+		},
+	})
+}

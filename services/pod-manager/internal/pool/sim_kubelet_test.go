@@ -1,0 +1,89 @@
+package pool_test
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// alive says whether the containers of a pod run.
+func (p *kubePod) alive() bool {
+	return !p.ended && p.seen.Phase == podmanagerv1.Phase_PHASE_CONNECTING && p.seen.Problem.Kind == pool.None
+}
+
+// born adds a pod, unless there is one of this name.
+func (k *kube) born(a pool.Create, template string) *kubePod {
+	if p, ok := k.pods[a.Name]; ok {
+		k.announce(p)
+		return p
+	}
+	if k.births == nil {
+		k.births = make(map[string]int)
+	}
+	k.births[a.Name]++
+	p := &kubePod{seen: pool.Observation{
+		Name: a.Name, UID: fmt.Sprintf("%s#%d", a.Name, k.births[a.Name]), Function: a.Function, Slot: a.Slot,
+		TemplateVersion: template, Created: k.world.now, ReclaimAfter: a.ReclaimAfter, Phase: podmanagerv1.Phase_PHASE_SCHEDULING,
+	}}
+	k.pods[a.Name] = p
+	k.changed(p)
+	k.proceed(p)
+	return p
+}
+
+// proceed takes a pod to its next phase, in time.
+func (k *kube) proceed(p *kubePod) {
+	w := k.world
+	phase := p.seen.Phase
+	w.after(w.delay(3*time.Second, "phase", p.seen.UID, p.version), func() {
+		if p.ended || p.seen.Phase != phase || p.seen.Problem.Kind == pool.Lost || p.seen.Problem.Kind == pool.Fatal {
+			return
+		}
+		p.seen.Problem = pool.Problem{}
+		switch {
+		case phase == podmanagerv1.Phase_PHASE_SCHEDULING && k.full.After(w.now):
+			p.seen.Problem = pool.Problem{Kind: pool.Stuck, Reason: "0/3 nodes are available"}
+		case phase == podmanagerv1.Phase_PHASE_PULLING && k.broken[p.seen.Function.Reference].After(w.now):
+			p.seen.Problem = pool.Problem{Kind: pool.Fatal, Reason: "ErrImagePull: unauthorized"}
+		case w.fault(40, "start", p.seen.UID, p.version):
+			p.seen.Problem = pool.Problem{Kind: pool.Lost, Reason: "Evicted: the node was low on memory"}
+		case phase < podmanagerv1.Phase_PHASE_CONNECTING:
+			p.seen.Phase++
+		}
+		if p.seen.Phase >= podmanagerv1.Phase_PHASE_STARTING {
+			p.seen.Address, p.seen.Node = p.seen.Name+":9446", "node-"+strconv.Itoa(w.roll(3, "node", p.seen.UID))
+		}
+		k.changed(p)
+		if p.seen.Phase < podmanagerv1.Phase_PHASE_CONNECTING {
+			k.proceed(p)
+		}
+	})
+}
+
+// probe asks a pod until it answers, it is gone, or the patience is over.
+func (k *kube) probe(a pool.Probe) {
+	begin, n := k.world.now, k.try("probe "+a.UID)
+	if k.world.fault(40, "probe", a.UID, n) {
+		return
+	}
+	k.ask(a, begin, n)
+}
+
+func (k *kube) ask(a pool.Probe, begin time.Time, n int) {
+	w, epoch := k.world, k.world.epoch
+	w.after(w.delay(500*time.Millisecond, "probe", a.UID, n), func() {
+		p, ok := k.pods[a.Name]
+		switch {
+		case w.epoch != epoch || !ok || p.seen.UID != a.UID:
+		case p.alive() && !p.unhealthy.After(w.now):
+			w.tell(pool.Probed{Name: a.Name, UID: a.UID})
+		case a.Patience > 0 && w.now.Sub(begin) >= a.Patience:
+			w.tell(pool.Probed{Name: a.Name, UID: a.UID, Unhealthy: "connection refused"})
+		default:
+			k.ask(a, begin, n)
+		}
+	})
+}

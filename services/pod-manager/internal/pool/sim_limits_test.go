@@ -1,0 +1,133 @@
+package pool_test
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// usable counts the pods of a pool that take leases or will.
+func usable(p *podmanagerv1.Pool) int {
+	n := 0
+	for _, pod := range p.GetPods() {
+		if s := pod.GetState(); s == podmanagerv1.Pod_STATE_STARTING || s == podmanagerv1.Pod_STATE_READY {
+			n++
+		}
+	}
+	return n
+}
+
+// found is how many pods an event shows that were not known: one or none.
+func (r *referee) found(event pool.Event) int {
+	e, ok := event.(pool.PodObserved)
+	if !ok {
+		return 0
+	}
+	for _, p := range r.pools {
+		for _, pod := range p.GetPods() {
+			if pod.GetName() == e.Name && (pod.GetUid() == e.UID || pod.GetUid() == "") {
+				return 0
+			}
+		}
+	}
+	return 1
+}
+
+// pods counts all pods, those on their way out included.
+func (r *referee) pods() int {
+	n := 0
+	for _, p := range r.pools {
+		n += len(p.GetPods())
+	}
+	return n
+}
+
+// judgeCounts compares the machine's counts of a function with the books.
+func (r *referee) judgeCounts(f pool.Function) error {
+	p := r.pools[f]
+	if int(p.GetWaiting()) != len(r.waiting[f]) {
+		return fmt.Errorf("%d leases wait for %s, says the machine; it is %d", p.GetWaiting(), f.Reference, len(r.waiting[f]))
+	}
+	names := make(map[string]bool, len(p.GetPods()))
+	for _, pod := range p.GetPods() {
+		if int(pod.GetActive()) != r.held[pod.GetUid()] {
+			return fmt.Errorf("pod %s holds %d leases, says the machine; it is %d", pod.GetName(), pod.GetActive(), r.held[pod.GetUid()])
+		}
+		if names[pod.GetName()] {
+			return fmt.Errorf("two pods are called %s", pod.GetName())
+		}
+		names[pod.GetName()] = true
+	}
+	return nil
+}
+
+// judgeGranted holds the machine to lending only pods that serve: one that is on its
+// way, or is being checked, does not.
+func (r *referee) judgeGranted(actions []pool.Action) error {
+	for _, action := range actions {
+		grant, ok := action.(pool.Grant)
+		if !ok {
+			continue
+		}
+		for _, pod := range r.pools[grant.Function].GetPods() {
+			if pod.GetUid() == grant.UID && pod.GetState() == podmanagerv1.Pod_STATE_STARTING {
+				return fmt.Errorf("lease %d is granted on %s, which does not serve: %v", grant.Lease, grant.Pod, pod)
+			}
+		}
+	}
+	return nil
+}
+
+// judgeTotals looks at the counts of all functions and, now and then, at what is said
+// not to have changed.
+func (r *referee) judgeTotals() error {
+	if n := r.machine.Waiting(); n != len(r.wants) {
+		return fmt.Errorf("%d leases wait, says the machine; it is %d", n, len(r.wants))
+	}
+	if n := r.machine.Leases(); n != len(r.wants)+len(r.holds) {
+		return fmt.Errorf("the machine knows %d leases; %d wait, and %d have a place", n, len(r.wants), len(r.holds))
+	}
+	if r.events++; r.events%64 != 0 {
+		return nil
+	}
+	functions := r.machine.Functions()
+	for _, f := range functions {
+		if now := r.machine.Snapshot(f); !proto.Equal(r.pools[f], now) {
+			return fmt.Errorf("the pool of %s changed, and it was not said:\n%v\n%v", f.Reference, r.pools[f], now)
+		}
+	}
+	if len(r.pools) != len(functions) {
+		return fmt.Errorf("there are the pools %v, and %v were said to have changed", functions, r.pools)
+	}
+	return nil
+}
+
+// judgeLimits holds the machine to the limit on a function's pods. It never creates
+// one beyond it, and nothing else makes one usable beyond it than that it is found:
+// expected is how many there were before, with that.
+func (r *referee) judgeLimits(event pool.Event, f pool.Function, expected int, created bool) error {
+	n, limit := usable(r.pools[f]), r.limits(f).MaxPods
+	if n > limit && created {
+		return fmt.Errorf("a pod of %s was created; there are %d, and there may be %d", f.Reference, n, limit)
+	}
+	if n > limit && n > expected {
+		return fmt.Errorf("%s has %d pods after %T, and may have %d", f.Reference, n, event, limit)
+	}
+	return nil
+}
+
+// atRest says what is left although all is over.
+func (r *referee) atRest() error {
+	if len(r.wants)+len(r.holds) > 0 {
+		return fmt.Errorf("the leases %v wait and %v are held although all callers are gone", r.wants, r.holds)
+	}
+	for f, p := range r.pools {
+		if p.GetWaiting()+p.GetActive() > 0 {
+			return fmt.Errorf("%s counts %d waiting and %d active, and there is none", f.Reference, p.GetWaiting(), p.GetActive())
+		}
+	}
+	return nil
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package pool_test
+
+// manySeeds is how many simulations a plain go test runs.
+const manySeeds = 2000

@@ -1,0 +1,7 @@
+//go:build race
+
+package pool_test
+
+// manySeeds are fewer simulations under the race detector, which makes each take ten
+// times as long and has little to find: nothing in them runs at a time.
+const manySeeds = 100

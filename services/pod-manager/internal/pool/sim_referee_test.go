@@ -1,0 +1,197 @@
+package pool_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// referee watches a machine from outside, keeps its own books of who waits and who
+// holds what, and holds the machine to its promises after each event.
+type referee struct {
+	machine *pool.Machine
+	config  pool.Config
+	now     time.Time
+
+	waiting  map[pool.Function][]pool.LeaseID // in the order of the requests
+	wants    map[pool.LeaseID]pool.Function   // those who wait
+	holds    map[pool.LeaseID]string          // the UIDs of the pods of those who were granted one
+	held     map[string]int                   // leases by the UID of the pod
+	extended map[string]time.Time             // when by UID
+	pools    map[pool.Function]*podmanagerv1.Pool
+	events   int
+	lives    lives
+	// irregular says that ticks do not come each second: nothing comes in time then.
+	irregular bool
+}
+
+func newReferee(config pool.Config) *referee {
+	return &referee{
+		machine: pool.New(config), config: config,
+		waiting: make(map[pool.Function][]pool.LeaseID), wants: make(map[pool.LeaseID]pool.Function),
+		holds: make(map[pool.LeaseID]string), held: make(map[string]int),
+		extended: make(map[string]time.Time), pools: make(map[pool.Function]*podmanagerv1.Pool), lives: make(lives),
+	}
+}
+
+// handle has the machine handle an event, and returns what it broke, if anything.
+func (r *referee) handle(now time.Time, event pool.Event) ([]pool.Action, error) {
+	r.now = now
+	r.expect(event)
+	found := r.found(event)
+	actions := r.machine.Handle(now, event)
+	created := make(map[pool.Function]bool)
+	for _, action := range actions {
+		if err := r.judge(action); err != nil {
+			return actions, err
+		}
+		if c, ok := action.(pool.Create); ok {
+			created[c.Function] = true
+		}
+	}
+	before := r.look()
+	for f := range before {
+		if err := r.judgeCounts(f); err != nil {
+			return actions, err
+		}
+		if err := r.judgeLimits(event, f, before[f]+found, created[f]); err != nil {
+			return actions, err
+		}
+	}
+	if n, limit := r.pods(), r.config.MaxPods; len(created) > 0 && limit > 0 && n > limit {
+		return actions, fmt.Errorf("a pod was created; there are %d, and there may be %d", n, limit)
+	}
+	if err := r.judgeLives(event); err != nil && !r.irregular {
+		return actions, err
+	}
+	if err := r.judgeGranted(actions); err != nil {
+		return actions, err
+	}
+	return actions, r.judgeTotals()
+}
+
+// expect writes down what an event means for the books.
+func (r *referee) expect(event pool.Event) {
+	switch e := event.(type) {
+	case pool.LeaseRequested:
+		r.wants[e.Lease] = e.Function
+		r.waiting[e.Function] = append(r.waiting[e.Function], e.Lease)
+	case pool.LeaseEnded:
+		if _, ok := r.wants[e.Lease]; ok {
+			r.answered(e.Lease)
+		} else if uid, ok := r.holds[e.Lease]; ok {
+			r.used(uid)
+			delete(r.holds, e.Lease)
+			if r.held[uid]--; r.held[uid] == 0 {
+				delete(r.held, uid)
+			}
+		}
+	case pool.Configured:
+		r.config = e.Config
+	}
+}
+
+// answered takes a lease off the list of those who wait.
+func (r *referee) answered(lease pool.LeaseID) {
+	f := r.wants[lease]
+	delete(r.wants, lease)
+	r.waiting[f] = slices.DeleteFunc(r.waiting[f], func(other pool.LeaseID) bool { return other == lease })
+}
+
+// limits returns the limits of a function, with one of everything at least.
+func (r *referee) limits(f pool.Function) pool.Limits {
+	l := r.config.Limits(f)
+	l.MaxPods, l.MaxConcurrency = max(l.MaxPods, 1), max(l.MaxConcurrency, 1)
+	return l
+}
+
+// judge holds one action to what the machine promised.
+func (r *referee) judge(action pool.Action) error {
+	switch a := action.(type) {
+	case pool.Grant:
+		return r.judgeGrant(a)
+	case pool.Reject:
+		if _, ok := r.wants[a.Lease]; !ok {
+			return fmt.Errorf("lease %d is rejected, and does not wait", a.Lease)
+		}
+		r.answered(a.Lease)
+		if a.Reason == "" || a.Class != fault.Exhausted && a.Class != fault.Precondition && a.Class != fault.Unavailable {
+			return fmt.Errorf("lease %d is rejected as %s with the reason %q", a.Lease, a.Class, a.Reason)
+		}
+	case pool.Report:
+		if _, ok := r.wants[a.Lease]; !ok {
+			return fmt.Errorf("lease %d gets a report, and does not wait", a.Lease)
+		}
+	case pool.Delete:
+		if n := r.held[a.UID]; n > 0 {
+			return fmt.Errorf("pod %s is deleted while it holds %d leases", a.Name, n)
+		}
+		if a.UID == "" {
+			return fmt.Errorf("pod %s is deleted, and nobody has ever seen it", a.Name)
+		}
+		if a.Reason == "" {
+			return fmt.Errorf("pod %s is deleted without a reason", a.Name)
+		}
+	case pool.Extend:
+		return r.judgeExtend(a)
+	case pool.Probe:
+		if a.Address == "" || a.UID == "" {
+			return fmt.Errorf("pod %s is asked for its health at %q, UID %q", a.Name, a.Address, a.UID)
+		}
+	}
+	return nil
+}
+
+func (r *referee) judgeGrant(a pool.Grant) error {
+	f, ok := r.wants[a.Lease]
+	if !ok {
+		return fmt.Errorf("lease %d is granted, and does not wait", a.Lease)
+	}
+	if first := r.waiting[f][0]; first != a.Lease {
+		return fmt.Errorf("lease %d is granted before %d, which was first", a.Lease, first)
+	}
+	if a.Function != f || a.Address == "" || a.UID == "" {
+		return fmt.Errorf("lease %d of %s is granted %+v", a.Lease, f.Reference, a)
+	}
+	r.answered(a.Lease)
+	r.holds[a.Lease] = a.UID
+	r.held[a.UID]++
+	r.used(a.UID)
+	if limit := r.limits(f).MaxConcurrency; r.held[a.UID] > limit {
+		return fmt.Errorf("pod %s holds %d leases, and may hold %d", a.Pod, r.held[a.UID], limit)
+	}
+	return nil
+}
+
+// judgeExtend says no to more than one extension in a tenth of the time to live.
+func (r *referee) judgeExtend(a pool.Extend) error {
+	last, again := r.extended[a.UID]
+	r.extended[a.UID] = r.now
+	for f, p := range r.pools {
+		for _, pod := range p.GetPods() {
+			if pod.GetUid() == a.UID && again && r.now.Sub(last) < r.limits(f).TTL/10 {
+				return fmt.Errorf("pod %s is extended %s after it was", a.Name, r.now.Sub(last))
+			}
+		}
+	}
+	return nil
+}
+
+// look takes new snapshots of what is said to have changed, and returns how many usable
+// pods these functions had before.
+func (r *referee) look() map[pool.Function]int {
+	before := make(map[pool.Function]int)
+	for _, f := range r.machine.Changed() {
+		before[f] = usable(r.pools[f])
+		if s := r.machine.Snapshot(f); s != nil {
+			r.pools[f] = s
+		} else {
+			delete(r.pools, f)
+		}
+	}
+	return before
+}

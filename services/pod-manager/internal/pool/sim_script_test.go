@@ -1,0 +1,129 @@
+package pool_test
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// setup is the settings of a simulation.
+type setup struct {
+	pool.Limits
+	Global, MaxWaiting int
+	Patience, Scan     time.Duration
+	Template           string
+	// Faults says that things go wrong that no stimulus asks for.
+	Faults bool
+}
+
+func (s setup) config() pool.Config {
+	limits := s.Limits
+	return pool.Config{
+		Limits:  func(pool.Function) pool.Limits { return limits },
+		MaxPods: s.Global, MaxWaiting: s.MaxWaiting, ScanInterval: s.Scan, SchedulingPatience: s.Patience,
+		Template: s.Template, PodName: simName,
+	}
+}
+
+func simName(f pool.Function, slot int, predecessor string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(predecessor))
+	return fmt.Sprintf("%s-%d-%08x", f.Reference, slot, h.Sum32())
+}
+
+// stimulus is one thing that is done to a machine or its world.
+type stimulus struct {
+	ID       int
+	At       time.Duration
+	What     string
+	Function string
+	// N chooses among what there is, or says how much.
+	N              int
+	Hold, Patience time.Duration
+}
+
+func (s stimulus) String() string {
+	text := fmt.Sprintf("%8.3f %s", s.At.Seconds(), s.What)
+	if s.Function != "" {
+		text += " " + s.Function
+	}
+	if s.N != 0 {
+		text += fmt.Sprintf(" n=%d", s.N)
+	}
+	if s.Hold != 0 {
+		text += fmt.Sprintf(" hold=%s", s.Hold)
+	}
+	if s.Patience != 0 {
+		text += fmt.Sprintf(" patience=%s", s.Patience)
+	}
+	return text
+}
+
+// script is a simulation: the same one goes the same way.
+type script struct {
+	Seed    uint64
+	Setup   setup
+	Stimuli []stimulus
+}
+
+func (s script) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d, %+v\n", s.Seed, s.Setup)
+	for _, stimulus := range s.Stimuli {
+		fmt.Fprintln(&b, stimulus)
+	}
+	return b.String()
+}
+
+// others are the stimuli other than requests.
+var others = []string{
+	"restart", "crash", "crash", "evict", "end", "kill", "sicken", "sicken", "container restarts", "nodes full", "image broken",
+	"api down", "template", "limits", "global", "warm up", "strip", "replica extends", "replica extends", "replica creates", "replica creates",
+}
+
+func pick[T any](r *rand.Rand, options ...T) T { return options[r.IntN(len(options))] }
+
+func seconds(r *rand.Rand, n int) time.Duration {
+	return time.Duration(r.IntN(n*1000)) * time.Millisecond
+}
+
+// generate makes a script up.
+func generate(seed uint64) script {
+	r := rand.New(rand.NewPCG(seed, 1))
+	s := script{Seed: seed, Setup: setup{
+		Limits: pool.Limits{
+			MaxPods: pick(r, 1, 1, 2, 3), MaxWaitlistLength: pick(r, 1, 2), MaxConcurrency: pick(r, 1, 2, 4), MaxQueue: pick(r, 3, 100),
+			TTL: pick(r, 30*time.Second, time.Minute, 5*time.Minute), ReadyTimeout: pick(r, 10*time.Second, time.Minute),
+		},
+		Global: pick(r, 0, 0, 2, 3, 5), MaxWaiting: pick(r, 5, 1000), Patience: pick(r, 2*time.Second, 10*time.Second), Scan: 10 * time.Second,
+		Template: "v0", Faults: r.IntN(3) > 0,
+	}}
+	functions := []string{"a", "b", "c", "d"}[:1+r.IntN(4)]
+	trouble := r.IntN(5) // of ten
+	span := pick(r, 10, 60, 240)
+	for i := range 5 + r.IntN(50) {
+		st := stimulus{ID: i, At: seconds(r, span), Function: pick(r, functions...), N: r.IntN(20)}
+		if r.IntN(10) < trouble {
+			st.What = pick(r, others...)
+			s.Stimuli = append(s.Stimuli, st)
+			continue
+		}
+		st.What, st.Hold = "request", seconds(r, pick(r, 1, 10))
+		if r.IntN(4) == 0 {
+			st.Patience = seconds(r, 10)
+		}
+		s.Stimuli = append(s.Stimuli, st)
+		for range r.IntN(3) * r.IntN(3) { // a burst
+			st.ID += 1000
+			s.Stimuli = append(s.Stimuli, st)
+		}
+	}
+	slices.SortStableFunc(s.Stimuli, func(a, b stimulus) int { return cmp.Compare(a.At, b.At) })
+	return s
+}

@@ -1,0 +1,98 @@
+package pool_test
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// do does what a stimulus asks for.
+func (w *world) do(s stimulus) {
+	w.trace("%s    %s", w.clock(), s.String())
+	f := pool.Function{Reference: s.Function, Digest: "sha256:" + s.Function}
+	for_ := time.Duration(1+s.N) * time.Second
+	switch s.What {
+	case "request":
+		w.call(caller{id: pool.LeaseID(s.ID * maxCallerAttempts), function: f, hold: s.Hold, patience: s.Patience, poison: s.N == 0})
+	case "restart":
+		w.restart()
+	case "warm up":
+		w.tell(pool.WarmUp{Function: f})
+	case "nodes full":
+		w.kube.full = w.now.Add(for_)
+	case "image broken":
+		w.kube.broken = map[string]time.Time{s.Function: w.now.Add(for_)}
+	case "api down":
+		w.kube.down = w.now.Add(for_)
+	case "template":
+		w.setup.Template = fmt.Sprintf("v%d", s.N%4)
+		w.tell(pool.Configured{Config: w.setup.config()})
+	case "limits":
+		w.setup.MaxPods, w.setup.MaxConcurrency, w.setup.MaxQueue = 1+s.N%3, 1+s.N%4, 1+s.N
+		w.tell(pool.Configured{Config: w.setup.config()})
+	case "global":
+		w.setup.Global = s.N % 4
+		w.tell(pool.Configured{Config: w.setup.config()})
+	case "replica creates":
+		slot, predecessor := 1+s.N%3, ""
+		if s.N%5 == 0 {
+			predecessor = "another one"
+		}
+		w.kube.born(pool.Create{
+			Function: f, Slot: slot, Name: simName(f, slot, predecessor), ReclaimAfter: w.now.Add(w.setup.TTL),
+		}, w.setup.Template)
+	default:
+		if p := w.kube.any(f, s.N); p != nil {
+			w.doToPod(s.What, p, for_)
+		}
+	}
+}
+
+// any returns a pod of a function.
+func (k *kube) any(f pool.Function, n int) *kubePod {
+	pods := slices.DeleteFunc(k.sorted(), func(p *kubePod) bool { return p.seen.Function != f })
+	if len(pods) == 0 {
+		return nil
+	}
+	return pods[n%len(pods)]
+}
+
+// doToPod does what a stimulus asks for to a pod.
+func (w *world) doToPod(what string, p *kubePod, for_ time.Duration) {
+	k := &w.kube
+	switch what {
+	case "crash", "evict":
+		if p.seen.Problem.Kind == pool.None {
+			p.seen.Problem = pool.Problem{Kind: pool.Lost, Reason: "OOMKilled: " + what}
+			k.changed(p)
+		}
+	case "end":
+		k.end(p)
+	case "kill":
+		k.kill(p)
+	case "sicken":
+		p.unhealthy = w.now.Add(for_)
+	case "container restarts":
+		if p.alive() {
+			p.seen.Phase = podmanagerv1.Phase_PHASE_STARTING
+			p.seen.Problem = pool.Problem{Kind: pool.Stuck, Reason: "the container ended with code 1"}
+			k.changed(p)
+			k.proceed(p)
+		}
+	case "strip":
+		p.seen.ReclaimAfter = time.Time{}
+		k.changed(p)
+	case "replica extends":
+		p.seen.ReclaimAfter = w.now.Add(w.setup.TTL)
+		k.changed(p)
+	default:
+		panic("no such stimulus: " + what)
+	}
+}

@@ -1,0 +1,96 @@
+package pool_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+func TestReports(t *testing.T) {
+	t.Parallel()
+	play(t, []behaviour{
+		{
+			name: "cold start", reason: "each step is told once, in the words of Kubernetes if it has any", reports: true,
+			dialogue: `
+				request 1 f => create f-1; tell 1 creating no. 1: making pod f-1 ready
+				request 2 f => tell 2 creating no. 2: making pod f-1 ready
+				see f-1 scheduling => tell 1 scheduling no. 1: making pod f-1 ready; tell 2 scheduling no. 2: making pod f-1 ready
+				see f-1 scheduling
+				see f-1 pulling => tell 1 pulling no. 1: making pod f-1 ready; tell 2 pulling no. 2: making pod f-1 ready
+				see f-1 running => probe f-1; tell 1 connecting no. 1: making pod f-1 ready; tell 2 connecting no. 2: making pod f-1 ready
+				healthy f-1 => grant 1 f-1 cold; grant 2 f-1 cold
+			`,
+		},
+		{
+			name: "queue", reason: "positions alone are told with the next tick, or each grant would be told to everybody", reports: true,
+			config: func(p *player) { p.limits.MaxConcurrency = 1 },
+			dialogue: `
+				request 1 f => create f-1; tell 1 creating no. 1: making pod f-1 ready
+				request 2 f => tell 2 creating no. 2: making pod f-1 ready
+				request 3 f => tell 3 creating no. 3: making pod f-1 ready
+				up f-1 => tell 1 connecting no. 1: making pod f-1 ready; tell 2 connecting no. 2: making pod f-1 ready; tell 3 connecting no. 3: making pod f-1 ready; grant 1 f-1 cold; tell 2 queued no. 1: all 1 pods of the function are busy; tell 3 queued no. 2: all 1 pods of the function are busy
+				end 1 => grant 2 f-1 cold
+				tick => tell 3 queued no. 1: all 1 pods of the function are busy
+				tick
+			`,
+		},
+		{
+			name: "the most advanced pod", reason: "who waits hears of the pod that will probably be ready first", reports: true,
+			config: func(p *player) { p.limits.MaxPods = 2; p.limits.MaxWaitlistLength = 1 },
+			dialogue: `
+				request 1 f => create f-1; tell 1 creating no. 1: making pod f-1 ready
+				request 2 f => create f-2; tell 2 creating no. 2: making pod f-1 ready
+				see f-2 pulling => tell 1 pulling no. 1: making pod f-2 ready; tell 2 pulling no. 2: making pod f-2 ready
+				see f-1 scheduling
+			`,
+		},
+		{
+			name: "no room", reason: "who waits for other functions' pods is told so", reports: true,
+			config: func(p *player) { p.config.MaxPods = 1 },
+			dialogue: `
+				request 1 f => create f-1; tell 1 creating no. 1: making pod f-1 ready
+				request 2 g => tell 2 queued no. 1: there are 1 function pods, which is the limit, and all are in use
+			`,
+		},
+	})
+}
+
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	p := newPlayer(behaviour{})
+	var grant pool.Grant
+	for _, step := range []struct {
+		event string
+		after time.Duration
+	}{
+		{event: "request 1 f", after: time.Second},
+		{event: "see f-1 scheduling", after: 2 * time.Second},
+		{event: "see f-1 pulling", after: 3 * time.Second},
+		{event: "see f-1 lost", after: 100 * time.Millisecond}, // another one is created
+		{event: "see f-2 scheduling", after: 20 * time.Millisecond},
+		{event: "see f-2 running", after: 5 * time.Millisecond},
+	} {
+		if _, err := p.play(step.event); err != nil {
+			t.Fatal(err)
+		}
+		p.now = p.now.Add(step.after)
+	}
+	actions, err := p.referee.handle(p.now, p.event("healthy", []string{"f-2"}))
+	if err != nil || len(actions) != 1 {
+		t.Fatalf("actions are %+v, error %v", actions, err)
+	}
+	grant, _ = actions[0].(pool.Grant)
+	want := []pool.PhaseDuration{
+		{Phase: podmanagerv1.Phase_PHASE_CREATING, Duration: time.Second + 100*time.Millisecond},
+		{Phase: podmanagerv1.Phase_PHASE_SCHEDULING, Duration: 2*time.Second + 20*time.Millisecond},
+		{Phase: podmanagerv1.Phase_PHASE_PULLING, Duration: 3 * time.Second},
+		{Phase: podmanagerv1.Phase_PHASE_CONNECTING, Duration: 5 * time.Millisecond},
+	}
+	if diff := cmp.Diff(want, grant.Phases); diff != "" {
+		t.Errorf("phases, those of both attempts added up (-want +got):\n%s", diff)
+	}
+}
