@@ -29,10 +29,6 @@ func TestProgramsUnderstandTheirSettings(t *testing.T) {
 	programs := map[string]string{}
 	for _, name := range []string{"gateway", "image-resolver", "pod-manager", "function-runner"} {
 		module := filepath.Join(root, "services", name)
-		if _, err := os.Stat(filepath.Join(module, "main.go")); err != nil {
-			t.Logf("left out: %s, which has no program yet", name)
-			continue
-		}
 		programs[name] = filepath.Join(t.TempDir(), name)
 		build := exec.CommandContext(t.Context(), "go", "build", "-o", programs[name], ".")
 		build.Dir = module

@@ -134,7 +134,8 @@ func clean(t *testing.T) {
 		// The test's own context has ended.
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
-		for _, namespace := range []string{functions, system} {
+		// Whoever makes function pods goes before them.
+		for _, namespace := range []string{system, functions} {
 			s.RemoveNamespace(ctx, t, namespace)
 		}
 	})

@@ -10,12 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// withoutPodManager takes out what the image of no program exists for yet.
-func withoutPodManager(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+// withoutAwaited takes out the variable that the gateway does not know yet.
+func withoutAwaited(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
-	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetName() == "pod-manager" })
+	changeVariables(t, objects, "gateway", func(env []any) []any {
+		return slices.DeleteFunc(env, func(v any) bool { return v.(map[string]any)["name"] == "FNR_POD_MANAGER" })
+	})
+	return objects
+}
+
+// changeVariables changes those of a Deployment.
+func changeVariables(t *testing.T, objects []*unstructured.Unstructured, name string, change func(env []any) []any) {
+	t.Helper()
 	for _, o := range objects {
-		if o.GetKind() != "Deployment" {
+		if o.GetKind() != "Deployment" || o.GetName() != name {
 			continue
 		}
 		containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
@@ -23,18 +31,15 @@ func withoutPodManager(t *testing.T, objects []*unstructured.Unstructured) []*un
 			t.Fatal(err)
 		}
 		container := containers[0].(map[string]any)
-		container["env"] = slices.DeleteFunc(container["env"].([]any), func(v any) bool {
-			return v.(map[string]any)["name"] == "FNR_POD_MANAGER"
-		})
+		container["env"] = change(container["env"].([]any))
 		if err := unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return objects
 }
 
 func TestMicroservices(t *testing.T) {
-	install(t, withoutPodManager(t, built(t, filepath.Join(root, "deploy/overlays/dev"))))
+	install(t, withoutAwaited(t, built(t, filepath.Join(root, "deploy/overlays/dev"))))
 	evaluates(t)
 }
 

@@ -24,6 +24,9 @@ import (
 // fieldManager owns what the tests apply.
 const fieldManager = "function-runner-e2e"
 
+// functionLabel is on function pods.
+const functionLabel = "fn.kpt.dev/image"
+
 // Apply applies objects, or has the API server check them only.
 func (s *Suite) Apply(ctx context.Context, t testing.TB, dryRun bool, objects ...*unstructured.Unstructured) {
 	t.Helper()
@@ -53,8 +56,8 @@ func (s *Suite) resource(t testing.TB, object *unstructured.Unstructured) dynami
 }
 
 // RemoveNamespace deletes a namespace, once what is in it was kept if the test has
-// failed, and waits until it is gone. Its Deployments end first: the control plane
-// would look for their pods again only after half of the time that these may take.
+// failed, and waits until it is gone. Deployments and function pods end first: the
+// control plane would look again only after half of the time that pods may take to end.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
 	if t.Failed() {
@@ -63,6 +66,10 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 	err := s.Client.AppsV1().Deployments(name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	if err != nil {
 		t.Errorf("deleting the deployments of %s: %v", name, err)
+	}
+	err = s.Client.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: functionLabel})
+	if err != nil {
+		t.Errorf("deleting the function pods of %s: %v", name, err)
 	}
 	pods := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "pods", name, fields.Everything())
 	awaitNone(ctx, t, pods, &corev1.Pod{})
