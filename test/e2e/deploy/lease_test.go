@@ -22,7 +22,7 @@ import (
 // TestPodManagerLendsPods has the deployed pod-manager start a pod with the rights that
 // it has there, in a namespace that admits restricted pods only.
 func TestPodManagerLendsPods(t *testing.T) {
-	objects := withoutAwaited(t, built(t, filepath.Join(root, "deploy/overlays/service-mesh")))
+	objects := built(t, filepath.Join(root, "deploy/overlays/service-mesh"))
 	open, err := s.Bed.Registry("open")
 	if err != nil {
 		t.Fatal(err)

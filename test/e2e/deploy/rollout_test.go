@@ -23,7 +23,7 @@ const callers = 20
 func TestRestartLosesNothing(t *testing.T) {
 	for mode, dir := range map[string]string{"microservices": "deploy/base/microservices", "function-runner": "deploy/base/function-runner"} {
 		t.Run(mode, func(t *testing.T) {
-			objects := withoutAwaited(t, built(t, filepath.Join(root, dir)))
+			objects := built(t, filepath.Join(root, dir))
 			install(t, objects)
 			evaluates(t)
 			evaluations, err := underLoad(t, func() {

@@ -4,20 +4,10 @@ package deploy_test
 
 import (
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
-
-// withoutAwaited takes out the variable that the gateway does not know yet.
-func withoutAwaited(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	t.Helper()
-	changeVariables(t, objects, "gateway", func(env []any) []any {
-		return slices.DeleteFunc(env, func(v any) bool { return v.(map[string]any)["name"] == "FNR_POD_MANAGER" })
-	})
-	return objects
-}
 
 // changeVariables changes those of a Deployment.
 func changeVariables(t *testing.T, objects []*unstructured.Unstructured, name string, change func(env []any) []any) {
@@ -39,7 +29,7 @@ func changeVariables(t *testing.T, objects []*unstructured.Unstructured, name st
 }
 
 func TestMicroservices(t *testing.T) {
-	install(t, withoutAwaited(t, built(t, filepath.Join(root, "deploy/overlays/dev"))))
+	install(t, built(t, filepath.Join(root, "deploy/overlays/dev")))
 	evaluates(t)
 }
 

@@ -51,7 +51,6 @@ func All() []Program {
 		{Name: "gateway", Module: "services/gateway", Package: ".", Data: true},
 		{Name: "pod-manager", Module: "services/pod-manager", Package: "."},
 		{Name: "image-resolver", Module: "services/image-resolver", Package: "."},
-		{Name: "pod-manager", Module: "services/pod-manager", Package: "."},
 		{Name: "function-runner", Module: "services/function-runner", Package: ".", Data: true, Links: functionRunnerLinks()},
 	}
 }
