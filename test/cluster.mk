@@ -58,3 +58,8 @@ e2e-teardown: cluster-program ## Test that a cluster leaves nothing behind
 .PHONY: bench-cluster
 bench-cluster: cluster-up ## Measure a bare pod, from create to ready
 	$(E2E_TEST) -run '^$$' -bench BarePod -benchtime 10x -exec '$(CLUSTER_COMMAND) exec --' ./e2e/cluster
+
+.PHONY: cluster-demo
+cluster-demo: build cluster-up ## Deploy to the cluster, render the examples in pods, show the pods
+	$(CLUSTER_COMMAND) images
+	$(CLUSTER_COMMAND) exec -- $(CURDIR)/examples/cluster-demo.sh
