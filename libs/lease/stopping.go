@@ -9,7 +9,7 @@ import (
 )
 
 // errStopping is why waits end early.
-var errStopping = fault.New(fault.Unavailable, "this pod-manager is shutting down: ask another replica")
+var errStopping = Elsewhere(fault.New(fault.Unavailable, "this pod-manager is shutting down: ask another replica"))
 
 // stopper ends the context of a wait when the process is to stop.
 type stopper struct {

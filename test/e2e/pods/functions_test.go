@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 				}
 			},
 			NamesFunctions: true,
-			UnknownImage:   codes.FailedPrecondition,
+			UnknownImage:   codes.Unavailable, // no name server knows their registries
 			Texts: conformance.Texts{
 				Prefix: "unable to evaluate %[1]s with pod evaluator: ",
 				Exit1: "failed to evaluate function %[1]q with structured results: " +

@@ -26,7 +26,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	rest := patience
 	for next := firstPause; ; next = min(2*next, maxPause) {
 		held, err := m.leaseFromAny(ctx, open, waiting)
-		if fault.Of(err) != fault.Unavailable {
+		if !lease.IsElsewhere(err) {
 			return held, err
 		}
 		rest -= next
@@ -46,7 +46,7 @@ func (m *Manager) leaseFromAny(ctx context.Context, open *lease.Open, waiting fu
 	err := now.err
 	for _, r := range now.inOrder(open.GetImage(), time.Now()) {
 		var held lease.Lease
-		if held, err = r.Lease(ctx, open, waiting); fault.Of(err) != fault.Unavailable {
+		if held, err = r.Lease(ctx, open, waiting); !lease.IsElsewhere(err) {
 			return held, err
 		}
 		m.failed(ctx, r, err)

@@ -69,7 +69,7 @@ func (m *Manager) update(ctx context.Context) {
 		m.cfg.Log.WarnContext(ctx, "the pod-manager's addresses could not be looked up: the last ones stay in use", "host", host, "error", err)
 	default:
 		m.cfg.Log.WarnContext(ctx, "the pod-manager's addresses could not be looked up", "host", host, "error", err)
-		m.replace(&known{err: fault.New(fault.Unavailable, "look up the pod-manager: %w", err)})
+		m.replace(&known{err: lease.Elsewhere(fault.New(fault.Unavailable, "look up the pod-manager: %w", err))})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -194,16 +195,30 @@ func TestAPodManagerThatComesLater(t *testing.T) {
 }
 
 func TestErrorsOfTheOwnerAreTheAnswer(t *testing.T) {
-	c := newCluster(t)
-	for _, a := range []string{"127.0.0.1", "127.0.0.2"} {
-		m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
-			return nil, fault.New(fault.Precondition, "%s says no", a)
-		})
-		cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, m, nil))
+	tests := map[string]struct {
+		reason string
+		class  fault.Class
+	}{
+		"no such image":    {"all replicas would say so", fault.Precondition},
+		"registry is away": {"the registry is, not the pod-manager: the caller is told at once", fault.Unavailable},
 	}
-	c.set("127.0.0.1", "127.0.0.2")
-	if _, err := c.manager(t, "pod-manager").Lease(t.Context(), &lease.Open{Image: "fn"}, func(*lease.Waiting) {}); fault.Of(err) != fault.Precondition {
-		t.Errorf("error %v, want the owner's", err)
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			for _, a := range []string{"127.0.0.1", "127.0.0.2"} {
+				m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+					return nil, fault.New(tc.class, "%s says no", a)
+				})
+				cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, m, nil))
+			}
+			c.set("127.0.0.1", "127.0.0.2")
+			_, err := c.manager(t, "pod-manager").Lease(t.Context(), &lease.Open{Image: "fn"}, func(*lease.Waiting) {
+				t.Error("it waits for another replica")
+			})
+			if fault.Of(err) != tc.class || !strings.HasSuffix(err.Error(), "says no") {
+				t.Errorf("error %v, want the owner's: %s", err, tc.reason)
+			}
+		})
 	}
 }
 

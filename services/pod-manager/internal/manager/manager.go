@@ -143,7 +143,9 @@ func (m *Manager) ask(ctx context.Context, message func(*loop)) error {
 	}
 }
 
-func errEnded() error { return fault.New(fault.Unavailable, "the pod-manager has stopped") }
+func errEnded() error {
+	return lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager has stopped"))
+}
 
 // syncPatience is how long a caller waits for the list of pods when the program has
 // just started. If the Kubernetes API takes longer, another replica may know it.
@@ -162,7 +164,7 @@ func (m *Manager) synced(ctx context.Context) error {
 	case <-m.config.Synced:
 		return nil
 	case <-patience.C:
-		return fault.New(fault.Unavailable, "the Kubernetes API has not said yet which function pods there are")
+		return lease.Elsewhere(fault.New(fault.Unavailable, "the Kubernetes API has not said yet which function pods there are"))
 	case <-ctx.Done():
 		return fmt.Errorf("wait until the Kubernetes API says which function pods there are: %w", ctx.Err())
 	case <-m.ended:
