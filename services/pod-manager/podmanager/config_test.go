@@ -1,0 +1,48 @@
+package podmanager_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
+)
+
+func TestConfig(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		env    map[string]string
+		want   string // the error; none if empty
+	}{
+		"least":         {"Porch's variable is enough", nil, ""},
+		"no image":      {"without it no pod can run", map[string]string{"WRAPPER_SERVER_IMAGE": ""}, "WRAPPER_SERVER_IMAGE"},
+		"launcher":      {"a typing error must not choose another way", map[string]string{"FNR_LAUNCHER": "image"}, `FNR_LAUNCHER is "image"`},
+		"endpoint":      {"", map[string]string{"FNR_ENDPOINT": "pod"}, `FNR_ENDPOINT is "pod"`},
+		"memory":        {"what Kubernetes would refuse later", map[string]string{"FNR_RESOURCES_MEMORY_LIMIT": "1 GB"}, `FNR_RESOURCES_MEMORY_LIMIT is "1 GB"`},
+		"no CPU limit":  {"which is the default", map[string]string{"FNR_RESOURCES_CPU_LIMIT": ""}, ""},
+		"no pods":       {"", map[string]string{"FNR_MAX_PODS_PER_FUNCTION": "0"}, "FNR_MAX_PODS_PER_FUNCTION is 0"},
+		"image address": {"", map[string]string{"FNR_IMAGE_RESOLVER": "image-resolver:9449"}, "FNR_IMAGE_RESOLVER"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1")
+			for key, value := range tc.env {
+				t.Setenv(key, value)
+			}
+			var cfg podmanager.Config
+			err := config.Load(&cfg)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("error %v, want %q: %s", err, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestPodEnv(t *testing.T) {
+	env := podmanager.PodEnv([]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4317", "OTEL_SERVICE_NAME=pod-manager", "PATH=/bin", "OTEL_RESOURCE_ATTRIBUTES=a=b",
+	})
+	if len(env) != 1 || env["OTEL_EXPORTER_OTLP_ENDPOINT"] != "http://collector:4317" {
+		t.Errorf("pods get %v, want where to send telemetry, and not whose it is", env)
+	}
+}
