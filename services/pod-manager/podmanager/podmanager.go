@@ -101,7 +101,7 @@ func newManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 	prober := probe.New(func(e pool.Event) { core.Tell(e) })
 	core, err = manager.New(manager.Config{
 		Images: images.New(resolver), Cluster: cluster, Prober: prober,
-		Synced: cluster.Synced(), Stopping: frame.Health.Stopping(),
+		Synced: cluster.Synced(), Obstacle: cluster.Obstacle, Stopping: frame.Health.Stopping(),
 		Settings: cfg.settings(templates.Current(), file.Settings()),
 		Replica:  cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
 		Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),

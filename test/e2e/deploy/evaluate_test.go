@@ -4,6 +4,7 @@ package deploy_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,6 +18,12 @@ import (
 
 // setNamespace is a function that runners bring along as a local binary.
 const setNamespace = "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5"
+
+// inPod is the same function under a name for which no runner has a binary.
+func inPod(t *testing.T) string {
+	t.Helper()
+	return openRegistry(t).Host + "/krm-functions-catalog/set-namespace:v0.4.5"
+}
 
 // list is a resource list in which setNamespace has something to do.
 const list = `apiVersion: config.kubernetes.io/v1
@@ -38,9 +45,9 @@ functionConfig:
 
 // caller calls the function runner as Porch does, by its Service's address. (Names are
 // for pods: tests are not one.)
-func caller(t *testing.T) evaluator.FunctionEvaluatorClient {
+func (p place) caller(t *testing.T) evaluator.FunctionEvaluatorClient {
 	t.Helper()
-	service, err := s.Client.CoreV1().Services(system).Get(suite.Context(t), "function-runner", metav1.GetOptions{})
+	service, err := s.Client.CoreV1().Services(p.system).Get(suite.Context(t), "function-runner", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,21 +59,20 @@ func caller(t *testing.T) evaluator.FunctionEvaluatorClient {
 	return evaluator.NewFunctionEvaluatorClient(conn)
 }
 
-// evaluate has the function evaluated.
-func evaluate(ctx context.Context, client evaluator.FunctionEvaluatorClient, image string, options ...grpc.CallOption) (string, error) {
+// evaluate has a function evaluated.
+func evaluate(ctx context.Context, client evaluator.FunctionEvaluatorClient, image string, options ...grpc.CallOption) error {
 	resp, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)}, options...)
-	return string(resp.GetResourceList()), err
+	if err == nil && !strings.Contains(string(resp.GetResourceList()), "    namespace: shop\n") {
+		return fmt.Errorf("the namespace is not set:\n%s", resp.GetResourceList())
+	}
+	return err
 }
 
-// evaluates checks that the system does its work.
-func evaluates(t *testing.T) {
+// evaluates checks that the system evaluates a function.
+func (p place) evaluates(t *testing.T, image string) {
 	t.Helper()
 	// The Service's rules may be a moment later than its pods.
-	out, err := evaluate(suite.Context(t), caller(t), setNamespace, grpc.WaitForReady(true))
-	if err != nil {
+	if err := evaluate(suite.Context(t), p.caller(t), image, grpc.WaitForReady(true)); err != nil {
 		t.Fatal(err)
-	}
-	if !strings.Contains(out, "    namespace: shop\n") {
-		t.Errorf("the namespace is not set:\n%s", out)
 	}
 }

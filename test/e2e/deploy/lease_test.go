@@ -22,18 +22,12 @@ import (
 // TestPodManagerLendsPods has the deployed pod-manager start a pod with the rights that
 // it has there, in a namespace that admits restricted pods only.
 func TestPodManagerLendsPods(t *testing.T) {
-	objects := built(t, filepath.Join(root, "deploy/overlays/service-mesh"))
-	open, err := s.Bed.Registry("open")
-	if err != nil {
-		t.Fatal(err)
-	}
-	changeVariables(t, objects, "image-resolver", func(env []any) []any {
-		return append(env, map[string]any{"name": "FNR_INSECURE_REGISTRIES", "value": open.Host})
-	})
-	install(t, objects)
+	at := aside("lease")
+	at.install(t, onTheBed(t, built(t, filepath.Join(root, "deploy/overlays/service-mesh"))))
+	image := inPod(t)
 
 	ctx := suite.Context(t)
-	pods, err := s.Client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app=pod-manager"})
+	pods, err := s.Client.CoreV1().Pods(at.system).List(ctx, metav1.ListOptions{LabelSelector: "app=pod-manager"})
 	// The autoscaler may have started another one just now.
 	ready := slices.IndexFunc(pods.Items, func(pod corev1.Pod) bool { return suite.Ready(&pod) })
 	if err != nil || ready < 0 {
@@ -44,7 +38,6 @@ func TestPodManagerLendsPods(t *testing.T) {
 	transport := &http.Transport{Protocols: protocols}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := podmanagerv1connect.NewPodManagerServiceClient(&http.Client{Transport: transport}, "http://"+pods.Items[ready].Status.PodIP+":9448", connect.WithGRPC())
-	image := open.Host + "/krm-functions-catalog/set-namespace:v0.4.5"
 	// The Services' rules may be a moment later than their pods.
 	err = lease(ctx, t, client, image)
 	for connect.CodeOf(err) == connect.CodeUnavailable && ctx.Err() == nil {

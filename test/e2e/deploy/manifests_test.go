@@ -29,7 +29,7 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 // TestAPIServerAcceptsEveryManifest has it check all of them, without doing anything
 // but making the namespaces. It warns of pods that these would refuse.
 func TestAPIServerAcceptsEveryManifest(t *testing.T) {
-	clean(t)
+	usual.clean(t)
 	ctx := suite.Context(t)
 	overlays, err := filepath.Glob(filepath.Join(root, "deploy/overlays/*"))
 	if err != nil || len(overlays) == 0 {

@@ -8,7 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
 // namespaces are as Porch's manifests have them: without labels.
@@ -23,24 +28,18 @@ metadata:
   name: porch-fn-system
 `
 
-// TestPorchsManifests applies what users have from Porch's documentation, but for the
-// names of images: our function-runner takes the place of Porch's, and brings its
-// functions along at the same paths.
-func TestPorchsManifests(t *testing.T) {
-	for _, name := range []string{"porch-configuration", "porch-templating"} {
-		t.Run(name, func(t *testing.T) {
-			content, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			install(t, split(t, namespaces+"---\n"+string(content)))
-			evaluates(t)
-		})
-	}
-}
-
-func split(t *testing.T, content string) []*unstructured.Unstructured {
+// porchs are Porch's objects from files, in their namespaces.
+func porchs(t *testing.T, files ...string) []*unstructured.Unstructured {
 	t.Helper()
+	contents := []string{namespaces}
+	for _, name := range files {
+		file, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents = append(contents, string(file))
+	}
+	content := strings.ReplaceAll(strings.Join(contents, "\n---\n"), "REGISTRY/", openRegistry(t).Host+"/")
 	var objects []*unstructured.Unstructured
 	for document := range strings.SplitSeq(content, "\n---\n") {
 		objects = append(objects, decode(t, document))
@@ -48,14 +47,37 @@ func split(t *testing.T, content string) []*unstructured.Unstructured {
 	return objects
 }
 
+// TestPorchsManifests applies what users have from Porch, but for the names of images:
+// our function-runner takes the place of Porch's, brings its functions along at the
+// same paths, and makes pods with the rights that Porch's has.
+func TestPorchsManifests(t *testing.T) {
+	for _, name := range []string{"porch-templating", "porch-manifests"} {
+		t.Run(name, func(t *testing.T) {
+			usual.install(t, onTheBed(t, porchs(t, name, "porch-rights")))
+			usual.evaluates(t, setNamespace)
+			usual.evaluates(t, inPod(t))
+		})
+	}
+}
+
+// TestPorchsExampleWithoutRights applies the complete example of Porch's documentation,
+// to which no rights belong. Functions with a binary are evaluated all the same, and
+// the others are answered with what is missing.
+func TestPorchsExampleWithoutRights(t *testing.T) {
+	usual.install(t, porchs(t, "porch-configuration"))
+	usual.evaluates(t, setNamespace)
+	err := evaluate(suite.Context(t), usual.caller(t), inPod(t), grpc.WaitForReady(true))
+	const cause = `is forbidden: User "system:serviceaccount:porch-system:default" cannot list resource`
+	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), cause) {
+		t.Errorf("got %v, want %v and %q", err, codes.FailedPrecondition, cause)
+	}
+}
+
 // TestPorchIsReplacedInPlace applies our manifests over Porch's own: the same
 // Deployment and Service go on under the new ones.
 func TestPorchIsReplacedInPlace(t *testing.T) {
-	content, err := os.ReadFile("testdata/porch-templating.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	install(t, split(t, namespaces+"---\n"+string(content)))
-	install(t, built(t, filepath.Join(root, "deploy/overlays/porch")))
-	evaluates(t)
+	usual.install(t, onTheBed(t, porchs(t, "porch-templating", "porch-rights")))
+	usual.install(t, onTheBed(t, built(t, filepath.Join(root, "deploy/overlays/porch"))))
+	usual.evaluates(t, setNamespace)
+	usual.evaluates(t, inPod(t))
 }

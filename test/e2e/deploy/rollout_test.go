@@ -5,6 +5,7 @@ package deploy_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,40 +17,61 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// callers evaluate all the time while programs are restarted.
-const callers = 20
+const (
+	// callers evaluate all the time while programs are restarted.
+	callers = 20
+	// loadFor is for how long they do at least.
+	loadFor = 2 * time.Minute
+)
 
-// TestRestartLosesNothing restarts each Deployment under load.
+// TestRestartLosesNothing restarts each Deployment again and again under load, to and
+// fro. Half of the evaluations are in pods.
 func TestRestartLosesNothing(t *testing.T) {
-	for mode, dir := range map[string]string{"microservices": "deploy/base/microservices", "function-runner": "deploy/base/function-runner"} {
-		t.Run(mode, func(t *testing.T) {
-			objects := built(t, filepath.Join(root, dir))
-			install(t, objects)
-			evaluates(t)
-			evaluations, err := underLoad(t, func() {
-				for _, o := range objects {
-					if o.GetKind() == "Deployment" {
-						restart(t, o.GetName())
+	tests := []struct {
+		mode        string
+		deployments []string
+	}{
+		{"microservices", []string{"gateway", "pod-manager", "image-resolver"}},
+		{"function-runner", []string{"function-runner"}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.mode, func(t *testing.T) {
+			t.Parallel() // most of the time is waiting for programs to drain
+			at := aside(tc.mode)
+			at.install(t, onTheBed(t, built(t, filepath.Join(root, "deploy/base", tc.mode))))
+			for _, image := range []string{setNamespace, inPod(t)} {
+				at.evaluates(t, image)
+			}
+			restarts := 0
+			evaluations, err := at.underLoad(t, func() {
+				for begin := time.Now(); time.Since(begin) < loadFor; restarts++ {
+					if restarts%len(tc.deployments) == 0 && restarts > 0 {
+						slices.Reverse(tc.deployments)
 					}
+					at.restart(t, tc.deployments[restarts%len(tc.deployments)])
 				}
 			})
-			t.Logf("%d evaluations", evaluations)
+			t.Logf("%d evaluations, %d restarts", evaluations, restarts)
 			if err != nil {
 				t.Errorf("a caller failed: %v", err)
+			}
+			if restarts < len(tc.deployments) {
+				t.Errorf("not every Deployment was restarted: %d", restarts)
 			}
 		})
 	}
 }
 
-// underLoad has callers evaluate while something is done and a little longer, and
-// returns how often they did, and the first error.
-func underLoad(t *testing.T, do func()) (int64, error) {
+// underLoad has callers evaluate while something is done, and returns how often they
+// did, and the first error.
+func (p place) underLoad(t *testing.T, do func()) (int64, error) {
 	t.Helper()
 	var evaluations atomic.Int64
 	done := make(chan struct{})
 	var load errgroup.Group
-	for range callers {
-		client := caller(t)
+	images := []string{setNamespace, inPod(t)}
+	for number := range callers {
+		client, image := p.caller(t), images[number%len(images)]
 		load.Go(func() error {
 			for {
 				select {
@@ -57,8 +79,8 @@ func underLoad(t *testing.T, do func()) (int64, error) {
 					return nil
 				default:
 				}
-				if _, err := evaluate(t.Context(), client, setNamespace); err != nil {
-					return fmt.Errorf("after %d evaluations: %w", evaluations.Load(), err)
+				if err := evaluate(t.Context(), client, image); err != nil {
+					return fmt.Errorf("%s, after %d evaluations: %w", image, evaluations.Load(), err)
 				}
 				evaluations.Add(1)
 			}
@@ -71,12 +93,12 @@ func underLoad(t *testing.T, do func()) (int64, error) {
 }
 
 // restart replaces all pods of a Deployment, as `kubectl rollout restart` does.
-func restart(t *testing.T, name string) {
+func (p place) restart(t *testing.T, name string) {
 	t.Helper()
 	ctx := suite.Context(t)
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339))
-	if _, err := s.Client.AppsV1().Deployments(system).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339Nano))
+	if _, err := s.Client.AppsV1().Deployments(p.system).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.AwaitRollout(ctx, t, system, name)
+	s.AwaitRollout(ctx, t, p.system, name)
 }

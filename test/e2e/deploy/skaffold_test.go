@@ -18,9 +18,9 @@ const skaffoldVariable = "FNR_SKAFFOLD"
 func TestSkaffoldRun(t *testing.T) {
 	for _, profile := range []string{"function-runner"} {
 		t.Run(profile, func(t *testing.T) {
-			clean(t)
+			usual.clean(t)
 			skaffold(t, "run", "--profile="+profile)
-			evaluates(t)
+			usual.evaluates(t, setNamespace)
 		})
 	}
 }

@@ -3,37 +3,105 @@
 package deploy_test
 
 import (
-	"path/filepath"
+	"context"
+	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// changeVariables changes those of a Deployment.
-func changeVariables(t *testing.T, objects []*unstructured.Unstructured, name string, change func(env []any) []any) {
+// root is the repository's, from here.
+const root = "../../.."
+
+var s *suite.Suite
+
+func TestMain(m *testing.M) {
+	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
+}
+
+// built are the objects of a kustomization.
+func built(t *testing.T, dir string) []*unstructured.Unstructured {
 	t.Helper()
-	for _, o := range objects {
-		if o.GetKind() != "Deployment" || o.GetName() != name {
-			continue
+	objects, err := manifests.Build(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decoded []*unstructured.Unstructured
+	for _, object := range objects {
+		decoded = append(decoded, decode(t, string(object)))
+	}
+	return decoded
+}
+
+func decode(t *testing.T, object string) *unstructured.Unstructured {
+	t.Helper()
+	var u unstructured.Unstructured
+	if err := yaml.Unmarshal([]byte(object), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return &u
+}
+
+// place is where a system is installed.
+type place struct {
+	// system is the namespace of the services, and functions that of function pods.
+	system, functions string
+}
+
+// usual is where manifests install a system. It can be there once at a time.
+var usual = place{system: "porch-system", functions: "porch-fn-system"}
+
+// aside is another place, for systems side by side.
+func aside(name string) place {
+	return place{system: usual.system + "-" + name, functions: usual.functions + "-" + name}
+}
+
+// clean removes a place's namespaces when the test ends.
+func (p place) clean(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		// The test's own context has ended.
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		defer cancel()
+		// Whoever makes function pods goes before them.
+		for _, namespace := range []string{p.system, p.functions} {
+			s.RemoveNamespace(ctx, t, namespace)
 		}
-		containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	})
+}
+
+// objects are what is to be there, with the test bed's images.
+func (p place) objects(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	t.Helper()
+	names := strings.NewReplacer(usual.system, p.system, usual.functions, p.functions)
+	var placed []*unstructured.Unstructured
+	for _, o := range objects {
+		content, err := yaml.Marshal(o.Object)
 		if err != nil {
 			t.Fatal(err)
 		}
-		container := containers[0].(map[string]any)
-		container["env"] = change(container["env"].([]any))
-		if err := unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers"); err != nil {
-			t.Fatal(err)
+		placed = append(placed, decode(t, images(t, names.Replace(string(content)))))
+	}
+	return placed
+}
+
+// install applies objects, whose namespaces are first among them, and waits for their
+// Deployments.
+func (p place) install(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	p.clean(t)
+	ctx := suite.Context(t)
+	objects = p.objects(t, objects)
+	s.Apply(ctx, t, false, objects...)
+	for _, o := range objects {
+		if o.GetKind() == "Deployment" {
+			s.AwaitRollout(ctx, t, o.GetNamespace(), o.GetName())
 		}
 	}
-}
-
-func TestMicroservices(t *testing.T) {
-	install(t, built(t, filepath.Join(root, "deploy/overlays/dev")))
-	evaluates(t)
-}
-
-func TestFunctionRunner(t *testing.T) {
-	install(t, built(t, filepath.Join(root, "deploy/overlays/dev-function-runner")))
-	evaluates(t)
 }

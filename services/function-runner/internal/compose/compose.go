@@ -29,11 +29,18 @@ func Parts(ctx context.Context, s settings.Settings, frame program.Frame) ([]ser
 		}
 		services.ImageResolver, services.PodManager = resolver, manager
 		// Pods are managed until the last evaluation has ended, and registries asked.
-		parts = append(parts, manager.Part(), serve.Part{Tasks: resolver.Tasks()})
+		parts = append(parts, unhurried(manager.Part()), serve.Part{Tasks: resolver.Tasks()})
 	}
 	front, err := gateway.New(s.Gateway, services, frame)
 	if err != nil {
 		return nil, err
 	}
 	return append([]serve.Part{front}, parts...), nil
+}
+
+// unhurried is a part for which nobody waits before the process serves. Local binaries
+// serve whatever Kubernetes says; whoever wants a pod waits for it there.
+func unhurried(part serve.Part) serve.Part {
+	part.Ready = nil
+	return part
 }

@@ -2,6 +2,7 @@ package compose_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,7 +31,7 @@ import (
 // kubeconfig names a Kubernetes without anything in it.
 func kubeconfig(t *testing.T) string {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return kubeconfigOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("sendInitialEvents") != "" {
 			http.Error(w, "lists are asked for by themselves", http.StatusBadRequest)
@@ -42,7 +43,13 @@ func kubeconfig(t *testing.T) string {
 		}
 		kinds := map[string]string{"pods": "PodList", "services": "ServiceList"}
 		_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": %q, "metadata": {"resourceVersion": "1"}}`, kinds[path.Base(r.URL.Path)])
-	}))
+	})
+}
+
+// kubeconfigOf names a Kubernetes that answers as a handler does.
+func kubeconfigOf(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	content := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: '" + server.URL + "'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
@@ -50,6 +57,16 @@ func kubeconfig(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// forbidding is a Kubernetes that lets nobody see anything.
+func forbidding(t *testing.T) string {
+	t.Helper()
+	return kubeconfigOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "pods is forbidden"}`)
+	})
 }
 
 // push puts random images into a registry.
@@ -79,8 +96,32 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 	host := strings.TrimPrefix(server.URL, "http://")
 	push(t, host+"/fns/echo:v1.0.0", host+"/fns/echo:v1.2.0", host+"/fns/echo:v2.0.0")
 
+	client := start(t, kubeconfig(t))
+	tests := map[string]struct {
+		image, tag string
+		code       codes.Code
+		text       string
+	}{
+		"match":    {host + "/fns/echo", "^1.0", codes.FailedPrecondition, "/fns/echo:v1.2.0"},
+		"no match": {host + "/fns/echo", ">=3", codes.InvalidArgument, "there is v2.0.0, v1.2.0, v1.0.0"},
+		"no such":  {host + "/fns/other", ">=1", codes.FailedPrecondition, "/fns/other"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := client.EvaluateFunction(t.Context(),
+				&evaluator.EvaluateFunctionRequest{Image: tc.image, Tag: tc.tag, ResourceList: []byte("kind: ResourceList\n")})
+			if st := status.Convert(err); st.Code() != tc.code || !strings.Contains(st.Message(), tc.text) {
+				t.Errorf("got %v, want %v and %q", err, tc.code, tc.text)
+			}
+		})
+	}
+}
+
+// start runs all services in one process, without local binaries.
+func start(t *testing.T, kubernetes string) evaluator.FunctionEvaluatorClient {
+	t.Helper()
 	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1")
-	t.Setenv("FNR_POD_MANAGER_KUBECONFIG", kubeconfig(t))
+	t.Setenv("FNR_POD_MANAGER_KUBECONFIG", kubernetes)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("functions: []"), 0o600); err != nil {
 		t.Fatal(err)
@@ -97,24 +138,23 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close() }()
-	tests := map[string]struct {
-		image, tag string
-		code       codes.Code
-		text       string
-	}{
-		"match":    {host + "/fns/echo", "^1.0", codes.FailedPrecondition, "/fns/echo:v1.2.0"},
-		"no match": {host + "/fns/echo", ">=3", codes.InvalidArgument, "there is v2.0.0, v1.2.0, v1.0.0"},
-		"no such":  {host + "/fns/other", ">=1", codes.FailedPrecondition, "/fns/other"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			_, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(),
-				&evaluator.EvaluateFunctionRequest{Image: tc.image, Tag: tc.tag, ResourceList: []byte("kind: ResourceList\n")})
-			if st := status.Convert(err); st.Code() != tc.code || !strings.Contains(st.Message(), tc.text) {
-				t.Errorf("got %v, want %v and %q", err, tc.code, tc.text)
-			}
-		})
+	t.Cleanup(func() { _ = conn.Close() })
+	return evaluator.NewFunctionEvaluatorClient(conn)
+}
+
+// TestServesWithoutRights starts where Kubernetes refuses everything: whoever needs no
+// pod is served, and others hear what is missing.
+func TestServesWithoutRights(t *testing.T) {
+	client := start(t, forbidding(t)) // which is ready
+	for {
+		_, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "example.com/fn:v1", ResourceList: []byte("kind: ResourceList\n")})
+		if strings.Contains(err.Error(), "pods is forbidden") && status.Code(err) == codes.FailedPrecondition {
+			return
+		}
+		// The first one may come before Kubernetes has refused anything.
+		if status.Code(err) != codes.Unavailable {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -124,6 +164,9 @@ func join(parts []serve.Part) serve.Part {
 	for _, p := range parts {
 		all.Endpoints = append(all.Endpoints, p.Endpoints...)
 		all.Tasks = append(all.Tasks, p.Tasks...)
+		if p.Ready != nil {
+			all.Ready = p.Ready
+		}
 	}
 	return all
 }

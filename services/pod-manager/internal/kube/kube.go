@@ -49,6 +49,7 @@ type Cluster struct {
 	services cache.SharedIndexInformer
 	tasks    *tasks
 	synced   chan struct{}
+	obstacle obstacle
 	// going are the UIDs of pods that were deleted here: their Services go with them.
 	going sync.Map
 }
@@ -152,6 +153,7 @@ func (c *Cluster) watch(tell func(pool.Event)) error {
 // watchFailed takes note that a watch broke. It is taken up again by itself.
 func (c *Cluster) watchFailed(ctx context.Context, _ *cache.Reflector, err error) {
 	c.metrics.watchFailed(ctx)
+	c.obstacle.is(err)
 	c.log.WarnContext(ctx, "the view of the cluster is interrupted: pods that run go on serving", "error", err)
 }
 

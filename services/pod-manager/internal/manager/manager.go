@@ -4,7 +4,6 @@ package manager
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -48,6 +47,9 @@ type Config struct {
 	Prober  Prober
 	// Synced closes when all pods that existed at the start have been told.
 	Synced <-chan struct{}
+	// Obstacle is what keeps them from being told; nil if nothing is known of one.
+	// One of class [fault.Precondition] does not go away by itself.
+	Obstacle func() error
 	// Stopping closes when watches are to end.
 	Stopping <-chan struct{}
 	// Settings are those at the start.
@@ -145,31 +147,6 @@ func (m *Manager) ask(ctx context.Context, message func(*loop)) error {
 
 func errEnded() error {
 	return lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager has stopped"))
-}
-
-// syncPatience is how long a caller waits for the list of pods when the program has
-// just started. If the Kubernetes API takes longer, another replica may know it.
-const syncPatience = 10 * time.Second
-
-// synced waits until the manager knows which pods there are.
-func (m *Manager) synced(ctx context.Context) error {
-	select {
-	case <-m.config.Synced:
-		return nil
-	default:
-	}
-	patience := time.NewTimer(syncPatience)
-	defer patience.Stop()
-	select {
-	case <-m.config.Synced:
-		return nil
-	case <-patience.C:
-		return lease.Elsewhere(fault.New(fault.Unavailable, "the Kubernetes API has not said yet which function pods there are"))
-	case <-ctx.Done():
-		return fmt.Errorf("wait until the Kubernetes API says which function pods there are: %w", ctx.Err())
-	case <-m.ended:
-		return errEnded()
-	}
 }
 
 // Configure replaces the settings.

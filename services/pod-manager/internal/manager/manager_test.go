@@ -89,8 +89,15 @@ func start(t *testing.T, c *cluster, r resolver) *manager.Manager {
 	t.Helper()
 	synced := make(chan struct{})
 	close(synced)
+	return startWith(t, c, r, synced, nil)
+}
+
+// startWith is start with a view of the cluster that an obstacle may keep from closing
+// synced.
+func startWith(t *testing.T, c *cluster, r resolver, synced chan struct{}, obstacle error) *manager.Manager {
+	t.Helper()
 	m, err := manager.New(manager.Config{
-		Images: r, Cluster: c, Prober: c, Synced: synced, Stopping: make(chan struct{}),
+		Images: r, Cluster: c, Prober: c, Synced: synced, Obstacle: func() error { return obstacle }, Stopping: make(chan struct{}),
 		Settings: manager.Settings{
 			Pools:    pool.Config{MaxWaiting: 10, ScanInterval: time.Minute},
 			Defaults: pool.Limits{MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 2, TTL: time.Hour, ReadyTimeout: time.Minute},

@@ -1,0 +1,53 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+)
+
+// syncPatience is how long a caller waits for the list of pods when the program has
+// just started. If the Kubernetes API takes longer, another replica may know it.
+const syncPatience = 10 * time.Second
+
+// synced waits until the manager knows which pods there are.
+func (m *Manager) synced(ctx context.Context) error {
+	select {
+	case <-m.config.Synced:
+		return nil
+	default:
+	}
+	if err := m.config.Obstacle(); refused(err) {
+		return err
+	}
+	patience := time.NewTimer(syncPatience)
+	defer patience.Stop()
+	select {
+	case <-m.config.Synced:
+		return nil
+	case <-patience.C:
+		return m.unsynced()
+	case <-ctx.Done():
+		return fmt.Errorf("wait until the Kubernetes API says which function pods there are: %w", ctx.Err())
+	case <-m.ended:
+		return errEnded()
+	}
+}
+
+// unsynced is why a caller waited in vain.
+func (m *Manager) unsynced() error {
+	err := m.config.Obstacle()
+	switch {
+	case err == nil:
+		err = fault.New(fault.Unavailable, "the Kubernetes API has not said yet which function pods there are")
+	case refused(err):
+		return err
+	}
+	return lease.Elsewhere(err)
+}
+
+// refused says whether waiting longer is of no use.
+func refused(err error) bool { return err != nil && fault.Of(err) == fault.Precondition }

@@ -1,0 +1,46 @@
+//go:build e2e
+
+package deploy_test
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// changeContainer changes the program's container in a Deployment.
+func changeContainer(t *testing.T, deployment *unstructured.Unstructured, change func(container map[string]any)) {
+	t.Helper()
+	path := []string{"spec", "template", "spec", "containers"}
+	containers, _, err := unstructured.NestedSlice(deployment.Object, path...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(containers[0].(map[string]any))
+	if err := unstructured.SetNestedSlice(deployment.Object, containers, path...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onTheBed changes manifests for the test bed: its open registry has no TLS, and its
+// node has two processors, which nobody may have for himself.
+func onTheBed(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	t.Helper()
+	variable := map[string]string{
+		"image-resolver":  "FNR_INSECURE_REGISTRIES",
+		"function-runner": "FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES",
+	}
+	for _, o := range objects {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		changeContainer(t, o, func(container map[string]any) {
+			if name, ok := variable[o.GetName()]; ok {
+				env, _ := container["env"].([]any)
+				container["env"] = append(env, map[string]any{"name": name, "value": openRegistry(t).Host})
+			}
+			delete(container, "resources")
+		})
+	}
+	return objects
+}
