@@ -63,7 +63,7 @@ func (l *loop) carryOut(action pool.Action) {
 	case pool.Delete:
 		l.config.Log.Info("deleting a function pod", "image", a.Function.Reference, "pod", a.Name, "reason", a.Reason)
 		l.metrics.evicted(a.Eviction)
-		l.config.Prober.Forget(a.Name)
+		l.config.Prober.Forget(a.Name, a.UID)
 		l.config.Cluster.Delete(a)
 	case pool.Extend:
 		l.config.Cluster.Extend(a)

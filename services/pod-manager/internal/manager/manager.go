@@ -37,7 +37,7 @@ type Cluster interface {
 type Prober interface {
 	Probe(action pool.Probe)
 	// Forget ends the question to a pod that is gone.
-	Forget(pod string)
+	Forget(pod, uid string)
 }
 
 // Config is what a manager is made of.
@@ -119,7 +119,7 @@ func (m *Manager) Run(ctx context.Context) error {
 func (m *Manager) Tell(event pool.Event) {
 	m.tell(func(l *loop) {
 		if gone, ok := event.(pool.PodGone); ok {
-			l.config.Prober.Forget(gone.Name)
+			l.config.Prober.Forget(gone.Name, gone.UID)
 		}
 		l.handle(event)
 	})

@@ -82,7 +82,7 @@ func (c *cluster) Probe(a pool.Probe) {
 	time.AfterFunc(time.Second, func() { c.tell(pool.Probed{Name: a.Name, UID: a.UID}) })
 }
 
-func (c *cluster) Forget(string) {}
+func (c *cluster) Forget(string, string) {}
 
 // start runs a manager in the cluster, with one pod a function and one lease a pod.
 func start(t *testing.T, c *cluster, r resolver) *manager.Manager {

@@ -4,16 +4,9 @@ package probe
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -24,17 +17,19 @@ type Prober struct {
 	wake chan struct{} // has room for one
 
 	mu      sync.Mutex
-	waiting []pool.Probe
-	running map[string]context.CancelFunc // by pod
-	serial  map[string]int                // tells a pod's probes apart
+	waiting []*probe          // not begun yet
+	current map[string]*probe // the last one of each pod, by name
+}
+
+// probe is the question to one pod.
+type probe struct {
+	action pool.Probe
+	ended  context.CancelFunc // nil until it has begun
 }
 
 // New returns a prober that tells [pool.Probed].
 func New(tell func(pool.Event)) *Prober {
-	return &Prober{
-		tell: tell, wake: make(chan struct{}, 1),
-		running: make(map[string]context.CancelFunc), serial: make(map[string]int),
-	}
+	return &Prober{tell: tell, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
 }
 
 // Probe asks a pod for its health until it serves, its patience ends, or another
@@ -42,34 +37,51 @@ func New(tell func(pool.Event)) *Prober {
 func (p *Prober) Probe(action pool.Probe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting = append(p.waiting, action)
+	p.end(action.Name)
+	next := &probe{action: action}
+	p.current[action.Name] = next
+	p.waiting = append(p.waiting, next)
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Forget ends the probe of a pod that is gone.
-func (p *Prober) Forget(pod string) {
+// Forget ends the probe of a pod that is gone, unless another pod has its name now.
+func (p *Prober) Forget(pod, uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if cancel, ok := p.running[pod]; ok {
-		cancel()
+	if current, ok := p.current[pod]; ok && current.action.UID == uid {
+		p.end(pod)
 	}
 }
 
-// Run probes until ctx ends. There is one probe for each pod at most.
+// end ends the probe of a pod, begun or not. The caller holds the lock.
+func (p *Prober) end(pod string) {
+	current, ok := p.current[pod]
+	if !ok {
+		return
+	}
+	delete(p.current, pod)
+	if current.ended != nil {
+		current.ended()
+	}
+}
+
+// Run probes until ctx ends, and returns after the last probe did. There is one for
+// each pod at most.
 func (p *Prober) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // they return no errors
-	defer cancel()
 	for {
-		for _, action := range p.take() {
-			ctx, done := p.begin(ctx, action.Name)
+		for _, next := range p.take() {
+			probing, ok := p.begin(ctx, next)
+			if !ok {
+				continue
+			}
 			running.Go(func() error {
-				defer done()
-				p.probe(ctx, action)
+				defer p.done(next)
+				p.probe(probing, next.action)
 				return nil
 			})
 		}
@@ -81,7 +93,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-func (p *Prober) take() []pool.Probe {
+func (p *Prober) take() []*probe {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	waiting := p.waiting
@@ -89,25 +101,24 @@ func (p *Prober) take() []pool.Probe {
 	return waiting
 }
 
-// begin ends the former probe of a pod, and returns the context of the next one.
-func (p *Prober) begin(ctx context.Context, pod string) (probing context.Context, done func()) {
-	ctx, cancel := context.WithCancel(ctx)
+// begin returns the context of a probe; false if it has been ended already.
+func (p *Prober) begin(ctx context.Context, next *probe) (context.Context, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if former, ok := p.running[pod]; ok {
-		former()
+	if p.current[next.action.Name] != next {
+		return nil, false
 	}
-	p.running[pod] = cancel
-	p.serial[pod]++
-	serial := p.serial[pod]
-	return ctx, func() {
-		cancel()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.serial[pod] == serial {
-			delete(p.running, pod)
-			delete(p.serial, pod)
-		}
+	ctx, next.ended = context.WithCancel(ctx)
+	return ctx, true
+}
+
+// done forgets a probe that is over.
+func (p *Prober) done(former *probe) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	former.ended()
+	if p.current[former.action.Name] == former {
+		delete(p.current, former.action.Name)
 	}
 }
 
@@ -127,57 +138,4 @@ func (p *Prober) probe(ctx context.Context, action pool.Probe) {
 		unhealthy = err.Error()
 	}
 	p.tell(pool.Probed{Name: action.Name, UID: action.UID, Unhealthy: unhealthy})
-}
-
-const (
-	// firstPause and longestPause are the times between two attempts. A wrapper
-	// server takes some milliseconds to start once its container does.
-	firstPause   = 5 * time.Millisecond
-	longestPause = 100 * time.Millisecond
-	// attemptTimeout bounds one attempt: before the rules for a Service are in place
-	// its address swallows what is sent to it, and TCP would try again after a second.
-	attemptTimeout = 250 * time.Millisecond
-)
-
-// ask asks the server at address until it serves. It returns the last failure when
-// ctx ends.
-func ask(ctx context.Context, address string) error {
-	conn, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestPause},
-			MinConnectTimeout: attemptTimeout,
-		}))
-	if err != nil {
-		return fmt.Errorf("ask %s for its health: %w", address, err)
-	}
-	defer func() { _ = conn.Close() }() // it has done its work
-	client := healthv1.NewHealthClient(conn)
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err = attempt(ctx, client)
-		if err == nil {
-			return nil
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("ask %s for its health: %w", address, err)
-		}
-	}
-}
-
-// attempt asks once.
-func attempt(ctx context.Context, client healthv1.HealthClient) error {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
-	defer cancel()
-	answer, err := client.Check(ctx, &healthv1.HealthCheckRequest{})
-	if err != nil {
-		return err
-	}
-	if answer.GetStatus() != healthv1.HealthCheckResponse_SERVING {
-		return errors.New("it says that it is " + answer.GetStatus().String())
-	}
-	return nil
 }

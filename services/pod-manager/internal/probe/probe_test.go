@@ -1,0 +1,227 @@
+package probe_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/probe"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newProber returns a prober that does not run yet, and what it tells.
+func newProber() (*probe.Prober, <-chan pool.Event) {
+	told := make(chan pool.Event, 10)
+	return probe.New(func(e pool.Event) { told <- e }), told
+}
+
+// run runs a prober until the test ends.
+func run(t *testing.T, p *probe.Prober) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := p.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+}
+
+// next waits for what a prober tells.
+func next(t *testing.T, told <-chan pool.Event) pool.Probed {
+	t.Helper()
+	select {
+	case e := <-told:
+		probed, ok := e.(pool.Probed)
+		if !ok {
+			t.Fatalf("told %#v, want an answer to a probe", e)
+		}
+		return probed
+	case <-time.After(time.Minute):
+		t.Fatal("the prober tells nothing")
+		return pool.Probed{}
+	}
+}
+
+// server starts a wrapper server that serves or not, at a free address if address is
+// empty.
+func server(t *testing.T, address string, status healthv1.HealthCheckResponse_ServingStatus) (string, *health.Server) {
+	t.Helper()
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := health.NewServer()
+	h.SetServingStatus("", status)
+	s := grpc.NewServer()
+	healthv1.RegisterHealthServer(s, h)
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = s.Serve(l) }() // it is stopped
+	t.Cleanup(func() { s.Stop(); <-ended })
+	return l.Addr().String(), h
+}
+
+// nobody returns an address where nobody listens.
+func nobody(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }() // only its address is needed
+	return l.Addr().String()
+}
+
+func TestServing(t *testing.T) {
+	p, told := newProber()
+	run(t, p)
+	address, _ := server(t, "", healthv1.HealthCheckResponse_SERVING)
+	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
+	if got, want := next(t, told), (pool.Probed{Name: "pod", UID: "uid"}); got != want {
+		t.Errorf("told %+v, want %+v", got, want)
+	}
+}
+
+func TestServesLater(t *testing.T) {
+	t.Run("nobody listens yet", func(t *testing.T) {
+		p, told := newProber()
+		run(t, p)
+		address := nobody(t)
+		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
+		// This one needs several attempts, so the first one has had some by then.
+		p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Patience: 50 * time.Millisecond})
+		if got := next(t, told); got.Name != "other" {
+			t.Fatalf("told %+v before anybody listens", got)
+		}
+		server(t, address, healthv1.HealthCheckResponse_SERVING)
+		if got := next(t, told); got.Name != "pod" || got.Unhealthy != "" {
+			t.Errorf("told %+v, want that it serves", got)
+		}
+	})
+	t.Run("it says so", func(t *testing.T) {
+		p, told := newProber()
+		run(t, p)
+		address, h := server(t, "", healthv1.HealthCheckResponse_NOT_SERVING)
+		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
+		p.Probe(pool.Probe{Name: "other", UID: "uid", Address: address, Patience: 50 * time.Millisecond})
+		if got := next(t, told); got.Name != "other" || !strings.Contains(got.Unhealthy, "NOT_SERVING") {
+			t.Fatalf("told %+v, want what it said last of the one with little patience", got)
+		}
+		h.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
+		if got := next(t, told); got.Name != "pod" || got.Unhealthy != "" {
+			t.Errorf("told %+v, want that it serves", got)
+		}
+	})
+}
+
+func TestPatience(t *testing.T) {
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() }) // it has nothing to lose
+	tests := map[string]struct {
+		reason   string
+		address  string
+		patience time.Duration
+		want     string
+	}{
+		"refused":    {"the cause is what helps, not that time is up", nobody(t), 50 * time.Millisecond, "connection refused"},
+		"refused on": {"it stays the cause when an attempt is cut short", nobody(t), 1100 * time.Millisecond, "connection refused"},
+		"silent":     {"one who takes the call and says nothing is as bad", silent.Addr().String(), 400 * time.Millisecond, "ask " + silent.Addr().String() + " for its health: "},
+		"no name":    {"names are looked up anew for each attempt", "pod.invalid:9446", 50 * time.Millisecond, "pod.invalid"},
+	}
+	p, told := newProber()
+	run(t, p)
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: tc.address, Patience: tc.patience})
+			if got := next(t, told); !strings.Contains(got.Unhealthy, tc.want) {
+				t.Errorf("unhealthy because of %q, want %q in it: %s", got.Unhealthy, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestForget(t *testing.T) {
+	short, long := 50*time.Millisecond, 500*time.Millisecond
+	t.Run("before it began", func(t *testing.T) {
+		p, told := newProber()
+		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: nobody(t), Patience: short})
+		p.Forget("gone", "uid")
+		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: nobody(t), Patience: long})
+		run(t, p)
+		if got := next(t, told); got.Name != "pod" {
+			t.Errorf("told %+v, but that pod is gone", got)
+		}
+	})
+	t.Run("after it began", func(t *testing.T) {
+		p, told := newProber()
+		run(t, p)
+		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: nobody(t), Patience: long})
+		p.Probe(pool.Probe{Name: "first", UID: "uid", Address: nobody(t), Patience: short})
+		p.Probe(pool.Probe{Name: "second", UID: "uid", Address: nobody(t), Patience: 2 * long})
+		if got := next(t, told); got.Name != "first" {
+			t.Fatalf("told %+v, want the one with the least patience first", got)
+		}
+		p.Forget("gone", "uid")
+		if got := next(t, told); got.Name != "second" {
+			t.Errorf("told %+v, but that pod is gone", got)
+		}
+	})
+	t.Run("another pod has the name", func(t *testing.T) {
+		p, told := newProber()
+		run(t, p)
+		p.Probe(pool.Probe{Name: "pod", UID: "new", Address: nobody(t), Patience: short})
+		p.Forget("pod", "old")
+		if got := next(t, told); got.UID != "new" {
+			t.Errorf("told %+v, want the new one", got)
+		}
+	})
+}
+
+func TestNewProbeReplacesOldOne(t *testing.T) {
+	p, told := newProber()
+	run(t, p)
+	address, _ := server(t, "", healthv1.HealthCheckResponse_SERVING)
+	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: nobody(t), Patience: 50 * time.Millisecond})
+	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
+	if got := next(t, told); got.Unhealthy != "" {
+		t.Errorf("told %+v, want the answer from the new address", got)
+	}
+	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Patience: 200 * time.Millisecond})
+	if got := next(t, told); got.Name != "other" {
+		t.Errorf("told %+v, want nothing of the old probe", got)
+	}
+}
+
+func TestRunEndsProbes(t *testing.T) {
+	p, told := newProber()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- p.Run(ctx) }()
+	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: nobody(t)})
+	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Patience: 50 * time.Millisecond})
+	next(t, told)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if len(told) > 0 {
+		t.Errorf("told %+v at the end", <-told)
+	}
+}
