@@ -81,7 +81,7 @@ func newManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 	if err != nil {
 		return nil, err
 	}
-	templates, err := kube.NewTemplates(ctx, cfg.templates(client, cfg.launcher(ctx, client, log), log))
+	templates, err := kube.NewTemplates(ctx, cfg.templates(client, cfg.launcher(ctx, client, log), frame))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func newManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := kube.New(cfg.cluster(client, frame))
+	cluster, err := kube.New(cfg.cluster(client, templates.Current, frame))
 	if err != nil {
 		return nil, err
 	}

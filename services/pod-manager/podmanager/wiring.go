@@ -23,26 +23,35 @@ import (
 // drainDelay is how long a pod that ends takes calls.
 const drainDelay = time.Second
 
+// defaults are what pods get where their template says nothing.
+func (c *Config) defaults() podspec.Defaults {
+	return podspec.Defaults{
+		WrapperImage: c.WrapperServerImage, Resources: c.Resources.requirements(), TerminationGracePeriod: c.GracePeriod,
+	}
+}
+
+// builder makes pods and Services.
+func (c *Config) builder() podspec.Builder {
+	return podspec.Builder{
+		Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes, PullSecret: c.PullSecret,
+		ByTag: !c.PinDigest, Env: c.wrapperEnv(),
+	}
+}
+
 // templates says where pod templates come from.
-func (c *Config) templates(client kubernetes.Interface, launcher podspec.Launcher, log *slog.Logger) kube.TemplatesConfig {
+func (c *Config) templates(client kubernetes.Interface, launcher podspec.Launcher, frame program.Frame) kube.TemplatesConfig {
+	defaults := c.defaults()
+	defaults.Launcher = launcher
 	return kube.TemplatesConfig{
-		Client: client, Namespace: c.TemplateNamespace, Name: c.Template, Log: log,
-		Defaults: podspec.Defaults{
-			WrapperImage: c.WrapperServerImage, Launcher: launcher,
-			Resources: c.Resources.requirements(), TerminationGracePeriod: c.GracePeriod,
-		},
+		Client: client, Namespace: c.TemplateNamespace, Name: c.Template, Defaults: defaults, Telemetry: frame.Telemetry,
 	}
 }
 
 // cluster says how pods are made.
-func (c *Config) cluster(client kubernetes.Interface, frame program.Frame) kube.Config {
+func (c *Config) cluster(client kubernetes.Interface, template func() podspec.Template, frame program.Frame) kube.Config {
 	return kube.Config{
 		Client: client, Namespace: c.Namespace, ClusterDomain: c.ClusterDomain,
-		PodIP: c.Endpoint == EndpointPodIP,
-		Builder: podspec.Builder{
-			Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes, PullSecret: c.PullSecret,
-			ByTag: !c.PinDigest, Env: c.wrapperEnv(),
-		},
+		PodIP: c.Endpoint == EndpointPodIP, Builder: c.builder(), Template: template,
 		ScanInterval: c.ScanInterval, Telemetry: frame.Telemetry,
 	}
 }
@@ -77,19 +86,25 @@ func (c *Config) settings(template podspec.Template, functions map[string]cachec
 	}
 }
 
-// launcher is how the wrapper server gets into pods.
+// launcher is how the wrapper server gets into pods. While the Kubernetes API is away
+// it is the way that works everywhere.
 func (c *Config) launcher(ctx context.Context, client kubernetes.Interface, log *slog.Logger) podspec.Launcher {
-	switch c.Launcher {
-	case LauncherInitContainer:
+	switch {
+	case c.Launcher == LauncherInitContainer, c.Template != "": // a template says it itself
 		return podspec.InitContainer
-	case LauncherImageVolume:
+	case c.Launcher == LauncherImageVolume:
 		return podspec.ImageVolume
 	}
-	if kube.HasImageVolumes(ctx, client, c.Namespace, log) {
+	can, err := kube.HasImageVolumes(ctx, client, c.builder(), c.defaults())
+	switch {
+	case err != nil:
+		log.WarnContext(ctx, "the wrapper server is copied into pods by an init container, since it is unknown whether the cluster has image volumes", "error", err)
+	case can:
 		log.InfoContext(ctx, "the wrapper server is mounted into pods as an image volume, since the cluster can do that")
 		return podspec.ImageVolume
+	default:
+		log.InfoContext(ctx, "the wrapper server is copied into pods by an init container, since the cluster has no image volumes")
 	}
-	log.InfoContext(ctx, "the wrapper server is copied into pods by an init container, since the cluster has no image volumes")
 	return podspec.InitContainer
 }
 

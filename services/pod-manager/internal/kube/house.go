@@ -5,14 +5,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// keepHouse looks for what belongs to nobody, from time to time.
+// keepHouse looks for what belongs to nobody, at the start and from time to time.
 func (c *Cluster) keepHouse(ctx context.Context) {
 	ticker := time.NewTicker(c.config.ScanInterval)
 	defer ticker.Stop()
@@ -22,7 +21,7 @@ func (c *Cluster) keepHouse(ctx context.Context) {
 		return
 	}
 	for {
-		c.clean(ctx)
+		c.clean()
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -31,112 +30,93 @@ func (c *Cluster) keepHouse(ctx context.Context) {
 	}
 }
 
-// clean removes orphaned Services, and the pods that Porch's own function runner left
-// behind once their time has come.
-func (c *Cluster) clean(ctx context.Context) {
+// clean has the chores done that there are now.
+func (c *Cluster) clean() {
 	now := time.Now()
-	if c.services != nil {
-		for _, id := range orphans(now, list[*corev1.Service](c.services.GetStore().List()), func(id string) bool { return len(c.podsOf(id)) > 0 }) {
-			c.log.InfoContext(ctx, "deleting a Service without a pod", "service", id)
-			c.tasks.add("service/"+id, func(ctx context.Context, _ func(pool.Event)) { c.removeServiceOf(ctx, id, "") })
-		}
+	todo := plan(now, list[*corev1.Pod](c.pods.GetStore().List()), list[*corev1.Service](c.services.GetStore().List()))
+	for _, service := range todo.orphans {
+		c.chore(service.Name, func(ctx context.Context) { c.collect(ctx, service) })
 	}
-	for _, pod := range list[*corev1.Pod](c.pods.GetStore().List()) {
-		if _, ours := podspec.Identify(pod); ours || pod.DeletionTimestamp != nil {
-			continue
-		}
-		c.cleanForeign(ctx, now, pod)
+	for _, pod := range todo.undated {
+		c.chore(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.date(ctx, pod, now) })
 	}
-}
-
-// orphanAge is how old a Service without a pod has to be before it is one that was
-// left behind: it is created together with its pod, of which nothing may be known yet.
-const orphanAge = time.Minute
-
-// orphans returns the names of the Services that have no pod.
-func orphans(now time.Time, services []*corev1.Service, hasPod func(id string) bool) []string {
-	var names []string
-	for _, s := range services {
-		if s.DeletionTimestamp == nil && now.Sub(s.CreationTimestamp.Time) >= orphanAge && !hasPod(s.Name) {
-			names = append(names, s.Name)
-		}
+	for _, pod := range todo.overdue {
+		c.chore(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.evict(ctx, pod) })
 	}
-	return names
-}
-
-// foreignTTL is how long a pod of Porch's function runner lives that does not say it.
-const foreignTTL = 30 * time.Minute
-
-// cleanForeign deletes a pod with our label that is not ours once its own time is up,
-// as the runner that made it would have. One that does not say when gets a time.
-func (c *Cluster) cleanForeign(_ context.Context, now time.Time, pod *corev1.Pod) {
-	identity, _ := podspec.Identify(pod)
-	name, uid, version := pod.Name, pod.UID, pod.ResourceVersion
-	switch {
-	case identity.ReclaimAfter.IsZero():
-		c.tasks.add(name, func(ctx context.Context, _ func(pool.Event)) {
-			if err := c.extend(ctx, name, string(uid), now.Add(foreignTTL)); err != nil && ctx.Err() == nil {
-				c.log.WarnContext(ctx, "a pod of another function runner cannot be given an end", "pod", name, "error", err)
-			}
-		})
-	case !now.Before(identity.ReclaimAfter):
-		c.tasks.add(name, func(ctx context.Context, _ func(pool.Event)) {
-			c.log.InfoContext(ctx, "deleting a pod that another function runner left behind", "pod", name)
-			options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
-			err := c.remove(ctx, name, options)
-			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
-				c.log.WarnContext(ctx, "a pod that another function runner left behind stays for now", "pod", name, "error", err)
-			}
-		})
-	}
-}
-
-// restore creates a Service again that somebody deleted while its pod lives.
-func (c *Cluster) restore(service *corev1.Service) {
-	for _, pod := range c.podsOf(service.Name) {
-		if pod.DeletionTimestamp != nil {
-			continue
-		}
-		c.tasks.add(pod.Name, func(ctx context.Context, _ func(pool.Event)) {
-			if _, going := c.going.Load(pod.UID); going {
-				return // it goes together with its pod
-			}
-			if current, ok := c.pod(pod.Name); !ok || current.DeletionTimestamp != nil {
-				return
-			}
-			c.log.WarnContext(ctx, "creating a Service again that somebody deleted", "service", service.Name)
-			if err := c.createService(ctx, again(service)); err != nil && ctx.Err() == nil {
-				c.log.ErrorContext(ctx, "a pod is without its Service", "service", service.Name, "error", err)
-			}
-		})
+	if c.config.PodIP {
 		return
 	}
+	for _, pod := range todo.lonely {
+		c.serve(pod)
+	}
 }
 
-// again returns a Service to be created in place of one that is gone.
-func again(gone *corev1.Service) *corev1.Service {
-	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Labels: gone.Labels, Annotations: gone.Annotations},
-		Spec:       *gone.Spec.DeepCopy(),
-	}
-	service.Spec.ClusterIP, service.Spec.ClusterIPs = "", nil // it gets a new one
-	return service
+// chore has something done in line with the actions on the pods with an id.
+func (c *Cluster) chore(id string, do func(context.Context)) {
+	c.tasks.add(id, func(ctx context.Context, _ func(pool.Event)) { do(ctx) })
 }
 
-// pod looks a pod up in what is known of them.
-func (c *Cluster) pod(name string) (*corev1.Pod, bool) {
-	object, ok, err := c.pods.GetStore().GetByKey(c.config.Namespace + "/" + name)
-	if err != nil || !ok {
-		return nil, false
+// collect deletes a Service without a pod. The Kubernetes API has the last word: a pod
+// may have been created of which nothing was seen yet.
+func (c *Cluster) collect(ctx context.Context, service *corev1.Service) {
+	var pods *corev1.PodList
+	err := retry(ctx, func(ctx context.Context) (err error) {
+		pods, err = c.config.Client.CoreV1().Pods(c.config.Namespace).List(ctx, metav1.ListOptions{LabelSelector: podspec.LabelID + "=" + service.Name, Limit: 1})
+		return err
+	})
+	if err != nil || len(pods.Items) > 0 {
+		return // if it is still an orphan then, the next scan finds it again
 	}
-	return object.(*corev1.Pod), true
+	c.log.InfoContext(ctx, "deleting a Service without a pod", "service", service.Name)
+	c.removeService(ctx, service.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &service.UID}})
 }
 
-// list returns the objects of a store as what they are.
-func list[T any](objects []any) []T {
-	typed := make([]T, 0, len(objects))
-	for _, object := range objects {
-		typed = append(typed, object.(T))
+// foreignTTL is how long a pod of another function runner lives that does not say it:
+// as long as there by default.
+const foreignTTL = 30 * time.Minute
+
+// date gives a pod of another function runner an end.
+func (c *Cluster) date(ctx context.Context, pod *corev1.Pod, now time.Time) {
+	if err := c.extend(ctx, pod.Name, pod.UID, now.Add(foreignTTL)); err != nil && !gone(err) && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "a pod of another function runner cannot be given an end", "pod", pod.Name, "error", err)
 	}
-	return typed
+}
+
+// evict deletes a pod of another function runner, unless it was used meanwhile.
+func (c *Cluster) evict(ctx context.Context, pod *corev1.Pod) {
+	c.log.InfoContext(ctx, "deleting a pod that another function runner left behind", "pod", pod.Name)
+	if err := c.removePod(ctx, pod.Name, pod.UID, pod.ResourceVersion); err != nil && !gone(err) && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "a pod that another function runner left behind stays for now", "pod", pod.Name, "error", err)
+	}
+}
+
+// restore makes a Service again that somebody deleted while its pod lives.
+func (c *Cluster) restore(service *corev1.Service) {
+	for _, pod := range c.podsOf(service.Name) {
+		if _, ours := podspec.Identify(pod); ours && pod.DeletionTimestamp == nil {
+			c.serve(pod)
+			return
+		}
+	}
+}
+
+// serve gives a pod a Service, unless the pod is about to go.
+func (c *Cluster) serve(pod *corev1.Pod) {
+	identity, _ := podspec.Identify(pod)
+	c.chore(identity.ID, func(ctx context.Context) {
+		if _, going := c.going.Load(pod.UID); going {
+			return // it goes together with its pod
+		}
+		if known := c.latest(pod); known.DeletionTimestamp != nil || c.pod(pod.Name) == nil || c.service(identity.ID) != nil {
+			return
+		}
+		c.log.WarnContext(ctx, "making a Service again that is missing", "service", identity.ID, "pod", pod.Name)
+		_, err := c.createService(ctx, c.config.Builder.Service(podspec.Request{
+			Function: podspec.Function{Reference: identity.Reference, Digest: identity.Digest},
+			Template: c.config.Template(), Name: pod.Name, Slot: identity.Slot,
+		}))
+		if err != nil && ctx.Err() == nil {
+			c.log.ErrorContext(ctx, "a pod is without its Service for now", "service", identity.ID, "pod", pod.Name, "error", err)
+		}
+	})
 }

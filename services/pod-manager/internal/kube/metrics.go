@@ -13,17 +13,21 @@ import (
 
 // metrics are what is counted about the Kubernetes API.
 type metrics struct {
-	actions  metric.Float64Histogram
-	failures metric.Int64Counter
+	actions         metric.Float64Histogram
+	failures        metric.Int64Counter
+	brokenTemplates metric.Int64Counter
 }
 
 func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	meter := provider.Meter("pod-manager/kube")
 	m := &metrics{}
-	var errs [2]error
+	var errs [3]error
 	m.actions, errs[0] = meter.Float64Histogram("fn.kube.action.duration", metric.WithUnit("s"),
 		metric.WithDescription("Time that an action on a function pod takes, with all attempts."))
-	m.failures, errs[1] = meter.Int64Counter("fn.kube.watch.failures", metric.WithDescription("Watches that broke."))
+	m.failures, errs[1] = meter.Int64Counter("fn.kube.watch.failures",
+		metric.WithDescription("Attempts to list or watch that failed."))
+	m.brokenTemplates, errs[2] = meter.Int64Counter("fn.kube.template.failures",
+		metric.WithDescription("Versions of the pod template that could not be used."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up metrics of the Kubernetes API: %w", err)
 	}
@@ -32,12 +36,23 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 
 // did measures an action.
 func (m *metrics) did(ctx context.Context, action string, start time.Time, err error) {
-	outcome := "ok"
-	if err != nil {
-		outcome = string(apierrors.ReasonForError(err))
-	}
 	m.actions.Record(ctx, time.Since(start).Seconds(), metric.WithAttributes(
-		attribute.String("action", action), attribute.String("outcome", outcome)))
+		attribute.String("action", action), attribute.String("outcome", outcome(err))))
 }
 
-func (m *metrics) watchFailed(ctx context.Context) { m.failures.Add(ctx, 1) }
+// outcome is one of few words: the API server's reason, if it is one.
+func outcome(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		return string(reason)
+	}
+	return "NoAnswer"
+}
+
+func (m *metrics) watchFailed(ctx context.Context, view string) {
+	m.failures.Add(ctx, 1, metric.WithAttributes(attribute.String("view", view)))
+}
+
+func (m *metrics) templateFailed(ctx context.Context) { m.brokenTemplates.Add(ctx, 1) }

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -13,67 +12,66 @@ import (
 // parallel is how many tasks run at a time.
 const parallel = 64
 
-// task is something to be done about one pod.
+// task is something to be done about a pod or its Service.
 type task func(ctx context.Context, tell func(pool.Event))
 
-// tasks runs what is to be done: for one pod in order, for different ones at the same
-// time. What waits is bounded by the pods that there may be, each of which has a
-// creation, an extension and a deletion at most.
+// tasks runs what is to be done: for the pods with one id in order, for different ones
+// at the same time. A pod and its successor with another name have the same id and so
+// the same Service, which must not be deleted after the successor found it there.
+//
+// What waits is bounded by the pods that there may be. Each has one creation; one
+// deletion at a time, since the pools wait for its outcome; an extension in each tenth
+// of its time to live, far less often than an attempt may take; and a chore or two per
+// scan.
 type tasks struct {
 	wake chan struct{} // has room for one
 
 	mu      sync.Mutex
-	waiting map[string][]task // by pod; there is an entry while one of them runs
-	names   []string          // pods with tasks of which none runs
-
-	synced   []cache.InformerSynced
-	onSynced func()
+	waiting map[string][]task // by id; there is an entry while one of them runs
+	ids     []string          // those with tasks of which none runs
 }
 
 func newTasks() *tasks {
 	return &tasks{wake: make(chan struct{}, 1), waiting: make(map[string][]task)}
 }
 
-// after has something done once everything that existed has been told.
-func (t *tasks) after(synced []cache.InformerSynced, do func()) { t.synced, t.onSynced = synced, do }
-
 // add has a task done, without waiting for it.
-func (t *tasks) add(pod string, do task) {
+func (t *tasks) add(id string, do task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, running := t.waiting[pod]
-	t.waiting[pod] = append(t.waiting[pod], do)
+	_, running := t.waiting[id]
+	t.waiting[id] = append(t.waiting[id], do)
 	if running {
 		return
 	}
-	t.names = append(t.names, pod)
+	t.ids = append(t.ids, id)
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-// next returns a pod with tasks.
-func (t *tasks) next() (pod string, ok bool) {
+// next returns an id with tasks.
+func (t *tasks) next() (id string, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.names) == 0 {
+	if len(t.ids) == 0 {
 		return "", false
 	}
-	pod, t.names = t.names[0], t.names[1:]
-	return pod, true
+	id, t.ids = t.ids[0], t.ids[1:]
+	return id, true
 }
 
-// take returns the next task of a pod; nil if there is none left.
-func (t *tasks) take(pod string) task {
+// take returns the next task of an id; nil if there is none left.
+func (t *tasks) take(id string) task {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.waiting[pod]) == 0 {
-		delete(t.waiting, pod)
+	if len(t.waiting[id]) == 0 {
+		delete(t.waiting, id)
 		return nil
 	}
-	do := t.waiting[pod][0]
-	t.waiting[pod] = t.waiting[pod][1:]
+	do := t.waiting[id][0]
+	t.waiting[id] = t.waiting[id][1:]
 	return do
 }
 
@@ -81,17 +79,11 @@ func (t *tasks) take(pod string) task {
 func (t *tasks) run(ctx context.Context, tell func(pool.Event)) {
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // they return no errors
-	running.SetLimit(parallel + 1)
-	running.Go(func() error {
-		if cache.WaitForCacheSync(ctx.Done(), t.synced...) {
-			t.onSynced()
-		}
-		return nil
-	})
+	running.SetLimit(parallel)
 	for {
-		for pod, ok := t.next(); ok; pod, ok = t.next() {
+		for id, ok := t.next(); ok; id, ok = t.next() {
 			running.Go(func() error {
-				for do := t.take(pod); do != nil; do = t.take(pod) {
+				for do := t.take(id); do != nil; do = t.take(id) {
 					do(ctx, tell)
 				}
 				return nil

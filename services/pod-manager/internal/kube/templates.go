@@ -7,13 +7,16 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
@@ -25,42 +28,58 @@ type TemplatesConfig struct {
 	// Namespace is where it is; empty for the namespace of this program.
 	Namespace string
 	// Defaults are for what a template does not say.
-	Defaults podspec.Defaults
-	Log      *slog.Logger
+	Defaults  podspec.Defaults
+	Telemetry *telemetry.Telemetry
 }
 
 // Templates follows the template of function pods. Use [NewTemplates].
 type Templates struct {
 	config  TemplatesConfig
-	current podspec.Template
+	log     *slog.Logger
+	metrics *metrics
+	current atomic.Pointer[podspec.Template]
 	version string // the last that was looked at, good or not
 }
 
-// NewTemplates reads the template. One that is named has to be there and to be good:
-// nobody wants pods of another kind than was asked for.
+// NewTemplates reads the template. One that is named has to be good, and to be there
+// within some seconds, as it is if it is applied together with this program: nobody
+// wants pods of another kind than was asked for.
 func NewTemplates(ctx context.Context, config TemplatesConfig) (*Templates, error) {
-	t := &Templates{config: config}
+	metrics, err := newMetrics(config.Telemetry.Meters)
+	if err != nil {
+		return nil, err
+	}
+	t := &Templates{config: config, log: config.Telemetry.Log, metrics: metrics}
 	if config.Name == "" {
-		t.current = podspec.Default(config.Defaults)
+		builtin := podspec.Default(config.Defaults)
+		t.current.Store(&builtin)
 		return t, nil
 	}
 	if config.Namespace == "" {
-		namespace, err := ownNamespace()
-		if err != nil {
+		if t.config.Namespace, err = ownNamespace(); err != nil {
 			return nil, err
 		}
-		t.config.Namespace = namespace
 	}
-	var found *corev1.ConfigMap
-	err := retry(ctx, func(ctx context.Context) (err error) {
-		found, err = config.Client.CoreV1().ConfigMaps(t.config.Namespace).Get(ctx, config.Name, metav1.GetOptions{})
-		return err
-	})
+	found, err := t.get(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the pod template from the ConfigMap %s/%s: %w", t.config.Namespace, config.Name, err)
 	}
-	t.current, err = t.parse(found)
-	return t, err
+	if err := t.use(found); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// get reads the ConfigMap once.
+func (t *Templates) get(ctx context.Context) (found *corev1.ConfigMap, err error) {
+	err = retry(ctx, func(ctx context.Context) error {
+		found, err = t.config.Client.CoreV1().ConfigMaps(t.config.Namespace).Get(ctx, t.config.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return transient{err}
+		}
+		return err
+	})
+	return found, err
 }
 
 // namespaceFile is where a pod finds its own namespace.
@@ -79,43 +98,51 @@ func ownNamespace() (string, error) {
 	return namespace, nil
 }
 
-// Current is the template as it was read at the start.
-func (t *Templates) Current() podspec.Template { return t.current }
+// Current is the template in force.
+func (t *Templates) Current() podspec.Template { return *t.current.Load() }
 
-// parse reads a ConfigMap.
-func (t *Templates) parse(from *corev1.ConfigMap) (podspec.Template, error) {
+// use puts what a ConfigMap says in force.
+func (t *Templates) use(from *corev1.ConfigMap) error {
 	t.version = from.ResourceVersion
 	template, warnings, err := podspec.Parse(from.ResourceVersion, from.Data, t.config.Defaults)
 	if err != nil {
-		return podspec.Template{}, fmt.Errorf("pod template in the ConfigMap %s/%s: %w", from.Namespace, from.Name, err)
+		return fmt.Errorf("pod template in the ConfigMap %s/%s: %w", from.Namespace, from.Name, err)
 	}
 	for _, w := range warnings {
-		t.config.Log.Warn("pod template", "config_map", from.Name, "warning", w)
+		t.log.Warn("pod template", "config_map", from.Name, "warning", w)
 	}
-	return template, nil
+	t.current.Store(&template)
+	return nil
 }
 
 // Run calls changed with each new template until ctx ends. One that is broken or gone
-// changes nothing, and the log says so.
+// changes nothing, and the log says so. Porch's published Role allows to list the
+// ConfigMap but not to watch it: changes are seen within half a minute or so then.
 func (t *Templates) Run(ctx context.Context, changed func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
 		return nil
 	}
-	// Porch's published Role allows to list the ConfigMap and not to watch it. The
-	// reflector lists again from time to time then.
-	listWatch := cache.NewListWatchFromClient(t.config.Client.CoreV1().RESTClient(), "configmaps", t.config.Namespace, fields.OneTermEqualSelector("metadata.name", t.config.Name))
-	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: listWatch, ObjectType: &corev1.ConfigMap{},
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(object any) { t.changed(ctx, object.(*corev1.ConfigMap), changed) },
-			UpdateFunc: func(_, object any) { t.changed(ctx, object.(*corev1.ConfigMap), changed) },
-			DeleteFunc: func(any) {
-				t.config.Log.WarnContext(ctx, "the pod template is gone: its last good version stays in force", "config_map", t.config.Name)
-			},
+	only := func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", t.config.Name).String()
+	}
+	o := &outage{what: "pod template", log: t.log, metrics: t.metrics}
+	view, err := newView(t.config.Client, &corev1.ConfigMap{}, t.config.Client.CoreV1().ConfigMaps(t.config.Namespace), only, o)
+	if err != nil {
+		return err
+	}
+	_, err = view.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { t.changed(ctx, object.(*corev1.ConfigMap), changed) },
+		UpdateFunc: func(_, object any) { t.changed(ctx, object.(*corev1.ConfigMap), changed) },
+		DeleteFunc: func(any) {
+			t.metrics.templateFailed(ctx)
+			t.log.WarnContext(ctx, "the pod template is gone: its last good version stays in force", "config_map", t.config.Name)
 		},
 	})
-	informer.RunWithContext(ctx)
+	if err != nil {
+		return fmt.Errorf("watch the pod template: %w", err)
+	}
+	look(ctx, view)
 	return nil
 }
 
@@ -124,11 +151,12 @@ func (t *Templates) changed(ctx context.Context, from *corev1.ConfigMap, changed
 	if from.ResourceVersion == t.version {
 		return
 	}
-	template, err := t.parse(from)
-	if err != nil {
-		t.config.Log.ErrorContext(ctx, "pod template not changed: the last good one stays in force", "error", err)
+	if err := t.use(from); err != nil {
+		t.metrics.templateFailed(ctx)
+		t.log.ErrorContext(ctx, "pod template not changed: the last good one stays in force", "error", err)
 		return
 	}
-	t.config.Log.InfoContext(ctx, "pod template in force", "config_map", from.Name, "version", template.Version())
+	template := t.Current()
+	t.log.InfoContext(ctx, "pod template in force", "config_map", from.Name, "version", template.Version())
 	changed(template)
 }

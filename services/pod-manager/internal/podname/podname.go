@@ -116,3 +116,6 @@ func sum(parts ...string) [sha256.Size]byte {
 	}
 	return sha256.Sum256([]byte(b.String()))
 }
+
+// ID returns the id in a name that [PodName] made.
+func ID(pod string) string { return pod[:max(len(pod)-suffixLength-1, 0)] }

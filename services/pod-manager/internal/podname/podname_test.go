@@ -97,5 +97,8 @@ func FuzzPodID(f *testing.F) {
 		if !label.MatchString(id) || !label.MatchString(name) || len(name) > 63 {
 			t.Errorf("PodID(%q, %q, %d) = %q, pod %q: not both labels", reference, digest, slot, id, name)
 		}
+		if got := podname.ID(name); got != id {
+			t.Errorf("ID(%q) = %q, want %q", name, got, id)
+		}
 	})
 }

@@ -1,0 +1,74 @@
+package kube
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// Delete deletes a pod and its Service.
+func (c *Cluster) Delete(action pool.Delete) {
+	id := podname.PodID(action.Function.Reference, action.Function.Digest, action.Slot)
+	uid := types.UID(action.UID)
+	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, tell func(pool.Event)) {
+		start := time.Now()
+		c.going.Store(uid, struct{}{})
+		err := c.removePod(ctx, action.Name, uid, action.ResourceVersion)
+		c.metrics.did(ctx, "delete", start, err)
+		switch {
+		case apierrors.IsNotFound(err):
+			c.going.Delete(uid)
+			tell(pool.PodGone{Name: action.Name, UID: action.UID})
+		case err != nil:
+			c.going.Delete(uid)
+			tell(pool.DeleteFailed{Name: action.Name, UID: action.UID, Reason: err.Error()})
+			return
+		}
+		c.removeServiceOf(ctx, id, uid)
+	})
+}
+
+// removePod deletes a pod if it is still the one with this UID, and has this version;
+// each may be empty for any.
+func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID, version string) error {
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}}
+	if uid != "" {
+		options.Preconditions.UID = &uid
+	}
+	if version != "" {
+		options.Preconditions.ResourceVersion = &version
+	}
+	return retry(ctx, func(ctx context.Context) error {
+		return c.config.Client.CoreV1().Pods(c.config.Namespace).Delete(ctx, name, options)
+	})
+}
+
+// removeServiceOf deletes the Service of a pod that goes, unless another pod has it.
+func (c *Cluster) removeServiceOf(ctx context.Context, id string, pod types.UID) {
+	if c.config.PodIP && c.service(id) == nil {
+		return
+	}
+	for _, other := range c.podsOf(id) {
+		if other.UID != pod && other.DeletionTimestamp == nil {
+			return
+		}
+	}
+	c.removeService(ctx, id, metav1.DeleteOptions{})
+}
+
+// removeService deletes a Service. One that is gone is as good, and one that stays is
+// collected later.
+func (c *Cluster) removeService(ctx context.Context, id string, options metav1.DeleteOptions) {
+	err := retry(ctx, func(ctx context.Context) error {
+		return c.config.Client.CoreV1().Services(c.config.Namespace).Delete(ctx, id, options)
+	})
+	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "a Service is left over for now", "service", id, "error", err)
+	}
+}

@@ -1,0 +1,42 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// Extend writes down until when a pod may be kept.
+func (c *Cluster) Extend(action pool.Extend) {
+	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, _ func(pool.Event)) {
+		start := time.Now()
+		err := c.extend(ctx, action.Name, types.UID(action.UID), action.ReclaimAfter)
+		c.metrics.did(ctx, "extend", start, err)
+		if err != nil && !gone(err) && ctx.Err() == nil {
+			c.log.WarnContext(ctx, "another replica may collect a pod too early: its end could not be put off", "pod", action.Name, "error", err)
+		}
+	})
+}
+
+// extend patches the annotation. The UID in the patch makes it fail on another pod of
+// the same name.
+func (c *Cluster) extend(ctx context.Context, name string, uid types.UID, until time.Time) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, uid, podspec.AnnotationReclaimAfter, strconv.FormatInt(until.Unix(), 10))
+	return retry(ctx, func(ctx context.Context) error {
+		_, err := c.config.Client.CoreV1().Pods(c.config.Namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: podspec.FieldManager})
+		return err
+	})
+}
+
+// gone says whether an error means that the pod is not there any more, or not as it
+// was when something was decided about it.
+func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }

@@ -1,0 +1,77 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+// HasImageVolumes says whether pods can mount images. The API server is asked, in a
+// dry run with a pod like those to come: one without image volumes drops the field. If
+// it refuses the pod, as where a quota is used up, its version has to do.
+//
+// Whether nodes can is not to be found out without the right to look at them.
+func HasImageVolumes(ctx context.Context, client kubernetes.Interface, builder podspec.Builder, defaults podspec.Defaults) (bool, error) {
+	pod := volumePod(builder, defaults)
+	err := retry(ctx, func(ctx context.Context) (err error) {
+		created, err := client.CoreV1().Pods(builder.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil {
+			pod = created
+		}
+		return err
+	})
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		return hasVersion(ctx, client)
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask the Kubernetes API whether it has image volumes (not asked if the launcher is set): %w", err)
+	}
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Image != nil {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// volumePod is a pod of the wrapper server's image that mounts that image too.
+func volumePod(builder podspec.Builder, defaults podspec.Defaults) *corev1.Pod {
+	defaults.Launcher = podspec.ImageVolume
+	pod := builder.Pod(podspec.Request{
+		Function: podspec.Function{Reference: defaults.WrapperImage},
+		Template: podspec.Default(defaults), Slot: 1,
+	})
+	pod.GenerateName = "image-volumes-"
+	return pod
+}
+
+// firstMinor is the first minor version of Kubernetes that has image volumes unless
+// somebody switched them off.
+const firstMinor = 35
+
+// hasVersion says whether the API server's version has image volumes.
+func hasVersion(ctx context.Context, client kubernetes.Interface) (bool, error) {
+	var found *version.Info
+	err := retry(ctx, func(context.Context) (err error) {
+		found, err = client.Discovery().ServerVersion()
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("ask the Kubernetes API for its version: %w", err)
+	}
+	// Some distributions write "35+".
+	minor, err := strconv.Atoi(strings.TrimRight(found.Minor, "+"))
+	if err != nil {
+		return false, fmt.Errorf("the Kubernetes API has the version %s, from which nothing follows about image volumes: set the launcher", found)
+	}
+	return found.Major != "1" || minor >= firstMinor, nil
+}

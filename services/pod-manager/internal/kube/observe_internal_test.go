@@ -1,0 +1,108 @@
+package kube
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+func TestObservation(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "pod", UID: "uid", ResourceVersion: "7", CreationTimestamp: metav1.NewTime(today),
+			Labels: map[string]string{podspec.LabelID: "fn-v1-2-01234567"},
+			Annotations: map[string]string{
+				podspec.AnnotationReference: "example.com/fn:v1", podspec.AnnotationDigest: "sha256:0123", podspec.AnnotationSlot: "2",
+				podspec.AnnotationTemplateVersion: "9", podspec.AnnotationReclaimAfter: "1000000000",
+			},
+		},
+		Spec: corev1.PodSpec{NodeName: "node"},
+		Status: corev1.PodStatus{PodIP: "10.1.2.3", ContainerStatuses: []corev1.ContainerStatus{
+			{Name: podspec.ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+		}},
+	}
+	whole := pool.Observation{
+		Name: "pod", UID: "uid", ResourceVersion: "7", Function: pool.Function{Reference: "example.com/fn:v1", Digest: "sha256:0123"},
+		Slot: 2, TemplateVersion: "9", Created: today, ReclaimAfter: time.Unix(1000000000, 0),
+		Phase: podmanagerv1.Phase_PHASE_CONNECTING, Node: "node",
+	}
+	tests := map[string]struct {
+		reason string
+		change func(*corev1.Pod)
+		want   func(*pool.Observation)
+		ours   bool
+	}{
+		"running": {"all that a pod says arrives", func(*corev1.Pod) {}, func(*pool.Observation) {}, true},
+		"foreign": {"pods of Porch's runner have no slot", func(p *corev1.Pod) { delete(p.Annotations, podspec.AnnotationSlot) }, func(o *pool.Observation) { *o = pool.Observation{} }, false},
+		"no end":  {"the pool gives it one", func(p *corev1.Pod) { p.Annotations[podspec.AnnotationReclaimAfter] = "?" }, func(o *pool.Observation) { o.ReclaimAfter = time.Time{} }, true},
+		"new": {"nobody has looked at it", func(p *corev1.Pod) { p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{} }, func(o *pool.Observation) {
+			o.Phase, o.Node = podmanagerv1.Phase_PHASE_CREATING, ""
+		}, true},
+		"deleting": {"an end that has begun is no problem of the pod's", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(today)) }, func(o *pool.Observation) { o.Deleting = true }, true},
+		"unschedulable": {"room may appear", func(p *corev1.Pod) {
+			p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available"},
+			}}
+		}, func(o *pool.Observation) {
+			o.Phase, o.Node, o.Reason = podmanagerv1.Phase_PHASE_SCHEDULING, "", "Unschedulable: 0/1 nodes are available"
+			o.Problem = pool.Problem{Kind: pool.Stuck, Reason: "Unschedulable: 0/1 nodes are available"}
+		}, true},
+		"no image": {"the next pod would not find it either", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "manifest unknown"}}
+		}, func(o *pool.Observation) {
+			o.Phase, o.Reason = podmanagerv1.Phase_PHASE_PULLING, `container "function": ErrImagePull: manifest unknown`
+			o.Problem = pool.Problem{Kind: pool.Fatal, Reason: `ErrImagePull: container "function": manifest unknown`}
+		}, true},
+		"evicted": {"the next pod may do better", func(p *corev1.Pod) {
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
+		}, func(o *pool.Observation) { o.Problem = pool.Problem{Kind: pool.Lost, Reason: "Evicted: low on memory"} }, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			changed, want := pod.DeepCopy(), whole
+			tc.change(changed)
+			tc.want(&want)
+			got, ours := observation(changed)
+			if diff := cmp.Diff(want, got); diff != "" || ours != tc.ours {
+				t.Errorf("ours %v, want %v: %s (-want +got):\n%s", ours, tc.ours, tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPhases holds that each phase has a name in the contract.
+func TestPhases(t *testing.T) {
+	for phase := podspec.PhaseCreating; phase <= podspec.PhaseRunning; phase++ {
+		if phases[phase] == podmanagerv1.Phase_PHASE_UNSPECIFIED {
+			t.Errorf("phase %d has no name in the contract", phase)
+		}
+	}
+}
+
+func TestProblem(t *testing.T) {
+	tests := map[string]struct {
+		failure *podspec.Failure
+		want    pool.Problem
+	}{
+		"none":            {nil, pool.Problem{}},
+		"by itself":       {&podspec.Failure{Reason: "Unschedulable"}, pool.Problem{Kind: pool.Stuck, Reason: "Unschedulable"}},
+		"ended":           {&podspec.Failure{Reason: "Evicted", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "Evicted"}},
+		"permanent":       {&podspec.Failure{Reason: "ErrImagePull", Message: "no", Permanent: true}, pool.Problem{Kind: pool.Fatal, Reason: "ErrImagePull: no"}},
+		"ended for good":  {&podspec.Failure{Reason: "Error", Permanent: true, Ended: true}, pool.Problem{Kind: pool.Fatal, Reason: "Error"}},
+		"ended by itself": {&podspec.Failure{Reason: "OOMKilled", Message: "x", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "OOMKilled: x"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := problem(tc.failure); got != tc.want {
+				t.Errorf("problem is %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+)
+
+// outage keeps track of whether a view of the cluster is up to date. It counts each
+// failure, and logs when they begin, that they last, and when they end.
+type outage struct {
+	what    string // what the view is of
+	log     *slog.Logger
+	metrics *metrics
+	// obstacle is to hear of failures; nil if nobody waits for the view.
+	obstacle *obstacle
+
+	mu       sync.Mutex
+	since    time.Time // zero while the view is up to date
+	reported time.Time
+	listable bool // the last list succeeded
+	relisted bool // it was said that there is no watch
+}
+
+// reportInterval is when a failure is logged again that lasts.
+const reportInterval = 5 * time.Minute
+
+// failed takes note that the view is not up to date.
+func (o *outage) failed(ctx context.Context, err error) {
+	o.metrics.watchFailed(ctx, o.what)
+	if o.obstacle != nil {
+		o.obstacle.is(err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	if o.since.IsZero() {
+		o.since, o.reported = now, time.Time{}
+	}
+	if now.Sub(o.reported) < reportInterval {
+		return
+	}
+	o.reported = now
+	o.log.WarnContext(ctx, "the view of the cluster is interrupted: what runs goes on", "view", o.what, "since", o.since, "error", err)
+}
+
+// over takes note that the view is up to date again.
+func (o *outage) over(ctx context.Context) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.since.IsZero() {
+		return
+	}
+	o.log.InfoContext(ctx, "the view of the cluster is up to date again", "view", o.what, "after", time.Since(o.since))
+	o.since = time.Time{}
+}
+
+// listed takes note of whether a list succeeded.
+func (o *outage) listed(ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.listable = ok
+}
+
+// refused takes note of why client-go begins a list and watch anew, which it does
+// after half a minute at most.
+func (o *outage) refused(ctx context.Context, _ *cache.Reflector, err error) {
+	switch {
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		// Watches end so: there were too many changes, or it was time.
+	case apierrors.IsForbidden(err) && o.mayList():
+		o.sayUnwatched(ctx, err)
+	default:
+		o.failed(ctx, err)
+	}
+}
+
+func (o *outage) mayList() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.listable
+}
+
+// sayUnwatched says once that a view is only as new as the last list.
+func (o *outage) sayUnwatched(ctx context.Context, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.relisted {
+		return
+	}
+	o.relisted = true
+	o.log.WarnContext(ctx, "changes are seen late: they may be listed but not watched, and are listed about each half minute; a role that allows to watch them too helps", "view", o.what, "error", err)
+}

@@ -1,0 +1,69 @@
+package kube
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+// chores are what is to be done about what belongs to nobody.
+type chores struct {
+	orphans []*corev1.Service // to be deleted: they have no pod
+	lonely  []*corev1.Pod     // ours, to be given a Service
+	undated []*corev1.Pod     // another runner's, to be given an end
+	overdue []*corev1.Pod     // another runner's, to be deleted
+}
+
+// settlingTime is how old a pod or Service has to be before the other one counts as
+// missing: they are created at the same time, and not all is seen at once.
+const settlingTime = time.Minute
+
+// plan looks for chores among all that is known.
+func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) chores {
+	var todo chores
+	served := make(map[string]bool, len(services))
+	for _, s := range services {
+		served[s.Name] = true
+	}
+	inhabited := make(map[string]bool, len(pods))
+	for _, pod := range pods {
+		inhabited[pod.Labels[podspec.LabelID]] = true
+		todo.look(now, pod, served)
+	}
+	for _, s := range services {
+		if s.DeletionTimestamp == nil && settled(now, s.CreationTimestamp.Time) && isPodService(s) && !inhabited[s.Name] {
+			todo.orphans = append(todo.orphans, s)
+		}
+	}
+	return todo
+}
+
+// look says what is to be done about a pod. One of Porch's function runner, which is
+// not ours, is collected when it says, as that runner would: it extends that time
+// when it uses the pod. One that does not say gets a time first.
+func (todo *chores) look(now time.Time, pod *corev1.Pod, served map[string]bool) {
+	identity, ours := podspec.Identify(pod)
+	switch {
+	case pod.DeletionTimestamp != nil: // it goes already
+	case ours:
+		if !served[identity.ID] && settled(now, pod.CreationTimestamp.Time) {
+			todo.lonely = append(todo.lonely, pod)
+		}
+	case identity.ReclaimAfter.IsZero():
+		todo.undated = append(todo.undated, pod)
+	case !now.Before(identity.ReclaimAfter):
+		todo.overdue = append(todo.overdue, pod)
+	}
+}
+
+func settled(now, created time.Time) bool { return now.Sub(created) >= settlingTime }
+
+// isPodService says whether a Service was made for one pod, by this program or by
+// Porch's function runner: its name is the id that it selects. Others may have the
+// label too, such as one that somebody made for all pods of a function; they are none
+// of our business.
+func isPodService(s *corev1.Service) bool {
+	return s.Labels[podspec.LabelID] == s.Name && s.Spec.Selector[podspec.LabelID] == s.Name
+}

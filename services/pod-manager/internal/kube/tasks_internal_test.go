@@ -1,0 +1,94 @@
+package kube
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// started runs tasks until the test ends.
+func started(t *testing.T) *tasks {
+	t.Helper()
+	queue := newTasks()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); queue.run(ctx, func(pool.Event) {}) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return queue
+}
+
+func TestTasksOfOnePodRunInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := started(t)
+		var mu sync.Mutex
+		done := map[string][]int{}
+		for i := range 20 {
+			for _, id := range []string{"a", "b"} {
+				queue.add(id, func(context.Context, func(pool.Event)) {
+					<-time.After(time.Duration(20-i) * time.Millisecond) // the later, the faster
+					mu.Lock()
+					defer mu.Unlock()
+					done[id] = append(done[id], i)
+				})
+			}
+		}
+		<-time.After(time.Second)
+		synctest.Wait()
+		for _, id := range []string{"a", "b"} {
+			if len(done[id]) != 20 || !slices.IsSorted(done[id]) {
+				t.Errorf("done for %s: %v", id, done[id])
+			}
+		}
+		if len(queue.waiting) != 0 {
+			t.Errorf("%d ids are kept although nothing is to be done", len(queue.waiting))
+		}
+	})
+}
+
+func TestTasksAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := started(t)
+		var mu sync.Mutex
+		running, most, done := 0, 0, 0
+		for i := range 3 * parallel {
+			queue.add(strconv.Itoa(i), func(context.Context, func(pool.Event)) {
+				mu.Lock()
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				<-time.After(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				running--
+				done++
+			})
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if most != parallel || done != 3*parallel {
+			t.Errorf("%d ran at a time, want %d; %d are done", most, parallel, done)
+		}
+	})
+}
+
+// TestTasksEnd has tasks that wait and tasks that run when the program ends.
+func TestTasksEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := newTasks()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); queue.run(ctx, func(pool.Event) {}) }()
+		for i := range 3 * parallel {
+			queue.add(strconv.Itoa(i%parallel), func(ctx context.Context, _ func(pool.Event)) { <-ctx.Done() })
+		}
+		synctest.Wait()
+		cancel()
+		<-ended // or the bubble finds a deadlock
+	})
+}
