@@ -34,13 +34,22 @@ func onTheBed(t *testing.T, objects []*unstructured.Unstructured) []*unstructure
 		if o.GetKind() != "Deployment" {
 			continue
 		}
-		changeContainer(t, o, func(container map[string]any) {
-			if name, ok := variable[o.GetName()]; ok {
-				env, _ := container["env"].([]any)
-				container["env"] = append(env, map[string]any{"name": name, "value": openRegistry(t).Host})
-			}
-			delete(container, "resources")
-		})
+		if name, ok := variable[o.GetName()]; ok {
+			setVariables(t, o, map[string]string{name: openRegistry(t).Host})
+		}
+		changeContainer(t, o, func(container map[string]any) { delete(container, "resources") })
 	}
 	return objects
+}
+
+// setVariables adds variables to the program of a Deployment.
+func setVariables(t *testing.T, deployment *unstructured.Unstructured, variables map[string]string) {
+	t.Helper()
+	changeContainer(t, deployment, func(container map[string]any) {
+		env, _ := container["env"].([]any)
+		for name, value := range variables {
+			env = append(env, map[string]any{"name": name, "value": value})
+		}
+		container["env"] = env
+	})
 }

@@ -84,13 +84,13 @@ func TestWarmPathAsksKubernetesForNothing(t *testing.T) {
 			t.Fatalf("%d errors, the first: %v", len(errs), errs[0])
 		}
 		// Watches are written down when they end, which they do from time to time.
-		for _, r := range sys.requests(t, start) {
+		for _, r := range s.Requests(t, sys.services, "default", start) {
 			if r.Verb != "watch" {
 				t.Errorf("during 1,000 warm evaluations there was %s %s", r.Verb, r.URI)
 			}
 		}
 		// The log has what came before, so it is the right one to look at.
-		if all := sys.requests(t, time.Time{}); len(all) == 0 {
+		if all := s.Requests(t, sys.services, "default", time.Time{}); len(all) == 0 {
 			t.Error("the audit log has no request of the services at all")
 		}
 	})

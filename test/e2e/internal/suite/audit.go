@@ -1,0 +1,48 @@
+package suite
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Request is what the API server of a test bed wrote down about a request.
+type Request struct {
+	Verb      string    `json:"verb"`
+	URI       string    `json:"requestURI"`
+	UserAgent string    `json:"userAgent"`
+	Received  time.Time `json:"requestReceivedTimestamp"`
+	User      struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Object struct {
+		Resource  string `json:"resource"`
+		Namespace string `json:"namespace"`
+	} `json:"objectRef"`
+	Response struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+// Requests are what pods with a service account asked of the API server since a time.
+func (s *Suite) Requests(t testing.TB, namespace, account string, since time.Time) []Request {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(s.Bed.Logs, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []Request
+	for line := range bytes.Lines(content) {
+		var r Request
+		if err := json.Unmarshal(line, &r); err != nil {
+			continue // the last line may be incomplete
+		}
+		if r.User.Username == "system:serviceaccount:"+namespace+":"+account && r.Received.After(since) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
