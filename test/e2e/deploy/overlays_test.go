@@ -10,9 +10,10 @@ import (
 // TestOverlays installs each of them and evaluates through it. (The one for private
 // registries has its own tests, with Secrets: see e2e/registries.)
 func TestOverlays(t *testing.T) {
+	t.Parallel() // with whatever else has namespaces of its own
 	for _, name := range []string{"dev", "dev-function-runner", "porch", "production", "service-mesh"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // most of the time is waiting for programs to drain
+			t.Parallel()
 			at := aside(name)
 			at.install(t, onTheBed(t, built(t, filepath.Join(root, "deploy/overlays", name))))
 			at.evaluates(t, setNamespace)

@@ -51,11 +51,13 @@ func porchs(t *testing.T, files ...string) []*unstructured.Unstructured {
 // our function-runner takes the place of Porch's, brings its functions along at the
 // same paths, and makes pods with the rights that Porch's has.
 func TestPorchsManifests(t *testing.T) {
-	for _, name := range []string{"porch-templating", "porch-manifests"} {
+	t.Parallel()
+	for name, at := range map[string]place{"porch-templating": aside("templating"), "porch-manifests": usual} {
 		t.Run(name, func(t *testing.T) {
-			usual.install(t, onTheBed(t, porchs(t, name, "porch-rights")))
-			usual.evaluates(t, setNamespace)
-			usual.evaluates(t, inPod(t))
+			t.Parallel()
+			at.install(t, onTheBed(t, porchs(t, name, "porch-rights")))
+			at.evaluates(t, setNamespace)
+			at.evaluates(t, inPod(t))
 		})
 	}
 }
@@ -64,10 +66,12 @@ func TestPorchsManifests(t *testing.T) {
 // to which no rights belong. Functions with a binary are evaluated all the same, and
 // the others are answered with what is missing.
 func TestPorchsExampleWithoutRights(t *testing.T) {
-	usual.install(t, porchs(t, "porch-configuration"))
-	usual.evaluates(t, setNamespace)
-	err := evaluate(suite.Context(t), usual.caller(t), inPod(t), grpc.WaitForReady(true))
-	const cause = `is forbidden: User "system:serviceaccount:porch-system:default" cannot list resource`
+	t.Parallel()
+	at := aside("configuration")
+	at.install(t, porchs(t, "porch-configuration"))
+	at.evaluates(t, setNamespace)
+	err := evaluate(suite.Context(t), at.caller(t), inPod(t), grpc.WaitForReady(true))
+	cause := `is forbidden: User "system:serviceaccount:` + at.system + `:default" cannot list resource`
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), cause) {
 		t.Errorf("got %v, want %v and %q", err, codes.FailedPrecondition, cause)
 	}
@@ -76,8 +80,10 @@ func TestPorchsExampleWithoutRights(t *testing.T) {
 // TestPorchIsReplacedInPlace applies our manifests over Porch's own: the same
 // Deployment and Service go on under the new ones.
 func TestPorchIsReplacedInPlace(t *testing.T) {
-	usual.install(t, onTheBed(t, porchs(t, "porch-templating", "porch-rights")))
-	usual.install(t, onTheBed(t, built(t, filepath.Join(root, "deploy/overlays/porch"))))
-	usual.evaluates(t, setNamespace)
-	usual.evaluates(t, inPod(t))
+	t.Parallel()
+	at := aside("replaced")
+	at.install(t, onTheBed(t, porchs(t, "porch-templating", "porch-rights")))
+	at.install(t, onTheBed(t, built(t, filepath.Join(root, "deploy/overlays/porch"))))
+	at.evaluates(t, setNamespace)
+	at.evaluates(t, inPod(t))
 }

@@ -29,6 +29,7 @@ type right struct{ namespace, resource, verb string }
 // they may with what they asked for: a right that is missing is refused to them, and
 // one too many is not used.
 func TestRightsAreMinimal(t *testing.T) {
+	t.Parallel() // with whatever else has namespaces of its own
 	at := aside("rights")
 	objects := onTheBed(t, built(t, filepath.Join(root, "deploy/overlays/service-mesh")))
 	for _, o := range objects {

@@ -27,6 +27,7 @@ const (
 // TestRestartLosesNothing restarts each Deployment again and again under load, to and
 // fro. Half of the evaluations are in pods.
 func TestRestartLosesNothing(t *testing.T) {
+	t.Parallel() // with whatever else has namespaces of its own
 	tests := []struct {
 		mode        string
 		deployments []string
@@ -36,7 +37,7 @@ func TestRestartLosesNothing(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.mode, func(t *testing.T) {
-			t.Parallel() // most of the time is waiting for programs to drain
+			t.Parallel()
 			at := aside(tc.mode)
 			at.install(t, onTheBed(t, built(t, filepath.Join(root, "deploy/base", tc.mode))))
 			for _, image := range []string{setNamespace, inPod(t)} {

@@ -59,7 +59,10 @@ var modes = []mode{{"microservices", microservices}, {"function-runner", functio
 // eachMode runs a test on the system deployed in each way.
 func eachMode(t *testing.T, env map[string]string, test func(t *testing.T, sys *system)) {
 	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) { test(t, m.deploy(t, env)) })
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, m.deploy(t, env))
+		})
 	}
 }
 
@@ -138,6 +141,8 @@ func (sys *system) podSettings(t testing.TB, env map[string]string) map[string]s
 		"WRAPPER_SERVER_IMAGE": registry(t, "open").Host + "/programs/wrapper-server:latest",
 		"FNR_NAMESPACE":        sys.functions,
 		"FNR_CACHE_CONFIG":     "/nowhere",
+		// The node has two processors, and each of them what is promised to pods.
+		"FNR_RESOURCES_CPU_REQUEST": "1m",
 	}, env)
 }
 
