@@ -5,9 +5,11 @@ package registries_test
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
@@ -103,6 +105,24 @@ func (l *life) run(t *testing.T) {
 	l.rotateAuthority(t, conn, evaluates)
 	if after := l.started(t); !maps.Equal(before, after) {
 		t.Errorf("something was restarted: %v, before %v", after, before)
+	}
+	l.checkRights(t)
+}
+
+// checkRights checks that each right on Secrets was used, and no other was wanted.
+func (l *life) checkRights(t *testing.T) {
+	t.Helper()
+	used := map[string]bool{}
+	for _, r := range s.Requests(t, l.services, l.mode.account, time.Time{}) {
+		if r.Object.Resource == "secrets" {
+			used[r.Verb] = true
+		}
+		if r.Response.Code == http.StatusForbidden {
+			t.Errorf("%s %s is forbidden", r.Verb, r.URI)
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(used)), []string{"create", "get", "update"}; !slices.Equal(got, want) {
+		t.Errorf("Secrets were asked for by %v, want %v", got, want)
 	}
 }
 

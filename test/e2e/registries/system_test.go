@@ -35,11 +35,13 @@ type mode struct {
 	// resolver is the Deployment that asks registries, and insecure the variable that
 	// names those without TLS.
 	resolver, insecure string
+	// account is whose rights the program has that manages pods.
+	account string
 }
 
 var modes = []mode{
-	{"microservices", "dev", "image-resolver", "FNR_INSECURE_REGISTRIES"},
-	{"function-runner", "dev-function-runner", "function-runner", "FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES"},
+	{"microservices", "dev", "image-resolver", "FNR_INSECURE_REGISTRIES", "pod-manager"},
+	{"function-runner", "dev-function-runner", "function-runner", "FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", "porch-fn-runner"},
 }
 
 // system is the whole system in namespaces of its own.
