@@ -5,7 +5,7 @@
 CLUSTER ?= fnr
 # Packages with tests for any cluster, and for the test bed's.
 E2E_PACKAGES ?= ./e2e/cluster
-E2E_BED_PACKAGES ?= ./e2e/bed ./e2e/pods ./e2e/deploy
+E2E_BED_PACKAGES ?= ./e2e/bed ./e2e/pods ./e2e/registries ./e2e/deploy
 # Where a failing run leaves logs, events and objects.
 E2E_EVIDENCE ?= $(CURDIR)/.build/e2e/$(CLUSTER)
 

@@ -19,6 +19,9 @@ type Info struct {
 	// Logs is the folder of the components' and pods' logs.
 	Logs       string     `json:"logs"`
 	Registries []Registry `json:"registries"`
+	// RuntimeRegistries is the folder in which the container runtime looks, at each
+	// pull, what it has to know of a registry: HOST/hosts.toml.
+	RuntimeRegistries string `json:"runtimeRegistries"`
 }
 
 // Registry is an image registry that the cluster's node can pull from.
@@ -33,6 +36,9 @@ type Registry struct {
 	// Username and Password are empty if the registry is open.
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
+	// PasswordFile has the users that the registry knows, one of them Username, and
+	// is read whenever it changes. All registries with passwords share it.
+	PasswordFile string `json:"passwordFile,omitempty"`
 	// CAFile is the authority of the registry's certificate, as PEM; empty
 	// without TLS.
 	CAFile string `json:"caFile,omitempty"`

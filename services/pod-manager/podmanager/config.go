@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
@@ -61,6 +62,11 @@ type Config struct {
 	PinDigest bool `split_words:"true" default:"true"`
 	// PullSecret is the name of the pull secret for private registries.
 	PullSecret string `split_words:"true" default:"auth-secret"`
+	// EnablePrivateRegistries says whether the pull secret is kept: a copy of
+	// AuthSecretPath in the pods' namespace. Otherwise it is somebody else's.
+	EnablePrivateRegistries bool `split_words:"true"`
+	// AuthSecretPath is a docker configuration file with credentials. It is followed.
+	AuthSecretPath string `split_words:"true" default:"/var/tmp/config-secret/.dockerconfigjson"`
 	// Resources are those of function containers.
 	Resources ResourceConfig
 	// PodEnv are variables that wrapper servers get, besides those that this program
@@ -126,7 +132,8 @@ func (c *Config) Validate() error {
 	checks.That(c.WrapperServerImage != "", "WrapperServerImage", c.WrapperServerImage, "the image of the wrapper server, or the pod runtime disabled")
 	checks.That(c.Launcher == LauncherAuto || c.Launcher == LauncherInitContainer || c.Launcher == LauncherImageVolume, "Launcher", c.Launcher, "auto, init-container or image-volume")
 	checks.That(c.Endpoint == EndpointService || c.Endpoint == EndpointPodIP, "Endpoint", c.Endpoint, "service or pod-ip")
-	checks.That(c.PullSecret != "", "PullSecret", c.PullSecret, "the name of a secret")
+	checks.That(len(validation.IsDNS1123Subdomain(c.PullSecret)) == 0, "PullSecret", c.PullSecret, "the name of a secret")
+	checks.That(!c.EnablePrivateRegistries || c.AuthSecretPath != "", "AuthSecretPath", c.AuthSecretPath, "the path of a docker configuration file")
 	checks.Within("Resources", c.Resources.Validate())
 	c.checkLimits(&checks)
 	return checks.Err()

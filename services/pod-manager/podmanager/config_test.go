@@ -21,6 +21,9 @@ func TestConfig(t *testing.T) {
 		"memory":        {"what Kubernetes would refuse later", map[string]string{"FNR_RESOURCES_MEMORY_LIMIT": "1 GB"}, `FNR_RESOURCES_MEMORY_LIMIT is "1 GB"`},
 		"no CPU limit":  {"which is the default", map[string]string{"FNR_RESOURCES_CPU_LIMIT": ""}, ""},
 		"no pods":       {"", map[string]string{"FNR_MAX_PODS_PER_FUNCTION": "0"}, "FNR_MAX_PODS_PER_FUNCTION is 0"},
+		"pull secret":   {"Kubernetes would refuse it later", map[string]string{"FNR_PULL_SECRET": "auth_secret"}, `FNR_PULL_SECRET is "auth_secret"`},
+		"credentials":   {"a path that is set to nothing", map[string]string{"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": ""}, "FNR_AUTH_SECRET_PATH"},
+		"no registries": {"what nobody reads may be anything", map[string]string{"FNR_AUTH_SECRET_PATH": ""}, ""},
 		"image address": {"", map[string]string{"FNR_IMAGE_RESOLVER": "image-resolver:9449"}, "FNR_IMAGE_RESOLVER"},
 	}
 	for name, tc := range tests {

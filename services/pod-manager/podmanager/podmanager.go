@@ -98,9 +98,13 @@ func newManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 	if err != nil {
 		return nil, err
 	}
+	guarded, keepPullSecret, err := cfg.pullSecret(cluster, client, func(e pool.Event) { core.Tell(e) }, frame)
+	if err != nil {
+		return nil, err
+	}
 	prober := probe.New(func(e pool.Event) { core.Tell(e) })
 	core, err = manager.New(manager.Config{
-		Images: images.New(resolver), Cluster: cluster, Prober: prober,
+		Images: images.New(resolver), Cluster: guarded, Prober: prober,
 		Synced: cluster.Synced(), Obstacle: cluster.Obstacle, Stopping: frame.Health.Stopping(),
 		Settings: cfg.settings(templates.Current(), file.Settings()),
 		Replica:  cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
@@ -116,7 +120,7 @@ func newManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 	}
 	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Tell) }
 	return &Manager{Manager: core, part: serve.Part{
-		Tasks: []serve.Task{core.Run, watch, follow, file.Run, prober.Run},
+		Tasks: []serve.Task{core.Run, watch, follow, file.Run, prober.Run, keepPullSecret},
 		Ready: cluster.Synced(),
 	}}, nil
 }

@@ -87,6 +87,8 @@ func (s *Settings) share() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.MaxMessageBytes = s.Gateway.MaxMessageBytes
+	s.PodManager.EnablePrivateRegistries = s.ImageResolver.EnablePrivateRegistries
+	s.PodManager.AuthSecretPath = s.ImageResolver.AuthSecretPath
 }
 
 // ErrHelp is what Load returns after it printed the help that was asked for.

@@ -57,7 +57,8 @@ func TestEveryFlagOfPorchArrives(t *testing.T) {
 		"pods":             s.PodManager.MaxPodsPerFunction == 4,
 		"secret":           s.PodManager.PullSecret == "secret",
 		"wrapper image":    s.PodManager.WrapperServerImage == "example.com/wrapper:v1",
-		"private":          s.ImageResolver.EnablePrivateRegistries && s.ImageResolver.EnableTLS,
+		"private":          s.ImageResolver.EnablePrivateRegistries && s.PodManager.EnablePrivateRegistries && s.ImageResolver.EnableTLS,
+		"credentials":      strings.HasSuffix(s.ImageResolver.AuthSecretPath, ".dockerconfigjson") && s.PodManager.AuthSecretPath == s.ImageResolver.AuthSecretPath,
 	} {
 		if !ok {
 			t.Errorf("%s did not arrive: %+v", name, s)

@@ -34,7 +34,7 @@ func writeRegistries(l layout.Layout, secrets Secrets) error {
 		if err := render(RegistryFile(l, registry), "registry.yaml", data, 0o600); err != nil {
 			return err
 		}
-		hosts := filepath.Join(l.Config("certs.d"), registry.Host(), "hosts.toml")
+		hosts := filepath.Join(RuntimeRegistries(l), registry.Host(), "hosts.toml")
 		if err := render(hosts, "hosts.toml", data, 0o644); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ const catalogHost = "ghcr.io"
 
 func writeMirror(l layout.Layout) error {
 	open := layout.Registries()[0]
-	hosts := filepath.Join(l.Config("certs.d"), catalogHost, "hosts.toml")
+	hosts := filepath.Join(RuntimeRegistries(l), catalogHost, "hosts.toml")
 	return render(hosts, "hosts.toml", registryView{Registry: open}, 0o644)
 }
 
@@ -56,6 +56,10 @@ func writeMirror(l layout.Layout) error {
 func RegistryFile(l layout.Layout, registry layout.Registry) string {
 	return l.Config("registry-" + registry.Name + ".yaml")
 }
+
+// RuntimeRegistries is the folder in which the container runtime has a folder for each
+// registry.
+func RuntimeRegistries(l layout.Layout) string { return l.Config("certs.d") }
 
 // PasswordFile has the registries' one user and the hash of its password.
 func PasswordFile(l layout.Layout) string { return l.Config("htpasswd") }

@@ -1,0 +1,113 @@
+package pullsecret
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// dockerConfig is what a docker configuration file says about credentials.
+type dockerConfig struct {
+	Auths       map[string]login  `json:"auths"`
+	CredHelpers map[string]string `json:"credHelpers"`
+	CredsStore  string            `json:"credsStore"`
+}
+
+// login is what the file has for one registry.
+type login struct {
+	Auth          string `json:"auth"`
+	Username      string `json:"username"`
+	Password      string `json:"password"`
+	IdentityToken string `json:"identitytoken"`
+	RegistryToken string `json:"registrytoken"`
+}
+
+// copied is the form that every kubelet reads.
+type copied struct {
+	Auths map[string]copiedLogin `json:"auths"`
+}
+
+type copiedLogin struct {
+	Auth string `json:"auth"`
+}
+
+// Parse returns of a docker configuration file what kubelets can use: users and
+// passwords, and nothing else that such files hold. The same logins give the same bytes.
+// Warnings name the registries whose credentials are of other kinds. Neither they nor
+// errors hold any part of a credential.
+func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
+	var file dockerConfig
+	if err := json.Unmarshal(content, &file); err != nil {
+		return nil, nil, errors.New("it is not a docker configuration: " + syntax(err))
+	}
+	out := copied{Auths: make(map[string]copiedLogin)}
+	for _, registry := range slices.Sorted(maps.Keys(file.Auths)) {
+		auth, problem := file.Auths[registry].basic()
+		if problem != "" {
+			warnings = append(warnings, registry+": "+problem)
+		}
+		if auth != "" {
+			out.Auths[registry] = copiedLogin{auth}
+		}
+	}
+	warnings = append(warnings, file.helpers(out)...)
+	pullConfig, err = json.Marshal(out)
+	return pullConfig, warnings, err
+}
+
+// syntax says what is wrong with JSON. The texts of encoding/json may quote values.
+func syntax(err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		kind, _, _ := strings.Cut(wrong.Value, " ")
+		return strings.TrimSuffix("it has "+kind+" in the wrong place, "+wrong.Field, ", ")
+	}
+	return "it is not valid JSON"
+}
+
+// helpers warns of programs that would have to be asked for credentials.
+func (f dockerConfig) helpers(out copied) []string {
+	const remedy = "kubelets do not run docker's credential helpers: give the nodes a credential provider for it, or put a user and a password into the file"
+	var warnings []string
+	for _, registry := range slices.Sorted(maps.Keys(f.CredHelpers)) {
+		if _, ok := out.Auths[registry]; !ok {
+			warnings = append(warnings, registry+": "+remedy)
+		}
+	}
+	if f.CredsStore != "" {
+		warnings = append(warnings, "credsStore: "+remedy)
+	}
+	return warnings
+}
+
+// basic returns a login in the form of HTTP's basic authentication, or what is wrong
+// with it; neither if it is empty, as docker leaves them beside a credential store.
+func (l login) basic() (auth, problem string) {
+	user, password := l.Username, l.Password
+	if l.Auth != "" {
+		var ok bool
+		if user, password, ok = decode(l.Auth); !ok {
+			return "", `"auth" is not the base64 of user:password`
+		}
+	}
+	switch {
+	case user != "" || password != "":
+		return base64.StdEncoding.EncodeToString([]byte(user + ":" + password)), ""
+	case l.IdentityToken != "" || l.RegistryToken != "":
+		return "", "kubelets cannot use tokens: put a user and a password into the file"
+	default:
+		return "", ""
+	}
+}
+
+// decode reads the user and the password of "auth", as docker does.
+func decode(auth string) (user, password string, ok bool) {
+	text, err := base64.StdEncoding.DecodeString(auth)
+	if err != nil {
+		return "", "", false
+	}
+	user, password, ok = strings.Cut(string(text), ":")
+	return user, strings.Trim(password, "\x00"), ok && user != ""
+}

@@ -1,0 +1,67 @@
+package pullsecret
+
+import (
+	"context"
+	"errors"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// Cluster is what a Guard stands before.
+type Cluster interface {
+	Create(action pool.Create, pod podspec.Request)
+	Delete(action pool.Delete)
+	Extend(action pool.Extend)
+}
+
+// Guard is a Cluster in which no pod that needs the pull secret is created before that
+// was written. Those who wait for the pod are told why there is none.
+type Guard struct {
+	Cluster
+	Keeper *Keeper
+	Tell   func(pool.Event)
+}
+
+// Create creates a pod as soon as it can pull its image.
+func (g Guard) Create(action pool.Create, pod podspec.Request) {
+	if !pod.Function.PullSecret {
+		g.Cluster.Create(action, pod)
+		return
+	}
+	g.Keeper.Then(func(err error) {
+		if err != nil {
+			g.Tell(pool.CreateFailed{Name: action.Name, Problem: problem(err)})
+			return
+		}
+		g.Cluster.Create(action, pod)
+	})
+}
+
+// problem is what the lack of the pull secret means for those who wait.
+func problem(err error) pool.Problem {
+	if passing(err) {
+		return pool.Problem{Kind: pool.Lost, Reason: err.Error()}
+	}
+	return pool.Problem{Kind: pool.Fatal, Reason: err.Error()}
+}
+
+// passing says whether the Kubernetes API was only busy or away. Everything else needs
+// somebody who changes something: the file, a right, the Secret that is in the way.
+func passing(err error) bool {
+	if _, unsent := errors.AsType[*url.Error](err); unsent || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	switch apierrors.ReasonForError(err) {
+	case metav1.StatusReasonTooManyRequests, metav1.StatusReasonServerTimeout, metav1.StatusReasonTimeout,
+		metav1.StatusReasonServiceUnavailable, metav1.StatusReasonInternalError,
+		metav1.StatusReasonConflict, metav1.StatusReasonAlreadyExists:
+		return true
+	default:
+		return false
+	}
+}

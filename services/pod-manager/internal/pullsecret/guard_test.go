@@ -1,0 +1,101 @@
+package pullsecret_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pullsecret"
+)
+
+// cluster takes note of the pods that are created.
+type cluster struct {
+	pullsecret.Cluster
+	created chan string
+}
+
+func (c cluster) Create(action pool.Create, _ podspec.Request) { c.created <- action.Name }
+
+// guard puts a guard before a cluster, and returns what the cluster and the pools hear.
+func (w *world) guard() (pullsecret.Guard, <-chan string, <-chan pool.Event) {
+	created, told := make(chan string, 10), make(chan pool.Event, 10)
+	return pullsecret.Guard{Cluster: cluster{created: created}, Keeper: w.Keeper, Tell: func(e pool.Event) { told <- e }}, created, told
+}
+
+// private is a pod whose registry wants credentials.
+var private = podspec.Request{Function: podspec.Function{PullSecret: true}}
+
+func TestPodWaitsForItsPullSecret(t *testing.T) {
+	writable := make(chan struct{})
+	w := start(t, login("s3cret"), time.Hour, func(string) error { <-writable; return nil })
+	guard, created, _ := w.guard()
+	guard.Create(pool.Create{Name: "private"}, private)
+	guard.Create(pool.Create{Name: "public"}, podspec.Request{})
+	if name := <-created; name != "public" {
+		t.Errorf("%s is created first, want the pod that needs no pull secret", name)
+	}
+	close(writable)
+	if name := <-created; name != "private" {
+		t.Errorf("%s is created", name)
+	}
+	guard.Create(pool.Create{Name: "later"}, private)
+	if len(created) != 1 {
+		t.Error("a pod waits though the pull secret was written")
+	}
+}
+
+func TestWhoWaitsHearsWhy(t *testing.T) {
+	resource := corev1.Resource("secrets")
+	tests := map[string]struct {
+		reason, file string
+		refusal      error
+		want         pool.ProblemKind
+		says         string
+	}{
+		"forbidden": {"somebody has to give the right", login("s3cret"), apierrors.NewForbidden(resource, name, errors.New("no such right")), pool.Fatal, "no such right"},
+		"busy":      {"it passes", login("s3cret"), apierrors.NewTooManyRequestsError("later"), pool.Lost, "later"},
+		"no file":   {"somebody has to provide it", "", nil, pool.Fatal, ".dockerconfigjson"},
+		"bad file":  {"somebody has to repair it", "s3cret", nil, pool.Fatal, "not a docker configuration"},
+	}
+	for label, tc := range tests {
+		t.Run(label, func(t *testing.T) {
+			w := start(t, tc.file, time.Hour, func(string) error { return tc.refusal })
+			guard, _, told := w.guard()
+			guard.Create(pool.Create{Name: "pod"}, private)
+			failed, ok := (<-told).(pool.CreateFailed)
+			if !ok || failed.Name != "pod" || failed.Problem.Kind != tc.want || !strings.Contains(failed.Problem.Reason, tc.says) || !strings.Contains(failed.Problem.Reason, "pull secret porch-fn-system/auth-secret") {
+				t.Errorf("told %+v, want kind %v that says %q: %s", failed, tc.want, tc.says, tc.reason)
+			}
+			if strings.Contains(failed.Problem.Reason, "s3cret") {
+				t.Errorf("the reason tells what is secret: %s", failed.Problem.Reason)
+			}
+		})
+	}
+}
+
+// TestRepairIsFoundAtOnce holds that the next pod asks again, and no time has to pass.
+func TestRepairIsFoundAtOnce(t *testing.T) {
+	var allowed atomic.Bool
+	w := start(t, login("s3cret"), time.Hour, func(string) error {
+		if allowed.Load() {
+			return nil
+		}
+		return apierrors.NewForbidden(corev1.Resource("secrets"), name, nil)
+	})
+	if err := w.answer(); !apierrors.IsForbidden(err) {
+		t.Fatalf("got %v, want the refusal", err)
+	}
+	allowed.Store(true)
+	guard, created, _ := w.guard()
+	guard.Create(pool.Create{Name: "pod"}, private)
+	if name := <-created; name != "pod" {
+		t.Errorf("%s is created", name)
+	}
+}

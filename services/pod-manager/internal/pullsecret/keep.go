@@ -1,0 +1,101 @@
+package pullsecret
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// file is a content of the file, or why it cannot be read.
+type file struct {
+	content []byte
+	err     error
+}
+
+// minRetry and maxRetry bound the time after a failure until the next attempt.
+const (
+	minRetry = time.Second
+	maxRetry = 30 * time.Second
+)
+
+// keep brings the Secret in step at the start, when the file changes, when somebody
+// waits for it, and from time to time.
+func (k *Keeper) keep(ctx context.Context, changes <-chan file) {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	retry := minRetry
+	for {
+		select {
+		case <-next.C:
+		case <-k.wake:
+		case change := <-changes:
+			k.take(ctx, change.content, change.err)
+		case <-ctx.Done():
+			return
+		}
+		if err := k.attempt(ctx); err != nil {
+			next.Reset(retry)
+			retry = min(2*retry, maxRetry)
+			continue
+		}
+		next.Reset(k.config.CheckInterval)
+		retry = minRetry
+	}
+}
+
+// take takes a content of the file, or that it cannot be read. A file that is not good
+// changes nothing if there was a better one.
+func (k *Keeper) take(ctx context.Context, content []byte, err error) {
+	if err != nil {
+		err = fmt.Errorf("read the docker configuration: %w", err)
+	} else {
+		content, err = k.parse(ctx, content)
+	}
+	if err == nil {
+		k.content, k.cause, k.news = content, nil, true
+		return
+	}
+	if k.content == nil {
+		k.cause = err
+		return
+	}
+	k.config.Log.ErrorContext(ctx, "pull secret not changed: what was last read stays in use", "error", err)
+}
+
+// parse reads a content of the file.
+func (k *Keeper) parse(ctx context.Context, content []byte) ([]byte, error) {
+	pullConfig, warnings, err := Parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("read the docker configuration %s: %w", k.config.Path, err)
+	}
+	for _, w := range warnings {
+		k.config.Log.WarnContext(ctx, "credentials are left out of the pull secret", "file", k.config.Path, "warning", w)
+	}
+	return pullConfig, nil
+}
+
+// attempt brings the Secret in step, and answers those who wait.
+func (k *Keeper) attempt(ctx context.Context) error {
+	err := k.sync(ctx)
+	if err != nil {
+		err = fmt.Errorf("keep the pull secret %s/%s: %w", k.config.Namespace, k.config.Name, err)
+		if ctx.Err() == nil {
+			k.config.Log.ErrorContext(ctx, "function pods may lack their credentials", "error", err)
+		}
+	}
+	k.metrics.attempted(ctx, err == nil)
+	for _, do := range k.answered(err == nil) {
+		do(err)
+	}
+	return err
+}
+
+// answered returns those who waited for an attempt.
+func (k *Keeper) answered(written bool) []func(error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.written = k.written || written
+	waiting := k.waiting
+	k.waiting = nil
+	return waiting
+}

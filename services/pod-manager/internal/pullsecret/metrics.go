@@ -1,0 +1,46 @@
+package pullsecret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// metrics are what is counted about the pull secret.
+type metrics struct {
+	writes metric.Int64Counter
+	inStep metric.Int64Gauge
+}
+
+func newMetrics(meter metric.Meter) (*metrics, error) {
+	m := &metrics{}
+	var errs [2]error
+	m.writes, errs[0] = meter.Int64Counter("fn.pull_secret.writes", metric.WithDescription("Times that the pull secret was written, by outcome."))
+	m.inStep, errs[1] = meter.Int64Gauge("fn.pull_secret.in_step", metric.WithDescription("1 if the last attempt to have the pull secret in step succeeded, or 0."))
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("set up metrics of the pull secret: %w", err)
+	}
+	return m, nil
+}
+
+// wrote counts a write.
+func (m *metrics) wrote(ctx context.Context, err error) {
+	outcome := "ok"
+	if err != nil {
+		outcome = string(apierrors.ReasonForError(err))
+	}
+	m.writes.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
+}
+
+// attempted says what became of an attempt.
+func (m *metrics) attempted(ctx context.Context, ok bool) {
+	value := int64(0)
+	if ok {
+		value = 1
+	}
+	m.inStep.Record(ctx, value)
+}

@@ -1,0 +1,82 @@
+package pullsecret
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+const (
+	// labelManagedBy says that a Secret is kept by us, with managedBy as its value.
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	managedBy      = podspec.FieldManager
+	// annotationCopyOf names the file that the Secret is a copy of.
+	annotationCopyOf = "fn.kpt.dev/copy-of"
+	// keySum is where the Secret has the checksum of what we wrote, so that a change
+	// by hand can be told from the work of another replica. It stands among the data
+	// since it would help to guess a weak password.
+	keySum = "sha256"
+)
+
+// step is what to do about the Secret.
+type step int
+
+const (
+	nothing step = iota
+	create
+	update
+)
+
+// plan decides what to do, given the Secret that is there, nil if there is none, and the
+// content that it is to have. News says that the file has changed since this replica
+// last wrote it. Remark says why something that was there is replaced; it may be empty.
+//
+// The replicas' files change up to a minute apart. So the replica that sees a change
+// writes it, and others leave what one of us wrote as it is until their own file changes.
+func plan(found *corev1.Secret, content []byte, news bool) (do step, remark string, err error) {
+	if found == nil {
+		return create, "", nil
+	}
+	if found.Type != corev1.SecretTypeDockerConfigJson {
+		return nothing, "", fmt.Errorf("there is one of that name that somebody else made, of type %q and not %q: delete it, or choose another name for ours",
+			found.Type, corev1.SecretTypeDockerConfigJson)
+	}
+	ours := found.Labels[labelManagedBy] == managedBy
+	intact := bytes.Equal(found.Data[keySum], sum(found.Data[corev1.DockerConfigJsonKey]))
+	same := bytes.Equal(found.Data[corev1.DockerConfigJsonKey], content)
+	switch {
+	case !ours:
+		return update, "it was not made by this program; Porch's own function runner makes one", nil
+	case !intact:
+		return update, "somebody has changed what was written", nil
+	case same, !news:
+		return nothing, "", nil
+	default:
+		return update, "", nil
+	}
+}
+
+// sum is the checksum of a content.
+func sum(content []byte) []byte {
+	s := sha256.Sum256(content)
+	return []byte(hex.EncodeToString(s[:]))
+}
+
+// secret is the pull secret as it is to be: a new one, or the one that is there with
+// another content. Labels and annotations that others have put there stay.
+func secret(found *corev1.Secret, name, path string, content []byte) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson}
+	if found != nil {
+		s = found.DeepCopy()
+	}
+	metav1.SetMetaDataLabel(&s.ObjectMeta, labelManagedBy, managedBy)
+	metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotationCopyOf, path)
+	s.Data = map[string][]byte{corev1.DockerConfigJsonKey: content, keySum: sum(content)}
+	return s
+}

@@ -1,0 +1,65 @@
+package pullsecret
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestPlan(t *testing.T) {
+	const kind = corev1.SecretTypeDockerConfigJson
+	foreign := func(content string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Type: kind, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(content)}}
+	}
+	ours := func(content string) *corev1.Secret { return secret(nil, "s", "/file", []byte(content)) }
+	edited := ours("new")
+	edited.Data[corev1.DockerConfigJsonKey] = []byte("edited")
+	back := ours("old")
+	back.Data[corev1.DockerConfigJsonKey] = []byte("new")
+
+	tests := map[string]struct {
+		reason string
+		found  *corev1.Secret
+		news   bool
+		want   step
+		says   bool
+	}{
+		"none":              {"somebody deleted it, or never made it", nil, false, create, false},
+		"same":              {"there is nothing to do", ours("new"), true, nothing, false},
+		"older":             {"the file has changed", ours("old"), true, update, false},
+		"another replica's": {"whose file may be ahead", ours("old"), false, nothing, false},
+		"Porch's":           {"it is taken over", foreign("new"), true, update, true},
+		"made meanwhile":    {"somebody deleted ours and made one", foreign("old"), false, update, true},
+		"edited":            {"the file says what it holds", edited, false, update, true},
+		"edited back":       {"its checksum is of something else", back, false, update, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			do, remark, err := plan(tc.found, []byte("new"), tc.news)
+			if err != nil || do != tc.want || (remark != "") != tc.says {
+				t.Errorf("plan is %v, %q, %v, want %v: %s", do, remark, err, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestPlanLeavesOtherTypes(t *testing.T) {
+	found := &corev1.Secret{Type: corev1.SecretTypeOpaque}
+	if do, _, err := plan(found, []byte("{}"), true); do != nothing || err == nil {
+		t.Errorf("plan is %v, %v, want an error: what somebody else keeps must not be lost", do, err)
+	}
+}
+
+func TestSecretKeepsWhatOthersSaid(t *testing.T) {
+	found := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name: "s", ResourceVersion: "7", Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "b"},
+	}, Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{"further": []byte("c")}}
+	s := secret(found, "s", "/file", []byte("{}"))
+	if s.Labels["team"] != "a" || s.Annotations["note"] != "b" || s.ResourceVersion != "7" || len(s.Data) != 2 {
+		t.Errorf("the Secret is %v, want labels, annotations and version as they were, and our data only", s.ObjectMeta)
+	}
+	if found.Labels[labelManagedBy] != "" {
+		t.Error("the Secret that was found has been changed")
+	}
+}

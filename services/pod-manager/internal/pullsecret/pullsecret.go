@@ -1,0 +1,99 @@
+// Package pullsecret keeps the pull secret of function pods in step with a docker
+// configuration file, and has pods that need it wait until it is there.
+package pullsecret
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/krm-function-runner/function-runner/libs/filewatch"
+)
+
+// Config is what a Keeper needs.
+type Config struct {
+	// Path is the docker configuration file. It may come later, and may change.
+	Path string
+	// Secrets are those of the pods' namespace. They are read, created and updated,
+	// one at a time: Porch's Role allows no list and no watch.
+	Secrets corev1client.SecretInterface
+	// Namespace and Name are the pull secret's.
+	Namespace, Name string
+	// CheckInterval is the time between two looks whether it is still there.
+	CheckInterval time.Duration
+	Log           *slog.Logger
+	Meter         metric.Meter
+}
+
+// Keeper keeps the pull secret. Use [New]; Run has to run while it is used.
+type Keeper struct {
+	config  Config
+	metrics *metrics
+	wake    chan struct{} // has room for one
+
+	mu      sync.Mutex
+	written bool          // at least once
+	waiting []func(error) // until it is
+
+	// These belong to Run.
+	content []byte // what the Secret is to hold; nil if there is no good file
+	cause   error  // why there is none
+	news    bool   // the file has changed since it was last written
+}
+
+// New returns a keeper. It reads and writes nothing yet.
+func New(config Config) (*Keeper, error) {
+	metrics, err := newMetrics(config.Meter)
+	if err != nil {
+		return nil, err
+	}
+	return &Keeper{config: config, metrics: metrics, wake: make(chan struct{}, 1)}, nil
+}
+
+// Then calls do once pods may be created that need the pull secret: at once if it was
+// ever written, otherwise after an attempt to write it, with the error of that. It
+// does not wait itself; do is not called any more after Run has ended. What waits is
+// bounded by the pods that the caller makes.
+func (k *Keeper) Then(do func(err error)) {
+	if k.isWritten(do) {
+		do(nil)
+		return
+	}
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// isWritten says whether the Secret was written, and has do wait if not.
+func (k *Keeper) isWritten(do func(error)) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.written {
+		k.waiting = append(k.waiting, do)
+	}
+	return k.written
+}
+
+// Run keeps the pull secret until ctx ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	content, err := os.ReadFile(k.config.Path)
+	k.take(ctx, content, err)
+	changes := make(chan file)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- filewatch.Watch(ctx, k.config.Path, content, func(content []byte, err error) {
+			select {
+			case changes <- file{content, err}:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	k.keep(ctx, changes)
+	return <-ended
+}

@@ -1,0 +1,70 @@
+package pullsecret
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+const (
+	// syncTimeout bounds one attempt with the Kubernetes API.
+	syncTimeout = 5 * time.Second
+	// races is how often another replica may be faster.
+	races = 5
+)
+
+// sync brings the Secret in step with the file.
+func (k *Keeper) sync(ctx context.Context) error {
+	if k.content == nil {
+		return k.cause
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	var err error
+	for range races {
+		var raced bool
+		if raced, err = k.compareAndWrite(ctx); !raced {
+			break
+		}
+	}
+	k.news = k.news && err != nil
+	return err
+}
+
+// compareAndWrite looks at the Secret and writes it if need be. Raced says that somebody
+// else wrote it in between.
+func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
+	found, err := k.config.Secrets.Get(ctx, k.config.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		found, err = nil, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at it: %w", err)
+	}
+	do, remark, err := plan(found, k.content, k.news)
+	if remark != "" {
+		k.config.Log.WarnContext(ctx, "replacing the pull secret", "reason", remark, "namespace", k.config.Namespace, "secret", k.config.Name)
+	}
+	wanted := secret(found, k.config.Name, k.config.Path, k.content)
+	switch {
+	case err != nil || do == nothing:
+		return false, err
+	case do == create:
+		_, err = k.config.Secrets.Create(ctx, wanted, metav1.CreateOptions{FieldManager: podspec.FieldManager})
+		raced = apierrors.IsAlreadyExists(err)
+	default:
+		_, err = k.config.Secrets.Update(ctx, wanted, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
+		raced = apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+	}
+	k.metrics.wrote(ctx, err)
+	if err != nil {
+		return raced, fmt.Errorf("write it: %w", err)
+	}
+	k.config.Log.InfoContext(ctx, "wrote the pull secret", "namespace", k.config.Namespace, "secret", k.config.Name, "from", k.config.Path)
+	return false, nil
+}

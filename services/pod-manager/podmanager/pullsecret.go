@@ -1,0 +1,30 @@
+package podmanager
+
+import (
+	"context"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pullsecret"
+)
+
+// pullSecret returns the cluster with pods that wait for their pull secret, and the task
+// that keeps it. If it is somebody else's, pods wait for nothing.
+func (c *Config) pullSecret(cluster manager.Cluster, client kubernetes.Interface, tell func(pool.Event), frame program.Frame) (manager.Cluster, serve.Task, error) {
+	if !c.EnablePrivateRegistries {
+		return cluster, func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
+	}
+	keeper, err := pullsecret.New(pullsecret.Config{
+		Path: c.AuthSecretPath, Secrets: client.CoreV1().Secrets(c.Namespace),
+		Namespace: c.Namespace, Name: c.PullSecret, CheckInterval: c.ScanInterval,
+		Log: frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/pullsecret"),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return pullsecret.Guard{Cluster: cluster, Keeper: keeper, Tell: tell}, keeper.Run, nil
+}

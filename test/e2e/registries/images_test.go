@@ -1,0 +1,72 @@
+//go:build e2e
+
+package registries_test
+
+import (
+	"crypto/rand"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// reference is an image of a registry without TLS.
+func reference(t *testing.T, image string) name.Reference {
+	t.Helper()
+	ref, err := name.ParseReference(image, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// digest is the latest image's: nodes keep what they have once pulled by a tag.
+func digest(t *testing.T, image string) string {
+	t.Helper()
+	found, err := remote.Head(reference(t, image), remote.WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Digest.String()
+}
+
+// newFunctions pushes copies of a catalog function to the private registry that no node
+// has pulled before, and returns their repository. The tags are theirs.
+func newFunctions(t *testing.T, tags ...string) (repository string) {
+	t.Helper()
+	ref := reference(t, registry(t, "open").Host+catalog)
+	original, err := remote.Image(ref, remote.WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	private := registry(t, "private")
+	repository = "e2e/" + strings.ToLower(rand.Text())
+	login := remote.WithAuth(&authn.Basic{Username: private.Username, Password: private.Password})
+	for _, tag := range tags {
+		copied := reference(t, private.Host+"/"+repository+":"+tag)
+		if err := remote.Write(copied, labelled(t, original, repository+":"+tag), login, remote.WithContext(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return repository
+}
+
+// labelled is the image with a label, which gives it another digest.
+func labelled(t *testing.T, original v1.Image, label string) v1.Image {
+	t.Helper()
+	config, err := original.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = config.DeepCopy()
+	config.Config.Labels = map[string]string{"e2e": label}
+	image, err := mutate.ConfigFile(original, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
