@@ -48,7 +48,7 @@ else
 e2e: cluster-up
 	$(CLUSTER_COMMAND) images
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
-	 $(E2E_TEST) -timeout 30m -exec '$(CLUSTER_COMMAND) exec --' $(E2E_PACKAGES) $(E2E_BED_PACKAGES)
+	 $(E2E_TEST) -timeout 30m -parallel 4 -exec '$(CLUSTER_COMMAND) exec --' $(E2E_PACKAGES) $(E2E_BED_PACKAGES)
 endif
 
 .PHONY: e2e-teardown
