@@ -59,6 +59,11 @@ e2e-teardown: cluster-program ## Test that a cluster leaves nothing behind
 bench-cluster: cluster-up ## Measure a bare pod, from create to ready
 	$(E2E_TEST) -run '^$$' -bench BarePod -benchtime 10x -exec '$(CLUSTER_COMMAND) exec --' ./e2e/cluster
 
+.PHONY: bench-cold
+bench-cold: cluster-up ## Measure cold starts of each kind, beside a bare pod
+	$(CLUSTER_COMMAND) images
+	$(E2E_TEST) -run '^$$' -bench ColdStart -benchtime 20x -timeout 30m -exec '$(CLUSTER_COMMAND) exec --' ./e2e/pods
+
 .PHONY: cluster-demo
 cluster-demo: build cluster-up ## Deploy to the cluster, render the examples in pods, show the pods
 	$(CLUSTER_COMMAND) images
