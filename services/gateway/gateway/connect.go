@@ -38,7 +38,7 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 		if err != nil {
 			return s, err
 		}
-		s.ImageResolver = imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, client.Options...)
+		s.ImageResolver = imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, append(client.Options, rpcclient.Patient())...)
 	}
 	if cfg.PodManager != "" && cfg.Enabled(RuntimePod) {
 		client, err := s.client(cfg.PodManager, frame)
