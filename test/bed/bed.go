@@ -17,7 +17,11 @@ type Info struct {
 	Name       string `json:"name"`
 	Kubeconfig string `json:"kubeconfig"`
 	// Logs is the folder of the components' and pods' logs.
-	Logs       string     `json:"logs"`
+	Logs string `json:"logs"`
+	// Components is the file that says how the cluster's own programs are, and Holds
+	// the folder by which they are kept from running; see [Info.Component].
+	Components string     `json:"components"`
+	Holds      string     `json:"holds"`
 	Registries []Registry `json:"registries"`
 	// RuntimeRegistries is the folder in which the container runtime looks, at each
 	// pull, what it has to know of a registry: HOST/hosts.toml.

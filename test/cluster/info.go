@@ -12,7 +12,10 @@ func infoFile(l layout.Layout) string { return l.Path("bed.json") }
 
 // describe is what others need to know to use the cluster.
 func describe(l layout.Layout, running state.State) bed.Info {
-	info := bed.Info{Name: l.Name, Kubeconfig: l.Kubeconfig(), Logs: l.Logs(), RuntimeRegistries: config.RuntimeRegistries(l)}
+	info := bed.Info{
+		Name: l.Name, Kubeconfig: l.Kubeconfig(), Logs: l.Logs(), RuntimeRegistries: config.RuntimeRegistries(l),
+		Components: statusFile(l), Holds: holds(l),
+	}
 	for _, registry := range layout.Registries() {
 		described := bed.Registry{Name: registry.Name, Host: registry.Host(), Alias: registry.Alias(), URL: registry.URL()}
 		if registry.Auth {

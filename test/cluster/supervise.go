@@ -47,7 +47,7 @@ func superviseCommand(o *options) *cobra.Command {
 			if err := readJSON(specsFile(l), &specs); err != nil {
 				return err
 			}
-			supervisor := process.Supervisor{Logs: l.Logs(), Changed: func(status []process.Status) {
+			supervisor := process.Supervisor{Logs: l.Logs(), Holds: holds(l), Changed: func(status []process.Status) {
 				if err := state.WriteJSON(statusFile(l), status); err != nil {
 					fmt.Fprintln(os.Stderr, "keeping the components' status:", err)
 				}
@@ -61,6 +61,9 @@ func superviseCommand(o *options) *cobra.Command {
 // specsFile has what the supervisor is to run, statusFile what became of it.
 func specsFile(l layout.Layout) string  { return l.Config("components.json") }
 func statusFile(l layout.Layout) string { return l.Path("components.json") }
+
+// holds is the folder by which tests keep programs from running.
+func holds(l layout.Layout) string { return l.Path("holds") }
 
 func readJSON(path string, value any) error {
 	content, err := os.ReadFile(path)

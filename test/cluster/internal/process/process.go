@@ -27,6 +27,9 @@ type Spec struct {
 type Supervisor struct {
 	// Logs is the folder that gets a NAME.log for each program.
 	Logs string
+	// Holds, if set, is a folder: while it has a file of a program's name, the
+	// program is not started again.
+	Holds string
 	// Changed, if set, is called with all programs' status after each change.
 	Changed func([]Status)
 
@@ -51,7 +54,7 @@ func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 		return
 	}
 	var pause backoff
-	for ctx.Err() == nil {
+	for s.released(ctx, i, spec.Name) {
 		start := time.Now()
 		err := s.runOnce(ctx, i, spec)
 		if ctx.Err() != nil {
@@ -62,6 +65,20 @@ func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 		})
 		sleep(ctx, pause.next(time.Since(start)))
 	}
+}
+
+// released waits while the program is held, and says whether it may run.
+func (s *Supervisor) released(ctx context.Context, i int, name string) bool {
+	for told := false; ctx.Err() == nil && s.Holds != ""; sleep(ctx, shortPause) {
+		if _, err := os.Stat(filepath.Join(s.Holds, name)); err != nil {
+			break
+		}
+		if !told {
+			s.update(i, func(status *Status) { status.State, status.PID = Held, 0 })
+			told = true
+		}
+	}
+	return ctx.Err() == nil
 }
 
 func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
@@ -79,6 +96,9 @@ func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
 	return command.Wait()
 }
 
+// shortPause is the pause between two looks at what a program waits for.
+const shortPause = 50 * time.Millisecond
+
 // accepts waits until the address accepts a connection, and says whether it did
 // before ctx ended.
 func accepts(ctx context.Context, address string) bool {
@@ -89,7 +109,7 @@ func accepts(ctx context.Context, address string) bool {
 			_ = connection.Close() // It has said what it was asked.
 			break
 		}
-		sleep(ctx, 50*time.Millisecond)
+		sleep(ctx, shortPause)
 	}
 	return ctx.Err() == nil
 }

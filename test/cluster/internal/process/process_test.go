@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,34 @@ func TestProgramsAreStartedAgain(t *testing.T) {
 	}
 	if got := strings.Count(string(output), "started"); got != 2 {
 		t.Errorf("the log has %d starts, want both", got)
+	}
+}
+
+func TestHeldProgramIsNotStarted(t *testing.T) {
+	holds := t.TempDir()
+	hold := filepath.Join(holds, "held")
+	if err := os.WriteFile(hold, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var states []process.State
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	supervisor := process.Supervisor{Logs: t.TempDir(), Holds: holds, Changed: func(status []process.Status) {
+		states = append(states, status[0].State)
+		if status[0].State != process.Held {
+			if status[0].State == process.Running {
+				stop()
+			}
+			return
+		}
+		if err := os.Remove(hold); err != nil {
+			t.Error(err)
+			stop()
+		}
+	}}
+	supervisor.Run(ctx, []process.Spec{{Name: "held", Command: []string{"sleep", "60"}}})
+	if want := []process.State{process.Waiting, process.Held, process.Running}; !slices.Equal(states, want) {
+		t.Errorf("the program was %v, want %v", states, want)
 	}
 }
 

@@ -5,12 +5,13 @@ import "slices"
 // State is what a program is doing.
 type State string
 
-// A program waits for what it needs, runs, or has ended and will be started
-// again.
+// A program waits for what it needs, runs, has ended and will be started again, or
+// is kept from that.
 const (
 	Waiting State = "waiting"
 	Running State = "running"
 	Failed  State = "failed"
+	Held    State = "held"
 )
 
 // Status is what became of a program.

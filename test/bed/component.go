@@ -1,0 +1,135 @@
+package bed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Component is one of the cluster's own programs, such as the kubelet. The cluster's
+// supervisor starts it again whenever it ends.
+type Component struct {
+	name         string
+	status, hold string // files
+}
+
+// Component returns the program of that name, as `cluster status` lists them.
+func (i Info) Component(name string) Component {
+	return Component{name: name, status: i.Components, hold: filepath.Join(i.Holds, name)}
+}
+
+// Signal sends the program a signal. It works inside of the cluster's namespaces only,
+// from where the program's number counts.
+func (c Component) Signal(signal unix.Signal) error {
+	pid, err := c.pid()
+	if err != nil {
+		return err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("finding %s: %w", c.name, err)
+	}
+	defer unix.Close(fd)
+	// From here on the descriptor stands for one process: it is the program if that
+	// still has the number.
+	if now, err := c.pid(); err != nil || now != pid {
+		return errors.Join(fmt.Errorf("%s ended just now", c.name), err)
+	}
+	if err := unix.PidfdSendSignal(fd, signal, nil, 0); err != nil {
+		return fmt.Errorf("sending %s a signal: %w", c.name, err)
+	}
+	return nil
+}
+
+// Restart kills the program, and returns when the supervisor has started it again.
+func (c Component) Restart(ctx context.Context) error {
+	before, err := c.pid()
+	if err != nil {
+		return err
+	}
+	if err := c.Signal(unix.SIGKILL); err != nil {
+		return err
+	}
+	return c.await(ctx, func(pid int) bool { return pid != 0 && pid != before })
+}
+
+// Stop kills the program and keeps it from being started again until Start is called.
+func (c Component) Stop(ctx context.Context) error {
+	if err := os.MkdirAll(filepath.Dir(c.hold), 0o700); err != nil {
+		return fmt.Errorf("holding %s: %w", c.name, err)
+	}
+	if err := os.WriteFile(c.hold, nil, 0o600); err != nil {
+		return fmt.Errorf("holding %s: %w", c.name, err)
+	}
+	if err := c.Signal(unix.SIGKILL); err != nil {
+		return err
+	}
+	return c.await(ctx, func(pid int) bool { return pid == 0 })
+}
+
+// Start has a program that was stopped run again. It changes nothing for others.
+func (c Component) Start(ctx context.Context) error {
+	if err := os.Remove(c.hold); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("releasing %s: %w", c.name, err)
+	}
+	return c.await(ctx, func(pid int) bool { return pid != 0 })
+}
+
+// pid is the program's process; an error if it does not run.
+func (c Component) pid() (int, error) {
+	pid, err := c.read()
+	if err == nil && pid == 0 {
+		err = fmt.Errorf("%s does not run", c.name)
+	}
+	return pid, err
+}
+
+// read returns the program's process, 0 if it does not run.
+func (c Component) read() (int, error) {
+	content, err := os.ReadFile(c.status)
+	if err != nil {
+		return 0, fmt.Errorf("reading how the components are: %w", err)
+	}
+	type status struct {
+		Name  string `json:"name"`
+		State string `json:"state"`
+		PID   int    `json:"pid"`
+	}
+	var all []status
+	if err := json.Unmarshal(content, &all); err != nil {
+		return 0, fmt.Errorf("reading how the components are in %s: %w", c.status, err)
+	}
+	i := slices.IndexFunc(all, func(s status) bool { return s.Name == c.name })
+	if i < 0 {
+		return 0, fmt.Errorf("the cluster has no component %q", c.name)
+	}
+	if all[i].State != "running" {
+		return 0, nil
+	}
+	return all[i].PID, nil
+}
+
+// await waits until the program's process is as wanted.
+func (c Component) await(ctx context.Context, wanted func(pid int) bool) error {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		pid, err := c.read()
+		if err != nil || wanted(pid) {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", c.name, context.Cause(ctx))
+		}
+	}
+}
