@@ -5,6 +5,7 @@ package function
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/oomkill"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
@@ -38,6 +40,9 @@ type Runner struct {
 	Wording Wording
 	// FlattenLog puts logs, in results and in failures, on one line each.
 	FlattenLog bool
+	// Memory tells functions that ran out of memory from others that were killed; nil
+	// if that is not to be told.
+	Memory *oomkill.Watch
 	// Tracer makes a span for each run.
 	Tracer trace.Tracer
 }
@@ -90,6 +95,7 @@ func (r *Runner) judge(image string, out fnproc.Outcome, err error, took time.Du
 	switch {
 	case out.Signal != 0:
 		failure.Signal = out.Signal.String()
+		failure.Status += r.killer(out)
 		return Result{}, r.fail(failure, Signaled, parseErr)
 	case out.ExitCode != 0:
 		return Result{}, r.fail(failure, Exited, parseErr)
@@ -97,6 +103,18 @@ func (r *Runner) judge(image string, out fnproc.Outcome, err error, took time.Du
 		return Result{}, r.fail(failure, OutputInvalid, parseErr)
 	}
 	return Result{ResourceList: out.Output, Log: r.Limits.fit(out.Output, log), Results: envelope.Results}, nil
+}
+
+// killer says why a process was killed, if more is known than the signal, in
+// parentheses. Who reads it knows Porch's words before it.
+func (r *Runner) killer(out fnproc.Outcome) string {
+	if out.Signal != syscall.SIGKILL {
+		return ""
+	}
+	if said := r.Memory.Explain(); said != "" {
+		return " (" + said + ")"
+	}
+	return ""
 }
 
 // platformFailure classifies an error of running the process at all.

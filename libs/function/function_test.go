@@ -3,6 +3,7 @@ package function_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/oomkill"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -107,6 +109,32 @@ func TestCallerWhoLeaves(t *testing.T) {
 		cancel()
 		if fault.Of(err) != class || !strings.Contains(err.Error(), "example.com/fn:v1") {
 			t.Errorf("error %v of class %v, want %v and the image", err, fault.Of(err), class)
+		}
+	}
+}
+
+func TestOutOfMemory(t *testing.T) {
+	root := t.TempDir()
+	counter := filepath.Join(root, "memory.events")
+	count := func(kills string) {
+		t.Helper()
+		if err := os.WriteFile(counter, []byte("oom_kill "+kills+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count("0")
+	runner := newRunner()
+	runner.Memory = oomkill.New(root)
+	killed := command(t, "signal")
+	for _, tc := range []struct{ reason, kills, want string }{
+		{"somebody else killed it", "0", "': signal: killed; "},
+		{"the kernel killed it", "1", "': signal: killed (out of memory: "},
+		{"somebody else killed another one", "1", "': signal: killed; "},
+	} {
+		count(tc.kills)
+		_, err := runner.Run(t.Context(), "example.com/fn:v1", killed, []byte(list))
+		if fault.Of(err) != fault.Internal || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want %q in it", tc.reason, err, tc.want)
 		}
 	}
 }

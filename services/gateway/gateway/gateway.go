@@ -14,6 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/oomkill"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -72,6 +73,7 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 			Processes: fnproc.Runner{Reaper: reaper},
 			Limits:    function.Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.Exec.MaxLogBytes},
 			Wording:   function.ExecWording,
+			Memory:    oomkill.New(oomkill.Container),
 			Tracer:    frame.Telemetry.Tracers.Tracer("gateway"),
 		},
 		Log: log,

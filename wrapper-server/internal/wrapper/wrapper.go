@@ -17,6 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/oomkill"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -37,6 +38,7 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Part, error) 
 			Limits:     cfg.limits(),
 			Wording:    function.WrapperWording,
 			FlattenLog: cfg.FlattenLog,
+			Memory:     oomkill.New(oomkill.Container),
 			Tracer:     frame.Telemetry.Tracers.Tracer("wrapper-server"),
 		},
 	}
