@@ -91,12 +91,14 @@ func TestProblem(t *testing.T) {
 		failure *podspec.Failure
 		want    pool.Problem
 	}{
-		"none":            {nil, pool.Problem{}},
-		"by itself":       {&podspec.Failure{Reason: "Unschedulable"}, pool.Problem{Kind: pool.Stuck, Reason: "Unschedulable"}},
-		"ended":           {&podspec.Failure{Reason: "Evicted", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "Evicted"}},
-		"permanent":       {&podspec.Failure{Reason: "ErrImagePull", Message: "no", Permanent: true}, pool.Problem{Kind: pool.Fatal, Reason: "ErrImagePull: no"}},
-		"ended for good":  {&podspec.Failure{Reason: "Error", Permanent: true, Ended: true}, pool.Problem{Kind: pool.Fatal, Reason: "Error"}},
-		"ended by itself": {&podspec.Failure{Reason: "OOMKilled", Message: "x", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "OOMKilled: x"}},
+		"none":                         {nil, pool.Problem{}},
+		"by itself":                    {&podspec.Failure{Reason: "Unschedulable"}, pool.Problem{Kind: pool.Stuck, Reason: "Unschedulable"}},
+		"ended":                        {&podspec.Failure{Reason: "Evicted", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "Evicted"}},
+		"permanent":                    {&podspec.Failure{Reason: "ErrImagePull", Message: "no", Permanent: true}, pool.Problem{Kind: pool.Fatal, Reason: "ErrImagePull: no"}},
+		"ended for good":               {&podspec.Failure{Reason: "Error", Permanent: true, Ended: true}, pool.Problem{Kind: pool.Fatal, Reason: "Error"}},
+		"ended by itself":              {&podspec.Failure{Reason: "Evicted", Message: "x", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "Evicted: x"}},
+		"out of memory":                {&podspec.Failure{Reason: "OOMKilled", Message: "x", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "OOMKilled: x", OutOfMemory: true}},
+		"not the function's container": {&podspec.Failure{Reason: "OOMKilled", Message: "x"}, pool.Problem{Kind: pool.Stuck, Reason: "OOMKilled: x"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -25,6 +25,9 @@ type Failure struct {
 	Ended bool
 }
 
+// OutOfMemory is the kubelet's reason for a container that the kernel ended for memory.
+const OutOfMemory = "OOMKilled"
+
 // String returns reason and message.
 func (f Failure) String() string { return join(f.Reason, f.Message) }
 
@@ -148,7 +151,7 @@ const (
 // ownFault says whether a container ended by what it is, rather than by being killed:
 // by the kernel for memory, which depends on the data, or by somebody from outside.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
-	return t.Reason != "OOMKilled" && t.ExitCode != exitKilled && t.ExitCode != exitTerminated
+	return t.Reason != OutOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated
 }
 
 // ended says how a container ended, on one line.

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -27,11 +28,9 @@ func (m *Machine) scan() {
 		m.trim(p)
 	}
 	m.pools = slices.DeleteFunc(m.pools, m.forget)
-	for uid, at := range m.ended {
-		if m.now.Sub(at) >= endedFor {
-			delete(m.ended, uid)
-		}
-	}
+	long := func(_ string, at time.Time) bool { return m.now.Sub(at) >= endedFor }
+	maps.DeleteFunc(m.ended, long)
+	maps.DeleteFunc(m.starved, long)
 }
 
 // unneeded says whether nobody uses a pod or waits for it.

@@ -68,6 +68,8 @@ type Problem struct {
 	Kind ProblemKind
 	// Reason is the kubelet's or scheduler's own words.
 	Reason string
+	// OutOfMemory says that the kernel ended the pod for memory.
+	OutOfMemory bool
 }
 
 // ProblemKind says what a problem means for those who wait.

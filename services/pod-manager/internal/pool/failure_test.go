@@ -68,6 +68,25 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
+			name: "out of memory twice", reason: "a third pod would be lost too, with all that others run on it",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1 broken => probe f-1 for 3s
+				request 2 f f-1
+				see f-1 starved => create f-2; delete f-1 any version failed
+				gone f-1
+				up f-2 => grant 2 f-2 cold
+				end 2 broken => probe f-2 for 3s
+				request 3 f f-1,f-2
+				request 4 f f-1,f-9
+				see f-2 starved => reject 3 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller; create f-1'; delete f-2 any version failed
+				gone f-2
+				request 5 f f-1,f-2 => reject 5 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller
+				up f-1' => grant 4 f-1' cold
+			`,
+		},
+		{
 			name: "lost", reason: "another pod may do better: a new try up to three times, then it is said",
 			dialogue: `
 				request 1 f => create f-1

@@ -119,7 +119,7 @@ func (z *fuzz) observe(o pool.Observation, b [eventSize]byte) {
 		o.Address = o.Name + ":9446"
 	}
 	if b[3]&32 > 0 {
-		o.Problem = pool.Problem{Kind: pool.ProblemKind(b[3] >> 6), Reason: "a problem"}
+		o.Problem = pool.Problem{Kind: pool.ProblemKind(b[3] >> 6), Reason: "a problem", OutOfMemory: b[3]>>6 == byte(pool.Lost)}
 	}
 	if b[2]&64 > 0 {
 		o.ReclaimAfter = z.now.Add(time.Duration(b[3]) * time.Second)

@@ -57,9 +57,10 @@ func (e LeaseRequested) apply(m *Machine) {
 	m.leases[l.id] = l
 	p.queue = append(p.queue, l)
 	m.waiting++
+	m.refuseStarved(p)
 	m.grant(p) // those with a place at once never fill the queue
-	if l.pod != nil {
-		return
+	if !slices.Contains(p.queue, l) {
+		return // it has its answer
 	}
 	switch {
 	case len(p.queue) > p.limits.MaxQueue:

@@ -17,6 +17,8 @@ type Machine struct {
 	// ended are the UIDs of pods that are gone, with when: a late event must not
 	// bring them back.
 	ended map[string]time.Time
+	// starved are the names of pods that ran out of memory, with when, for as long.
+	starved map[string]time.Time
 	// blocked are the pools in line for a pod beyond Config.MaxPods.
 	blocked []*pool
 
@@ -38,7 +40,7 @@ func New(config Config) *Machine {
 		config:     config,
 		byFunction: make(map[Function]*pool),
 		byName:     make(map[string]*pod), leases: make(map[LeaseID]*lease),
-		ended: make(map[string]time.Time), changed: make(map[Function]struct{}),
+		ended: make(map[string]time.Time), starved: make(map[string]time.Time), changed: make(map[Function]struct{}),
 	}
 }
 
@@ -75,6 +77,7 @@ func (m *Machine) next() *pool {
 // settle does what the state of a pool asks for.
 func (m *Machine) settle(p *pool) {
 	m.changed[p.function] = struct{}{}
+	m.refuseStarved(p)
 	m.grant(p)
 	m.grow(p)
 	m.refuse(p)

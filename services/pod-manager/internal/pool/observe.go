@@ -61,6 +61,9 @@ func (m *Machine) see(p *pod, o Observation) {
 	o.Deleting = o.Deleting || p.seen.Deleting // an end that has begun stays
 	before := p.seen
 	p.seen = o
+	if o.Problem.OutOfMemory {
+		m.starved[p.name] = m.now
+	}
 	if o.ReclaimAfter.After(p.writtenReclaim) {
 		p.writtenReclaim = o.ReclaimAfter
 	}
