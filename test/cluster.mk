@@ -6,6 +6,8 @@ CLUSTER ?= fnr
 # Packages with tests for any cluster, and for the test bed's.
 E2E_PACKAGES ?= ./e2e/cluster
 E2E_BED_PACKAGES ?= ./e2e/bed ./e2e/pods ./e2e/registries ./e2e/deploy
+# Packages that break the cluster for a while: nothing else may run meanwhile.
+E2E_FAULT_PACKAGES ?= ./e2e/faults
 # Where a failing run leaves logs, events and objects.
 E2E_EVIDENCE ?= $(CURDIR)/.build/e2e/$(CLUSTER)
 
@@ -49,6 +51,7 @@ e2e: cluster-up
 	$(CLUSTER_COMMAND) images
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
 	 $(E2E_TEST) -timeout 30m -parallel 4 -exec '$(CLUSTER_COMMAND) exec --' $(E2E_PACKAGES) $(E2E_BED_PACKAGES)
+	$(E2E_TEST) -p 1 -timeout 15m -exec '$(CLUSTER_COMMAND) exec --' $(E2E_FAULT_PACKAGES)
 endif
 
 .PHONY: e2e-teardown

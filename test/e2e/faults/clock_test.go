@@ -1,0 +1,60 @@
+//go:build e2e
+
+package faults_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+// A node with a wrong clock has a pod-manager that writes wrong ends on pods, which
+// others read. Containers share the clock of the machine, so these tests write what such
+// a pod-manager would have written. (The times that a kubelet with a wrong clock reports
+// are only compared with each other.)
+
+// ends has a pod end at a time as seen by a clock that is an hour off.
+func (f *function) ends(t *testing.T, at time.Time) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"fn.kpt.dev/reclaim-after":"%d"}}}`, at.Unix())
+	_, err := s.Client.CoreV1().Pods(functions).Patch(suite.Context(t), f.pod(t).Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clockBehind: whoever is an hour behind makes pods that are over by everybody else's
+// clock. One that is in use stays nevertheless; its end is put right.
+func clockBehind(t *testing.T, sys *system) {
+	f := sys.sleeper(t, "clock-behind")
+	f.succeeds(t, "cold")
+	before := f.pod(t)
+	wait := f.start(t, long)
+	f.ends(t, time.Now().Add(-30*time.Minute))
+	if err := wait(); err != nil {
+		t.Errorf("the evaluation: %v", err)
+	}
+	f.succeeds(t, "afterwards")
+	if after := f.pod(t); after.UID != before.UID || after.DeletionTimestamp != nil {
+		t.Error("the pod was collected, although it was in use")
+	}
+}
+
+// clockAhead: whoever is an hour ahead has pods live an hour longer, and not for ever.
+// What pod-managers agree on is the latest end that is written down.
+func clockAhead(t *testing.T, sys *system) {
+	f := sys.sleeper(t, "clock-ahead")
+	f.succeeds(t, "cold")
+	end := time.Now().Add(90 * time.Minute)
+	f.ends(t, end)
+	f.awaitPool(suite.Context(t), t, "the later end is known", func(p *podmanagerv1.Pool) bool {
+		return ready(p) && p.GetPods()[0].GetReclaimTime().AsTime().Unix() == end.Unix()
+	})
+	f.succeeds(t, "afterwards")
+}

@@ -1,0 +1,90 @@
+//go:build e2e
+
+package faults_test
+
+import (
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+// TestFaults breaks one thing after the other in the same system. What breaks only one
+// function's pods is tested at the same time.
+func TestFaults(t *testing.T) {
+	sys := microservices(t)
+	abandon(t, sys)
+	before := sys.level(suite.Context(t), t, sys.programs...)
+	t.Logf("before there are %v", before)
+	breakPods(t, sys, podFaults)
+	// The image-resolver keeps connections to registries for a while, in case that it
+	// needs them again.
+	watched := []string{"gateway", "pod-manager"}
+	t.Run("leave nothing", func(t *testing.T) { sys.returnsTo(t, before, watched...) })
+	for _, test := range systemFaults {
+		t.Run(test.name, func(t *testing.T) { test.run(t, sys) })
+		t.Run(test.name+" leaves nothing", func(t *testing.T) { sys.returnsTo(t, before, watched...) })
+	}
+	awaitNoService(suite.Context(t), t, "")
+	sys.returnsTo(t, before, sys.programs...)
+}
+
+// TestFaultsInOneProcess breaks some pods of the system that is one process.
+func TestFaultsInOneProcess(t *testing.T) {
+	sys := functionRunner(t)
+	sys.sleeper(t, "first").awaitSuccess(t)
+	before := sys.level(suite.Context(t), t)
+	breakPods(t, sys, podFaults[:few])
+	t.Run("leave nothing", func(t *testing.T) { sys.returnsTo(t, before) })
+}
+
+// breakPods breaks the pods of functions, all at a time.
+func breakPods(t *testing.T, sys *system, tests []faultTest) {
+	t.Run("of pods", func(t *testing.T) {
+		for _, test := range tests {
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				test.run(t, sys)
+			})
+		}
+	})
+}
+
+// faultTest is a test of one fault.
+type faultTest struct {
+	name string
+	run  func(t *testing.T, sys *system)
+}
+
+// few is how many of podFaults are for the system in one process too.
+const few = 5
+
+// podFaults are those that concern the pods of one function only.
+var podFaults = []faultTest{
+	{"pod deleted while idle", podDeletedWhileIdle},
+	{"wrapper killed", wrapperKilled},
+	{"image missing", imageMissing},
+	{"out of memory", outOfMemory},
+	{"caller gives up", callerGivesUp},
+	{"pod deleted while evaluating", podDeletedWhileEvaluating},
+	{"pod killed while evaluating", podKilledWhileEvaluating},
+	{"Service deleted", serviceDeleted},
+	{"image without rights", imageWithoutRights},
+	{"image that the node cannot pull", imageNodeCannotPull},
+	{"image that crashes", imageCrashes},
+	{"function that crashes", functionCrashes},
+	{"caller gives up for good", callerGivesUpForGood},
+	{"clock an hour behind", clockBehind},
+	{"clock an hour ahead", clockAhead},
+}
+
+// systemFaults are those that concern everybody.
+var systemFaults = []faultTest{
+	{"quota reached", quotaReached},
+	{"node unschedulable", nodeUnschedulable},
+	{"template broken", templateBroken},
+	{"containerd restarted", containerdRestarted},
+	{"kubelet restarted", kubeletRestarted},
+	{"API server gone", apiServerGone},
+	{"pod-manager killed", podManagerKilled},
+	{"gateway killed", gatewayKilled},
+}

@@ -1,0 +1,184 @@
+//go:build e2e
+
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+// function is a function of one test: each has an image name of its own, and so pods of
+// its own.
+type function struct {
+	*system
+	image string
+}
+
+// sleeper is a function that takes the time that its caller tells it to. When the test
+// ends, nothing of it may be left in use, and what there is of it is removed.
+func (sys *system) sleeper(t *testing.T, tag string) *function {
+	t.Helper()
+	return sys.variant(t, "test/sleep", tag, nil)
+}
+
+// variant is a function of the test bed by a tag of its own, with another configuration
+// if change is given.
+func (sys *system) variant(t *testing.T, repository, tag string, change func(*v1.Config)) *function {
+	t.Helper()
+	host, options := registry(t, "open").Host, remote.WithContext(suite.Context(t))
+	from, errFrom := name.ParseReference(host+"/"+repository+":v1", name.Insecure)
+	to, errTo := name.NewTag(host+"/"+repository+":"+tag, name.Insecure)
+	if errFrom != nil || errTo != nil {
+		t.Fatal(errFrom, errTo)
+	}
+	image, err := remote.Image(from, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		file, err := image.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&file.Config)
+		if image, err = mutate.Config(image, file.Config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := remote.Write(to, image, options); err != nil {
+		t.Fatal(err)
+	}
+	return sys.function(t, to.String())
+}
+
+// function is the function of that image.
+func (sys *system) function(t *testing.T, image string) *function {
+	f := &function{system: sys, image: image}
+	t.Cleanup(func() { f.leavesNothing(t) })
+	return f
+}
+
+// duration is a resource list by which a sleeper takes that time.
+func duration(d time.Duration) string {
+	const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n" +
+		"functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: config\n  data:\n    duration: %s\n"
+	return fmt.Sprintf(list, d)
+}
+
+// evaluate has the function evaluated; a sleeper takes the given time.
+func (f *function) evaluate(ctx context.Context, takes time.Duration) error {
+	resp, err := evaluator.NewFunctionEvaluatorClient(f.gateway).EvaluateFunction(ctx,
+		&evaluator.EvaluateFunctionRequest{Image: f.image, ResourceList: []byte(duration(takes))}, grpc.WaitForReady(true))
+	if err == nil && !strings.Contains(string(resp.GetResourceList()), "kind: ResourceList") {
+		return fmt.Errorf("the function returned %q", resp.GetResourceList())
+	}
+	return err
+}
+
+// succeeds has the function evaluated, which must not fail.
+func (f *function) succeeds(t *testing.T, when string) {
+	t.Helper()
+	if err := f.evaluate(suite.Context(t), 0); err != nil {
+		t.Fatalf("%s: %v", when, err)
+	}
+}
+
+// start begins an evaluation that takes a time, and returns when it has a place on a
+// pod. The function that it returns waits for the end.
+func (f *function) start(t *testing.T, takes time.Duration) (wait func() error) {
+	t.Helper()
+	ctx, done := suite.Context(t), make(chan error, 1)
+	go func() { done <- f.evaluate(ctx, takes) }()
+	f.awaitPool(ctx, t, "an evaluation runs", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 1 })
+	return func() error { return <-done }
+}
+
+// pool is the function's pool; an empty one if there is none.
+func (f *function) pool(ctx context.Context, t testing.TB) *podmanagerv1.Pool {
+	t.Helper()
+	for _, pool := range f.pools(ctx, t) {
+		if pool.GetKey().GetReference() == f.image {
+			return pool
+		}
+	}
+	return &podmanagerv1.Pool{}
+}
+
+// pools are all pools. A pod-manager that starts just now is waited for.
+func (sys *system) pools(ctx context.Context, t testing.TB) []*podmanagerv1.Pool {
+	t.Helper()
+	resp, err := podmanagerv1.NewPodManagerServiceClient(sys.manager).ListPools(ctx, &podmanagerv1.ListPoolsRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.GetPools()
+}
+
+// awaitPool waits until the function's pool is as wanted, and returns it.
+func (f *function) awaitPool(ctx context.Context, t testing.TB, what string, wanted func(*podmanagerv1.Pool) bool) (pool *podmanagerv1.Pool) {
+	t.Helper()
+	await(ctx, t, what, func() (bool, string) {
+		pool = f.pool(ctx, t)
+		return wanted(pool), pool.String()
+	})
+	return pool
+}
+
+// ready says whether a pool has one pod, which takes leases.
+func ready(pool *podmanagerv1.Pool) bool {
+	return len(pool.GetPods()) == 1 && pool.GetPods()[0].GetState() == podmanagerv1.Pod_STATE_READY
+}
+
+// pods are the function's pods in Kubernetes.
+func (f *function) pods(ctx context.Context, t testing.TB) []corev1.Pod {
+	t.Helper()
+	pods, err := s.Client.CoreV1().Pods(functions).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own []corev1.Pod
+	for _, pod := range pods.Items {
+		if pod.Annotations["fn.kpt.dev/image-reference"] == f.image {
+			own = append(own, pod)
+		}
+	}
+	return own
+}
+
+// pod is the function's one pod.
+func (f *function) pod(t testing.TB) *corev1.Pod {
+	t.Helper()
+	pods := f.pods(suite.Context(t), t)
+	if len(pods) != 1 {
+		t.Fatalf("the function has %d pods, want one", len(pods))
+	}
+	return &pods[0]
+}
+
+// delete deletes a pod of the function, which gets a time to end: a negative one for
+// its own.
+func (f *function) delete(t testing.TB, pod *corev1.Pod, grace int64) {
+	t.Helper()
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}
+	if grace >= 0 {
+		options.GracePeriodSeconds = &grace
+	}
+	if err := s.Client.CoreV1().Pods(functions).Delete(suite.Context(t), pod.Name, options); err != nil {
+		t.Fatal(err)
+	}
+}

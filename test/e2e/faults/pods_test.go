@@ -1,0 +1,136 @@
+//go:build e2e
+
+package faults_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+// gracefully has Kubernetes end a pod as it is meant to end.
+const gracefully = -1
+
+// long is a time for an evaluation in which something can be done to its pod.
+const long = 3 * time.Second
+
+// podDeletedWhileIdle: the next caller gets another pod.
+func podDeletedWhileIdle(t *testing.T, sys *system) {
+	f := sys.sleeper(t, "deleted-idle")
+	f.succeeds(t, "cold")
+	before := f.pod(t)
+	f.delete(t, before, gracefully)
+	f.succeeds(t, "at once after the pod was deleted")
+	f.awaitGoing(t, before)
+	f.succeeds(t, "by another pod")
+	f.awaitReplaced(t, string(before.UID))
+}
+
+// podDeletedWhileEvaluating: the pod finishes what it runs, and then goes.
+func podDeletedWhileEvaluating(t *testing.T, sys *system) {
+	f := sys.sleeper(t, "deleted-busy")
+	f.succeeds(t, "cold")
+	before := f.pod(t)
+	wait := f.start(t, long)
+	f.delete(t, before, gracefully)
+	f.awaitGoing(t, before)
+	f.succeeds(t, "while the pod that was deleted finishes")
+	if err := wait(); err != nil {
+		t.Errorf("the evaluation on the pod that was deleted: %v", err)
+	}
+	pool := f.awaitReplaced(t, string(before.UID))
+	if pool.GetLeasesTotal() != 3 {
+		t.Errorf("there were %d leases, want 3: the evaluation finished where it was", pool.GetLeasesTotal())
+	}
+}
+
+// podKilledWhileEvaluating: the evaluation is done again on another pod if it has to.
+func podKilledWhileEvaluating(t *testing.T, sys *system) {
+	f := sys.sleeper(t, "killed-busy")
+	f.succeeds(t, "cold")
+	before := f.pod(t)
+	wait := f.start(t, long)
+	f.delete(t, before, 0)
+	if err := wait(); err != nil {
+		t.Errorf("the evaluation on the pod that was killed: %v", err)
+	}
+	f.succeeds(t, "afterwards") // the kubelet may have let the other one finish
+	f.awaitReplaced(t, string(before.UID))
+}
+
+// wrapperKilled: the evaluation is done again on another pod.
+func wrapperKilled(t *testing.T, sys *system) {
+	f := sys.sleeper(t, "wrapper-killed")
+	f.succeeds(t, "cold")
+	before := f.pod(t)
+	wait := f.start(t, long)
+	kill(t, find(t, before, wrapperServer))
+	if err := wait(); err != nil {
+		t.Errorf("the evaluation whose wrapper server was killed: %v", err)
+	}
+	f.awaitReplaced(t, string(before.UID))
+}
+
+// abandon deletes a pod that nobody wants any more. Its Service goes after a minute.
+func abandon(t *testing.T, sys *system) {
+	t.Helper()
+	f := sys.function(t, registry(t, "open").Host+"/test/sleep:v1")
+	f.awaitSuccess(t) // the Services' rules may be a moment later than their pods
+	pod := f.pod(t)
+	f.delete(t, pod, gracefully)
+	s.AwaitGone(suite.Context(t), t, functions, pod.Name)
+}
+
+// awaitGoing waits until it is known that a pod goes: until then it may get leases, which
+// it serves.
+func (f *function) awaitGoing(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	f.awaitPool(suite.Context(t), t, "it is known that the pod goes", func(p *podmanagerv1.Pool) bool {
+		return !slices.ContainsFunc(p.GetPods(), func(known *podmanagerv1.Pod) bool {
+			return known.GetUid() == string(pod.UID) && known.GetState() == podmanagerv1.Pod_STATE_READY
+		})
+	})
+}
+
+// awaitReplaced waits until the function has one pod, other than the one it had.
+func (f *function) awaitReplaced(t *testing.T, uid string) *podmanagerv1.Pool {
+	t.Helper()
+	return f.awaitPool(suite.Context(t), t, "the pod is replaced", func(p *podmanagerv1.Pool) bool {
+		return ready(p) && p.GetPods()[0].GetUid() != uid && p.GetActive() == 0
+	})
+}
+
+// serviceDeleted: it is made again, and the pod goes on.
+func serviceDeleted(t *testing.T, sys *system) {
+	f := sys.sleeper(t, "service-deleted")
+	f.succeeds(t, "cold")
+	pod := f.pod(t)
+	ctx, client := suite.Context(t), s.Client.CoreV1().Services(functions)
+	id := pod.Labels[idLabel]
+	before, err := client.Get(ctx, id, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Delete(ctx, id, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.succeeds(t, "at once after the Service was deleted")
+	await(ctx, t, "the Service is there again", func() (bool, string) {
+		now, err := client.Get(ctx, id, metav1.GetOptions{})
+		return err == nil && now.UID != before.UID && now.Spec.Selector[idLabel] == id, now.String()
+	})
+	// Gateways that have no connection yet find the pod by the Service.
+	await(ctx, t, "no gateway has a connection any more", func() (bool, string) {
+		return connections(t, find(t, pod, wrapperServer).pid) == 0, "connected"
+	})
+	f.succeeds(t, "by the new Service")
+	if after := f.awaitPool(ctx, t, "the pod is ready", ready); after.GetPods()[0].GetUid() != string(pod.UID) {
+		t.Errorf("the pod was replaced: %v", after)
+	}
+}

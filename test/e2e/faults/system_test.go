@@ -1,0 +1,168 @@
+//go:build e2e
+
+package faults_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krm-function-runner/function-runner/test/bed"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
+)
+
+// The namespaces of the manifests.
+const (
+	services  = "porch-system"
+	functions = "porch-fn-system"
+)
+
+// idLabel has the name of a function pod's Service.
+const idLabel = "fn.kpt.dev/image"
+
+var s *suite.Suite
+
+func TestMain(m *testing.M) {
+	// Tests wait for the cluster most of the time, not for processors.
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		panic(err)
+	}
+	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
+}
+
+// registry is a registry of the test bed.
+func registry(t testing.TB, name string) bed.Registry {
+	t.Helper()
+	if s.Bed == nil {
+		t.Fatal("these tests need a cluster of the test bed: run them with `make e2e` and without KUBECONFIG")
+	}
+	found, err := s.Bed.Registry(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// system is the deployed system.
+type system struct {
+	programs         []string
+	pods             map[string]*corev1.Pod // by program
+	gateway, manager *grpc.ClientConn
+}
+
+// microservices deploys each service by itself.
+func microservices(t *testing.T) *system {
+	t.Helper()
+	sys := deploy(t, "microservices", "gateway", "pod-manager", "image-resolver")
+	sys.gateway = connect(t, sys.pods["gateway"].Status.PodIP+":9445")
+	sys.manager = connect(t, sys.pods["pod-manager"].Status.PodIP+":9448")
+	return sys
+}
+
+// functionRunner deploys everything in one process.
+func functionRunner(t *testing.T) *system {
+	t.Helper()
+	sys := deploy(t, "function-runner", "function-runner")
+	sys.gateway = connect(t, sys.pods["function-runner"].Status.PodIP+":9445")
+	sys.manager = sys.gateway
+	return sys
+}
+
+// deploy deploys a system of testdata, in which there are these programs.
+func deploy(t *testing.T, name string, programs ...string) *system {
+	t.Helper()
+	host := registry(t, "open").Host
+	ctx := suite.Context(t)
+	t.Cleanup(func() { remove(t) })
+	objects, err := manifests.Build(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var deployments []string
+	for _, object := range objects {
+		var o unstructured.Unstructured
+		content := strings.ReplaceAll(string(object), "ghcr.io/krm-function-runner/", host+"/programs/")
+		if err := yaml.Unmarshal([]byte(content), &o.Object); err != nil {
+			t.Fatal(err)
+		}
+		s.Apply(ctx, t, false, &o)
+		if o.GetKind() == "Deployment" {
+			deployments = append(deployments, o.GetName())
+		}
+	}
+	for _, name := range deployments {
+		s.AwaitRollout(ctx, t, services, name)
+	}
+	sys := &system{programs: programs, pods: make(map[string]*corev1.Pod)}
+	for _, name := range programs {
+		sys.pods[name] = podOf(ctx, t, name)
+	}
+	return sys
+}
+
+// remove removes the system.
+func remove(t *testing.T) {
+	// The test's own context has ended.
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	// Whoever makes function pods goes before them.
+	s.RemoveNamespace(ctx, t, services)
+	s.RemoveNamespace(ctx, t, functions)
+}
+
+// podOf is the one pod of a program.
+func podOf(ctx context.Context, t testing.TB, name string) *corev1.Pod {
+	t.Helper()
+	pods, err := s.Client.CoreV1().Pods(services).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+	if err != nil || len(pods.Items) != 1 {
+		t.Fatalf("there are %d pods of %s, want one: %v", len(pods.Items), name, err)
+	}
+	return &pods.Items[0]
+}
+
+// connect returns a connection, as Porch has one.
+func connect(t testing.TB, address string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// patience is for one condition; only a failing test uses it up. It ends before the
+// context, with which conditions are looked at.
+const patience = time.Minute
+
+// await waits until a condition holds. The condition's text says how it is otherwise.
+func await(ctx context.Context, t testing.TB, what string, holds func() (bool, string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		ok, is := holds()
+		if ok {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatalf("waiting until %s: %v; it is: %s", what, context.Cause(ctx), is)
+		}
+	}
+}
