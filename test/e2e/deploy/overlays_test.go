@@ -7,15 +7,35 @@ import (
 	"testing"
 )
 
-// TestOverlays installs each of them and evaluates through it. (The one for private
-// registries has its own tests, with Secrets: see e2e/registries.)
+// credentials are the Secret that the overlay for private registries takes. (There is
+// more about these in e2e/registries.)
+const credentials = `apiVersion: v1
+kind: Secret
+metadata:
+  name: auth-secret
+  namespace: porch-system
+type: kubernetes.io/dockerconfigjson
+stringData:
+  .dockerconfigjson: '{"auths": {}}'
+`
+
+// TestOverlays installs each of them and evaluates through it.
 func TestOverlays(t *testing.T) {
 	t.Parallel() // with whatever else has namespaces of its own
-	for _, name := range []string{"dev", "dev-function-runner", "porch", "production", "service-mesh"} {
+	overlays, err := filepath.Glob(filepath.Join(root, "deploy/overlays/*"))
+	if err != nil || len(overlays) == 0 {
+		t.Fatalf("no overlays: %v", err)
+	}
+	for _, dir := range overlays {
+		name := filepath.Base(dir)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			objects := onTheBed(t, built(t, dir))
+			if name == "private-registry" {
+				objects = append(objects, decode(t, credentials))
+			}
 			at := aside(name)
-			at.install(t, onTheBed(t, built(t, filepath.Join(root, "deploy/overlays", name))))
+			at.install(t, objects)
 			at.evaluates(t, setNamespace)
 			at.evaluates(t, inPod(t))
 		})
