@@ -60,7 +60,8 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 	return &Reaper{log: log, group: unix.Getpgrp(), nudge: make(chan struct{}, 1), books: newLedger(), idle: map[uint64]func(){}}, nil
 }
 
-// Run looks for orphans after each evaluation until ctx ends, and once more then. The
+// Run looks for orphans after each evaluation until ctx ends, and then until there are
+// none, for a second at most. The
 // evaluations should be over by that time: orphans of those that are not stay.
 func (r *Reaper) Run(ctx context.Context) {
 	var next <-chan time.Time
@@ -68,7 +69,7 @@ func (r *Reaper) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			r.look()
+			r.lookLast()
 			return
 		case <-nudge:
 			// One look for all evaluations that end in the meantime.
@@ -79,6 +80,20 @@ func (r *Reaper) Run(ctx context.Context) {
 				next = time.After(wait)
 			}
 		}
+	}
+}
+
+// lastLooks is how many looks there are at the end.
+const lastLooks = int(time.Second / afterKill)
+
+// lookLast looks until nothing is left that could be ended: an orphan may have started
+// others that become ours once it is dead.
+func (r *Reaper) lookLast() {
+	for range lastLooks {
+		if wait := r.look(); wait == 0 {
+			return
+		}
+		<-time.After(afterKill)
 	}
 }
 
@@ -112,7 +127,7 @@ func (r *Reaper) handle(pid int) time.Duration {
 	ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	if err != nil || ended == pid {
 		r.books.gone(pid) // reaped now, or it was no child of ours any more
-		return 0
+		return afterKill  // what it had started may have become ours meanwhile
 	}
 	if owners := r.books.seen(pid); len(owners) > 0 {
 		return r.retire(owners)
