@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
 // BenchmarkRun compares Run with the plain use of os/exec. Both take turns, so that
@@ -22,13 +23,31 @@ func BenchmarkRun(b *testing.B) {
 			var plain, ours []time.Duration
 			for b.Loop() {
 				plain = append(plain, timed(func() { runPlain(b, cmd.Path, input) }))
-				ours = append(ours, timed(func() { runOurs(b, cmd, input) }))
+				ours = append(ours, timed(func() { runOurs(b, fnproc.Runner{}, cmd, input) }))
 			}
 			b.ReportMetric(float64(median(plain).Microseconds()), "os/exec-µs")
 			b.ReportMetric(float64(median(ours).Microseconds()), "fnproc-µs")
 			b.ReportMetric(float64(median(ours))/float64(median(plain)), "ratio")
 		})
 	}
+}
+
+// BenchmarkPrefork compares Run with and without processes that were started before,
+// in turns. Between two evaluations there is time for the next process to start.
+func BenchmarkPrefork(b *testing.B) {
+	cmd, dir := install(b, "echo")
+	without, with := fnproc.Runner{}, startStock(b, 1)
+	with.Prepare(cmd)
+	input := bytes.Repeat([]byte("x"), 4<<10)
+	var off, on []time.Duration
+	for b.Loop() {
+		off = append(off, timed(func() { runOurs(b, without, cmd, input) }))
+		testfn.AwaitRunning(b, dir, 1)
+		on = append(on, timed(func() { runOurs(b, with, cmd, input) }))
+	}
+	b.ReportMetric(float64(median(off).Microseconds()), "off-µs")
+	b.ReportMetric(float64(median(on).Microseconds()), "on-µs")
+	b.ReportMetric(float64(median(on))/float64(median(off)), "ratio")
 }
 
 func timed(f func()) time.Duration {
@@ -52,8 +71,8 @@ func runPlain(b *testing.B, path string, input []byte) {
 	}
 }
 
-func runOurs(b *testing.B, cmd fnproc.Command, input []byte) {
-	got, err := fnproc.Runner{}.Run(b.Context(), cmd, input)
+func runOurs(b *testing.B, runner fnproc.Runner, cmd fnproc.Command, input []byte) {
+	got, err := runner.Run(b.Context(), cmd, input)
 	if err != nil || len(got.Output) != len(input) {
 		b.Fatalf("%v, %s, %d bytes of output", err, got.Status, len(got.Output))
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync/atomic"
 )
 
 // collector gathers what a function writes to one pipe.
@@ -14,6 +15,8 @@ type collector struct {
 	pipe   *os.File
 	limit  int64 // bytes
 	buf    []byte
+	// expected is how large buf will probably get.
+	expected atomic.Int64
 }
 
 // newCollector returns a collector for at most limit bytes; size is how many are
@@ -24,9 +27,13 @@ func newCollector(stream string, pipe *os.File, limit int64, size int) *collecto
 	return &collector{stream: stream, pipe: pipe, limit: limit, buf: buf}
 }
 
+// expect tells how many bytes are expected, which may be known late.
+func (c *collector) expect(size int) { c.expected.Store(int64(size)) }
+
 // gather reads the pipe to its end. If there is more than the limit it keeps the
-// first limit bytes and returns an error.
-func (c *collector) gather() error {
+// first limit bytes and returns an error. tooMuch is asked after each read whether the
+// bytes so far are too many for a process that is idle.
+func (c *collector) gather(tooMuch func(size int) bool) error {
 	for {
 		n, err := readAvailable(c.pipe, c.room())
 		c.buf = c.buf[:len(c.buf)+n]
@@ -34,6 +41,8 @@ func (c *collector) gather() error {
 		case int64(len(c.buf)) > c.limit:
 			c.buf = c.buf[:c.limit]
 			return limitError(c.stream, c.limit)
+		case tooMuch(len(c.buf)):
+			return errTalksBeforeInput
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -42,11 +51,13 @@ func (c *collector) gather() error {
 	}
 }
 
-// room returns the free part of the buffer, which it doubles when it is full.
+// room returns the free part of the buffer. When it is full it is doubled, or made as
+// large as expected.
 func (c *collector) room() []byte {
 	size := len(c.buf)
 	if size == cap(c.buf) {
-		c.buf = slices.Grow(c.buf, int(min(int64(size), c.limit+1-int64(size))))
+		more := max(int64(size), c.expected.Load()-int64(size))
+		c.buf = slices.Grow(c.buf, int(min(more, c.limit+1-int64(size))))
 	}
 	return c.buf[size:min(int64(cap(c.buf)), c.limit+1)]
 }

@@ -2,7 +2,6 @@ package fnproc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -35,14 +34,7 @@ func limitError(stream string, limit int64) error {
 	return fault.New(fault.Exhausted, "%w", &LimitError{Stream: stream, Limit: limit})
 }
 
-// givenUp is the cause of a context that Run ended itself.
-type givenUp struct{ error }
-
-// stopped returns why ctx ended: Run's own reason, or else the caller's.
+// stopped is the error for an evaluation whose ctx ended.
 func stopped(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if own, ok := errors.AsType[givenUp](cause); ok {
-		return own.error
-	}
-	return &StoppedError{Err: ctx.Err(), Cause: cause}
+	return &StoppedError{Err: ctx.Err(), Cause: context.Cause(ctx)}
 }

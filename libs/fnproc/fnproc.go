@@ -18,6 +18,7 @@ package fnproc
 
 import (
 	"context"
+	"sync"
 	"syscall"
 )
 
@@ -50,6 +51,8 @@ type Outcome struct {
 	// Status says how the main process ended, in the words of os/exec: "exit status
 	// 1", "signal: killed".
 	Status string
+	// Prefork says whether the process was started before its evaluation.
+	Prefork Prefork
 }
 
 // Runner runs functions. The zero value is ready to use, and one Runner serves any
@@ -57,10 +60,13 @@ type Outcome struct {
 type Runner struct {
 	// Reaper, if not nil, is told of each process and each evaluation.
 	Reaper *Reaper
+	// Stock, if not nil, has processes that were started before.
+	Stock *Stock
 }
 
-// Run starts cmd, writes stdin to it, and returns when it has ended. It does not
-// modify stdin. Whether the function reads its input to the end is its own affair.
+// Run starts cmd, or takes a process of it that was started before, writes stdin to
+// it, and returns when it has ended. It does not modify stdin. Whether the function
+// reads its input to the end is its own affair.
 //
 // A function that exits non-zero, or dies by a signal that Run did not send, is an
 // Outcome and no error. Errors are a [*StartError], a [*LimitError], a
@@ -70,10 +76,41 @@ func (r Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, er
 	if ctx.Err() != nil {
 		return Outcome{}, stopped(ctx)
 	}
-	defer r.Reaper.begin()()
-	p, err := start(cmd, r.Reaper)
-	if err != nil {
+	visit := r.Stock.begin(cmd, stdin)
+	defer visit.end()
+	if visit.process != nil {
+		out, err := visit.process.evaluate(ctx, stdin)
+		if err != nil || !visit.process.untouched {
+			visit.worked()
+			out.Prefork = PreforkHit
+			return out, err
+		}
+		visit.failed() // it was about to end when it was taken: nothing was evaluated
+	}
+	p := newProcess(cmd, r.Reaper)
+	if err := p.start(len(stdin) + minBuffer); err != nil {
 		return Outcome{}, err
 	}
-	return p.evaluate(ctx, stdin)
+	out, err := p.evaluate(ctx, stdin)
+	out.Prefork = visit.without()
+	return out, err
+}
+
+// Prepare has processes of cmd started before its first evaluation, if any are to be
+// kept of it.
+func (r Runner) Prepare(cmd Command) { r.Stock.prepare(cmd) }
+
+// Maintain does what goes on beside evaluations, for the Reaper and the Stock, until
+// ctx ends. No process that was kept started is left then. The evaluations should be
+// over by that time.
+func (r Runner) Maintain(ctx context.Context) {
+	reaping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var reaper sync.WaitGroup
+	if r.Reaper != nil {
+		reaper.Go(func() { r.Reaper.Run(reaping) })
+	}
+	r.Stock.run(ctx, r.Reaper)
+	<-ctx.Done()
+	stop() // last, for what the last processes leave behind
+	reaper.Wait()
 }

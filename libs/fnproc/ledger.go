@@ -4,6 +4,9 @@ package fnproc
 // be left alone: it may still serve any evaluation that was running when it was first
 // seen, so it has to wait for those, and for no later ones. A ledger does no I/O and
 // is not safe for concurrent use.
+//
+// An evaluation begins when its process is about to be started, which may be long
+// before there is something to evaluate.
 type ledger struct {
 	newest  uint64              // number of the evaluation that began last
 	running map[uint64]struct{} // numbers of the evaluations that have not ended
@@ -50,8 +53,9 @@ func (l *ledger) suspects(children []int) []int {
 	return pids
 }
 
-// seen notes that an orphan is alive, and reports whether its time is over.
-func (l *ledger) seen(pid int) (doomed bool) {
+// seen notes that an orphan is alive, and returns the evaluations that it may belong
+// to. Its time is over if there are none.
+func (l *ledger) seen(pid int) (owners []uint64) {
 	since, known := l.orphans[pid]
 	if !known {
 		since = l.newest
@@ -59,10 +63,10 @@ func (l *ledger) seen(pid int) (doomed bool) {
 	}
 	for evaluation := range l.running {
 		if evaluation <= since {
-			return false
+			owners = append(owners, evaluation)
 		}
 	}
-	return true
+	return owners
 }
 
 // gone notes that an orphan has ended.

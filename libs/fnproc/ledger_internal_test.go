@@ -5,26 +5,29 @@ import (
 	"testing"
 )
 
+// doomed sees an orphan and reports whether its time is over.
+func doomed(l *ledger, pid int) bool { return len(l.seen(pid)) == 0 }
+
 func TestLedgerOrphanWaitsForThoseThatRan(t *testing.T) {
 	l := newLedger()
 	first, second := l.begin(), l.begin()
-	if l.seen(100) {
+	if doomed(&l, 100) {
 		t.Error("an orphan is doomed while two evaluations run that it may belong to")
 	}
 	l.end(first)
 	third := l.begin()
-	if l.seen(100) {
+	if doomed(&l, 100) {
 		t.Error("it is doomed while one of them still runs")
 	}
 	l.end(second)
-	if !l.seen(100) {
+	if !doomed(&l, 100) {
 		t.Error("it is spared for an evaluation that began after it was seen")
 	}
-	if l.seen(200) {
+	if doomed(&l, 200) {
 		t.Error("an orphan that is seen later is doomed with the earlier one")
 	}
 	l.end(third)
-	if !l.seen(200) {
+	if !doomed(&l, 200) {
 		t.Error("an orphan is spared though nothing runs")
 	}
 }

@@ -3,35 +3,54 @@ package fnproc
 import (
 	"errors"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// process is a function that was started, with our ends of its pipes.
+// process is a function that was started, with our ends of its pipes. What it writes
+// is gathered from its start on.
 type process struct {
 	*os.Process
 	cmd                   Command
 	reaper                *Reaper
+	number                uint64 // in the Reaper's books
 	stdin, stdout, stderr *os.File
+	output, log           *collector
+	pipes                 sync.WaitGroup // those who serve the pipes
+	exited                chan struct{}  // closed when the main process has ended, which is unreaped then
+	waitErr               error          // of waiting for that
+	idle                  idle
+	fed                   int  // bytes of input written
+	untouched             bool // it ended without having read any of them
+
+	mu     sync.Mutex // of what follows
+	reaped bool       // the ids may be another's
+	reason error      // why it was killed, nil if it was not
 }
 
-// start starts cmd as the leader of a new process group. The caller has to call
-// evaluate, which frees everything.
+func newProcess(cmd Command, reaper *Reaper) *process {
+	return &process{cmd: cmd, reaper: reaper, exited: make(chan struct{})}
+}
+
+// start starts the process as the leader of a new process group; size is how many
+// bytes of output are expected. If it returns no error, somebody has to call finish,
+// which frees everything.
 //
 // A session of its own would hold the descendants better, but it costs a twentieth of
 // the time that a small program takes, and more on a busy machine: Linux makes a
 // scheduling group for each.
-func start(cmd Command, reaper *Reaper) (*process, error) {
-	p := &process{cmd: cmd, reaper: reaper}
+func (p *process) start(size int) error {
+	p.number = p.reaper.begin()
 	theirs, err := p.openPipes()
 	defer closeAll(theirs)
 	if err == nil {
-		p.Process, err = reaper.start(func() (*os.Process, error) {
-			return os.StartProcess(cmd.Path, append([]string{cmd.Path}, cmd.Args...), &os.ProcAttr{
-				Dir:   cmd.Dir,
-				Env:   append([]string{}, cmd.Env...), // nil would mean our own
+		p.Process, err = p.reaper.start(func() (*os.Process, error) {
+			return os.StartProcess(p.cmd.Path, append([]string{p.cmd.Path}, p.cmd.Args...), &os.ProcAttr{
+				Dir:   p.cmd.Dir,
+				Env:   append([]string{}, p.cmd.Env...), // nil would mean our own
 				Files: theirs,
 				Sys:   &syscall.SysProcAttr{Setpgid: true},
 			})
@@ -39,9 +58,19 @@ func start(cmd Command, reaper *Reaper) (*process, error) {
 	}
 	if err != nil {
 		p.closePipes()
-		return nil, startError(cmd, err)
+		p.reaper.end(p.number)
+		return startError(p.cmd, err)
 	}
-	return p, nil
+	if !p.idle.taken() {
+		p.idle.input, theirs[0] = theirs[0], nil
+	}
+	p.output = newCollector("output", p.stdout, p.cmd.MaxOutput, size)
+	p.log = newCollector("log", p.stderr, p.cmd.MaxLog, minBuffer)
+	for _, c := range []*collector{p.output, p.log} {
+		p.pipes.Go(func() { p.gather(c) })
+	}
+	go p.awaitExit()
+	return nil
 }
 
 // openPipes makes the three pipes and returns the function's ends, which the caller
@@ -58,7 +87,7 @@ func (p *process) openPipes() (theirs []*os.File, err error) {
 	return theirs, err
 }
 
-func (p *process) closePipes() { closeAll([]*os.File{p.stdin, p.stdout, p.stderr}) }
+func (p *process) closePipes() { closeAll([]*os.File{p.stdin, p.stdout, p.stderr, p.idle.input}) }
 
 // closeAll closes pipes, of which there is nothing to learn; those that are nil or
 // closed already are no harm.
@@ -68,23 +97,70 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// kill kills the main process, which may have left its group, and what is left of the
-// group. It must not be called once the main process was reaped: the ids may be
-// another's by then.
-func (p *process) kill() {
-	_ = unix.Kill(p.Pid, unix.SIGKILL)
-	_ = unix.Kill(-p.Pid, unix.SIGKILL)
+// gather has c read its pipe, and ends the process if that fails.
+func (p *process) gather(c *collector) {
+	if err := c.gather(p.idle.tooMuch); err != nil {
+		p.idle.end()
+		p.end(err)
+	}
 }
 
 // awaitExit blocks until the main process has ended. It leaves it unreaped, so that
 // its pid, which is also the group's id, stays taken.
-func (p *process) awaitExit() error {
+func (p *process) awaitExit() {
+	defer close(p.exited)
 	for {
 		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
-			return os.NewSyscallError("waitid", err)
+			p.waitErr = os.NewSyscallError("waitid", err)
+			return
 		}
 	}
+}
+
+// end kills the process. The reason that is given first counts.
+func (p *process) end(reason error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reason == nil {
+		p.reason = reason
+	}
+	p.kill()
+}
+
+// killedFor returns the reason that end was given, nil if it was not called.
+func (p *process) killedFor() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reason
+}
+
+// kill kills the main process, which may have left its group, and what is left of the
+// group. The caller holds mu: after reaping, the ids may be another's.
+func (p *process) kill() {
+	if p.reaped {
+		return
+	}
+	_ = unix.Kill(p.Pid, unix.SIGKILL)
+	_ = unix.Kill(-p.Pid, unix.SIGKILL)
+}
+
+// finish frees everything of a process that has exited, and returns how it ended. It
+// is called once, by whoever the process belongs to.
+func (p *process) finish() (*os.ProcessState, error) {
+	p.mu.Lock()
+	p.kill() // what is left of the group
+	p.mu.Unlock()
+	p.interrupt()
+	p.pipes.Wait()
+	p.untouched = p.idle.untouched(p.fed)
+	state, err := p.reap()
+	p.closePipes()
+	p.reaper.end(p.number)
+	if p.waitErr != nil {
+		err = p.waitErr
+	}
+	return state, err
 }
 
 // interrupt ends writes to the function, and waiting for what it writes.
@@ -98,5 +174,8 @@ func (p *process) interrupt() {
 // reap frees the process's entry in the kernel's table and returns how it ended.
 func (p *process) reap() (*os.ProcessState, error) {
 	defer p.reaper.forget(p.Pid)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reaped = true
 	return p.Wait()
 }

@@ -27,6 +27,10 @@ const gather = 100 * time.Millisecond
 // evaluation is running that they could belong to, and takes them out of the kernel's
 // table.
 //
+// A process that is kept started may have orphans too, which its evaluation may need.
+// But nobody waits for such a process: where nothing else spares an orphan, the process
+// is ended before it is used, and the orphan after it.
+//
 // Other parts of the program may start processes, as long as these stay in the
 // program's own process group (no Setpgid, no Setsid), which the Reaper leaves alone;
 // nobody may wait for unknown children, as wait4(-1) does. A program that is the first
@@ -44,6 +48,7 @@ type Reaper struct {
 	starts sync.RWMutex
 	mu     sync.Mutex
 	books  ledger
+	idle   map[uint64]func() // how to retire the idle processes, by number
 }
 
 // NewReaper makes this process the parent of the orphans among its descendants, for
@@ -52,10 +57,11 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the parent of orphaned processes: %w", os.NewSyscallError("prctl", err))
 	}
-	return &Reaper{log: log, group: unix.Getpgrp(), nudge: make(chan struct{}, 1), books: newLedger()}, nil
+	return &Reaper{log: log, group: unix.Getpgrp(), nudge: make(chan struct{}, 1), books: newLedger(), idle: map[uint64]func(){}}, nil
 }
 
-// Run looks for orphans after each evaluation until ctx ends, and once more then. The
+// Run looks for orphans after each evaluation until ctx ends, and then until there are
+// none, for a second at most. The
 // evaluations should be over by that time: orphans of those that are not stay.
 func (r *Reaper) Run(ctx context.Context) {
 	var next <-chan time.Time
@@ -63,7 +69,7 @@ func (r *Reaper) Run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			r.look()
+			r.lookLast()
 			return
 		case <-nudge:
 			// One look for all evaluations that end in the meantime.
@@ -74,6 +80,20 @@ func (r *Reaper) Run(ctx context.Context) {
 				next = time.After(wait)
 			}
 		}
+	}
+}
+
+// lastLooks is how many looks there are at the end.
+const lastLooks = int(time.Second / afterKill)
+
+// lookLast looks until nothing is left that could be ended: an orphan may have started
+// others that become ours once it is dead.
+func (r *Reaper) lookLast() {
+	for range lastLooks {
+		if wait := r.look(); wait == 0 {
+			return
+		}
+		<-time.After(afterKill)
 	}
 }
 
@@ -107,16 +127,30 @@ func (r *Reaper) handle(pid int) time.Duration {
 	ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	if err != nil || ended == pid {
 		r.books.gone(pid) // reaped now, or it was no child of ours any more
-		return 0
+		return afterKill  // what it had started may have become ours meanwhile
 	}
-	if !r.books.seen(pid) {
-		return idleLook
+	if owners := r.books.seen(pid); len(owners) > 0 {
+		return r.retire(owners)
 	}
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	r.log.Warn("killing a process that a function left behind", "pid", pid, "command", string(command))
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		r.log.Error("cannot kill a process that a function left behind", "pid", pid, "error", err)
 		return idleLook
+	}
+	return afterKill
+}
+
+// retire ends those that an orphan waits for if all of them are idle, and returns when
+// to look again.
+func (r *Reaper) retire(owners []uint64) time.Duration {
+	for _, number := range owners {
+		if r.idle[number] == nil {
+			return idleLook
+		}
+	}
+	for _, number := range owners {
+		r.idle[number]()
 	}
 	return afterKill
 }

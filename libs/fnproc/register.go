@@ -2,27 +2,52 @@ package fnproc
 
 import "os"
 
-// The methods of this file are for Runner. A nil Reaper does nothing.
+// The methods of this file are for processes. A nil Reaper does nothing.
 
-// begin notes that an evaluation begins; the function that it returns notes its end.
-func (r *Reaper) begin() (end func()) {
+// begin notes that an evaluation begins, and returns its number.
+func (r *Reaper) begin() (number uint64) {
 	if r == nil {
-		return func() {}
+		return 0
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	evaluation := r.books.begin()
-	return func() { r.end(evaluation) }
+	return r.books.begin()
 }
 
-func (r *Reaper) end(evaluation uint64) {
+// end notes that an evaluation has ended.
+func (r *Reaper) end(number uint64) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
-	r.books.end(evaluation)
+	r.books.end(number)
+	delete(r.idle, number)
 	r.mu.Unlock()
 	select {
 	case r.nudge <- struct{}{}:
 	default:
 	}
+}
+
+// waits notes that an evaluation waits for its input. Run may call retire, which must
+// not call the Reaper; it does nothing if the evaluation got its input meanwhile.
+func (r *Reaper) waits(number uint64, retire func()) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.idle[number] = retire
+}
+
+// taken notes that an evaluation gets its input.
+func (r *Reaper) taken(number uint64) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.idle, number)
 }
 
 // start forks and registers the new process in one step, as far as Run can see.

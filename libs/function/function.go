@@ -45,6 +45,8 @@ type Runner struct {
 	Memory *oomkill.Watch
 	// Tracer makes a span for each run.
 	Tracer trace.Tracer
+	// Preforks, if not nil, counts runs of functions that are kept started.
+	Preforks *Preforks
 }
 
 // CheckInput returns an error of class fault.Invalid if list cannot be a function's
@@ -68,15 +70,25 @@ func CheckInput(list []byte) error {
 func (r *Runner) Run(ctx context.Context, image string, cmd fnproc.Command, list []byte) (Result, error) {
 	ctx, span := r.Tracer.Start(ctx, "fn.exec", trace.WithAttributes(attribute.String("process.executable.path", cmd.Path)))
 	defer span.End()
-	cmd.MaxOutput, cmd.MaxLog = r.Limits.output(), r.Limits.log()
 	start := time.Now()
-	out, err := r.Processes.Run(ctx, cmd, list)
-	span.SetAttributes(attribute.Int("process.exit.code", out.ExitCode))
+	out, err := r.Processes.Run(ctx, r.limited(cmd), list)
+	span.SetAttributes(attribute.Int("process.exit.code", out.ExitCode), attribute.String("fn.prefork", out.Prefork.String()))
+	r.Preforks.count(ctx, cmd, out.Prefork)
 	result, err := r.judge(image, out, err, time.Since(start))
 	if err != nil {
 		span.SetStatus(codes.Error, fault.Of(err).String())
 	}
 	return result, err
+}
+
+// Prepare has processes of cmd started before its first run, if any are to be kept of
+// it.
+func (r *Runner) Prepare(cmd fnproc.Command) { r.Processes.Prepare(r.limited(cmd)) }
+
+// limited returns cmd with the runner's limits.
+func (r *Runner) limited(cmd fnproc.Command) fnproc.Command {
+	cmd.MaxOutput, cmd.MaxLog = r.Limits.output(), r.Limits.log()
+	return cmd
 }
 
 // judge turns the end of a process, after the given time, into a result or an

@@ -6,10 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace/noop"
@@ -154,6 +158,63 @@ func TestSpanSaysHowTheProcessEnded(t *testing.T) {
 	if code, ok := attrs.Value("process.exit.code"); !ok || code.AsInt64() != 1 {
 		t.Errorf("attributes %v, want the exit code", ended[0].Attributes())
 	}
+}
+
+// TestPreforkIsTold checks the span's attribute and the metric, with a process that was
+// not there yet and with one that was.
+func TestPreforkIsTold(t *testing.T) {
+	spans, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()
+	runner := newRunner()
+	runner.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+	var err error
+	if runner.Preforks, err = function.NewPreforks(metric.NewMeterProvider(metric.WithReader(reader)).Meter("test")); err != nil {
+		t.Fatal(err)
+	}
+	echo := command(t, "echo")
+	keepStarted(t, runner)
+	for range 2 {
+		if _, err := runner.Run(t.Context(), "fn", echo, []byte(list)); err != nil {
+			t.Fatal(err)
+		}
+		testfn.AwaitRunning(t, filepath.Dir(echo.Path), 1)
+	}
+	for i, want := range []string{"miss", "hit"} {
+		attrs := attribute.NewSet(spans.Ended()[i].Attributes()...)
+		if got, _ := attrs.Value("fn.prefork"); got.AsString() != want {
+			t.Errorf("run %d: the span says %q, want %q", i, got.AsString(), want)
+		}
+	}
+	var got metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &got); err != nil {
+		t.Fatal(err)
+	}
+	attributes := func(outcome string) attribute.Set {
+		return attribute.NewSet(attribute.String("function", "echo"), attribute.String("outcome", outcome))
+	}
+	want := metricdata.Sum[int64]{
+		Temporality: metricdata.CumulativeTemporality, IsMonotonic: true,
+		DataPoints: []metricdata.DataPoint[int64]{{Attributes: attributes("miss"), Value: 1}, {Attributes: attributes("hit"), Value: 1}},
+	}
+	if m := got.ScopeMetrics[0].Metrics; len(m) != 1 || m[0].Name != "fn.prefork" {
+		t.Errorf("metrics %v, want fn.prefork", m)
+	} else {
+		metricdatatest.AssertEqual(t, want, m[0].Data.(metricdata.Sum[int64]), metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+	}
+}
+
+// keepStarted has runner keep a process of each function started until the test ends.
+func keepStarted(t *testing.T, runner *function.Runner) {
+	t.Helper()
+	runner.Processes.Stock = fnproc.NewStock(fnproc.StockConfig{
+		Keep: func(string) int { return 1 }, Total: 1, Unused: function.PreforkUnused, Busy: 10,
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { runner.Processes.Maintain(ctx) })
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
 }
 
 func TestCheckInput(t *testing.T) {

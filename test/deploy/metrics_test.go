@@ -21,7 +21,7 @@ var (
 	}
 	metrics = []string{
 		"fn_evaluations_total", "fn_cold_starts_total", "fn_queue_depth", "fn_rejections_total", "fn_pods", "fn_pod_evictions_total",
-		"fn_retries_total", "fn_registry_requests_total", "fn_resolver_answers_total", "fn_resolver_cache_size_bytes", "fn_pull_secret_in_step",
+		"fn_retries_total", "fn_prefork_total", "fn_registry_requests_total", "fn_resolver_answers_total", "fn_resolver_cache_size_bytes", "fn_pull_secret_in_step",
 		"go_goroutines", "process_cpu_seconds_total", "process_resident_memory_bytes",
 	}
 )

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -14,7 +16,9 @@ import (
 type bench struct {
 	bin, functions  string
 	image, function string
-	budget          int // seconds
+	items, ways     string // lists with commas
+	prefork         string // processes
+	budget          int    // seconds
 	out             io.Writer
 }
 
@@ -37,15 +41,26 @@ func (b *bench) run(ctx context.Context) error {
 		return err
 	}
 	defer wrapper.stop()
-	ways := []way{
-		{"bare", bare(binary)},
-		{"gateway", remote(gateway.conn, b.image)},
-		{"wrapper", remote(wrapper.conn, b.image)},
+	all := map[string]func(context.Context, []byte) ([]byte, error){
+		"bare":    bare(binary),
+		"gateway": remote(gateway.conn, b.image),
+		"wrapper": remote(wrapper.conn, b.image),
+	}
+	var ways []way
+	for name := range strings.SplitSeq(b.ways, ",") {
+		if all[name] == nil {
+			return fmt.Errorf("%q is none of the ways to measure", name)
+		}
+		ways = append(ways, way{name, all[name]})
 	}
 	if _, err := fmt.Fprintln(b.out, header); err != nil {
 		return err
 	}
-	for _, items := range []int{1, 200, 2000} {
+	for field := range strings.SplitSeq(b.items, ",") {
+		items, err := strconv.Atoi(field)
+		if err != nil {
+			return fmt.Errorf("numbers of items: %w", err)
+		}
 		list := resourceList(items)
 		if err := sameOutput(ctx, ways, list); err != nil {
 			return err

@@ -28,6 +28,8 @@ func TestBehaviours(t *testing.T) {
 		"ignore-stdin":     {"there is an output without input", "", "kind: ResourceList", ""},
 		"allocate=1000000": {"memory is used, then the input comes back", "", "kind: Input", ""},
 		"sleep=1ms":        {"time is used, then the input comes back", "", "kind: Input", ""},
+		"greet=10":         {"a function may talk before it reads", "", "kind: Input", "water wate"},
+		"leave=1ms":        {"or leave without a word", "", "", ""},
 		"signal":           {"the default is to be killed", "signal: killed", "", "die"},
 		"signal=15":        {"other signals can be chosen", "signal: terminated", "", "die"},
 		"flood-stdout=10":  {"floods can be measured", "", "water wate", ""},

@@ -71,6 +71,11 @@ type ExecConfig struct {
 	Queue int `default:"1000"`
 	// MaxLogBytes is how much a function may log.
 	MaxLogBytes int `split_words:"true" default:"1048576"`
+	// Prefork is how many processes of each function in use are kept started, unless
+	// the configuration file says it; 0 is none.
+	Prefork int `default:"2"`
+	// PreforkTotal is how many processes of all functions are kept started; 0 is none.
+	PreforkTotal int `split_words:"true" default:"16"`
 }
 
 // Validate checks the settings.
@@ -85,6 +90,8 @@ func (c *Config) Validate() error {
 	function.Limits{MessageBytes: c.MaxMessageBytes, LogBytes: c.Exec.MaxLogBytes}.Check(&checks, "MaxMessageBytes", "Exec.MaxLogBytes")
 	checks.That(c.Exec.Concurrency >= 0, "Exec.Concurrency", c.Exec.Concurrency, "0 or more")
 	checks.That(c.Exec.Queue >= 0, "Exec.Queue", c.Exec.Queue, "0 or more")
+	function.CheckPrefork(&checks, "Exec.Prefork", c.Exec.Prefork)
+	checks.That(c.Exec.PreforkTotal >= 0, "Exec.PreforkTotal", c.Exec.PreforkTotal, "0 or more")
 	if c.Enabled(RuntimePod) {
 		c.Pod.check(&checks)
 	}

@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 
@@ -64,25 +63,31 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 	if err != nil {
 		return nil, nil, err
 	}
+	preforks, err := function.NewPreforks(frame.Telemetry.Meters.Meter("gateway"))
+	if err != nil {
+		return nil, nil, err
+	}
 	exec, err := execeval.New(execeval.Config{
 		File:          cfg.Exec.Config,
 		Functions:     cfg.Exec.Functions,
 		DefaultPrefix: cfg.DefaultImagePrefix,
 		Admission:     admission.New(admission.Limits{Concurrent: cfg.Exec.concurrency(), Queue: cfg.Exec.Queue}),
-		Runner: &function.Runner{
+		Runner: function.Runner{
 			Processes: fnproc.Runner{Reaper: reaper},
 			Limits:    function.Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.Exec.MaxLogBytes},
 			Wording:   function.ExecWording,
 			Memory:    oomkill.New(oomkill.Container),
 			Tracer:    frame.Telemetry.Tracers.Tracer("gateway"),
+			Preforks:  preforks,
 		},
-		Log: log,
+		Prefork:      cfg.Exec.Prefork,
+		PreforkTotal: cfg.Exec.PreforkTotal,
+		Log:          log,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	reap := func(ctx context.Context) error { reaper.Run(ctx); return nil }
-	return exec, []serve.Task{exec.Watch, reap}, nil
+	return exec, []serve.Task{exec.Watch, exec.Maintain}, nil
 }
 
 // newHandler returns the handler of the gateway's port.

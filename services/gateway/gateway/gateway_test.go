@@ -26,6 +26,12 @@ func image(behaviour string) string {
 // start runs a gateway with functions of all behaviours.
 func start(t *testing.T, behaviours ...string) (address, configFile string) {
 	t.Helper()
+	return startPrefork(t, 0, behaviours...)
+}
+
+// startPrefork runs a gateway that keeps so many processes of each function started.
+func startPrefork(t *testing.T, prefork int, behaviours ...string) (address, configFile string) {
+	t.Helper()
 	dir := t.TempDir()
 	var entries strings.Builder
 	entries.WriteString("functions:\n")
@@ -38,7 +44,7 @@ func start(t *testing.T, behaviours ...string) (address, configFile string) {
 	cfg := gateway.Config{
 		Address: "127.0.0.1:0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com/fn",
 		DisableRuntimes: []string{gateway.RuntimePod},
-		Exec:            gateway.ExecConfig{Config: configFile, Functions: dir, Queue: 1000, MaxLogBytes: conformance.MaxLogBytes},
+		Exec:            gateway.ExecConfig{Config: configFile, Functions: dir, Queue: 1000, MaxLogBytes: conformance.MaxLogBytes, Prefork: prefork, PreforkTotal: 2 * len(behaviours)},
 	}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
@@ -54,7 +60,13 @@ func write(t *testing.T, path, content string) {
 }
 
 func TestConformance(t *testing.T) {
-	address, _ := start(t, conformance.Behaviours()...)
+	for name, prefork := range map[string]int{"without prefork": 0, "with prefork": 2} {
+		t.Run(name, func(t *testing.T) { testConformance(t, prefork) })
+	}
+}
+
+func testConformance(t *testing.T, prefork int) {
+	address, _ := startPrefork(t, prefork, conformance.Behaviours()...)
 	conformance.Run(t, conformance.Target{
 		Serve: func(_ *testing.T, behaviour string) conformance.Function {
 			return conformance.Function{Address: address, Image: image(behaviour)}

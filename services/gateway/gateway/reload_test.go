@@ -115,15 +115,17 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*gateway.Config){
-		"Address":          func(c *gateway.Config) { c.Address = "" },
-		"DisableRuntimes":  func(c *gateway.Config) { c.DisableRuntimes = []string{"exec", "docker"} },
-		"MaxMessageBytes":  func(c *gateway.Config) { c.MaxMessageBytes = 10 },
-		"Exec.Queue":       func(c *gateway.Config) { c.Exec.Queue = -1 },
-		"Exec.Concurrency": func(c *gateway.Config) { c.Exec.Concurrency = -1 },
-		"Exec.MaxLogBytes": func(c *gateway.Config) { c.Exec.MaxLogBytes = -1 },
-		"ImageResolver":    func(c *gateway.Config) { c.ImageResolver = "image-resolver:9449" },
-		"Pod.MaxRetries":   func(c *gateway.Config) { c.Pod.MaxRetries = -1 },
-		"PodManager":       func(c *gateway.Config) { c.PodManager = "pod-manager:9448" },
+		"Address":           func(c *gateway.Config) { c.Address = "" },
+		"DisableRuntimes":   func(c *gateway.Config) { c.DisableRuntimes = []string{"exec", "docker"} },
+		"MaxMessageBytes":   func(c *gateway.Config) { c.MaxMessageBytes = 10 },
+		"Exec.Queue":        func(c *gateway.Config) { c.Exec.Queue = -1 },
+		"Exec.Concurrency":  func(c *gateway.Config) { c.Exec.Concurrency = -1 },
+		"Exec.MaxLogBytes":  func(c *gateway.Config) { c.Exec.MaxLogBytes = -1 },
+		"Exec.Prefork":      func(c *gateway.Config) { c.Exec.Prefork = 65 },
+		"Exec.PreforkTotal": func(c *gateway.Config) { c.Exec.PreforkTotal = -1 },
+		"ImageResolver":     func(c *gateway.Config) { c.ImageResolver = "image-resolver:9449" },
+		"Pod.MaxRetries":    func(c *gateway.Config) { c.Pod.MaxRetries = -1 },
+		"PodManager":        func(c *gateway.Config) { c.PodManager = "pod-manager:9448" },
 	} {
 		cfg := good
 		change(&cfg)

@@ -29,6 +29,8 @@ type Config struct {
 	Queue int `default:"100"`
 	// MaxLogBytes is how much the function may log.
 	MaxLogBytes int `split_words:"true" default:"1048576"`
+	// Prefork is how many processes of the function are kept started; 0 is none.
+	Prefork int `default:"2"`
 
 	Serve     serve.Config
 	Telemetry telemetry.Config
@@ -85,6 +87,7 @@ func (c *Config) Validate() error {
 	c.limits().Check(&checks, "MaxRequestBodySize", "MaxLogBytes")
 	checks.That(c.Concurrency >= 0, "Concurrency", c.Concurrency, "0 or more")
 	checks.That(c.Queue >= 0, "Queue", c.Queue, "0 or more")
+	function.CheckPrefork(&checks, "Prefork", c.Prefork)
 	checks.Within("Serve", c.Serve.Validate())
 	checks.Within("Telemetry", c.Telemetry.Validate())
 	return checks.Err()

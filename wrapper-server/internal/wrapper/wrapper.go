@@ -26,21 +26,14 @@ import (
 // New returns the wrapper server as a part of a program. Functions get the
 // variables of environ that are not the server's own.
 func New(cfg Config, environ []string, frame program.Frame) (serve.Part, error) {
-	reaper, err := fnproc.NewReaper(frame.Telemetry.Log)
+	runner, err := newRunner(cfg, frame)
 	if err != nil {
 		return serve.Part{}, err
 	}
 	s := &server{
 		command:   command(cfg.Entrypoint, environ),
 		admission: admission.New(admission.Limits{Concurrent: cfg.concurrency(), Queue: cfg.Queue}),
-		runner: &function.Runner{
-			Processes:  fnproc.Runner{Reaper: reaper},
-			Limits:     cfg.limits(),
-			Wording:    function.WrapperWording,
-			FlattenLog: cfg.FlattenLog,
-			Memory:     oomkill.New(oomkill.Container),
-			Tracer:     frame.Telemetry.Tracers.Tracer("wrapper-server"),
-		},
+		runner:    runner,
 	}
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: cfg.MaxRequestBodySize}
 	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.handler})
@@ -49,7 +42,31 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Part, error) 
 	}
 	return serve.Part{
 		Endpoints: []serve.Endpoint{{Name: "evaluator", Address: ":" + strconv.Itoa(cfg.Port), Handler: handler}},
-		Tasks:     []serve.Task{func(ctx context.Context) error { reaper.Run(ctx); return nil }},
+		Tasks:     []serve.Task{s.maintain},
+	}, nil
+}
+
+// newRunner returns what runs the function.
+func newRunner(cfg Config, frame program.Frame) (*function.Runner, error) {
+	reaper, err := fnproc.NewReaper(frame.Telemetry.Log)
+	if err != nil {
+		return nil, err
+	}
+	preforks, err := function.NewPreforks(frame.Telemetry.Meters.Meter("wrapper-server"))
+	if err != nil {
+		return nil, err
+	}
+	stock := fnproc.NewStock(fnproc.StockConfig{
+		Keep: func(string) int { return cfg.Prefork }, Total: cfg.Prefork, Unused: function.PreforkUnused, Log: frame.Telemetry.Log,
+	})
+	return &function.Runner{
+		Processes:  fnproc.Runner{Reaper: reaper, Stock: stock},
+		Limits:     cfg.limits(),
+		Wording:    function.WrapperWording,
+		FlattenLog: cfg.FlattenLog,
+		Memory:     oomkill.New(oomkill.Container),
+		Tracer:     frame.Telemetry.Tracers.Tracer("wrapper-server"),
+		Preforks:   preforks,
 	}, nil
 }
 
@@ -58,6 +75,14 @@ type server struct {
 	command   fnproc.Command
 	admission *admission.Gate
 	runner    *function.Runner
+}
+
+// maintain does what goes on beside evaluations. Function processes are kept started
+// from the beginning: there will be evaluations.
+func (s *server) maintain(ctx context.Context) error {
+	s.runner.Prepare(s.command)
+	s.runner.Processes.Maintain(ctx)
+	return nil
 }
 
 func (s *server) handler(options ...connect.HandlerOption) (path string, handler http.Handler) {

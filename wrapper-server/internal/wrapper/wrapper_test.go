@@ -35,6 +35,16 @@ func start(t *testing.T, behaviour string, environ []string, flags ...string) st
 }
 
 func TestConformance(t *testing.T) {
+	for name, prefork := range map[string]string{"without prefork": "0", "with prefork": "2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("FNR_PREFORK", prefork)
+			testConformance(t)
+		})
+	}
+}
+
+func testConformance(t *testing.T) {
+	t.Helper()
 	conformance.Run(t, conformance.Target{
 		Serve: func(t *testing.T, behaviour string) conformance.Function {
 			return conformance.Function{Address: start(t, behaviour, nil), Image: "example.com/fn/" + strings.ReplaceAll(behaviour, "=", "-") + ":v1"}

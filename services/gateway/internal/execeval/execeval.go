@@ -34,9 +34,12 @@ type Config struct {
 	DefaultPrefix string
 	// Admission bounds how many functions run at a time.
 	Admission *admission.Gate
-	// Runner runs them.
-	Runner *function.Runner
-	Log    *slog.Logger
+	// Runner runs them. The evaluator adds to its copy what it keeps started.
+	Runner function.Runner
+	// Prefork is how many processes of each function in use are kept started, unless
+	// the file says it, and PreforkTotal how many of all functions.
+	Prefork, PreforkTotal int
+	Log                   *slog.Logger
 }
 
 // Evaluator is the exec evaluator.
@@ -44,6 +47,7 @@ type Evaluator struct {
 	cfg     Config
 	content []byte // of the file, at the start
 	table   atomic.Pointer[table]
+	stock   *fnproc.Stock
 }
 
 // New returns an evaluator with the configuration file as it is now. A file that
@@ -58,6 +62,8 @@ func New(cfg Config) (*Evaluator, error) {
 		return nil, fmt.Errorf("find the folder of functions: %w", err)
 	}
 	e := &Evaluator{cfg: cfg, content: content}
+	e.stock = fnproc.NewStock(fnproc.StockConfig{Keep: e.keep, Total: cfg.PreforkTotal, Unused: function.PreforkUnused, Log: cfg.Log})
+	e.cfg.Runner.Processes.Stock = e.stock
 	if err := e.load(content); err != nil {
 		return nil, err
 	}
@@ -90,6 +96,16 @@ func (e *Evaluator) Tags(_ context.Context, repository string) ([]string, error)
 	return e.table.Load().tags[repository], nil
 }
 
+// keep returns how many processes of a binary are kept started: none of one that no
+// image is mapped to any more.
+func (e *Evaluator) keep(binary string) int { return e.table.Load().prefork[binary] }
+
+// Maintain does what goes on beside evaluations until ctx ends.
+func (e *Evaluator) Maintain(ctx context.Context) error {
+	e.cfg.Runner.Processes.Maintain(ctx)
+	return nil
+}
+
 // Watch follows the configuration file until ctx ends.
 func (e *Evaluator) Watch(ctx context.Context) error {
 	return filewatch.Watch(ctx, e.cfg.File, e.content, func(content []byte, err error) { e.changed(ctx, content, err) })
@@ -108,7 +124,7 @@ func (e *Evaluator) changed(ctx context.Context, content []byte, err error) {
 
 // load puts a configuration in force.
 func (e *Evaluator) load(content []byte) error {
-	table, err := parseTable(content, e.cfg.Functions, e.cfg.DefaultPrefix)
+	table, err := parseTable(content, e.cfg.Functions, e.cfg.DefaultPrefix, e.cfg.Prefork)
 	if err != nil {
 		return fmt.Errorf("exec configuration %s: %w", e.cfg.File, err)
 	}
@@ -119,6 +135,7 @@ func (e *Evaluator) load(content []byte) error {
 		e.cfg.Log.Warn("exec configuration names a function that is not there", "binary", binary)
 	}
 	e.table.Store(table)
+	e.stock.Changed()
 	e.cfg.Log.Info("exec configuration in force", "file", e.cfg.File, "images", len(table.binaries))
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
@@ -17,6 +18,8 @@ import (
 type table struct {
 	// binaries maps an image's key to the path of its binary.
 	binaries map[string]string
+	// prefork maps binaries to how many processes of each are kept started.
+	prefork map[string]int
 	// tags are the tags of each repository.
 	tags map[string][]string
 	// repeated are images that a later entry claims again, for a warning.
@@ -28,17 +31,21 @@ type configFile struct {
 	Functions []struct {
 		Function string   `yaml:"function"`
 		Images   []string `yaml:"images"`
+		// Prefork is ours: how many processes are kept started.
+		Prefork *int `yaml:"prefork"`
 	} `yaml:"functions"`
 }
 
 // parseTable reads a configuration file. Binaries are in dir; image names without
-// a slash are under prefix. The first entry for an image wins.
-func parseTable(content []byte, dir, prefix string) (*table, error) {
+// a slash are under prefix. The first entry for an image wins. Of each function,
+// prefork processes are kept started unless its first entry that has a number says
+// otherwise.
+func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
 	var file configFile
 	if err := yaml.Unmarshal(content, &file); err != nil {
 		return nil, fmt.Errorf("not the YAML of functions and their images: %w", err)
 	}
-	t := &table{binaries: map[string]string{}, tags: map[string][]string{}}
+	t := &table{binaries: map[string]string{}, tags: map[string][]string{}, prefork: map[string]int{}}
 	for i, entry := range file.Functions {
 		if err := checkName(entry.Function); err != nil {
 			return nil, fmt.Errorf("functions[%d].function: %w", i, err)
@@ -50,8 +57,31 @@ func parseTable(content []byte, dir, prefix string) (*table, error) {
 			}
 			t.add(name, filepath.Join(dir, entry.Function))
 		}
+		if err := t.keep(filepath.Join(dir, entry.Function), entry.Prefork); err != nil {
+			return nil, fmt.Errorf("functions[%d].prefork: %w", i, err)
+		}
+	}
+	for _, binary := range t.binaries {
+		if _, ok := t.prefork[binary]; !ok {
+			t.prefork[binary] = prefork
+		}
 	}
 	return t, nil
+}
+
+// keep notes how many processes of binary an entry wants to be kept started; nil if it
+// does not say.
+func (t *table) keep(binary string, processes *int) error {
+	if processes == nil {
+		return nil
+	}
+	if n := *processes; n < 0 || n > function.MaxPrefork {
+		return fmt.Errorf("%d is not a number from 0 (off) to %d", n, function.MaxPrefork)
+	}
+	if _, ok := t.prefork[binary]; !ok {
+		t.prefork[binary] = *processes
+	}
+	return nil
 }
 
 // checkName refuses names that lead out of the folder of functions.

@@ -23,7 +23,7 @@ functions:
 `
 
 func TestTable(t *testing.T) {
-	table, err := parseTable([]byte(sample), "/functions", "example.com/catalog")
+	table, err := parseTable([]byte(sample), "/functions", "example.com/catalog", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,12 +62,40 @@ func TestTableRefuses(t *testing.T) {
 		"functions: [{function: .., images: [a:v1]}]":              `functions[0].function: ".."`,
 		"functions: [{images: [a:v1]}]":                            `functions[0].function: ""`,
 		"functions: [{function: a, images: [ok:v1, 'not ok:v1']}]": "functions[0].images[1]",
-		"functions: {":       "not the YAML",
-		"functions: a":       "not the YAML",
-		"\xff\xfe\x00broken": "not the YAML",
+		"functions: {": "not the YAML",
+		"functions: a": "not the YAML",
+		"functions: [{function: a, prefork: -1}]":  "functions[0].prefork: -1 is not a number from 0 (off) to 64",
+		"functions: [{function: a, prefork: 65}]":  "functions[0].prefork: 65",
+		"functions: [{function: a, prefork: all}]": "not the YAML",
+		"\xff\xfe\x00broken":                       "not the YAML",
 	} {
-		if _, err := parseTable([]byte(content), "/functions", ""); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseTable([]byte(content), "/functions", "", 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("parseTable(%q) = %v, want an error that says %q", content, err, want)
+		}
+	}
+}
+
+func TestTablePrefork(t *testing.T) {
+	const file = `
+functions:
+- {function: silent, images: [silent:v1]}
+- {function: "off", images: ["off:v1"], prefork: 0}
+- {function: many, images: [many:v1]}
+- {function: many, images: [many:v2], prefork: 5}
+- {function: many, images: [many:v3], prefork: 6}
+`
+	table, err := parseTable([]byte(file), "/functions", "example.com", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for binary, want := range map[string]int{
+		"/functions/silent": 1, // the gateway's own setting
+		"/functions/off":    0,
+		"/functions/many":   5, // the first entry that says it
+		"/functions/gone":   0, // no image is mapped to it
+	} {
+		if got := table.prefork[binary]; got != want {
+			t.Errorf("%d processes of %s are kept started, want %d", got, binary, want)
 		}
 	}
 }
@@ -77,7 +105,7 @@ func FuzzParseTable(f *testing.F) {
 	f.Add([]byte("functions: [{function: a, images: [b]}]"))
 	f.Add([]byte("functions: &a [*a]"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		table, err := parseTable(content, "/functions", "example.com")
+		table, err := parseTable(content, "/functions", "example.com", 1)
 		if err != nil {
 			return
 		}

@@ -35,6 +35,8 @@ var behaviours = map[string]behaviour{
 	"ignore-stdin":  ignoreStdin,  // exits 0 without reading its input
 	"allocate":      allocate,     // uses VALUE bytes of memory, then echoes
 	"sleep":         sleep,        // waits for the duration VALUE, then echoes
+	"greet":         greet,        // logs VALUE bytes before it reads its input, then echoes
+	"leave":         leave,        // exits 0 after the duration VALUE without reading or writing anything
 	"signal":        die,          // dies by signal number VALUE, or by SIGKILL
 
 	// Functions that have to be stopped.

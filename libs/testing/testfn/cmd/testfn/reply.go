@@ -86,3 +86,15 @@ func sleep(value string) int {
 	time.Sleep(d)
 	return echo("")
 }
+
+func greet(size string) int {
+	flood(os.Stderr, size)
+	return echo("")
+}
+
+func leave(value string) int {
+	d, err := time.ParseDuration(value)
+	check(err)
+	time.Sleep(d)
+	return 0
+}

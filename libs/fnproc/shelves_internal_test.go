@@ -1,0 +1,107 @@
+package fnproc
+
+import (
+	"testing"
+	"time"
+)
+
+// epoch is when these tests begin.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// keepOf keeps what is in m, by path.
+func keepOf(m map[string]int) func(string) int { return func(path string) int { return m[path] } }
+
+func TestShelvesFill(t *testing.T) {
+	s := newShelves(StockConfig{Keep: keepOf(map[string]int{"a": 2, "b": 2}), Total: 3, Unused: time.Minute, Busy: 2})
+	a := s.want(Command{Path: "a"}, epoch)
+	b := s.want(Command{Path: "b"}, epoch.Add(time.Second))
+	if s.want(Command{Path: "c"}, epoch) != nil {
+		t.Error("there is a shelf for a command of which nothing is kept")
+	}
+	now := epoch.Add(2 * time.Second)
+	for i, want := range []*shelf{b, b, a, nil} {
+		todo := s.next(now)
+		if todo.start != want {
+			t.Fatalf("start %d is for %+v, want %+v: the one used last goes first, and three in all", i, todo.start, want)
+		}
+		if todo.start != nil {
+			s.put(todo.start, &process{})
+		}
+	}
+	s.pop(a)
+	for running, want := range map[int]*shelf{1: a, 2: nil} {
+		s.running = running
+		if got := s.next(now).start; got != want {
+			t.Errorf("with %d evaluations a process is started for %+v, want %+v", running, got, want)
+		}
+	}
+}
+
+func TestShelvesRetire(t *testing.T) {
+	keep := map[string]int{"a": 2}
+	s := newShelves(StockConfig{Keep: keepOf(keep), Total: 10, Unused: time.Minute, Busy: 1})
+	a := s.want(Command{Path: "a"}, epoch)
+	first, second := &process{}, &process{}
+	s.put(a, first)
+	s.put(a, second)
+
+	keep["a"] = 1
+	if todo := s.next(epoch); len(todo.retire) != 1 || todo.retire[0] != first || s.kept != 1 {
+		t.Errorf("%+v with %d kept: a setting that gets smaller retires the oldest", todo, s.kept)
+	}
+	if todo := s.next(epoch.Add(59 * time.Second)); len(todo.retire) > 0 || !todo.wake.Equal(epoch.Add(time.Minute)) {
+		t.Errorf("%+v before the time is over, want to be woken then", todo)
+	}
+	if todo := s.next(epoch.Add(time.Minute)); len(todo.retire) != 1 || todo.start != nil || s.kept != 0 || len(s.byKey) > 0 {
+		t.Errorf("%+v once it is over, want nothing left", todo)
+	}
+	if s.drop(a, second) {
+		t.Error("a process that was retired is on its shelf")
+	}
+}
+
+func TestShelfBackoff(t *testing.T) {
+	s := newShelves(StockConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
+	a := s.want(Command{Path: "a"}, epoch)
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		if got := a.failed(epoch); got != want {
+			t.Errorf("backoff %v, want %v", got, want)
+		}
+	}
+	if todo := s.next(epoch); todo.start != nil || !todo.wake.Equal(epoch.Add(4*time.Second)) {
+		t.Errorf("%+v during the backoff, want to be woken after it", todo)
+	}
+	if s.next(epoch.Add(4*time.Second)).start != a {
+		t.Error("none is started after the backoff")
+	}
+	for range 100 {
+		a.failed(epoch)
+	}
+	if got := a.failed(epoch); got != maxBackoff {
+		t.Errorf("backoff %v, want at most %v", got, maxBackoff)
+	}
+	a.worked()
+	if got := a.failed(epoch); got != firstBackoff {
+		t.Errorf("backoff %v after a process that was of use, want %v", got, firstBackoff)
+	}
+}
+
+func TestKeyTellsCommandsApart(t *testing.T) {
+	seen := map[string]bool{}
+	for _, cmd := range []Command{
+		{Path: "a"},
+		{Path: "a", Dir: "b"},
+		{Path: "a", Args: []string{"b"}},
+		{Path: "a", Args: []string{"b", "c"}},
+		{Path: "a", Args: []string{"b"}, Env: []string{"c"}},
+		{Path: "a", Env: []string{"b", "c"}},
+		{Path: "a", MaxOutput: 1},
+		{Path: "a", MaxLog: 1},
+	} {
+		if k := key(cmd); seen[k] {
+			t.Errorf("%+v has the key of another command", cmd)
+		} else {
+			seen[k] = true
+		}
+	}
+}

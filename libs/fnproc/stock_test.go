@@ -1,0 +1,248 @@
+package fnproc_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+)
+
+// stock returns a Stock that keeps so many processes of each program.
+func stock(keep int) *fnproc.Stock {
+	return fnproc.NewStock(fnproc.StockConfig{Keep: func(string) int { return keep }, Total: keep, Unused: time.Hour, Busy: 100})
+}
+
+// startStock returns a Runner with a Reaper and a Stock of so many processes, which are
+// maintained until the test ends. The test fails if processes are left then.
+func startStock(t testing.TB, keep int) fnproc.Runner {
+	t.Helper()
+	reaper, err := fnproc.NewReaper(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner := fnproc.Runner{Reaper: reaper, Stock: stock(keep)}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { runner.Maintain(ctx) })
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	return runner
+}
+
+func TestStockUsesEachProcessOnce(t *testing.T) {
+	cmd, dir := install(t, "echo")
+	runner := startStock(t, 2)
+	runner.Prepare(cmd)
+	for range 5 {
+		testfn.AwaitRunning(t, dir, 2)
+		before := testfn.Running(dir)
+		got, err := runner.Run(t.Context(), cmd, []byte(input))
+		if err != nil || string(got.Output) != input || got.Prefork != fnproc.PreforkHit {
+			t.Fatalf("Run: %v, output %q, prefork %v", err, got.Output, got.Prefork)
+		}
+		testfn.AwaitRunning(t, dir, 2)
+		kept := testfn.Running(dir)
+		if still := slices.DeleteFunc(before, func(pid int) bool { return !slices.Contains(kept, pid) }); len(still) != 1 {
+			t.Fatalf("of two processes %v are left after one evaluation, want one", still)
+		}
+	}
+}
+
+func TestStockStartsAfterFirstUse(t *testing.T) {
+	cmd, dir := install(t, "echo")
+	runner := startStock(t, 1)
+	for i, want := range []fnproc.Prefork{fnproc.PreforkMiss, fnproc.PreforkHit} {
+		got, err := runner.Run(t.Context(), cmd, []byte(input))
+		if err != nil || got.Prefork != want {
+			t.Errorf("run %d: %v, prefork %v, want %v", i, err, got.Prefork, want)
+		}
+		testfn.AwaitRunning(t, dir, 1)
+	}
+	other := cmd
+	other.Env = []string{"COLOUR=blue"}
+	if got, err := runner.Run(t.Context(), other, []byte(input)); err != nil || got.Prefork != fnproc.PreforkMiss {
+		t.Errorf("another environment: %v, prefork %v, want no process of another command", err, got.Prefork)
+	}
+}
+
+func TestStockOff(t *testing.T) {
+	cmd, _ := install(t, "echo")
+	runner := startStock(t, 0)
+	runner.Prepare(cmd)
+	if got, err := runner.Run(t.Context(), cmd, []byte(input)); err != nil || got.Prefork != fnproc.PreforkOff {
+		t.Errorf("%v, prefork %v, want off", err, got.Prefork)
+	}
+}
+
+// TestStockHandsOutNoDeadProcess kills idle processes right before they are wanted:
+// each evaluation has to work all the same.
+func TestStockHandsOutNoDeadProcess(t *testing.T) {
+	cmd, dir := install(t, "echo")
+	runner := startStock(t, 8)
+	runner.Prepare(cmd)
+	testfn.AwaitRunning(t, dir, 8)
+	var runs sync.WaitGroup
+	testfn.Kill(dir)
+	testfn.AwaitRunning(t, dir, 0) // the next one comes after a backoff
+	for range 8 {
+		runs.Go(func() {
+			got, err := runner.Run(t.Context(), cmd, []byte(input))
+			if err != nil || string(got.Output) != input {
+				t.Errorf("Run: %v, %s, output %q", err, got.Status, got.Output)
+			}
+		})
+	}
+	runs.Wait()
+}
+
+// TestStockLeaversGetAnotherTry takes a process that ends without reading its input,
+// as one would that was about to end when it was taken.
+func TestStockLeaversGetAnotherTry(t *testing.T) {
+	cmd, dir := install(t, "leave=300ms")
+	runner := startStock(t, 1)
+	runner.Prepare(cmd)
+	testfn.AwaitRunning(t, dir, 1)
+	got, err := runner.Run(t.Context(), cmd, bytes.Repeat([]byte("x"), 1<<20))
+	if err != nil || got.ExitCode != 0 || got.Prefork != fnproc.PreforkMiss {
+		t.Errorf("%v, %s, prefork %v, want a process of its own in the end", err, got.Status, got.Prefork)
+	}
+}
+
+func TestStockSameOutcomes(t *testing.T) {
+	tests := map[string]struct{ reason, function string }{
+		"ok":           {"the output is the function's", "echo"},
+		"greets":       {"what is written before the input counts", "greet=1000"},
+		"talks":        {"a process that writes more than an idle one may is not used, and disturbs nobody", "greet=200000"},
+		"fails":        {"a failure is one", "exit1"},
+		"dies":         {"so is a signal", "signal"},
+		"reads not":    {"a function that ends without reading is started for each evaluation", "ignore-stdin"},
+		"fails unread": {"whatever its exit code", "exit1-silent"},
+		"daemon":       {"what is left behind is not in the way", "daemon"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			cmd, _ := install(t, tc.function)
+			runner := startStock(t, 2)
+			want, err := fnproc.Runner{Reaper: runner.Reaper}.Run(t.Context(), cmd, []byte(input))
+			if err != nil {
+				t.Fatal(err)
+			}
+			runner.Prepare(cmd)
+			for range 4 {
+				got, err := runner.Run(t.Context(), cmd, []byte(input))
+				got.Prefork = want.Prefork
+				if diff := cmp.Diff(want, got, emptyIsNil); err != nil || diff != "" {
+					t.Errorf("%v: %s (-want +got):\n%s", err, tc.reason, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestStockKeepsLimitsAndDeadlines(t *testing.T) {
+	hang, hangDir := install(t, "hang")
+	runner := startStock(t, 1)
+	runner.Prepare(hang)
+	testfn.AwaitRunning(t, hangDir, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	got, err := runner.Run(ctx, hang, []byte(input))
+	if stopped, ok := errors.AsType[*fnproc.StoppedError](err); !ok || !errors.Is(stopped, context.DeadlineExceeded) || got.Prefork != fnproc.PreforkHit {
+		t.Errorf("prefork %v, error %v, want that of the deadline", got.Prefork, err)
+	}
+
+	echo, echoDir := install(t, "echo")
+	echo.MaxOutput = 1000
+	runner = startStock(t, 1)
+	runner.Prepare(echo)
+	testfn.AwaitRunning(t, echoDir, 1)
+	got, err = runner.Run(t.Context(), echo, bytes.Repeat([]byte("x"), 1001))
+	if limit, ok := errors.AsType[*fnproc.LimitError](err); !ok || limit.Limit != 1000 || got.Prefork != fnproc.PreforkHit {
+		t.Errorf("prefork %v, error %v, want that of the limit", got.Prefork, err)
+	}
+}
+
+func TestStockNoticesAnotherProgram(t *testing.T) {
+	cmd, dir := install(t, "echo")
+	testfn.Install(t, dir, "new")
+	runner := startStock(t, 2)
+	runner.Prepare(cmd)
+	testfn.AwaitRunning(t, dir, 2)
+	old := testfn.Running(dir)
+	if err := os.Rename(dir+"/new", cmd.Path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := runner.Run(t.Context(), cmd, []byte(input))
+	if err != nil || string(got.Output) != input || got.Prefork != fnproc.PreforkMiss {
+		t.Errorf("Run: %v, output %q, prefork %v, want the new program", err, got.Output, got.Prefork)
+	}
+	testfn.AwaitRunning(t, dir, 2)
+	for _, pid := range testfn.Running(dir) {
+		if slices.Contains(old, pid) {
+			t.Errorf("process %d of the old program is kept", pid)
+		}
+	}
+}
+
+// TestStockEndsWithItsOrphans has idle processes leave something behind that no
+// evaluation may ever clear away: they go with it.
+func TestStockEndsWithItsOrphans(t *testing.T) {
+	runner := startStock(t, 1)
+	daemon, dir := install(t, "daemon")
+	runner.Prepare(daemon)
+	testfn.AwaitRunning(t, dir, 2) // the function and its daemon
+	echo, _ := install(t, "echo")
+	if _, err := (fnproc.Runner{Reaper: runner.Reaper}).Run(t.Context(), echo, []byte(input)); err != nil {
+		t.Fatal(err)
+	}
+	testfn.AwaitRunning(t, dir, 0)
+}
+
+// attempts is a log handler's writer that notes when something was logged.
+type attempts struct{ at []time.Duration }
+
+func (a *attempts) log(start time.Time) *slog.Logger {
+	return slog.New(slog.NewTextHandler(writerFunc(func(line []byte) {
+		if strings.Contains(string(line), "did not wait") {
+			a.at = append(a.at, time.Since(start))
+		}
+	}), nil))
+}
+
+type writerFunc func(line []byte)
+
+func (f writerFunc) Write(line []byte) (int, error) { f(line); return len(line), nil }
+
+func TestStockBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tried attempts
+		runner := fnproc.Runner{Stock: fnproc.NewStock(fnproc.StockConfig{
+			Keep: func(string) int { return 1 }, Total: 1, Unused: 10 * time.Minute, Log: tried.log(time.Now()),
+		})}
+		runner.Prepare(fnproc.Command{Path: "/no/such/function"})
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		runner.Maintain(ctx)
+		var want []time.Duration
+		for _, seconds := range []int{0, 1, 3, 7, 15, 31, 63, 127, 255, 511} { // the next one would be after Unused
+			want = append(want, time.Duration(seconds)*time.Second)
+		}
+		if diff := cmp.Diff(want, tried.at); diff != "" {
+			t.Errorf("a process that cannot be started is tried at (-want +got):\n%s", diff)
+		}
+	})
+}
