@@ -4,78 +4,109 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
 // bench is a whole measurement.
 type bench struct {
-	bin, functions  string
-	image, function string
-	items, ways     string // lists with commas
-	prefork         string // processes
-	budget          int    // seconds
-	out             io.Writer
+	bin, functions       string
+	image, function      string
+	items, callers, ways string // lists with commas
+	budget, block        time.Duration
+	out                  io.Writer
 }
 
 // way is one way to evaluate.
 type way struct {
 	name     string
 	evaluate func(ctx context.Context, list []byte) ([]byte, error)
+	pid      int // of its server, zero if there is none
 }
 
 // run measures all sizes and numbers of callers.
 func (b *bench) run(ctx context.Context) error {
-	binary := filepath.Join(b.functions, b.function)
-	gateway, err := b.startGateway(ctx)
+	items, err := numbers(b.items)
+	if err != nil {
+		return fmt.Errorf("numbers of items: %w", err)
+	}
+	callers, err := numbers(b.callers)
+	if err != nil {
+		return fmt.Errorf("numbers of callers: %w", err)
+	}
+	ways, stop, err := b.open(ctx)
+	defer stop()
 	if err != nil {
 		return err
-	}
-	defer gateway.stop()
-	wrapper, err := b.startWrapper(ctx, binary)
-	if err != nil {
-		return err
-	}
-	defer wrapper.stop()
-	all := map[string]func(context.Context, []byte) ([]byte, error){
-		"bare":    bare(binary),
-		"gateway": remote(gateway.conn, b.image),
-		"wrapper": remote(wrapper.conn, b.image),
-	}
-	var ways []way
-	for name := range strings.SplitSeq(b.ways, ",") {
-		if all[name] == nil {
-			return fmt.Errorf("%q is none of the ways to measure", name)
-		}
-		ways = append(ways, way{name, all[name]})
 	}
 	if _, err := fmt.Fprintln(b.out, header); err != nil {
 		return err
 	}
-	for field := range strings.SplitSeq(b.items, ",") {
-		items, err := strconv.Atoi(field)
-		if err != nil {
-			return fmt.Errorf("numbers of items: %w", err)
-		}
-		list := resourceList(items)
+	for _, n := range items {
+		list := resourceList(n)
 		if err := sameOutput(ctx, ways, list); err != nil {
 			return err
 		}
-		for _, callers := range []int{1, 8} {
-			times, err := b.measure(ctx, ways, list, callers)
+		for _, c := range callers {
+			times, err := b.measure(ctx, ways, list, c)
 			if err != nil {
 				return err
 			}
-			if err := report(b.out, items, callers, ways, times); err != nil {
+			if err := report(b.out, n, c, ways, times); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// numbers returns the positive numbers of a list with commas.
+func numbers(list string) ([]int, error) {
+	var all []int
+	for field := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is no positive number", field)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// open returns the ways to measure. The caller has to call stop, even after an error.
+func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
+	var servers []*server
+	stop = func() {
+		for _, s := range servers {
+			s.stop()
+		}
+	}
+	binary := filepath.Join(b.functions, b.function)
+	start := map[string]func() (*server, error){
+		"gateway":    func() (*server, error) { return b.startGateway(ctx) },
+		"wrapper":    func() (*server, error) { return b.startWrapper(ctx, binary) },
+		"gateway-np": func() (*server, error) { return b.startGateway(ctx, "FNR_GATEWAY_EXEC_PREFORK=0") },
+		"wrapper-np": func() (*server, error) { return b.startWrapper(ctx, binary, "FNR_PREFORK=0") },
+	}
+	for _, name := range strings.Split(b.ways, ",") {
+		switch {
+		case name == "bare":
+			ways = append(ways, way{name, bare(binary), 0})
+		case start[name] == nil:
+			return nil, stop, fmt.Errorf("%q is none of the ways to measure", name)
+		default:
+			s, err := start[name]()
+			if err != nil {
+				return nil, stop, err
+			}
+			servers = append(servers, s)
+			ways = append(ways, way{name, remote(s.conn, b.image), s.cmd.Process.Pid})
+		}
+	}
+	return ways, stop, nil
 }
 
 // sameOutput fails if one way returns something else than the others.
@@ -89,38 +120,9 @@ func sameOutput(ctx context.Context, ways []way, list []byte) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		if string(got) != string(want) {
+		if !slices.Equal(got, want) {
 			return fmt.Errorf("%s returns %d bytes that differ from the bare process's %d", w.name, len(got), len(want))
 		}
 	}
 	return nil
-}
-
-// measure returns the times of each way. Every caller goes through all ways in turn,
-// in a new order each time, so that all of them meet the same machine.
-func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers int) (map[string][]time.Duration, error) {
-	var mu sync.Mutex
-	times := map[string][]time.Duration{}
-	var failure error
-	end := time.Now().Add(time.Duration(b.budget) * time.Second)
-	var running sync.WaitGroup
-	for range callers {
-		running.Go(func() {
-			for round := 0; ctx.Err() == nil && (round < 3 || time.Now().Before(end)); round++ {
-				for _, i := range rand.Perm(len(ways)) {
-					start := time.Now()
-					_, err := ways[i].evaluate(ctx, list)
-					took := time.Since(start)
-					mu.Lock()
-					times[ways[i].name] = append(times[ways[i].name], took)
-					if err != nil {
-						failure = fmt.Errorf("%s: %w", ways[i].name, err)
-					}
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	running.Wait()
-	return times, failure
 }

@@ -1,7 +1,8 @@
 // Command overhead measures what the gateway and the wrapper server add to a
 // function: it runs one function as a bare process, through the gateway's exec
 // evaluator and through a wrapper server, all three in the same run and in turns, and
-// prints their times beside each other.
+// prints their times beside each other. The bare process is started for each evaluation,
+// as a caller would do that has no server.
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"time"
 )
 
 func main() {
@@ -26,9 +28,11 @@ func run() error {
 	flag.StringVar(&b.image, "image", "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", "image of the function")
 	flag.StringVar(&b.function, "function", "set-namespace", "its binary")
 	flag.StringVar(&b.items, "items", "1,200,2000", "numbers of items in the lists")
-	flag.StringVar(&b.ways, "ways", "bare,gateway,wrapper", "ways to measure, of which the first is what the others are compared with")
-	flag.StringVar(&b.prefork, "prefork", "2", "how many processes the servers keep started, 0 for none")
-	flag.IntVar(&b.budget, "budget", 60, "about how many seconds each measurement may take")
+	flag.StringVar(&b.callers, "callers", "1,2,4,8", "numbers of callers at once")
+	flag.StringVar(&b.ways, "ways", "bare,gateway,wrapper",
+		"ways to measure, of which the first is what the others are compared with; gateway-np and wrapper-np are without prefork")
+	flag.DurationVar(&b.budget, "budget", 30*time.Second, "about how long each measurement may take")
+	flag.DurationVar(&b.block, "block", time.Second, "how long each turn of a way is")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-const header = "items callers way      samples        p50        p99  p50/bare  p99/bare"
+const header = "items callers way        samples        p50        p99        cpu  p50/bare  p99/bare  cpu/bare"
 
-// report prints the times of one measurement.
-func report(out io.Writer, items, callers int, ways []way, times map[string][]time.Duration) error {
-	base := times[ways[0].name]
+// report prints the times of one measurement; cpu is the processor time of an evaluation
+// on average.
+func report(out io.Writer, items, callers int, ways []way, all map[string]times) error {
+	base := all[ways[0].name]
 	for _, w := range ways {
-		t := times[w.name]
-		_, err := fmt.Fprintf(out, "%5d %7d %-8s %8d %10s %10s %9.3f %9.3f\n", items, callers, w.name, len(t),
-			round(quantile(t, .5)), round(quantile(t, .99)),
-			float64(quantile(t, .5))/float64(quantile(base, .5)), float64(quantile(t, .99))/float64(quantile(base, .99)))
+		t := all[w.name]
+		_, err := fmt.Fprintf(out, "%5d %7d %-10s %8d %10s %10s %10s %9.3f %9.3f %9.3f\n", items, callers, w.name, len(t.evaluations),
+			round(t.quantile(.5)), round(t.quantile(.99)), round(t.average()),
+			ratio(t.quantile(.5), base.quantile(.5)), ratio(t.quantile(.99), base.quantile(.99)), ratio(t.average(), base.average()))
 		if err != nil {
 			return err
 		}
@@ -25,9 +26,14 @@ func report(out io.Writer, items, callers int, ways []way, times map[string][]ti
 	return nil
 }
 
-// quantile returns the time below which the given share of times is.
-func quantile(times []time.Duration, share float64) time.Duration {
-	sorted := slices.Sorted(slices.Values(times))
+func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
+
+// average returns the processor time of an evaluation.
+func (t times) average() time.Duration { return t.cpu / time.Duration(t.calls) }
+
+// quantile returns the time below which the given share of evaluations is.
+func (t times) quantile(share float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(t.evaluations))
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
 }
 

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -21,9 +20,6 @@ import (
 
 // maxMessage is the message limit of servers and client, in bytes.
 const maxMessage = 16 << 20
-
-// startTimeout is how long a server may take until it is healthy.
-const startTimeout = 30 * time.Second
 
 // bare runs the binary as a process of this program.
 func bare(binary string) func(context.Context, []byte) ([]byte, error) {
@@ -49,29 +45,30 @@ type server struct {
 	conn *grpc.ClientConn
 }
 
-func (b *bench) startGateway(ctx context.Context) (*server, error) {
+func (b *bench) startGateway(ctx context.Context, env ...string) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, port, "FNR_GATEWAY_EXEC_PREFORK="+b.prefork, filepath.Join(b.bin, "function-runner"), "--port", port, "--disable-runtimes=pod",
+	return start(ctx, port, env, filepath.Join(b.bin, "function-runner"), "--port", port, "--disable-runtimes=pod",
 		"--functions", b.functions, "--config", filepath.Join(b.functions, "config.yaml"), "--log-level=1",
 		"--max-request-body-size", strconv.Itoa(maxMessage))
 }
 
-func (b *bench) startWrapper(ctx context.Context, binary string) (*server, error) {
+func (b *bench) startWrapper(ctx context.Context, binary string, env ...string) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, port, "FNR_PREFORK="+b.prefork, filepath.Join(b.bin, "wrapper-server"), "--port", port, "--verbosity=1",
+	return start(ctx, port, env, filepath.Join(b.bin, "wrapper-server"), "--port", port, "--verbosity=1",
 		"--max-request-body-size", strconv.Itoa(maxMessage), "--", binary)
 }
 
-// start runs a server, with one more setting in its environment, and waits until it is healthy.
-func start(ctx context.Context, port, setting, program string, args ...string) (*server, error) {
+// start runs a server, with env on top of our environment, and waits until it is healthy.
+func start(ctx context.Context, port string, env []string, program string, args ...string) (*server, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(cmd.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s", setting)
+	cmd.Env = append(cmd.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -82,8 +79,6 @@ func start(ctx context.Context, port, setting, program string, args ...string) (
 		return nil, err
 	}
 	s := &server{cmd: cmd, conn: conn}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
 	_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{}, grpc.WaitForReady(true))
 	if err != nil {
 		s.stop()

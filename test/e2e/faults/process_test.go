@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 // these tests run.
 type process struct {
 	pid     int
+	parent  int
 	program string // the first word of its command line
 }
 
@@ -41,10 +43,22 @@ func processes(t testing.TB, pod *corev1.Pod) []process {
 		}
 		line, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
 		if program, _, _ := bytes.Cut(line, []byte{0}); len(program) > 0 {
-			found = append(found, process{pid: pid, program: string(program)})
+			found = append(found, process{pid: pid, parent: parent(entry.Name()), program: string(program)})
 		}
 	}
 	return found
+}
+
+// parent is the number of a process's parent; 0 if the process has ended.
+func parent(pid string) int {
+	// The program's name, in parentheses, may hold anything.
+	line, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
+	if len(fields) < 2 {
+		return 0
+	}
+	number, _ := strconv.Atoi(fields[1])
+	return number
 }
 
 // count counts a pod's processes of a program.
@@ -59,7 +73,8 @@ func count(t testing.TB, pod *corev1.Pod, program string) int {
 	return n
 }
 
-// find finds the one process of a program in a pod.
+// find finds the one process of a program in a pod. (A process that it is about to make
+// another program of looks like a second one.)
 func find(t testing.TB, pod *corev1.Pod, program string) process {
 	t.Helper()
 	var found []process
@@ -68,6 +83,10 @@ func find(t testing.TB, pod *corev1.Pod, program string) process {
 			found = append(found, p)
 		}
 	}
+	all := slices.Clone(found)
+	found = slices.DeleteFunc(found, func(p process) bool {
+		return slices.ContainsFunc(all, func(other process) bool { return p.parent == other.pid })
+	})
 	if len(found) != 1 {
 		t.Fatalf("pod %s has %d processes of %s, want one: %v", pod.Name, len(found), program, processes(t, pod))
 	}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// times are those of one way.
+type times struct {
+	evaluations []time.Duration
+	// cpu is the processor time of all of them, and of those that are not counted.
+	cpu   time.Duration
+	calls int // that the processor time is for
+}
+
+// measure returns the times of each way, by name. The ways take turns, in a new order
+// each time, so that all of them meet the same machine. In its turn a way has the
+// machine for itself: what it does beside evaluations, such as starting processes for
+// later ones, falls on its own times and on nobody else's.
+func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers int) (map[string]times, error) {
+	all := map[string]times{}
+	end := time.Now().Add(b.budget)
+	for round := 0; round < 2 || time.Now().Before(end); round++ {
+		for _, i := range rand.Perm(len(ways)) {
+			w := ways[i]
+			got, err := timed(w, func() ([]time.Duration, error) { return turn(ctx, w, list, callers, b.block) })
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", w.name, err)
+			}
+			sum := all[w.name]
+			sum.evaluations = append(sum.evaluations, got.evaluations...)
+			sum.cpu += got.cpu
+			sum.calls += len(got.evaluations) + callers
+			all[w.name] = sum
+		}
+	}
+	return all, nil
+}
+
+// timed runs a turn of w and takes the processor time.
+func timed(w way, turn func() ([]time.Duration, error)) (times, error) {
+	before, err := cpu(w.pid)
+	if err != nil {
+		return times{}, err
+	}
+	evaluations, err := turn()
+	if err != nil {
+		return times{}, err
+	}
+	after, err := cpu(w.pid)
+	return times{evaluations: evaluations, cpu: after - before}, err
+}
+
+// turn has so many callers evaluate, each as soon as its last evaluation is over, and
+// returns their times. A caller's first evaluation does not count: it would meet the
+// quiet from before.
+func turn(ctx context.Context, w way, list []byte, callers int, length time.Duration) ([]time.Duration, error) {
+	var mu sync.Mutex
+	var times []time.Duration
+	var failure error
+	end := time.Now().Add(length)
+	var running sync.WaitGroup
+	for range callers {
+		running.Go(func() {
+			own, err := call(ctx, w, list, end)
+			mu.Lock()
+			defer mu.Unlock()
+			times = append(times, own...)
+			if err != nil {
+				failure = err
+			}
+		})
+	}
+	running.Wait()
+	return times, failure
+}
+
+// call is one caller's turn.
+func call(ctx context.Context, w way, list []byte, end time.Time) ([]time.Duration, error) {
+	var times []time.Duration
+	if _, err := w.evaluate(ctx, list); err != nil {
+		return nil, err
+	}
+	for len(times) < 2 || time.Now().Before(end) {
+		start := time.Now()
+		if _, err := w.evaluate(ctx, list); err != nil {
+			return nil, err
+		}
+		times = append(times, time.Since(start))
+	}
+	return times, nil
+}
