@@ -79,7 +79,7 @@ func (c *cluster) Extend(pool.Extend) {}
 
 // Probe finds each pod healthy, after a second.
 func (c *cluster) Probe(a pool.Probe) {
-	time.AfterFunc(time.Second, func() { c.tell(pool.Probed{Name: a.Name, UID: a.UID}) })
+	time.AfterFunc(time.Second, func() { c.tell(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question}) })
 }
 
 func (c *cluster) Forget(string, string) {}

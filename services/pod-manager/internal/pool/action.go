@@ -84,6 +84,8 @@ type Extend struct {
 // goes. What comes of it is [Probed].
 type Probe struct {
 	Name, UID, Address string
+	// Question tells this question from earlier ones to the same pod.
+	Question uint64
 	// Patience is how long it may take; zero means for as long as there is the pod.
 	Patience time.Duration
 }

@@ -20,11 +20,11 @@ func BenchmarkWarmLease(b *testing.B) {
 		all[i] = function("f" + strconv.Itoa(i))
 		for slot := 1; slot <= pods; slot++ {
 			name := playName(all[i], slot, "")
-			m.Handle(start, pool.PodObserved{Observation: pool.Observation{
+			actions := m.Handle(start, pool.PodObserved{Observation: pool.Observation{
 				Name: name, UID: name, Function: all[i], Slot: slot, TemplateVersion: "v1", ReclaimAfter: start.Add(time.Hour),
 				Phase: podmanagerv1.Phase_PHASE_CONNECTING, Address: "10.0.0.1:9446",
 			}})
-			m.Handle(start, pool.Probed{Name: name, UID: name})
+			m.Handle(start, pool.Probed{Name: name, UID: name, Question: actions[0].(pool.Probe).Question})
 		}
 	}
 	b.ReportAllocs()

@@ -105,6 +105,8 @@ type DeleteFailed struct{ Name, UID, Reason string }
 // Probed says what the wrapper server of a pod answered to [Probe].
 type Probed struct {
 	Name, UID string
+	// Question is the Probe's. Answers to earlier ones come too late.
+	Question uint64
 	// Unhealthy is why it does not serve; empty if it does.
 	Unhealthy string
 }

@@ -238,6 +238,17 @@ func TestStandstill(t *testing.T) {
 			`,
 		},
 		{
+			name: "late answer", reason: "that of containers that are gone may come after the new ones are asked",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 running => probe f-1
+				see f-1 starting
+				see f-1 running => probe f-1
+				late f-1
+				healthy f-1 => grant 1 f-1 cold
+			`,
+		},
+		{
 			name: "containers stop unseen", reason: "the observation that they ran may be lost",
 			dialogue: `
 				request 1 f => create f-1

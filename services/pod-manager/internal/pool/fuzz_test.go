@@ -52,13 +52,14 @@ type fuzz struct {
 	referee *referee
 	leases  pool.LeaseID
 	pods    []pool.Observation
+	asked   map[string]uint64 // the last question for a pod's health
 	err     error
 	logs    bool
 	log     []string
 }
 
 func newFuzz(logs bool) *fuzz {
-	z := &fuzz{now: start, logs: logs, setup: setup{
+	z := &fuzz{now: start, logs: logs, asked: make(map[string]uint64), setup: setup{
 		Limits: pool.Limits{MaxPods: 2, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 5, TTL: time.Minute, ReadyTimeout: 20 * time.Second},
 		Global: 4, MaxWaiting: 8, Patience: 5 * time.Second, Scan: 10 * time.Second, Template: "v0",
 	}}
@@ -91,7 +92,7 @@ func (z *fuzz) step(data []byte) {
 	case 8:
 		z.tell(pool.DeleteFailed{Name: o.Name, UID: o.UID})
 	case 9:
-		z.tell(pool.Probed{Name: o.Name, UID: o.UID, Unhealthy: []string{"", "unhealthy"}[b[2]%2]})
+		z.tell(pool.Probed{Name: o.Name, UID: o.UID, Question: z.asked[o.Name] - uint64(b[2]>>7), Unhealthy: []string{"", "unhealthy"}[b[2]%2]})
 	case 10:
 		z.configure(f, b)
 	case 11:
@@ -154,6 +155,9 @@ func (z *fuzz) tell(event pool.Event) {
 	z.err = err
 	for _, action := range actions {
 		z.note("%s      -> %s", z.now.Sub(start), action)
+		if probe, ok := action.(pool.Probe); ok {
+			z.asked[probe.Name] = probe.Question
+		}
 		if c, ok := action.(pool.Create); ok {
 			z.pods = append(z.pods, pool.Observation{Name: c.Name, UID: c.Name + "#" + strconv.Itoa(len(z.pods)), Function: c.Function, Slot: c.Slot})
 		}

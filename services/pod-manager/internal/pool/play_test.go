@@ -36,6 +36,7 @@ type player struct {
 	now     time.Time
 	referee *referee
 	pods    map[string]pool.Observation
+	asked   map[string][]uint64  // the questions for pods' health
 	planned map[string]time.Time // when pods may be collected, as their creator wrote
 }
 
@@ -81,7 +82,7 @@ func newPlayer(test behaviour) *player {
 		limits:  pool.Limits{MaxPods: 1, MaxWaitlistLength: 2, MaxConcurrency: 2, MaxQueue: 10, TTL: 10 * time.Minute, ReadyTimeout: 5 * time.Minute},
 		now:     start,
 		reports: test.reports,
-		pods:    make(map[string]pool.Observation), planned: make(map[string]time.Time),
+		pods:    make(map[string]pool.Observation), planned: make(map[string]time.Time), asked: make(map[string][]uint64),
 	}
 	p.config = pool.Config{MaxWaiting: 100, ScanInterval: time.Minute, SchedulingPatience: 10 * time.Second, Template: "v1", PodName: playName}
 	if test.config != nil {
@@ -106,6 +107,16 @@ func playName(f pool.Function, slot int, predecessor string) string {
 	return name + "'" + strings.Repeat("'", strings.Count(predecessor, "'"))
 }
 
+// answer is what a pod says of its health, when it was asked last or by an earlier
+// question.
+func (p *player) answer(pod, unhealthy string, earlier ...uint64) pool.Event {
+	e := pool.Probed{Name: pod, UID: p.pods[pod].UID, Unhealthy: unhealthy}
+	for _, question := range append(p.asked[pod], earlier...) {
+		e.Question = question
+	}
+	return e
+}
+
 // play plays one line's event.
 func (p *player) play(line string) ([]string, error) {
 	words := strings.Fields(line)
@@ -128,7 +139,7 @@ func (p *player) play(line string) ([]string, error) {
 		if err != nil {
 			return actions, err
 		}
-		more, err := p.tell(pool.Probed{Name: rest[0], UID: p.pods[rest[0]].UID})
+		more, err := p.tell(p.answer(rest[0], ""))
 		return append(without(actions, "probe"), more...), err
 	default:
 		return p.tell(p.event(verb, rest))
@@ -155,6 +166,9 @@ func (p *player) tell(event pool.Event) ([]string, error) {
 		}
 		if c, create := answer.(pool.Create); create {
 			p.planned[c.Name] = c.ReclaimAfter
+		}
+		if probe, ok := answer.(pool.Probe); ok {
+			p.asked[probe.Name] = append(p.asked[probe.Name], probe.Question)
 		}
 		actions = append(actions, p.action(answer))
 	}

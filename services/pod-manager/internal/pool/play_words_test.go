@@ -14,7 +14,7 @@ import (
 //
 //	request LEASE FUNCTION [AVOID,…]     end LEASE [what was broken]
 //	see POD STATE [KEY=VALUE …]          gone POD
-//	healthy POD                          unhealthy POD
+//	healthy POD, or late POD              unhealthy POD
 //	createfailed POD KIND words          deletefailed POD
 //	warm FUNCTION                        set KEY=VALUE …
 //	tick
@@ -37,9 +37,11 @@ func (p *player) event(verb string, words []string) pool.Event {
 	case "gone":
 		return pool.PodGone{Name: words[0], UID: p.pods[words[0]].UID}
 	case "healthy":
-		return pool.Probed{Name: words[0], UID: p.pods[words[0]].UID}
+		return p.answer(words[0], "")
+	case "late": // an answer to the question before the last one
+		return p.answer(words[0], "", p.asked[words[0]][len(p.asked[words[0]])-2])
 	case "unhealthy":
-		return pool.Probed{Name: words[0], UID: p.pods[words[0]].UID, Unhealthy: "connection refused"}
+		return p.answer(words[0], "connection refused")
 	case "createfailed":
 		return pool.CreateFailed{Name: words[0], Problem: pool.Problem{Kind: kinds[words[1]], Reason: strings.Join(words[2:], " ")}}
 	case "deletefailed":

@@ -51,6 +51,7 @@ type pod struct {
 
 	ran        bool   // Kubernetes said that its containers run
 	probing    string // the address that is being asked for its health
+	question   uint64 // the last time it was asked
 	stuck      bool   // has had its Problem for longer than there is patience
 	stuckSince time.Time
 
@@ -126,7 +127,7 @@ func (e DeleteFailed) apply(m *Machine) {
 
 func (e Probed) apply(m *Machine) {
 	p, ok := m.byName[e.Name]
-	if !ok || p.uid != e.UID || p.probing == "" {
+	if !ok || p.uid != e.UID || p.probing == "" || p.question != e.Question {
 		return
 	}
 	p.probing = ""
@@ -155,8 +156,8 @@ func (m *Machine) probe(p *pod, patience time.Duration) {
 	if p.probing == address {
 		return
 	}
-	p.probing = address
-	m.act(Probe{Name: p.name, UID: p.uid, Address: address, Patience: patience})
+	p.probing, p.question = address, m.events
+	m.act(Probe{Name: p.name, UID: p.uid, Address: address, Question: p.question, Patience: patience})
 }
 
 const (

@@ -55,7 +55,7 @@ func TestColdStart(t *testing.T) {
 		t.Errorf("once its containers run (-want +got):\n%s", diff)
 	}
 	now = now.Add(100 * time.Millisecond)
-	actions = m.Handle(now, pool.Probed{Name: create.Name, UID: "uid-1"})
+	actions = m.Handle(now, pool.Probed{Name: create.Name, UID: "uid-1", Question: actions[0].(pool.Probe).Question})
 	want = []pool.Action{pool.Grant{
 		Lease: 1, Function: fn, Pod: create.Name, UID: "uid-1", Address: "10.0.0.1:9446", Cold: true,
 		Phases: []pool.PhaseDuration{

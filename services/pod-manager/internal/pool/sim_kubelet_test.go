@@ -79,9 +79,9 @@ func (k *kube) ask(a pool.Probe, begin time.Time, n int) {
 		switch {
 		case w.epoch != epoch || !ok || p.seen.UID != a.UID:
 		case p.alive() && !p.unhealthy.After(w.now):
-			w.tell(pool.Probed{Name: a.Name, UID: a.UID})
+			w.tell(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question})
 		case a.Patience > 0 && w.now.Sub(begin) >= a.Patience:
-			w.tell(pool.Probed{Name: a.Name, UID: a.UID, Unhealthy: "connection refused"})
+			w.tell(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question, Unhealthy: "connection refused"})
 		default:
 			k.ask(a, begin, n)
 		}

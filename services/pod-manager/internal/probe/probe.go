@@ -137,5 +137,5 @@ func (p *Prober) probe(ctx context.Context, action pool.Probe) {
 	if err != nil {
 		unhealthy = err.Error()
 	}
-	p.tell(pool.Probed{Name: action.Name, UID: action.UID, Unhealthy: unhealthy})
+	p.tell(pool.Probed{Name: action.Name, UID: action.UID, Question: action.Question, Unhealthy: unhealthy})
 }
