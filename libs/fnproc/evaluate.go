@@ -17,7 +17,7 @@ func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	defer stopKilling()
 	p.output.expect(len(stdin) + minBuffer)
 	enlarge(len(stdin), p.stdin, p.stdout)
-	p.pipes.Go(func() { p.feed(stdin) })
+	p.feed(stdin)
 	<-p.exited
 	state, err := p.finish()
 
@@ -32,11 +32,20 @@ func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	return out, nil
 }
 
-// feed writes stdin to the process and closes its end. There is no error to report:
-// a function may end without reading its input.
+// feed writes stdin to the process and closes its end: at once what fits into the pipe,
+// the rest when there is room. There is no error to report: a function may end without
+// reading its input.
 func (p *process) feed(stdin []byte) {
-	p.fed, _ = p.stdin.Write(stdin)
-	_ = p.stdin.Close()
+	p.fed = writeAvailable(p.stdin, stdin)
+	if p.fed == len(stdin) {
+		_ = p.stdin.Close()
+		return
+	}
+	p.pipes.Go(func() {
+		n, _ := p.stdin.Write(stdin[p.fed:])
+		p.fed += n
+		_ = p.stdin.Close()
+	})
 }
 
 // outcome returns how a process ended; a nil state is one that nobody knows.

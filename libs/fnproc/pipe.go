@@ -30,6 +30,17 @@ func enlarge(size int, pipes ...*os.File) {
 	}
 }
 
+// writeAvailable writes what there is room for in pipe, and returns how many bytes that
+// were.
+func writeAvailable(pipe *os.File, data []byte) (n int) {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) { n, _ = unix.Write(int(fd), data) })
+	return max(n, 0)
+}
+
 // readAvailable reads from pipe and waits for data until the pipe's read deadline.
 // After that it reads what is in the pipe without waiting, and then reports io.EOF.
 func readAvailable(pipe *os.File, buf []byte) (int, error) {

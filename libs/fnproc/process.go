@@ -1,7 +1,6 @@
 package fnproc
 
 import (
-	"errors"
 	"os"
 	"sync"
 	"syscall"
@@ -22,6 +21,7 @@ type process struct {
 	pipes                 sync.WaitGroup // those who serve the pipes
 	exited                chan struct{}  // closed when the main process has ended, which is unreaped then
 	waitErr               error          // of waiting for that
+	handle                *os.File       // its pidfd, nil if the kernel has none
 	idle                  idle
 	fed                   int  // bytes of input written
 	untouched             bool // it ended without having read any of them
@@ -44,6 +44,7 @@ func newProcess(cmd Command, reaper *Reaper) *process {
 // scheduling group for each.
 func (p *process) start(size int) error {
 	p.number = p.reaper.begin()
+	pidfd := -1 // stays so on a kernel that has none
 	theirs, err := p.openPipes()
 	defer closeAll(theirs)
 	if err == nil {
@@ -52,7 +53,7 @@ func (p *process) start(size int) error {
 				Dir:   p.cmd.Dir,
 				Env:   append([]string{}, p.cmd.Env...), // nil would mean our own
 				Files: theirs,
-				Sys:   &syscall.SysProcAttr{Setpgid: true},
+				Sys:   &syscall.SysProcAttr{Setpgid: true, PidFD: &pidfd},
 			})
 		})
 	}
@@ -69,6 +70,7 @@ func (p *process) start(size int) error {
 	for _, c := range []*collector{p.output, p.log} {
 		p.pipes.Go(func() { p.gather(c) })
 	}
+	p.handle = newHandle(pidfd)
 	go p.awaitExit()
 	return nil
 }
@@ -87,7 +89,9 @@ func (p *process) openPipes() (theirs []*os.File, err error) {
 	return theirs, err
 }
 
-func (p *process) closePipes() { closeAll([]*os.File{p.stdin, p.stdout, p.stderr, p.idle.input}) }
+func (p *process) closePipes() {
+	closeAll([]*os.File{p.stdin, p.stdout, p.stderr, p.idle.input, p.handle})
+}
 
 // closeAll closes pipes, of which there is nothing to learn; those that are nil or
 // closed already are no harm.
@@ -105,16 +109,12 @@ func (p *process) gather(c *collector) {
 	}
 }
 
-// awaitExit blocks until the main process has ended. It leaves it unreaped, so that
-// its pid, which is also the group's id, stays taken.
+// awaitExit returns when the main process has ended. It leaves it unreaped, so that its
+// pid, which is also the group's id, stays taken.
 func (p *process) awaitExit() {
 	defer close(p.exited)
-	for {
-		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			p.waitErr = os.NewSyscallError("waitid", err)
-			return
-		}
+	if !awaitHandle(p.handle) {
+		p.waitErr = awaitEnd(p.Pid)
 	}
 }
 

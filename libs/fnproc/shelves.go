@@ -116,7 +116,7 @@ func (s *shelves) next(now time.Time) plan {
 		}
 		todo.wakeAt(s.expiry(sh))
 		switch {
-		case len(sh.idle) == keep || s.running >= s.cfg.Busy || s.kept >= s.cfg.Total:
+		case len(sh.idle) == keep || !s.room():
 		case sh.notUntil.After(now):
 			todo.wakeAt(sh.notUntil)
 		case todo.start == nil || sh.lastUse.After(todo.start.lastUse):
@@ -125,6 +125,9 @@ func (s *shelves) next(now time.Time) plan {
 	}
 	return todo
 }
+
+// room reports whether there is room for one more idle process.
+func (s *shelves) room() bool { return s.running < s.cfg.Busy && s.kept < s.cfg.Total }
 
 // keep returns how many processes of a shelf to keep.
 func (s *shelves) keep(sh *shelf, now time.Time) int {

@@ -46,7 +46,9 @@ func (s *Stock) begin(cmd Command, stdin []byte) *visit {
 			p.retire()
 		case p.take():
 			v.process = p
-			s.Changed()
+			if s.shelves.room() {
+				s.Changed()
+			}
 			return v
 		default:
 			s.failed(v.shelf, "it has ended")
@@ -63,10 +65,13 @@ func (v *visit) end() {
 	v.stock.mu.Lock()
 	defer v.stock.mu.Unlock()
 	v.stock.shelves.running--
-	if v.shelf != nil {
-		v.shelf.lastUse = time.Now()
+	if v.shelf == nil {
+		return
 	}
-	v.stock.Changed()
+	v.shelf.lastUse = time.Now()
+	if v.stock.shelves.room() {
+		v.stock.Changed()
+	}
 }
 
 // worked notes that the process was of use.
