@@ -61,12 +61,22 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 			return nil, fmt.Errorf("functions[%d].prefork: %w", i, err)
 		}
 	}
-	for _, binary := range t.binaries {
-		if _, ok := t.prefork[binary]; !ok {
-			t.prefork[binary] = prefork
-		}
-	}
+	t.prefork = t.mapped(prefork)
 	return t, nil
+}
+
+// mapped returns how many processes are kept of the binaries that images are mapped to:
+// prefork of those that do not say.
+func (t *table) mapped(prefork int) map[string]int {
+	all := map[string]int{}
+	for _, binary := range t.binaries {
+		n, ok := t.prefork[binary]
+		if !ok {
+			n = prefork
+		}
+		all[binary] = n
+	}
+	return all
 }
 
 // keep notes how many processes of binary an entry wants to be kept started; nil if it

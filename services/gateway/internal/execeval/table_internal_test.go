@@ -82,6 +82,7 @@ functions:
 - {function: "off", images: ["off:v1"], prefork: 0}
 - {function: many, images: [many:v1]}
 - {function: many, images: [many:v2], prefork: 5}
+- {function: late, images: [many:v2], prefork: 5}
 - {function: many, images: [many:v3], prefork: 6}
 `
 	table, err := parseTable([]byte(file), "/functions", "example.com", 1)
@@ -93,6 +94,7 @@ functions:
 		"/functions/off":    0,
 		"/functions/many":   5, // the first entry that says it
 		"/functions/gone":   0, // no image is mapped to it
+		"/functions/late":   0, // its image is mapped to another one
 	} {
 		if got := table.prefork[binary]; got != want {
 			t.Errorf("%d processes of %s are kept started, want %d", got, binary, want)
