@@ -22,6 +22,8 @@ const (
 	callers = 20
 	// loadFor is for how long they do at least.
 	loadFor = 2 * time.Minute
+	// pause is the time that a caller needs for other things.
+	pause = 250 * time.Millisecond
 )
 
 // TestRestartLosesNothing restarts each Deployment again and again under load, to and
@@ -78,7 +80,7 @@ func (p place) underLoad(t *testing.T, do func()) (int64, error) {
 				select {
 				case <-done:
 					return nil
-				default:
+				case <-time.After(pause):
 				}
 				if err := evaluate(t.Context(), client, image); err != nil {
 					return fmt.Errorf("%s, after %d evaluations: %w", image, evaluations.Load(), err)

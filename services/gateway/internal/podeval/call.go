@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -73,18 +74,32 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 }
 
 // connect waits until there is a connection, as long as the pod may take and the
-// caller waits.
+// caller waits. A pod is not to blame if its name cannot be looked up, so that is tried
+// as long as for a new one.
 func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *lease.Granted) error {
-	timeout := e.cfg.ConnectTimeout
+	start, patience := time.Now(), e.cfg.ConnectTimeout
 	if !granted.GetColdStart() {
-		timeout /= warmShare
+		patience /= warmShare
 	}
-	start := time.Now()
-	limited, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	if err := conn.Connect(limited); err != nil {
+	err := connectWithin(ctx, conn, patience)
+	if err != nil && nameUnknown(err) {
+		err = connectWithin(ctx, conn, e.cfg.ConnectTimeout-time.Since(start))
+	}
+	if err != nil {
 		return fmt.Errorf("no connection within %v: %w", time.Since(start).Round(time.Millisecond), err)
 	}
 	e.metrics.connected(ctx, granted, time.Since(start))
 	return nil
+}
+
+func connectWithin(ctx context.Context, conn *podconn.Conn, patience time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return conn.Connect(limited)
+}
+
+// nameUnknown says whether name servers are to blame for an error.
+func nameUnknown(err error) bool {
+	_, ok := errors.AsType[*net.DNSError](err)
+	return ok
 }

@@ -24,9 +24,6 @@ import (
 // fieldManager owns what the tests apply.
 const fieldManager = "function-runner-e2e"
 
-// functionLabel is on function pods.
-const functionLabel = "fn.kpt.dev/image"
-
 // Apply applies objects, or has the API server check them only.
 func (s *Suite) Apply(ctx context.Context, t testing.TB, dryRun bool, objects ...*unstructured.Unstructured) {
 	t.Helper()
@@ -58,22 +55,27 @@ func (s *Suite) resource(t testing.TB, object *unstructured.Unstructured) dynami
 // RemoveNamespace deletes a namespace, once what is in it was kept if the test has
 // failed, and waits until it is gone. Deployments and function pods end first: the
 // control plane would look again only after half of the time that pods may take to end.
+// What makes pods goes before them, each before what it makes: an autoscaler may be
+// about to have one made, which the garbage collector finds much later.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
 	if t.Failed() {
 		s.collectNamespace(ctx, t, name)
 	}
-	err := s.Client.AppsV1().Deployments(name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-	if err != nil {
-		t.Errorf("deleting the deployments of %s: %v", name, err)
-	}
-	err = s.Client.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: functionLabel})
-	if err != nil {
-		t.Errorf("deleting the function pods of %s: %v", name, err)
+	all, apps := metav1.ListOptions{}, s.Client.AppsV1()
+	for _, remove := range []func(context.Context, metav1.DeleteOptions, metav1.ListOptions) error{
+		s.Client.AutoscalingV2().HorizontalPodAutoscalers(name).DeleteCollection,
+		apps.Deployments(name).DeleteCollection,
+		apps.ReplicaSets(name).DeleteCollection,
+		s.Client.CoreV1().Pods(name).DeleteCollection,
+	} {
+		if err := remove(ctx, metav1.DeleteOptions{}, all); err != nil {
+			t.Errorf("deleting what is in %s: %v", name, err)
+		}
 	}
 	pods := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "pods", name, fields.Everything())
 	awaitNone(ctx, t, pods, &corev1.Pod{})
-	err = s.Client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
+	err := s.Client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Errorf("deleting namespace %s: %v", name, err)
 		return
