@@ -53,7 +53,7 @@ type Cluster struct {
 	services cache.SharedIndexInformer
 	tasks    *tasks
 	synced   chan struct{}
-	obstacle obstacle
+	outages  []*outage // of both views
 	// telling keeps those who tell about pods from overtaking each other.
 	telling sync.Mutex
 	// going are the UIDs of pods that were deleted here: their Services go with them.
@@ -90,8 +90,11 @@ func New(config Config) (*Cluster, error) {
 	return c, nil
 }
 
+// outage returns what keeps track of a view.
 func (c *Cluster) outage(what string) *outage {
-	return &outage{what: what, log: c.log, metrics: c.metrics, obstacle: &c.obstacle}
+	o := &outage{what: what, log: c.log, metrics: c.metrics}
+	c.outages = append(c.outages, o)
+	return o
 }
 
 // Synced closes when all pods that existed at the start have been told.

@@ -18,11 +18,10 @@ type outage struct {
 	what    string // what the view is of
 	log     *slog.Logger
 	metrics *metrics
-	// obstacle is to hear of failures; nil if nobody waits for the view.
-	obstacle *obstacle
 
 	mu       sync.Mutex
 	since    time.Time // zero while the view is up to date
+	cause    error     // of the last failure, while it lasts
 	reported time.Time
 	listable bool // the last list succeeded
 	relisted bool // it was said that there is no watch
@@ -34,12 +33,10 @@ const reportInterval = 5 * time.Minute
 // failed takes note that the view is not up to date.
 func (o *outage) failed(ctx context.Context, err error) {
 	o.metrics.watchFailed(ctx, o.what)
-	if o.obstacle != nil {
-		o.obstacle.is(err)
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
+	o.cause = err
 	if o.since.IsZero() {
 		o.since, o.reported = now, time.Time{}
 	}
@@ -58,7 +55,7 @@ func (o *outage) over(ctx context.Context) {
 		return
 	}
 	o.log.InfoContext(ctx, "the view of the cluster is up to date again", "view", o.what, "after", time.Since(o.since))
-	o.since = time.Time{}
+	o.since, o.cause = time.Time{}, nil
 }
 
 // listed takes note of whether a list succeeded.
