@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/pause"
 )
 
 // patience is how long a service may be unreachable before a patient call fails. A node
@@ -21,16 +23,9 @@ func Patient() connect.ClientOption {
 func patiently(call connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		giveUp := time.Now().Add(patience)
-		for pause := 50 * time.Millisecond; ; pause *= 2 {
+		for next := 50 * time.Millisecond; ; next *= 2 {
 			resp, err := call(ctx, req)
-			if !unreached(err) || time.Now().Add(pause).After(giveUp) {
-				return resp, err
-			}
-			timer := time.NewTimer(pause)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
+			if !unreached(err) || time.Now().Add(next).After(giveUp) || !pause.For(ctx, next) {
 				return resp, err
 			}
 		}

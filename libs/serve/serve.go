@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/pause"
 )
 
 // Config is the life cycle's settings.
@@ -90,7 +91,7 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, part
 	case <-ctx.Done():
 		health.setReady(false)
 		log.InfoContext(ctx, "stopping", "drain_delay", cfg.DrainDelay, "shutdown_timeout", cfg.ShutdownTimeout)
-		wait(failed, cfg.DrainDelay)
+		pause.For(failed, cfg.DrainDelay) // or less if a part fails meanwhile
 	case <-failed.Done():
 		health.setReady(false)
 		log.ErrorContext(ctx, "stopping because a part failed")
@@ -117,16 +118,6 @@ func turnReady(ctx, failed context.Context, health *Health, parts []Part) {
 		}
 	}
 	health.setReady(true)
-}
-
-// wait lets d pass, or less if a part fails meanwhile.
-func wait(failed context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-failed.Done():
-	}
 }
 
 // shutdown stops all servers at the same time, each under the deadline.

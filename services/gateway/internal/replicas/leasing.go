@@ -7,6 +7,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/pause"
 )
 
 const (
@@ -34,7 +35,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 			return nil, fmt.Errorf("no pod-manager could be reached for %v: %w", patience, err)
 		}
 		waiting(&lease.Waiting{Reason: "no pod-manager can be reached: " + err.Error()})
-		if !pause(ctx, next) {
+		if !pause.For(ctx, next) {
 			return nil, fault.New(fault.Of(ctx.Err()), "%w: %w", context.Cause(ctx), err)
 		}
 	}

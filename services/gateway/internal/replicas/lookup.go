@@ -11,6 +11,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/pause"
 )
 
 const (
@@ -32,7 +33,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		m.update(ctx)
-		if !pause(ctx, lookupPause) {
+		if !pause.For(ctx, lookupPause) {
 			return nil
 		}
 		select {
@@ -141,16 +142,4 @@ func lookupHost(ctx context.Context, host string) ([]string, error) {
 		}
 	}
 	return out, nil
-}
-
-// pause waits for d, and says whether ctx lasted that long.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

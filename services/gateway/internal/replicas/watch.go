@@ -6,6 +6,7 @@ import (
 	"time"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/pause"
 )
 
 // watchPause is the pause before a replica that was lost is watched again.
@@ -102,7 +103,7 @@ func (w *watch) watchOne(ctx context.Context, r *replica) {
 	}
 	for {
 		_ = r.WatchPools(ctx, w.req, tell)
-		if tell(nil) != nil || !pause(ctx, watchPause) {
+		if tell(nil) != nil || !pause.For(ctx, watchPause) {
 			return
 		}
 	}

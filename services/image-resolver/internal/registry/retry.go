@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/pause"
 )
 
 const (
@@ -44,11 +46,11 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		if attempt == r.attempts || !worthRetrying(resp, err) {
 			return resp, err
 		}
-		pause := jittered(firstPause << (attempt - 1))
+		wait := jittered(firstPause << (attempt - 1))
 		if resp != nil {
-			pause = max(pause, retryAfter(resp.Header, time.Now()))
+			wait = max(wait, retryAfter(resp.Header, time.Now()))
 		}
-		if pause > maxPause || !fits(req, pause) {
+		if wait > maxPause || !fits(req, wait) {
 			return resp, err
 		}
 		if again := rewind(req); again != nil {
@@ -60,7 +62,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 			_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
 			_ = resp.Body.Close()
 		}
-		if !sleep(req, pause) {
+		if !pause.For(req.Context(), wait) {
 			return nil, req.Context().Err()
 		}
 	}
@@ -123,16 +125,4 @@ func rewind(req *http.Request) *http.Request {
 	again := req.Clone(req.Context())
 	again.Body = body
 	return again
-}
-
-// sleep lets d pass and says whether req is still wanted.
-func sleep(req *http.Request, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-req.Context().Done():
-		return false
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/pause"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -64,17 +65,7 @@ func (m *Manager) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 				return err
 			}
 		}
-		pause(ctx, watchInterval)
-	}
-}
-
-// pause lets d pass, or less if ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		pause.For(ctx, watchInterval)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/krm-function-runner/function-runner/libs/pause"
 )
 
 const (
@@ -40,7 +42,7 @@ func ask(ctx context.Context, address string) error {
 	}
 	defer func() { _ = conn.Close() }() // it has done its work
 	client := healthv1.NewHealthClient(conn)
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for next := firstPause; ; next = min(2*next, longestPause) {
 		last := attempt(ctx, client)
 		if last == nil {
 			return nil
@@ -48,11 +50,7 @@ func ask(ctx context.Context, address string) error {
 		if err == nil || ctx.Err() == nil {
 			err = last // one that was cut short says less than the one before
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause.For(ctx, next) {
 			return fmt.Errorf("ask %s for its health: %w", address, err)
 		}
 	}
