@@ -12,7 +12,7 @@ import (
 // TestNodeFunctionRuns gives a function no input, which it gives back.
 func TestNodeFunctionRuns(t *testing.T) {
 	t.Parallel()
-	image := registry(t, "open").Host + "/test/nodejs:v1"
+	image := s.Registry(t, "open").Host + "/test/nodejs:v1"
 	if output := s.Output(suite.Context(t), t, s.Namespace(t), suite.Pod("nodejs", image)); output != "" {
 		t.Errorf("the function wrote %q, want nothing", output)
 	}
@@ -20,7 +20,7 @@ func TestNodeFunctionRuns(t *testing.T) {
 
 func TestProgramIsFoundByItsLink(t *testing.T) {
 	t.Parallel()
-	pod := suite.Pod("program", registry(t, "open").Host+"/programs/toolbox:latest", "list", "/ko-app")
+	pod := suite.Pod("program", s.Registry(t, "open").Host+"/programs/toolbox:latest", "list", "/ko-app")
 	pod.Spec.Containers[0].Command = []string{"/bin/toolbox"}
 	if output := s.Output(suite.Context(t), t, s.Namespace(t), pod); !strings.Contains(output, "toolbox") {
 		t.Errorf("the program sees %q, want itself", output)

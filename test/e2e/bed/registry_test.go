@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krm-function-runner/function-runner/test/bed"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
@@ -20,24 +19,11 @@ func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
 }
 
-// registry is a registry of the test bed.
-func registry(t *testing.T, name string) bed.Registry {
-	t.Helper()
-	if s.Bed == nil {
-		t.Fatalf("these tests need a cluster of the test bed: run them with `make e2e` and without KUBECONFIG")
-	}
-	registry, err := s.Bed.Registry(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return registry
-}
-
 func TestRegistryPulls(t *testing.T) {
 	for _, name := range []string{"open", "private", "secure"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			registry := registry(t, name)
+			registry := s.Registry(t, name)
 			ctx, namespace := suite.Context(t), s.Namespace(t)
 			pod := puller(registry.Host)
 			if registry.Username != "" {
@@ -49,7 +35,7 @@ func TestRegistryPulls(t *testing.T) {
 }
 
 func TestRegistryRefuses(t *testing.T) {
-	private, secure := registry(t, "private"), registry(t, "secure")
+	private, secure := s.Registry(t, "private"), s.Registry(t, "secure")
 	for _, test := range []struct {
 		reason     string
 		host, user string

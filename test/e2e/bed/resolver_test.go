@@ -32,10 +32,10 @@ func resolver(t *testing.T, files resolverFiles) imageresolverv1connect.ImageRes
 	if _, err := s.Client.CoreV1().Secrets(namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	pod := suite.Pod("image-resolver", registry(t, "open").Host+"/programs/image-resolver:latest")
+	pod := suite.Pod("image-resolver", s.Registry(t, "open").Host+"/programs/image-resolver:latest")
 	container := &pod.Spec.Containers[0]
 	for name, value := range map[string]string{
-		"FNR_INSECURE_REGISTRIES":       registry(t, "open").Host + "," + registry(t, "private").Host,
+		"FNR_INSECURE_REGISTRIES":       s.Registry(t, "open").Host + "," + s.Registry(t, "private").Host,
 		"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": "/registries/.dockerconfigjson",
 		"FNR_ENABLE_TLS": "true", "FNR_TLS_SECRET_PATH": "/registries",
 	} {
@@ -59,7 +59,7 @@ func resolver(t *testing.T, files resolverFiles) imageresolverv1connect.ImageRes
 // authority is the PEM of the secure registry's authority.
 func authority(t *testing.T) []byte {
 	t.Helper()
-	content, err := os.ReadFile(registry(t, "secure").CAFile)
+	content, err := os.ReadFile(s.Registry(t, "secure").CAFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +67,12 @@ func authority(t *testing.T) []byte {
 }
 
 func TestResolverKnowsEachRegistry(t *testing.T) {
-	private, secure := registry(t, "private"), registry(t, "secure")
+	private, secure := s.Registry(t, "private"), s.Registry(t, "secure")
 	client := resolver(t, resolverFiles{
 		"ca.crt":            authority(t),
 		".dockerconfigjson": dockerConfig(t, private.Host, private.Username, private.Password, secure.Host),
 	})
-	for _, r := range []bed.Registry{registry(t, "open"), private, secure} {
+	for _, r := range []bed.Registry{s.Registry(t, "open"), private, secure} {
 		t.Run(r.Name, func(t *testing.T) {
 			resp, err := client.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: r.Host + "/test/entrypoint:v1"})
 			if err != nil {
@@ -90,7 +90,7 @@ func TestResolverKnowsEachRegistry(t *testing.T) {
 }
 
 func TestResolverSaysWhatIsWrong(t *testing.T) {
-	private, secure := registry(t, "private"), registry(t, "secure")
+	private, secure := s.Registry(t, "private"), s.Registry(t, "secure")
 	client := resolver(t, resolverFiles{
 		"ca.crt":            authority(t),
 		".dockerconfigjson": dockerConfig(t, private.Host, private.Username, "wrong password"),
@@ -98,7 +98,7 @@ func TestResolverSaysWhatIsWrong(t *testing.T) {
 	for _, test := range []struct{ reason, image, want string }{
 		{"a wrong password", private.Host + "/test/entrypoint:v1", "check the credentials"},
 		{"no credentials", secure.Host + "/test/entrypoint:v1", "no credentials are configured"},
-		{"no such tag", registry(t, "open").Host + "/test/entrypoint:v9", "MANIFEST_UNKNOWN"},
+		{"no such tag", s.Registry(t, "open").Host + "/test/entrypoint:v9", "MANIFEST_UNKNOWN"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			_, err := client.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: test.image})

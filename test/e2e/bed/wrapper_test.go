@@ -48,7 +48,7 @@ spec:
 // TestWrapperInPorchsTemplate runs a catalog function in a pod made of Porch's own
 // template: our wrapper image is the init container, and its binary the tools.
 func TestWrapperInPorchsTemplate(t *testing.T) {
-	host := registry(t, "open").Host
+	host := s.Registry(t, "open").Host
 	image := host + "/krm-functions-catalog/set-namespace:v0.4.5"
 	resolved, err := resolver(t, resolverFiles{".dockerconfigjson": []byte("{}"), "ca.crt": authority(t)}).
 		ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: image})

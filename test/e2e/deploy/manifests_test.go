@@ -44,7 +44,7 @@ func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			objects := built(t, dir)
+			objects := suite.Build(t, dir)
 			namespaces := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })
 			s.Apply(ctx, t, false, namespaces...)
 			warned.Apply(ctx, t, true, objects...)

@@ -5,6 +5,8 @@ package deploy_test
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
 // credentials are the Secret that the overlay for private registries takes. (There is
@@ -30,9 +32,9 @@ func TestOverlays(t *testing.T) {
 		name := filepath.Base(dir)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			objects := onTheBed(t, built(t, dir))
+			objects := onTheBed(t, suite.Build(t, dir))
 			if name == "private-registry" {
-				objects = append(objects, decode(t, credentials))
+				objects = append(objects, suite.Decode(t, credentials))
 			}
 			at := aside(name)
 			at.install(t, objects)

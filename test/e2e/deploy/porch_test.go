@@ -39,10 +39,10 @@ func porchs(t *testing.T, files ...string) []*unstructured.Unstructured {
 		}
 		contents = append(contents, string(file))
 	}
-	content := strings.ReplaceAll(strings.Join(contents, "\n---\n"), "REGISTRY/", openRegistry(t).Host+"/")
+	content := strings.ReplaceAll(strings.Join(contents, "\n---\n"), "REGISTRY/", s.Registry(t, "open").Host+"/")
 	var objects []*unstructured.Unstructured
 	for document := range strings.SplitSeq(content, "\n---\n") {
-		objects = append(objects, decode(t, document))
+		objects = append(objects, suite.Decode(t, document))
 	}
 	return objects
 }
@@ -70,7 +70,7 @@ func TestPorchsExampleWithoutRights(t *testing.T) {
 	at := aside("configuration")
 	at.install(t, porchs(t, "porch-configuration"))
 	at.evaluates(t, setNamespace)
-	err := evaluate(suite.Context(t), at.caller(t), inPod(t), grpc.WaitForReady(true))
+	err := suite.SetNamespace(suite.Context(t), at.caller(t), inPod(t), grpc.WaitForReady(true))
 	cause := `is forbidden: User "system:serviceaccount:` + at.system + `:default" cannot list resource`
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), cause) {
 		t.Errorf("got %v, want %v and %q", err, codes.FailedPrecondition, cause)
@@ -83,7 +83,7 @@ func TestPorchIsReplacedInPlace(t *testing.T) {
 	t.Parallel()
 	at := aside("replaced")
 	at.install(t, onTheBed(t, porchs(t, "porch-templating", "porch-rights")))
-	at.install(t, onTheBed(t, built(t, filepath.Join(root, "deploy/overlays/porch"))))
+	at.install(t, onTheBed(t, suite.Build(t, filepath.Join(root, "deploy/overlays/porch"))))
 	at.evaluates(t, setNamespace)
 	at.evaluates(t, inPod(t))
 }

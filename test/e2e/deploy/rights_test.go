@@ -31,11 +31,12 @@ type right struct{ namespace, resource, verb string }
 func TestRightsAreMinimal(t *testing.T) {
 	t.Parallel() // with whatever else has namespaces of its own
 	at := aside("rights")
-	objects := onTheBed(t, built(t, filepath.Join(root, "deploy/overlays/service-mesh")))
+	objects := onTheBed(t, suite.Build(t, filepath.Join(root, "deploy/overlays/service-mesh")))
 	for _, o := range objects {
 		if o.GetKind() == "Deployment" && o.GetName() == "pod-manager" {
 			// Pods come and go within the test.
-			setVariables(t, o, map[string]string{"FNR_TTL": "15s", "FNR_SCAN_INTERVAL": "1s"})
+			suite.SetVariable(t, o, "FNR_TTL", "15s")
+			suite.SetVariable(t, o, "FNR_SCAN_INTERVAL", "1s")
 		}
 	}
 	at.install(t, objects)
@@ -140,7 +141,7 @@ func lendTheSame(ctx context.Context, t *testing.T, managers []podmanagerv1conne
 	granted := make([]*podmanagerv1.LeaseResponse_Granted, len(managers))
 	for i, manager := range managers {
 		all.Go(func() (err error) {
-			granted[i], err = lease(ctx, manager, openRegistry(t).Host+"/krm-functions-catalog/starlark:v0.5.5")
+			granted[i], err = lease(ctx, manager, s.Registry(t, "open").Host+"/krm-functions-catalog/starlark:v0.5.5")
 			return err
 		})
 	}

@@ -41,7 +41,7 @@ func TestRestartLosesNothing(t *testing.T) {
 		t.Run(tc.mode, func(t *testing.T) {
 			t.Parallel()
 			at := aside(tc.mode)
-			at.install(t, onTheBed(t, built(t, filepath.Join(root, "deploy/base", tc.mode))))
+			at.install(t, onTheBed(t, suite.Build(t, filepath.Join(root, "deploy/base", tc.mode))))
 			for _, image := range []string{setNamespace, inPod(t)} {
 				at.evaluates(t, image)
 			}
@@ -74,7 +74,7 @@ func (p place) underLoad(t *testing.T, do func()) (int64, error) {
 	var load errgroup.Group
 	images := []string{setNamespace, inPod(t)}
 	for number := range callers {
-		client, image := p.caller(t), images[number%len(images)]
+		conn, image := p.caller(t), images[number%len(images)]
 		load.Go(func() error {
 			for {
 				select {
@@ -82,7 +82,7 @@ func (p place) underLoad(t *testing.T, do func()) (int64, error) {
 					return nil
 				case <-time.After(pause):
 				}
-				if err := evaluate(t.Context(), client, image); err != nil {
+				if err := suite.SetNamespace(t.Context(), conn, image); err != nil {
 					return fmt.Errorf("%s, after %d evaluations: %w", image, evaluations.Load(), err)
 				}
 				evaluations.Add(1)

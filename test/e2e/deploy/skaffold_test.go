@@ -36,7 +36,7 @@ func skaffold(t *testing.T, sources, command string, args ...string) *exec.Cmd {
 	if path == "" {
 		t.Fatalf("set %s to skaffold's path, as `make e2e` does: `cluster tool skaffold` builds and prints it", skaffoldVariable)
 	}
-	open := openRegistry(t)
+	open := s.Registry(t, "open")
 	dir := t.TempDir()
 	settings := filepath.Join(dir, "config")
 	if err := os.WriteFile(settings, []byte("global: {collect-metrics: false, update-check: false, survey: {disable-prompt: true}}\n"), 0o600); err != nil {

@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
-	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // root is the repository's, from here.
@@ -23,29 +21,6 @@ var s *suite.Suite
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
-}
-
-// built are the objects of a kustomization.
-func built(t *testing.T, dir string) []*unstructured.Unstructured {
-	t.Helper()
-	objects, err := manifests.Build(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var decoded []*unstructured.Unstructured
-	for _, object := range objects {
-		decoded = append(decoded, decode(t, string(object)))
-	}
-	return decoded
-}
-
-func decode(t *testing.T, object string) *unstructured.Unstructured {
-	t.Helper()
-	var u unstructured.Unstructured
-	if err := yaml.Unmarshal([]byte(object), &u.Object); err != nil {
-		t.Fatal(err)
-	}
-	return &u
 }
 
 // place is where a system is installed.
@@ -80,15 +55,7 @@ func (p place) clean(t *testing.T) {
 func (p place) objects(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	names := strings.NewReplacer(usual.system, p.system, usual.functions, p.functions)
-	var placed []*unstructured.Unstructured
-	for _, o := range objects {
-		content, err := yaml.Marshal(o.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		placed = append(placed, decode(t, images(t, names.Replace(string(content)))))
-	}
-	return placed
+	return suite.Rewrite(t, objects, func(document string) string { return images(t, names.Replace(document)) })
 }
 
 // install applies objects, whose namespaces are first among them, and waits for their
@@ -96,12 +63,5 @@ func (p place) objects(t *testing.T, objects []*unstructured.Unstructured) []*un
 func (p place) install(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	p.clean(t)
-	ctx := suite.Context(t)
-	objects = p.objects(t, objects)
-	s.Apply(ctx, t, false, objects...)
-	for _, o := range objects {
-		if o.GetKind() == "Deployment" {
-			s.AwaitRollout(ctx, t, o.GetNamespace(), o.GetName())
-		}
-	}
+	s.Install(suite.Context(t), t, p.objects(t, objects)...)
 }

@@ -40,7 +40,7 @@ func (sys *system) sleeper(t *testing.T, tag string) *function {
 // if change is given.
 func (sys *system) variant(t *testing.T, repository, tag string, change func(*v1.Config)) *function {
 	t.Helper()
-	host, options := registry(t, "open").Host, remote.WithContext(suite.Context(t))
+	host, options := s.Registry(t, "open").Host, remote.WithContext(suite.Context(t))
 	from, errFrom := name.ParseReference(host+"/"+repository+":v1", name.Insecure)
 	to, errTo := name.NewTag(host+"/"+repository+":"+tag, name.Insecure)
 	if errFrom != nil || errTo != nil {

@@ -39,21 +39,21 @@ func (f *function) awaitEmpty(t *testing.T) {
 
 // imageMissing: the registry says it.
 func imageMissing(t *testing.T, sys *system) {
-	f := sys.function(t, registry(t, "open").Host+"/test/sleep:missing")
+	f := sys.function(t, s.Registry(t, "open").Host+"/test/sleep:missing")
 	f.fails(t, codes.FailedPrecondition, f.image, "manifest unknown")
 	f.awaitEmpty(t)
 }
 
 // imageWithoutRights: the registry says it.
 func imageWithoutRights(t *testing.T, sys *system) {
-	f := sys.function(t, registry(t, "private").Host+"/test/sleep:v1")
+	f := sys.function(t, s.Registry(t, "private").Host+"/test/sleep:v1")
 	f.fails(t, codes.FailedPrecondition, f.image, "UNAUTHORIZED: authentication required", "HTTP 401")
 	f.awaitEmpty(t)
 }
 
 // imageNodeCannotPull: the kubelet says it. The node expects TLS at that address.
 func imageNodeCannotPull(t *testing.T, sys *system) {
-	f := sys.function(t, registry(t, "open").Alias+"/test/sleep:v1")
+	f := sys.function(t, s.Registry(t, "open").Alias+"/test/sleep:v1")
 	f.fails(t, codes.FailedPrecondition, "ErrImagePull", "server gave HTTP response to HTTPS client")
 	f.awaitEmpty(t)
 }

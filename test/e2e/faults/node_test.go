@@ -17,7 +17,7 @@ import (
 // component is one of the cluster's own programs.
 func component(t testing.TB, name string) bed.Component {
 	t.Helper()
-	registry(t, "open") // there is a test bed
+	s.Registry(t, "open") // there is a test bed
 	return s.Bed.Component(name)
 }
 

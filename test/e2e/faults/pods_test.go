@@ -80,7 +80,7 @@ func wrapperKilled(t *testing.T, sys *system) {
 // abandon deletes a pod that nobody wants any more. Its Service goes after a minute.
 func abandon(t *testing.T, sys *system) {
 	t.Helper()
-	f := sys.function(t, registry(t, "open").Host+"/test/sleep:v1")
+	f := sys.function(t, s.Registry(t, "open").Host+"/test/sleep:v1")
 	f.awaitSuccess(t) // the Services' rules may be a moment later than their pods
 	pod := f.pod(t)
 	f.delete(t, pod, gracefully)

@@ -3,7 +3,6 @@
 package faults_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"strings"
@@ -126,7 +125,7 @@ func templateBroken(t *testing.T, sys *system) {
 		if template, err = configMaps.Update(ctx, template, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		sys.awaitLog(t, start, log)
+		s.AwaitLog(t, services, sys.pods["pod-manager"].Name, start, log)
 	}
 	good := template.Data["template"]
 	change(strings.ReplaceAll(good, "name: function", "name: other"), "pod template not changed")
@@ -141,23 +140,4 @@ func templateBroken(t *testing.T, sys *system) {
 	f.awaitPool(ctx, t, "the pod is replaced", func(p *podmanagerv1.Pool) bool {
 		return ready(p) && p.GetPods()[0].GetTemplateVersion() == template.ResourceVersion
 	})
-}
-
-// awaitLog waits until the pod-manager has said something since a time.
-func (sys *system) awaitLog(t testing.TB, since time.Time, text string) {
-	t.Helper()
-	from := metav1.NewTime(since.Truncate(time.Second))
-	options := &corev1.PodLogOptions{Follow: true, SinceTime: &from}
-	log, err := s.Client.CoreV1().Pods(services).GetLogs(sys.pods["pod-manager"].Name, options).Stream(suite.Context(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = log.Close() }()
-	lines := bufio.NewScanner(log)
-	for lines.Scan() {
-		if strings.Contains(lines.Text(), text) {
-			return
-		}
-	}
-	t.Fatalf("the log ends without %q: %v", text, lines.Err())
 }

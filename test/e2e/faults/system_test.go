@@ -7,20 +7,14 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
-	"github.com/krm-function-runner/function-runner/test/bed"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
-	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // The namespaces of the manifests.
@@ -42,19 +36,6 @@ func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
 }
 
-// registry is a registry of the test bed.
-func registry(t testing.TB, name string) bed.Registry {
-	t.Helper()
-	if s.Bed == nil {
-		t.Fatal("these tests need a cluster of the test bed: run them with `make e2e` and without KUBECONFIG")
-	}
-	found, err := s.Bed.Registry(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
-}
-
 // system is the deployed system.
 type system struct {
 	programs         []string
@@ -66,8 +47,8 @@ type system struct {
 func microservices(t *testing.T) *system {
 	t.Helper()
 	sys := deploy(t, "microservices", "gateway", "pod-manager", "image-resolver")
-	sys.gateway = connect(t, sys.pods["gateway"].Status.PodIP+":9445")
-	sys.manager = connect(t, sys.pods["pod-manager"].Status.PodIP+":9448")
+	sys.gateway = suite.Connect(t, sys.pods["gateway"].Status.PodIP+":9445")
+	sys.manager = suite.Connect(t, sys.pods["pod-manager"].Status.PodIP+":9448")
 	return sys
 }
 
@@ -75,7 +56,7 @@ func microservices(t *testing.T) *system {
 func functionRunner(t *testing.T) *system {
 	t.Helper()
 	sys := deploy(t, "function-runner", "function-runner")
-	sys.gateway = connect(t, sys.pods["function-runner"].Status.PodIP+":9445")
+	sys.gateway = suite.Connect(t, sys.pods["function-runner"].Status.PodIP+":9445")
 	sys.manager = sys.gateway
 	return sys
 }
@@ -83,28 +64,10 @@ func functionRunner(t *testing.T) *system {
 // deploy deploys a system of testdata, in which there are these programs.
 func deploy(t *testing.T, name string, programs ...string) *system {
 	t.Helper()
-	host := registry(t, "open").Host
 	ctx := suite.Context(t)
 	t.Cleanup(func() { remove(t) })
-	objects, err := manifests.Build(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var deployments []string
-	for _, object := range objects {
-		var o unstructured.Unstructured
-		content := strings.ReplaceAll(string(object), "ghcr.io/krm-function-runner/", host+"/programs/")
-		if err := yaml.Unmarshal([]byte(content), &o.Object); err != nil {
-			t.Fatal(err)
-		}
-		s.Apply(ctx, t, false, &o)
-		if o.GetKind() == "Deployment" {
-			deployments = append(deployments, o.GetName())
-		}
-	}
-	for _, name := range deployments {
-		s.AwaitRollout(ctx, t, services, name)
-	}
+	objects := suite.Build(t, filepath.Join("testdata", name))
+	s.Install(ctx, t, suite.Rewrite(t, objects, func(document string) string { return s.OwnImages(t, document) })...)
 	sys := &system{programs: programs, pods: make(map[string]*corev1.Pod)}
 	for _, name := range programs {
 		sys.pods[name] = podOf(ctx, t, name)
@@ -130,17 +93,6 @@ func podOf(ctx context.Context, t testing.TB, name string) *corev1.Pod {
 		t.Fatalf("there are %d pods of %s, want one: %v", len(pods.Items), name, err)
 	}
 	return &pods.Items[0]
-}
-
-// connect returns a connection, as Porch has one.
-func connect(t testing.TB, address string) *grpc.ClientConn {
-	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
 }
 
 // patience is for one condition; only a failing test uses it up. It ends before the

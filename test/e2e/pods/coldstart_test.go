@@ -94,7 +94,7 @@ func coldStart(b *testing.B, endpoint, launcher string) *contender {
 	conn := sys.connect(b)
 	start := func() time.Duration {
 		begin := time.Now()
-		if _, err := evaluate(suite.Context(b), conn, catalog(b, "set-namespace:v0.4.5"), list); err != nil {
+		if err := suite.SetNamespace(suite.Context(b), conn, catalog(b, "set-namespace:v0.4.5")); err != nil {
 			b.Fatal(err)
 		}
 		took := time.Since(begin)

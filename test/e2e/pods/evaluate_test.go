@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,34 +15,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// list is a resource list in which set-namespace has something to do.
-const list = `apiVersion: config.kubernetes.io/v1
-kind: ResourceList
-items:
-- apiVersion: v1
-  kind: ConfigMap
-  metadata:
-    name: settings
-    namespace: default
-functionConfig:
-  apiVersion: v1
-  kind: ConfigMap
-  metadata:
-    name: config
-  data:
-    namespace: shop
-`
-
 // connect returns a connection to the system, as Porch has one.
 func (sys *system) connect(t testing.TB) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(sys.gateway, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(6<<20), grpc.MaxCallSendMsgSize(6<<20)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	return suite.Connect(t, sys.gateway)
 }
 
 // evaluate has a function evaluated over a list.
@@ -74,5 +49,5 @@ func (sys *system) functionPods(t testing.TB) []corev1.Pod {
 
 // catalog is a function of the catalog in the open registry.
 func catalog(t testing.TB, name string) string {
-	return registry(t, "open").Host + "/krm-functions-catalog/" + name
+	return s.Registry(t, "open").Host + "/krm-functions-catalog/" + name
 }

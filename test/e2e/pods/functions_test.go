@@ -16,12 +16,8 @@ func TestCatalogFunction(t *testing.T) {
 	eachMode(t, nil, func(t *testing.T, sys *system) {
 		conn := sys.connect(t)
 		for _, launched := range []string{"cold", "warm"} {
-			out, err := evaluate(suite.Context(t), conn, catalog(t, "set-namespace:v0.4.5"), list)
-			if err != nil {
+			if err := suite.SetNamespace(suite.Context(t), conn, catalog(t, "set-namespace:v0.4.5")); err != nil {
 				t.Fatalf("%s: %v", launched, err)
-			}
-			if !strings.Contains(out, "    namespace: shop\n") {
-				t.Errorf("%s: the namespace is not set:\n%s", launched, out)
 			}
 		}
 		if pods := sys.functionPods(t); len(pods) != 1 {
@@ -32,7 +28,7 @@ func TestCatalogFunction(t *testing.T) {
 
 func TestNodeFunction(t *testing.T) {
 	eachMode(t, nil, func(t *testing.T, sys *system) {
-		out, err := evaluate(suite.Context(t), sys.connect(t), registry(t, "open").Host+"/test/nodejs:v1", list)
+		out, err := evaluate(suite.Context(t), sys.connect(t), s.Registry(t, "open").Host+"/test/nodejs:v1", suite.List)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +46,7 @@ func TestConformance(t *testing.T) {
 			Serve: func(t *testing.T, behaviour string) conformance.Function {
 				return conformance.Function{
 					Address: sys.gateway,
-					Image:   registry(t, "open").Host + "/" + conformance.Repository(behaviour) + ":v1",
+					Image:   s.Registry(t, "open").Host + "/" + conformance.Repository(behaviour) + ":v1",
 				}
 			},
 			NamesFunctions: true,

@@ -19,7 +19,7 @@ import (
 
 // echo is a function that returns what it gets.
 func echo(t testing.TB) string {
-	return registry(t, "open").Host + "/" + conformance.Repository("echo") + ":v1"
+	return s.Registry(t, "open").Host + "/" + conformance.Repository("echo") + ":v1"
 }
 
 // evaluateMany has a function evaluated by many callers at a time, and returns the

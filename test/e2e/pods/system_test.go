@@ -12,7 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krm-function-runner/function-runner/test/bed"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
@@ -20,19 +19,6 @@ var s *suite.Suite
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
-}
-
-// registry is a registry of the test bed.
-func registry(t testing.TB, name string) bed.Registry {
-	t.Helper()
-	if s.Bed == nil {
-		t.Fatal("these tests need a cluster of the test bed: run them with `make e2e` and without KUBECONFIG")
-	}
-	registry, err := s.Bed.Registry(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return registry
 }
 
 // system is the whole system in namespaces of its own.
@@ -109,7 +95,7 @@ func (sys *system) allow(t testing.TB, namespace string, rule rbacv1.PolicyRule)
 // program is the pod of one of the project's programs. It is ready when it serves.
 func (sys *system) program(t testing.TB, name string, port int32, env map[string]string, args ...string) *corev1.Pod {
 	t.Helper()
-	pod := suite.Pod(name, registry(t, "open").Host+"/programs/"+name+":latest", args...)
+	pod := suite.Pod(name, s.Registry(t, "open").Host+"/programs/"+name+":latest", args...)
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
 	container := &pod.Spec.Containers[0]
 	container.ImagePullPolicy = corev1.PullAlways // latest moves between two runs
@@ -138,7 +124,7 @@ func with(env map[string]string, more map[string]string) map[string]string {
 // podSettings are the settings of function pods, by the variables of pod-manager.
 func (sys *system) podSettings(t testing.TB, env map[string]string) map[string]string {
 	return with(map[string]string{
-		"WRAPPER_SERVER_IMAGE": registry(t, "open").Host + "/programs/wrapper-server:latest",
+		"WRAPPER_SERVER_IMAGE": s.Registry(t, "open").Host + "/programs/wrapper-server:latest",
 		"FNR_NAMESPACE":        sys.functions,
 		"FNR_CACHE_CONFIG":     "/nowhere",
 		// The node has two processors, and each of them what is promised to pods.
@@ -182,7 +168,7 @@ func (sys *system) service(t testing.TB, pod *corev1.Pod, port int32) string {
 // TLS are spoken to without, and the open one is the catalog's.
 func resolverSettings(t testing.TB, prefix string) map[string]string {
 	t.Helper()
-	open, private := registry(t, "open").Host, registry(t, "private").Host
+	open, private := s.Registry(t, "open").Host, s.Registry(t, "private").Host
 	return map[string]string{prefix + "INSECURE_REGISTRIES": open + "," + private, prefix + "MIRRORS": "ghcr.io=" + open}
 }
 

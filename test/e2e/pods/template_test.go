@@ -3,7 +3,6 @@
 package pods_test
 
 import (
-	"bufio"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +58,7 @@ spec:
 // template makes a ConfigMap with Porch's template in the services' namespace.
 func (sys *system) template(t testing.TB) *corev1.ConfigMap {
 	t.Helper()
-	pod := strings.ReplaceAll(porchTemplate, "docker.io/nephio/porch-wrapper-server:latest", registry(t, "open").Host+"/programs/wrapper-server:latest")
+	pod := strings.ReplaceAll(porchTemplate, "docker.io/nephio/porch-wrapper-server:latest", s.Registry(t, "open").Host+"/programs/wrapper-server:latest")
 	template := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "kpt-function-eval-pod-template"},
 		Data:       map[string]string{"template": pod, "serviceTemplate": porchServiceTemplate},
@@ -108,14 +107,14 @@ func TestPorchTemplate(t *testing.T) {
 			} {
 				before := time.Now()
 				template = sys.change(t, template, broken)
-				sys.awaitLog(t, before, "pod template not changed")
+				s.AwaitLog(t, sys.services, sys.manager, before, "pod template not changed")
 				if again := evaluateOnce(reason); again.UID != first.UID {
 					t.Errorf("%s: a new pod was made", reason)
 				}
 			}
 			before := time.Now()
 			template = sys.change(t, template, good)
-			sys.awaitLog(t, before, "pod template in force")
+			s.AwaitLog(t, sys.services, sys.manager, before, "pod template in force")
 			repaired := evaluateOnce("repaired")
 			if repaired.Annotations["fn.kpt.dev/template-version"] != template.ResourceVersion {
 				t.Errorf("the pod is not made from the changed template: %v", repaired.Annotations)
@@ -137,23 +136,4 @@ func (sys *system) livePod(t testing.TB) corev1.Pod {
 		t.Fatalf("there are %d pods, want one: %v", len(live), names(live))
 	}
 	return live[0]
-}
-
-// awaitLog waits until the program that manages pods has said something since a time.
-func (sys *system) awaitLog(t testing.TB, since time.Time, text string) {
-	t.Helper()
-	from := metav1.NewTime(since.Truncate(time.Second))
-	options := &corev1.PodLogOptions{Follow: true, SinceTime: &from}
-	log, err := s.Client.CoreV1().Pods(sys.services).GetLogs(sys.manager, options).Stream(suite.Context(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = log.Close() }()
-	lines := bufio.NewScanner(log)
-	for lines.Scan() {
-		if strings.Contains(lines.Text(), text) {
-			return
-		}
-	}
-	t.Fatalf("the log ends without %q: %v", text, lines.Err())
 }

@@ -4,57 +4,21 @@ package registries_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
-
-// list is a resource list in which set-namespace has something to do.
-const list = `apiVersion: config.kubernetes.io/v1
-kind: ResourceList
-items:
-- apiVersion: v1
-  kind: ConfigMap
-  metadata:
-    name: settings
-    namespace: default
-functionConfig:
-  apiVersion: v1
-  kind: ConfigMap
-  metadata:
-    name: config
-  data:
-    namespace: shop
-`
 
 // connect returns a connection to a service of the system.
 func (sys *system) connect(t *testing.T, service, port string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(sys.address(t, service, port), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
-}
-
-// evaluate has a function evaluated that sets the namespace.
-func evaluate(ctx context.Context, conn *grpc.ClientConn, image string) error {
-	request := &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)}
-	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, request)
-	if err == nil && !strings.Contains(string(resp.GetResourceList()), "    namespace: shop\n") {
-		return errors.New("the namespace is not set: " + string(resp.GetResourceList()))
-	}
-	return err
+	return suite.Connect(t, sys.address(t, service, port))
 }
 
 // answers says whether an evaluation got an answer that is not about the system itself,
@@ -76,7 +40,7 @@ func refused(t *testing.T, conn *grpc.ClientConn, image, words string, passwords
 	ctx, cancel := context.WithTimeout(suite.Context(t), soon)
 	defer cancel()
 	start := time.Now()
-	err := evaluate(ctx, conn, image)
+	err := suite.SetNamespace(ctx, conn, image)
 	t.Logf("after %v: %v", time.Since(start).Round(time.Millisecond), err)
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), words) {
 		t.Errorf("%s: got %v, want FailedPrecondition that says %q within %v", image, err, words, soon)

@@ -24,26 +24,16 @@ func reference(t *testing.T, image string) name.Reference {
 	return ref
 }
 
-// digest is the latest image's: nodes keep what they have once pulled by a tag.
-func digest(t *testing.T, image string) string {
-	t.Helper()
-	found, err := remote.Head(reference(t, image), remote.WithContext(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found.Digest.String()
-}
-
 // newFunctions pushes copies of a catalog function to the private registry that no node
 // has pulled before, and returns their repository. The tags are theirs.
 func newFunctions(t *testing.T, tags ...string) (repository string) {
 	t.Helper()
-	ref := reference(t, registry(t, "open").Host+catalog)
+	ref := reference(t, s.Registry(t, "open").Host+catalog)
 	original, err := remote.Image(ref, remote.WithContext(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	private := registry(t, "private")
+	private := s.Registry(t, "private")
 	repository = "e2e/" + strings.ToLower(rand.Text())
 	login := remote.WithAuth(&authn.Basic{Username: private.Username, Password: private.Password})
 	for _, tag := range tags {

@@ -54,7 +54,7 @@ type life struct {
 
 func newLife(t *testing.T, m mode) *life {
 	t.Helper()
-	private, secure := registry(t, "private"), registry(t, "secure")
+	private, secure := s.Registry(t, "private"), s.Registry(t, "secure")
 	l := &life{mode: m, private: private.Host, secure: secure.Host, alias: secure.Alias, front: newFront(t, private), user: newUser(t)}
 	l.repository = newFunctions(t, "first", "second", "third", "fourth")
 	_, stranger := issue(t, l.front.host)
@@ -67,7 +67,7 @@ func (l *life) hosts() []string { return []string{l.private, l.secure, l.alias, 
 // authorities are those of all registries, in one file.
 func (l *life) authorities(t *testing.T) []byte {
 	t.Helper()
-	bed, err := os.ReadFile(registry(t, "secure").CAFile)
+	bed, err := os.ReadFile(s.Registry(t, "secure").CAFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +79,11 @@ func (l *life) image(host, tag string) string { return host + "/" + l.repository
 
 func (l *life) run(t *testing.T) {
 	conn, ctx := l.connect(t, "function-runner", "9445"), suite.Context(t)
-	l.eventually(t, func() error { return answers(evaluate(ctx, conn, l.image(l.private, "none"))) })
+	l.eventually(t, func() error { return answers(suite.SetNamespace(ctx, conn, l.image(l.private, "none"))) })
 	before := l.started(t)
 	evaluates := func(image string) {
 		t.Helper()
-		l.eventually(t, func() error { return evaluate(ctx, conn, image) })
+		l.eventually(t, func() error { return suite.SetNamespace(ctx, conn, image) })
 	}
 
 	// Wrong ones.
@@ -136,7 +136,7 @@ func (l *life) rotatePassword(t *testing.T, conn *grpc.ClientConn, evaluates fun
 		refused(t, conn, l.image(l.private, "second"), kubeletPull, old)
 	}
 	refused(t, conn, l.image(l.private, "third"), wrongPassword, old)
-	if err := evaluate(suite.Context(t), conn, l.image(l.private, "first")); err != nil {
+	if err := suite.SetNamespace(suite.Context(t), conn, l.image(l.private, "first")); err != nil {
 		t.Errorf("a function that runs needs its registry: %v", err)
 	}
 	l.put(t, credentials(l.user.dockerConfig(t, l.hosts()...)))

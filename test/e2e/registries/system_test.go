@@ -6,18 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
-	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // root is the repository's, from here.
@@ -57,14 +53,7 @@ func deploy(t *testing.T, m mode, secrets ...*corev1.Secret) *system {
 	for _, secret := range secrets {
 		sys.put(t, secret)
 	}
-	ctx := suite.Context(t)
-	objects := sys.manifests(t, m)
-	s.Apply(ctx, t, false, objects...)
-	for _, o := range objects {
-		if o.GetKind() == "Deployment" {
-			s.AwaitRollout(ctx, t, o.GetNamespace(), o.GetName())
-		}
-	}
+	s.Install(suite.Context(t), t, sys.manifests(t, m)...)
 	return sys
 }
 
@@ -72,21 +61,14 @@ func deploy(t *testing.T, m mode, secrets ...*corev1.Secret) *system {
 // the namespaces of the test: others use the usual ones.
 func (sys *system) manifests(t *testing.T, m mode) []*unstructured.Unstructured {
 	t.Helper()
-	built, err := manifests.Build(kustomization(t, m))
-	if err != nil {
-		t.Fatal(err)
-	}
 	rename := strings.NewReplacer("porch-system", sys.services, "porch-fn-system", sys.functions)
-	var objects []*unstructured.Unstructured
-	for _, object := range built {
-		var u unstructured.Unstructured
-		if err := yaml.Unmarshal([]byte(bedImages(t, rename.Replace(string(object)))), &u.Object); err != nil {
-			t.Fatal(err)
+	objects := suite.Rewrite(t, suite.Build(t, kustomization(t, m)), func(document string) string {
+		return s.OwnImages(t, rename.Replace(document))
+	})
+	for _, o := range objects {
+		if o.GetKind() == "Deployment" && o.GetName() == m.resolver {
+			suite.SetVariable(t, o, m.insecure, s.Registry(t, "private").Host)
 		}
-		if u.GetKind() == "Deployment" && u.GetName() == m.resolver {
-			setVariable(t, &u, m.insecure, registry(t, "private").Host)
-		}
-		objects = append(objects, &u)
 	}
 	return objects
 }
@@ -108,33 +90,6 @@ func kustomization(t *testing.T, m mode) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// published are the images in manifests.
-var published = regexp.MustCompile(`ghcr\.io/krm-function-runner/([a-z-]+):latest`)
-
-// bedImages replaces published images by those of the test bed.
-func bedImages(t *testing.T, content string) string {
-	t.Helper()
-	return published.ReplaceAllStringFunc(content, func(image string) string {
-		ours := registry(t, "open").Host + "/programs/" + published.FindStringSubmatch(image)[1]
-		return ours + "@" + digest(t, ours+":latest")
-	})
-}
-
-// setVariable sets a variable of a Deployment's container.
-func setVariable(t *testing.T, deployment *unstructured.Unstructured, name, value string) {
-	t.Helper()
-	path := []string{"spec", "template", "spec", "containers"}
-	containers, _, err := unstructured.NestedSlice(deployment.Object, path...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	container := containers[0].(map[string]any)
-	container["env"] = append(slices.Clone(container["env"].([]any)), map[string]any{"name": name, "value": value})
-	if err := unstructured.SetNestedSlice(deployment.Object, containers, path...); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // address is where callers call.

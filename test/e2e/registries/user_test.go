@@ -47,7 +47,7 @@ func (u *user) write(t *testing.T, hash string) {
 	t.Helper()
 	passwords.Lock()
 	defer passwords.Unlock()
-	path := registry(t, "private").PasswordFile
+	path := s.Registry(t, "private").PasswordFile
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,54 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+)
+
+// List is a resource list in which set-namespace has something to do.
+const List = `apiVersion: config.kubernetes.io/v1
+kind: ResourceList
+items:
+- apiVersion: v1
+  kind: ConfigMap
+  metadata:
+    name: settings
+    namespace: default
+functionConfig:
+  apiVersion: v1
+  kind: ConfigMap
+  metadata:
+    name: config
+  data:
+    namespace: shop
+`
+
+// Connect returns a connection as Porch has one.
+func Connect(t testing.TB, address string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(6<<20), grpc.MaxCallSendMsgSize(6<<20)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// SetNamespace has an image of set-namespace evaluated over List, and looks at what it
+// did.
+func SetNamespace(ctx context.Context, conn grpc.ClientConnInterface, image string, options ...grpc.CallOption) error {
+	request := &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(List)}
+	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, request, options...)
+	if err == nil && !strings.Contains(string(resp.GetResourceList()), "    namespace: shop\n") {
+		return fmt.Errorf("the namespace is not set:\n%s", resp.GetResourceList())
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package suite
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
+)
+
+// Decode is the object of a YAML document.
+func Decode(t testing.TB, document string) *unstructured.Unstructured {
+	t.Helper()
+	var object unstructured.Unstructured
+	if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	return &object
+}
+
+// Build returns the objects of a folder with a kustomization, in the order in which they
+// can be applied.
+func Build(t testing.TB, dir string) []*unstructured.Unstructured {
+	t.Helper()
+	documents, err := manifests.Build(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, document := range documents {
+		objects = append(objects, Decode(t, string(document)))
+	}
+	return objects
+}
+
+// Rewrite returns the objects with their text changed.
+func Rewrite(t testing.TB, objects []*unstructured.Unstructured, change func(string) string) []*unstructured.Unstructured {
+	t.Helper()
+	var changed []*unstructured.Unstructured
+	for _, object := range objects {
+		document, err := yaml.Marshal(object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed = append(changed, Decode(t, change(string(document))))
+	}
+	return changed
+}
+
+// Install applies objects and waits for the Deployments among them.
+func (s *Suite) Install(ctx context.Context, t testing.TB, objects ...*unstructured.Unstructured) {
+	t.Helper()
+	s.Apply(ctx, t, false, objects...)
+	for _, object := range objects {
+		if object.GetKind() == "Deployment" {
+			s.AwaitRollout(ctx, t, object.GetNamespace(), object.GetName())
+		}
+	}
+}
+
+// ChangeContainer changes the program's container in a Deployment.
+func ChangeContainer(t testing.TB, deployment *unstructured.Unstructured, change func(container map[string]any)) {
+	t.Helper()
+	path := []string{"spec", "template", "spec", "containers"}
+	containers, _, err := unstructured.NestedSlice(deployment.Object, path...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(containers[0].(map[string]any))
+	if err := unstructured.SetNestedSlice(deployment.Object, containers, path...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SetVariable sets a variable of the program in a Deployment.
+func SetVariable(t testing.TB, deployment *unstructured.Unstructured, name, value string) {
+	t.Helper()
+	ChangeContainer(t, deployment, func(container map[string]any) {
+		env, _ := container["env"].([]any)
+		container["env"] = append(env, map[string]any{"name": name, "value": value})
+	})
+}

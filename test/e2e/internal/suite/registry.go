@@ -1,0 +1,50 @@
+package suite
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/krm-function-runner/function-runner/test/bed"
+)
+
+// Registry is a registry of the test bed: open, private or secure.
+func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
+	t.Helper()
+	if s.Bed == nil {
+		t.Fatal("these tests need a cluster of the test bed: run them with `make e2e` and without KUBECONFIG")
+	}
+	found, err := s.Bed.Registry(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Program is the test bed's image of one of the project's programs, by its digest: nodes
+// keep what they have once pulled by a tag.
+func (s *Suite) Program(t testing.TB, program string) string {
+	t.Helper()
+	repository, err := name.NewRepository(s.Registry(t, "open").Host+"/programs/"+program, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	latest, err := remote.Head(repository.Tag("latest"), remote.WithContext(Context(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return repository.Digest(latest.Digest.String()).String()
+}
+
+// published are the images in the project's manifests.
+var published = regexp.MustCompile(`ghcr\.io/krm-function-runner/([a-z-]+):latest`)
+
+// OwnImages replaces the published images in manifests by those of the test bed.
+func (s *Suite) OwnImages(t testing.TB, content string) string {
+	t.Helper()
+	return published.ReplaceAllStringFunc(content, func(image string) string {
+		return s.Program(t, published.FindStringSubmatch(image)[1])
+	})
+}
