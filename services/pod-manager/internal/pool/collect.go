@@ -19,7 +19,7 @@ func (m *Machine) scan() {
 				m.keep(pod) // other replicas see of an evaluation only that its pod is kept
 			case pod.unneeded() && !m.now.Before(pod.reclaimAfter):
 				m.drain(pod, ending{reason: "nobody used it for its time to live", eviction: evictionTTL})
-			case pod.unneeded() && p.outdated(pod, m.config.Template):
+			case pod.unneeded() && m.outdated(pod):
 				m.drain(pod, ending{reason: "it was made from an older template", eviction: "template"})
 			}
 			m.repair(pod)
@@ -53,15 +53,25 @@ func (m *Machine) forget(p *pool) bool {
 // replaceOldPods drains the pods of older templates, since the pool is used.
 func (m *Machine) replaceOldPods(p *pool) {
 	for _, pod := range p.pods {
-		if pod.state.usable() && p.outdated(pod, m.config.Template) {
+		if pod.state.usable() && m.outdated(pod) {
 			m.drain(pod, ending{reason: "it was made from an older template", eviction: "template"})
 		}
 	}
 }
 
-// outdated says whether a pod was made from another template than that of version.
-func (p *pool) outdated(pod *pod, version string) bool {
-	return pod.uid != "" && pod.seen.TemplateVersion != version
+// peace is how long a pod is left alone that another replica has just made from a
+// template of its own. While a new version is rolled out, replicas of both make pods: if
+// each drained what others wait for, nobody would get one.
+const peace = time.Minute
+
+// outdated says whether a pod is to be replaced since it was made from another template
+// than the one in force.
+func (m *Machine) outdated(p *pod) bool {
+	if p.uid == "" || p.seen.TemplateVersion == m.config.Template {
+		return false
+	}
+	awaited := p.known.After(m.templateSince) && p.known.Sub(p.seen.Created) < p.pool.limits.ReadyTimeout
+	return !awaited || m.now.Sub(p.known) >= peace
 }
 
 // keep puts off the end of a pod that is in use. It never comes before what is

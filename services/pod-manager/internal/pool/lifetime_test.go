@@ -326,3 +326,75 @@ func TestTemplate(t *testing.T) {
 		},
 	})
 }
+
+func TestTemplateOfAnotherReplica(t *testing.T) {
+	t.Parallel()
+	play(t, []behaviour{
+		{
+			name: "found", reason: "it was there long before this replica: the next use replaces it",
+			dialogue: `
+				after 5m
+				see f-1 running template=v0 created=0s => probe f-1
+				healthy f-1
+				request 1 f => create f-2; delete f-1 version 1 template
+			`,
+		},
+		{
+			name: "just made", reason: "while a new version is rolled out, replicas of both use each other's pods",
+			dialogue: `
+				after 5m
+				see f-1 running template=v2 created=4m50s => probe f-1
+				request 1 f
+				healthy f-1 => grant 1 f-1
+				end 1
+				wait 59s
+				request 2 f => grant 2 f-1
+			`,
+		},
+		{
+			name: "a name that both chose", reason: "the other replica's pod serves this one too",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 scheduling template=v2
+				up f-1 => grant 1 f-1 cold
+			`,
+		},
+		{
+			name: "made a while ago", reason: "by now the rollout is over, and the next use replaces it",
+			dialogue: `
+				see f-1 scheduling template=v0
+				up f-1
+				after 1m
+				request 1 f => create f-2; delete f-1 version 2 template
+			`,
+		},
+		{
+			name: "made before a change", reason: "whoever changes the template gets pods of it at once",
+			dialogue: `
+				see f-1 scheduling template=v0
+				up f-1
+				set template=v2
+				request 1 f => create f-2; delete f-1 version 2 template
+			`,
+		},
+		{
+			name: "deletes ours", reason: "pods that are lost together are one attempt, and after two of those there is a third",
+			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 },
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f => create f-2
+				see f-1 pulling
+				see f-2 pulling
+				after 1s
+				gone f-1 => create f-1'
+				gone f-2 => create f-2'
+				see f-1' pulling
+				see f-2' pulling
+				after 1s
+				gone f-1' => create f-1''
+				gone f-2' => create f-2''
+				up f-1'' => grant 1 f-1'' cold; grant 2 f-1'' cold
+			`,
+		},
+	})
+}

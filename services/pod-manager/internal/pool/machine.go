@@ -8,6 +8,8 @@ import (
 // Machine is the pools of all functions. Use [New]; it is not safe for concurrent use.
 type Machine struct {
 	config Config
+	// templateSince is when the template in force replaced another one.
+	templateSince time.Time
 	// In the order in which they came, so that the same events lead to the same
 	// actions.
 	pools      []*pool
@@ -107,6 +109,9 @@ func (m *Machine) pool(f Function) *pool {
 }
 
 func (e Configured) apply(m *Machine) {
+	if e.Config.Template != m.config.Template {
+		m.templateSince = m.now
+	}
 	m.config = e.Config
 	for _, p := range m.pools {
 		p.limits = m.config.limits(p.function)

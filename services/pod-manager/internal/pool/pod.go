@@ -40,7 +40,8 @@ type pod struct {
 	turn        uint64 // when it was chosen last, in grants
 	strikes     int    // leases in a row that found it broken
 
-	created        time.Time
+	created        time.Time // by Kubernetes' clock, once it is known there
+	known          time.Time // since when it is known here
 	pendingSince   time.Time // when it began to be creating, starting or checking
 	readySince     time.Time // zero until it was ready once
 	readyEvent     uint64    // the event by which it was
@@ -189,10 +190,14 @@ func (m *Machine) fail(p *pod, problem Problem) {
 
 // disappoint takes note that a pod serves no more. That is a failed attempt to have
 // one unless it did serve, and another one like it would too.
+//
+// Those that were lost together are one attempt: none of them was made knowing of the
+// others.
 func (m *Machine) disappoint(p *pod, problem Problem) {
-	if p.hoped && (problem.Kind != Lost || p.readySince.IsZero()) {
-		m.failed(p.pool, problem)
+	if !p.hoped || problem.Kind == Lost && (!p.readySince.IsZero() || p.known.Before(p.pool.failure.at)) {
+		return
 	}
+	m.failed(p.pool, problem)
 }
 
 // drain lets a pod finish what it has, and go.
