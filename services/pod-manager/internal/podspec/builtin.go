@@ -41,6 +41,7 @@ func builtinPod(d Defaults) *corev1.Pod {
 	if d.Launcher == ImageVolume {
 		function.Command = []string{toolsPath + imageProgram}
 		tools.Image = &corev1.ImageVolumeSource{Reference: d.WrapperImage}
+		function.Lifecycle = pauseBeforeStop()
 	} else {
 		tools.EmptyDir = &corev1.EmptyDirVolumeSource{}
 		pod.Spec.InitContainers = []corev1.Container{{
@@ -53,6 +54,15 @@ func builtinPod(d Defaults) *corev1.Pod {
 	pod.Spec.Containers = []corev1.Container{function}
 	pod.Spec.Volumes = []corev1.Volume{tools}
 	return pod
+}
+
+// pauseBeforeStop has the kubelet wait before it tells the wrapper server to end. The
+// kernel drops signals for the first process of a container until that can take them: a
+// pod that is deleted right when it starts would live for its whole grace period.
+//
+// A cluster without image volumes may be too old for this.
+func pauseBeforeStop() *corev1.Lifecycle {
+	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
 }
 
 // builtinService returns the Service without what differs from pod to pod. It leads
