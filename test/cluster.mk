@@ -8,6 +8,9 @@ E2E_PACKAGES ?= ./e2e/cluster
 E2E_BED_PACKAGES ?= ./e2e/bed ./e2e/pods ./e2e/registries ./e2e/deploy
 # Packages that break the cluster for a while: nothing else may run meanwhile.
 E2E_FAULT_PACKAGES ?= ./e2e/faults
+# What upgrades are tested from, and rollbacks to: the last release, or what was there
+# before the first.
+PREVIOUS ?= 3836ba8cde5b16674fb2f5987254ed2c0c4af4b2
 # Where a failing run leaves logs, events and objects.
 E2E_EVIDENCE ?= $(CURDIR)/.build/e2e/$(CLUSTER)
 
@@ -49,6 +52,7 @@ e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on our own
 else
 e2e: cluster-up
 	$(CLUSTER_COMMAND) images
+	$(CLUSTER_COMMAND) previous $(PREVIOUS)
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
 	 $(E2E_TEST) -timeout 30m -parallel 4 -exec '$(CLUSTER_COMMAND) exec --' $(E2E_PACKAGES) $(E2E_BED_PACKAGES)
 	$(E2E_TEST) -p 1 -timeout 15m -exec '$(CLUSTER_COMMAND) exec --' $(E2E_FAULT_PACKAGES)

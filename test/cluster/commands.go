@@ -33,7 +33,7 @@ func rootCommand() *cobra.Command {
 	flags.StringVar(&o.root, "root", ".", "root of the repository")
 	root.AddCommand(
 		upCommand(&o), downCommand(&o), statusCommand(&o), logsCommand(&o), execCommand(&o),
-		imagesCommand(&o), publishCommand(&o), toolCommand(&o), initCommand(&o), superviseCommand(&o),
+		imagesCommand(&o), previousCommand(&o), publishCommand(&o), toolCommand(&o), initCommand(&o), superviseCommand(&o),
 	)
 	return root
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/bundle"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/program"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
@@ -34,7 +35,7 @@ func imagesCommand(o *options) *cobra.Command {
 			if err := o.pushImages(command.Context(), command.ErrOrStderr(), describe(l, running), running); err != nil {
 				return err
 			}
-			return o.pushPrograms(command.Context(), command.ErrOrStderr(), l, running)
+			return o.pushPrograms(command.Context(), command.ErrOrStderr(), l, running, "programs", program.All())
 		},
 	}
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// pushPrograms gives the open registry the images of the project's programs.
-func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State) error {
+// pushPrograms gives the open registry the images of the project's programs, as
+// FOLDER/NAME.
+func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State, folder string, programs []program.Program) error {
 	described, err := describe(l, running).Registry(layout.Open.Name)
 	if err != nil {
 		return err
@@ -33,8 +34,8 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 	if err := o.source().Kodata(ctx); err != nil {
 		return err
 	}
-	for _, p := range program.All() {
-		if err := o.pushProgram(ctx, log, registry, ko, p); err != nil {
+	for _, p := range programs {
+		if err := o.pushProgram(ctx, log, registry, ko, p, folder+"/"+p.Name); err != nil {
 			return err
 		}
 	}
@@ -44,7 +45,7 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 // pushProgram builds the image only if it is not the registry's already. Go
 // knows best what a program is made of, and builds it quickly if it has not
 // changed: the program itself is the key of its image.
-func (o *options) pushProgram(ctx context.Context, log io.Writer, registry image.Registry, ko program.Ko, p program.Program) error {
+func (o *options) pushProgram(ctx context.Context, log io.Writer, registry image.Registry, ko program.Ko, p program.Program, repository string) error {
 	built, err := o.source().Program(ctx, p.Module, p.Package)
 	if err != nil {
 		return err
@@ -61,15 +62,15 @@ func (o *options) pushProgram(ctx context.Context, log io.Writer, registry image
 	if err != nil {
 		return err
 	}
-	if present, err := registry.Same(ctx, p.Image(), key, "latest"); err != nil || present {
+	if present, err := registry.Same(ctx, repository, key, "latest"); err != nil || present {
 		return err
 	}
 	if _, err := registry.Push(ctx, p.Base().Name, base); err != nil {
 		return err
 	}
-	fmt.Fprintf(log, "building the image of %s with ko\n", p.Name)
+	fmt.Fprintf(log, "building the image %s with ko\n", repository)
 	host := layout.Open.Host()
-	return ko.Build(ctx, p, program.Target{Repository: host + "/" + p.Image(), Base: host + "/" + p.Base().Name, Tags: []string{"latest", key}})
+	return ko.Build(ctx, p, program.Target{Repository: host + "/" + repository, Base: host + "/" + p.Base().Name, Tags: []string{"latest", key}})
 }
 
 // programKey is a tag for the image that has this program and its data on this base.

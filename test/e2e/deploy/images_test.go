@@ -5,6 +5,8 @@ package deploy_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
 // porchImages are the images in Porch's manifests and the programs of ours that take
@@ -20,18 +22,18 @@ var porchImages = map[string]string{
 	": wrapper-server:latest":                       "wrapper-server",
 }
 
-// images replaces published images in manifests by those of the test bed.
-func images(t *testing.T, content string) string {
+// insteadOfPorchs replaces Porch's images in manifests by ours.
+func insteadOfPorchs(t *testing.T, content string) string {
 	t.Helper()
 	for name, program := range porchImages {
 		if !strings.Contains(content, name) {
 			continue
 		}
-		image := s.Program(t, program)
+		image := s.Program(t, suite.Current, program)
 		if strings.HasPrefix(name, ":") {
 			image = ": " + image
 		}
 		content = strings.ReplaceAll(content, name, image)
 	}
-	return s.OwnImages(t, content)
+	return content
 }

@@ -28,7 +28,7 @@ metadata:
   name: porch-fn-system
 `
 
-// porchs are Porch's objects from files, in their namespaces.
+// porchs are Porch's objects from files, in their namespaces, with our images.
 func porchs(t *testing.T, files ...string) []*unstructured.Unstructured {
 	t.Helper()
 	contents := []string{namespaces}
@@ -41,7 +41,7 @@ func porchs(t *testing.T, files ...string) []*unstructured.Unstructured {
 	}
 	content := strings.ReplaceAll(strings.Join(contents, "\n---\n"), "REGISTRY/", s.Registry(t, "open").Host+"/")
 	var objects []*unstructured.Unstructured
-	for document := range strings.SplitSeq(content, "\n---\n") {
+	for document := range strings.SplitSeq(insteadOfPorchs(t, content), "\n---\n") {
 		objects = append(objects, suite.Decode(t, document))
 	}
 	return objects

@@ -61,7 +61,7 @@ func TestRightsAreMinimal(t *testing.T) {
 func (p place) granted(t *testing.T, objects []*unstructured.Unstructured) []right {
 	t.Helper()
 	var rights []right
-	for _, o := range p.objects(t, objects) {
+	for _, o := range p.objects(t, suite.Current, objects) {
 		if o.GetKind() != "Role" {
 			continue
 		}

@@ -12,13 +12,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
 const (
-	// callers evaluate all the time while programs are restarted.
+	// callers evaluate all the time while programs are replaced.
 	callers = 20
 	// loadFor is for how long they do at least.
 	loadFor = 2 * time.Minute
@@ -26,9 +27,11 @@ const (
 	pause = 250 * time.Millisecond
 )
 
-// TestRestartLosesNothing restarts each Deployment again and again under load, to and
-// fro. Half of the evaluations are in pods.
-func TestRestartLosesNothing(t *testing.T) {
+// TestRolloutLosesNothing replaces the pods of each Deployment again and again under
+// load: by the version before, by this one, and by the same once more. Each service
+// meets the others in both versions. Half of the evaluations are in pods, whose wrapper
+// server changes with who manages them.
+func TestRolloutLosesNothing(t *testing.T) {
 	t.Parallel() // with whatever else has namespaces of its own
 	tests := []struct {
 		mode        string
@@ -41,25 +44,32 @@ func TestRestartLosesNothing(t *testing.T) {
 		t.Run(tc.mode, func(t *testing.T) {
 			t.Parallel()
 			at := aside(tc.mode)
-			at.install(t, onTheBed(t, suite.Build(t, filepath.Join(root, "deploy/base", tc.mode))))
+			objects := onTheBed(t, suite.Build(t, filepath.Join(root, "deploy/base", tc.mode)))
+			at.install(t, objects)
 			for _, image := range []string{setNamespace, inPod(t)} {
 				at.evaluates(t, image)
 			}
-			restarts := 0
+			rounds := []func(name string){
+				func(name string) { at.change(t, suite.Previous, objects, name) },
+				func(name string) { at.change(t, suite.Current, objects, name) },
+				func(name string) { at.restart(t, name) },
+			}
+			rollouts := 0
 			evaluations, err := at.underLoad(t, func() {
-				for begin := time.Now(); time.Since(begin) < loadFor; restarts++ {
-					if restarts%len(tc.deployments) == 0 && restarts > 0 {
+				for begin := time.Now(); time.Since(begin) < loadFor; rollouts++ {
+					round, turn := rollouts/len(tc.deployments), rollouts%len(tc.deployments)
+					if turn == 0 && round > 0 {
 						slices.Reverse(tc.deployments)
 					}
-					at.restart(t, tc.deployments[restarts%len(tc.deployments)])
+					rounds[round%len(rounds)](tc.deployments[turn])
 				}
 			})
-			t.Logf("%d evaluations, %d restarts", evaluations, restarts)
+			t.Logf("%d evaluations, %d rollouts", evaluations, rollouts)
 			if err != nil {
 				t.Errorf("a caller failed: %v", err)
 			}
-			if restarts < len(tc.deployments) {
-				t.Errorf("not every Deployment was restarted: %d", restarts)
+			if rollouts < len(rounds)*len(tc.deployments) {
+				t.Errorf("not every Deployment was rolled out in each way: %d rollouts", rollouts)
 			}
 		})
 	}
@@ -104,4 +114,14 @@ func (p place) restart(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	s.AwaitRollout(ctx, t, p.system, name)
+}
+
+// change has a Deployment of the manifests run a version.
+func (p place) change(t *testing.T, version suite.Version, objects []*unstructured.Unstructured, name string) {
+	t.Helper()
+	for _, o := range p.objects(t, version, objects) {
+		if o.GetKind() == "Deployment" && o.GetName() == name {
+			s.Install(suite.Context(t), t, o)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,18 +30,29 @@ type place struct {
 	system, functions string
 }
 
-// usual is where manifests install a system. It can be there once at a time.
-var usual = place{system: "porch-system", functions: "porch-fn-system"}
+// usual is where manifests install a system. It can be there once at a time: whoever
+// has it holds the lock.
+var (
+	usual      = place{system: "porch-system", functions: "porch-fn-system"}
+	usualTaken sync.Mutex
+)
 
 // aside is another place, for systems side by side.
 func aside(name string) place {
 	return place{system: usual.system + "-" + name, functions: usual.functions + "-" + name}
 }
 
-// clean removes a place's namespaces when the test ends.
+// clean removes a place's namespaces when the test ends. The usual place is waited for,
+// and is the test's until then.
 func (p place) clean(t *testing.T) {
 	t.Helper()
+	if p == usual {
+		usualTaken.Lock()
+	}
 	t.Cleanup(func() {
+		if p == usual {
+			defer usualTaken.Unlock()
+		}
 		// The test's own context has ended.
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
@@ -51,11 +63,11 @@ func (p place) clean(t *testing.T) {
 	})
 }
 
-// objects are what is to be there, with the test bed's images.
-func (p place) objects(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+// objects are what is to be there, with the test bed's images of a version.
+func (p place) objects(t *testing.T, version suite.Version, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	names := strings.NewReplacer(usual.system, p.system, usual.functions, p.functions)
-	return suite.Rewrite(t, objects, func(document string) string { return images(t, names.Replace(document)) })
+	return suite.Rewrite(t, objects, func(document string) string { return s.OwnImages(t, version, names.Replace(document)) })
 }
 
 // install applies objects, whose namespaces are first among them, and waits for their
@@ -63,5 +75,5 @@ func (p place) objects(t *testing.T, objects []*unstructured.Unstructured) []*un
 func (p place) install(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	p.clean(t)
-	s.Install(suite.Context(t), t, p.objects(t, objects)...)
+	s.Install(suite.Context(t), t, p.objects(t, suite.Current, objects)...)
 }

@@ -67,7 +67,7 @@ func deploy(t *testing.T, name string, programs ...string) *system {
 	ctx := suite.Context(t)
 	t.Cleanup(func() { remove(t) })
 	objects := suite.Build(t, filepath.Join("testdata", name))
-	s.Install(ctx, t, suite.Rewrite(t, objects, func(document string) string { return s.OwnImages(t, document) })...)
+	s.Install(ctx, t, suite.Rewrite(t, objects, func(document string) string { return s.OwnImages(t, suite.Current, document) })...)
 	sys := &system{programs: programs, pods: make(map[string]*corev1.Pod)}
 	for _, name := range programs {
 		sys.pods[name] = podOf(ctx, t, name)

@@ -63,7 +63,7 @@ func (sys *system) manifests(t *testing.T, m mode) []*unstructured.Unstructured 
 	t.Helper()
 	rename := strings.NewReplacer("porch-system", sys.services, "porch-fn-system", sys.functions)
 	objects := suite.Rewrite(t, suite.Build(t, kustomization(t, m)), func(document string) string {
-		return s.OwnImages(t, rename.Replace(document))
+		return s.OwnImages(t, suite.Current, rename.Replace(document))
 	})
 	for _, o := range objects {
 		if o.GetKind() == "Deployment" && o.GetName() == m.resolver {

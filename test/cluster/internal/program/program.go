@@ -102,9 +102,6 @@ func (p Program) Base() image.Spec {
 	return image.Spec{Name: "base/" + p.Name + ":latest", Files: files, User: "65532"}
 }
 
-// Image is the name of the program's image in a registry.
-func (p Program) Image() string { return "programs/" + p.Name }
-
 // Ko builds images.
 type Ko struct {
 	// Command is the command line that runs ko with these arguments in a

@@ -23,11 +23,21 @@ func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	return found
 }
 
+// Version is a folder of the test bed's open registry with the project's programs.
+type Version string
+
+const (
+	// Current are the programs as the sources are now.
+	Current Version = "programs"
+	// Previous are they as of an earlier commit, for tests of upgrades.
+	Previous Version = "previous"
+)
+
 // Program is the test bed's image of one of the project's programs, by its digest: nodes
 // keep what they have once pulled by a tag.
-func (s *Suite) Program(t testing.TB, program string) string {
+func (s *Suite) Program(t testing.TB, version Version, program string) string {
 	t.Helper()
-	repository, err := name.NewRepository(s.Registry(t, "open").Host+"/programs/"+program, name.Insecure)
+	repository, err := name.NewRepository(s.Registry(t, "open").Host+"/"+string(version)+"/"+program, name.Insecure)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +52,9 @@ func (s *Suite) Program(t testing.TB, program string) string {
 var published = regexp.MustCompile(`ghcr\.io/krm-function-runner/([a-z-]+):latest`)
 
 // OwnImages replaces the published images in manifests by those of the test bed.
-func (s *Suite) OwnImages(t testing.TB, content string) string {
+func (s *Suite) OwnImages(t testing.TB, version Version, content string) string {
 	t.Helper()
 	return published.ReplaceAllStringFunc(content, func(image string) string {
-		return s.Program(t, published.FindStringSubmatch(image)[1])
+		return s.Program(t, version, published.FindStringSubmatch(image)[1])
 	})
 }

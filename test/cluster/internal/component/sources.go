@@ -1,0 +1,41 @@
+package component
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Sources are the repository's files as of a commit. A clone that does not have the
+// commit gets it from where it was cloned.
+func Sources(root, commit string) Component {
+	return Component{
+		Name:    "sources",
+		Version: commit,
+		Build: func(ctx context.Context, dir string) error {
+			if err := git(ctx, root, "cat-file", "-e", commit+"^{commit}"); err != nil {
+				if err := git(ctx, root, "fetch", "--quiet", "--depth=1", "origin", commit); err != nil {
+					return err
+				}
+			}
+			archive := filepath.Join(dir, "sources.tar")
+			if err := git(ctx, root, "archive", "--output="+archive, commit); err != nil {
+				return err
+			}
+			if output, err := exec.CommandContext(ctx, "tar", "--extract", "--directory="+dir, "--file="+archive).CombinedOutput(); err != nil {
+				return fmt.Errorf("unpacking the sources: %w\n%s", err, output)
+			}
+			return os.Remove(archive)
+		},
+	}
+}
+
+func git(ctx context.Context, root string, args ...string) error {
+	output, err := exec.CommandContext(ctx, "git", append([]string{"-C", root}, args...)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("git %s: %w\n%s", args[0], err, output)
+	}
+	return nil
+}
