@@ -26,7 +26,7 @@ func TestProgramsUnderstandTheirSettings(t *testing.T) {
 	for _, name := range []string{"gateway", "image-resolver", "pod-manager", "function-runner"} {
 		module := filepath.Join(root, "services", name)
 		programs[name] = filepath.Join(t.TempDir(), name)
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", programs[name], ".")
+		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", programs[name], ".")
 		build.Dir = module
 		build.Env = append(build.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {

@@ -3,19 +3,30 @@
 package deploy_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"time"
 )
 
 // skaffoldVariable is the environment variable with the path of skaffold.
 const skaffoldVariable = "FNR_SKAFFOLD"
 
-// TestSkaffoldRun builds images from the sources and deploys them, as a developer does.
-func TestSkaffoldRun(t *testing.T) {
+// skaffoldPatience is for building, deploying and looking on.
+const skaffoldPatience = 5 * time.Minute
+
+// TestSkaffold is about a developer's two loops. They take turns: each has the usual
+// place.
+func TestSkaffold(t *testing.T) {
+	t.Parallel() // with whatever else has namespaces of its own
+	t.Run("run", skaffoldRuns)
+	t.Run("dev", skaffoldNoticesAChange)
+}
+
+// skaffoldRuns builds images from the sources and deploys them, with each profile.
+func skaffoldRuns(t *testing.T) {
 	for _, profile := range []string{"microservices", "function-runner"} {
 		t.Run(profile, func(t *testing.T) {
 			usual.clean(t)
@@ -42,7 +53,9 @@ func skaffold(t *testing.T, sources, command string, args ...string) *exec.Cmd {
 	if err := os.WriteFile(settings, []byte("global: {collect-metrics: false, update-check: false, survey: {disable-prompt: true}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := exec.CommandContext(suite.Context(t), path, append([]string{
+	ctx, cancel := context.WithTimeout(t.Context(), skaffoldPatience)
+	t.Cleanup(cancel)
+	run := exec.CommandContext(ctx, path, append([]string{
 		command, "--config=" + settings, "--cache-file=" + filepath.Join(dir, "cache"), "--interactive=false",
 		"--default-repo=" + open.Host + "/skaffold", "--insecure-registry=" + open.Host,
 	}, args...)...)

@@ -22,9 +22,9 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// TestSkaffoldDev changes a log line of pod-manager while skaffold looks on: it is
+// skaffoldNoticesAChange changes a log line of pod-manager while skaffold looks on: it is
 // running soon, and the other services go on as they are.
-func TestSkaffoldDev(t *testing.T) {
+func skaffoldNoticesAChange(t *testing.T) {
 	sources := copyOfSources(t)
 	usual.clean(t)
 	developing(t, sources)
