@@ -14,13 +14,19 @@ const (
 	maxBackoff   = 5 * time.Minute
 )
 
+// calm is how long a processor has to have been free before a process is started that
+// nobody waits for. Callers who come again as soon as they have their answer leave shorter
+// gaps, in which it would only be in the way of the next evaluation.
+const calm = 5 * time.Millisecond
+
 // shelves decide which processes are kept started. They do no I/O, have no clock and are
 // not safe for concurrent use.
 type shelves struct {
-	cfg     StockConfig
-	running int // evaluations
-	kept    int // processes on all shelves
-	byKey   map[string]*shelf
+	cfg       StockConfig
+	running   int       // evaluations
+	freeSince time.Time // since when fewer of them run than there are processors
+	kept      int       // processes on all shelves
+	byKey     map[string]*shelf
 }
 
 // shelf is the processes that are kept of one command.
@@ -38,6 +44,17 @@ func newShelves(cfg StockConfig) *shelves { return &shelves{cfg: cfg, byKey: map
 func key(cmd Command) string {
 	parts := []string{cmd.Path, cmd.Dir, strconv.FormatInt(cmd.MaxOutput, 10), strconv.FormatInt(cmd.MaxLog, 10), strconv.Itoa(len(cmd.Args))}
 	return strings.Join(slices.Concat(parts, cmd.Args, cmd.Env), "\x00")
+}
+
+// began notes that an evaluation has begun.
+func (s *shelves) began() { s.running++ }
+
+// ended notes that one has ended.
+func (s *shelves) ended(now time.Time) {
+	if s.running == s.cfg.Busy {
+		s.freeSince = now
+	}
+	s.running--
 }
 
 // want notes that cmd is in use. It returns nil if no processes are to be kept of it.
@@ -117,6 +134,8 @@ func (s *shelves) next(now time.Time) plan {
 		todo.wakeAt(s.expiry(sh))
 		switch {
 		case len(sh.idle) == keep || !s.room():
+		case s.freeSince.Add(calm).After(now):
+			todo.wakeAt(s.freeSince.Add(calm))
 		case sh.notUntil.After(now):
 			todo.wakeAt(sh.notUntil)
 		case todo.start == nil || sh.lastUse.After(todo.start.lastUse):
@@ -126,7 +145,7 @@ func (s *shelves) next(now time.Time) plan {
 	return todo
 }
 
-// room reports whether there is room for one more idle process.
+// room reports whether there is room for one more idle process, as soon as it is calm.
 func (s *shelves) room() bool { return s.running < s.cfg.Busy && s.kept < s.cfg.Total }
 
 // keep returns how many processes of a shelf to keep.

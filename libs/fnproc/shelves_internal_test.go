@@ -37,6 +37,26 @@ func TestShelvesFill(t *testing.T) {
 	}
 }
 
+func TestShelvesWaitForCalm(t *testing.T) {
+	s := newShelves(StockConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 2})
+	a := s.want(Command{Path: "a"}, epoch)
+	s.began()
+	s.began()
+	s.ended(epoch) // a processor is free from here on
+	s.ended(epoch.Add(calm - 1))
+	if todo := s.next(epoch.Add(calm - 1)); todo.start != nil || !todo.wake.Equal(epoch.Add(calm)) {
+		t.Errorf("%+v right after the processors were busy, want to be woken later", todo)
+	}
+	if s.next(epoch.Add(calm)).start != a {
+		t.Error("none is started although a processor was free for a while")
+	}
+	s.began()
+	s.ended(epoch.Add(calm))
+	if s.next(epoch.Add(calm)).start != a {
+		t.Error("none is started although there was always a processor free")
+	}
+}
+
 func TestShelvesRetire(t *testing.T) {
 	keep := map[string]int{"a": 2}
 	s := newShelves(StockConfig{Keep: keepOf(keep), Total: 10, Unused: time.Minute, Busy: 1})

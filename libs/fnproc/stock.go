@@ -17,8 +17,8 @@ type StockConfig struct {
 	Total int
 	// Unused is how long to keep processes of a command that is not in use.
 	Unused time.Duration
-	// Busy is how many evaluations have to run for no process to be started: they
-	// need the processors more. Zero is one for each processor.
+	// Busy is how many evaluations have to run for no process to be started, nor right
+	// after: they need the processors more. Zero is one for each processor.
 	Busy int
 	// Log gets a line for each process that ended before it was used; nil is for none.
 	Log *slog.Logger

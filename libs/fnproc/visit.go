@@ -35,7 +35,7 @@ func (s *Stock) begin(cmd Command, stdin []byte) *visit {
 	file, ok := identify(cmd)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shelves.running++
+	s.shelves.began()
 	v.shelf = s.shelves.want(cmd, time.Now())
 	if v.shelf == nil || len(stdin) == 0 {
 		return v
@@ -64,11 +64,12 @@ func (v *visit) end() {
 	}
 	v.stock.mu.Lock()
 	defer v.stock.mu.Unlock()
-	v.stock.shelves.running--
+	now := time.Now()
+	v.stock.shelves.ended(now)
 	if v.shelf == nil {
 		return
 	}
-	v.shelf.lastUse = time.Now()
+	v.shelf.lastUse = now
 	if v.stock.shelves.room() {
 		v.stock.Changed()
 	}
