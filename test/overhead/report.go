@@ -8,36 +8,44 @@ import (
 	"time"
 )
 
-const header = "items callers way        samples        p50        p99        cpu  p50/bare  p99/bare  cpu/bare"
+const header = "items callers way        samples        p50        p99       mean        cpu  p50/bare  p99/bare mean/bare  cpu/bare"
 
 // report prints the times of one measurement; cpu is the processor time of an evaluation
-// on average.
+// on average. With about as many callers as processors, the median alone misleads: an
+// evaluation has a processor for itself or shares it, and it tells which is more frequent.
 func report(out io.Writer, items, callers int, ways []way, all map[string]times) error {
-	base := all[ways[0].name]
+	base := all[ways[0].name].summary()
 	for _, w := range ways {
 		t := all[w.name]
-		_, err := fmt.Fprintf(out, "%5d %7d %-10s %8d %10s %10s %10s %9.3f %9.3f %9.3f\n", items, callers, w.name, len(t.evaluations),
-			round(t.quantile(.5)), round(t.quantile(.99)), round(t.average()),
-			ratio(t.quantile(.5), base.quantile(.5)), ratio(t.quantile(.99), base.quantile(.99)), ratio(t.average(), base.average()))
-		if err != nil {
+		line := fmt.Sprintf("%5d %7d %-10s %8d", items, callers, w.name, len(t.evaluations))
+		of := t.summary()
+		for _, d := range of {
+			line += fmt.Sprintf(" %10s", d.Round(10*time.Microsecond))
+		}
+		for i, d := range of {
+			line += fmt.Sprintf(" %9.3f", float64(d)/float64(base[i]))
+		}
+		if _, err := fmt.Fprintln(out, line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
-
-// average returns the processor time of an evaluation.
-func (t times) average() time.Duration { return t.cpu / time.Duration(t.calls) }
+// summary returns median, 99th percentile, mean and processor time of an evaluation.
+func (t times) summary() [4]time.Duration {
+	var sum time.Duration
+	for _, d := range t.evaluations {
+		sum += d
+	}
+	return [4]time.Duration{t.quantile(.5), t.quantile(.99), sum / time.Duration(len(t.evaluations)), t.cpu / time.Duration(t.calls)}
+}
 
 // quantile returns the time below which the given share of evaluations is.
 func (t times) quantile(share float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(t.evaluations))
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
 }
-
-func round(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
 
 // resourceList returns a list of that many deployments, as kpt would send them.
 func resourceList(items int) []byte {
