@@ -4,8 +4,11 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-# Each module is built by itself, from its own go.mod.
+# Each module is built by itself, from its own go.mod, and all are built the same way: what
+# one step has compiled, the next one finds in Go's cache, and so does another clone.
 export GOWORK := off
+export CGO_ENABLED := 0
+export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
 
 MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions test
 BUILD   := $(CURDIR)/.build
@@ -47,7 +50,7 @@ $(GOLANGCI_LINT):
 
 # The race detector needs a C compiler. As root on Debian it is installed; without
 # one the tests run all the same, and say so.
-RACE = $(shell command -v gcc >/dev/null && echo -race)
+GO_TEST = $(shell command -v gcc >/dev/null && echo "CGO_ENABLED=1 go test -race" || echo "go test")
 
 ##@ Use
 
@@ -76,8 +79,8 @@ test: prepare check-generate check-proto check-modules lint unit demo test-clust
 
 .PHONY: unit
 unit: prepare ## Run the tests that need nothing but this machine
-	@for m in $(filter-out test,$(MODULES)); do (cd $$m && go test $(RACE) ./...); done
-	@cd test && go test $(RACE) -count=1 ./... # Go does not see that manifests change
+	@for m in $(filter-out test,$(MODULES)); do (cd $$m && $(GO_TEST) ./...); done
+	@cd test && $(GO_TEST) -count=1 ./... # Go does not see that manifests change
 
 # The cluster of make test has a name of its own: a developer's stays as it is.
 TEST_CLUSTER := make-test
@@ -94,7 +97,7 @@ test-cluster: ## Run the tests that need a cluster or real registries
 
 .PHONY: e2e-registries
 e2e-registries: ## Test the image-resolver with real registries (Debian's docker-registry)
-	cd services/image-resolver && go test $(RACE) -count=1 -tags e2e -run 'Distribution|Program' ./imageresolver
+	cd services/image-resolver && $(GO_TEST) -count=1 -tags e2e -run 'Distribution|Program' ./imageresolver
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run the linters

@@ -3,9 +3,10 @@ package main
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
 
 // banned are packages that must not get into function pods, each with the reason.
@@ -35,13 +36,7 @@ func TestDependencies(t *testing.T) {
 const maxSize = 20_000_000
 
 func TestSize(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "wrapper-server")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, ".")
-	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	info, err := os.Stat(binary)
+	info, err := os.Stat(gobuild.Program(t, ".", "."))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,25 +19,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
 const setNamespace = "github.com/kptdev/krm-functions-catalog/functions/go/set-namespace"
-
-// buildSetNamespace builds the catalog's function and returns its folder.
-func buildSetNamespace(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "set-namespace"), setNamespace)
-	cmd.Dir = "../../functions"
-	cmd.Env = append(cmd.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build set-namespace: %v\n%s", err, out)
-	}
-	return dir
-}
 
 // relative returns dir as people give it, and as Porch's default is: relative to
 // where the program was started.
@@ -58,7 +46,7 @@ func relative(t *testing.T, dir string) string {
 // gRPC client, and as a person does, with JSON: the bytes are those that the binary
 // itself writes.
 func TestCatalogFunction(t *testing.T) {
-	functions := buildSetNamespace(t)
+	functions := filepath.Dir(gobuild.Program(t, "../../functions", setNamespace))
 	s, err := settings.Load([]string{"--disable-runtimes=pod", "--functions", relative(t, functions), "--config", "../../functions/config.yaml"}, t.Output())
 	if err != nil {
 		t.Fatal(err)

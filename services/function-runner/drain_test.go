@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -61,11 +62,7 @@ func TestTermination(t *testing.T) {
 // startProgram builds function-runner and starts it.
 func startProgram(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "function-runner")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build function-runner: %v\n%s", err, out)
-	}
-	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd := exec.CommandContext(t.Context(), gobuild.Program(t, ".", "."), args...)
 	cmd.Env = append(cmd.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
 	cmd.Stderr = t.Output()
 	if err := cmd.Start(); err != nil {

@@ -13,6 +13,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
 
 // planted is a variable with a wrong value. A program names all its settings with wrong
@@ -24,14 +26,7 @@ const planted = "FNR_TELEMETRY_LOG_FORMAT"
 func TestProgramsUnderstandTheirSettings(t *testing.T) {
 	programs := map[string]string{}
 	for _, name := range []string{"gateway", "image-resolver", "pod-manager", "function-runner"} {
-		module := filepath.Join(root, "services", name)
-		programs[name] = filepath.Join(t.TempDir(), name)
-		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", programs[name], ".")
-		build.Dir = module
-		build.Env = append(build.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("building %s: %v\n%s", name, err, out)
-		}
+		programs[name] = gobuild.Program(t, filepath.Join(root, "services", name), ".")
 	}
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		for _, d := range of[*appsv1.Deployment](objects) {

@@ -17,15 +17,13 @@ func report(out io.Writer, items, callers int, ways []way, all map[string]times)
 	base := all[ways[0].name].summary()
 	for _, w := range ways {
 		t := all[w.name]
-		line := fmt.Sprintf("%5d %7d %-10s %8d", items, callers, w.name, len(t.evaluations))
 		of := t.summary()
-		for _, d := range of {
-			line += fmt.Sprintf(" %10s", d.Round(10*time.Microsecond))
-		}
+		var times, ratios strings.Builder
 		for i, d := range of {
-			line += fmt.Sprintf(" %9.3f", float64(d)/float64(base[i]))
+			fmt.Fprintf(&times, " %10s", d.Round(10*time.Microsecond))
+			fmt.Fprintf(&ratios, " %9.3f", float64(d)/float64(base[i]))
 		}
-		if _, err := fmt.Fprintln(out, line); err != nil {
+		if _, err := fmt.Fprintf(out, "%5d %7d %-10s %8d%s%s\n", items, callers, w.name, len(t.evaluations), &times, &ratios); err != nil {
 			return err
 		}
 	}

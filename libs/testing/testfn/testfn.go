@@ -5,11 +5,12 @@ package testfn
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
 
 // program is the import path of the test function.
@@ -42,10 +43,8 @@ var build = sync.OnceValues(func() ([]byte, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "testfn")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, program)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build test function: %w\n%s", err, out)
+	if err := gobuild.To(path, "", program); err != nil {
+		return nil, err
 	}
 	return os.ReadFile(path)
 })

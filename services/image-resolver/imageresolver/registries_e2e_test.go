@@ -23,6 +23,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testcert"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testregistry"
@@ -197,10 +198,7 @@ func TestDistributionWithTLS(t *testing.T) {
 func TestProgram(t *testing.T) {
 	host, _ := distribution(t, t.TempDir(), "", "")
 	want := push(t, host+"/fn:v1", unkept())
-	binary := filepath.Join(t.TempDir(), "image-resolver")
-	if out, err := exec.Command("go", "build", "-o", binary, "..").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v: %s", err, out)
-	}
+	binary := gobuild.Program(t, "..", ".")
 	address := freeAddress(t)
 	t.Setenv("FNR_ADDRESS", address)
 	t.Setenv("FNR_TELEMETRY_METRICS_ADDRESS", "off")

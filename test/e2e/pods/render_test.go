@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
@@ -19,13 +20,7 @@ const root = "../../.."
 // TestRenderIsTheSameAsWithBinaries renders the examples in pods and with the local
 // binaries that function-runner's image carries, and compares the bytes.
 func TestRenderIsTheSameAsWithBinaries(t *testing.T) {
-	fnctl := filepath.Join(t.TempDir(), "fnctl")
-	build := exec.CommandContext(suite.Context(t), "go", "build", "-o", fnctl, ".")
-	build.Dir = filepath.Join(root, "fnctl")
-	build.Env = append(build.Environ(), "GOWORK=off", "GOPROXY=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building fnctl: %v\n%s", err, out)
-	}
+	fnctl := gobuild.Program(t, filepath.Join(root, "fnctl"), ".")
 	sys := newSystem(t, []string{"get"}, nil)
 	binaries := sys.start(t, sys.program(t, "function-runner", 9445, nil, "--disable-runtimes=pod", "--functions=/functions", "--config=/config.yaml"))
 	want := render(t, fnctl, binaries.Status.PodIP+":9445")

@@ -1,0 +1,37 @@
+// Package gobuild builds programs for tests as the Makefile builds them, so that Go's
+// cache has most of what they are made of.
+package gobuild
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Program builds the main package pkg, as `go build` knows it in the folder dir, and
+// returns the program's path. The folder that it is in ends with the test.
+func Program(t testing.TB, dir, pkg string) string {
+	t.Helper()
+	abs, err := filepath.Abs(filepath.Join(dir, pkg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), filepath.Base(abs))
+	if err := To(path, dir, pkg); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// To builds the main package pkg, as `go build` knows it in the folder dir, to path.
+func To(path, dir, pkg string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, pkg)
+	cmd.Dir = dir
+	// Flags of the test's own build, and the workspace, would make another program.
+	cmd.Env = append(cmd.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, out)
+	}
+	return nil
+}
