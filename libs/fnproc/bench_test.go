@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
-	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
 // BenchmarkRun compares Run with the plain use of os/exec. Both take turns, so that
@@ -35,14 +34,14 @@ func BenchmarkRun(b *testing.B) {
 // BenchmarkPrefork compares Run with and without processes that were started before,
 // in turns. Between two evaluations there is time for the next process to start.
 func BenchmarkPrefork(b *testing.B) {
-	cmd, dir := install(b, "echo")
+	cmd, _ := install(b, "echo")
 	without, with := fnproc.Runner{}, startStock(b, 1)
 	with.Prepare(cmd)
 	input := bytes.Repeat([]byte("x"), 4<<10)
 	var off, on []time.Duration
 	for b.Loop() {
 		off = append(off, timed(func() { runOurs(b, without, cmd, input) }))
-		testfn.AwaitRunning(b, dir, 1)
+		awaitWaiting(b, with, 1)
 		on = append(on, timed(func() { runOurs(b, with, cmd, input) }))
 	}
 	b.ReportMetric(float64(median(off).Microseconds()), "off-µs")

@@ -61,6 +61,13 @@ func (s *Stock) Changed() {
 	}
 }
 
+// Waiting returns how many processes wait for their evaluations.
+func (s *Stock) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shelves.kept
+}
+
 // prepare notes that cmd will be in use.
 func (s *Stock) prepare(cmd Command) {
 	if s == nil {

@@ -43,18 +43,32 @@ func startStock(t testing.TB, keep int) fnproc.Runner {
 	return runner
 }
 
+// awaitWaiting waits until n processes wait for their evaluations. That they run is not
+// enough: one runs for a moment before the Stock has it.
+func awaitWaiting(t testing.TB, runner fnproc.Runner, n int) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for runner.Stock.Waiting() != n {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-deadline:
+			t.Fatalf("%d processes wait for their evaluations, not %d", runner.Stock.Waiting(), n)
+		}
+	}
+}
+
 func TestStockUsesEachProcessOnce(t *testing.T) {
 	cmd, dir := install(t, "echo")
 	runner := startStock(t, 2)
 	runner.Prepare(cmd)
 	for range 5 {
-		testfn.AwaitRunning(t, dir, 2)
+		awaitWaiting(t, runner, 2)
 		before := testfn.Running(dir)
 		got, err := runner.Run(t.Context(), cmd, []byte(input))
 		if err != nil || string(got.Output) != input || got.Prefork != fnproc.PreforkHit {
 			t.Fatalf("Run: %v, output %q, prefork %v", err, got.Output, got.Prefork)
 		}
-		testfn.AwaitRunning(t, dir, 2)
+		awaitWaiting(t, runner, 2)
 		kept := testfn.Running(dir)
 		if still := slices.DeleteFunc(before, func(pid int) bool { return !slices.Contains(kept, pid) }); len(still) != 1 {
 			t.Fatalf("of two processes %v are left after one evaluation, want one", still)
@@ -63,14 +77,14 @@ func TestStockUsesEachProcessOnce(t *testing.T) {
 }
 
 func TestStockStartsAfterFirstUse(t *testing.T) {
-	cmd, dir := install(t, "echo")
+	cmd, _ := install(t, "echo")
 	runner := startStock(t, 1)
 	for i, want := range []fnproc.Prefork{fnproc.PreforkMiss, fnproc.PreforkHit} {
 		got, err := runner.Run(t.Context(), cmd, []byte(input))
 		if err != nil || got.Prefork != want {
 			t.Errorf("run %d: %v, prefork %v, want %v", i, err, got.Prefork, want)
 		}
-		testfn.AwaitRunning(t, dir, 1)
+		awaitWaiting(t, runner, 1)
 	}
 	other := cmd
 	other.Env = []string{"COLOUR=blue"}
@@ -94,7 +108,7 @@ func TestStockHandsOutNoDeadProcess(t *testing.T) {
 	cmd, dir := install(t, "echo")
 	runner := startStock(t, 8)
 	runner.Prepare(cmd)
-	testfn.AwaitRunning(t, dir, 8)
+	awaitWaiting(t, runner, 8)
 	var runs sync.WaitGroup
 	testfn.Kill(dir)
 	testfn.AwaitRunning(t, dir, 0) // the next one comes after a backoff
@@ -112,10 +126,10 @@ func TestStockHandsOutNoDeadProcess(t *testing.T) {
 // TestStockLeaversGetAnotherTry takes a process that ends without reading its input,
 // as one would that was about to end when it was taken.
 func TestStockLeaversGetAnotherTry(t *testing.T) {
-	cmd, dir := install(t, "leave=300ms")
+	cmd, _ := install(t, "leave=300ms")
 	runner := startStock(t, 1)
 	runner.Prepare(cmd)
-	testfn.AwaitRunning(t, dir, 1)
+	awaitWaiting(t, runner, 1)
 	got, err := runner.Run(t.Context(), cmd, bytes.Repeat([]byte("x"), 1<<20))
 	if err != nil || got.ExitCode != 0 || got.Prefork != fnproc.PreforkMiss {
 		t.Errorf("%v, %s, prefork %v, want a process of its own in the end", err, got.Status, got.Prefork)
@@ -154,22 +168,22 @@ func TestStockSameOutcomes(t *testing.T) {
 }
 
 func TestStockKeepsLimitsAndDeadlines(t *testing.T) {
-	hang, hangDir := install(t, "hang")
+	hang, _ := install(t, "hang")
 	runner := startStock(t, 1)
 	runner.Prepare(hang)
-	testfn.AwaitRunning(t, hangDir, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	awaitWaiting(t, runner, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	got, err := runner.Run(ctx, hang, []byte(input))
 	if stopped, ok := errors.AsType[*fnproc.StoppedError](err); !ok || !errors.Is(stopped, context.DeadlineExceeded) || got.Prefork != fnproc.PreforkHit {
 		t.Errorf("prefork %v, error %v, want that of the deadline", got.Prefork, err)
 	}
 
-	echo, echoDir := install(t, "echo")
+	echo, _ := install(t, "echo")
 	echo.MaxOutput = 1000
 	runner = startStock(t, 1)
 	runner.Prepare(echo)
-	testfn.AwaitRunning(t, echoDir, 1)
+	awaitWaiting(t, runner, 1)
 	got, err = runner.Run(t.Context(), echo, bytes.Repeat([]byte("x"), 1001))
 	if limit, ok := errors.AsType[*fnproc.LimitError](err); !ok || limit.Limit != 1000 || got.Prefork != fnproc.PreforkHit {
 		t.Errorf("prefork %v, error %v, want that of the limit", got.Prefork, err)
@@ -181,7 +195,7 @@ func TestStockNoticesAnotherProgram(t *testing.T) {
 	testfn.Install(t, dir, "new")
 	runner := startStock(t, 2)
 	runner.Prepare(cmd)
-	testfn.AwaitRunning(t, dir, 2)
+	awaitWaiting(t, runner, 2)
 	old := testfn.Running(dir)
 	if err := os.Rename(dir+"/new", cmd.Path); err != nil {
 		t.Fatal(err)
@@ -190,6 +204,7 @@ func TestStockNoticesAnotherProgram(t *testing.T) {
 	if err != nil || string(got.Output) != input || got.Prefork != fnproc.PreforkMiss {
 		t.Errorf("Run: %v, output %q, prefork %v, want the new program", err, got.Output, got.Prefork)
 	}
+	awaitWaiting(t, runner, 2)
 	testfn.AwaitRunning(t, dir, 2)
 	for _, pid := range testfn.Running(dir) {
 		if slices.Contains(old, pid) {
@@ -204,6 +219,7 @@ func TestStockEndsWithItsOrphans(t *testing.T) {
 	runner := startStock(t, 1)
 	daemon, dir := install(t, "daemon")
 	runner.Prepare(daemon)
+	awaitWaiting(t, runner, 1)
 	testfn.AwaitRunning(t, dir, 2) // the function and its daemon
 	echo, _ := install(t, "echo")
 	if _, err := (fnproc.Runner{Reaper: runner.Reaper}).Run(t.Context(), echo, []byte(input)); err != nil {
