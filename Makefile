@@ -10,6 +10,10 @@ export GOWORK := off
 export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
 
+# Not empty where we can have a cluster and registries of our own.
+ours     := $(if $(KUBECONFIG),,$(shell [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ] && echo yes))
+TEST_BED := $(if $(ours),e2e-teardown e2e-registries)
+
 MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions test
 BUILD   := $(CURDIR)/.build
 
@@ -75,7 +79,14 @@ build: functions ## Build all programs into .build/bin
 ##@ Check
 
 .PHONY: test
-test: prepare check-generate check-proto check-modules lint unit demo test-cluster ## Run everything
+test: prepare functions ## Run everything: on a cluster, and beside that what needs none
+	@$(MAKE) --no-print-directory --jobs=2 test-cluster test-here
+
+# What needs no cluster takes the time that the tests on one leave: they wait a lot.
+.PHONY: test-here
+test-here:
+	@for target in check-generate check-proto check-modules lint unit demo $(TEST_BED); do \
+	  echo "== $$target"; nice $(MAKE) --no-print-directory $$target; done
 
 .PHONY: unit
 unit: prepare ## Run the tests that need nothing but this machine
@@ -86,14 +97,16 @@ unit: prepare ## Run the tests that need nothing but this machine
 TEST_CLUSTER := make-test
 
 .PHONY: test-cluster
-test-cluster: ## Run the tests that need a cluster or real registries
-	@if [ -n "$${KUBECONFIG:-}" ]; then $(MAKE) --no-print-directory e2e; \
-	elif [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then \
-	  failed=; $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) e2e || failed=1; \
-	  $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down || failed=1; \
-	  $(MAKE) --no-print-directory e2e-teardown e2e-registries || failed=1; \
-	  test -z "$$failed"; \
-	else echo "left out: the tests on a cluster and on real registries, which need root on Debian, or KUBECONFIG"; fi
+test-cluster: ## Run the tests on a cluster: that of KUBECONFIG, or our own
+ifdef KUBECONFIG
+	@$(MAKE) --no-print-directory e2e
+else ifdef ours
+	@failed=; $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) e2e || failed=1; \
+	 $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down || failed=1; \
+	 test -z "$$failed"
+else
+	@echo "left out: the tests on a cluster and on real registries, which need root on Debian, or KUBECONFIG"
+endif
 
 .PHONY: e2e-registries
 e2e-registries: ## Test the image-resolver with real registries (Debian's docker-registry)
@@ -105,9 +118,8 @@ lint: $(GOLANGCI_LINT) ## Run the linters
 
 .PHONY: check-generate
 check-generate: $(BUF) $(PLUGINS) ## Fail if generated code is not what the protocol buffers say
-	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && cp -r libs/gen "$$tmp/before" && \
-	 $(MAKE) --no-print-directory generate && \
-	 diff -r "$$tmp/before" libs/gen || { echo "generated code was stale: commit the result of make generate"; exit 1; }
+	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(GENERATE) --output="$$tmp" && \
+	 diff -r "$$tmp/libs/gen" libs/gen || { echo "generated code is stale: run make generate, and commit the result"; exit 1; }
 
 .PHONY: check-proto
 check-proto: $(BUF) ## Lint the protocol buffers, and fail if one breaks an earlier commit's
@@ -133,9 +145,12 @@ bench: build ## Measure what gateway and wrapper-server add to a bare process
 
 ##@ Develop
 
+space := $(subst ,, )
+GENERATE = PATH="$(subst $(space),:,$(dir $(PLUGINS))):$$PATH" $(BUF) generate
+
 .PHONY: generate
 generate: $(BUF) $(PLUGINS) ## Generate code from the protocol buffers
-	@PATH="$(PATH):$(TOOLS)"; for p in $(PLUGINS); do PATH="$$(dirname $$p):$$PATH"; done; export PATH; $(BUF) generate
+	@$(GENERATE)
 
 .PHONY: tidy
 tidy: ## Tidy all modules

@@ -6,8 +6,6 @@ import (
 	"io"
 	"path/filepath"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
@@ -34,52 +32,13 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 	if err := o.source().Kodata(ctx); err != nil {
 		return err
 	}
+	to := pusher{options: o, log: log, registry: registry, ko: ko, kept: image.Cache{Dir: filepath.Join(o.cache, "images")}}
 	for _, p := range programs {
-		if err := o.pushProgram(ctx, log, registry, ko, p, folder+"/"+p.Name); err != nil {
+		if err := to.push(ctx, p, folder+"/"+p.Name); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// pushProgram builds the image only if it is not the registry's already. Go
-// knows best what a program is made of, and builds it quickly if it has not
-// changed: the program itself is the key of its image.
-func (o *options) pushProgram(ctx context.Context, log io.Writer, registry image.Registry, ko program.Ko, p program.Program, repository string) error {
-	built, err := o.source().Program(ctx, p.Module, p.Package)
-	if err != nil {
-		return err
-	}
-	base, err := o.builder().Build(p.Base())
-	if err != nil {
-		return err
-	}
-	data, err := p.DataFiles(o.root)
-	if err != nil {
-		return err
-	}
-	key, err := programKey(built, base, data)
-	if err != nil {
-		return err
-	}
-	if present, err := registry.Same(ctx, repository, key, "latest"); err != nil || present {
-		return err
-	}
-	if _, err := registry.Push(ctx, p.Base().Name, base); err != nil {
-		return err
-	}
-	fmt.Fprintf(log, "building the image %s with ko\n", repository)
-	host := layout.Open.Host()
-	return ko.Build(ctx, p, program.Target{Repository: host + "/" + repository, Base: host + "/" + p.Base().Name, Tags: []string{"latest", key}})
-}
-
-// programKey is a tag for the image that has this program and its data on this base.
-func programKey(built string, base v1.Image, data []image.File) (string, error) {
-	digest, err := base.Digest()
-	if err != nil {
-		return "", fmt.Errorf("looking at a base image: %w", err)
-	}
-	return image.Key(append(data, image.File{Source: built}, image.File{Content: digest.String()}, image.File{Content: component.Ko().Key()}))
 }
 
 // ko is ko in the cluster's namespaces: there is no other network there.

@@ -24,7 +24,7 @@ const (
 	// loadFor is for how long they do at least.
 	loadFor = 2 * time.Minute
 	// pause is the time that a caller needs for other things.
-	pause = 250 * time.Millisecond
+	pause = 500 * time.Millisecond
 )
 
 // TestRolloutLosesNothing replaces the pods of each Deployment again and again under

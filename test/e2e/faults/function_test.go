@@ -132,7 +132,7 @@ func (sys *system) pools(ctx context.Context, t testing.TB) []*podmanagerv1.Pool
 // awaitPool waits until the function's pool is as wanted, and returns it.
 func (f *function) awaitPool(ctx context.Context, t testing.TB, what string, wanted func(*podmanagerv1.Pool) bool) (pool *podmanagerv1.Pool) {
 	t.Helper()
-	await(ctx, t, what, func() (bool, string) {
+	suite.Until(ctx, t, what, func() (bool, string) {
 		pool = f.pool(ctx, t)
 		return wanted(pool), pool.String()
 	})

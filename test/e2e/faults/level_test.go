@@ -23,7 +23,7 @@ import (
 func (f *function) leavesNothing(t *testing.T) {
 	t.Helper()
 	// The test's own context has ended.
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*suite.Patience)
 	defer cancel()
 	ids := make(map[string]bool)
 	for _, pod := range f.pods(ctx, t) {
@@ -34,11 +34,11 @@ func (f *function) leavesNothing(t *testing.T) {
 			t.Logf("pod %s has gone already: %v", pod.Name, err)
 		}
 	}
-	await(ctx, t, "the function's pods are gone", func() (bool, string) {
+	suite.Until(ctx, t, "the function's pods are gone", func() (bool, string) {
 		pods := f.pods(ctx, t)
 		return len(pods) == 0, fmt.Sprint(len(pods), " pods")
 	})
-	await(ctx, t, "no lease and no pod is left in the pool", func() (bool, string) {
+	suite.Until(ctx, t, "no lease and no pod is left in the pool", func() (bool, string) {
 		pool := f.pool(ctx, t)
 		return pool.GetActive() == 0 && pool.GetWaiting() == 0 && len(pool.GetPods()) == 0, pool.String()
 	})
@@ -56,7 +56,7 @@ func (f *function) leavesNothing(t *testing.T) {
 // gone it is collected once it is a minute old.
 func awaitNoService(ctx context.Context, t testing.TB, prefix string) {
 	t.Helper()
-	await(ctx, t, "the pod's Service is gone", func() (bool, string) {
+	suite.Until(ctx, t, "the pod's Service is gone", func() (bool, string) {
 		all, err := s.Client.CoreV1().Services(functions).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false, err.Error()
@@ -97,7 +97,7 @@ func (l level) exceeds(other level) []string {
 func (sys *system) returnsTo(t *testing.T, before level, names ...string) {
 	t.Helper()
 	ctx := suite.Context(t)
-	await(ctx, t, "there is no more of anything than before", func() (bool, string) {
+	suite.Until(ctx, t, "there is no more of anything than before", func() (bool, string) {
 		after := sys.level(ctx, t, names...)
 		more := after.exceeds(before)
 		if len(more) == 0 {

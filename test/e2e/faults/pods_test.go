@@ -121,12 +121,12 @@ func serviceDeleted(t *testing.T, sys *system) {
 		t.Fatal(err)
 	}
 	f.succeeds(t, "at once after the Service was deleted")
-	await(ctx, t, "the Service is there again", func() (bool, string) {
+	suite.Until(ctx, t, "the Service is there again", func() (bool, string) {
 		now, err := client.Get(ctx, id, metav1.GetOptions{})
 		return err == nil && now.UID != before.UID && now.Spec.Selector[idLabel] == id, now.String()
 	})
 	// Gateways that have no connection yet find the pod by the Service.
-	await(ctx, t, "no gateway has a connection any more", func() (bool, string) {
+	suite.Until(ctx, t, "no gateway has a connection any more", func() (bool, string) {
 		return connections(t, find(t, pod, wrapperServer).pid) == 0, "connected"
 	})
 	f.succeeds(t, "by the new Service")

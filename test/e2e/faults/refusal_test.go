@@ -56,7 +56,7 @@ func awaitQuota(ctx context.Context, t testing.TB, reached bool) {
 		AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	await(ctx, t, fmt.Sprintf("the quota is reached: %v", reached), func() (bool, string) {
+	suite.Until(ctx, t, fmt.Sprintf("the quota is reached: %v", reached), func() (bool, string) {
 		_, err := s.Client.CoreV1().Pods(functions).Create(ctx, trial, options)
 		return strings.Contains(fmt.Sprint(err), "exceeded quota") == reached, fmt.Sprint(err)
 	})
@@ -67,7 +67,7 @@ func awaitQuota(ctx context.Context, t testing.TB, reached bool) {
 func (f *function) awaitSuccess(t *testing.T) {
 	t.Helper()
 	ctx, start := suite.Context(t), time.Now()
-	await(ctx, t, "the function works", func() (bool, string) {
+	suite.Until(ctx, t, "the function works", func() (bool, string) {
 		err := f.evaluate(ctx, 0)
 		return err == nil, fmt.Sprint(err)
 	})

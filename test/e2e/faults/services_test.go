@@ -57,7 +57,7 @@ func gatewayKilled(t *testing.T, sys *system) {
 	done := f.startMany(t)
 	f.awaitPool(ctx, t, "all evaluate", func(p *podmanagerv1.Pool) bool { return p.GetActive() == callers })
 	pod := f.pod(t)
-	await(ctx, t, "all functions run", func() (bool, string) { return count(t, pod, functionProgram) >= callers, "" })
+	suite.Until(ctx, t, "all functions run", func() (bool, string) { return count(t, pod, functionProgram) >= callers, "" })
 	kill(t, find(t, sys.pods["gateway"], program("gateway")))
 	start := time.Now()
 	for range callers {
@@ -67,7 +67,7 @@ func gatewayKilled(t *testing.T, sys *system) {
 	}
 	f.awaitPool(ctx, t, "the leases have ended", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
 	t.Logf("the leases have ended %v later", time.Since(start).Round(time.Millisecond))
-	await(ctx, t, "the functions have ended", func() (bool, string) { return count(t, pod, functionProgram) <= kept, "" })
+	suite.Until(ctx, t, "the functions have ended", func() (bool, string) { return count(t, pod, functionProgram) <= kept, "" })
 	t.Logf("the functions have ended %v later", time.Since(start).Round(time.Millisecond))
 	next.succeeds(t, "by the next gateway")
 }

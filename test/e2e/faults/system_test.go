@@ -94,27 +94,3 @@ func podOf(ctx context.Context, t testing.TB, name string) *corev1.Pod {
 	}
 	return &pods.Items[0]
 }
-
-// patience is for one condition; only a failing test uses it up. It ends before the
-// context, with which conditions are looked at.
-const patience = time.Minute
-
-// await waits until a condition holds. The condition's text says how it is otherwise.
-func await(ctx context.Context, t testing.TB, what string, holds func() (bool, string)) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		ok, is := holds()
-		if ok {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("waiting until %s: %v; it is: %s", what, context.Cause(ctx), is)
-		}
-	}
-}

@@ -114,6 +114,42 @@ func TestSameComparesTags(t *testing.T) {
 	}
 }
 
+func TestCacheKeepsTheLastImage(t *testing.T) {
+	server := httptest.NewServer(registry.New())
+	defer server.Close()
+	target := image.Registry{Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous, Transport: http.DefaultTransport}
+	cache := image.Cache{Dir: t.TempDir()}
+	for _, key := range []string{"one", "two"} {
+		if _, err := target.Push(t.Context(), "test/thing:"+key, build(t, t.TempDir(), spec(t, key))); err != nil {
+			t.Fatal(err)
+		}
+		pulled, err := target.Pull(t.Context(), "test/thing:"+key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before, err := cache.Get("test/thing", key); before != nil || err != nil {
+			t.Errorf("before it is kept there is %v, %v", before, err)
+		}
+		if err := cache.Keep("test/thing", key, pulled); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Close()
+	if kept, err := cache.Get("test/thing", "one"); kept != nil || err != nil {
+		t.Errorf("the image before the last is still there: %v, %v", kept, err)
+	}
+	kept, err := cache.Get("test/thing", "two")
+	if err != nil || kept == nil {
+		t.Fatalf("the last image is %v, %v", kept, err)
+	}
+	if got, want := digest(t, kept), digest(t, build(t, t.TempDir(), spec(t, "two"))); got != want {
+		t.Errorf("the kept image is %s, want %s", got, want)
+	}
+	if err := validate.Image(kept); err != nil {
+		t.Errorf("the kept image is not whole without its registry: %v", err)
+	}
+}
+
 func digest(t *testing.T, built v1.Image) v1.Hash {
 	t.Helper()
 	digest, err := built.Digest()

@@ -44,6 +44,19 @@ func (r Registry) Push(ctx context.Context, imageName string, image v1.Image) (p
 	return true, nil
 }
 
+// Pull returns the image that has the name. Its layers are fetched when they are read.
+func (r Registry) Pull(ctx context.Context, imageName string) (v1.Image, error) {
+	reference, err := r.reference(imageName)
+	if err != nil {
+		return nil, err
+	}
+	image, err := remote.Image(reference, r.options(ctx)...)
+	if err != nil {
+		return nil, fmt.Errorf("pulling image %s: %w", reference, err)
+	}
+	return image, nil
+}
+
 // head returns the digest of the image that has the name, or none.
 func head(reference name.Reference, options []remote.Option) (v1.Hash, error) {
 	descriptor, err := remote.Head(reference, options...)

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/program"
+)
+
+// latest is the tag that tests and manifests use.
+const latest = "latest"
+
+// pusher gives a registry the images of programs.
+type pusher struct {
+	*options
+	log      io.Writer
+	registry image.Registry
+	ko       program.Ko
+	kept     image.Cache
+}
+
+// push builds the image only if it is neither the registry's already nor was kept. Go
+// knows best what a program is made of, and builds it quickly if it has not changed: the
+// program itself is the key of its image.
+func (to pusher) push(ctx context.Context, p program.Program, repository string) error {
+	built, err := to.source().Program(ctx, p.Module, p.Package)
+	if err != nil {
+		return err
+	}
+	base, err := to.builder().Build(p.Base())
+	if err != nil {
+		return err
+	}
+	data, err := p.DataFiles(to.root)
+	if err != nil {
+		return err
+	}
+	key, err := programKey(built, base, data)
+	if err != nil {
+		return err
+	}
+	if present, err := to.registry.Same(ctx, repository, key, latest); err != nil || present {
+		return err
+	}
+	unlock, err := to.kept.Lock(repository)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	kept, err := to.kept.Get(repository, key)
+	if err != nil {
+		return err
+	}
+	if kept != nil {
+		return to.tag(ctx, kept, repository, key, latest)
+	}
+	made, err := to.build(ctx, p, base, repository, key)
+	if err != nil {
+		return err
+	}
+	return to.kept.Keep(repository, key, made)
+}
+
+// tag pushes an image with tags.
+func (to pusher) tag(ctx context.Context, pushed v1.Image, repository string, tags ...string) error {
+	for _, tag := range tags {
+		if _, err := to.registry.Push(ctx, repository+":"+tag, pushed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// build has ko make the image, and push it.
+func (to pusher) build(ctx context.Context, p program.Program, base v1.Image, repository, key string) (v1.Image, error) {
+	if _, err := to.registry.Push(ctx, p.Base().Name, base); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(to.log, "building the image %s with ko\n", repository)
+	host := layout.Open.Host() + "/"
+	target := program.Target{Repository: host + repository, Base: host + p.Base().Name, Tags: []string{latest, key}}
+	if err := to.ko.Build(ctx, p, target); err != nil {
+		return nil, err
+	}
+	return to.registry.Pull(ctx, repository+":"+key)
+}
+
+// programKey is a tag for the image that has this program and its data on this base.
+func programKey(built string, base v1.Image, data []image.File) (string, error) {
+	digest, err := base.Digest()
+	if err != nil {
+		return "", fmt.Errorf("looking at a base image: %w", err)
+	}
+	return image.Key(append(data, image.File{Source: built}, image.File{Content: digest.String()}, image.File{Content: component.Ko().Key()}))
+}
