@@ -4,7 +4,6 @@ package teardown_test
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -74,41 +73,6 @@ func others(path string) bool {
 		}
 	}
 	return false
-}
-
-// processes lists those that are in namespaces of their own, as everything of a
-// cluster is. The rest come and go on a machine that is in use, and so do those
-// in the control groups of another cluster.
-func processes(t *testing.T) []string {
-	t.Helper()
-	own := namespaces("self")
-	paths, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, path := range paths {
-		pid := filepath.Base(path)
-		groups, _ := os.ReadFile(filepath.Join(path, "cgroup")) // It may have ended.
-		if other := namespaces(pid); other != "" && other != own && !others(string(groups)) {
-			command, _ := os.ReadFile(filepath.Join(path, "cmdline"))
-			found = append(found, fmt.Sprintf("%s %s %q", pid, other, command))
-		}
-	}
-	return found
-}
-
-// namespaces names those of a process; it is empty for one that has ended.
-func namespaces(pid string) string {
-	var names []string
-	for _, kind := range []string{"pid", "mnt", "net"} {
-		name, err := os.Readlink(filepath.Join("/proc", pid, "ns", kind))
-		if err != nil {
-			return ""
-		}
-		names = append(names, name)
-	}
-	return strings.Join(names, " ")
 }
 
 // kernelSettings are those that belong to the whole machine and that a kubelet

@@ -1,0 +1,72 @@
+//go:build e2e
+
+package teardown_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// processes lists those that are in namespaces of their own, as everything of a
+// cluster is. The rest come and go on a machine that is in use, and so do those
+// of another cluster.
+func processes(t *testing.T) []string {
+	t.Helper()
+	own := namespaces("self")
+	paths, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := othersNetworks(paths)
+	var found []string
+	for _, path := range paths {
+		pid := filepath.Base(path)
+		if names := namespaces(pid); names != "" && names != own && !inOthersGroup(path) && !elsewhere[network(path)] {
+			command, _ := os.ReadFile(filepath.Join(path, "cmdline"))
+			found = append(found, fmt.Sprintf("%s %s %q", pid, names, command))
+		}
+	}
+	return found
+}
+
+// othersNetworks are the network namespaces of processes in other clusters' control
+// groups. What people run in those clusters has the namespace, and no such group.
+func othersNetworks(paths []string) map[string]bool {
+	networks := make(map[string]bool)
+	for _, path := range paths {
+		if inOthersGroup(path) {
+			networks[network(path)] = true
+		}
+	}
+	delete(networks, "") // of what has ended
+	delete(networks, network("/proc/self"))
+	return networks
+}
+
+// inOthersGroup says whether a process is in a control group of another cluster.
+func inOthersGroup(path string) bool {
+	groups, _ := os.ReadFile(filepath.Join(path, "cgroup")) // It may have ended.
+	return others(string(groups))
+}
+
+// network names the network namespace of a process.
+func network(path string) string {
+	name, _ := os.Readlink(filepath.Join(path, "ns", "net"))
+	return name
+}
+
+// namespaces names those of a process; it is empty for one that has ended.
+func namespaces(pid string) string {
+	var names []string
+	for _, kind := range []string{"pid", "mnt", "net"} {
+		name, err := os.Readlink(filepath.Join("/proc", pid, "ns", kind))
+		if err != nil {
+			return ""
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}
