@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -32,7 +33,11 @@ func installed(name, version, module string, packages ...string) Component {
 	}
 }
 
-// goTool runs the go command in dir, away from any workspace, without cgo.
+// builds is the environment of builds: away from any workspace and without cgo. The
+// compiler does not last: for it memory is cheaper than collecting it.
+var builds = []string{"GOWORK=off", "CGO_ENABLED=0", "GOGC=400"}
+
+// goTool runs the go command in dir.
 func goTool(ctx context.Context, dir string, env []string, args ...string) error {
 	_, err := goOutput(ctx, dir, env, args...)
 	return err
@@ -41,7 +46,7 @@ func goTool(ctx context.Context, dir string, env []string, args ...string) error
 func goOutput(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = dir
-	command.Env = append(append(command.Environ(), "GOWORK=off", "CGO_ENABLED=0"), env...)
+	command.Env = slices.Concat(command.Environ(), builds, env)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
