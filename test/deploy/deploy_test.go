@@ -1,9 +1,7 @@
 package deploy_test
 
 import (
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,31 +36,12 @@ func combinations(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, component := range []string{"dev", "pod-template", "private-registry", "production", "service-mesh", "with-porch"} {
+	for _, component := range []string{"dev", "pod-template", "private-registry", "production", "service-mesh", "tracing", "with-porch"} {
 		for _, base := range []string{"microservices", "function-runner"} {
-			dirs[base+"+"+component] = combine(t, base, component)
+			dirs[base+"+"+component] = manifests.Combine(t, deploy, base, component)
 		}
 	}
 	return dirs
-}
-
-// combine makes a kustomization of a base and a component.
-func combine(t *testing.T, base, component string) string {
-	t.Helper()
-	dir := t.TempDir()
-	deploy, err := filepath.Abs(filepath.Join(root, "deploy"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	up, err := filepath.Rel(dir, deploy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content := fmt.Sprintf("resources: [%s/base/%s]\ncomponents: [%s/components/%s]\n", up, base, up, component)
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // objects builds and decodes a kustomization.

@@ -2,6 +2,7 @@
 // says what to do:
 //
 //	serve ADDRESS TEXT  answer every HTTP request with the text
+//	collect ADDRESS     take traces by OTLP over HTTP, and print their spans
 //	get URL             print the answer to an HTTP request
 //	resolve NAME        print the addresses of a name
 //	list DIRECTORY      print the names in a directory
@@ -36,8 +37,11 @@ func run(ctx context.Context, args []string) error {
 	if len(args) == 3 && args[0] == "serve" {
 		return serve(ctx, args[1], args[2])
 	}
+	if len(args) == 2 && args[0] == "collect" {
+		return collect(ctx, args[1])
+	}
 	if len(args) != 2 {
-		return fmt.Errorf("arguments %q: want serve ADDRESS TEXT, get URL, resolve NAME or list DIRECTORY", args)
+		return fmt.Errorf("arguments %q: want serve ADDRESS TEXT, collect ADDRESS, get URL, resolve NAME or list DIRECTORY", args)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -51,16 +55,17 @@ func run(ctx context.Context, args []string) error {
 	case "list":
 		return list(args[1])
 	default:
-		return fmt.Errorf("unknown command %q: want serve, get, resolve or list", args[0])
+		return fmt.Errorf("unknown command %q: want serve, collect, get, resolve or list", args[0])
 	}
 }
 
 func serve(ctx context.Context, address, text string) error {
-	server := &http.Server{
-		Addr:              address,
-		ReadHeaderTimeout: patience,
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }),
-	}
+	return listen(ctx, address, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
+}
+
+// listen serves until ctx ends.
+func listen(ctx context.Context, address string, handler http.Handler) error {
+	server := &http.Server{Addr: address, ReadHeaderTimeout: patience, Handler: handler}
 	context.AfterFunc(ctx, func() { server.Close() })
 	if err := server.ListenAndServe(); ctx.Err() == nil {
 		return err

@@ -19,17 +19,22 @@ type Cluster interface {
 	Extend(action pool.Extend)
 }
 
-// Guard is a Cluster in which no pod that needs the pull secret is created before that
-// was written. Those who wait for the pod are told why there is none.
+// Guard is a Cluster in which pods have the pull secret, and none whose function needs it
+// is created before that was written. Those who wait for the pod are told why there is
+// none.
 type Guard struct {
 	Cluster
 	Keeper *Keeper
 	Tell   func(pool.Event)
 }
 
-// Create creates a pod as soon as it can pull its image.
+// Create creates a pod as soon as it can pull its function's image.
 func (g Guard) Create(action pool.Create, pod podspec.Request) {
-	if !pod.Function.PullSecret {
+	needed := pod.Function.PullSecret
+	// The images that come with a template, such as the wrapper server's, may be in
+	// registries that want credentials too. A kubelet shows them to no other registry.
+	pod.Function.PullSecret = true
+	if !needed {
 		g.Cluster.Create(action, pod)
 		return
 	}

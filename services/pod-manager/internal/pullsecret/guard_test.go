@@ -21,7 +21,13 @@ type cluster struct {
 	created chan string
 }
 
-func (c cluster) Create(action pool.Create, _ podspec.Request) { c.created <- action.Name }
+func (c cluster) Create(action pool.Create, pod podspec.Request) {
+	if !pod.Function.PullSecret {
+		c.created <- action.Name + " without the pull secret"
+		return
+	}
+	c.created <- action.Name
+}
 
 // guard puts a guard before a cluster, and returns what the cluster and the pools hear.
 func (w *world) guard() (pullsecret.Guard, <-chan string, <-chan pool.Event) {
@@ -39,7 +45,7 @@ func TestPodWaitsForItsPullSecret(t *testing.T) {
 	guard.Create(pool.Create{Name: "private"}, private)
 	guard.Create(pool.Create{Name: "public"}, podspec.Request{})
 	if name := <-created; name != "public" {
-		t.Errorf("%s is created first, want the pod that needs no pull secret", name)
+		t.Errorf("%s is created first, want the pod whose function needs no pull secret", name)
 	}
 	close(writable)
 	if name := <-created; name != "private" {

@@ -1,0 +1,80 @@
+//go:build e2e
+
+package deploy_test
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
+)
+
+// collector is where the component for tracing sends traces.
+const collector = "http://otel-collector.observability:4318"
+
+// span is a span as the toolbox's collector prints it.
+type span struct{ trace, id, parent, service, name string }
+
+// TestTracesAreWhole evaluates in a pod, and looks for the one trace of it that has
+// spans of every service, each with its parent.
+func TestTracesAreWhole(t *testing.T) {
+	t.Parallel() // with whatever else has namespaces of its own
+	ctx, namespace := suite.Context(t), s.Namespace(t)
+	s.Create(ctx, t, namespace, suite.Pod("collector", s.Toolbox, "collect", ":4318"))
+	address := s.Await(ctx, t, namespace, "collector", suite.Ready).Status.PodIP
+	here := strings.NewReplacer(collector, "http://"+address+":4318", "value: parentbased_traceidratio", "value: parentbased_always_on")
+	objects := suite.Rewrite(t, suite.Build(t, manifests.Combine(t, filepath.Join(root, "deploy"), "microservices", "tracing")), here.Replace)
+	at := aside("tracing")
+	at.install(t, onTheBed(t, objects))
+	at.evaluates(t, inPod(t))
+	want := []string{"gateway", "image-resolver", "pod-manager", "wrapper-server"}
+	suite.Until(ctx, t, fmt.Sprintf("a trace has spans of %v", want), func() (bool, string) {
+		log, err := s.Client.CoreV1().Pods(namespace).GetLogs("collector", &corev1.PodLogOptions{}).DoRaw(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		traces := whole(string(log))
+		return slices.ContainsFunc(traces, func(services []string) bool { return slices.Equal(services, want) }),
+			fmt.Sprintf("whole traces have spans of %v, and there are\n%s", traces, log)
+	})
+}
+
+// whole returns the services of each trace in which every span has its parent, but for
+// one that has none.
+func whole(log string) [][]string {
+	traces := make(map[string]map[string]span)
+	for line := range strings.Lines(log) {
+		fields := strings.SplitN(strings.TrimSpace(line), " ", 6)
+		if len(fields) != 6 || fields[0] != "span" {
+			continue
+		}
+		one := span{fields[1], fields[2], fields[3], fields[4], fields[5]}
+		if traces[one.trace] == nil {
+			traces[one.trace] = make(map[string]span)
+		}
+		traces[one.trace][one.id] = one
+	}
+	var found [][]string
+	for _, spans := range traces {
+		services, roots, lost := make(map[string]bool), 0, 0
+		for _, one := range spans {
+			services[one.service] = true
+			if _, known := spans[one.parent]; one.parent == "-" {
+				roots++
+			} else if !known {
+				lost++
+			}
+		}
+		if roots == 1 && lost == 0 {
+			found = append(found, slices.Sorted(maps.Keys(services)))
+		}
+	}
+	return found
+}

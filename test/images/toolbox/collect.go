@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+
+	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// maxExport bounds what one export may send, in bytes.
+const maxExport = 4 << 20
+
+// collect takes traces as an OpenTelemetry Collector does, by OTLP over HTTP, and prints
+// a line for each span.
+func collect(ctx context.Context, address string) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/traces", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxExport))
+		// A request to export is, byte for byte, the same as the data itself.
+		var data tracev1.TracesData
+		if err == nil {
+			err = proto.Unmarshal(body, &data)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		printSpans(&data)
+		w.Header().Set("Content-Type", "application/x-protobuf") // of an empty message
+	})
+	return listen(ctx, address, mux)
+}
+
+// printSpans prints trace, span, parent ("-" without), service and name of each span.
+func printSpans(data *tracev1.TracesData) {
+	for _, from := range data.GetResourceSpans() {
+		service := text(from.GetResource().GetAttributes(), "service.name")
+		for _, scope := range from.GetScopeSpans() {
+			for _, span := range scope.GetSpans() {
+				parent := "-"
+				if id := span.GetParentSpanId(); len(id) > 0 {
+					parent = hex.EncodeToString(id)
+				}
+				fmt.Printf("span %x %x %s %s %s\n", span.GetTraceId(), span.GetSpanId(), parent, service, span.GetName())
+			}
+		}
+	}
+}
+
+// text returns the value of an attribute.
+func text(attributes []*commonv1.KeyValue, key string) string {
+	for _, attribute := range attributes {
+		if attribute.GetKey() == key {
+			return attribute.GetValue().GetStringValue()
+		}
+	}
+	return ""
+}
