@@ -48,6 +48,10 @@ func (to pusher) push(ctx context.Context, p program.Program, repository string)
 	if present, err := to.registry.Same(ctx, repository, key, latest); err != nil || present {
 		return err
 	}
+	// skaffold builds on it too, whether or not ko does here.
+	if _, err := to.registry.Push(ctx, p.Base().Name, base); err != nil {
+		return err
+	}
 	unlock, err := to.kept.Lock(repository)
 	if err != nil {
 		return err
@@ -60,7 +64,7 @@ func (to pusher) push(ctx context.Context, p program.Program, repository string)
 	if kept != nil {
 		return to.tag(ctx, kept, repository, key, latest)
 	}
-	made, err := to.build(ctx, p, base, repository, key)
+	made, err := to.build(ctx, p, repository, key)
 	if err != nil {
 		return err
 	}
@@ -77,11 +81,8 @@ func (to pusher) tag(ctx context.Context, pushed v1.Image, repository string, ta
 	return nil
 }
 
-// build has ko make the image, and push it.
-func (to pusher) build(ctx context.Context, p program.Program, base v1.Image, repository, key string) (v1.Image, error) {
-	if _, err := to.registry.Push(ctx, p.Base().Name, base); err != nil {
-		return nil, err
-	}
+// build has ko make the image on its base, and push it.
+func (to pusher) build(ctx context.Context, p program.Program, repository, key string) (v1.Image, error) {
 	fmt.Fprintf(to.log, "building the image %s with ko\n", repository)
 	host := layout.Open.Host() + "/"
 	target := program.Target{Repository: host + repository, Base: host + p.Base().Name, Tags: []string{latest, key}}

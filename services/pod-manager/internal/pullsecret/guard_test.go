@@ -105,3 +105,27 @@ func TestRepairIsFoundAtOnce(t *testing.T) {
 		t.Errorf("%s is created", name)
 	}
 }
+
+// TestAnAnswerIsNoOlderThanTheQuestion has a pod come while an attempt is being refused:
+// what was in the way may have been removed since that began.
+func TestAnAnswerIsNoOlderThanTheQuestion(t *testing.T) {
+	begun, refused := make(chan struct{}), make(chan struct{})
+	var first atomic.Bool
+	w := start(t, login("s3cret"), time.Hour, func(string) error {
+		if !first.CompareAndSwap(false, true) {
+			return nil
+		}
+		close(begun)
+		<-refused
+		return apierrors.NewForbidden(corev1.Resource("secrets"), name, nil)
+	})
+	<-begun
+	guard, created, told := w.guard()
+	guard.Create(pool.Create{Name: "pod"}, private)
+	close(refused)
+	select {
+	case <-created:
+	case event := <-told:
+		t.Errorf("told %+v, want the pod to be created", event)
+	}
+}

@@ -29,7 +29,7 @@ func (k *Keeper) keep(ctx context.Context, changes <-chan file) {
 		case <-next.C:
 		case <-k.wake:
 		case change := <-changes:
-			k.take(ctx, change.content, change.err)
+			k.read(ctx, change.content, change.err)
 		case <-ctx.Done():
 			return
 		}
@@ -43,9 +43,9 @@ func (k *Keeper) keep(ctx context.Context, changes <-chan file) {
 	}
 }
 
-// take takes a content of the file, or that it cannot be read. A file that is not good
+// read takes a content of the file, or that it cannot be read. A file that is not good
 // changes nothing if there was a better one.
-func (k *Keeper) take(ctx context.Context, content []byte, err error) {
+func (k *Keeper) read(ctx context.Context, content []byte, err error) {
 	if err != nil {
 		err = fmt.Errorf("read the docker configuration: %w", err)
 	} else {
@@ -76,26 +76,37 @@ func (k *Keeper) parse(ctx context.Context, content []byte) ([]byte, error) {
 
 // attempt brings the Secret in step, and answers those who wait.
 func (k *Keeper) attempt(ctx context.Context) error {
+	asked := k.take()
 	err := k.sync(ctx)
 	if err != nil {
 		err = fmt.Errorf("keep the pull secret %s/%s: %w", k.config.Namespace, k.config.Name, err)
 		if ctx.Err() == nil {
 			k.config.Log.ErrorContext(ctx, "function pods may lack their credentials", "error", err)
 		}
+	} else {
+		asked = append(asked, k.wrote()...)
 	}
 	k.metrics.attempted(ctx, err == nil)
-	for _, do := range k.answered(err == nil) {
+	for _, do := range asked {
 		do(err)
 	}
 	return err
 }
 
-// answered returns those who waited for an attempt.
-func (k *Keeper) answered(written bool) []func(error) {
+// take takes those who wait before an attempt. Who comes while it runs waits for the next
+// one, if it fails: what was in the way may be gone by then.
+func (k *Keeper) take() []func(error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.written = k.written || written
 	waiting := k.waiting
 	k.waiting = nil
 	return waiting
+}
+
+// wrote notes that the Secret was written, and takes those who came meanwhile.
+func (k *Keeper) wrote() []func(error) {
+	k.mu.Lock()
+	k.written = true
+	k.mu.Unlock()
+	return k.take()
 }

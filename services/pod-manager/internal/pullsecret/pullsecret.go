@@ -83,7 +83,7 @@ func (k *Keeper) isWritten(do func(error)) bool {
 // Run keeps the pull secret until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	content, err := os.ReadFile(k.config.Path)
-	k.take(ctx, content, err)
+	k.read(ctx, content, err)
 	changes := make(chan file)
 	ended := make(chan error, 1)
 	go func() {
