@@ -82,6 +82,7 @@ build: functions ## Build all programs into .build/bin
 
 ##@ Check
 
+# The functions come first: both halves use them, and would build them at once.
 .PHONY: test
 test: prepare functions ## Run everything: on a cluster, and beside that what needs none
 	@$(MAKE) --no-print-directory --jobs=2 test-cluster test-here
