@@ -2,7 +2,7 @@
 // function: it runs one function as a bare process, through the gateway's exec
 // evaluator and through a wrapper server, all three in the same run and in turns, and
 // prints their times beside each other. The bare process is started for each evaluation,
-// as a caller would do that has no server.
+// as a caller would do that has no server. A hop tells what gRPC alone takes of the rest.
 package main
 
 import (
@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -29,12 +31,16 @@ func run() error {
 	flag.StringVar(&b.function, "function", "set-namespace", "its binary")
 	flag.StringVar(&b.items, "items", "1,200,2000", "numbers of items in the lists")
 	flag.StringVar(&b.callers, "callers", "1,2,4,8", "numbers of callers at once")
-	flag.StringVar(&b.ways, "ways", "bare,gateway,wrapper",
+	flag.StringVar(&b.ways, "ways", "bare,hop,gateway,wrapper",
 		"ways to measure, of which the first is what the others are compared with; gateway-np and wrapper-np are without prefork")
 	flag.DurationVar(&b.budget, "budget", 30*time.Second, "about how long each measurement may take")
 	flag.DurationVar(&b.block, "block", time.Second, "how long each turn of a way is")
+	port := flag.String("hop", "", "serve as the hop, on this port: for the program itself")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *port != "" {
+		return serveHop(ctx, *port, filepath.Join(b.functions, b.function))
+	}
 	return b.run(ctx)
 }

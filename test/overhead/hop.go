@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+)
+
+// hop is the least that a server of functions can be: gRPC's own server, which starts
+// the bare process for each call and looks at nothing. What it adds is the price of a
+// call over gRPC on this machine; what gateway and wrapper server add beyond it is theirs.
+type hop struct {
+	evaluator.UnimplementedFunctionEvaluatorServer
+	evaluate func(context.Context, []byte) ([]byte, error)
+}
+
+func (h hop) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	out, err := h.evaluate(ctx, req.GetResourceList())
+	return &evaluator.EvaluateFunctionResponse{ResourceList: out}, err
+}
+
+// startHop runs this program once more, as a hop.
+func (b *bench) startHop(ctx context.Context, binary string) (*server, error) {
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	return start(ctx, port, nil, self, "-hop", port, "-functions", filepath.Dir(binary), "-function", filepath.Base(binary))
+}
+
+// serveHop serves one function on the port until ctx ends.
+func serveHop(ctx context.Context, port, binary string) error {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:"+port)
+	if err != nil {
+		return err
+	}
+	s := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))
+	evaluator.RegisterFunctionEvaluatorServer(s, hop{evaluate: bare(binary)})
+	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
+	defer context.AfterFunc(ctx, s.GracefulStop)()
+	return s.Serve(listener)
+}
