@@ -6,15 +6,18 @@ SHELL := bash
 
 # Each module is built by itself, from its own go.mod, and all are built the same way: what
 # one step has compiled, the next one finds in Go's cache, and so does another clone.
+# What only a debugger reads takes a tenth of the compiler's time, and no program keeps it.
+same := -trimpath -gcflags=all=-dwarf=false
 export GOWORK := off
 export CGO_ENABLED := 0
-export GOFLAGS := $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath
+export GOFLAGS := $(filter-out $(same),$(shell go env GOFLAGS)) $(same)
 
 # Not empty where we can have a cluster and registries of our own.
 ours     := $(if $(KUBECONFIG),,$(shell [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ] && echo yes))
 TEST_BED := $(if $(ours),e2e-teardown e2e-registries)
 
 MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions test
+WORKSPACE := $(filter-out functions,$(MODULES))
 BUILD   := $(CURDIR)/.build
 
 # For programs that come and go, memory is cheaper than collecting it: linting takes a
@@ -57,8 +60,8 @@ $(GOLANGCI_LINT):
 	$(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION))
 
 # The race detector needs a C compiler. As root on Debian it is installed; without
-# one the tests run all the same, and say so.
-GO_TEST = $(shell command -v gcc >/dev/null && echo "CGO_ENABLED=1 go test -race" || echo "go test")
+# one the tests run all the same, and say so. Vetting is the linters' work.
+GO_TEST = $(shell command -v gcc >/dev/null && echo "CGO_ENABLED=1 go test -race" || echo "go test") -vet=off
 
 ##@ Use
 
@@ -132,9 +135,11 @@ check-proto: $(BUF) ## Lint the protocol buffers, and fail if one breaks an earl
 	@for c in $$(git rev-list HEAD -- proto); do $(BUF) breaking --against ".git#ref=$$c"; done
 
 .PHONY: check-modules
-check-modules: ## Fail if a module does not build by itself or is not tidy
+check-modules: ## Fail if a module does not build by itself, is not tidy, or has versions of its own
 	@for m in $(MODULES); do (cd $$m && $(QUICK) go build ./...); done
 	@for m in $(MODULES) functions/apply-setters; do (cd $$m && go mod tidy -diff); done
+	@for m in $(WORKSPACE); do (cd $$m && go list -deps -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' ./...); done | sort -u | \
+	 awk '$$2 && seen[$$1]++ {print "modules use different versions of " $$1 ": run make tidy"; bad = 1} END {exit bad}'
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 1m)
@@ -158,7 +163,8 @@ generate: $(BUF) $(PLUGINS) ## Generate code from the protocol buffers
 	@$(GENERATE)
 
 .PHONY: tidy
-tidy: ## Tidy all modules
+tidy: ## Tidy all modules, and have all use the same versions
+	@GOWORK=$(CURDIR)/go.work go work sync
 	@for m in $(MODULES) functions/apply-setters; do (cd $$m && go mod tidy); done
 
 .PHONY: fmt

@@ -16,9 +16,8 @@ E2E_EVIDENCE ?= $(CURDIR)/.build/e2e/$(CLUSTER)
 
 CLUSTER_PROGRAM := $(CURDIR)/.build/bin/cluster
 CLUSTER_COMMAND = $(CLUSTER_PROGRAM) --root $(CURDIR) --name $(CLUSTER)
-# The test bed's module stands outside of the workspace.
-BED_GO = cd test && GOWORK=off CGO_ENABLED=0 FNR_EVIDENCE=$(E2E_EVIDENCE) go
-E2E_TEST = $(BED_GO) test -count=1 -tags e2e
+BED_GO = cd test && FNR_EVIDENCE=$(E2E_EVIDENCE) go
+E2E_TEST = $(BED_GO) test -vet=off -count=1 -tags e2e
 
 .PHONY: cluster-program
 cluster-program:

@@ -5,33 +5,78 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"strings"
 )
 
-// generated is the source of a program that is built in a module of its own,
-// so that its requirements stay out of this one.
+// generated is the source of programs that are built in a module of their own,
+// so that their requirements stay out of this one.
 type generated struct {
 	// Mod is the module's go.mod. Go completes it.
 	Mod []byte
-	// Main is the program's only file.
+	// Main is the only file of a program that is named like the module. Without
+	// it the programs are the module's tools.
 	Main string
 	// Flags are the linker's.
 	Flags string
 }
 
-// build writes the program to path.
-func (g generated) build(ctx context.Context, path string) error {
-	dir, err := os.MkdirTemp("", "function-runner-module-")
+// build writes the programs to dir.
+func (g generated) build(ctx context.Context, dir string) error {
+	source, err := os.MkdirTemp("", "function-runner-module-")
 	if err != nil {
 		return fmt.Errorf("making a module: %w", err)
 	}
-	defer os.RemoveAll(dir)
-	for name, content := range map[string][]byte{"go.mod": g.Mod, "main.go": []byte(g.Main)} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+	defer os.RemoveAll(source)
+	files, programs := map[string][]byte{"go.mod": g.Mod}, "tool"
+	if g.Main != "" {
+		files["main.go"], programs = []byte(g.Main), "."
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(source, name), content, 0o644); err != nil {
 			return fmt.Errorf("writing a module: %w", err)
 		}
 	}
-	if err := goTool(ctx, dir, nil, "mod", "tidy"); err != nil {
-		return err
+	return goTool(ctx, source, nil, "build", "-mod=mod", "-trimpath", "-ldflags="+g.Flags, "-o", dir+"/", programs)
+}
+
+// tools is a component of programs that a module has.
+func tools(name, version, module string, packages ...string) Component {
+	var mod strings.Builder
+	fmt.Fprintf(&mod, "module %s\n\ngo 1.26.0\n\nrequire %s %s\n%s", name, module, version, shared())
+	for _, pkg := range packages {
+		fmt.Fprintf(&mod, "\ntool %s%s\n", module, strings.TrimPrefix(pkg, "."))
 	}
-	return goTool(ctx, dir, nil, "build", "-trimpath", "-ldflags="+g.Flags, "-o", path, ".")
+	return component(name, version, generated{Mod: []byte(mod.String()), Flags: stripped})
+}
+
+// component is what source builds.
+func component(name, version string, source generated) Component {
+	return Component{
+		Name:    name,
+		Version: version,
+		Inputs:  []string{string(source.Mod), source.Main, source.Flags},
+		Build:   source.build,
+	}
+}
+
+// shared are requirements of the libraries that this program was built with. With them
+// a component uses the same versions, or newer ones where it has to: a library that many
+// use is compiled once, which is a third of the work.
+func shared() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return requirements(info.Deps)
+}
+
+func requirements(deps []*debug.Module) string {
+	var lines strings.Builder
+	for _, dep := range deps {
+		if dep.Replace == nil {
+			fmt.Fprintf(&lines, "\nrequire %s %s\n", dep.Path, dep.Version)
+		}
+	}
+	return lines.String()
 }

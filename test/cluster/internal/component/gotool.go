@@ -14,25 +14,6 @@ import (
 // stripped leaves out what only a debugger reads.
 const stripped = "-s -w"
 
-// installed is a component that `go install` can build: a module without
-// replace directives.
-func installed(name, version, module string, packages ...string) Component {
-	return Component{
-		Name:    name,
-		Version: version,
-		Inputs:  append([]string{module, stripped}, packages...),
-		Build: func(ctx context.Context, dir string) error {
-			for _, pkg := range packages {
-				target := module + strings.TrimPrefix(pkg, ".") + "@" + version
-				if err := goTool(ctx, os.TempDir(), []string{"GOBIN=" + dir}, "install", "-trimpath", "-ldflags="+stripped, target); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-}
-
 // builds is the environment of builds: away from any workspace and without cgo. The
 // compiler does not last: for it memory is cheaper than collecting it.
 var builds = []string{"GOWORK=off", "CGO_ENABLED=0", "GOGC=400"}

@@ -25,7 +25,7 @@ func Kubernetes() Component {
 	return Component{
 		Name:    "kubernetes",
 		Version: kubernetesVersion,
-		Inputs:  []string{kubeSource, kubernetesFlags(kubernetesVersion)},
+		Inputs:  []string{kubeSource, kubernetesFlags(kubernetesVersion), shared()},
 		Build:   buildKubernetes,
 	}
 }
@@ -43,8 +43,8 @@ func buildKubernetes(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	source := generated{Mod: mod, Main: kubeSource, Flags: kubernetesFlags(kubernetesVersion)}
-	if err := source.build(ctx, filepath.Join(dir, "kube")); err != nil {
+	source := generated{Mod: append(mod, shared()...), Main: kubeSource, Flags: kubernetesFlags(kubernetesVersion)}
+	if err := source.build(ctx, dir); err != nil {
 		return err
 	}
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"} {

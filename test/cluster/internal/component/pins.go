@@ -6,11 +6,11 @@ const kubernetesVersion = "v1.36.3"
 
 // Containerd has the container runtime and its shim. Image volumes need 2.1.
 func Containerd() Component {
-	return installed("containerd", "v2.3.7", "github.com/containerd/containerd/v2",
+	return tools("containerd", "v2.3.7", "github.com/containerd/containerd/v2",
 		"./cmd/containerd", "./cmd/containerd-shim-runc-v2")
 }
 
 // Ko builds images of Go programs.
 func Ko() Component {
-	return installed("ko", "v0.19.1", "github.com/google/ko", ".")
+	return tools("ko", "v0.19.1", "github.com/google/ko", ".")
 }
