@@ -10,7 +10,7 @@ E2E_BED_PACKAGES ?= ./e2e/bed ./e2e/pods ./e2e/registries ./e2e/deploy
 E2E_FAULT_PACKAGES ?= ./e2e/faults
 # What upgrades are tested from, and rollbacks to: the last release, or what was there
 # before the first.
-PREVIOUS ?= 3836ba8cde5b16674fb2f5987254ed2c0c4af4b2
+PREVIOUS ?= 708bc3a0bdb029b7b0ea588ffa527f23fbd7d986
 # Where a failing run leaves logs, events and objects.
 E2E_EVIDENCE ?= $(CURDIR)/.build/e2e/$(CLUSTER)
 
