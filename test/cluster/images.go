@@ -80,5 +80,5 @@ func (o *options) builder() image.Builder {
 }
 
 func (o *options) source() bundle.Source {
-	return bundle.Source{Root: o.root, Out: filepath.Join(o.cache, "programs", checkout(o.root))}
+	return bundle.Source{Root: o.root, Out: filepath.Join(o.root, ".build", "images")}
 }

@@ -26,9 +26,10 @@ func Program(t testing.TB, dir, pkg string) string {
 
 // To builds the main package pkg, as `go build` knows it in the folder dir, to path.
 func To(path, dir, pkg string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, pkg)
+	cmd := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags=-s -w", "-o", path, pkg)
 	cmd.Dir = dir
-	// Flags of the test's own build, and the workspace, would make another program.
+	// Flags of the test's own build, and the workspace, would make another program. The
+	// Makefile's flags make the same one, and find what it has compiled.
 	cmd.Env = append(cmd.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, out)

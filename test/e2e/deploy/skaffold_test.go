@@ -60,6 +60,6 @@ func skaffold(t *testing.T, sources, command string, args ...string) *exec.Cmd {
 		"--default-repo=" + open.Host + "/skaffold", "--insecure-registry=" + open.Host,
 	}, args...)...)
 	run.Dir = sources
-	run.Env = append(run.Environ(), "KO_DEFAULTBASEIMAGE="+open.Host+"/base/gateway:latest", "GOPROXY=off", "GOFLAGS=-buildvcs=false")
+	run.Env = append(run.Environ(), "KO_DEFAULTBASEIMAGE="+open.Host+"/base/gateway:latest", "GOPROXY=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -buildvcs=false")
 	return run
 }

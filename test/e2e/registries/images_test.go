@@ -24,12 +24,11 @@ func reference(t *testing.T, image string) name.Reference {
 	return ref
 }
 
-// newFunctions pushes copies of a catalog function to the private registry that no node
-// has pulled before, and returns their repository. The tags are theirs.
-func newFunctions(t *testing.T, tags ...string) (repository string) {
+// newCopies pushes copies of an image to the private registry that no node has pulled
+// before, and returns their repository. The tags are theirs.
+func newCopies(t *testing.T, of string, tags ...string) (repository string) {
 	t.Helper()
-	ref := reference(t, s.Registry(t, "open").Host+catalog)
-	original, err := remote.Image(ref, remote.WithContext(t.Context()))
+	original, err := remote.Image(reference(t, of), remote.WithContext(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,15 +50,18 @@ type life struct {
 	front                  *front
 	user                   *user
 	repository             string
+	open                   string // a function for which nobody needs credentials
 }
 
 func newLife(t *testing.T, m mode) *life {
 	t.Helper()
 	private, secure := s.Registry(t, "private"), s.Registry(t, "secure")
 	l := &life{mode: m, private: private.Host, secure: secure.Host, alias: secure.Alias, front: newFront(t, private), user: newUser(t)}
-	l.repository = newFunctions(t, "first", "second", "third", "fourth")
+	l.open = s.Registry(t, "open").Host + catalog
+	l.repository = newCopies(t, l.open, "first", "second", "third", "fourth")
+	wrapper := l.private + "/" + newCopies(t, s.Program(t, suite.Current, "wrapper-server"), "latest") + ":latest"
 	_, stranger := issue(t, l.front.host)
-	l.system = deploy(t, m, credentials((&user{l.user.name, "wrong"}).dockerConfig(t, l.hosts()...)), authorities(stranger))
+	l.system = deploy(t, m, wrapper, credentials((&user{l.user.name, "wrong"}).dockerConfig(t, l.hosts()...)), authorities(stranger))
 	return l
 }
 
@@ -89,10 +92,12 @@ func (l *life) run(t *testing.T) {
 	// Wrong ones.
 	refused(t, conn, l.image(l.private, "first"), wrongPassword, "wrong")
 	refused(t, conn, l.image(l.front.host, "first"), wrongCA)
+	refused(t, conn, l.open, kubeletPull, "wrong") // the wrapper server is private too
 
 	// The right ones.
 	l.put(t, credentials(l.user.dockerConfig(t, l.hosts()...)))
 	l.put(t, authorities(l.authorities(t)))
+	evaluates(l.open)
 	evaluates(l.image(l.private, "first"))
 	evaluates(l.image(l.front.host, "first"))
 	evaluates(l.secure + catalog)

@@ -44,12 +44,13 @@ var modes = []mode{
 type system struct {
 	// services is the namespace of the services, and functions that of function pods.
 	services, functions string
+	wrapper             string // image of the wrapper server
 }
 
 // deploy deploys the manifests. The Secrets have these contents at first.
-func deploy(t *testing.T, m mode, secrets ...*corev1.Secret) *system {
+func deploy(t *testing.T, m mode, wrapper string, secrets ...*corev1.Secret) *system {
 	t.Helper()
-	sys := &system{services: s.Namespace(t), functions: s.Namespace(t)}
+	sys := &system{services: s.Namespace(t), functions: s.Namespace(t), wrapper: wrapper}
 	for _, secret := range secrets {
 		sys.put(t, secret)
 	}
@@ -61,13 +62,14 @@ func deploy(t *testing.T, m mode, secrets ...*corev1.Secret) *system {
 // the namespaces of the test: others use the usual ones.
 func (sys *system) manifests(t *testing.T, m mode) []*unstructured.Unstructured {
 	t.Helper()
-	rename := strings.NewReplacer("porch-system", sys.services, "porch-fn-system", sys.functions)
+	rename := strings.NewReplacer("porch-system", sys.services, "porch-fn-system", sys.functions,
+		"ghcr.io/krm-function-runner/wrapper-server:latest", sys.wrapper)
 	objects := suite.Rewrite(t, suite.Build(t, kustomization(t, m)), func(document string) string {
 		return s.OwnImages(t, suite.Current, rename.Replace(document))
 	})
 	for _, o := range objects {
 		if o.GetKind() == "Deployment" && o.GetName() == m.resolver {
-			suite.SetVariable(t, o, m.insecure, s.Registry(t, "private").Host)
+			suite.SetVariable(t, o, m.insecure, s.Registry(t, "private").Host+","+s.Registry(t, "open").Host)
 		}
 	}
 	return objects
