@@ -4,7 +4,7 @@ FUNCTIONS_DIR ?= $(CURDIR)/.build/functions
 
 # Each module here has a build list of its own, so that a bundled function is the
 # program that its authors tested: a workspace would merge the lists.
-BUILD_FUNCTIONS = GOWORK=off CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o $(FUNCTIONS_DIR)/ tool
+BUILD_FUNCTIONS = GOWORK=off CGO_ENABLED=0 $(QUICK) go build -trimpath -ldflags='-s -w' -o $(FUNCTIONS_DIR)/ tool
 
 .PHONY: functions
 functions: ## Build the catalog functions for the exec evaluator

@@ -72,7 +72,7 @@ func (o *options) lock(l layout.Layout) (unlock func(), err error) {
 
 // programs finds or makes all that runs in a cluster.
 func (o *options) programs(ctx context.Context, log io.Writer) (config.Programs, error) {
-	if err := debian.Install(ctx, log, debian.Packages); err != nil {
+	if err := o.install(ctx, log); err != nil {
 		return config.Programs{}, err
 	}
 	var programs config.Programs
@@ -91,6 +91,16 @@ func (o *options) programs(ctx context.Context, log io.Writer) (config.Programs,
 		*wanted.dir = dir
 	}
 	return programs, nil
+}
+
+// install installs Debian's packages. apt-get fails if another one is at work.
+func (o *options) install(ctx context.Context, log io.Writer) error {
+	unlock, err := filelock.Acquire(o.cache + "/debian.lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return debian.Install(ctx, log, debian.Packages)
 }
 
 // start starts a cluster where there is none and waits until it is ready.
