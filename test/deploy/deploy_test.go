@@ -38,7 +38,7 @@ func combinations(t *testing.T) map[string]string {
 	}
 	for _, component := range []string{"dev", "pod-template", "private-registry", "production", "service-mesh", "tracing", "with-porch"} {
 		for _, base := range []string{"microservices", "function-runner"} {
-			dirs[base+"+"+component] = manifests.Combine(t, deploy, base, component)
+			dirs[base+"+"+component] = manifests.Combine(t, deploy, "base/"+base, component)
 		}
 	}
 	return dirs

@@ -86,7 +86,7 @@ func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
 	}
 	binary := filepath.Join(b.functions, b.function)
 	start := map[string]func() (*server, error){
-		"hop":        func() (*server, error) { return b.startHop(ctx, binary) },
+		"hop":        func() (*server, error) { return b.startHop(ctx) },
 		"gateway":    func() (*server, error) { return b.startGateway(ctx) },
 		"wrapper":    func() (*server, error) { return b.startWrapper(ctx, binary) },
 		"gateway-np": func() (*server, error) { return b.startGateway(ctx, "FNR_GATEWAY_EXEC_PREFORK=0") },

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -28,7 +27,7 @@ func (h hop) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFuncti
 }
 
 // startHop runs this program once more, as a hop.
-func (b *bench) startHop(ctx context.Context, binary string) (*server, error) {
+func (b *bench) startHop(ctx context.Context) (*server, error) {
 	port, err := freePort(ctx)
 	if err != nil {
 		return nil, err
@@ -37,7 +36,7 @@ func (b *bench) startHop(ctx context.Context, binary string) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	return start(ctx, port, nil, self, "-hop", port, "-functions", filepath.Dir(binary), "-function", filepath.Base(binary))
+	return start(ctx, port, nil, self, "-hop", port, "-functions", b.functions, "-function", b.function)
 }
 
 // serveHop serves one function on the port until ctx ends.

@@ -1,8 +1,8 @@
 // Command overhead measures what the gateway and the wrapper server add to a
-// function: it runs one function as a bare process, through the gateway's exec
-// evaluator and through a wrapper server, all three in the same run and in turns, and
-// prints their times beside each other. The bare process is started for each evaluation,
-// as a caller would do that has no server. A hop tells what gRPC alone takes of the rest.
+// function: it runs one function as a bare process, through the least that a gRPC server
+// can be, through the gateway's exec evaluator and through a wrapper server, all in the
+// same run and in turns, and prints their times beside each other. The bare process is
+// started for each evaluation, as a caller would do that has no server.
 package main
 
 import (

@@ -3,8 +3,6 @@
 package registries_test
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // root is the repository's, from here.
@@ -64,7 +63,8 @@ func (sys *system) manifests(t *testing.T, m mode) []*unstructured.Unstructured 
 	t.Helper()
 	rename := strings.NewReplacer("porch-system", sys.services, "porch-fn-system", sys.functions,
 		"ghcr.io/krm-function-runner/wrapper-server:latest", sys.wrapper)
-	objects := suite.Rewrite(t, suite.Build(t, kustomization(t, m)), func(document string) string {
+	kustomization := manifests.Combine(t, filepath.Join(root, "deploy"), "overlays/"+m.overlay, "private-registry")
+	objects := suite.Rewrite(t, suite.Build(t, kustomization), func(document string) string {
 		return s.OwnImages(t, suite.Current, rename.Replace(document))
 	})
 	for _, o := range objects {
@@ -73,25 +73,6 @@ func (sys *system) manifests(t *testing.T, m mode) []*unstructured.Unstructured 
 		}
 	}
 	return objects
-}
-
-// kustomization makes one of the mode's overlay and the component for private registries.
-func kustomization(t *testing.T, m mode) string {
-	t.Helper()
-	dir := t.TempDir()
-	manifests, err := filepath.Abs(filepath.Join(root, "deploy"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	up, err := filepath.Rel(dir, manifests)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content := fmt.Sprintf("resources: [%s/overlays/%s]\ncomponents: [%s/components/private-registry]\n", up, m.overlay, up)
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // address is where callers call.

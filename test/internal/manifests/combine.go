@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Combine makes a kustomization of a base and a component of a folder with both, and
-// returns its folder.
-func Combine(t testing.TB, deploy, base, component string) string {
+// Combine makes a kustomization of a base or an overlay, by its path below the folder
+// deploy, and a component there, and returns its folder.
+func Combine(t testing.TB, deploy, resource, component string) string {
 	t.Helper()
 	dir := t.TempDir()
 	deploy, err := filepath.Abs(deploy)
@@ -20,7 +20,7 @@ func Combine(t testing.TB, deploy, base, component string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content := fmt.Sprintf("resources: [%s/base/%s]\ncomponents: [%s/components/%s]\n", up, base, up, component)
+	content := fmt.Sprintf("resources: [%s/%s]\ncomponents: [%s/components/%s]\n", up, resource, up, component)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
