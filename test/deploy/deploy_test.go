@@ -44,15 +44,22 @@ func combinations(t *testing.T) map[string]string {
 	return dirs
 }
 
-// objects builds and decodes a kustomization.
-func objects(t *testing.T, dir string) []runtime.Object {
+// built are the objects of the kustomizations that were built before, by their names:
+// building takes most of the time of these tests.
+var built = map[string][][]byte{}
+
+// objects builds a kustomization, unless that was done before, and decodes it.
+func objects(t *testing.T, name, dir string) []runtime.Object {
 	t.Helper()
-	built, err := manifests.Build(dir)
-	if err != nil {
-		t.Fatal(err)
+	if _, ok := built[name]; !ok {
+		documents, err := manifests.Build(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		built[name] = documents
 	}
 	var decoded []runtime.Object
-	for _, object := range built {
+	for _, object := range built[name] {
 		o, err := manifests.Decode(object)
 		if err != nil {
 			t.Fatal(err)
@@ -68,9 +75,9 @@ func eachDeployable(t *testing.T, test func(t *testing.T, objects []runtime.Obje
 	t.Helper()
 	for name, dir := range combinations(t) {
 		t.Run(name, func(t *testing.T) {
-			built := objects(t, dir)
-			if len(of[*corev1.Namespace](built)) > 0 {
-				test(t, built)
+			all := objects(t, name, dir)
+			if len(of[*corev1.Namespace](all)) > 0 {
+				test(t, all)
 			}
 		})
 	}

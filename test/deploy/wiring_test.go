@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // selected returns the Deployments whose pods a selector finds.
@@ -156,7 +153,8 @@ func checkEgress(t *testing.T, p *networkingv1.NetworkPolicy) {
 
 func TestTracingOpensNoMoreThanItTakes(t *testing.T) {
 	policies := 0
-	for _, p := range of[*networkingv1.NetworkPolicy](objects(t, manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "tracing"))) {
+	const name = "microservices+tracing"
+	for _, p := range of[*networkingv1.NetworkPolicy](objects(t, name, combinations(t)[name])) {
 		if p.Name == "tracing" {
 			policies++
 			checkEgress(t, p)

@@ -32,11 +32,13 @@ func Build(dir string) ([][]byte, error) {
 	return objects, nil
 }
 
+// strict refuses a field that the object's type does not have.
+var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+
 // Decode returns an object in its Kubernetes type. A field that the type does not
 // have is an error.
 func Decode(object []byte) (runtime.Object, error) {
-	codecs := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict)
-	decoded, _, err := codecs.UniversalDeserializer().Decode(object, nil, nil)
+	decoded, _, err := strict.Decode(object, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("decoding an object: %w\n%s", err, object)
 	}
