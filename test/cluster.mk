@@ -57,9 +57,10 @@ e2e: cluster-up
 	$(E2E_TEST) -p 1 -timeout 15m -exec '$(CLUSTER_COMMAND) exec --' $(E2E_FAULT_PACKAGES)
 endif
 
+# The first cluster on a machine waits until its components are built.
 .PHONY: e2e-teardown
 e2e-teardown: cluster-program ## Test that a cluster leaves nothing behind
-	$(E2E_TEST) ./e2e/teardown -args -cluster $(CLUSTER_PROGRAM) -root $(CURDIR)
+	$(E2E_TEST) -timeout 30m ./e2e/teardown -args -cluster $(CLUSTER_PROGRAM) -root $(CURDIR)
 
 .PHONY: bench-cluster
 bench-cluster: cluster-up ## Measure a bare pod, from create to ready
