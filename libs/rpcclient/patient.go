@@ -11,10 +11,10 @@ import (
 
 // patience is how long a service may be unreachable before a patient call fails. A node
 // learns where a Service's pods are a moment after they are ready.
-const patience = 2 * time.Second
+const patience = 3 * time.Second
 
 // Patient returns an option for clients of services that only answer questions: a call
-// that reached nobody is made again, for up to two seconds. What a service answers, good
+// that reached nobody is made again, for up to three seconds. What a service answers, good
 // or bad, stays as it is.
 func Patient() connect.ClientOption {
 	return connect.WithInterceptors(connect.UnaryInterceptorFunc(patiently))

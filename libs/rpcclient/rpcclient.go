@@ -3,7 +3,9 @@
 package rpcclient
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,8 +19,8 @@ import (
 
 const (
 	// dialTimeout bounds making a connection: addresses of pods that are gone swallow
-	// what is sent to them.
-	dialTimeout = 2 * time.Second
+	// what is sent to them, and so do those of Services that a node has just heard of.
+	dialTimeout = time.Second
 	// pingAfter is how long a connection may be silent before it is asked whether it
 	// still is one, and pingTimeout how long the answer may take. Without them a host
 	// that vanished is noticed by TCP, after many minutes.
@@ -54,7 +56,7 @@ func New(address string, tel *telemetry.Telemetry) (*Client, error) {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{
 		Protocols:       protocols,
-		DialContext:     (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:     unmistakable((&net.Dialer{Timeout: dialTimeout}).DialContext),
 		IdleConnTimeout: idleTimeout,
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		// Replicas are called by address, and have the service's certificate.
@@ -64,6 +66,20 @@ func New(address string, tel *telemetry.Telemetry) (*Client, error) {
 		HTTP: &http.Client{Transport: transport}, transport: transport,
 		Options: []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)},
 	}, nil
+}
+
+type dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// unmistakable has dial's own timeout be an error like any other. As it is, callers would
+// be told that their deadline has passed.
+func unmistakable(dial dial) dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			return nil, errors.New(err.Error())
+		}
+		return conn, err
+	}
 }
 
 // Close closes connections that are not in use. A nil Client has none.

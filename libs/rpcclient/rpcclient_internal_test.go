@@ -1,0 +1,50 @@
+package rpcclient
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/emptypb"
+)
+
+// swallowed dials an address that never answers.
+func swallowed(ctx context.Context, _, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	<-ctx.Done()
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.Join(errors.New(address+": i/o timeout"), ctx.Err())}
+}
+
+func TestSwallowedConnections(t *testing.T) {
+	tests := map[string]struct {
+		reason   string
+		deadline time.Duration
+		code     connect.Code
+		takes    time.Duration
+	}{
+		"patient caller":   {"nobody's deadline has passed: the call is made again, for a while", time.Minute, connect.CodeUnavailable, 3*dialTimeout + 150*time.Millisecond},
+		"impatient caller": {"this time it is the caller's", dialTimeout / 2, connect.CodeDeadlineExceeded, dialTimeout / 2},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				transport := &http.Transport{DialContext: unmistakable(swallowed)}
+				client := connect.NewClient[emptypb.Empty, emptypb.Empty](&http.Client{Transport: transport}, "http://service/test", Patient())
+				ctx, cancel := context.WithTimeout(t.Context(), tc.deadline)
+				defer cancel()
+				begin := time.Now()
+				_, err := client.CallUnary(ctx, connect.NewRequest(&emptypb.Empty{}))
+				if connect.CodeOf(err) != tc.code || time.Since(begin) != tc.takes {
+					t.Errorf("got %v after %s, want %v after %s: %s", err, time.Since(begin), tc.code, tc.takes, tc.reason)
+				}
+				<-time.After(2 * dialTimeout) // a dial that nobody waits for any more ends too
+			})
+		})
+	}
+}
