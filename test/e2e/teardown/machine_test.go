@@ -31,7 +31,7 @@ func look(t *testing.T) machine {
 	return machine{
 		"network namespaces": sortedLines(string(netns)),
 		"mounts":             sortedLines(string(mounts)),
-		"control groups":     folders(t, "/sys/fs/cgroup"),
+		"control groups":     emptyGroups(t),
 		"files":              folders(t, "/var/lib/function-runner"),
 		"kubelet's files":    folders(t, "/var/lib/kubelet"),
 		"processes":          processes(t),
@@ -63,6 +63,22 @@ func folders(t *testing.T, root string) []string {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// emptyGroups lists the control groups without a process, as all would be that a cluster
+// left behind. The others belong to somebody, and come and go with what he runs.
+func emptyGroups(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(folders(t, "/sys/fs/cgroup"), func(group string) bool {
+		processes, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+		return len(processes) > 0 || errors.Is(err, fs.ErrNotExist) && gone(group)
+	})
+}
+
+// gone says whether a folder is not there any more.
+func gone(folder string) bool {
+	_, err := os.Stat(folder)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // others says whether a folder is another cluster's, which may be in use.
