@@ -54,7 +54,8 @@ type Config struct {
 	// runs in.
 	TemplateNamespace string `split_words:"true"`
 	// Launcher is how the wrapper server gets into pods made from the built-in
-	// template: auto, init-container or image-volume.
+	// template: auto, init-container or image-volume. Auto is image volumes where the
+	// Kubernetes API has them, until a pod shows that its node does not.
 	Launcher string `default:"auto"`
 	// Endpoint is how pods are reached: service or pod-ip.
 	Endpoint string `default:"service"`

@@ -77,11 +77,13 @@ func NewManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 // newManager wires the service.
 func newManager(ctx context.Context, cfg Config, resolver Resolver, frame program.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
-	client, err := kube.Connect(cfg.Kubeconfig, log)
+	clock := kube.NewClock(log)
+	client, err := kube.Connect(cfg.Kubeconfig, clock, log)
 	if err != nil {
 		return nil, err
 	}
-	templates, err := kube.NewTemplates(ctx, cfg.templates(client, cfg.launcher(ctx, client, log), frame))
+	launcher := cfg.launcher(ctx, client, log)
+	templates, err := kube.NewTemplates(ctx, cfg.templates(client, launcher, frame))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +96,10 @@ func newManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := kube.New(cfg.cluster(client, templates.Current, frame))
+	use := func(t podspec.Template) { core.Configure(func(s *manager.Settings) { s.Template = t }) }
+	pods := cfg.cluster(client, templates.Current, frame)
+	pods.Clock, pods.Trial = clock, cfg.trial(templates, launcher, use, log)
+	cluster, err := kube.New(pods)
 	if err != nil {
 		return nil, err
 	}
@@ -108,16 +113,12 @@ func newManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 		Synced: cluster.Synced(), Obstacle: cluster.Obstacle, Stopping: frame.Health.Stopping(),
 		Settings: cfg.settings(templates.Current(), file.Settings()),
 		Replica:  cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
-		Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
+		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
 	})
 	if err != nil {
 		return nil, err
 	}
-	follow := func(ctx context.Context) error {
-		return templates.Run(ctx, func(t podspec.Template) {
-			core.Configure(func(s *manager.Settings) { s.Template = t })
-		})
-	}
+	follow := func(ctx context.Context) error { return templates.Run(ctx, use) }
 	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Tell) }
 	return &Manager{Manager: core, part: serve.Part{
 		Tasks: []serve.Task{core.Run, watch, follow, file.Run, prober.Run, keepPullSecret},

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -59,7 +58,6 @@ func (c *Config) cluster(client kubernetes.Interface, template func() podspec.Te
 // wrapperEnv are the variables of wrapper servers, in order.
 func (c *Config) wrapperEnv() []corev1.EnvVar {
 	env := map[string]string{
-		"FNR_CONCURRENCY": strconv.Itoa(c.MaxConcurrency),
 		// Leases are given back before a pod goes: it ends as soon as what it runs is
 		// done. Only one that somebody else deletes may still be called for a moment.
 		"FNR_SERVE_DRAIN_DELAY": drainDelay.String(),
@@ -106,6 +104,17 @@ func (c *Config) launcher(ctx context.Context, client kubernetes.Interface, log 
 		log.InfoContext(ctx, "the wrapper server is copied into pods by an init container, since the cluster has no image volumes")
 	}
 	return podspec.InitContainer
+}
+
+// trial is that of image volumes which nobody asked for; nil if there is none.
+func (c *Config) trial(templates *kube.Templates, launcher podspec.Launcher, use func(podspec.Template), log *slog.Logger) *kube.Trial {
+	if c.Launcher != LauncherAuto || launcher != podspec.ImageVolume {
+		return nil
+	}
+	return kube.NewTrial(func(words string) {
+		log.Error("nodes cannot mount the wrapper server's image, though the Kubernetes API has image volumes: an init container copies it into pods from now on; set the launcher to init-container to have it so from the start", "error", words)
+		use(templates.UseInitContainers())
+	})
 }
 
 // warmUp is how functions get pods at the start; nil if they get none.

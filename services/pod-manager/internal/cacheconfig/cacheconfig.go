@@ -31,6 +31,8 @@ type Entry struct {
 	MaxQueue int
 	// ReadyTimeout is how long a pod may take to become ready.
 	ReadyTimeout time.Duration
+	// Prefork is how many processes of the function a pod keeps started; nil if not set.
+	Prefork *int
 	// Resources are the function container's; nil if not set.
 	Resources *corev1.ResourceRequirements
 }

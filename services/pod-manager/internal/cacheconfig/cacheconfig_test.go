@@ -38,13 +38,14 @@ func TestParse(t *testing.T) {
   maxConcurrency: 5
   maxQueue: 6
   podReadyTimeout: 90s
+  prefork: 0
   resources:
     requests: {cpu: 1, memory: 64Mi}
     limits: {memory: 1Gi}
 - name: a:v1
 `, []cacheconfig.Entry{
 			{
-				Image: "example.org/b:v1", TTL: 5 * time.Minute, MaxWaitlistLength: 3, MaxPods: 4, MaxConcurrency: 5, MaxQueue: 6, ReadyTimeout: 90 * time.Second,
+				Image: "example.org/b:v1", TTL: 5 * time.Minute, MaxWaitlistLength: 3, MaxPods: 4, MaxConcurrency: 5, MaxQueue: 6, ReadyTimeout: 90 * time.Second, Prefork: new(int),
 				Resources: &corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("64Mi")},
 					Limits:   corev1.ResourceList{"memory": resource.MustParse("1Gi")},
@@ -52,7 +53,7 @@ func TestParse(t *testing.T) {
 			},
 			{Image: prefix + "/a:v1"},
 		}, nil},
-		"nothing set": {"zero and null are not set", "- {name: a:v1, maxQueue: 0, timeToLive: null, resources: null}", []cacheconfig.Entry{{Image: prefix + "/a:v1"}}, nil},
+		"nothing set": {"zero and null are not set", "- {name: a:v1, maxQueue: 0, timeToLive: null, prefork: null, resources: null}", []cacheconfig.Entry{{Image: prefix + "/a:v1"}}, nil},
 		"no time":     {"an image may be named only", "a:v1:\n", []cacheconfig.Entry{{Image: prefix + "/a:v1"}}, nil},
 		"aliases": {"YAML has means against repetition", "- {name: a:v1, resources: &r {limits: {cpu: 1}}}\n- {name: b:v1, resources: *r}", []cacheconfig.Entry{
 			{Image: prefix + "/a:v1", Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
@@ -109,6 +110,7 @@ func TestParseRefuses(t *testing.T) {
 			"all problems are named", "- {name: a:v1, maxQueue: many}\n- {name: b:v1, maxConcurrency: -1}\n- {name: c:v1, maxParallelPodsPerFunction: 1.5, maxWaitlistLength: 99999999999}",
 			[]string{`line 1: entry 1 ("a:v1"): maxQueue is "many"`, `entry 2 ("b:v1"): maxConcurrency is "-1"`, `entry 3 ("c:v1"): maxParallelPodsPerFunction is "1.5"`, `maxWaitlistLength is "99999999999"`},
 		},
+		"prefork":          {"no machine has so much to spare", "- {name: a:v1, prefork: 65}\n- {name: b:v1, prefork: -1}", []string{`prefork is "65"`, `prefork is "-1"`, "from 0 (off) to 64"}},
 		"percent":          {"names are shown as they are", "- {name: 'a%d', maxQueue: x%d}", []string{`entry 1 ("a%d"): maxQueue is "x%d"`}},
 		"timeout":          {"the other time", "- {name: a:v1, podReadyTimeout: 0}", []string{`podReadyTimeout is "0"`}},
 		"quantity":         {"an amount that is none", "- {name: a:v1, resources: {limits: {cpu: lots}}}", []string{`entry 1 ("a:v1"): resources: they have to be as a container's`}},

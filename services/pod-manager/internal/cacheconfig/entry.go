@@ -1,18 +1,16 @@
 package cacheconfig
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
-	corev1 "k8s.io/api/core/v1"
-	kjson "sigs.k8s.io/json"
+
+	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
 // entry is an entry that is being read.
@@ -68,6 +66,8 @@ func (e *entry) field(field string, value *yaml.Node) {
 		e.number(&e.MaxConcurrency, field, value)
 	case "maxQueue":
 		e.number(&e.MaxQueue, field, value)
+	case "prefork":
+		e.prefork(value)
 	case "resources":
 		e.resources(value)
 	default:
@@ -101,48 +101,15 @@ func (e *entry) number(to *int, field string, value *yaml.Node) {
 	*to = int(n)
 }
 
-// resources reads requests and limits as containers have them.
-func (e *entry) resources(value *yaml.Node) {
+// prefork reads how many processes to keep started. Zero says something: none.
+func (e *entry) prefork(value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
 	}
-	var raw any
-	if err := value.Decode(&raw); err != nil {
-		e.problem("resources: %w", err)
+	n, err := strconv.Atoi(value.Value)
+	if err != nil || n < 0 || n > function.MaxPrefork {
+		e.problem("prefork is %q: it has to be a whole number from 0 (off) to %d", value.Value, function.MaxPrefork)
 		return
 	}
-	content, err := json.Marshal(raw)
-	if err != nil {
-		e.problem("resources: %w", err)
-		return
-	}
-	var resources corev1.ResourceRequirements
-	strict, err := kjson.UnmarshalStrict(content, &resources)
-	if err != nil {
-		e.problem("resources: they have to be as a container's, such as {requests: {cpu: 100m}, limits: {memory: 1Gi}}: %s", strings.TrimPrefix(err.Error(), "json: "))
-		return
-	}
-	for _, problem := range strict {
-		e.warn("resources: %v is ignored", problem)
-	}
-	e.balance(resources)
-	e.Resources = &resources
-}
-
-// balance finds what Kubernetes would refuse at each pod: amounts below zero, and
-// requests above their limits.
-func (e *entry) balance(resources corev1.ResourceRequirements) {
-	for _, amounts := range []corev1.ResourceList{resources.Requests, resources.Limits} {
-		for _, name := range slices.Sorted(maps.Keys(amounts)) {
-			if amount := amounts[name]; amount.Sign() < 0 {
-				e.problem("resources: %s is %s: it has to be zero or more", name, &amount)
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(resources.Requests)) {
-		request := resources.Requests[name]
-		if limit, ok := resources.Limits[name]; ok && request.Cmp(limit) > 0 {
-			e.problem("resources: the request of %s %s is more than the limit of %s", &request, name, &limit)
-		}
-	}
+	e.Prefork = &n
 }

@@ -19,8 +19,8 @@ const (
 )
 
 // Connect returns a client for the cluster that a kubeconfig file names, or for the
-// one that this program runs in if path is empty.
-func Connect(path string, log *slog.Logger) (kubernetes.Interface, error) {
+// one that this program runs in if path is empty. The clock hears what time it is there.
+func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface, error) {
 	// Client-go logs by itself, about waiting for its own rate limit for instance.
 	klog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	config, err := restConfig(path)
@@ -29,6 +29,7 @@ func Connect(path string, log *slog.Logger) (kubernetes.Interface, error) {
 	}
 	config.QPS, config.Burst = queriesPerSecond, burst
 	config.UserAgent = "krm-function-runner"
+	config.Wrap(clock.Listen)
 	config.WarningHandlerWithContext = newWarnings(log)
 	// Protocol buffers take a fraction of the time and memory of JSON.
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"

@@ -37,6 +37,7 @@ type creation struct {
 func (c *Cluster) create(ctx context.Context, request podspec.Request, tell func(pool.Event)) error {
 	var made creation
 	var both sync.WaitGroup
+	request.ReclaimAfter = c.config.Clock.Theirs(request.ReclaimAfter)
 	both.Go(func() {
 		made.pod, made.podMade, made.podError = c.createPod(ctx, c.config.Builder.Pod(request))
 		if made.pod != nil {

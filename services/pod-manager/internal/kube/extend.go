@@ -19,7 +19,7 @@ import (
 func (c *Cluster) Extend(action pool.Extend) {
 	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, _ func(pool.Event)) {
 		start := time.Now()
-		err := c.extend(ctx, action.Name, types.UID(action.UID), action.ReclaimAfter)
+		err := c.extend(ctx, action.Name, types.UID(action.UID), c.config.Clock.Theirs(action.ReclaimAfter))
 		c.metrics.did(ctx, "extend", start, err)
 		if err != nil && !gone(err) && ctx.Err() == nil {
 			c.log.WarnContext(ctx, "another replica may collect a pod too early: its end could not be put off", "pod", action.Name, "error", err)
@@ -27,7 +27,7 @@ func (c *Cluster) Extend(action pool.Extend) {
 	})
 }
 
-// extend patches the annotation. The UID in the patch makes it fail on another pod of
+// extend patches the annotation, with a time of the Kubernetes API. The UID in the patch makes it fail on another pod of
 // the same name.
 func (c *Cluster) extend(ctx context.Context, name string, uid types.UID, until time.Time) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, uid, podspec.AnnotationReclaimAfter, strconv.FormatInt(until.Unix(), 10))

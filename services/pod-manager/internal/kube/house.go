@@ -32,7 +32,7 @@ func (c *Cluster) keepHouse(ctx context.Context) {
 
 // clean has the chores done that there are now.
 func (c *Cluster) clean() {
-	now := time.Now()
+	now := c.config.Clock.Theirs(c.config.Clock.Now())
 	todo := plan(now, list[*corev1.Pod](c.pods.GetStore().List()), list[*corev1.Service](c.services.GetStore().List()))
 	for _, service := range todo.orphans {
 		c.chore(service.Name, func(ctx context.Context) { c.collect(ctx, service) })

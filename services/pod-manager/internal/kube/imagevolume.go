@@ -19,7 +19,7 @@ import (
 // dry run with a pod like those to come: one without image volumes drops the field. If
 // it refuses the pod, as where a quota is used up, its version has to do.
 //
-// Whether nodes can is not to be found out without the right to look at them.
+// Whether nodes can is not to be found out without the right to look at them: see [Trial].
 func HasImageVolumes(ctx context.Context, client kubernetes.Interface, builder podspec.Builder, defaults podspec.Defaults) (bool, error) {
 	pod := volumePod(builder, defaults)
 	err := retry(ctx, func(ctx context.Context) (err error) {

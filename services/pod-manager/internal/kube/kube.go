@@ -39,7 +39,11 @@ type Config struct {
 	Template func() podspec.Template
 	// ScanInterval is the time between two searches for what belongs to nobody.
 	ScanInterval time.Duration
-	Telemetry    *telemetry.Telemetry
+	// Trial is that of image volumes; nil if there is none.
+	Trial *Trial
+	// Clock translates between this machine's times and those in pods.
+	Clock     *Clock
+	Telemetry *telemetry.Telemetry
 }
 
 // Cluster is the function pods of a namespace. Use [New]; Run has to run while it is

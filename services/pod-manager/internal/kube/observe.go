@@ -14,6 +14,8 @@ import (
 // observe says what the pools have to know about a pod; false if it is not ours.
 func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
 	o, ok := observation(pod)
+	o.Problem = c.config.Trial.judge(pod, o.Problem)
+	o.Created, o.ReclaimAfter = c.config.Clock.Ours(o.Created), c.config.Clock.Ours(o.ReclaimAfter)
 	if !ok || pod.Status.PodIP == "" {
 		return o, ok
 	}
@@ -36,7 +38,8 @@ func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
 
 func hostPort(host string) string { return net.JoinHostPort(host, strconv.Itoa(podspec.Port)) }
 
-// observation is what a pod says about itself, without its address.
+// observation is what a pod says about itself, without its address. Its times are the
+// Kubernetes API's.
 func observation(pod *corev1.Pod) (pool.Observation, bool) {
 	identity, ok := podspec.Identify(pod)
 	if !ok {

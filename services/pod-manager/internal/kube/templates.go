@@ -101,6 +101,16 @@ func ownNamespace() (string, error) {
 // Current is the template in force.
 func (t *Templates) Current() podspec.Template { return *t.current.Load() }
 
+// UseInitContainers has the built-in template bring the wrapper server by an init
+// container from now on, and returns it.
+func (t *Templates) UseInitContainers() podspec.Template {
+	defaults := t.config.Defaults
+	defaults.Launcher = podspec.InitContainer
+	template := podspec.Default(defaults)
+	t.current.Store(&template)
+	return template
+}
+
 // use puts what a ConfigMap says in force.
 func (t *Templates) use(from *corev1.ConfigMap) error {
 	t.version = from.ResourceVersion

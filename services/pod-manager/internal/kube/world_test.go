@@ -3,6 +3,7 @@ package kube_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,7 +68,7 @@ func (w *world) run(t *testing.T, change func(*kube.Config)) {
 	config := kube.Config{
 		Client: w.client, Namespace: namespace, ClusterDomain: "cluster.local",
 		Builder: podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}, Template: template,
-		ScanInterval: time.Minute, Telemetry: telemetry.Discard(),
+		ScanInterval: time.Minute, Clock: kube.NewClock(slog.New(slog.DiscardHandler)), Telemetry: telemetry.Discard(),
 	}
 	if change != nil {
 		change(&config)

@@ -1,8 +1,6 @@
 package manager
 
 import (
-	"time"
-
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -32,7 +30,7 @@ func newLoop(config Config, metrics *metrics) *loop {
 
 // handle takes an event to the pools, and carries out what they decide.
 func (l *loop) handle(event pool.Event) {
-	for _, action := range l.machine.Handle(time.Now(), event) {
+	for _, action := range l.machine.Handle(l.config.Now(), event) {
 		l.carryOut(action)
 	}
 	for _, f := range l.machine.Changed() {
@@ -74,9 +72,11 @@ func (l *loop) carryOut(action pool.Action) {
 
 // request describes the pod that an action asks for.
 func (l *loop) request(a pool.Create) podspec.Request {
+	own, _ := l.settings.entry(a.Function)
 	return podspec.Request{
 		Function: l.images[a.Function], Template: l.settings.Template, Name: a.Name, Slot: a.Slot,
-		ReclaimAfter: a.ReclaimAfter, Resources: l.settings.resources(a.Function),
+		ReclaimAfter: a.ReclaimAfter, Resources: own.Resources,
+		Concurrency: l.settings.limits(a.Function).MaxConcurrency, Prefork: own.Prefork,
 	}
 }
 

@@ -59,8 +59,10 @@ type Config struct {
 	Replica, Namespace string
 	// MaxMessageBytes is what pods take and give at most.
 	MaxMessageBytes int
-	Log             *slog.Logger
-	Meter           metric.Meter
+	// Now is this machine's time, by a clock that nobody sets.
+	Now   func() time.Time
+	Log   *slog.Logger
+	Meter metric.Meter
 }
 
 // inboxSize is how many messages may wait for the loop. It works them off in

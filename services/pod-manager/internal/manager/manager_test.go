@@ -13,10 +13,12 @@ import (
 
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -103,7 +105,7 @@ func startWith(t *testing.T, c *cluster, r resolver, synced chan struct{}, obsta
 			Defaults: pool.Limits{MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 2, TTL: time.Hour, ReadyTimeout: time.Minute},
 		},
 		Replica: "replica-0", Namespace: "fns", MaxMessageBytes: 1 << 20,
-		Log: slog.New(slog.DiscardHandler), Meter: noop.Meter{},
+		Now: time.Now, Log: slog.New(slog.DiscardHandler), Meter: noop.Meter{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +155,27 @@ func TestColdThenWarm(t *testing.T) {
 		}
 		if c.requests[0].Function.Command[0] != "/fn" || len(c.requests) != 1 {
 			t.Errorf("pods asked for: %+v", c.requests)
+		}
+	})
+}
+
+// TestPodsAreAsTheirFunctionsSay has a function with settings of its own, and one without.
+func TestPodsAreAsTheirFunctionsSay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		m := start(t, c, resolver{})
+		own := cacheconfig.Entry{MaxConcurrency: 16, Prefork: new(int), Resources: &corev1.ResourceRequirements{}}
+		m.Configure(func(s *manager.Settings) { s.Functions = map[string]cacheconfig.Entry{"example.com/own:v1": own} })
+		for _, image := range []string{"example.com/own:v1", "example.com/other:v1"} {
+			if _, err := m.Lease(t.Context(), open(image), quietly); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := c.requests[0]; r.Concurrency != 16 || r.Prefork != own.Prefork || r.Resources != own.Resources {
+			t.Errorf("its pod has %d places, prefork %v, resources %v", r.Concurrency, r.Prefork, r.Resources)
+		}
+		if r := c.requests[1]; r.Concurrency != 1 || r.Prefork != nil || r.Resources != nil {
+			t.Errorf("the other's pod has %d places, prefork %v, resources %v", r.Concurrency, r.Prefork, r.Resources)
 		}
 	})
 }

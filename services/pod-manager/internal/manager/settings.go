@@ -1,8 +1,6 @@
 package manager
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
@@ -70,10 +68,4 @@ func (s Settings) entry(f pool.Function) (cacheconfig.Entry, bool) {
 	}
 	entry, ok := s.Functions[name.Key()]
 	return entry, ok
-}
-
-// resources returns the resources of a function's container; nil for the template's.
-func (s Settings) resources(f pool.Function) *corev1.ResourceRequirements {
-	entry, _ := s.entry(f)
-	return entry.Resources
 }

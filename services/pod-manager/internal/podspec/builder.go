@@ -57,7 +57,7 @@ func (b Builder) function(spec *corev1.PodSpec, r Request) {
 	}
 	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes), "--")
 	c.Args = append(c.Args, r.Function.Command...)
-	for _, variable := range append(slices.Clone(b.Env), shutdownTimeout(spec)...) {
+	for _, variable := range slices.Concat(processes(r), b.Env, shutdownTimeout(spec)) {
 		if !slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name }) {
 			c.Env = append(c.Env, *variable.DeepCopy())
 		}
@@ -66,6 +66,15 @@ func (b Builder) function(spec *corev1.PodSpec, r Request) {
 	if r.Resources != nil {
 		c.Resources = *r.Resources.DeepCopy()
 	}
+}
+
+// processes tells the wrapper server how many of the function's it may have.
+func processes(r Request) []corev1.EnvVar {
+	env := []corev1.EnvVar{{Name: "FNR_CONCURRENCY", Value: strconv.Itoa(r.Concurrency)}}
+	if r.Prefork != nil {
+		env = append(env, corev1.EnvVar{Name: "FNR_PREFORK", Value: strconv.Itoa(*r.Prefork)})
+	}
+	return env
 }
 
 // shutdownTimeout tells the wrapper server how long it may finish what it runs: what

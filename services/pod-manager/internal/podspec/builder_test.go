@@ -65,7 +65,7 @@ func request(template podspec.Template) podspec.Request {
 			Reference: "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", Digest: digest,
 			Command: []string{"function", "--flag"},
 		},
-		Template: template, Name: "set-namespace-v045-1-e3b0c442-abcde", Slot: 1,
+		Template: template, Name: "set-namespace-v045-1-e3b0c442-abcde", Slot: 1, Concurrency: 8,
 		ReclaimAfter: time.Unix(1767225600, 0),
 	}
 }
@@ -81,7 +81,7 @@ func builder() podspec.Builder {
 func TestBuild(t *testing.T) {
 	private := request(podspec.Default(defaults()))
 	private.Function.PullSecret, private.Function.User = true, "1000:1000"
-	private.Slot = 2
+	private.Slot, private.Concurrency, private.Prefork = 2, 16, new(int)
 	private.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")}}
 	outspoken := request(parsed(t, "outspoken"))
 	outspoken.Function.PullSecret = true
@@ -95,7 +95,7 @@ func TestBuild(t *testing.T) {
 	}{
 		"builtin":      {"the default: pinned by digest, hardened, with an init container", builder(), request(podspec.Default(defaults()))},
 		"image-volume": {"the other launcher mounts the image", builder(), request(podspec.Default(imageVolume()))},
-		"private":      {"a pull secret, an image with a user, resources of its own", builder(), private},
+		"private":      {"a pull secret, an image with a user, resources and processes of its own", builder(), private},
 		"by-tag":       {"images by tag, and pulled as Kubernetes sees fit", byTag, request(podspec.Default(defaults()))},
 		"porch":        {"the documentation's template with our image is hardened as a whole", builder(), request(parsed(t, "porch"))},
 		"foreign-init": {"what a foreign image can do with is not known: it is left as it is", builder(), request(parsed(t, "foreign-init"))},

@@ -18,13 +18,16 @@ const (
 	imageProgram = "/ko-app/wrapper-server"
 )
 
+// builtinVersion is how versions of the built-in template begin.
+const builtinVersion = "builtin-"
+
 // Default returns the built-in template. Its version is a hash of what it says, so
 // that other defaults mean new pods.
 func Default(d Defaults) Template {
 	pod := builtinPod(d)
 	fill(pod, d)
 	t := Template{pod: pod, service: builtinService()}
-	t.version = "builtin-" + contentHash(t.pod, t.service)
+	t.version = builtinVersion + contentHash(t.pod, t.service)
 	return t
 }
 

@@ -62,6 +62,11 @@ type Request struct {
 	Slot int
 	// ReclaimAfter is when the pod may be collected.
 	ReclaimAfter time.Time
+	// Concurrency is how many evaluations the pod runs at once.
+	Concurrency int
+	// Prefork, if not nil, is how many processes the pod keeps started; otherwise the
+	// wrapper server decides.
+	Prefork *int
 	// Resources, if not nil, are the function container's in place of the template's.
 	Resources *corev1.ResourceRequirements
 }

@@ -1,0 +1,83 @@
+package kube
+
+import (
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Clock knows how far apart the clocks of this machine and of the Kubernetes API are.
+// What pods say about time is said in that of the API, which all replicas share: one
+// judges when the pods of another end, and the clocks of their nodes may be hours apart.
+type Clock struct {
+	start time.Time
+	ahead atomic.Int64 // the Kubernetes API's, in nanoseconds
+	log   *slog.Logger
+}
+
+// NewClock returns a clock that takes this machine's for right until it hears of another.
+func NewClock(log *slog.Logger) *Clock { return &Clock{start: time.Now(), log: log} }
+
+// Now is this machine's time. It goes on evenly if somebody sets the machine's clock.
+func (c *Clock) Now() time.Time { return c.start.Add(time.Since(c.start)) }
+
+// Theirs is a time of this machine in that of the Kubernetes API, a second or so more
+// or less.
+func (c *Clock) Theirs(ours time.Time) time.Time { return ours.Add(time.Duration(c.ahead.Load())) }
+
+// Ours is a time of the Kubernetes API in that of this machine. Zero is no time.
+func (c *Clock) Ours(theirs time.Time) time.Time {
+	if theirs.IsZero() {
+		return theirs
+	}
+	return theirs.Add(-time.Duration(c.ahead.Load()))
+}
+
+// tolerance is what a time in whole seconds, and a clock that is kept well, may differ.
+const tolerance = 2 * time.Second
+
+// noteworthy is how far apart clocks are that somebody should look at.
+const noteworthy = 10 * time.Second
+
+// hear takes the time of an answer to a request that was sent at a time of this machine.
+func (c *Clock) hear(told, sent time.Time) {
+	received := c.Now()
+	ahead := time.Duration(c.ahead.Load())
+	if told.After(sent.Add(ahead-tolerance)) && told.Before(received.Add(ahead+tolerance)) {
+		return // it may well be right: the answer took its time
+	}
+	// The time was told at some moment between, and in the middle of a second.
+	middle := sent.Add(received.Sub(sent) / 2)
+	corrected := told.Add(time.Second / 2).Sub(middle)
+	c.ahead.Store(int64(corrected))
+	if max(corrected, -corrected) >= noteworthy {
+		c.log.Warn("the clocks of this machine and of the Kubernetes API differ: pods go by the latter", "seconds_behind", corrected.Seconds())
+	}
+}
+
+// Listen returns next such that the clock hears the times of all answers.
+func (c *Clock) Listen(next http.RoundTripper) http.RoundTripper {
+	return listener{clock: c, next: next}
+}
+
+type listener struct {
+	clock *Clock
+	next  http.RoundTripper
+}
+
+// RoundTrip is that of [http.RoundTripper].
+func (l listener) RoundTrip(request *http.Request) (*http.Response, error) {
+	sent := l.clock.Now()
+	response, err := l.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if told, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		l.clock.hear(told, sent)
+	}
+	return response, nil
+}
+
+// WrappedRoundTripper is what client-go asks for to close idle connections.
+func (l listener) WrappedRoundTripper() http.RoundTripper { return l.next }
