@@ -14,6 +14,11 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
+// Patience is how long a fetch may take until those who wait for it are given a
+// stale answer, if there is one. A source that is well answers within it; one that
+// hangs holds up nobody for longer.
+const Patience = 2 * time.Second
+
 // retryWhenFull is the hint for callers that found too many fetches.
 const retryWhenFull = time.Second
 
@@ -80,9 +85,10 @@ func New[V any](cfg Config[V]) *Cache[V] {
 	return c
 }
 
-// Get answers q. It waits for a fetch only if it has to, and then no longer than
-// ctx. Errors are those of q.Fetch, ctx's own, fault.Exhausted if too much is
-// being fetched already, and fault.Unavailable for a fetch that took too long.
+// Get answers q. It waits for a fetch only if it has to, no longer than ctx, and
+// no longer than [Patience] if a stale answer will do. Errors are those of q.Fetch,
+// ctx's own, fault.Exhausted if too much is being fetched already, and
+// fault.Unavailable for a fetch that took too long.
 func (c *Cache[V]) Get(ctx context.Context, q Query[V]) (Answer[V], error) {
 	now := time.Now()
 	c.mu.Lock()
@@ -94,24 +100,44 @@ func (c *Cache[V]) Get(ctx context.Context, q Query[V]) (Answer[V], error) {
 	if q.Renew {
 		verdict = absent
 	}
-	if verdict == present || verdict == aging {
+	switch verdict {
+	case present, aging:
 		defer c.mu.Unlock()
-		answer := Answer[V]{Value: r.value, Age: now.Sub(r.fetchedAt), Source: Hit}
+		answer := r.answer(Hit, now)
 		if verdict == aging && c.renew(ctx, q) {
 			answer.Source = Renewal
 		}
 		return answer, nil
-	}
-	if verdict == failing {
+	case failing:
 		defer c.mu.Unlock()
 		return Answer[V]{Source: Failure}, r.failure
+	case late:
+		c.renew(ctx, q) // it goes on though nobody may have the patience to wait for it
+	case absent:
 	}
 	f, err := c.join(ctx, q)
 	c.mu.Unlock()
-	if err != nil {
+	switch {
+	case verdict == late && err != nil:
+		return r.answer(Hit, now), nil
+	case err != nil:
 		return Answer[V]{Source: Miss}, err
+	case verdict == late && !c.soon(ctx, f):
+		return r.answer(Renewal, time.Now()), nil
 	}
 	return c.await(ctx, q, f)
+}
+
+// soon waits until f is over or ctx is, and says whether that was before f had used
+// up the patience of those who wait.
+func (c *Cache[V]) soon(ctx context.Context, f *flight[V]) bool {
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+	case <-time.After(Patience - time.Since(f.since)):
+		return false
+	}
+	return true
 }
 
 // await waits for f. If the source is away, a stale answer is better than none.
@@ -126,8 +152,8 @@ func (c *Cache[V]) await(ctx context.Context, q Query[V], f *flight[V]) (Answer[
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r, ok := c.records.Get(q.Key); ok && r.judge(q.Lifetime, now) == present {
-		return Answer[V]{Value: r.value, Age: now.Sub(r.fetchedAt), Source: Hit}, nil
+	if r, ok := c.records.Get(q.Key); ok && r.usable(q.Lifetime, now) {
+		return r.answer(Hit, now), nil
 	}
 	return Answer[V]{Source: Miss}, err
 }

@@ -123,6 +123,7 @@ func TestFailedRenewal(t *testing.T) {
 						t.Errorf("after the TTL: %v, want class %v: %s", err, tc.late, tc.reason)
 					}
 				}
+				synctest.Wait()
 				if got := s.fetches.Load(); got != 3 {
 					t.Errorf("%d fetches, want 3: the first, the renewal, and one after the TTL", got)
 				}

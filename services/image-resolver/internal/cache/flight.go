@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
@@ -11,6 +12,8 @@ import (
 // flight is one fetch, however many wait for it.
 type flight[V any] struct {
 	cancel context.CancelCauseFunc
+	// since is when it began.
+	since time.Time
 	// waiting is how many want the result. A background refresh counts as one
 	// that never leaves.
 	waiting int
@@ -44,7 +47,7 @@ func (c *Cache[V]) join(ctx context.Context, q Query[V]) (*flight[V], error) {
 	// The fetch keeps the first caller's trace, but not its deadline: others wait
 	// for the same answer.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	f := &flight[V]{cancel: cancel, waiting: 1, done: make(chan struct{})}
+	f := &flight[V]{cancel: cancel, since: time.Now(), waiting: 1, done: make(chan struct{})}
 	c.flights[q.Key] = f
 	c.running.Go(func() { c.fetch(ctx, q, f) })
 	return f, nil

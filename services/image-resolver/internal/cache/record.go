@@ -14,7 +14,7 @@ type Lifetime struct {
 	// anew in the background; it is less than TTL.
 	Refresh time.Duration
 	// Stale is the age up to which an answer is given if a new one cannot be had
-	// because its source is unavailable.
+	// because its source is unavailable, or does not come within [Patience].
 	Stale time.Duration
 	// Failure is how long a failed fetch is not tried again.
 	Failure time.Duration
@@ -25,6 +25,7 @@ type verdict int
 
 const (
 	absent  verdict = iota // fetch, and wait for it
+	late                   // fetch, and wait for it a little: then the old answer will do
 	present                // give the answer
 	aging                  // give the answer, and fetch a new one in the background
 	failing                // give the failure
@@ -47,24 +48,33 @@ func (r *record[V]) judge(life Lifetime, now time.Time) verdict {
 	switch {
 	case r.known && (life.TTL == 0 || age < life.Refresh):
 		return present
-	case r.known && age < life.TTL:
+	case r.usable(life, now):
 		if held {
 			return present
 		}
 		return aging
-	case !held:
-		return absent
-	case r.known && r.usableWhenStale(age, life):
-		return present
-	default:
+	case held:
 		return failing
+	case r.known && r.failure == nil && age < life.Stale:
+		return late
+	default:
+		return absent
 	}
 }
 
-// usableWhenStale says whether a value that is past its TTL is better than the
-// failure: only while the source is away, not after it said no.
-func (r *record[V]) usableWhenStale(age time.Duration, life Lifetime) bool {
-	return fault.Of(r.failure) == fault.Unavailable && age < life.Stale
+// usable says whether r has a value that may be given without asking the source:
+// one within its TTL, or a stale one while the source is known to be away. It stays
+// so when the failure is not held any more, or callers would wait for a source that
+// hangs, over and over. After the source said no a stale value counts for nothing.
+func (r *record[V]) usable(life Lifetime, now time.Time) bool {
+	age := now.Sub(r.fetchedAt)
+	away := fault.Of(r.failure) == fault.Unavailable
+	return r.known && (life.TTL == 0 || age < life.TTL || away && age < life.Stale)
+}
+
+// answer returns the value, found in that way.
+func (r *record[V]) answer(source Source, now time.Time) Answer[V] {
+	return Answer[V]{Value: r.value, Age: now.Sub(r.fetchedAt), Source: source}
 }
 
 // succeed notes a fetched value.

@@ -1,0 +1,148 @@
+package cache_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
+)
+
+func TestOutageHoldsUpNobody(t *testing.T) {
+	away := fault.New(fault.Unavailable, "no route")
+	tests := map[string]struct {
+		reason string
+		takes  time.Duration
+		err    error
+		// idle is the age at which somebody asks first.
+		idle time.Duration
+		// stall is how long all who ask one after the other may wait in all.
+		stall time.Duration
+	}{
+		"in use, source hangs":       {"a renewal before the TTL has failed", time.Hour, nil, 0, 0},
+		"in use, source refuses":     {"a renewal before the TTL has failed", 1500 * time.Millisecond, away, 0, 0},
+		"not in use, source hangs":   {"the first one finds out", time.Hour, nil, 2 * life.TTL, cache.Patience},
+		"not in use, source refuses": {"the first one finds out", 1500 * time.Millisecond, away, 2 * life.TTL, cache.Patience},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSource(t, nil)
+				s.expect(t, 1, cache.Miss)
+				known := time.Now()
+				s.takes, s.err = tc.takes, tc.err
+				pass(tc.idle)
+				var stalled time.Duration
+				for time.Since(known) < life.Stale-cache.Patience {
+					start := time.Now()
+					if got, err := s.Get(t.Context(), s.query("k")); err != nil || got.Value != 1 {
+						t.Fatalf("at the age of %v: %+v, %v, want the stale answer", time.Since(known), got, err)
+					}
+					stalled += time.Since(start)
+					pass(time.Second)
+				}
+				if stalled > tc.stall {
+					t.Errorf("callers waited %v, want at most %v: %s", stalled, tc.stall, tc.reason)
+				}
+				if got := s.fetches.Load(); got < 10 {
+					t.Errorf("%d fetches, want that the source is asked again and again", got)
+				}
+				pass(time.Minute) // the last fetch ends
+				synctest.Wait()
+				pass(cache.Patience)
+				if _, err := s.Get(t.Context(), s.query("k")); fault.Of(err) != fault.Unavailable {
+					t.Errorf("when even a stale answer is too old: %v, want Unavailable", err)
+				}
+			})
+		})
+	}
+}
+
+func TestOutageEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, nil)
+		s.expect(t, 1, cache.Miss)
+		s.err = fault.New(fault.Unavailable, "no route")
+		pass(life.TTL)
+		s.expect(t, 1, cache.Hit)
+		s.err = nil
+		pass(life.Failure)
+		s.expect(t, 1, cache.Renewal)
+		synctest.Wait()
+		s.expect(t, 3, cache.Hit)
+	})
+}
+
+func TestFirstToAskAfterTheTTL(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		takes  time.Duration
+		err    error
+		full   bool
+		// want and from are the answer, or class is that of the error.
+		want  int
+		from  cache.Source
+		class fault.Class
+	}{
+		"source answers":   {"a new answer is worth a little time", time.Second, nil, false, 2, cache.Miss, 0},
+		"source is slow":   {"but not more", 5 * time.Second, nil, false, 1, cache.Renewal, 0},
+		"source says no":   {"an answer that was taken back is not given", time.Second, fault.New(fault.Precondition, "deleted"), false, 0, cache.Miss, fault.Precondition},
+		"too many fetches": {"an old answer is better than none", 0, nil, true, 1, cache.Hit, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSource(t, func(c *cache.Config[int]) { c.MaxFetches = 1 })
+				s.expect(t, 1, cache.Miss)
+				pass(life.TTL)
+				s.takes, s.err = tc.takes, tc.err
+				if tc.full {
+					other := s.query("other")
+					other.Fetch = func(context.Context) (int, error) { pass(time.Minute); return 0, nil }
+					go func() { _, _ = s.Get(t.Context(), other) }()
+					synctest.Wait()
+				}
+				got, err := s.Get(t.Context(), s.query("k"))
+				if err == nil && (got.Value != tc.want || got.Source != tc.from) || fault.Of(err) != tc.class {
+					t.Errorf("Get = %+v, %v, want %d by %s, or class %v: %s", got, err, tc.want, tc.from, tc.class, tc.reason)
+				}
+				pass(time.Minute) // what goes on in the background ends
+				if tc.from == cache.Renewal {
+					s.expect(t, 2, cache.Hit)
+				}
+			})
+		})
+	}
+}
+
+// TestPatienceIsForAFetchAndNotForEachWhoWaits also has callers who leave early:
+// they must not end the fetch that tells the others how the source is.
+func TestPatienceIsForAFetchAndNotForEachWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, nil)
+		s.expect(t, 1, cache.Miss)
+		s.takes = 10 * time.Second
+		pass(life.TTL)
+		for range 2 {
+			hasty, cancel := context.WithTimeout(t.Context(), cache.Patience/4)
+			if _, err := s.Get(hasty, s.query("k")); fault.Of(err) != fault.DeadlineExceeded {
+				t.Errorf("hasty caller: %v, want its own deadline", err)
+			}
+			cancel()
+		}
+		start := time.Now()
+		s.expect(t, 1, cache.Renewal)
+		if got := time.Since(start); got != cache.Patience/2 {
+			t.Errorf("waited %v, want what is left of the fetch's time", got)
+		}
+		start = time.Now()
+		s.expect(t, 1, cache.Renewal)
+		if got := time.Since(start); got != 0 {
+			t.Errorf("waited %v for a fetch that is known to be slow", got)
+		}
+		pass(10 * time.Second)
+		s.expect(t, 2, cache.Hit)
+	})
+}
