@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/inside"
 )
 
 const (
@@ -52,12 +53,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := g.permit(req); err != nil {
 		return nil, err
 	}
-	resp, err := g.client.metrics.observe(g.host, req, g.client.cfg.Transport.RoundTrip)
+	resp, err := g.client.metrics.observe(g.host, g.confine(req), g.client.cfg.Transport.RoundTrip)
 	if err != nil {
-		if isDistrust(err) {
-			g.distrusted.Store(true)
-		}
-		return nil, unanswered(err)
+		return nil, g.failed(err)
 	}
 	if resp.StatusCode == http.StatusUnauthorized && req.URL.Host == g.host {
 		g.challenged.Store(true)
@@ -70,10 +68,29 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// permit refuses plain HTTP to a registry that is not listed for it, and to one
-// that has just shown a certificate without trust: that must not be a way around
-// the check.
+// failed notes what an error of the connection has to say, and returns it as what
+// it is.
+func (g *guard) failed(err error) error {
+	if refused, ok := errors.AsType[*inside.Error](err); ok {
+		return refused
+	}
+	if isDistrust(err) {
+		g.distrusted.Store(true)
+	}
+	return unanswered(err)
+}
+
+// permit refuses what a registry must not make this service ask: local addresses
+// of this machine, and plain HTTP where that is not listed, or where a certificate
+// without trust has just been shown: that must not be a way around the check.
+//
+// It stands here and not in a client's CheckRedirect because every request comes
+// by, also those that the library sends with clients of its own: to find out how a
+// registry wants to be spoken to, and to token servers.
 func (g *guard) permit(req *http.Request) error {
+	if to := req.URL.Hostname(); inside.Is(to) && !g.owns(to) {
+		return &inside.Error{Host: to}
+	}
 	if req.URL.Scheme == "https" {
 		return nil
 	}
@@ -84,6 +101,24 @@ func (g *guard) permit(req *http.Request) error {
 		return &plaintextError{host: req.URL.Host, distrusted: true}
 	}
 	return nil
+}
+
+// owns says whether a host is the registry's own, or like the registry on this
+// machine. Anything else is where the registry sends us, by a redirect or to a
+// token server.
+func (g *guard) owns(host string) bool {
+	own := hostname(g.host)
+	return strings.EqualFold(own, host) || inside.IsLoopback(own) && inside.IsLoopback(host)
+}
+
+// confine returns req so that the name of a foreign host must not turn out to mean
+// this machine. A registry on this machine may well use such names.
+func (g *guard) confine(req *http.Request) *http.Request {
+	to := req.URL.Hostname()
+	if g.owns(to) || inside.IsLoopback(hostname(g.host)) {
+		return req
+	}
+	return req.WithContext(inside.Forbid(req.Context(), to))
 }
 
 // plaintextError is a request that would have gone out without encryption.
@@ -128,28 +163,19 @@ func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("the answer is larger than %d MiB, which is the limit", e.limit>>20)
 }
 
-// maxRedirects is how often a registry may send us elsewhere.
-const maxRedirects = 10
-
-// checkRedirect refuses a redirect from a registry to an address that only this
-// machine or its cloud can reach, such as a metadata service.
-func checkRedirect(req *http.Request, via []*http.Request) error {
-	if len(via) >= maxRedirects {
-		return fmt.Errorf("redirected %d times", len(via))
-	}
-	from, to := via[0].URL.Hostname(), req.URL.Hostname()
-	if ip := net.ParseIP(to); from != to && ip != nil && (ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified()) {
-		return fmt.Errorf("redirect to the local address %s is refused", to)
-	}
-	return nil
-}
-
-// isLoopback says whether a host, with or without port, is this machine.
+// isLoopback says whether a host, with or without port, is this machine, so that
+// plain HTTP may be spoken to it.
 func isLoopback(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = strings.Trim(hostport, "[]")
-	}
+	host := hostname(hostport)
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// hostname returns a host without its port, if it has one.
+func hostname(hostport string) string {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return strings.Trim(hostport, "[]")
+	}
+	return host
 }

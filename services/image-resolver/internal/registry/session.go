@@ -50,7 +50,7 @@ func (c *Client) open(ctx context.Context, repository string, cred credentials.C
 	if err != nil {
 		return nil, s.explain(ctx, "log in", err)
 	}
-	s.http = &http.Client{Transport: rt, CheckRedirect: checkRedirect}
+	s.http = &http.Client{Transport: rt}
 	return s, nil
 }
 

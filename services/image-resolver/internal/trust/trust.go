@@ -18,11 +18,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/inside"
 )
 
 // Config says where certificates are.
@@ -172,10 +174,9 @@ func (f *folder) reload() (changed bool, err error) {
 
 // newTransport returns a transport whose every step has a bound.
 func newTransport() *http.Transport {
-	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dialer.DialContext,
+		DialContext:            dial,
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  20 * time.Second,
 		ForceAttemptHTTP2:      true,
@@ -184,4 +185,14 @@ func newTransport() *http.Transport {
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
+}
+
+// dial connects to an address, unless its name turns out to mean this machine and
+// must not.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{
+		Timeout: 10 * time.Second, KeepAlive: 30 * time.Second,
+		Control: func(_, found string, _ syscall.RawConn) error { return inside.Check(ctx, address, found) },
+	}
+	return dialer.DialContext(ctx, network, address)
 }

@@ -3,6 +3,7 @@ package trust_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/inside"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testcert"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/trust"
 )
@@ -130,5 +132,26 @@ func TestNewRefuses(t *testing.T) {
 				t.Errorf("%v, want the folder and %q: %s", err, tc.says, tc.reason)
 			}
 		})
+	}
+}
+
+func TestNameMustNotLeadInside(t *testing.T) {
+	authority, folder := testcert.NewAuthority(t), t.TempDir()
+	testcert.Write(t, folder, "ca.crt", authority.PEM)
+	s := open(t, trust.Config{Folder: folder})
+	url := strings.Replace(server(t, authority.Server(t, time.Now().Add(time.Hour))), "127.0.0.1", "localhost", 1)
+	for host, refused := range map[string]bool{"": false, "proxy.example": false, "localhost": true} {
+		req, err := http.NewRequestWithContext(inside.Forbid(t.Context(), host), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Close = true
+		resp, err := s.RoundTrip(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if _, got := errors.AsType[*inside.Error](err); got != refused || (err == nil) == refused {
+			t.Errorf("%q must be outside, and the request goes to %s: %v, want refused: %v", host, url, err, refused)
+		}
 	}
 }
