@@ -2,12 +2,10 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -101,51 +99,6 @@ func verify(raw []byte, digest, what string) error {
 		return fault.New(fault.Precondition, "the registry answered with the %s %s where %s was asked for: something on the way is broken, or tampers with it", what, got, digest)
 	}
 	return nil
-}
-
-// tagsPerPage is how many tags are asked for at a time; some registries refuse
-// more than 1000.
-const tagsPerPage = 1000
-
-// Tags lists the repository's tags.
-func (s *Session) Tags(ctx context.Context) ([]string, error) {
-	var tags []string
-	next := s.url("tags", "list")
-	next.RawQuery = "n=" + strconv.Itoa(tagsPerPage)
-	for next != nil {
-		resp, err := s.send(ctx, http.MethodGet, next)
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			Tags []string `json:"tags"`
-		}
-		err = json.NewDecoder(resp.Body).Decode(&page)
-		_ = resp.Body.Close()
-		if err != nil {
-			return nil, s.explain(ctx, "list the tags", err)
-		}
-		tags = append(tags, page.Tags...)
-		if next, err = s.nextPage(next, resp.Header.Get("Link")); err != nil {
-			return nil, err
-		}
-	}
-	return tags, nil
-}
-
-// nextPage returns where a Link header says that the list goes on, or nil. The
-// list never leads to another host or path.
-func (s *Session) nextPage(page *url.URL, link string) (*url.URL, error) {
-	target, _, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
-	if !ok || target == "" {
-		return nil, nil
-	}
-	next, err := page.Parse(target)
-	if err != nil || next.Host != page.Host || next.Path != page.Path {
-		return nil, fault.New(fault.Precondition, "registry %s: list the tags: the next page is said to be at a foreign address", s.repo.RegistryStr())
-	}
-	next.Scheme = page.Scheme
-	return next, nil
 }
 
 // url returns the address of a resource. The scheme is settled by the transport,

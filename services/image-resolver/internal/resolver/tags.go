@@ -11,25 +11,24 @@ import (
 
 // order returns tags with versions first and the highest first, others by name.
 func order(tags []string) []string {
-	versions := make(map[string]*semver.Version, len(tags))
+	var versions []*semver.Version
+	var others []string
 	for _, tag := range tags {
 		if v, err := semver.NewVersion(tag); err == nil {
-			versions[tag] = v
+			versions = append(versions, v)
+		} else {
+			others = append(others, tag)
 		}
 	}
-	return slices.SortedFunc(slices.Values(tags), func(a, b string) int {
-		va, vb := versions[a], versions[b]
-		switch {
-		case va != nil && vb != nil:
-			return cmp.Or(vb.Compare(va), cmp.Compare(a, b))
-		case va != nil:
-			return -1
-		case vb != nil:
-			return 1
-		default:
-			return cmp.Compare(a, b)
-		}
+	slices.SortFunc(versions, func(a, b *semver.Version) int {
+		return cmp.Or(b.Compare(a), cmp.Compare(a.Original(), b.Original()))
 	})
+	slices.Sort(others)
+	ordered := make([]string, 0, len(tags))
+	for _, v := range versions {
+		ordered = append(ordered, v.Original())
+	}
+	return append(ordered, others...)
 }
 
 // offered is how many tags a message names.
