@@ -84,7 +84,8 @@ func newHelpers() *cache.Cache[types.AuthConfig] {
 }
 
 // Lookup returns the credential for a repository, such as "ghcr.io/org/image", or
-// none. Errors are of class fault.Precondition: a helper fails.
+// none. Errors are of class fault.Precondition if a helper fails, and
+// fault.Unavailable if it does not answer.
 func (s *Store) Lookup(ctx context.Context, repository string) (Credential, error) {
 	return s.lookup(ctx, repository, false)
 }
@@ -124,7 +125,9 @@ func (s *Store) ask(ctx context.Context, f *file, repository string, renew bool)
 	}
 	answer, err := s.helpers.Get(ctx, cache.Query[types.AuthConfig]{
 		Key: helper + " " + server, Lifetime: helperLife, Renew: renew,
-		Fetch: func(ctx context.Context) (types.AuthConfig, error) { return runHelper(ctx, helper, server) },
+		Fetch: func(ctx context.Context) (types.AuthConfig, error) {
+			return runHelper(ctx, helperTimeout, helper, server)
+		},
 	})
 	if err != nil {
 		return types.AuthConfig{}, fmt.Errorf("credentials from %s: %w", f.path, err)

@@ -26,18 +26,22 @@ const (
 )
 
 // runHelper asks docker-credential-NAME for the credentials of server. They are
-// empty if it has none. Errors are of class fault.Precondition and hold nothing
-// that the helper wrote to its standard output.
-func runHelper(ctx context.Context, name, server string) (types.AuthConfig, error) {
-	ctx, cancel := context.WithTimeout(ctx, helperTimeout)
+// empty if it has none. Errors are of class fault.Precondition, or fault.Unavailable
+// if there was no answer within limit: the caller's own time is not over then. They
+// hold nothing that the helper wrote to its standard output.
+func runHelper(ctx context.Context, limit time.Duration, name, server string) (types.AuthConfig, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	p := &process{ctx: ctx, program: "docker-credential-" + name}
+	p := &process{ctx: limited, program: "docker-credential-" + name}
 	creds, err := client.Get(func(args ...string) client.Program { p.args = args; return p }, server)
 	switch {
 	case helpers.IsErrCredentialsNotFound(err):
 		return types.AuthConfig{}, nil
 	case ctx.Err() != nil:
 		return types.AuthConfig{}, fmt.Errorf("credential helper %s for %s did not answer: %w", p.program, server, ctx.Err())
+	case limited.Err() != nil:
+		return types.AuthConfig{}, fault.New(fault.Unavailable, "credential helper %s for %s did not answer within %v: "+
+			"check that it can reach what it asks, and that it waits for nobody's input", p.program, server, limit)
 	case p.err != nil:
 		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s failed: %w: %s",
 			p.program, server, p.err, excerpt.Middle(p.stderr.String(), 300))
