@@ -38,9 +38,9 @@ const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 // tag's dots, a hash of the reference takes part, so that different images keep
 // different ids.
 //
-// Images with the same last segment, tag and digest share an id, even if they are in
-// different repositories: the format leaves no room for more. They are copies of one
-// image.
+// Images with the same last segment, tag and digest share their ids, even if they are in
+// different repositories: the format leaves no room for more. So whoever fills slots has
+// to leave out those whose id another image's pod has: they would share a Service.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
 	name, tag := readable(reference)

@@ -156,3 +156,41 @@ func TestAdoption(t *testing.T) {
 		},
 	})
 }
+
+// TestSharedID has images with equal names in two repositories: mirror/f is f, and its
+// pods have the ids of f's, by which Services find them.
+func TestSharedID(t *testing.T) {
+	t.Parallel()
+	play(t, []behaviour{
+		{
+			name: "a slot is taken", reason: "by another function's pod, until it is gone: its Service would reach both",
+			dialogue: `
+				request 1 f => create f-1
+				request 2 mirror/f => create mirror/f-2
+				up f-1 => grant 1 f-1 cold
+				up mirror/f-2 => grant 2 mirror/f-2 cold
+				end 1
+				see f-1 running deleting
+				end 2
+				gone mirror/f-2
+				request 3 mirror/f => create mirror/f-2'
+				end 3
+				gone mirror/f-2'
+				gone f-1
+				request 4 mirror/f => create mirror/f-1
+			`,
+		},
+		{
+			name: "twins", reason: "replicas that do not know of each other's pods make such twins, of which the younger goes",
+			dialogue: `
+				tick
+				see f-1 running created=-1m => probe f-1
+				healthy f-1
+				see mirror/f-1 running created=-2m => probe mirror/f-1
+				healthy mirror/f-1
+				wait 60s => delete f-1 version 1 surplus
+				request 1 f => create f-2
+			`,
+		},
+	})
+}

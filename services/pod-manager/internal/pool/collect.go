@@ -24,7 +24,9 @@ func (m *Machine) scan() {
 			}
 			m.repair(pod)
 		}
-		m.separate(p)
+	}
+	m.separate()
+	for _, p := range m.pools {
 		m.trim(p)
 	}
 	m.pools = slices.DeleteFunc(m.pools, m.forget)

@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func newPlayer(test behaviour) *player {
 		reports: test.reports,
 		pods:    make(map[string]pool.Observation), planned: make(map[string]time.Time), asked: make(map[string][]uint64),
 	}
-	p.config = pool.Config{MaxWaiting: 100, ScanInterval: time.Minute, SchedulingPatience: 10 * time.Second, Template: "v1", PodName: playName}
+	p.config = pool.Config{MaxWaiting: 100, ScanInterval: time.Minute, SchedulingPatience: 10 * time.Second, Template: "v1", PodName: playName, PodID: playID}
 	if test.config != nil {
 		test.config(p)
 	}
@@ -97,6 +98,11 @@ func (p *player) configured() pool.Config {
 	config, limits := p.config, p.limits
 	config.Limits = func(pool.Function) pool.Limits { return limits }
 	return config
+}
+
+// playID is an id without the repository, as that of real pods.
+func playID(f pool.Function, slot int) string {
+	return fmt.Sprintf("%s-%d", path.Base(f.Reference), slot)
 }
 
 func playName(f pool.Function, slot int, predecessor string) string {

@@ -27,6 +27,7 @@ func (s state) usable() bool { return s <= checking }
 type pod struct {
 	pool      *pool
 	slot      int
+	id        string // by which its Service finds it
 	name, uid string
 	seen      Observation
 	state     state
@@ -74,6 +75,7 @@ type ending struct {
 
 // add puts a pod into its pool.
 func (m *Machine) add(p *pod) {
+	p.id = m.config.PodID(p.pool.function, p.slot)
 	m.byName[p.name] = p
 	p.pool.pods = append(p.pool.pods, p)
 	slices.SortStableFunc(p.pool.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })

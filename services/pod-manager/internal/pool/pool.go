@@ -7,10 +7,7 @@
 // and tells it what became of them.
 package pool
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Function identifies a pool: its pods run this image.
 type Function struct {
@@ -61,6 +58,9 @@ type Config struct {
 	// It must be pure: replicas that fill the same slot choose the same name. Each
 	// function and slot must have names of their own.
 	PodName func(f Function, slot int, predecessor string) string
+	// PodID returns the id of the pod in a slot, by which its Service finds it. It
+	// must be pure. Slots of different functions may have the same one.
+	PodID func(f Function, slot int) string
 }
 
 // limits returns the limits of a function. There is one of everything at least: none
@@ -128,13 +128,17 @@ func (p *pool) wanted() int {
 	return min(wanted, p.limits.MaxPods)
 }
 
-// freeSlot returns the lowest slot that no pod has, pods on their way out included:
-// their names and Services are still taken. A pod that was found may have the name
-// for a slot and say that it is in another one.
+// freeSlot returns the lowest slot whose id no pod has, be it of another function, and
+// pods on their way out included: their names and Services are still taken. A pod that
+// was found may have the name for a slot and say that it is in another one.
 func (m *Machine) freeSlot(p *pool) (slot int, name string) {
+	taken := make(map[string]bool, len(m.byName))
+	for _, pod := range m.byName {
+		taken[pod.id] = true
+	}
 	for slot = 1; ; slot++ {
 		name = m.config.PodName(p.function, slot, p.predecessors[slot])
-		if m.byName[name] == nil && !slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.slot == slot }) {
+		if m.byName[name] == nil && !taken[m.config.PodID(p.function, slot)] {
 			return slot, name
 		}
 	}

@@ -25,6 +25,7 @@ func config() pool.Config {
 		PodName: func(f pool.Function, slot int, predecessor string) string {
 			return f.Reference + string(rune('0'+slot)) + predecessor
 		},
+		PodID: func(f pool.Function, slot int) string { return f.Reference + string(rune('0'+slot)) },
 	}
 }
 

@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -25,6 +26,7 @@ type referee struct {
 	pools    map[pool.Function]*podmanagerv1.Pool
 	events   int
 	lives    lives
+	twins    map[[2]string]time.Time // since when two pods share an id, by their UIDs
 	// irregular says that ticks do not come each second: nothing comes in time then.
 	irregular bool
 }
@@ -35,6 +37,7 @@ func newReferee(config pool.Config) *referee {
 		waiting: make(map[pool.Function][]pool.LeaseID), wants: make(map[pool.LeaseID]pool.Function),
 		holds: make(map[pool.LeaseID]string), held: make(map[string]int),
 		extended: make(map[string]time.Time), pools: make(map[pool.Function]*podmanagerv1.Pool), lives: make(lives),
+		twins: make(map[[2]string]time.Time),
 	}
 }
 
@@ -65,13 +68,18 @@ func (r *referee) handle(now time.Time, event pool.Event) ([]pool.Action, error)
 	if n, limit := r.pods(), r.config.MaxPods; len(created) > 0 && limit > 0 && n > limit {
 		return actions, fmt.Errorf("a pod was created; there are %d, and there may be %d", n, limit)
 	}
-	if err := r.judgeLives(event); err != nil && !r.irregular {
+	if err := r.judgeTimes(event); err != nil && !r.irregular {
 		return actions, err
 	}
-	if err := r.judgeGranted(actions); err != nil {
+	if err := cmp.Or(r.judgeGranted(actions), r.judgeIDs(actions)); err != nil {
 		return actions, err
 	}
 	return actions, r.judgeTotals()
+}
+
+// judgeTimes looks at what has to be over in time.
+func (r *referee) judgeTimes(event pool.Event) error {
+	return cmp.Or(r.judgeLives(event), r.judgeTwins(event))
 }
 
 // expect writes down what an event means for the books.

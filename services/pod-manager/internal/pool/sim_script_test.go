@@ -27,8 +27,13 @@ func (s setup) config() pool.Config {
 	return pool.Config{
 		Limits:  func(pool.Function) pool.Limits { return limits },
 		MaxPods: s.Global, MaxWaiting: s.MaxWaiting, ScanInterval: s.Scan, SchedulingPatience: s.Patience,
-		Template: s.Template, PodName: simName,
+		Template: s.Template, PodName: simName, PodID: simID,
 	}
+}
+
+// simID is an id. Function c shares those of a, as a copy in another repository does.
+func simID(f pool.Function, slot int) string {
+	return fmt.Sprintf("%s-%d", strings.ReplaceAll(f.Reference, "c", "a"), slot)
 }
 
 func simName(f pool.Function, slot int, predecessor string) string {

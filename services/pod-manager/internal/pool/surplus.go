@@ -25,20 +25,30 @@ func (m *Machine) trimTo(p *pool, count int, suits func(*pod) bool) {
 	}
 }
 
-// separate drops the younger one of two pods in the same slot: they share a Service,
-// so what is meant for one may reach the other. Replicas that did not know of each
-// other make such twins, and agree on which one goes.
-func (m *Machine) separate(p *pool) {
-	for i := 1; i < len(p.pods); i++ { // they are in order of slots
-		first, second := p.pods[i-1], p.pods[i]
-		if first.slot != second.slot || !first.serves() || !second.serves() {
-			continue
+// separate drops the younger one of two pods with the same id: they share a Service, so
+// what is meant for one may reach the other. Replicas that did not know of each other
+// make such twins, and agree on which one goes.
+func (m *Machine) separate() {
+	oldest := make(map[string]*pod, len(m.byName))
+	for _, p := range m.pools {
+		for _, pod := range p.pods {
+			first, taken := oldest[pod.id]
+			switch {
+			case !pod.serves():
+			case !taken:
+				oldest[pod.id] = pod
+			case pod.older(first):
+				oldest[pod.id] = pod
+				m.dropTwin(first, pod)
+			default:
+				m.dropTwin(pod, first)
+			}
 		}
-		if second.older(first) {
-			first, second = second, first
-		}
-		m.drain(second, ending{reason: "it shares its slot with the older pod " + first.name, eviction: "surplus"})
 	}
+}
+
+func (m *Machine) dropTwin(p, first *pod) {
+	m.drain(p, ending{reason: "it shares its id, and so its Service, with the older pod " + first.name, eviction: "surplus"})
 }
 
 // serves says whether a pod is known to be there, and takes leases or will.
