@@ -136,6 +136,14 @@ func TestAdoption(t *testing.T) {
 			`,
 		},
 		{
+			name: "created by two, and another end", reason: "what is written down counts, and not what this replica would have written",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 running reclaim=8m => probe f-1
+				healthy f-1 => extend f-1 to 10m0s; grant 1 f-1 cold
+			`,
+		},
+		{
 			name: "came and went", reason: "a pod that was gone before it was seen gets a successor of another name",
 			dialogue: `
 				request 1 f => create f-1

@@ -15,8 +15,6 @@ func (m *Machine) scan() {
 	for _, p := range m.pools {
 		for _, pod := range p.pods {
 			switch {
-			case pod.active > 0:
-				m.keep(pod) // other replicas see of an evaluation only that its pod is kept
 			case pod.unneeded() && !m.now.Before(pod.reclaimAfter):
 				m.drain(pod, ending{reason: "nobody used it for its time to live", eviction: evictionTTL})
 			case pod.unneeded() && m.outdated(pod):
@@ -35,10 +33,13 @@ func (m *Machine) scan() {
 	maps.DeleteFunc(m.starved, long)
 }
 
-// unneeded says whether nobody uses a pod or waits for it.
-func (p *pod) unneeded() bool {
-	return p.serves() && p.active == 0 && len(p.pool.queue) == 0 && !p.pool.warm
+// needed says whether somebody uses a pod or waits for it.
+func (p *pod) needed() bool {
+	return p.active > 0 || p.state.usable() && len(p.pool.queue) > 0
 }
+
+// unneeded says whether a pod is there for nothing.
+func (p *pod) unneeded() bool { return p.serves() && !p.needed() && !p.pool.warm }
 
 // forget drops a pool that has had nothing in it for a while, and says whether it did.
 // Until then it knows how its pods were named: the next one gets another name.
@@ -76,12 +77,31 @@ func (m *Machine) outdated(p *pod) bool {
 	return !awaited || m.now.Sub(p.known) >= peace
 }
 
-// keep puts off the end of a pod that is in use. It never comes before what is
-// written down, on which others rely.
-func (m *Machine) keep(p *pod) {
-	if !p.state.usable() {
-		return
+// newsDelay is how long it may take until all replicas know an end that one of them
+// puts off: until the next tick, and then Kubernetes' time, which counts in seconds.
+const newsDelay = 5 * time.Second
+
+// keepNeeded puts off the ends of the pods that somebody uses or waits for: that is all
+// that other replicas see of it. It does so with each tick, since a pod may live for a
+// shorter time than there is between two scans.
+func (m *Machine) keepNeeded(p *pool) {
+	for _, pod := range p.pods {
+		if pod.uid != "" && pod.state <= draining && pod.needed() && m.now.Add(p.limits.TTL).Sub(pod.writtenReclaim) >= p.limits.TTL/10 {
+			m.putOff(pod)
+		}
 	}
+}
+
+// keep puts off the end of a pod that is used, unless it is to go.
+func (m *Machine) keep(p *pod) {
+	if p.state.usable() {
+		m.putOff(p)
+	}
+}
+
+// putOff puts off the end of a pod by its time to live. It never comes before what is
+// written down, on which others rely.
+func (m *Machine) putOff(p *pod) {
 	if end := m.now.Add(p.pool.limits.TTL); end.After(p.reclaimAfter) {
 		p.reclaimAfter = end
 		m.touch(p.pool)

@@ -48,7 +48,44 @@ func TestLifetime(t *testing.T) {
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
-				wait 3m => extend f-1 to 11m1s; extend f-1 to 12m1s
+				wait 3m => extend f-1 to 11m0s; extend f-1 to 12m0s; extend f-1 to 13m0s
+			`,
+		},
+		{
+			name: "one long evaluation, a short life", reason: "the pod would lapse between two scans, and another replica delete it",
+			config: func(p *player) { p.limits.TTL = 50 * time.Second },
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				wait 12s => extend f-1 to 55s; extend f-1 to 1m0s
+				set template=v2
+				request 2 f => create f-2
+				wait 6s => extend f-1 to 1m5s
+				end 1 => delete f-1 version 1 template
+			`,
+		},
+		{
+			name: "a long start, a short life", reason: "to another replica a pod that is waited for looks like one that nobody wants",
+			config: func(p *player) { p.limits.TTL = 50 * time.Second },
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 pulling
+				wait 12s => extend f-1 to 55s; extend f-1 to 1m0s
+				end 1
+				wait 10s
+			`,
+		},
+		{
+			name: "no life shorter than news take", reason: "the end of a pod in use is known to other replicas before it comes",
+			config: func(p *player) { p.limits.TTL = time.Second },
+			dialogue: `
+				tick
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				wait 2s => extend f-1 to 6s; extend f-1 to 7s
+				end 1
+				see f-1 running reclaim=7s
+				wait 58s => delete f-1 version 2 ttl
 			`,
 		},
 		{

@@ -128,6 +128,9 @@ func (e WarmUp) apply(m *Machine) {
 }
 
 func (Tick) apply(m *Machine) {
+	for _, p := range m.pools {
+		m.keepNeeded(p)
+	}
 	if m.now.Sub(m.lastScan) >= m.config.ScanInterval {
 		m.lastScan = m.now
 		m.scan()

@@ -32,6 +32,9 @@ func (e PodObserved) apply(m *Machine) {
 		}
 		m.add(p)
 	}
+	if p.uid == "" {
+		p.writtenReclaim = o.ReclaimAfter // which is another replica's if that made it
+	}
 	p.uid = o.UID
 	if p.state == creating {
 		p.state = starting

@@ -31,7 +31,8 @@ type Limits struct {
 	MaxConcurrency int
 	// MaxQueue is how many leases may wait.
 	MaxQueue int
-	// TTL is how long an unused pod lives.
+	// TTL is how long an unused pod lives: five seconds at least, since replicas have
+	// to tell each other that a pod is in use before it ends.
 	TTL time.Duration
 	// ReadyTimeout is how long a pod may take to become ready.
 	ReadyTimeout time.Duration
@@ -64,10 +65,11 @@ type Config struct {
 }
 
 // limits returns the limits of a function. There is one of everything at least: none
-// would have callers wait for ever.
+// would have callers wait for ever. No end comes before all replicas know of it.
 func (c Config) limits(f Function) Limits {
 	l := c.Limits(f)
 	l.MaxPods, l.MaxWaitlistLength, l.MaxConcurrency = max(l.MaxPods, 1), max(l.MaxWaitlistLength, 1), max(l.MaxConcurrency, 1)
+	l.TTL = max(l.TTL, newsDelay)
 	return l
 }
 

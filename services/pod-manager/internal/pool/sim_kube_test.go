@@ -29,6 +29,9 @@ type kubePod struct {
 	told      time.Time
 	ended     bool
 	unhealthy time.Time // until when its wrapper server does not answer
+	// unextended says that the last extension of its life came to nothing.
+	unextended bool
+	lapsed     time.Time // since when it is past its end and in use; zero if it is not
 }
 
 // try counts the attempts at something, for the dice.
@@ -109,7 +112,10 @@ func (k *kube) extend(a pool.Extend) {
 	w, n := k.world, k.try("extend "+a.Name)
 	w.after(w.delay(2*time.Second, "extend", a.Name, n), func() {
 		p, ok := k.pods[a.Name]
-		if ok && p.seen.UID == a.UID && k.unreachable() == 0 && !w.fault(8, "extend", a.Name, n) {
+		if !ok || p.seen.UID != a.UID {
+			return
+		}
+		if p.unextended = k.unreachable() > 0 || w.fault(8, "extend", a.Name, n); !p.unextended {
 			p.seen.ReclaimAfter = a.ReclaimAfter
 			k.changed(p)
 		}

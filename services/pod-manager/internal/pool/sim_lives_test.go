@@ -30,6 +30,12 @@ func (r *referee) judgeLives(event pool.Event) error {
 		if r.lives[e.UID].IsZero() {
 			r.lives.prolong(e.UID, r.now.Add(r.limits(e.Function).TTL))
 		}
+	case pool.LeaseRequested:
+		for _, pod := range r.pools[e.Function].GetPods() {
+			if pod.GetState() == podmanagerv1.Pod_STATE_STARTING {
+				r.lives.prolong(pod.GetUid(), r.now.Add(r.limits(e.Function).TTL))
+			}
+		}
 	case pool.PodGone:
 		delete(r.lives, e.UID)
 	case pool.Tick:
@@ -46,8 +52,8 @@ func (r *referee) judgeLives(event pool.Event) error {
 
 func (r *referee) judgeLife(limits pool.Limits, p *podmanagerv1.Pool, pod *podmanagerv1.Pod) error {
 	uid, starting := pod.GetUid(), pod.GetState() == podmanagerv1.Pod_STATE_STARTING
-	if pod.GetActive() > 0 || p.GetWaiting() > 0 && starting {
-		r.lives.prolong(uid, r.now)
+	if pod.GetActive() > 0 || p.GetWaiting() > 0 {
+		r.lives.prolong(uid, r.now.Add(limits.TTL)) // which other replicas are told
 	}
 	if ready := pod.GetReadyTime(); ready != nil && !pod.GetAdopted() {
 		r.lives.prolong(uid, ready.AsTime().Add(limits.TTL))

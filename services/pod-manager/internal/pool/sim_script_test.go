@@ -104,9 +104,9 @@ func generate(seed uint64) script {
 	s := script{Seed: seed, Setup: setup{
 		Limits: pool.Limits{
 			MaxPods: pick(r, 1, 1, 2, 3), MaxWaitlistLength: pick(r, 1, 2), MaxConcurrency: pick(r, 1, 2, 4), MaxQueue: pick(r, 3, 100),
-			TTL: pick(r, 30*time.Second, time.Minute, 5*time.Minute), ReadyTimeout: pick(r, 10*time.Second, time.Minute),
+			TTL: pick(r, 10*time.Second, 30*time.Second, time.Minute, 5*time.Minute), ReadyTimeout: pick(r, 10*time.Second, time.Minute),
 		},
-		Global: pick(r, 0, 0, 2, 3, 5), MaxWaiting: pick(r, 5, 1000), Patience: pick(r, 2*time.Second, 10*time.Second), Scan: 10 * time.Second,
+		Global: pick(r, 0, 0, 2, 3, 5), MaxWaiting: pick(r, 5, 1000), Patience: pick(r, 2*time.Second, 10*time.Second), Scan: pick(r, 10*time.Second, time.Minute),
 		Template: "v0", Faults: r.IntN(3) > 0,
 	}}
 	functions := []string{"a", "b", "c", "d"}[:1+r.IntN(4)]

@@ -57,7 +57,10 @@ func newWorld(seed uint64, s setup) *world {
 	w := &world{seed: seed, now: start, setup: s, callers: make(map[pool.LeaseID]*caller), gone: make(map[string]time.Time), trace: func(string, ...any) {}, watch: func(pool.Action) {}}
 	w.kube.world, w.kube.pods = w, make(map[string]*kubePod)
 	w.referee = newReferee(s.config())
-	w.every(time.Second, func() { w.tell(pool.Tick{}) })
+	w.every(time.Second, func() {
+		w.tell(pool.Tick{})
+		w.kube.judgeEnds()
+	})
 	w.every(15*time.Second, w.kube.list)
 	return w
 }
