@@ -70,8 +70,8 @@ func (m *Machine) see(p *pod, o Observation) {
 	if o.ReclaimAfter.After(p.writtenReclaim) {
 		p.writtenReclaim = o.ReclaimAfter
 	}
-	if o.ReclaimAfter.After(p.reclaimAfter) {
-		p.reclaimAfter = o.ReclaimAfter // another replica may have used it
+	if o.ReclaimAfter.After(p.reclaimAfter) { // another replica may have used it
+		p.reclaimAfter, p.elsewhere = o.ReclaimAfter, o.ReclaimAfter
 	}
 	if p.reclaimAfter.IsZero() {
 		p.reclaimAfter = m.now.Add(p.pool.limits.TTL) // written down by the next scan

@@ -49,6 +49,7 @@ type pod struct {
 	foundRunning   bool      // its containers ran already when it was adopted
 	reclaimAfter   time.Time // when it may be collected
 	writtenReclaim time.Time // what its annotation says, or soon will
+	elsewhere      time.Time // the last end that another replica gave it; zero if none did
 	extended       time.Time // when that was last asked for
 
 	ran        bool   // Kubernetes said that its containers run
@@ -69,6 +70,9 @@ const evictionTTL = "ttl"
 type ending struct {
 	reason   string
 	eviction string // the kind of reason, for metrics
+	// idle says that the pod was chosen since nobody used it, as evictionTTL does:
+	// another replica's use undoes it.
+	idle bool
 	// unsound says that the pod does not serve: it goes whatever became of it since.
 	unsound bool
 }
@@ -228,7 +232,7 @@ func (m *Machine) release(p *pool) {
 		pod.retryAfter = m.now.Add(deletePatience)
 		switch {
 		case pod.seen.Deleting && first: // somebody else asked for it
-		case !pod.seen.Deleting && !pod.ending.unsound && pod.ending.eviction == evictionTTL && m.now.Before(pod.reclaimAfter):
+		case !pod.seen.Deleting && !pod.ending.unsound && m.undone(pod):
 			m.spare(pod)
 		default:
 			m.delete(p, pod)
@@ -236,7 +240,12 @@ func (m *Machine) release(p *pool) {
 	}
 }
 
-// spare keeps a pod that another replica used after it was to be collected.
+// undone says whether a pod was to go since nobody used it, and another replica did.
+func (m *Machine) undone(p *pod) bool {
+	return p.ending.eviction == evictionTTL && m.now.Before(p.reclaimAfter) || p.ending.idle && m.usedElsewhere(p)
+}
+
+// spare keeps a pod that another replica used after it was to go.
 func (m *Machine) spare(p *pod) {
 	if p.pool.usable() >= p.pool.limits.MaxPods {
 		p.ending = ending{reason: "the function has a pod in its place", eviction: "surplus"}

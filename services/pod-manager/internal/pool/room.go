@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -74,20 +75,22 @@ func (m *Machine) makeRoom(p *pool) {
 		return
 	}
 	if victim := m.victim(p); victim != nil {
-		m.drain(victim, ending{reason: "room is needed for a pod of " + p.function.Reference, eviction: "room"})
+		m.drain(victim, ending{reason: "room is needed for a pod of " + p.function.Reference, eviction: "room", idle: m.idle(victim)})
 	}
 }
 
 // victim chooses the pod that goes for a pod of p: an idle one, the one unused for
 // longest; for a pool without any pod, one of the pool that has the most; and for one
 // that has been without for long, the one used longest ago.
+//
+// Other replicas choose among the same pods. So what counts is what all of them see.
 func (m *Machine) victim(p *pool) *pod {
 	var victim *pod
 	rank := 0
 	for _, other := range m.pools {
 		for _, candidate := range other.pods {
 			r := m.rank(p, other, candidate)
-			if r > rank || r == rank && r > 0 && candidate.turn < victim.turn {
+			if r > rank || r == rank && r > 0 && m.goesBefore(candidate, victim) {
 				victim, rank = candidate, r
 			}
 		}
@@ -101,7 +104,7 @@ func (m *Machine) rank(p, other *pool, candidate *pod) int {
 	switch {
 	case other == p || candidate.state != ready && candidate.state != checking:
 		return 0
-	case candidate.active == 0 && len(other.queue) == 0:
+	case m.idle(candidate):
 		return 1 << 20
 	case needy && other.usable() > 1:
 		return other.usable()
@@ -110,4 +113,34 @@ func (m *Machine) rank(p, other *pool, candidate *pod) int {
 	default:
 		return 0
 	}
+}
+
+// goesBefore says whether a is the better choice of two pods that suit equally well: a
+// replica gives up its own before those that another one uses, and else the one used
+// longest ago.
+func (m *Machine) goesBefore(a, b *pod) bool {
+	if usedA, usedB := m.usedElsewhere(a), m.usedElsewhere(b); usedA != usedB {
+		return usedB
+	}
+	return cmp.Or(m.lastUse(a).Compare(m.lastUse(b)), cmp.Compare(a.turn, b.turn)) < 0
+}
+
+// lastUse is when a pod was last used, as far as its end tells.
+func (m *Machine) lastUse(p *pod) time.Time {
+	if p.active > 0 {
+		return m.now
+	}
+	return p.reclaimAfter.Add(-p.pool.limits.TTL)
+}
+
+// idle says whether nobody uses a pod or is about to.
+func (m *Machine) idle(p *pod) bool {
+	return p.active == 0 && len(p.pool.queue) == 0 && !m.usedElsewhere(p)
+}
+
+// usedElsewhere says whether another replica uses a pod: it would put off the pod's
+// end each tenth of its time to live.
+func (m *Machine) usedElsewhere(p *pod) bool {
+	ttl := p.pool.limits.TTL
+	return m.now.Sub(p.elsewhere.Add(-ttl)) < ttl/10+newsDelay
 }

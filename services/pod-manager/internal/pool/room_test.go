@@ -106,6 +106,80 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
+			name: "another replica uses one", reason: "its end was put off lately, so the one goes that is idle here, although it was used later",
+			config: two,
+			dialogue: `
+				see g-1 running => probe g-1
+				healthy g-1
+				request 1 f => create f-1
+				after 30s
+				up f-1 => grant 1 f-1 cold
+				end 1
+				request 2 h => delete f-1 version 1 room
+			`,
+		},
+		{
+			name: "another replica has not used one", reason: "its end says that it is unused for longest", config: two,
+			dialogue: `
+				see g-1 running => probe g-1
+				healthy g-1
+				after 64s
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				after 1s
+				end 1
+				request 2 h => delete g-1 version 1 room
+			`,
+		},
+		{
+			name: "other replicas used both", reason: "what they say counts among their pods too", config: two,
+			dialogue: `
+				see f-1 running reclaim=7m => probe f-1
+				healthy f-1
+				see g-1 running reclaim=6m => probe g-1
+				healthy g-1
+				request 1 h => delete g-1 version 1 room
+			`,
+		},
+		{
+			name: "another replica uses one, and here one is in use", reason: "each replica gives up its own: none ends what only the other knows to be used",
+			config: two,
+			dialogue: `
+				see g-1 running => probe g-1
+				healthy g-1
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				request 2 h
+				wait 10s
+				end 1 => delete f-1 version 1 room
+			`,
+		},
+		{
+			name: "other replicas use both", reason: "whoever has no pod gets one after ten seconds all the same", config: two,
+			dialogue: `
+				see f-1 running => probe f-1
+				healthy f-1
+				see g-1 running => probe g-1
+				healthy g-1
+				request 1 h
+				wait 9s
+				wait 1s => delete f-1 version 1 room
+			`,
+		},
+		{
+			name: "another replica uses it meanwhile", reason: "it is not idle any more, so another one goes", config: two,
+			dialogue: `
+				see f-1 running reclaim=6m => probe f-1
+				healthy f-1
+				see g-1 running reclaim=7m => probe g-1
+				healthy g-1
+				request 1 h => delete f-1 version 1 room
+				deletefailed f-1
+				see f-1 running reclaim=10m
+				wait 1s => probe f-1; delete g-1 version 1 room
+			`,
+		},
+		{
 			name: "a warm-up takes nothing", reason: "an idle pod is worth as much as one that is warmed up", config: two,
 			dialogue: `
 				warm f => create f-1

@@ -1,0 +1,193 @@
+package pool_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// replicas are two machines in one Kubernetes, which does at once what it is asked for.
+// Each has functions of its own, as callers agree on who has which.
+type replicas struct {
+	*rand.Rand
+	now    time.Time
+	agenda map[time.Duration][]func()
+	both   [2]*referee
+	news   []func() error
+	pods   map[string]*sharedPod
+	leases pool.LeaseID
+	idle   int // pods that made room for others
+}
+
+// sharedPod is a pod, with who uses it.
+type sharedPod struct {
+	pool.Observation
+	version, leases int
+	used            time.Time // last
+}
+
+// TestTwoReplicas has two replicas share fewer places than they have functions: neither
+// takes away what the other one uses while there is something that nobody uses.
+func TestTwoReplicas(t *testing.T) {
+	t.Parallel()
+	idle := 0
+	for seed := range uint64(20) {
+		s := setup{
+			Limits: pool.Limits{MaxPods: 1, MaxWaitlistLength: 4, MaxConcurrency: 4, MaxQueue: 100, TTL: 2 * time.Minute, ReadyTimeout: time.Minute},
+			Global: 5, MaxWaiting: 100, Patience: time.Minute, Scan: time.Minute, Template: "v0",
+		}
+		r := &replicas{
+			Rand: rand.New(rand.NewPCG(seed, 3)), now: start, agenda: make(map[time.Duration][]func()),
+			both: [2]*referee{newReferee(s.config()), newReferee(s.config())}, pods: make(map[string]*sharedPod),
+		}
+		if err := r.run(30 * time.Minute); err != nil {
+			t.Fatalf("seed %d, after %s: %v", seed, r.now.Sub(start), err)
+		}
+		idle += r.idle
+	}
+	t.Logf("%d idle pods made room", idle)
+	if idle < 100 {
+		t.Errorf("%d idle pods made room, which says nothing", idle)
+	}
+}
+
+// run has one function of each replica used most of the time, and three now and then.
+func (r *replicas) run(limit time.Duration) error {
+	for at := time.Duration(0); at < limit; at += time.Second {
+		r.now = start.Add(at)
+		for _, do := range r.agenda[at] {
+			do()
+		}
+		for i := range r.both {
+			r.tell(i, pool.Tick{})
+			switch r.IntN(60) {
+			case 0, 1, 2, 3:
+				r.ask(i, 0)
+			case 4:
+				r.ask(i, 1+r.IntN(3))
+			}
+		}
+		for len(r.news) > 0 {
+			next := r.news[0]
+			r.news = r.news[1:]
+			if err := next(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ask has a function of a replica evaluated.
+func (r *replicas) ask(i, n int) {
+	r.leases++
+	f := pool.Function{Reference: string(rune('e' + 4*i + n)), Digest: "sha256:0"}
+	r.tell(i, pool.LeaseRequested{Lease: r.leases, Function: f})
+}
+
+// tell has a replica handle an event, after all that was told before.
+func (r *replicas) tell(i int, event pool.Event) {
+	r.news = append(r.news, func() error {
+		actions, err := r.both[i].handle(r.now, event)
+		for _, action := range actions {
+			if err == nil {
+				err = r.carryOut(i, action)
+			}
+		}
+		return err
+	})
+}
+
+// show tells both replicas how a pod is now.
+func (r *replicas) show(p *sharedPod) {
+	p.version++
+	p.ResourceVersion = strconv.Itoa(p.version)
+	for i := range r.both {
+		r.tell(i, pool.PodObserved{Observation: p.Observation})
+	}
+}
+
+func (r *replicas) carryOut(i int, action pool.Action) error {
+	switch a := action.(type) {
+	case pool.Create:
+		p := &sharedPod{used: r.now, Observation: pool.Observation{
+			Name: a.Name, UID: fmt.Sprint(a.Name, " at ", r.now.Sub(start)), Function: a.Function, Slot: a.Slot, TemplateVersion: "v0",
+			Created: r.now, ReclaimAfter: a.ReclaimAfter, Phase: podmanagerv1.Phase_PHASE_CONNECTING, Address: a.Name + ":9446",
+		}}
+		r.pods[a.Name] = p
+		r.show(p)
+	case pool.Probe:
+		r.tell(i, pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question})
+	case pool.Extend:
+		if p, ok := r.pods[a.Name]; ok {
+			p.ReclaimAfter = a.ReclaimAfter
+			r.show(p)
+		}
+	case pool.Delete:
+		return r.delete(i, a)
+	case pool.Grant:
+		r.use(i, a)
+	}
+	return nil
+}
+
+// use has a caller use a place for a while.
+func (r *replicas) use(i int, a pool.Grant) {
+	p, ok := r.pods[a.Pod]
+	if !ok { // the other replica has just deleted it
+		r.tell(i, pool.LeaseEnded{Lease: a.Lease, Broken: "connection refused"})
+		return
+	}
+	p.leases++
+	end := r.now.Sub(start) + time.Duration(1+r.IntN(40))*time.Second
+	r.agenda[end] = append(r.agenda[end], func() {
+		p.leases--
+		p.used = r.now
+		r.tell(i, pool.LeaseEnded{Lease: a.Lease})
+	})
+}
+
+// delete deletes a pod, unless it changed or that is wrong.
+func (r *replicas) delete(i int, a pool.Delete) error {
+	p, ok := r.pods[a.Name]
+	switch {
+	case !ok || p.UID != a.UID:
+		return nil // the other replica was first
+	case a.ResourceVersion != "" && a.ResourceVersion != p.ResourceVersion:
+		r.tell(i, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "conflict"})
+		return nil
+	case a.Eviction == "room" && p.leases == 0:
+		r.idle++
+	case p.leases > 0:
+		if idle := r.unused(); idle != "" || a.Eviction != "room" {
+			return fmt.Errorf("replica %d deletes %s (%s), which the other one uses, and nobody uses %q", i, a.Name, a.Reason, idle)
+		}
+	}
+	delete(r.pods, a.Name)
+	for i := range r.both {
+		r.tell(i, pool.PodGone{Name: a.Name, UID: a.UID})
+	}
+	return nil
+}
+
+// unused returns a pod that nobody has used for so long that both replicas know, and
+// that is not about to go.
+func (r *replicas) unused() string {
+	for name, p := range r.pods {
+		served := true
+		for _, referee := range r.both {
+			for _, pod := range referee.pools[p.Function].GetPods() {
+				served = served && pod.GetState() == podmanagerv1.Pod_STATE_READY
+			}
+		}
+		if served && p.leases == 0 && r.now.Sub(p.used) > 20*time.Second {
+			return name
+		}
+	}
+	return ""
+}
