@@ -5,6 +5,24 @@ import (
 	"time"
 )
 
+// threeServe has three pods, with a place each.
+func threeServe(p *player) {
+	p.limits.MaxPods, p.limits.MaxWaitlistLength, p.limits.MaxConcurrency = 3, 1, 1
+}
+
+// threeServed begins a dialogue with three pods, of which the first broke under lease 1.
+const threeServed = `
+	request 1 f => create f-1
+	request 2 f => create f-2
+	request 3 f => create f-3
+	up f-1 => grant 1 f-1 cold
+	up f-2 => grant 2 f-2 cold
+	up f-3 => grant 3 f-3 cold
+	end 2
+	end 3
+	end 1 broken => probe f-1 for 3s
+`
+
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
@@ -84,6 +102,116 @@ func TestFailure(t *testing.T) {
 				gone f-2
 				request 5 f f-1,f-2 => reject 5 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller
 				up f-1' => grant 4 f-1' cold
+			`,
+		},
+		{
+			name: "out of memory beside a pod that serves", reason: "the kubelet's word comes after the caller's: that one waits for it, and nobody else",
+			config: threeServe,
+			dialogue: threeServed + `
+				request 4 f f-1 => grant 4 f-2
+				see f-1 starved => delete f-1 any version failed
+				gone f-1
+				end 4 broken => probe f-2 for 3s
+				request 5 f f-1,f-2
+				request 6 f => grant 6 f-3
+				see f-2 starved => reject 5 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller; delete f-2 any version failed
+			`,
+		},
+		{
+			name: "out of memory twice at once", reason: "the word on both is still to come, in either order", config: threeServe,
+			dialogue: threeServed + `
+				request 4 f f-1 => grant 4 f-2
+				end 4 broken => probe f-2 for 3s
+				request 5 f f-1,f-2
+				see f-2 starved => delete f-2 any version failed
+				see f-1 starved => reject 5 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller; delete f-1 any version failed
+			`,
+		},
+		{
+			name: "out of memory, and the caller is faster than its report", reason: "a request may overtake the end of the lease before: the pod is asked all the same",
+			config: threeServe,
+			dialogue: threeServed + `
+				request 4 f f-1 => grant 4 f-2
+				see f-1 starved => delete f-1 any version failed
+				request 5 f f-1,f-2 => probe f-2 for 3s
+				end 4 broken
+				see f-2 starved => reject 5 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller; delete f-2 any version failed
+			`,
+		},
+		{
+			name: "out of memory once, and a pod that is well", reason: "a second pod that answers did not run out of memory", config: threeServe,
+			dialogue: threeServed + `
+				request 4 f f-1 => grant 4 f-2
+				see f-1 starved => delete f-1 any version failed
+				end 4 broken => probe f-2 for 3s
+				request 5 f f-1,f-2
+				healthy f-2 => grant 5 f-3
+			`,
+		},
+		{
+			name: "out of memory once, and a pod that is lost", reason: "without the kubelet's word in time nobody is accused", config: threeServe,
+			dialogue: threeServed + `
+				request 4 f f-1 => grant 4 f-2
+				see f-1 starved => delete f-1 any version failed
+				end 4 broken => probe f-2 for 3s
+				request 5 f f-1,f-2
+				wait 2s
+				unhealthy f-2 => grant 5 f-3; delete f-2 any version failed
+			`,
+		},
+		{
+			name: "out of memory once, and a pod that is gone", reason: "there will be no word on it any more", config: threeServe,
+			dialogue: threeServed + `
+				request 4 f f-1 => grant 4 f-2
+				see f-1 starved => delete f-1 any version failed
+				end 4 broken => probe f-2 for 3s
+				request 5 f f-1,f-2
+				gone f-2 => grant 5 f-3
+			`,
+		},
+		{
+			name: "out of memory once, and no word at all", reason: "the wait ends with the check, answered or not", config: threeServe,
+			dialogue: threeServed + `
+				request 4 f f-1 => grant 4 f-2
+				see f-1 starved => delete f-1 any version failed
+				end 4 broken => probe f-2 for 3s
+				request 5 f f-1,f-2
+				wait 5s
+				wait 1s => grant 5 f-3; delete f-2 any version failed
+			`,
+		},
+		{
+			name: "out of memory once, under a caller whom that pod failed before", reason: "a pod that broke twice is one pod", config: threeServe,
+			dialogue: threeServed + `
+				healthy f-1
+				request 4 f f-1 => grant 4 f-2
+				request 5 f f-1 => grant 5 f-3
+				request 6 f f-1 => grant 6 f-1
+				end 6 broken => probe f-1 for 3s
+				request 7 f f-1,f-1
+				see f-1 starved => create f-4; delete f-1 any version failed
+				end 4 => grant 7 f-2
+			`,
+		},
+		{
+			name: "checked again and again", reason: "the wait for a word has one end, however often the pod is asked", config: threeServe,
+			dialogue: threeServed + `
+				request 4 f f-1 => grant 4 f-2
+				see f-1 starved => delete f-1 any version failed
+				set concurrency=2 pods=2
+				request 6 f f-2 => grant 6 f-3
+				request 7 f f-2 => grant 7 f-3
+				request 8 f f-3 => grant 8 f-2
+				end 4 broken => probe f-2 for 3s
+				set concurrency=1
+				request 5 f f-1,f-2
+				wait 3s
+				healthy f-2
+				end 8 broken => probe f-2 for 3s
+				end 6
+				wait 2s
+				end 7
+				wait 1s => grant 5 f-3
 			`,
 		},
 		{

@@ -80,7 +80,11 @@ func (z *fuzz) step(data []byte) {
 	switch b[0] % 12 {
 	case 0, 1:
 		z.leases++
-		z.tell(pool.LeaseRequested{Lease: z.leases, Function: f, Avoid: []string{o.Name}})
+		avoid := []string{o.Name}
+		if n := len(z.pods); n > 0 && b[2]&1 > 0 {
+			avoid = append(avoid, z.pods[int(b[3])%n].Name)
+		}
+		z.tell(pool.LeaseRequested{Lease: z.leases, Function: f, Avoid: avoid})
 	case 2, 3:
 		z.tell(pool.LeaseEnded{Lease: pool.LeaseID(b[1]), Broken: []string{"", "broken"}[b[2]%2]})
 	case 4, 5:

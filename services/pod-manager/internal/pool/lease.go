@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -52,11 +53,12 @@ func (l *lease) leave(now time.Time) {
 func (e LeaseRequested) apply(m *Machine) {
 	p := m.pool(e.Function)
 	m.touch(p)
-	l := &lease{id: e.Lease, pool: p, avoid: e.Avoid, requested: m.now, event: m.events}
+	l := &lease{id: e.Lease, pool: p, avoid: distinct(e.Avoid), requested: m.now, event: m.events}
 	m.replaceOldPods(p)
 	m.leases[l.id] = l
 	p.queue = append(p.queue, l)
 	m.waiting++
+	m.inquire(l)
 	m.refuseStarved(p)
 	m.grant(p) // those with a place at once never fill the queue
 	if !slices.Contains(p.queue, l) {
@@ -120,10 +122,15 @@ func (m *Machine) reject(l *lease, class fault.Class, reason string, retryAfter 
 	m.act(Reject{Lease: l.id, Class: class, Reason: reason, RetryAfter: retryAfter})
 }
 
-// grant gives places to those who wait, first come first served.
+// grant gives places to those who wait, first come first served. Nobody waits behind
+// one about whose pods the verdict is awaited.
 func (m *Machine) grant(p *pool) {
-	for len(p.queue) > 0 {
-		l := p.queue[0]
+	for i := 0; i < len(p.queue); {
+		l := p.queue[i]
+		if m.verdict(l) == awaited {
+			i++
+			continue
+		}
 		chosen := p.choose(l)
 		if chosen == nil {
 			return
@@ -174,11 +181,15 @@ func (m *Machine) report(p *pool) {
 	if len(p.queue) == 0 {
 		return
 	}
-	now := p.outlook()
-	if now.Reason == "" {
-		now.Reason = m.queueReason(p)
+	outlook := p.outlook()
+	if outlook.Reason == "" {
+		outlook.Reason = m.queueReason(p)
 	}
 	for i, l := range p.queue {
+		now := outlook
+		if m.verdict(l) == awaited {
+			now = Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED, Reason: "finding out why pods " + strings.Join(l.avoid, " and ") + " broke"}
+		}
 		now.Position = i + 1
 		last := l.told
 		if !p.repeatReports {

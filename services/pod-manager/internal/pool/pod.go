@@ -184,6 +184,11 @@ func (m *Machine) doubt(p *pod, reason string) {
 		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " is broken: " + reason})
 		return
 	}
+	m.check(p)
+}
+
+// check asks a pod that served for its health. Until it answers it takes no leases.
+func (m *Machine) check(p *pod) {
 	p.state, p.pendingSince = checking, m.now
 	m.probe(p, checkPatience)
 }

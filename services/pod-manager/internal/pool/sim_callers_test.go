@@ -59,14 +59,20 @@ func (c *caller) granted(a pool.Grant) {
 	})
 }
 
-// again gives back a broken pod, and asks for another.
+// again gives back a broken pod, and asks for another. That may arrive first.
 func (c *caller) again(pod, broken string) {
-	c.leave(broken)
 	if c.attempt+1 == maxCallerAttempts {
+		c.leave(broken)
 		return
 	}
 	next := *c
 	next.id, next.attempt, next.avoid = c.id+1, c.attempt+1, append(next.avoid[:len(next.avoid):len(next.avoid)], pod)
+	if c.world.fault(2, "overtaken", c.id) {
+		c.world.call(next)
+		c.leave(broken)
+		return
+	}
+	c.leave(broken)
 	c.world.call(next)
 }
 

@@ -64,13 +64,17 @@ func (r *referee) judgeCounts(f pool.Function) error {
 	return nil
 }
 
-// judgeGranted holds the machine to lending only pods that serve: one that is on its
-// way, or is being checked, does not.
+// judgeGranted holds the machine to lending only pods that serve, as one that is on its
+// way, or is being checked, does not; and only to those who may not have taken the
+// memory of two others.
 func (r *referee) judgeGranted(actions []pool.Action) error {
 	for _, action := range actions {
 		grant, ok := action.(pool.Grant)
 		if !ok {
 			continue
+		}
+		if r.suspected(grant.Lease) {
+			return fmt.Errorf("lease %d is granted on %s, and may have run out of memory on %v", grant.Lease, grant.Pod, r.requests[grant.Lease].avoid)
 		}
 		for _, pod := range r.pools[grant.Function].GetPods() {
 			if pod.GetUid() == grant.UID && pod.GetState() == podmanagerv1.Pod_STATE_STARTING {

@@ -26,6 +26,8 @@ type referee struct {
 	pools    map[pool.Function]*podmanagerv1.Pool
 	events   int
 	lives    lives
+	requests map[pool.LeaseID]request
+	starved  map[string]time.Time    // when pods ran out of memory, by name
 	twins    map[[2]string]time.Time // since when two pods share an id, by their UIDs
 	// irregular says that ticks do not come each second: nothing comes in time then.
 	irregular bool
@@ -37,7 +39,7 @@ func newReferee(config pool.Config) *referee {
 		waiting: make(map[pool.Function][]pool.LeaseID), wants: make(map[pool.LeaseID]pool.Function),
 		holds: make(map[pool.LeaseID]string), held: make(map[string]int),
 		extended: make(map[string]time.Time), pools: make(map[pool.Function]*podmanagerv1.Pool), lives: make(lives),
-		twins: make(map[[2]string]time.Time),
+		requests: make(map[pool.LeaseID]request), starved: make(map[string]time.Time), twins: make(map[[2]string]time.Time),
 	}
 }
 
@@ -57,6 +59,7 @@ func (r *referee) handle(now time.Time, event pool.Event) ([]pool.Action, error)
 		}
 	}
 	before := r.look()
+	r.noteMemory(event)
 	for f := range before {
 		if err := r.judgeCounts(f); err != nil {
 			return actions, err
@@ -87,6 +90,7 @@ func (r *referee) expect(event pool.Event) {
 	switch e := event.(type) {
 	case pool.LeaseRequested:
 		r.wants[e.Lease] = e.Function
+		r.requests[e.Lease] = request{avoid: slices.Compact(slices.Sorted(slices.Values(e.Avoid))), at: r.now}
 		r.waiting[e.Function] = append(r.waiting[e.Function], e.Lease)
 	case pool.LeaseEnded:
 		if _, ok := r.wants[e.Lease]; ok {
@@ -159,8 +163,13 @@ func (r *referee) judgeGrant(a pool.Grant) error {
 	if !ok {
 		return fmt.Errorf("lease %d is granted, and does not wait", a.Lease)
 	}
-	if first := r.waiting[f][0]; first != a.Lease {
-		return fmt.Errorf("lease %d is granted before %d, which was first", a.Lease, first)
+	for _, earlier := range r.waiting[f] {
+		if earlier == a.Lease {
+			break
+		}
+		if !r.suspected(earlier) {
+			return fmt.Errorf("lease %d is granted before %d, which was first", a.Lease, earlier)
+		}
 	}
 	if a.Function != f || a.Address == "" || a.UID == "" {
 		return fmt.Errorf("lease %d of %s is granted %+v", a.Lease, f.Reference, a)

@@ -70,7 +70,7 @@ func (w *world) doToPod(what string, p *kubePod, for_ time.Duration) {
 	switch what {
 	case "crash", "evict":
 		if p.seen.Problem.Kind == pool.None {
-			p.seen.Problem = pool.Problem{Kind: pool.Lost, Reason: "OOMKilled: " + what}
+			p.seen.Problem = pool.Problem{Kind: pool.Lost, Reason: "the container ended: " + what, OutOfMemory: what == "crash"}
 			k.changed(p)
 		}
 	case "end":

@@ -49,6 +49,24 @@ func TestReports(t *testing.T) {
 			`,
 		},
 		{
+			name: "out of memory", reason: "who waits for the kubelet's word is told so", reports: true,
+			config: threeServe,
+			dialogue: `
+				see f-1 running => probe f-1
+				healthy f-1
+				see f-2 running => probe f-2
+				healthy f-2
+				see f-3 running => probe f-3
+				healthy f-3
+				request 1 f => grant 1 f-1
+				end 1 broken => probe f-1 for 3s
+				request 2 f f-1 => grant 2 f-2
+				end 2 broken => probe f-2 for 3s
+				request 3 f f-1,f-2 => tell 3 queued no. 1: finding out why pods f-1 and f-2 broke
+				healthy f-1 => grant 3 f-3
+			`,
+		},
+		{
 			name: "no room", reason: "who waits for other functions' pods is told so", reports: true,
 			config: func(p *player) { p.config.MaxPods = 1 },
 			dialogue: `

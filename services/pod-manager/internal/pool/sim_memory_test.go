@@ -1,0 +1,55 @@
+package pool_test
+
+import (
+	"strings"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// request is what a lease was asked for with.
+type request struct {
+	avoid []string
+	at    time.Time
+}
+
+// noteMemory writes down which pods ran out of memory, unless the machine knows them to
+// be gone: that is late news, which it does not take.
+func (r *referee) noteMemory(event pool.Event) {
+	e, ok := event.(pool.PodObserved)
+	if !ok || !e.Problem.OutOfMemory {
+		return
+	}
+	for _, pod := range r.pools[e.Function].GetPods() {
+		if pod.GetUid() == e.UID {
+			r.starved[e.Name] = r.now
+		}
+	}
+}
+
+// suspected says whether a lease may not have a pod now: two that its caller lost ran
+// out of memory, or may have, which will be known in six seconds at most.
+func (r *referee) suspected(lease pool.LeaseID) bool {
+	asked := r.requests[lease]
+	for _, pod := range asked.avoid {
+		if at, ran := r.starved[pod]; ran && r.now.Sub(at) < 10*time.Minute {
+			continue
+		}
+		if !r.checks(pod) || r.now.Sub(asked.at) >= 6*time.Second {
+			return false
+		}
+	}
+	return len(asked.avoid) >= 2
+}
+
+// checks says whether a pod is being asked for its health since it was found broken.
+func (r *referee) checks(name string) bool {
+	for _, p := range r.pools {
+		for _, pod := range p.GetPods() {
+			if pod.GetName() == name {
+				return strings.Contains(pod.GetReason(), "found it broken, and it is asked")
+			}
+		}
+	}
+	return false
+}
