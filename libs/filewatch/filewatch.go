@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,40 +19,51 @@ const (
 	// Kubernetes write in several steps.
 	settle = 50 * time.Millisecond
 	// poll is how often a file is read without any notice: some file systems give
-	// none, and a folder may be made only later.
+	// none, a folder may be made only later, and the system's notices may be used up.
 	poll = 10 * time.Second
 )
 
 // Watch calls changed with the content of the file at path whenever it differs
 // from what it was, beginning with last, and with an error when the file cannot be
-// read any more. It returns nil when ctx ends. Calls do not overlap.
-func Watch(ctx context.Context, path string, last []byte, changed func(content []byte, err error)) error {
+// read any more. It returns when ctx ends. Calls do not overlap.
+func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
-	return WatchFolder(ctx, filepath.Dir(path), w.read)
+	WatchFolder(ctx, log, filepath.Dir(path), w.read)
 }
 
 // WatchFolder calls look at once, whenever something in the folder at path may
-// have changed, and from time to time. It returns nil when ctx ends. Calls do not
-// overlap.
+// have changed, and from time to time. It returns when ctx ends. Calls do not overlap.
 //
 // A file is watched through its folder too: Kubernetes replaces the files of a
 // mounted ConfigMap or Secret by switching a symbolic link beside them.
-func WatchFolder(ctx context.Context, path string, look func()) error {
-	watcher, err := fsnotify.NewWatcher()
+func WatchFolder(ctx context.Context, log *slog.Logger, path string, look func()) {
+	follow(ctx, log, path, look, fsnotify.NewWatcher)
+}
+
+// follow is WatchFolder with the notices of a watcher. If there can be none, what is
+// left is the look from time to time: a node may have given all its notices to others,
+// and a change that is found late is better than one that is not found.
+func follow(ctx context.Context, log *slog.Logger, path string, look func(), newWatcher func() (*fsnotify.Watcher, error)) {
+	watcher, err := newWatcher()
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", path, err)
+		log.WarnContext(ctx, "the system gives no notice of changes, so they are found a few seconds late: if its limit is reached, raise fs.inotify.max_user_instances",
+			"folder", path, "interval", poll, "error", err)
+		watcher = &fsnotify.Watcher{} // its channels are nil: nothing ever comes
+	} else {
+		defer func() { _ = watcher.Close() }()
 	}
-	defer func() { _ = watcher.Close() }()
 	polling := time.NewTicker(poll)
 	defer polling.Stop()
 	settled := time.NewTimer(0) // a change before the watch is found at once
 	defer settled.Stop()
 	for {
-		// Adding a folder again is no error, and finds one that was made anew.
-		_ = watcher.Add(path)
+		if err == nil {
+			// Adding a folder again is no error, and finds one that was made anew.
+			_ = watcher.Add(path)
+		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-watcher.Events:
 			settled.Reset(settle)
 		case <-watcher.Errors: // such as an overflow: read to be sure

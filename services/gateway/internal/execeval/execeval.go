@@ -108,7 +108,8 @@ func (e *Evaluator) Maintain(ctx context.Context) error {
 
 // Watch follows the configuration file until ctx ends.
 func (e *Evaluator) Watch(ctx context.Context) error {
-	return filewatch.Watch(ctx, e.cfg.File, e.content, func(content []byte, err error) { e.changed(ctx, content, err) })
+	filewatch.Watch(ctx, e.cfg.Log, e.cfg.File, e.content, func(content []byte, err error) { e.changed(ctx, content, err) })
+	return nil
 }
 
 // changed takes a new content of the file. A file that is broken or gone changes

@@ -141,15 +141,14 @@ func (s *Store) ask(ctx context.Context, f *file, repository string, renew bool)
 // Run follows changes of the files until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
-	errs := make([]error, len(s.files))
-	for i, f := range s.files {
+	for _, f := range s.files {
 		watching.Go(func() {
-			errs[i] = filewatch.Watch(ctx, f.path, f.last(), func([]byte, error) { s.reload(ctx, f) })
+			filewatch.Watch(ctx, s.cfg.Log, f.path, f.last(), func([]byte, error) { s.reload(ctx, f) })
 		})
 	}
 	err := s.helpers.Run(ctx)
 	watching.Wait()
-	return errors.Join(append(errs, err)...)
+	return err
 }
 
 // reload reads a file again. One that cannot be read leaves things as they were.

@@ -21,8 +21,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/inside"
 )
@@ -100,18 +98,18 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // Run follows changes of the folders until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
-	watching, ctx := errgroup.WithContext(ctx)
+	var watching sync.WaitGroup
 	for _, f := range s.folders() {
 		if f.path != "" {
-			watching.Go(func() error { return filewatch.WatchFolder(ctx, f.path, func() { s.reload(ctx, f) }) })
+			watching.Go(func() { filewatch.WatchFolder(ctx, s.cfg.Log, f.path, func() { s.reload(ctx, f) }) })
 		}
 	}
 	<-ctx.Done()
-	err := watching.Wait()
+	watching.Wait()
 	for _, f := range s.folders() {
 		f.transport.Load().CloseIdleConnections()
 	}
-	return err
+	return nil
 }
 
 // reload reads a folder again. One that makes no sense leaves things as they were.

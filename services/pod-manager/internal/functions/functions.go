@@ -92,7 +92,7 @@ func (f *File) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	return filewatch.Watch(ctx, f.config.Path, f.content, func(content []byte, err error) {
+	filewatch.Watch(ctx, f.config.Log, f.config.Path, f.content, func(content []byte, err error) {
 		if f.content == nil && errors.Is(err, fs.ErrNotExist) {
 			return // it never was there
 		}
@@ -105,6 +105,7 @@ func (f *File) Run(ctx context.Context) error {
 		}
 		f.warmUp(ctx, &running)
 	})
+	return nil
 }
 
 // reload puts a content of the file in force.

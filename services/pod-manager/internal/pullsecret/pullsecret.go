@@ -85,9 +85,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 	content, err := os.ReadFile(k.config.Path)
 	k.read(ctx, content, err)
 	changes := make(chan file)
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
 	go func() {
-		ended <- filewatch.Watch(ctx, k.config.Path, content, func(content []byte, err error) {
+		defer close(ended)
+		filewatch.Watch(ctx, k.config.Log, k.config.Path, content, func(content []byte, err error) {
 			select {
 			case changes <- file{content, err}:
 			case <-ctx.Done():
@@ -95,5 +96,6 @@ func (k *Keeper) Run(ctx context.Context) error {
 		})
 	}()
 	k.keep(ctx, changes)
-	return <-ended
+	<-ended
+	return nil
 }
