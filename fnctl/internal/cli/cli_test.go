@@ -66,7 +66,8 @@ var functions = fntest.Gateway{
 	"annotate:v1": fntest.Process(annotate),
 	"drop:v1":     fntest.Process(drop),
 	"generate:v1": fntest.Process(generate),
-	"move:v1":     fntest.Process(move),
+	"move:v1":     fntest.Process(move(kioutil.PathAnnotation, "config.kubernetes.io/path")),
+	"move-old:v1": fntest.ProcessOld(move("config.kubernetes.io/path")),
 	"quote:v1":    fntest.Process(quote),
 	"warn:v1":     fntest.Process(warn),
 	"garbage:v1":  fntest.Reply("segmentation fault", ""),
@@ -141,18 +142,22 @@ func generate(list *framework.ResourceList) error {
 	return nil
 }
 
-func move(list *framework.ResourceList) error {
-	for _, item := range list.Items {
-		if item.GetName() != config(list, "name") {
-			continue
-		}
-		for _, key := range []string{kioutil.PathAnnotation, "config.kubernetes.io/path"} {
-			if err := item.PipeE(yaml.SetAnnotation(key, config(list, "path"))); err != nil {
-				return err
+// move returns a function that moves a resource to another file, by the annotations
+// that its SDK knows.
+func move(annotations ...string) framework.ResourceListProcessorFunc {
+	return func(list *framework.ResourceList) error {
+		for _, item := range list.Items {
+			if item.GetName() != config(list, "name") {
+				continue
+			}
+			for _, key := range annotations {
+				if err := item.PipeE(yaml.SetAnnotation(key, config(list, "path"))); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
 	}
-	return nil
 }
 
 // quote writes all strings in quotes, as functions in other languages may.

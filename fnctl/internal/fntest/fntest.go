@@ -102,6 +102,24 @@ func Process(process framework.ResourceListProcessorFunc) Function {
 	}
 }
 
+// ProcessOld is Process for functions made with an SDK of the time before kyaml's
+// framework moved a resource if either of the two annotations of its place changed.
+func ProcessOld(process framework.ResourceListProcessorFunc) Function {
+	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		var out bytes.Buffer
+		source := &kio.ByteReadWriter{Reader: bytes.NewReader(req.GetResourceList()), Writer: &out, KeepReaderAnnotations: true}
+		items, err := source.Read()
+		if err != nil {
+			return nil, connect.NewError(connect.CodeInternal, err)
+		}
+		list := &framework.ResourceList{Items: items, FunctionConfig: source.FunctionConfig}
+		if err := errors.Join(process(list), source.Write(list.Items)); err != nil {
+			return nil, connect.NewError(connect.CodeInternal, err)
+		}
+		return &evaluator.EvaluateFunctionResponse{ResourceList: out.Bytes()}, nil
+	}
+}
+
 // Reply returns a function that always writes the same, whatever its input.
 func Reply(output, log string) Function {
 	return func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {

@@ -7,8 +7,10 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
@@ -97,18 +99,28 @@ func (r *Renderer) Render(ctx context.Context, plan *Plan) ([]*yaml.RNode, error
 func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, error) {
 	call.Config = currentConfig(call, resources)
 	if !call.selective() {
-		return r.run(ctx, call, resources)
+		return r.mutate(ctx, call, resources)
 	}
 	if err := setIDs(resources); err != nil {
 		return nil, err
 	}
 	selected := selectResources(resources, call.Function)
-	output, err := r.run(ctx, call, selected)
+	output, err := r.mutate(ctx, call, selected)
 	if err != nil {
 		return nil, err
 	}
 	merged := merge(resources, selected, output)
 	return merged, clearIDs(merged)
+}
+
+// mutate runs a function on all of the resources, and notes first where they are: see
+// [Call.accept].
+func (r *Renderer) mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, error) {
+	var err error
+	if call.places, err = kio.PreprocessResourcesForInternalAnnotationMigration(resources); err != nil {
+		return nil, fmt.Errorf("function %q cannot get the resources: %w", call.Function.Image, err)
+	}
+	return r.run(ctx, call, resources)
 }
 
 // validate runs a function on copies of the resources that it selects.

@@ -18,7 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// evaluator runs Go functions in place of images and records what they get.
+// evaluator runs Go functions in place of images and records what they get. Unlike the
+// present SDK, it does nothing of its own with what they return.
 type evaluator struct {
 	functions map[string]framework.ResourceListProcessorFunc
 	requests  []pipeline.Request
@@ -31,9 +32,16 @@ func (e *evaluator) Evaluate(_ context.Context, req pipeline.Request) (pipeline.
 		return pipeline.Response{}, fmt.Errorf("no function %s", req.Image)
 	}
 	var out bytes.Buffer
-	err := framework.Execute(f, &kio.ByteReadWriter{
-		Reader: bytes.NewReader(req.ResourceList), Writer: &out, KeepReaderAnnotations: true,
-	})
+	source := &kio.ByteReadWriter{Reader: bytes.NewReader(req.ResourceList), Writer: &out, KeepReaderAnnotations: true}
+	items, err := source.Read()
+	if err != nil {
+		return pipeline.Response{}, err
+	}
+	list := &framework.ResourceList{Items: items, FunctionConfig: source.FunctionConfig}
+	if err := f(list); err != nil {
+		return pipeline.Response{}, err
+	}
+	err = source.Write(list.Items)
 	return pipeline.Response{ResourceList: out.Bytes()}, err
 }
 
@@ -240,6 +248,11 @@ func TestUnusableOutput(t *testing.T) {
 			list.Items = append(list.Items, list.Items[0].Copy())
 			return nil
 		}, "two resources"},
+		"one in two places": {"nobody knows which is meant", func(list *framework.ResourceList) error {
+			return errors.Join(
+				list.Items[0].PipeE(yaml.SetAnnotation("config.kubernetes.io/path", "b.yaml")),
+				list.Items[0].PipeE(yaml.SetAnnotation("internal.config.kubernetes.io/path", "c.yaml")))
+		}, "mismatched"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &evaluator{functions: map[string]framework.ResourceListProcessorFunc{"split": tc.change}}

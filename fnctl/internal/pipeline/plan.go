@@ -24,6 +24,10 @@ type Call struct {
 	Function kptfile.Function
 	// Config is the function's configuration; nil if it has none.
 	Config *yaml.RNode
+
+	// places are the annotations that said where resources are before a mutator
+	// ran, by a number that each resource carries; nil for a validator.
+	places map[string]map[string]string
 }
 
 // selective reports whether the function gets only some of the resources.

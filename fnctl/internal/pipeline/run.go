@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sigs.k8s.io/kustomize/kyaml/fn/runtime/runtimeutil"
+	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
@@ -88,7 +89,15 @@ func (r *Renderer) exchange(ctx context.Context, call Call, in io.Reader, out io
 }
 
 // accept makes a function's output part of the call's package, if it can be.
+//
+// A resource's place has two names, and functions made with old SDKs change the old one
+// alone. Whichever a mutator changed counts for both, as kpt has it.
 func (c Call) accept(output []*yaml.RNode) error {
+	if c.places != nil {
+		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {
+			return err
+		}
+	}
 	if err := c.Package.Adopt(output); err != nil {
 		return err
 	}
