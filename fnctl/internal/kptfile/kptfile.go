@@ -12,9 +12,16 @@ type Kptfile struct {
 	File string
 	// Name is the package's name.
 	Name string
+	// ParentsFirst asks for the functions of this package before those of the packages
+	// inside it, each with the resources of its own package and of those inside. It
+	// counts in the package that is rendered, not in those inside.
+	ParentsFirst bool
 	// Pipeline is empty if the file has none.
 	Pipeline Pipeline
 }
+
+// ParentsFirstAnnotation is the annotation for [Kptfile.ParentsFirst].
+const ParentsFirstAnnotation = "kpt.dev/bfs-rendering"
 
 // Pipeline lists the functions of a package in the order in which they run.
 type Pipeline struct {

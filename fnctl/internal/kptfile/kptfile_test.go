@@ -46,6 +46,15 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestParentsFirst(t *testing.T) {
+	for value, want := range map[string]bool{`"true"`: true, "true": true, `"True"`: true, `"false"`: false, `"yes"`: false, `""`: false} {
+		got, err := kptfile.Parse("Kptfile", []byte(header+"  annotations: {kpt.dev/bfs-rendering: "+value+"}\n"))
+		if err != nil || got.ParentsFirst != want {
+			t.Errorf("with %s: %+v, %v, want %t, as kpt reads it", value, got, err, want)
+		}
+	}
+}
+
 func TestParseRejects(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string

@@ -20,8 +20,9 @@ type document struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
 	Metadata   struct {
-		Name string         `yaml:"name"`
-		Rest map[string]any `yaml:",inline"`
+		Name        string            `yaml:"name"`
+		Annotations map[string]string `yaml:"annotations"`
+		Rest        map[string]any    `yaml:",inline"`
 	} `yaml:"metadata"`
 	Pipeline Pipeline       `yaml:"pipeline"`
 	Rest     map[string]any `yaml:",inline"`
@@ -44,7 +45,12 @@ func Parse(file string, data []byte) (*Kptfile, error) {
 	if err := checkPipeline(file, doc.Pipeline); err != nil {
 		return nil, err
 	}
-	return &Kptfile{File: file, Name: doc.Metadata.Name, Pipeline: doc.Pipeline}, nil
+	return &Kptfile{
+		File:         file,
+		Name:         doc.Metadata.Name,
+		ParentsFirst: strings.EqualFold(doc.Metadata.Annotations[ParentsFirstAnnotation], "true"),
+		Pipeline:     doc.Pipeline,
+	}, nil
 }
 
 func checkType(file string, doc document) error {

@@ -264,6 +264,19 @@ func TestUnusableOutput(t *testing.T) {
 	}
 }
 
+// TestOrderOfTheOutermostPackageCounts plans a package in which another one asks for
+// an order of its own. kpt does not look there either.
+func TestOrderOfTheOutermostPackageCounts(t *testing.T) {
+	const kptfile = "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: p"
+	const ordered = kptfile + ", annotations: {kpt.dev/bfs-rendering: \"true\"}}\n"
+	if _, err := plan(t, "-- Kptfile --\n"+kptfile+"}\n-- a/Kptfile --\n"+ordered+"-- a/b/Kptfile --\n"+ordered); err != nil {
+		t.Errorf("NewPlan = %v, want it to ignore packages inside", err)
+	}
+	if _, err := plan(t, "-- Kptfile --\n"+ordered+"-- a/Kptfile --\n"+kptfile+"}\n"); err == nil {
+		t.Error("NewPlan accepted an order that it does not know")
+	}
+}
+
 func TestPlanRefusesAmbiguousConfiguration(t *testing.T) {
 	_, err := plan(t, mutatedConfig+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: second}\n")
 	if err == nil {

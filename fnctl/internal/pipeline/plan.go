@@ -56,9 +56,21 @@ func (p *Plan) Packages() int {
 // NewPlan works out what runs for a package. It reports everything that can be
 // wrong without running a function; a wrong field as a [kptfile.FieldError].
 func NewPlan(pkg *pkgtree.Package) (*Plan, error) {
+	// A package with none inside has but one order.
+	if pkg.Kptfile.ParentsFirst && len(pkg.Subpackages) > 0 {
+		return nil, &kptfile.FieldError{
+			File: pkg.Kptfile.File, Field: "metadata.annotations." + kptfile.ParentsFirstAnnotation, Value: "true",
+			Reason: "is not supported: to run the functions of the packages inside first, as usual, could do harm; render this package with kpt",
+		}
+	}
+	return newPlan(pkg)
+}
+
+// newPlan is NewPlan for a package that may be inside another.
+func newPlan(pkg *pkgtree.Package) (*Plan, error) {
 	plan := &Plan{Package: pkg}
 	for _, sub := range pkg.Subpackages {
-		subplan, err := NewPlan(sub)
+		subplan, err := newPlan(sub)
 		if err != nil {
 			return nil, err
 		}
