@@ -2,7 +2,10 @@
 package diff
 
 import (
+	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/diff"
 
@@ -14,7 +17,7 @@ const missing = "/dev/null"
 
 // Unified returns a change as a unified diff that `patch -p1` takes.
 func Unified(c pkgtree.Change) string {
-	before, after := "a/"+c.Path, "b/"+c.Path
+	before, after := quoted("a/"+c.Path), quoted("b/"+c.Path)
 	if c.Before == nil {
 		before = missing
 	}
@@ -22,6 +25,26 @@ func Unified(c pkgtree.Change) string {
 		after = missing
 	}
 	return string(diff.Diff(before, c.Before, after, c.After))
+}
+
+// quoted returns a path as it can stand in a header. One with bytes that would end the
+// line, or that a terminal would act on, is written in C's way, which patch reads.
+func quoted(path string) string {
+	if utf8.ValidString(path) && !strings.ContainsFunc(path, unicode.IsControl) {
+		return path
+	}
+	var b strings.Builder
+	for _, c := range []byte(path) {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteString(`\` + string(rune(c)))
+		case c < ' ' || c > '~':
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return `"` + b.String() + `"`
 }
 
 // Kind is what a line of a unified diff is.

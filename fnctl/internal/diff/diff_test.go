@@ -39,6 +39,15 @@ func TestUnifiedOfMissingSides(t *testing.T) {
 			pkgtree.Change{Path: "a", Before: []byte("x")},
 			"diff a/a /dev/null\n--- a/a\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-x\n\\ No newline at end of file\n",
 		},
+		"bytes that would do something": {
+			pkgtree.Change{Path: "\x1b]52;c;eA==\a\n\"\\ü", After: []byte("x\n")},
+			"diff /dev/null \"b/\\033]52;c;eA==\\007\\012\\\"\\\\\\303\\274\"\n" +
+				"--- /dev/null\n+++ \"b/\\033]52;c;eA==\\007\\012\\\"\\\\\\303\\274\"\n@@ -0,0 +1,1 @@\n+x\n",
+		},
+		"other letters": {
+			pkgtree.Change{Path: "ü", After: []byte("x\n")},
+			"diff /dev/null b/ü\n--- /dev/null\n+++ b/ü\n@@ -0,0 +1,1 @@\n+x\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(tc.want, diff.Unified(tc.change)); d != "" {

@@ -3,7 +3,6 @@ package ui
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
@@ -32,9 +31,9 @@ func (p *Progress) Entered(plan *pipeline.Plan) {
 // title returns a package's name, and where it is unless it is the outermost.
 func title(pkg *pkgtree.Package) string {
 	if pkg.Path == "." {
-		return pkg.Kptfile.Name
+		return oneLine(pkg.Kptfile.Name)
 	}
-	return fmt.Sprintf("%s in ./%s", pkg.Kptfile.Name, pkg.Path)
+	return oneLine(fmt.Sprintf("%s in ./%s", pkg.Kptfile.Name, pkg.Path))
 }
 
 // Started shows a function that runs.
@@ -51,7 +50,7 @@ const maxWaiting = 60
 
 // Waiting shows what the function that runs waits for; empty for nothing.
 func (p *Progress) Waiting(what string) {
-	what = strings.ReplaceAll(Printable(what), "\n", " ")
+	what = oneLine(what)
 	switch {
 	case !p.Live && what != "":
 		p.Line("    … %s", what)
@@ -121,7 +120,7 @@ func reason(f *functionrunnerv1.FunctionFailure) string {
 // name returns the function as its Kptfile names it.
 func name(call pipeline.Call) string {
 	if call.Function.Tag != "" {
-		return fmt.Sprintf("%s (tag %s)", call.Function.Image, call.Function.Tag)
+		return oneLine(fmt.Sprintf("%s (tag %s)", call.Function.Image, call.Function.Tag))
 	}
-	return call.Function.Image
+	return oneLine(call.Function.Image)
 }

@@ -39,9 +39,18 @@ func (p *Printer) Diff(changes []pkgtree.Change) {
 	}
 	for _, c := range changes {
 		for _, line := range diff.Lines(diff.Unified(c)) {
-			p.Line("%s", paints[line.Kind](line.Text))
+			p.Line("%s", paints[line.Kind](diffLine(line.Text)))
 		}
 	}
+}
+
+// diffLine returns a line of a diff as it may be shown. It keeps the end of a line that
+// was written on Windows, without which patch would not find the line.
+func diffLine(text string) string {
+	if line, ok := strings.CutSuffix(text, "\r"); ok {
+		return Printable(line) + "\r"
+	}
+	return Printable(text)
 }
 
 // results writes results, the worst first and otherwise in their order.
@@ -72,6 +81,11 @@ func Printable(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// oneLine is Printable for what is shown in a line of its own.
+func oneLine(text string) string {
+	return strings.ReplaceAll(Printable(text), "\n", " ")
 }
 
 // duration returns a duration rounded to what people read.

@@ -83,6 +83,45 @@ func TestProgressOnTerminals(t *testing.T) {
 	}
 }
 
+// osc52 makes many terminals put something into the clipboard.
+const osc52 = "\x1b]52;c;eA==\a"
+
+// TestNothingMakesTerminalsAct shows a package from elsewhere, whose names are written
+// for the terminal.
+func TestNothingMakesTerminalsAct(t *testing.T) {
+	var out bytes.Buffer
+	p := &ui.Progress{Printer: ui.NewPrinter(&out, false)}
+	call := pipeline.Call{Function: kptfile.Function{Image: "fn", Tag: osc52 + "\n1"}}
+	p.Entered(&pipeline.Plan{
+		Package:  &pkgtree.Package{Path: "sub\x9b2J" + osc52, Kptfile: &kptfile.Kptfile{Name: osc52 + "\n✓ name"}},
+		Mutators: []pipeline.Call{call},
+	})
+	p.Entered(&pipeline.Plan{
+		Package:  &pkgtree.Package{Path: ".", Kptfile: &kptfile.Kptfile{Name: osc52}},
+		Mutators: []pipeline.Call{call},
+	})
+	p.Started(call, 1)
+	p.Finished(call, pipeline.Outcome{})
+	p.Diff([]pkgtree.Change{{Path: osc52 + ".yaml", Before: []byte("a\rb\nc\r\n"), After: []byte("a: " + osc52 + "\n")}})
+	want := "Package ]52;c;eA== ✓ name in ./sub\ufffd2J]52;c;eA==\n" +
+		"Package ]52;c;eA==\n" +
+		"  ✓ fn (tag ]52;c;eA== 1) 0s\n" +
+		"diff \"a/\\033]52;c;eA==\\007.yaml\" \"b/\\033]52;c;eA==\\007.yaml\"\n" +
+		"--- \"a/\\033]52;c;eA==\\007.yaml\"\n+++ \"b/\\033]52;c;eA==\\007.yaml\"\n" +
+		"@@ -1,2 +1,1 @@\n-ab\n-c\r\n+a: ]52;c;eA==\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("progress and diff (-want +got):\n%s", diff)
+	}
+	out.Reset()
+	p.Live = true
+	p.Started(call, 1)
+	p.Waiting("a\nb")
+	want = "  … fn (tag ]52;c;eA== 1) on 1 resources\r\x1b[K  … fn (tag ]52;c;eA== 1) on 1 resources: a b"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("progress of a running function (-want +got):\n%s", diff)
+	}
+}
+
 func TestDiffInColour(t *testing.T) {
 	var out bytes.Buffer
 	ui.NewPrinter(&out, true).Diff([]pkgtree.Change{{Path: "a", Before: []byte("x\n"), After: []byte("y\n")}})
