@@ -1,6 +1,7 @@
 package pkgtree
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +11,8 @@ import (
 
 // Apply carries out changes below dir. It checks all of them before the first
 // write: a created file must not take the place of one that is there but was not
-// read, such as a file that .krmignore names.
+// read, such as a file that .krmignore names, and what somebody wrote since it was
+// read, such as while functions ran, must not be lost.
 func Apply(dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -18,7 +20,7 @@ func Apply(dir string, changes []Change) error {
 	}
 	defer root.Close()
 	for _, c := range changes {
-		if err := checkCreation(root, c); err != nil {
+		if err := check(root, c); err != nil {
 			return err
 		}
 	}
@@ -30,10 +32,23 @@ func Apply(dir string, changes []Change) error {
 	return nil
 }
 
-func checkCreation(root *os.Root, c Change) error {
-	if c.Before != nil {
-		return nil
+func check(root *os.Root, c Change) error {
+	if c.Before == nil {
+		return checkCreation(root, c)
 	}
+	now, err := root.ReadFile(c.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s was deleted meanwhile: nothing was written; run the command again", c.Path)
+	case err != nil:
+		return fmt.Errorf("writing package: %w", err)
+	case !bytes.Equal(now, c.Before):
+		return fmt.Errorf("%s was changed meanwhile: nothing was written; run the command again", c.Path)
+	}
+	return nil
+}
+
+func checkCreation(root *os.Root, c Change) error {
 	_, err := root.Lstat(c.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
