@@ -42,7 +42,8 @@ func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 }
 
 // Files returns the content of every file that resources belong to, by path. A file
-// whose resources mean the same as when it was read keeps its bytes.
+// whose resources mean the same as when it was read keeps its bytes; another one keeps
+// its documents that are comments alone.
 func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	byFile, err := groupByFile(resources)
 	if err != nil {
@@ -50,11 +51,12 @@ func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	}
 	files := make(map[string][]byte, len(byFile))
 	for _, path := range slices.Sorted(maps.Keys(byFile)) {
-		if before, ok := t.files[path]; ok && sameResources(before.resources, byFile[path]) {
+		before, ok := t.files[path]
+		if ok && sameResources(before.resources, byFile[path]) {
 			files[path] = before.data
 			continue
 		}
-		if files[path], err = encode(path, byFile[path]); err != nil {
+		if files[path], err = encode(path, comments(path, before.data), byFile[path]); err != nil {
 			return nil, err
 		}
 	}

@@ -57,8 +57,29 @@ func position(resource *yaml.RNode) int {
 	return math.MaxInt
 }
 
-// encode returns a file with the given resources.
-func encode(path string, resources []*yaml.RNode) ([]byte, error) {
+// encode returns a file with the given resources, and with the comments between them.
+func encode(path string, comments []comment, resources []*yaml.RNode) ([]byte, error) {
+	if len(comments) == 0 {
+		return encodeAll(path, resources...)
+	}
+	var documents [][]byte
+	for _, r := range resources {
+		for len(comments) > 0 && comments[0].index <= position(r) {
+			documents, comments = append(documents, []byte(comments[0].text)), comments[1:]
+		}
+		document, err := encodeAll(path, r)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, document)
+	}
+	for _, c := range comments {
+		documents = append(documents, []byte(c.text))
+	}
+	return bytes.Join(documents, []byte("---\n")), nil
+}
+
+func encodeAll(path string, resources ...*yaml.RNode) ([]byte, error) {
 	var out bytes.Buffer
 	if err := WriteDocuments(&out, resources); err != nil {
 		return nil, fmt.Errorf("writing %s: %w", path, err)

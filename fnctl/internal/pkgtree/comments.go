@@ -1,0 +1,47 @@
+package pkgtree
+
+import (
+	"bytes"
+	"path"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/kio"
+)
+
+// separator ends a document, as kyaml has it.
+var separator = regexp.MustCompile(`\n---.*\n`)
+
+// comment is a document that has comments and no resource, such as a licence at the top
+// of a file. Functions never see it.
+type comment struct {
+	text string
+	// index is that of the resource which comes next.
+	index int
+}
+
+// comments returns the documents of a file that have comments and no resource. JSON has
+// no comments, and its files are written as JSON.
+func comments(file string, data []byte) []comment {
+	if path.Ext(file) == ".json" || !bytes.Contains(data, []byte("#")) {
+		return nil
+	}
+	var found []comment
+	index := 0
+	for _, text := range separator.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), -1) {
+		switch {
+		case hasResource(text):
+			index++
+		case strings.Contains(text, "#"):
+			found = append(found, comment{text: strings.TrimRight(text, "\n") + "\n", index: index})
+		}
+	}
+	return found
+}
+
+// hasResource reports whether kyaml finds something in a document.
+func hasResource(document string) bool {
+	reader := kio.ByteReader{Reader: strings.NewReader(document), OmitReaderAnnotations: true, DisableUnwrapping: true}
+	resources, err := reader.Read()
+	return err != nil || len(resources) > 0
+}
