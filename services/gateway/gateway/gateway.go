@@ -44,7 +44,7 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Part, error)
 		chain, tasks = append(chain, pod), append(tasks, keep)
 	}
 	if services.ImageResolver != nil {
-		names.Tags = append(names.Tags, registrytags.Source{Lister: services.ImageResolver})
+		names.Tags = append(names.Tags, registrytags.New(services.ImageResolver))
 	}
 	handler, err := newHandler(cfg, services, frame, names, chain)
 	if err != nil {
