@@ -17,6 +17,13 @@ import (
 // root is the repository's, from here.
 const root = "../.."
 
+// bases and components are what overlays are made of: components that bases do not have
+// already, in any number and order.
+var (
+	bases      = []string{"microservices", "function-runner"}
+	components = []string{"dev", "pod-template", "private-registry", "production", "service-mesh", "tracing", "with-porch"}
+)
+
 // combinations are the kustomizations to test by their names: all of those below
 // deploy/, and each component on each base.
 func combinations(t *testing.T) map[string]string {
@@ -36,8 +43,8 @@ func combinations(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, component := range []string{"dev", "pod-template", "private-registry", "production", "service-mesh", "tracing", "with-porch"} {
-		for _, base := range []string{"microservices", "function-runner"} {
+	for _, component := range components {
+		for _, base := range bases {
 			dirs[base+"+"+component] = manifests.Combine(t, deploy, "base/"+base, component)
 		}
 	}

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
 // Combine makes a kustomization of a base or an overlay, by its path below the folder
-// deploy, and a component there, and returns its folder.
-func Combine(t testing.TB, deploy, resource, component string) string {
+// deploy, and components there, and returns its folder.
+func Combine(t testing.TB, deploy, resource string, components ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	deploy, err := filepath.Abs(deploy)
@@ -20,7 +21,11 @@ func Combine(t testing.TB, deploy, resource, component string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content := fmt.Sprintf("resources: [%s/%s]\ncomponents: [%s/components/%s]\n", up, resource, up, component)
+	var paths []string
+	for _, component := range components {
+		paths = append(paths, up+"/components/"+component)
+	}
+	content := fmt.Sprintf("resources: [%s/%s]\ncomponents: [%s]\n", up, resource, strings.Join(paths, ", "))
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
