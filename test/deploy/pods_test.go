@@ -36,10 +36,16 @@ func TestPodsAreRestricted(t *testing.T) {
 		for _, d := range of[*appsv1.Deployment](objects) {
 			restricted(t, &metav1.ObjectMeta{Name: d.Name, Labels: d.Spec.Template.Labels}, &d.Spec.Template.Spec)
 		}
+		want := "restricted"
+		if strings.Contains(t.Name(), "porch") {
+			want = "baseline" // see TestPorchsOwnPodsAreAdmitted
+		}
 		for _, ns := range of[*corev1.Namespace](objects) {
-			enforced := ns.Labels[api.EnforceLevelLabel]
-			if enforced != "restricted" && (enforced != "baseline" || !strings.Contains(t.Name(), "porch")) {
-				t.Errorf("namespace %s enforces %q", ns.Name, enforced)
+			if enforced := ns.Labels[api.EnforceLevelLabel]; enforced != want {
+				t.Errorf("namespace %s enforces %q, want %q", ns.Name, enforced, want)
+			}
+			if ns.Labels[api.AuditLevelLabel] != "restricted" || ns.Labels[api.WarnLevelLabel] != "restricted" {
+				t.Errorf("namespace %s hides pods that are not restricted: %v", ns.Name, ns.Labels)
 			}
 		}
 	})

@@ -1,0 +1,151 @@
+package deploy_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
+)
+
+// porchs are Porch's objects, as users have them from its manifests and documentation.
+func porchs(t *testing.T, name string) []runtime.Object {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "test/e2e/deploy/testdata", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []runtime.Object
+	for document := range strings.SplitSeq(string(content), "\n---\n") {
+		object, err := manifests.Decode([]byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, object)
+	}
+	return found
+}
+
+// runner is the Deployment of the function runner among objects.
+func runner(t *testing.T, objects []runtime.Object) *appsv1.Deployment {
+	t.Helper()
+	for _, d := range of[*appsv1.Deployment](objects) {
+		if d.Name == "function-runner" {
+			return d
+		}
+	}
+	t.Fatal("there is no Deployment function-runner")
+	return nil
+}
+
+// applied is a Deployment after `kubectl apply` of another version of it: that takes
+// away what was applied last time, leaves the rest, and adds what is new.
+func applied(t *testing.T, live, last, next *appsv1.Deployment) *appsv1.Deployment {
+	t.Helper()
+	var documents [3][]byte
+	for i, d := range []*appsv1.Deployment{last, next, live} {
+		var err error
+		if documents[i], err = yaml.Marshal(d); err == nil {
+			documents[i], err = yaml.YAMLToJSON(documents[i])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	meta, err := strategicpatch.NewPatchMetaFromStruct(appsv1.Deployment{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := strategicpatch.CreateThreeWayMergePatch(documents[0], documents[1], documents[2], meta, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := strategicpatch.StrategicMergePatch(documents[2], patch, appsv1.Deployment{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := new(appsv1.Deployment)
+	if err := yaml.UnmarshalStrict(content, result); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// TestPorchsDeploymentIsReplacedAndGivenBack applies the overlay over Porch's Deployment,
+// and that over ours: nothing of either is left in the other, such as a second handler in
+// a probe, which the API server would refuse.
+func TestPorchsDeploymentIsReplacedAndGivenBack(t *testing.T) {
+	const overlay = "overlays/porch"
+	ours := runner(t, objects(t, overlay, filepath.Join(root, "deploy", overlay)))
+	for _, name := range []string{"porch-manifests", "porch-templating", "porch-configuration"} {
+		t.Run(name, func(t *testing.T) {
+			theirs := runner(t, porchs(t, name))
+			there := applied(t, theirs, theirs, ours)
+			if diff := gocmp.Diff(ours.Spec, there.Spec); diff != "" {
+				t.Errorf("over Porch's, ours becomes (-want, +got):\n%s", diff)
+			}
+			back := applied(t, there, ours, theirs)
+			if diff := gocmp.Diff(theirs.Spec, back.Spec); diff != "" {
+				t.Errorf("over ours, Porch's becomes (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatIsLeftBesidePorchCanBeFound holds that the way back in README.md finds, by a
+// label, all that only ours has.
+func TestWhatIsLeftBesidePorchCanBeFound(t *testing.T) {
+	const overlay = "overlays/porch"
+	for _, object := range objects(t, overlay, filepath.Join(root, "deploy", overlay)) {
+		switch o := object.(type) {
+		case *networkingv1.NetworkPolicy, *policyv1.PodDisruptionBudget, *rbacv1.Role, *rbacv1.RoleBinding:
+			if meta := o.(metav1.Object); meta.GetLabels()["app.kubernetes.io/part-of"] != "function-runner" {
+				t.Errorf("%T %s has no label that says whose it is", o, meta.GetName())
+			}
+		}
+	}
+}
+
+// TestPorchsOwnPodsAreAdmitted holds that namespaces shared with Porch admit its function
+// runner and the function pods of that, which are not restricted: until ours has taken
+// its place, and again on the way back.
+func TestPorchsOwnPodsAreAdmitted(t *testing.T) {
+	theirs := porchs(t, "porch-templating")
+	var function corev1.Pod
+	if err := yaml.Unmarshal([]byte(of[*corev1.ConfigMap](theirs)[0].Data["template"]), &function); err != nil {
+		t.Fatal(err)
+	}
+	pods := map[string]corev1.PodSpec{"porch-system": runner(t, theirs).Spec.Template.Spec, "porch-fn-system": function.Spec}
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, base := range bases {
+		for _, ns := range of[*corev1.Namespace](combined(t, base, "with-porch")) {
+			level, err := api.ParseLevel(ns.Labels[api.EnforceLevelLabel])
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := pods[ns.Name]
+			for _, result := range evaluator.EvaluatePod(api.LevelVersion{Level: level, Version: api.LatestVersion()}, &metav1.ObjectMeta{}, &pod) {
+				if !result.Allowed {
+					t.Errorf("%s refuses Porch's pods: %s (%s)", ns.Name, result.ForbiddenReason, result.ForbiddenDetail)
+				}
+			}
+		}
+	}
+}
