@@ -40,6 +40,26 @@ func TestPullSecretCanBeKept(t *testing.T) {
 	}
 }
 
+// TestOurImagesCanBePrivate holds that systems with private registries pull their own
+// images with the same credentials.
+func TestOurImagesCanBePrivate(t *testing.T) {
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		deployments := of[*appsv1.Deployment](objects)
+		private := slices.ContainsFunc(deployments, func(d *appsv1.Deployment) bool {
+			return privateRegistries(d.Spec.Template.Spec.Containers[0])
+		})
+		var want []corev1.LocalObjectReference
+		if private {
+			want = []corev1.LocalObjectReference{{Name: "auth-secret"}}
+		}
+		for _, d := range deployments {
+			if got := d.Spec.Template.Spec.ImagePullSecrets; !slices.Equal(got, want) {
+				t.Errorf("the image of %s is pulled with %v, want %v", d.Name, got, want)
+			}
+		}
+	})
+}
+
 // privateRegistries says whether a program is told to use credentials.
 func privateRegistries(c corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool {
