@@ -98,7 +98,8 @@ type Config struct {
 	MaxQueuePerFunction int `split_words:"true" default:"1000"`
 	// MaxQueue is how many evaluations may wait in all.
 	MaxQueue int `split_words:"true" default:"10000"`
-	// MaxPods is how many function pods this replica may have; 0 for any number.
+	// MaxPods is how many function pods there may be in the namespace, those of all
+	// replicas and those that are about to go included; 0 for any number.
 	MaxPods int `split_words:"true" default:"0"`
 
 	// CacheConfig is the file that gives functions settings of their own, and pods
