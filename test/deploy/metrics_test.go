@@ -61,6 +61,10 @@ func checkExpression(t *testing.T, where, query string) {
 			t.Errorf("%s uses %s, which no program reports", where, metric)
 		}
 	}
+	checkOutcomes(t, where, expression)
+	if _, err := eachReplica(expression); err != nil {
+		t.Errorf("%s: %v", where, err)
+	}
 }
 
 func read(t *testing.T, pattern string) map[string][]byte {

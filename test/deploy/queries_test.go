@@ -1,0 +1,99 @@
+package deploy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/VictoriaMetrics/metricsql"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// outcomeLabels say how evaluations and cold starts ended: "ok", or the class of the
+// error.
+var outcomeLabels = map[string]string{"fn_evaluations_total": "code", "fn_cold_starts_total": "outcome"}
+
+// checkOutcomes finds filters for ends that there are not.
+func checkOutcomes(t *testing.T, where string, expression metricsql.Expr) {
+	t.Helper()
+	outcomes := []string{"ok"}
+	for class := fault.Internal; class <= fault.Unimplemented; class++ {
+		outcomes = append(outcomes, class.String())
+	}
+	metricsql.VisitAll(expression, func(e metricsql.Expr) {
+		m, ok := e.(*metricsql.MetricExpr)
+		if !ok {
+			return
+		}
+		for _, filter := range slices.Concat(m.LabelFilterss...) {
+			if label, ok := outcomeLabels[m.LabelFilterss[0][0].Value]; !ok || filter.Label != label {
+				continue
+			}
+			for value := range strings.SplitSeq(filter.Value, "|") {
+				if !slices.Contains(outcomes, value) {
+					t.Errorf("%s asks for %s %q, and there are %v", where, filter.Label, value, outcomes)
+				}
+			}
+		}
+	})
+}
+
+// wholes are metrics that each replica reports for the whole system: their sum over
+// replicas means nothing.
+var wholes = []string{"fn_pods", "fn_pull_secret_in_step"}
+
+// eachReplica says whether an expression has a series of such a metric for each replica.
+// It is an error to add those up.
+func eachReplica(e metricsql.Expr) (bool, error) {
+	var parts []metricsql.Expr
+	switch e := e.(type) {
+	case *metricsql.MetricExpr:
+		return slices.Contains(wholes, e.LabelFilterss[0][0].Value), nil
+	case *metricsql.RollupExpr:
+		parts = []metricsql.Expr{e.Expr}
+	case *metricsql.FuncExpr:
+		parts = e.Args
+	case *metricsql.BinaryOpExpr:
+		parts = []metricsql.Expr{e.Left, e.Right}
+	case *metricsql.AggrFuncExpr:
+		parts = e.Args
+	}
+	var replicas bool
+	for _, part := range parts {
+		has, err := eachReplica(part)
+		if err != nil {
+			return false, err
+		}
+		replicas = replicas || has
+	}
+	aggregate, ok := e.(*metricsql.AggrFuncExpr)
+	if !replicas || !ok || strings.EqualFold(aggregate.Modifier.Op, "without") {
+		return replicas, nil // what is taken away below is never what tells replicas apart
+	}
+	if aggregate.Name != "max" && aggregate.Name != "min" {
+		return false, fmt.Errorf("%s counts once for each replica what each of them reports as a whole", aggregate.AppendString(nil))
+	}
+	return false, nil
+}
+
+func TestWholesAreNotAddedUp(t *testing.T) {
+	for query, want := range map[string]bool{
+		"sum by (state) (fn_pods)":                         false,
+		"sum(fn_pods)":                                     false,
+		"sum(max_over_time(fn_pods[5m])) > 3":              false,
+		"max by (state) (sum by (state) (fn_pods))":        false,
+		"max by (state) (sum without (image) (fn_pods))":   true,
+		"sum by (state) (max by (image, state) (fn_pods))": true,
+		"sum(fn_queue_depth)":                              true, // each lease waits at one replica
+	} {
+		expression, err := metricsql.Parse(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := eachReplica(expression); (err == nil) != want {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
