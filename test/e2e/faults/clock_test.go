@@ -23,7 +23,7 @@ import (
 func (f *function) ends(t *testing.T, at time.Time) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"fn.kpt.dev/reclaim-after":"%d"}}}`, at.Unix())
-	_, err := s.Client.CoreV1().Pods(functions).Patch(suite.Context(t), f.pod(t).Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := s.Client.CoreV1().Pods(f.functions).Patch(suite.Context(t), f.pod(t).Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,8 @@ import (
 type function struct {
 	*system
 	image string
+	// deleted are the Services of pods that the test has deleted itself.
+	deleted []string
 }
 
 // sleeper is a function that takes the time that its caller tells it to. When the test
@@ -108,15 +111,38 @@ func (f *function) start(t *testing.T, takes time.Duration) (wait func() error) 
 	return func() error { return <-done }
 }
 
-// pool is the function's pool; an empty one if there is none.
+// pool is the function's pool, as all pod-managers together see it; an empty one if there
+// is none.
 func (f *function) pool(ctx context.Context, t testing.TB) *podmanagerv1.Pool {
 	t.Helper()
+	whole := &podmanagerv1.Pool{}
 	for _, pool := range f.pools(ctx, t) {
 		if pool.GetKey().GetReference() == f.image {
-			return pool
+			join(whole, pool)
 		}
 	}
-	return &podmanagerv1.Pool{}
+	return whole
+}
+
+// join adds what a further pod-manager knows of a pool. All know the same pods, and each
+// has callers of its own; the pool is of the replica that has some.
+func join(whole, pool *podmanagerv1.Pool) {
+	if pool.GetActive()+pool.GetWaiting() > 0 {
+		whole.Replica = pool.GetReplica()
+	}
+	whole.Active += pool.GetActive()
+	whole.Waiting += pool.GetWaiting()
+	whole.LeasesTotal += pool.GetLeasesTotal()
+	whole.ColdStartsTotal += pool.GetColdStartsTotal()
+	for _, pod := range pool.GetPods() {
+		known := slices.IndexFunc(whole.GetPods(), func(other *podmanagerv1.Pod) bool { return other.GetName() == pod.GetName() })
+		switch {
+		case known < 0:
+			whole.Pods = append(whole.Pods, pod)
+		case pod.GetState() == podmanagerv1.Pod_STATE_READY:
+			whole.Pods[known] = pod
+		}
+	}
 }
 
 // pools are all pools. A pod-manager that starts just now is waited for.
@@ -147,13 +173,13 @@ func ready(pool *podmanagerv1.Pool) bool {
 // pods are the function's pods in Kubernetes.
 func (f *function) pods(ctx context.Context, t testing.TB) []corev1.Pod {
 	t.Helper()
-	pods, err := s.Client.CoreV1().Pods(functions).List(ctx, metav1.ListOptions{})
+	pods, err := s.Client.CoreV1().Pods(f.functions).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var own []corev1.Pod
 	for _, pod := range pods.Items {
-		if pod.Annotations["fn.kpt.dev/image-reference"] == f.image {
+		if pod.Annotations[imageAnnotation] == f.image {
 			own = append(own, pod)
 		}
 	}
@@ -174,11 +200,12 @@ func (f *function) pod(t testing.TB) *corev1.Pod {
 // its own.
 func (f *function) delete(t testing.TB, pod *corev1.Pod, grace int64) {
 	t.Helper()
+	f.deleted = append(f.deleted, pod.Labels[idLabel])
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}
 	if grace >= 0 {
 		options.GracePeriodSeconds = &grace
 	}
-	if err := s.Client.CoreV1().Pods(functions).Delete(suite.Context(t), pod.Name, options); err != nil {
+	if err := s.Client.CoreV1().Pods(f.functions).Delete(suite.Context(t), pod.Name, options); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -52,7 +52,7 @@ func callerGivesUpForGood(t *testing.T, sys *system) {
 	f.giveUp(t)
 	start := time.Now()
 	f.awaitEmpty(t)
-	awaitNoService(suite.Context(t), t, "sleep-short-lived-")
+	f.awaitServices(suite.Context(t), t)
 	t.Logf("pod and Service went %v after the caller", time.Since(start).Round(time.Millisecond))
 	f.succeeds(t, "somebody who comes later")
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,58 +16,6 @@ import (
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
-
-// leavesNothing removes the function's pods, and waits until nothing of it is there or
-// in use.
-func (f *function) leavesNothing(t *testing.T) {
-	t.Helper()
-	// The test's own context has ended.
-	ctx, cancel := context.WithTimeout(context.Background(), 2*suite.Patience)
-	defer cancel()
-	ids := make(map[string]bool)
-	for _, pod := range f.pods(ctx, t) {
-		ids[pod.Labels[idLabel]] = true
-		// There is nothing in it that it should finish.
-		err := s.Client.CoreV1().Pods(functions).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
-		if err != nil {
-			t.Logf("pod %s has gone already: %v", pod.Name, err)
-		}
-	}
-	suite.Until(ctx, t, "the function's pods are gone", func() (bool, string) {
-		pods := f.pods(ctx, t)
-		return len(pods) == 0, fmt.Sprint(len(pods), " pods")
-	})
-	suite.Until(ctx, t, "no lease and no pod is left in the pool", func() (bool, string) {
-		pool := f.pool(ctx, t)
-		return pool.GetActive() == 0 && pool.GetWaiting() == 0 && len(pool.GetPods()) == 0, pool.String()
-	})
-	// What somebody else deletes leaves its Service for a minute. Those of other tests
-	// are waited for, see abandon. The pod-manager knows that the pods are gone: it would
-	// make their Services again.
-	for id := range ids {
-		if err := s.Client.CoreV1().Services(functions).Delete(ctx, id, metav1.DeleteOptions{}); err != nil {
-			t.Logf("Service %s has gone already: %v", id, err)
-		}
-	}
-}
-
-// awaitNoService waits until there is no Service whose name begins so. With its pod
-// gone it is collected once it is a minute old.
-func awaitNoService(ctx context.Context, t testing.TB, prefix string) {
-	t.Helper()
-	suite.Until(ctx, t, "the pod's Service is gone", func() (bool, string) {
-		all, err := s.Client.CoreV1().Services(functions).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return false, err.Error()
-		}
-		for _, service := range all.Items {
-			if strings.HasPrefix(service.Name, prefix) {
-				return false, "Service " + service.Name
-			}
-		}
-		return true, ""
-	})
-}
 
 // level is how much there is of everything that could leak, by what it is.
 type level map[string]int
@@ -92,13 +39,12 @@ func (l level) exceeds(other level) []string {
 	return more
 }
 
-// returnsTo waits until there is no more of anything than before; of the programs those
-// of that name are looked at.
-func (sys *system) returnsTo(t *testing.T, before level, names ...string) {
+// returnsTo waits until there is no more of anything than before.
+func (sys *system) returnsTo(t *testing.T, before level) {
 	t.Helper()
 	ctx := suite.Context(t)
 	suite.Until(ctx, t, "there is no more of anything than before", func() (bool, string) {
-		after := sys.level(ctx, t, names...)
+		after := sys.level(ctx, t)
 		more := after.exceeds(before)
 		if len(more) == 0 {
 			t.Logf("afterwards there are %v", after)
@@ -115,9 +61,9 @@ const (
 
 // level is how much there is now, in Kubernetes and in programs. Services without a
 // pod stay for a minute: they are looked at in the end.
-func (sys *system) level(ctx context.Context, t testing.TB, names ...string) level {
+func (sys *system) level(ctx context.Context, t testing.TB) level {
 	t.Helper()
-	pods, err := s.Client.CoreV1().Pods(functions).List(ctx, metav1.ListOptions{})
+	pods, err := s.Client.CoreV1().Pods(sys.functions).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,19 +72,22 @@ func (sys *system) level(ctx context.Context, t testing.TB, names ...string) lev
 		now["active leases"] += int(pool.GetActive())
 		now["waiting leases"] += int(pool.GetWaiting())
 	}
-	for _, name := range names {
+	for name := range sys.pods {
 		maps.Copy(now, sys.levelOf(ctx, t, name))
 	}
 	return now
 }
 
-// levelOf is how much a program has.
+// goroutinesPerConnection is how many a client of HTTP has for a connection that it keeps.
+const goroutinesPerConnection = 2
+
+// levelOf is how much a program has, without what it keeps for registries.
 func (sys *system) levelOf(ctx context.Context, t testing.TB, name string) level {
 	t.Helper()
-	pod := sys.pods[name]
+	kept, others := connections(t, find(t, sys.pods[name], program(sys.pods[name])).pid)
 	return level{
-		name + "'s " + goroutines: sys.metric(ctx, t, name, "go_goroutines"),
-		name + "'s " + tcp:        connections(t, find(t, pod, program(name)).pid),
+		name + "'s " + goroutines: sys.metric(ctx, t, name, "go_goroutines") - goroutinesPerConnection*kept,
+		name + "'s " + tcp:        others,
 	}
 }
 
@@ -167,24 +116,4 @@ func (sys *system) metric(ctx context.Context, t testing.TB, name, metric string
 	}
 	t.Fatalf("%s has no metric %s: %v", name, metric, lines.Err())
 	return 0
-}
-
-// connections counts the TCP connections of a process's pod, those included that only
-// one side has closed.
-func connections(t testing.TB, pid int) int {
-	t.Helper()
-	const state, established, closeWait = 3, "01", "08"
-	n := 0
-	for _, family := range []string{"tcp", "tcp6"} {
-		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, family))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(content)) {
-			if fields := strings.Fields(line); len(fields) > state && (fields[state] == established || fields[state] == closeWait) {
-				n++
-			}
-		}
-	}
-	return n
 }

@@ -84,7 +84,7 @@ func abandon(t *testing.T, sys *system) {
 	f.awaitSuccess(t) // the Services' rules may be a moment later than their pods
 	pod := f.pod(t)
 	f.delete(t, pod, gracefully)
-	s.AwaitGone(suite.Context(t), t, functions, pod.Name)
+	s.AwaitGone(suite.Context(t), t, sys.functions, pod.Name)
 }
 
 // awaitGoing waits until it is known that a pod goes: until then it may get leases, which
@@ -111,7 +111,7 @@ func serviceDeleted(t *testing.T, sys *system) {
 	f := sys.sleeper(t, "service-deleted")
 	f.succeeds(t, "cold")
 	pod := f.pod(t)
-	ctx, client := suite.Context(t), s.Client.CoreV1().Services(functions)
+	ctx, client := suite.Context(t), s.Client.CoreV1().Services(sys.functions)
 	id := pod.Labels[idLabel]
 	before, err := client.Get(ctx, id, metav1.GetOptions{})
 	if err != nil {
@@ -127,7 +127,8 @@ func serviceDeleted(t *testing.T, sys *system) {
 	})
 	// Gateways that have no connection yet find the pod by the Service.
 	suite.Until(ctx, t, "no gateway has a connection any more", func() (bool, string) {
-		return connections(t, find(t, pod, wrapperServer).pid) == 0, "connected"
+		_, connected := connections(t, find(t, pod, wrapperServer).pid)
+		return connected == 0, "connected"
 	})
 	f.succeeds(t, "by the new Service")
 	if after := f.awaitPool(ctx, t, "the pod is ready", ready); after.GetPods()[0].GetUid() != string(pod.UID) {

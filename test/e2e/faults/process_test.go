@@ -107,5 +107,5 @@ const (
 	functionProgram = "/usr/local/bin/function"
 )
 
-// program is the command line of one of the system's own programs.
-func program(name string) string { return "/ko-app/" + name }
+// program is the command line of one of the system's own programs, by its pod.
+func program(pod *corev1.Pod) string { return "/ko-app/" + pod.Labels[appLabel] }

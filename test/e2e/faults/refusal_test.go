@@ -25,7 +25,7 @@ import (
 func quotaReached(t *testing.T, sys *system) {
 	f, warm := sys.sleeper(t, "quota"), sys.sleeper(t, "quota-warm")
 	warm.succeeds(t, "before")
-	ctx, quotas := suite.Context(t), s.Client.CoreV1().ResourceQuotas(functions)
+	ctx, quotas := suite.Context(t), s.Client.CoreV1().ResourceQuotas(sys.functions)
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "none"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
@@ -39,16 +39,16 @@ func quotaReached(t *testing.T, sys *system) {
 		}
 	}
 	t.Cleanup(lift)
-	awaitQuota(ctx, t, true)
+	sys.awaitQuota(ctx, t, true)
 	f.fails(t, codes.FailedPrecondition, "exceeded quota: none")
 	warm.succeeds(t, "with the quota reached")
 	lift()
-	awaitQuota(ctx, t, false)
+	sys.awaitQuota(ctx, t, false)
 	f.awaitSuccess(t)
 }
 
 // awaitQuota waits until the API server has taken notice of the quota, or of its end.
-func awaitQuota(ctx context.Context, t testing.TB, reached bool) {
+func (sys *system) awaitQuota(ctx context.Context, t testing.TB, reached bool) {
 	t.Helper()
 	trial := suite.Pod("trial", s.Toolbox)
 	trial.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
@@ -57,7 +57,7 @@ func awaitQuota(ctx context.Context, t testing.TB, reached bool) {
 	}
 	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	suite.Until(ctx, t, fmt.Sprintf("the quota is reached: %v", reached), func() (bool, string) {
-		_, err := s.Client.CoreV1().Pods(functions).Create(ctx, trial, options)
+		_, err := s.Client.CoreV1().Pods(sys.functions).Create(ctx, trial, options)
 		return strings.Contains(fmt.Sprint(err), "exceeded quota") == reached, fmt.Sprint(err)
 	})
 }
@@ -113,7 +113,7 @@ func templateBroken(t *testing.T, sys *system) {
 	f, cold := sys.sleeper(t, "template"), sys.sleeper(t, "template-cold")
 	f.succeeds(t, "before")
 	before := f.pod(t)
-	ctx, configMaps := suite.Context(t), s.Client.CoreV1().ConfigMaps(services)
+	ctx, configMaps := suite.Context(t), s.Client.CoreV1().ConfigMaps(sys.services)
 	template, err := configMaps.Get(ctx, "function-pod-template", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func templateBroken(t *testing.T, sys *system) {
 		if template, err = configMaps.Update(ctx, template, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		s.AwaitLog(t, services, sys.pods["pod-manager"].Name, start, log)
+		s.AwaitLog(t, sys.services, sys.pods["pod-manager"].Name, start, log)
 	}
 	good := template.Data["template"]
 	change(strings.ReplaceAll(good, "name: function", "name: other"), "pod template not changed")

@@ -9,6 +9,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
@@ -30,13 +31,14 @@ func (f *function) startMany(t *testing.T) <-chan error {
 	return done
 }
 
-// podManagerKilled: all who wait wait on, for the same pod, which the next pod-manager
-// adopts.
+// podManagerKilled: all who wait wait on, for the same pod, which another pod-manager
+// adopts, or the next one.
 func podManagerKilled(t *testing.T, sys *system) {
 	f, ctx := sys.sleeper(t, "manager-killed"), suite.Context(t)
 	done := f.startMany(t)
-	f.awaitPool(ctx, t, "all wait", func(p *podmanagerv1.Pool) bool { return p.GetWaiting() == callers && len(p.GetPods()) == 1 })
-	kill(t, find(t, sys.pods["pod-manager"], program("pod-manager")))
+	pool := f.awaitPool(ctx, t, "all wait", func(p *podmanagerv1.Pool) bool { return p.GetWaiting() == callers && len(p.GetPods()) == 1 })
+	owner := sys.replica(t, pool.GetReplica())
+	kill(t, find(t, owner, program(owner)))
 	start := time.Now()
 	for range callers {
 		if err := <-done; err != nil {
@@ -46,6 +48,18 @@ func podManagerKilled(t *testing.T, sys *system) {
 	t.Logf("all are served %v later", time.Since(start).Round(time.Millisecond))
 	f.awaitPool(ctx, t, "nothing is in use", func(p *podmanagerv1.Pool) bool { return ready(p) && p.GetActive() == 0 && p.GetWaiting() == 0 })
 	f.pod(t) // there is one
+}
+
+// replica is the pod of a program by its name.
+func (sys *system) replica(t testing.TB, name string) *corev1.Pod {
+	t.Helper()
+	for _, pod := range sys.pods {
+		if pod.Name == name {
+			return pod
+		}
+	}
+	t.Fatalf("the system has no replica %q", name)
+	return nil
 }
 
 // gatewayKilled: callers are told, leases end by themselves, and so do the functions.
@@ -58,7 +72,7 @@ func gatewayKilled(t *testing.T, sys *system) {
 	f.awaitPool(ctx, t, "all evaluate", func(p *podmanagerv1.Pool) bool { return p.GetActive() == callers })
 	pod := f.pod(t)
 	suite.Until(ctx, t, "all functions run", func() (bool, string) { return count(t, pod, functionProgram) >= callers, "" })
-	kill(t, find(t, sys.pods["gateway"], program("gateway")))
+	kill(t, find(t, sys.pods["gateway"], program(sys.pods["gateway"])))
 	start := time.Now()
 	for range callers {
 		if err := <-done; status.Code(err) != codes.Unavailable {

@@ -1,0 +1,80 @@
+//go:build e2e
+
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+// leavesNothing takes stock of the function's Services, removes its pods, and waits until
+// nothing of it is there or in use. The Services of these pods stay for a minute.
+func (f *function) leavesNothing(t *testing.T) {
+	t.Helper()
+	// The test's own context has ended.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*suite.Patience)
+	defer cancel()
+	f.awaitServices(ctx, t)
+	for _, pod := range f.pods(ctx, t) {
+		// There is nothing in it that it should finish.
+		err := s.Client.CoreV1().Pods(f.functions).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+		if err != nil {
+			t.Logf("pod %s has gone already: %v", pod.Name, err)
+		}
+	}
+	suite.Until(ctx, t, "the function's pods are gone", func() (bool, string) {
+		pods := f.pods(ctx, t)
+		return len(pods) == 0, fmt.Sprint(len(pods), " pods")
+	})
+	suite.Until(ctx, t, "no lease and no pod is left in the pool", func() (bool, string) {
+		pool := f.pool(ctx, t)
+		return pool.GetActive() == 0 && pool.GetWaiting() == 0 && len(pool.GetPods()) == 0, pool.String()
+	})
+}
+
+// awaitServices waits until the function has no Service without a pod: whoever deletes a
+// pod deletes its Service. Only those whose pods the test itself has deleted may stay
+// for a while, see abandon.
+func (f *function) awaitServices(ctx context.Context, t testing.TB) {
+	t.Helper()
+	suite.Until(ctx, t, "each of the function's Services has its pod", func() (bool, string) {
+		expected := slices.Clone(f.deleted)
+		for _, pod := range f.pods(ctx, t) {
+			expected = append(expected, pod.Labels[idLabel])
+		}
+		alone := slices.DeleteFunc(f.serviceNames(ctx, t, f.image), func(name string) bool { return slices.Contains(expected, name) })
+		return len(alone) == 0, fmt.Sprint("without a pod there are ", alone)
+	})
+}
+
+// serviceNames are the Services of an image's pods; of all pods if it is empty.
+func (sys *system) serviceNames(ctx context.Context, t testing.TB, image string) []string {
+	t.Helper()
+	services, err := s.Client.CoreV1().Services(sys.functions).List(ctx, metav1.ListOptions{LabelSelector: idLabel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, service := range services.Items {
+		if image == "" || service.Annotations[imageAnnotation] == image {
+			names = append(names, service.Name)
+		}
+	}
+	return names
+}
+
+// awaitNoService waits until none of these Services is left. With its pod gone a Service
+// is collected once it is a minute old.
+func (sys *system) awaitNoService(ctx context.Context, t testing.TB, names []string) {
+	t.Helper()
+	suite.Until(ctx, t, "the Services without a pod are gone", func() (bool, string) {
+		left := slices.DeleteFunc(sys.serviceNames(ctx, t, ""), func(name string) bool { return !slices.Contains(names, name) })
+		return len(left) == 0, fmt.Sprint(left)
+	})
+}
