@@ -70,7 +70,7 @@ type faultTest struct {
 }
 
 // few is how many of podFaults are for other ways to deploy the system too.
-const few = 5
+const few = 6
 
 // podFaults are those that concern the pods of one function only.
 var podFaults = []faultTest{
@@ -79,6 +79,7 @@ var podFaults = []faultTest{
 	{"image missing", imageMissing},
 	{"out of memory", outOfMemory},
 	{"caller gives up", callerGivesUp},
+	{"caller gives up while evaluating", callerGivesUpWhileEvaluating},
 	{"pod deleted while evaluating", podDeletedWhileEvaluating},
 	{"pod killed while evaluating", podKilledWhileEvaluating},
 	{"Service deleted", serviceDeleted},
@@ -87,6 +88,7 @@ var podFaults = []faultTest{
 	{"image that crashes", imageCrashes},
 	{"function that crashes", functionCrashes},
 	{"caller gives up for good", callerGivesUpForGood},
+	{"caller gives up on a function that ignores signals", callerGivesUpOnStubborn},
 	{"clock an hour behind", clockBehind},
 	{"clock an hour ahead", clockAhead},
 }

@@ -4,11 +4,14 @@ package faults_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
@@ -42,6 +45,64 @@ func callerGivesUp(t *testing.T, sys *system) {
 	after := f.awaitPool(ctx, t, "it is ready", ready)
 	if after.GetLeasesTotal() != 1 || after.GetColdStartsTotal() != 0 || after.GetPods()[0].GetUid() != string(before.UID) {
 		t.Errorf("the next caller did not just use the pod: %v", after)
+	}
+}
+
+// callerGivesUpWhileEvaluating: the next caller is served by the same pod.
+func callerGivesUpWhileEvaluating(t *testing.T, sys *system) {
+	f := sys.variant(t, "test/sleep", "given-up-busy", withoutPrefork)
+	f.succeeds(t, "cold")
+	before := f.pod(t)
+	f.giveUpBusy(t, before)
+	f.succeeds(t, "the next caller")
+	if after := f.pod(t); after.UID != before.UID {
+		t.Error("the pod was replaced")
+	}
+}
+
+// callerGivesUpOnStubborn: the function neither reads nor writes, and does not end when
+// it is asked to.
+func callerGivesUpOnStubborn(t *testing.T, sys *system) {
+	f := sys.variant(t, "conformance/ignore-sigterm", "given-up", withoutPrefork)
+	f.giveUp(t) // nobody would ever get an answer; the pod stays
+	f.awaitPool(suite.Context(t), t, "its pod is ready", ready)
+	f.giveUpBusy(t, f.pod(t))
+}
+
+// withoutPrefork has the wrapper server start processes only when they are needed: one
+// that is there evaluates.
+func withoutPrefork(config *v1.Config) { config.Env = append(config.Env, "FNR_PREFORK=0") }
+
+// giveUpBusy has the function evaluated by its ready pod for a caller who leaves while
+// the function's process runs. The process ends, nothing is in use any more, and the pod
+// goes on as it is.
+func (f *function) giveUpBusy(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	ctx, leave := context.WithCancel(suite.Context(t))
+	defer leave()
+	done := make(chan error, 1)
+	go func() { done <- f.evaluate(ctx, time.Hour) }()
+	runs := func(want int) func() (bool, string) {
+		return func() (bool, string) {
+			n := count(t, pod, functionProgram)
+			return n == want, fmt.Sprintf("%d processes", n)
+		}
+	}
+	suite.Until(ctx, t, "the function runs", runs(1))
+	leave()
+	start := time.Now()
+	if err := <-done; status.Code(err) != codes.Canceled {
+		t.Errorf("the caller who left got %v", err)
+	}
+	ctx = suite.Context(t)
+	suite.Until(ctx, t, "the function's process has ended", runs(0))
+	f.awaitPool(ctx, t, "nothing is in use, and the pod is ready", func(p *podmanagerv1.Pool) bool {
+		return ready(p) && p.GetActive() == 0 && p.GetWaiting() == 0
+	})
+	t.Logf("nothing runs and nothing is in use %v after the caller", time.Since(start).Round(time.Millisecond))
+	after := f.pod(t)
+	if after.UID != pod.UID || after.DeletionTimestamp != nil || after.Status.ContainerStatuses[0].RestartCount != 0 {
+		t.Errorf("the pod did not go on: it is %s", suite.Describe(after))
 	}
 }
 
