@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ type Suite struct {
 // New uses the cluster that KUBECONFIG names. In a cluster of the test bed
 // everything else is known; for another one FNR_TOOLBOX_IMAGE names the image
 // of test/images/toolbox. What failing tests leave goes to the folder
-// FNR_EVIDENCE.
+// FNR_EVIDENCE, in which each package of tests has its own.
 func New() (*Suite, error) {
 	s := &Suite{Toolbox: os.Getenv(toolboxVariable), evidence: os.Getenv(evidenceVariable)}
 	if err := s.connect(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); err != nil {
@@ -70,7 +71,22 @@ func New() (*Suite, error) {
 		}
 		s.evidence = dir
 	}
+	own, err := packageFolder(s.evidence)
+	if err != nil {
+		return nil, err
+	}
+	s.evidence = own
 	return s, nil
+}
+
+// packageFolder is the folder of this package in the one for evidence: tests of several
+// packages run at a time.
+func packageFolder(evidence string) (string, error) {
+	here, err := os.Getwd() // where the package's sources are
+	if err != nil {
+		return "", fmt.Errorf("choosing a folder for evidence: %w", err)
+	}
+	return filepath.Join(evidence, filepath.Base(here)), nil
 }
 
 func (s *Suite) connect(kubeconfig string) error {
@@ -130,7 +146,7 @@ func Run(m *testing.M, use func(*Suite)) int {
 	use(s)
 	code := m.Run()
 	if code == 0 {
-		_ = os.Remove(s.evidence) // Another package may have put something there.
+		_ = os.Remove(filepath.Dir(s.evidence)) // Another package may have put something there.
 		return code
 	}
 	s.collectComponents()
