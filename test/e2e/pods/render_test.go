@@ -3,12 +3,16 @@
 package pods_test
 
 import (
-	"bytes"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
@@ -17,8 +21,17 @@ import (
 // root is the repository's, from here.
 const root = "../../.."
 
+// examples are the packages of examples/, and the exit codes of rendering them.
+var examples = map[string]int{"web-application": 0, "blueprint": 0, "policy": 1}
+
+// rendering is what became of the examples: their files, and what fnctl wrote about each.
+type rendering struct {
+	files, texts map[string]string
+}
+
 // TestRenderIsTheSameAsWithBinaries renders the examples in pods and with the local
-// binaries that function-runner's image carries, and compares the bytes.
+// binaries that function-runner's image carries, and compares the bytes of the files and
+// what people read.
 func TestRenderIsTheSameAsWithBinaries(t *testing.T) {
 	fnctl := gobuild.Program(t, filepath.Join(root, "fnctl"), ".")
 	sys := newSystem(t, []string{"get"}, nil)
@@ -26,43 +39,69 @@ func TestRenderIsTheSameAsWithBinaries(t *testing.T) {
 	want := render(t, fnctl, binaries.Status.PodIP+":9445")
 	eachMode(t, nil, func(t *testing.T, sys *system) {
 		got := render(t, fnctl, sys.gateway)
-		if len(got) != len(want) || len(want) == 0 {
-			t.Errorf("%d files were rendered in pods, %d with binaries", len(got), len(want))
+		if diff := cmp.Diff(want.files, got.files); diff != "" {
+			t.Errorf("the files of binaries (-) and of pods (+) differ:\n%s", diff)
 		}
-		for path, content := range want {
-			if !bytes.Equal(got[path], content) {
-				t.Errorf("%s was rendered in pods as\n%s\nand with binaries as\n%s", path, got[path], content)
+		if diff := cmp.Diff(want.texts, got.texts); diff != "" {
+			t.Errorf("the texts about binaries (-) and about pods (+) differ:\n%s", diff)
+		}
+		for _, function := range []string{"apply-replacements", "apply-setters", "set-namespace", "starlark"} {
+			if !slices.ContainsFunc(names(sys.functionPods(t)), func(pod string) bool { return strings.HasPrefix(pod, function) }) {
+				t.Errorf("%s has no pod: it did not run in one", function)
 			}
-		}
-		if len(sys.functionPods(t)) == 0 {
-			t.Error("there are no function pods: nothing was rendered in them")
 		}
 	})
 }
 
-// render renders copies of the examples, and returns all their files.
-func render(t *testing.T, fnctl, gateway string) map[string][]byte {
+// render renders copies of the examples.
+func render(t *testing.T, fnctl, gateway string) rendering {
 	t.Helper()
-	dir := t.TempDir()
-	for _, example := range []string{"web-application", "blueprint"} {
+	dir, texts := t.TempDir(), make(map[string]string)
+	for example, code := range examples {
 		if err := os.CopyFS(filepath.Join(dir, example), os.DirFS(filepath.Join(root, "examples", example))); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.CommandContext(suite.Context(t), fnctl, "render", "--address="+gateway, filepath.Join(dir, example))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("fnctl render %s: %v\n%s", example, err, out)
+		cmd := exec.CommandContext(suite.Context(t), fnctl, "render", "--address="+gateway, example)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != code {
+			t.Fatalf("fnctl render %s: %v, want exit code %d\n%s", example, err, code, out)
+		}
+		texts[example] = transient.ReplaceAllString(string(out), "")
+		if code == 0 {
+			continue
+		}
+		if !strings.Contains(texts[example], "container exporter of Deployment reports has no memory limit") {
+			t.Errorf("%s failed for another reason:\n%s", example, out)
+		}
+		if diff := cmp.Diff(files(t, filepath.Join(root, "examples", example)), files(t, filepath.Join(dir, example))); diff != "" {
+			t.Errorf("%s failed and was changed nevertheless:\n%s", example, diff)
 		}
 	}
-	files := make(map[string][]byte)
+	return rendering{files: files(t, dir), texts: texts}
+}
+
+// transient is what fnctl says about time: how long a function took, and what it waited
+// for meanwhile.
+var transient = regexp.MustCompile(`(?m) [0-9.µmsh]+$|^    … .*\n`)
+
+// files are all files of a folder.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	found := make(map[string]string)
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		files[path], err = os.ReadFile(filepath.Join(dir, path))
+		content, err := os.ReadFile(filepath.Join(dir, path))
+		found[path] = string(content)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return files
+	if len(found) == 0 {
+		t.Fatalf("there are no files in %s", dir)
+	}
+	return found
 }
