@@ -26,7 +26,9 @@ func TestCatalogFunction(t *testing.T) {
 	})
 }
 
-func TestNodeFunction(t *testing.T) {
+// TestFunctionsOfOtherKinds runs one that is no static program, and one whose image has
+// both an entrypoint and a command.
+func TestFunctionsOfOtherKinds(t *testing.T) {
 	eachMode(t, nil, func(t *testing.T, sys *system) {
 		out, err := evaluate(suite.Context(t), sys.connect(t), s.Registry(t, "open").Host+"/test/nodejs:v1", suite.List)
 		if err != nil {
@@ -34,6 +36,13 @@ func TestNodeFunction(t *testing.T) {
 		}
 		if !strings.Contains(out, "kind: ResourceList") || !strings.Contains(out, "name: settings") {
 			t.Errorf("the function wrote:\n%s", out)
+		}
+		out, err = evaluate(suite.Context(t), sys.connect(t), s.Registry(t, "open").Host+"/test/entrypoint:v1", suite.List)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line := `["/usr/local/bin/function" "from-entrypoint" "from-cmd" "two words"]`; !strings.Contains(out, line) {
+			t.Errorf("the function's command line is not %s:\n%s", line, out)
 		}
 	})
 }
