@@ -1,0 +1,130 @@
+//go:build e2e
+
+package pods_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+// contender is something whose start is measured.
+type contender struct {
+	name string
+	// start returns how long it took. What was started is gone when it returns.
+	start func() time.Duration
+	// phases are the mean times of what happens meanwhile, if that is known.
+	phases func() string
+	times  []time.Duration
+}
+
+// takeTurns measures each contender once.
+func takeTurns(contenders []*contender) {
+	for _, c := range contenders {
+		c.times = append(c.times, c.start())
+	}
+}
+
+// median is that of the times so far.
+func (c *contender) median() time.Duration {
+	return slices.Sorted(slices.Values(c.times))[len(c.times)/2]
+}
+
+// barePod is a pod of Kubernetes and nothing else: the floor.
+func barePod(b testing.TB) *contender {
+	namespace, number := s.Namespace(b), 0
+	start := func() time.Duration {
+		number++
+		ctx, name := suite.Context(b), fmt.Sprintf("bare-%d", number)
+		begin := time.Now()
+		s.Create(ctx, b, namespace, suite.Pod(name, s.Toolbox, "serve", ":8080", "ready"))
+		s.Await(ctx, b, namespace, name, suite.Ready)
+		took := time.Since(begin)
+		remove(b, namespace, name)
+		return took
+	}
+	return &contender{name: "bare pod", start: start, phases: func() string { return "" }}
+}
+
+// coldStart is an evaluation that has to wait for its pod.
+func coldStart(b testing.TB, name string, env map[string]string) *contender {
+	sys := microservices(b, env)
+	conn := sys.connect(b)
+	start := func() time.Duration {
+		begin := time.Now()
+		if err := suite.SetNamespace(suite.Context(b), conn, catalog(b, "set-namespace:v0.4.5")); err != nil {
+			b.Fatal(err)
+		}
+		took := time.Since(begin)
+		for _, pod := range sys.functionPods(b) {
+			remove(b, sys.functions, pod.Name)
+		}
+		for len(pools(b, conn)) > 0 && len(pools(b, conn)[0].GetPods()) > 0 {
+			<-time.After(10 * time.Millisecond)
+		}
+		return took
+	}
+	return &contender{name: name, start: start, phases: func() string { return sys.phases(b) }}
+}
+
+// remove deletes a pod and waits until it is gone.
+func remove(b testing.TB, namespace, name string) {
+	ctx := suite.Context(b)
+	if err := s.Client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}); err != nil {
+		b.Fatal(err)
+	}
+	for {
+		list, err := s.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if !slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool { return pod.Name == name }) {
+			return
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// phases are the mean times of the phases of cold starts, by the gateway's metrics.
+func (sys *system) phases(b testing.TB) string {
+	host, _, err := net.SplitHostPort(sys.gateway)
+	if err != nil {
+		b.Fatal(err)
+	}
+	response, err := http.Get("http://" + host + ":9464/metrics")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	const sum, count, label = "fn_phase_duration_seconds_sum{", "fn_phase_duration_seconds_count{", `phase="`
+	sums, counts, names := map[string]float64{}, map[string]float64{}, []string{}
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		_, after, found := strings.Cut(lines.Text(), label)
+		name, rest, _ := strings.Cut(after, `"`)
+		value, err := strconv.ParseFloat(rest[strings.LastIndex(rest, " ")+1:], 64)
+		switch {
+		case !found || err != nil:
+		case strings.HasPrefix(lines.Text(), sum):
+			sums[name] += value
+			names = append(names, name)
+		case strings.HasPrefix(lines.Text(), count):
+			counts[name] += value
+		}
+	}
+	var mean []string
+	for _, name := range slices.Compact(names) {
+		mean = append(mean, fmt.Sprintf("%s %.3f", name, sums[name]/counts[name]))
+	}
+	return strings.Join(mean, ", ")
+}
