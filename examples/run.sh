@@ -1,13 +1,29 @@
 #!/usr/bin/env bash
 # Starts function-runner with the catalog functions as local binaries (no Kubernetes,
 # no containers), renders the examples through it, and stops it again, or with --keep
-# goes on serving until it is interrupted. PORT is where it serves.
+# goes on serving until it is interrupted.
+#
+#   PORT   where it serves, by default 9445 with --keep, and a free port otherwise
+#   BUILD  what `make build` and `make functions` built, by default .build
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-build=$here/../.build
-port=${PORT:-9445}
+build=${BUILD:-$here/../.build}
 keep=${1:-}
+
+# taken PORT says whether somebody serves there already.
+taken() { (exec 3<>"/dev/tcp/localhost/$1") 2>/dev/null; }
+
+if [[ -n ${PORT:-} || $keep == --keep ]]; then
+  port=${PORT:-9445}
+  if taken "$port"; then
+    echo "port $port is taken: stop what serves there, or choose another one: make run PORT=$((port + 1))" >&2
+    exit 1
+  fi
+else
+  port=$((20000 + RANDOM % 10000))
+  while taken "$port"; do port=$((port + 1)); done
+fi
 
 export FNR_TELEMETRY_METRICS_ADDRESS=${FNR_TELEMETRY_METRICS_ADDRESS:-off}
 export FNR_TELEMETRY_LOG_FORMAT=text FNR_SERVE_DRAIN_DELAY=0s
@@ -19,8 +35,11 @@ trap 'kill "$runner" 2>/dev/null || true; wait "$runner" 2>/dev/null || true' EX
 # The wrapper server's binary is a health probe too, when it is called by that name.
 ln -sf wrapper-server "$build/bin/grpc-health-probe"
 for ((i = 0; ; i++)); do
-  "$build/bin/grpc-health-probe" -addr "localhost:$port" 2>/dev/null && break
+  answers=
+  "$build/bin/grpc-health-probe" -addr "localhost:$port" 2>/dev/null && answers=yes
+  # Whoever answers in place of one that has ended is another one.
   kill -0 "$runner" 2>/dev/null || { echo "function-runner did not start: see above" >&2; exit 1; }
+  [[ -z $answers ]] || break
   ((i < 100)) || { echo "function-runner does not answer on port $port" >&2; exit 1; }
   sleep 0.1
 done

@@ -1,0 +1,70 @@
+package examples_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// script is what `make run` and `make demo` run, from here.
+const script = "../../examples/run.sh"
+
+// install makes a folder as `make build` makes it, with programs that are scripts: a
+// function-runner that ends at once, a probe that finds somebody alive after that, and a
+// fnctl that leaves a trace when it is used.
+func install(t *testing.T) (build, used string) {
+	t.Helper()
+	build = t.TempDir()
+	used = filepath.Join(build, "used")
+	bin := filepath.Join(build, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"function-runner": "exit 1",
+		"wrapper-server":  "sleep 0.3",
+		"fnctl":           "touch " + used,
+	} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+content+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return build, used
+}
+
+// TestAnotherRunnerIsNotTakenForOurs has somebody else serve where function-runner does
+// not: nothing may be rendered by him.
+func TestAnotherRunnerIsNotTakenForOurs(t *testing.T) {
+	other, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	_, port, _ := net.SplitHostPort(other.Addr().String())
+	for name, test := range map[string]struct {
+		reason string
+		args   []string
+		port   string
+		want   string
+	}{
+		"run":          {"the port is taken", []string{"--keep"}, port, "port " + port + " is taken"},
+		"demo on port": {"the port is taken", nil, port, "port " + port + " is taken"},
+		"demo":         {"function-runner has ended, and who answers is another one", nil, "", "function-runner did not start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			build, used := install(t)
+			run := exec.CommandContext(t.Context(), script, test.args...)
+			run.Env = append(run.Environ(), "BUILD="+build, "PORT="+test.port)
+			out, err := run.CombinedOutput()
+			if run.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), test.want) {
+				t.Errorf("it ends with %v, want exit status 1 and %q, since %s:\n%s", err, test.want, test.reason, out)
+			}
+			if _, err := os.Stat(used); err == nil {
+				t.Error("something was rendered nevertheless")
+			}
+		})
+	}
+}
