@@ -10,19 +10,22 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
+// insecureRegistries are the variables with the registries that have no TLS, by the
+// Deployment that asks registries.
+var insecureRegistries = map[string]string{
+	"image-resolver":  "FNR_INSECURE_REGISTRIES",
+	"function-runner": "FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES",
+}
+
 // onTheBed changes manifests for the test bed: its open registry has no TLS, and its
 // node has two processors, which nobody may have for himself.
 func onTheBed(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
-	variable := map[string]string{
-		"image-resolver":  "FNR_INSECURE_REGISTRIES",
-		"function-runner": "FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES",
-	}
 	for _, o := range objects {
 		if o.GetKind() != "Deployment" {
 			continue
 		}
-		if name, ok := variable[o.GetName()]; ok {
+		if name, ok := insecureRegistries[o.GetName()]; ok {
 			suite.SetVariable(t, o, name, s.Registry(t, "open").Host)
 		}
 		suite.ChangeContainer(t, o, func(container map[string]any) { delete(container, "resources") })

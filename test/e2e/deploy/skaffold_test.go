@@ -4,11 +4,19 @@ package deploy_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
 // skaffoldVariable is the environment variable with the path of skaffold.
@@ -25,9 +33,10 @@ func TestSkaffold(t *testing.T) {
 	t.Run("dev", skaffoldNoticesAChange)
 }
 
-// skaffoldRuns builds images from the sources and deploys them, with each profile.
+// skaffoldRuns builds images from the sources and deploys them, with each profile. What
+// makes pods puts the wrapper server into them that was built with it.
 func skaffoldRuns(t *testing.T) {
-	for _, profile := range []string{"microservices", "function-runner"} {
+	for profile, resolver := range map[string]string{"microservices": "image-resolver", "function-runner": "function-runner"} {
 		t.Run(profile, func(t *testing.T) {
 			usual.clean(t)
 			run := skaffold(t, root, "run", "--profile="+profile)
@@ -35,7 +44,44 @@ func skaffoldRuns(t *testing.T) {
 				t.Fatalf("skaffold: %v\n%s", err, out)
 			}
 			usual.evaluates(t, setNamespace)
+			knowOpenRegistry(t, resolver)
+			usual.evaluates(t, inPod(t))
+			checkWrapper(t, s.Registry(t, "open").Host+"/skaffold/")
 		})
+	}
+}
+
+// knowOpenRegistry has a Deployment speak to the test bed's open registry without TLS.
+func knowOpenRegistry(t *testing.T, resolver string) {
+	t.Helper()
+	const change = `{"spec":{"template":{"spec":{"containers":[{"name":%q,"env":[{"name":%q,"value":%q}]}]}}}}`
+	patch := fmt.Appendf(nil, change, resolver, insecureRegistries[resolver], s.Registry(t, "open").Host)
+	ctx, before := suite.Context(t), podsOf(t, resolver)
+	if _, err := s.Client.AppsV1().Deployments(usual.system).Patch(ctx, resolver, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.AwaitRollout(ctx, t, usual.system, resolver)
+	for pod := range before { // one that ends still answers for a while
+		s.AwaitGone(ctx, t, usual.system, pod)
+	}
+}
+
+// checkWrapper checks that function pods have the wrapper server of an image whose name
+// begins so.
+func checkWrapper(t *testing.T, prefix string) {
+	t.Helper()
+	pods, err := s.Client.CoreV1().Pods(usual.functions).List(suite.Context(t), metav1.ListOptions{})
+	if err != nil || len(pods.Items) == 0 {
+		t.Fatalf("there are no function pods: %v", err)
+	}
+	for _, pod := range pods.Items {
+		spec, err := json.Marshal(pod.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(spec), `"`+prefix) || strings.Contains(string(spec), `"ghcr.io/`) {
+			t.Errorf("pod %s has no wrapper server of %s: %s", pod.Name, prefix, spec)
+		}
 	}
 }
 
