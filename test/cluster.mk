@@ -5,7 +5,8 @@
 CLUSTER ?= fnr
 # Packages with tests for any cluster, and for the test bed's.
 E2E_PACKAGES ?= ./e2e/cluster
-E2E_BED_PACKAGES ?= ./e2e/bed ./e2e/pods ./e2e/registries ./e2e/deploy
+# Two run at a time; the one that takes longest comes first.
+E2E_BED_PACKAGES ?= ./e2e/deploy ./e2e/pods ./e2e/registries ./e2e/bed
 # Packages that break the cluster for a while: nothing else may run meanwhile.
 E2E_FAULT_PACKAGES ?= ./e2e/faults
 # What upgrades are tested from, and rollbacks to: the last release, or what was there
@@ -18,6 +19,7 @@ CLUSTER_PROGRAM := $(CURDIR)/.build/bin/cluster
 CLUSTER_COMMAND = $(CLUSTER_PROGRAM) --root $(CURDIR) --name $(CLUSTER)
 BED_GO = cd test && FNR_EVIDENCE=$(E2E_EVIDENCE) go
 E2E_TEST = $(BED_GO) test -vet=off -count=1 -tags e2e
+E2E_IN_CLUSTER = -exec '$(CLUSTER_COMMAND) exec --'
 
 .PHONY: cluster-program
 cluster-program:
@@ -44,6 +46,8 @@ manifests: ## Have deploy/ use the images in REPO=registry/path (TAG=latest)
 	@grep -rl ' # kpt-set: ' deploy | xargs sed -i -E -e 's|: [^ ]+ # kpt-set: (.*)$$|: \1 # kpt-set: \1|' \
 	 -e 's|\$$\{registry\}|$(REPO)|' -e 's|\$$\{tag\}|$(or $(TAG),latest)|'
 
+# On our own cluster, the tests for any cluster pass twice in a row, while the images of
+# the version before are made.
 .PHONY: e2e
 ifdef KUBECONFIG
 e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on our own
@@ -51,10 +55,12 @@ e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on our own
 else
 e2e: cluster-up
 	$(CLUSTER_COMMAND) images
-	$(CLUSTER_COMMAND) previous $(PREVIOUS)
+	$(CLUSTER_COMMAND) previous $(PREVIOUS) & failed=; \
+	 ($(E2E_TEST) -count=2 $(E2E_IN_CLUSTER) $(E2E_PACKAGES)) || failed=1; \
+	 wait $$! && test -z "$$failed"
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
-	 $(E2E_TEST) -timeout 30m -parallel 4 -exec '$(CLUSTER_COMMAND) exec --' $(E2E_PACKAGES) $(E2E_BED_PACKAGES)
-	$(E2E_TEST) -p 1 -timeout 15m -exec '$(CLUSTER_COMMAND) exec --' $(E2E_FAULT_PACKAGES)
+	 $(E2E_TEST) -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) $(E2E_BED_PACKAGES)
+	$(E2E_TEST) -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)
 endif
 
 # The first cluster on a machine waits until its components are built.
@@ -64,12 +70,12 @@ e2e-teardown: cluster-program ## Test that a cluster leaves nothing behind
 
 .PHONY: bench-cluster
 bench-cluster: cluster-up ## Measure a bare pod, from create to ready
-	$(E2E_TEST) -run '^$$' -bench BarePod -benchtime 10x -exec '$(CLUSTER_COMMAND) exec --' ./e2e/cluster
+	$(E2E_TEST) -run '^$$' -bench BarePod -benchtime 10x $(E2E_IN_CLUSTER) ./e2e/cluster
 
 .PHONY: bench-cold
 bench-cold: cluster-up ## Measure cold starts of each kind, beside a bare pod
 	$(CLUSTER_COMMAND) images
-	$(E2E_TEST) -run '^$$' -bench ColdStart -benchtime 20x -timeout 30m -exec '$(CLUSTER_COMMAND) exec --' ./e2e/pods
+	$(E2E_TEST) -run '^$$' -bench ColdStart -benchtime 20x -timeout 30m $(E2E_IN_CLUSTER) ./e2e/pods
 
 .PHONY: cluster-demo
 cluster-demo: build cluster-up ## Deploy to the cluster, render the examples in pods, show the pods

@@ -5,6 +5,7 @@ package teardown_test
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,8 @@ func TestDownCleansUpAfterAKill(t *testing.T) {
 	compare(t, before, look(t))
 }
 
+// TestUpWorksAfterAKill also runs tests on the cluster then. Others may run them on a
+// cluster of another name meanwhile, as `make test` does.
 func TestUpWorksAfterAKill(t *testing.T) {
 	cluster(t, "up")
 	t.Cleanup(func() { cluster(t, "down") })
@@ -52,6 +55,12 @@ func TestUpWorksAfterAKill(t *testing.T) {
 	cluster(t, "up")
 	if state := state(t); state != "ready" {
 		t.Errorf("the cluster is %s, want ready", state)
+	}
+	inside := fmt.Sprintf("%s --name %s --root %s exec --", *program, name, *root)
+	tests := exec.Command("go", "test", "-vet=off", "-count=1", "-tags=e2e", "-exec", inside, "./e2e/cluster")
+	tests.Dir = filepath.Join(*root, "test")
+	if output, err := tests.CombinedOutput(); err != nil {
+		t.Errorf("the tests on the cluster: %v\n%s", err, output)
 	}
 }
 
