@@ -38,12 +38,17 @@ func (f *function) leavesNothing(t *testing.T) {
 	})
 }
 
-// awaitServices waits until the function has no Service without a pod: whoever deletes a
-// pod deletes its Service. Only those whose pods the test itself has deleted may stay
-// for a while, see abandon.
+// soon is long before a minute, after which Services are collected that have no pod.
+const soon = suite.Patience / 3
+
+// awaitServices waits until the function has no Service without a pod, which is soon:
+// whoever deletes a pod deletes its Service. Only those whose pods the test itself has
+// deleted stay for a while, see abandon.
 func (f *function) awaitServices(ctx context.Context, t testing.TB) {
 	t.Helper()
-	suite.Until(ctx, t, "each of the function's Services has its pod", func() (bool, string) {
+	limited, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	suite.Until(limited, t, "each of the function's Services has its pod", func() (bool, string) {
 		expected := slices.Clone(f.deleted)
 		for _, pod := range f.pods(ctx, t) {
 			expected = append(expected, pod.Labels[idLabel])
