@@ -10,6 +10,11 @@ import (
 	"syscall"
 	"time"
 
+	// The images of the programs have no files of authorities: without those that are
+	// built in, no public registry and no collector with TLS could be trusted. Where
+	// the system has its own, those count.
+	_ "golang.org/x/crypto/x509roots/fallback"
+
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"

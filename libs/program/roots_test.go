@@ -1,0 +1,19 @@
+package program_test
+
+import (
+	"crypto/x509"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/rerun"
+)
+
+// TestAuthoritiesWhereTheSystemHasNone is how programs find themselves in their images.
+func TestAuthoritiesWhereTheSystemHasNone(t *testing.T) {
+	if _, there := rerun.Test(t, "", "SSL_CERT_FILE=/nonexistent", "SSL_CERT_DIR=/nonexistent"); !there {
+		return
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil || pool.Equal(x509.NewCertPool()) {
+		t.Errorf("no authority is trusted (%v), want those that are built in", err)
+	}
+}
