@@ -107,9 +107,10 @@ func newManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 	if err != nil {
 		return nil, err
 	}
+	known := images.New(resolver)
 	prober := probe.New(func(e pool.Event) { core.Tell(e) })
 	core, err = manager.New(manager.Config{
-		Images: images.New(resolver), Cluster: guarded, Prober: prober,
+		Images: known, Cluster: guarded, Prober: prober,
 		Synced: cluster.Synced(), Obstacle: cluster.Obstacle, Stopping: frame.Health.Stopping(),
 		Settings: cfg.settings(templates.Current(), file.Settings()),
 		Replica:  cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
@@ -121,7 +122,7 @@ func newManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 	follow := func(ctx context.Context) error { return templates.Run(ctx, use) }
 	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Tell) }
 	return &Manager{Manager: core, part: serve.Part{
-		Tasks: []serve.Task{core.Run, watch, follow, file.Run, prober.Run, keepPullSecret},
+		Tasks: []serve.Task{core.Run, watch, follow, file.Run, known.Run, prober.Run, keepPullSecret},
 		Ready: cluster.Synced(),
 	}}, nil
 }

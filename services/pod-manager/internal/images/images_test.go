@@ -7,20 +7,31 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/pause"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // resolver counts questions, and answers with err if there is one.
 type resolver struct {
 	asked int
 	err   error
+	// takes is how long an answer takes.
+	takes time.Duration
 }
 
-func (r *resolver) ResolveImage(_ context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
+func (r *resolver) ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
 	r.asked++
-	return &imageresolverv1.ResolveImageResponse{Reference: req.GetImage(), Digest: strconv.Itoa(r.asked)}, r.err
+	answer, err := &imageresolverv1.ResolveImageResponse{Reference: req.GetImage(), Digest: strconv.Itoa(r.asked)}, r.err
+	if !pause.For(ctx, r.takes) {
+		return nil, ctx.Err()
+	}
+	return answer, err
 }
 
 func TestMemory(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 // Images knows what images are.
 type Images interface {
-	// Recall returns what is known of an image without asking anybody.
+	// Recall returns what is known of an image without waiting for anybody.
 	Recall(image, tagConstraint string) (*imageresolverv1.ResolveImageResponse, bool)
 	ResolveImage(ctx context.Context, image, tagConstraint string) (*imageresolverv1.ResolveImageResponse, error)
 }
