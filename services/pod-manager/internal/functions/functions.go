@@ -9,11 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
@@ -37,13 +33,13 @@ type File struct {
 	config  Config
 	content []byte
 	entries []cacheconfig.Entry
-	warm    map[string]bool // images for which a pod was asked
+	warming *warming
 }
 
 // Open reads the file. One that is not there is as good as an empty one; one that is
 // wrong is an error that says where.
 func Open(config Config) (*File, error) {
-	f := &File{config: config, warm: make(map[string]bool)}
+	f := &File{config: config, warming: newWarming(config)}
 	content, err := os.ReadFile(config.Path)
 	if errors.Is(err, fs.ErrNotExist) || config.Path == "" {
 		config.Log.Info("there is no pod cache configuration: functions get their pods when they are used", "file", config.Path)
@@ -85,9 +81,8 @@ func (f *File) Settings() map[string]cacheconfig.Entry {
 // Run has pods made for the functions of the file, and follows its changes, until ctx
 // ends.
 func (f *File) Run(ctx context.Context) error {
-	var running errgroup.Group
-	defer func() { _ = running.Wait() }() // it returns no errors
-	f.warmUp(ctx, &running)
+	defer f.warming.end()
+	f.warming.follow(ctx, f.entries)
 	if f.config.Path == "" {
 		<-ctx.Done()
 		return nil
@@ -103,7 +98,7 @@ func (f *File) Run(ctx context.Context) error {
 			f.config.Log.ErrorContext(ctx, "pod cache configuration not changed: the last good one stays in force", "error", err)
 			return
 		}
-		f.warmUp(ctx, &running)
+		f.warming.follow(ctx, f.entries)
 	})
 	return nil
 }
@@ -118,49 +113,4 @@ func (f *File) reload(content []byte) error {
 	f.config.Changed(f.Settings())
 	f.config.Log.Info("pod cache configuration in force", "file", f.config.Path, "functions", len(entries))
 	return nil
-}
-
-// warmUp has pods made for the functions that are new in the file, in the background.
-func (f *File) warmUp(ctx context.Context, running *errgroup.Group) {
-	if f.config.WarmUp == nil {
-		return
-	}
-	var images []string
-	for _, e := range f.entries {
-		if !f.warm[e.Image] {
-			f.warm[e.Image] = true
-			images = append(images, e.Image)
-		}
-	}
-	running.Go(func() error {
-		for _, image := range images {
-			f.warmUpOne(ctx, image)
-		}
-		return nil
-	})
-}
-
-// retryInterval is the time between two attempts while something is unavailable: when
-// everything starts at once, the image-resolver may come last.
-const retryInterval = 2 * time.Second
-
-// warmUpOne has a pod of one image made.
-func (f *File) warmUpOne(ctx context.Context, image string) {
-	ticker := time.NewTicker(retryInterval)
-	defer ticker.Stop()
-	for {
-		err := f.config.WarmUp(ctx, image)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		if fault.Of(err) != fault.Unavailable {
-			f.config.Log.ErrorContext(ctx, "no pod is made at the start", "image", image, "error", err)
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
 }

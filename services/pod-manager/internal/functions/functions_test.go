@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ type follower struct {
 	warmed  chan string
 	changed chan map[string]cacheconfig.Entry
 	// unavailable is how many times images cannot be looked up at first.
-	unavailable int
+	unavailable atomic.Int64
 }
 
 // follow begins to follow a file with that content.
@@ -39,8 +40,7 @@ func (f *follower) follow(t *testing.T, content string) *functions.File {
 	file, err := functions.Open(functions.Config{
 		Path: f.path, DefaultImagePrefix: prefix, Log: slog.New(slog.DiscardHandler),
 		WarmUp: func(_ context.Context, image string) error {
-			if f.unavailable > 0 {
-				f.unavailable--
+			if f.unavailable.Add(-1) >= 0 {
 				return fault.New(fault.Unavailable, "no resolver yet")
 			}
 			if strings.Contains(image, "bad") {
@@ -78,7 +78,8 @@ func (f *follower) write(t *testing.T, content string) {
 }
 
 func TestFunctionsGetPodsAtTheStart(t *testing.T) {
-	f := &follower{unavailable: 1}
+	f := new(follower)
+	f.unavailable.Store(1)
 	file := f.follow(t, "set-namespace:v1: 1h\nbad:v1: 1h\nother.example/fn:v2: 30m\n")
 	got := []string{<-f.warmed, <-f.warmed}
 	slices.Sort(got)
