@@ -20,16 +20,20 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
-// tagLister is an image-resolver that knows one repository.
+// tagLister is an image-resolver that knows one repository with tags and one without.
 type tagLister struct {
 	imageresolverv1connect.UnimplementedImageResolverServiceHandler
 }
 
 func (tagLister) ListTags(_ context.Context, req *imageresolverv1.ListTagsRequest) (*imageresolverv1.ListTagsResponse, error) {
-	if req.GetRepository() != "example.com/fns/remote" {
+	switch req.GetRepository() {
+	case "example.com/fns/remote":
+		return &imageresolverv1.ListTagsResponse{Tags: []string{"v1.0.0", "v1.1.0"}}, nil
+	case "example.com/fns/bare":
+		return new(imageresolverv1.ListTagsResponse), nil
+	default:
 		return nil, fault.New(fault.Precondition, "the registry says: denied")
 	}
-	return &imageresolverv1.ListTagsResponse{Tags: []string{"v1.0.0", "v1.1.0"}}, nil
 }
 
 func newTagLister(frame program.Frame) (serve.Part, error) {
@@ -64,5 +68,9 @@ func TestConstraintsAreAnsweredByTheImageResolver(t *testing.T) {
 	st = status.Convert(c.evaluate(t, "example.com/fns/secret", "^1.0"))
 	if st.Code() != codes.FailedPrecondition || !strings.Contains(st.Message(), "the registry says: denied") {
 		t.Errorf("got %v, want the registry's own words", st.Err())
+	}
+	st = status.Convert(c.evaluate(t, "example.com/fns/bare", "^1.0"))
+	if st.Code() != codes.InvalidArgument || !strings.Contains(st.Message(), "it has no tags") {
+		t.Errorf("got %v, want InvalidArgument: Porch would try its next runtime after NotFound", st.Err())
 	}
 }

@@ -92,8 +92,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 }
 
 // Tags implements naming.TagSource: the tags for which there is a binary.
-func (e *Evaluator) Tags(_ context.Context, repository string) ([]string, error) {
-	return e.table.Load().tags[repository], nil
+func (e *Evaluator) Tags(_ context.Context, repository string) (tags []string, known bool, err error) {
+	tags, known = e.table.Load().tags[repository]
+	return tags, known, nil
 }
 
 // keep returns how many processes of a binary are kept started: none of one that no

@@ -15,9 +15,9 @@ import (
 
 // TagSource knows tags of repositories.
 type TagSource interface {
-	// Tags returns the tags of a repository, given by its canonical name; none if
-	// it does not know the repository.
-	Tags(ctx context.Context, repository string) ([]string, error)
+	// Tags returns the tags of a repository, given by its canonical name, and
+	// whether it knows the repository at all: one may be known and have no tags.
+	Tags(ctx context.Context, repository string) (tags []string, known bool, err error)
 }
 
 // Resolver resolves names.
@@ -31,8 +31,8 @@ type Resolver struct {
 
 // Resolve returns the canonical name of image with the tag that constraint
 // selects, if there is one. What is malformed, or matches none of the tags there
-// are, is an error of class fault.Invalid; a constraint on a repository of which
-// nobody knows any tag one of class fault.NotFound.
+// are, is an error of class fault.Invalid; a constraint on a repository that nobody
+// knows one of class fault.NotFound.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {
 	name, err := imagename.Parse(image, r.DefaultPrefix)
 	if err != nil {
@@ -54,22 +54,25 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 // highest returns name with the highest tag that is wanted. A source that fails
 // counts only if no other has such a tag.
 func (r Resolver) highest(ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint) (imagename.Name, error) {
-	var known []string
+	var all []string
+	var known bool
 	var failure error
 	for _, source := range r.Tags {
-		tags, err := source.Tags(ctx, name.Repository)
+		tags, knows, err := source.Tags(ctx, name.Repository)
 		if tag, ok := wanted.Highest(tags); ok && err == nil {
 			return name.WithTag(tag)
 		}
-		known, failure = append(known, tags...), errors.Join(failure, err)
+		all, known, failure = append(all, tags...), known || knows, errors.Join(failure, err)
 	}
 	switch {
 	case failure != nil:
 		return imagename.Name{}, fmt.Errorf("find the highest tag of %s for %q: %w", name.Repository, wanted, failure)
-	case len(known) == 0:
+	case !known:
 		return imagename.Name{}, fault.New(fault.NotFound, "function %q not found: no enabled evaluator knows a tag of %s", image, name.Repository)
+	case len(all) == 0:
+		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies %q: it has no tags: push an image, or check the image's name", name.Repository, wanted)
 	default:
-		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies %q: there is %s", name.Repository, wanted, list(known))
+		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies %q: there is %s", name.Repository, wanted, list(all))
 	}
 }
 

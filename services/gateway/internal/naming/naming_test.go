@@ -13,11 +13,12 @@ import (
 // tags is a source that knows some repositories.
 type tags map[string][]string
 
-func (s tags) Tags(_ context.Context, repository string) ([]string, error) {
+func (s tags) Tags(_ context.Context, repository string) ([]string, bool, error) {
 	if repository == "example.com/down" {
-		return nil, errors.New("registry down")
+		return nil, false, errors.New("registry down")
 	}
-	return s[repository], nil
+	list, known := s[repository]
+	return list, known, nil
 }
 
 func TestResolve(t *testing.T) {
@@ -25,7 +26,7 @@ func TestResolve(t *testing.T) {
 		DefaultPrefix: "example.com/catalog",
 		Tags: []naming.TagSource{
 			tags{"example.com/catalog/fn": {"v0.4.1", "v0.4.5", "v0.5.0"}},
-			tags{"example.com/catalog/fn": {"v0.4.9"}, "example.com/other": {"v1.0.0"}},
+			tags{"example.com/catalog/fn": {"v0.4.9"}, "example.com/other": {"v1.0.0"}, "example.com/bare": nil},
 		},
 	}
 	tests := map[string]struct {
@@ -41,6 +42,7 @@ func TestResolve(t *testing.T) {
 		"second source": {reason: "a source that knows nothing is passed over", image: "example.com/other", tag: ">=1", want: "example.com/other:v1.0.0"},
 		"second fits":   {reason: "so is one that has nothing that fits", image: "fn", tag: "0.4.9 - 0.4.x", want: "example.com/catalog/fn:v0.4.9"},
 		"no match":      {reason: "the error says what there is", image: "fn", tag: ">=2", err: "there is v0.4.1, v0.4.5, v0.5.0, v0.4.9"},
+		"no tags":       {reason: "not NotFound, after which Porch tries its next runtime", image: "example.com/bare", tag: ">=1", err: "it has no tags"},
 		"malformed tag": {reason: "neither tag nor constraint", image: "fn", tag: "a b", err: `tag "a b"`},
 		"no image":      {reason: "an image is needed", tag: "v1", err: "no image given"},
 	}

@@ -39,11 +39,18 @@ func New(lister Lister) *Source {
 	return &Source{lister: lister, memory: memory{answers: make(map[string]*answer)}}
 }
 
-// Tags implements naming.TagSource. The answer is shared: it must not be changed.
+// Tags implements naming.TagSource: a repository that its registry does not know is an
+// error. The answer is shared: it must not be changed.
+func (s *Source) Tags(ctx context.Context, repository string) (tags []string, known bool, err error) {
+	tags, err = s.tags(ctx, repository)
+	return tags, err == nil, err
+}
+
+// tags returns the tags of a repository.
 //
 // Where an answer is known but no longer fresh, one caller asks for a newer one while
 // the others take the known one. Where none is known, all wait for one request.
-func (s *Source) Tags(ctx context.Context, repository string) ([]string, error) {
+func (s *Source) tags(ctx context.Context, repository string) ([]string, error) {
 	tags, state := s.memory.recall(repository)
 	switch state {
 	case fresh:
