@@ -28,7 +28,8 @@ type Rule struct {
 
 // ParseRule reads "name=pattern" or "pattern", which is its own name then. In a
 // pattern, "*" is anything but a slash and "**" is anything. It matches whole
-// canonical repositories, such as "docker.io/library/busybox".
+// canonical repositories, such as "docker.io/library/busybox". A registry may be given
+// by any of its names.
 func ParseRule(s string) (Rule, error) {
 	name, pattern, named := strings.Cut(s, "=")
 	if !named {
@@ -37,7 +38,7 @@ func ParseRule(s string) (Rule, error) {
 	if name == "" || pattern == "" {
 		return Rule{}, fmt.Errorf("rule %q has to be a pattern, or name=pattern", s)
 	}
-	expr := regexp.QuoteMeta(strings.ToLower(pattern))
+	expr := regexp.QuoteMeta(canonical(pattern))
 	expr = strings.ReplaceAll(expr, `\*\*`, `.*`)
 	expr = strings.ReplaceAll(expr, `\*`, `[^/]*`)
 	compiled, err := regexp.Compile("^" + expr + "$")
@@ -74,35 +75,24 @@ func (p *Policy) Check(name imagename.Name) error {
 
 // CheckRepository is Check for a repository by itself.
 func (p *Policy) CheckRepository(repository string) error {
-	plain := normalize(repository)
 	for _, rule := range p.Deny {
-		if rule.pattern.MatchString(plain) {
+		if rule.matches(repository) {
 			return fault.New(fault.Denied, "repository %q is refused by the rule %q of the deny list", repository, rule.Name)
 		}
 	}
+	if len(p.Allow) == 0 {
+		return nil
+	}
 	for _, rule := range p.Allow {
-		if rule.pattern.MatchString(plain) {
+		if rule.matches(repository) {
 			return nil
 		}
 	}
-	if len(p.Allow) > 0 {
-		return fault.New(fault.Denied, "repository %q is refused by the rule %q: no pattern of the allow list matches it", repository, "allow-list")
-	}
-	return nil
+	return fault.New(fault.Denied, "repository %q is refused by the rule %q: no pattern of the allow list matches it", repository, "allow-list")
 }
 
-// hubHosts are further names of docker.io.
-var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
-
-// normalize returns repository in the one spelling that patterns are matched
-// with, so that no other spelling of a registry gets around a rule.
-func normalize(repository string) string {
-	host, rest, _ := strings.Cut(strings.ToLower(repository), "/")
-	host = strings.TrimSuffix(host, ":443")
-	for _, alias := range hubHosts {
-		if host == alias {
-			host = "docker.io"
-		}
-	}
-	return host + "/" + rest
+// matches says whether the rule is about a repository, in its canonical spelling or
+// as it is written.
+func (r Rule) matches(repository string) bool {
+	return r.pattern.MatchString(canonical(repository)) || r.pattern.MatchString(strings.ToLower(repository))
 }

@@ -1,6 +1,10 @@
 package policy_test
 
 import (
+	"cmp"
+	"net/netip"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,6 +31,15 @@ func TestCheck(t *testing.T) {
 		"denied, unnamed":  {"a pattern is its own name", nil, []string{"docker.io/**"}, false, "busybox", "docker.io/**"},
 		"hub's other name": {"it is the same registry", nil, []string{"docker.io/**"}, false, "registry-1.docker.io/library/busybox", "docker.io/**"},
 		"explicit port":    {"it is the same registry", nil, []string{"ghcr.io/**"}, false, "ghcr.io:443/org/fn", "ghcr.io/**"},
+		"port with a zero": {"connections go to the same port", nil, []string{"ghcr.io/**"}, false, "ghcr.io:0443/org/fn", "ghcr.io/**"},
+		"port with zeros":  {"connections go to the same port", nil, []string{"ghcr.io:5000/**"}, false, "ghcr.io:0005000/org/fn", "ghcr.io:5000/**"},
+		"address in IPv6":  {"connections go to the same address", nil, []string{"10.0.0.5:5000/**"}, false, "[::ffff:a00:5]:5000/fn", "10.0.0.5:5000/**"},
+		"long address":     {"it is the same address", nil, []string{"[fd00::5]:5000/**"}, false, "[fd00:0:0:0:0:0:0:0005]:5000/fn", "[fd00::5]:5000/**"},
+		"hub's alias":      {"a rule may use any name of a registry", nil, []string{"index.docker.io/**"}, false, "busybox", "index.docker.io/**"},
+		"hub's third name": {"a rule may use any name of a registry", []string{"registry-1.docker.io/library/*"}, nil, false, "busybox", ""},
+		"port in a rule":   {"so may a rule write the port", nil, []string{"ghcr.io:0443/org/*"}, false, "ghcr.io/org/fn", "ghcr.io:0443/org/*"},
+		"case in a rule":   {"host names have no case", nil, []string{"GHCR.io/**"}, false, "ghcr.io/org/fn", "GHCR.io/**"},
+		"as it is written": {"a rule counts for what it looks like too", nil, []string{"*.docker.io/**"}, false, "registry-1.docker.io/library/busybox", "*.docker.io/**"},
 		"upper case":       {"host names have no case", nil, []string{"ghcr.io/**"}, false, "GHCR.io/org/fn", "ghcr.io/**"},
 		"other port":       {"it is another registry", nil, []string{"ghcr.io/**"}, false, "ghcr.io:5000/org/fn", ""},
 		"not a prefix":     {"patterns match all of a name", []string{"ghcr.io/org"}, nil, false, "ghcr.io/org/fn", "allow-list"},
@@ -55,7 +68,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func rules(t *testing.T, list []string) []policy.Rule {
+func rules(t testing.TB, list []string) []policy.Rule {
 	t.Helper()
 	parsed, err := policy.ParseRules(list)
 	if err != nil {
@@ -70,4 +83,34 @@ func TestParseRulesRefuses(t *testing.T) {
 			t.Errorf("rule %q is accepted", s)
 		}
 	}
+}
+
+// FuzzDeny looks for a spelling with which a connection would go to a denied registry.
+func FuzzDeny(f *testing.F) {
+	for _, seed := range []string{"ghcr.io", "ghcr.io:443", "ghcr.io:0443", "GHCR.IO:00443", "ghcr.io:5000", "ghcr.io:", "[::1]:0443", "localhost"} {
+		f.Add(seed)
+	}
+	denying := policy.Policy{Deny: rules(f, []string{"ghcr.io/**", "10.0.0.5/**", "[::1]/**"})}
+	f.Fuzz(func(t *testing.T, host string) {
+		image, err := imagename.Parse(host+"/org/fn", "")
+		if err != nil {
+			return // no image has that name
+		}
+		u, err := url.Parse("https://" + image.Repository)
+		if err != nil {
+			return // no request could be made
+		}
+		port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
+		if err != nil || port != 443 {
+			return
+		}
+		name := strings.ToLower(u.Hostname())
+		if address, err := netip.ParseAddr(name); err == nil {
+			name = address.Unmap().String()
+		}
+		denied := fault.Of(denying.Check(image)) == fault.Denied
+		if listed := name == "ghcr.io" || name == "10.0.0.5" || name == "::1"; denied != listed {
+			t.Errorf("%q leads to %s, port %d: denied is %t", host, name, port, denied)
+		}
+	})
 }
