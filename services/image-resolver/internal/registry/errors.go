@@ -167,12 +167,12 @@ func (s *Session) adviceOnConnection(err error) string {
 	switch {
 	case isDistrust(err):
 		return adviceOnTrust(err)
+	case isUnreachable(err): // plain HTTP, which is refused, would be no better
+		return "check that it runs, and that DNS, proxies and network policies let this service reach it"
 	case plaintext || speaksPlain(err):
 		return "it has to speak TLS, or to be listed as insecure"
 	case tooLarge:
 		return "use an image with fewer layers, platforms or tags"
-	case isUnreachable(err):
-		return "check that it runs, and that DNS, proxies and network policies let this service reach it"
 	}
 	return ""
 }
