@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
@@ -35,7 +33,8 @@ type Config struct {
 	Insecure []string
 	// Mirrors are repositories' prefixes to try before a registry, by its host.
 	Mirrors map[string][]string
-	// Concurrent bounds how many images are fetched at a time.
+	// Concurrent bounds how many images are fetched at a time. A quarter of them may
+	// be of the same registry.
 	Concurrent int64
 	Telemetry  *telemetry.Telemetry
 }
@@ -43,7 +42,7 @@ type Config struct {
 // Client talks to registries.
 type Client struct {
 	cfg     Config
-	turns   *semaphore.Weighted
+	turns   *turns
 	metrics *metrics
 }
 
@@ -53,7 +52,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, turns: semaphore.NewWeighted(cfg.Concurrent), metrics: m}, nil
+	return &Client{cfg: cfg, turns: newTurns(cfg.Concurrent), metrics: m}, nil
 }
 
 // With calls use with a session for the repository, such as
@@ -62,10 +61,6 @@ func New(cfg Config) (*Client, error) {
 // with the registry's own words, Unavailable if it cannot be reached, or those of
 // use.
 func (c *Client) With(ctx context.Context, repository string, use func(context.Context, *Session) error) error {
-	if err := c.turns.Acquire(ctx, 1); err != nil {
-		return err
-	}
-	defer c.turns.Release(1)
 	var missed []string
 	sources := c.sources(repository)
 	for i, source := range sources {
@@ -108,6 +103,12 @@ func (c *Client) visit(ctx context.Context, source string, last bool, use func(c
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
 	}
+	host, _, _ := strings.Cut(source, "/")
+	release, err := c.turns.take(ctx, host)
+	if err != nil {
+		return err
+	}
+	defer release()
 	cred, err := c.cfg.Credentials.Lookup(ctx, source)
 	if err != nil {
 		return err
