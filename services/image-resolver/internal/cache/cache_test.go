@@ -142,11 +142,13 @@ func TestFailureIsKeptBriefly(t *testing.T) {
 		err    error
 		hold   time.Duration
 		forget bool
+		life   cache.Lifetime
 	}{
-		"brief":      {"an unknown image must not load its registry", fault.New(fault.Precondition, "unknown"), life.Failure, false},
-		"retry hint": {"a registry that says when is not asked before", fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute), time.Minute, false},
-		"long hint":  {"no longer than an answer would hold", fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), 24*time.Hour), life.TTL, false},
-		"forgotten":  {"new credentials may help at once", fault.New(fault.Precondition, "unauthorized"), 0, true},
+		"brief":       {"an unknown image must not load its registry", fault.New(fault.Precondition, "unknown"), life.Failure, false, life},
+		"retry hint":  {"a registry that says when is not asked before", fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute), time.Minute, false, life},
+		"long hint":   {"no longer than an answer would hold", fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), 24*time.Hour), life.TTL, false, life},
+		"of a digest": {"what holds for ever is not kept away for ever", fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute), time.Minute, false, cache.Lifetime{Failure: time.Second}},
+		"forgotten":   {"new credentials may help at once", fault.New(fault.Precondition, "unauthorized"), 0, true, life},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +157,9 @@ func TestFailureIsKeptBriefly(t *testing.T) {
 				s.err = tc.err
 				ask := func(fetches int64) {
 					t.Helper()
-					if _, err := s.Get(t.Context(), s.query("k")); !errors.Is(err, tc.err) || s.fetches.Load() != fetches {
+					q := s.query("k")
+					q.Lifetime = tc.life
+					if _, err := s.Get(t.Context(), q); !errors.Is(err, tc.err) || s.fetches.Load() != fetches {
 						t.Errorf("Get: %v after %d fetches, want %v after %d: %s", err, s.fetches.Load(), tc.err, fetches, tc.reason)
 					}
 				}

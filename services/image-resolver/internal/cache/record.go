@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -82,12 +83,15 @@ func (r *record[V]) succeed(value V, now time.Time) {
 	*r = record[V]{value: value, known: true, fetchedAt: now}
 }
 
+// maxHint bounds how long a source is not asked where answers hold for ever.
+const maxHint = 5 * time.Minute
+
 // fail notes a failed fetch. A source that says when to come back is not asked
 // before, unless that is longer than an answer would hold.
 func (r *record[V]) fail(err error, life Lifetime, now time.Time) {
 	hold := life.Failure
 	if after, ok := fault.RetryAfter(err); ok {
-		hold = max(hold, min(after, life.TTL))
+		hold = max(hold, min(after, cmp.Or(life.TTL, maxHint)))
 	}
 	r.failure, r.retryAt = err, now.Add(hold)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,9 +21,10 @@ const (
 	// firstPause is about how long the first pause is; each one after is twice as
 	// long.
 	firstPause = 200 * time.Millisecond
-	// maxPause bounds a pause that a registry asks for; past it the caller should
-	// know rather than wait.
-	maxPause = 15 * time.Second
+	// maxPauses bounds all pauses of a session. Whoever would have to wait for longer
+	// should know rather than wait: callers have deadlines that a session, which is
+	// for all of them, does not see.
+	maxPauses = 2500 * time.Millisecond
 )
 
 // transient are the statuses after which the same request may succeed.
@@ -31,15 +33,17 @@ var transient = []int{
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// retrier tries requests again, with growing pauses or those that a registry asks
-// for.
+// retrier tries the requests of a session again, with growing pauses or those that a
+// registry asks for.
 type retrier struct {
 	next     http.RoundTripper
 	attempts int
+	// paused is how long all pauses took so far, in nanoseconds.
+	paused atomic.Int64
 }
 
-// RoundTrip sends req until it is answered for good, the attempts are used up, or
-// the request's own time would be over before the next.
+// RoundTrip sends req until it is answered for good, the attempts or the time for
+// pauses are used up, or the request's own time would be over before the next.
 func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
 		resp, err := r.next.RoundTrip(req)
@@ -50,7 +54,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		if resp != nil {
 			wait = max(wait, retryAfter(resp.Header, time.Now()))
 		}
-		if wait > maxPause || !fits(req, wait) {
+		if !r.spend(wait) || !fits(req, wait) {
 			return resp, err
 		}
 		if again := rewind(req); again != nil {
@@ -66,6 +70,16 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, req.Context().Err()
 		}
 	}
+}
+
+// spend takes a pause from the time that there is for pauses, and says whether there
+// was so much.
+func (r *retrier) spend(wait time.Duration) bool {
+	if r.paused.Add(int64(wait)) <= int64(maxPauses) {
+		return true
+	}
+	r.paused.Add(-int64(wait))
+	return false
 }
 
 // worthRetrying says whether the same request may fare better a little later.
