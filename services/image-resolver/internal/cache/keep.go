@@ -6,9 +6,13 @@ const (
 	// recordBytes is what a record takes besides its key and its value: the list
 	// element, the map's share and the record itself.
 	recordBytes = 320
-	// failureBytes is what a failure is taken to need.
-	failureBytes = 4096
+	// failureBytes is what a failure needs besides its text.
+	failureBytes = 512
 )
+
+// failureSize is what a failure is taken to need: its text, and the parts that it was put
+// together from.
+func failureSize(err error) int64 { return failureBytes + 2*int64(len(err.Error())) }
 
 // Peek returns the value that is kept for key, however old.
 func (c *Cache[V]) Peek(key string) (value V, ok bool) {
@@ -55,7 +59,7 @@ func (c *Cache[V]) size(key string, r *record[V]) int64 {
 		n += c.cfg.Size(r.value)
 	}
 	if r.failure != nil {
-		n += failureBytes
+		n += failureSize(r.failure)
 	}
 	return n
 }
@@ -80,7 +84,7 @@ func (c *Cache[V]) ForgetFailures() {
 			c.records.Remove(key)
 			continue
 		}
-		c.bytes -= failureBytes
+		c.bytes -= failureSize(r.failure)
 		r.failure = nil
 	}
 }

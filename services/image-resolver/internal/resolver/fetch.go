@@ -19,13 +19,13 @@ type answer struct {
 
 // bytes is what an answer takes in memory.
 func (a answer) bytes() int64 {
-	const text = 16
-	var n int64
+	const text = 16 // a string besides its content, and what that is rounded up to
+	n := int64(cap(a.tags) * text)
 	if a.image != nil {
 		n += a.image.MemoryBytes()
 	}
 	for _, tag := range a.tags {
-		n += int64(text + len(tag))
+		n += int64((len(tag) + text - 1) / text * text)
 	}
 	return n
 }
