@@ -40,15 +40,18 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
+// Name is a name that certificates have besides that of this machine.
+const Name = "registry.example"
+
 // Issue returns the certificate and key, in PEM format, of a server or client at
-// 127.0.0.1, which end at the given time.
+// 127.0.0.1 or [Name], which end at the given time.
 func (a *Authority) Issue(t testing.TB, end time.Time) (cert, key []byte) {
 	t.Helper()
 	private := newKey(t)
 	der, _ := sign(t, &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "test"},
 		NotBefore: end.Add(-24 * time.Hour), NotAfter: end,
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames: []string{"localhost", Name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a.cert, private, a.key)
 	encoded, err := x509.MarshalPKCS8PrivateKey(private)
