@@ -88,13 +88,13 @@ func TestMemory(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &resolver{}
 				source := registrytags.New(r)
-				if _, err := source.Tags(t.Context(), repository); err != nil {
+				if _, _, err := source.Tags(t.Context(), repository); err != nil {
 					t.Fatal(err)
 				}
 				<-time.After(tc.after)
 				r.become(tc.takes, tc.err)
 				began := time.Now()
-				got, err := source.Tags(t.Context(), repository)
+				got, _, err := source.Tags(t.Context(), repository)
 				if waited := time.Since(began); waited != tc.waited || r.questions() != tc.asked {
 					t.Errorf("waited %s for %d questions, want %s for %d: %s", waited, r.questions(), tc.waited, tc.asked, tc.reason)
 				}
@@ -121,7 +121,7 @@ func ask(t *testing.T, source *registrytags.Source, n int, want time.Duration) m
 	for range n {
 		asking.Go(func() {
 			began := time.Now()
-			tags, err := source.Tags(t.Context(), repository)
+			tags, _, err := source.Tags(t.Context(), repository)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil || len(tags) != 1 {
@@ -225,7 +225,7 @@ func TestWhoLeavesTakesNobodyAlong(t *testing.T) {
 		defer cancel()
 		left := make(chan error, 1)
 		go func() {
-			_, err := source.Tags(ctx, repository)
+			_, _, err := source.Tags(ctx, repository)
 			left <- err
 		}()
 		synctest.Wait()
@@ -248,7 +248,7 @@ func TestRegistryThatSaysNoIsAskedAgain(t *testing.T) {
 		<-time.After(time.Minute)
 		r.become(0, denied)
 		for range 2 {
-			if tags, err := source.Tags(t.Context(), repository); fault.Of(err) != fault.Precondition {
+			if tags, _, err := source.Tags(t.Context(), repository); fault.Of(err) != fault.Precondition {
 				t.Errorf("Tags = %v, %v, want the registry's refusal", tags, err)
 			}
 		}
@@ -273,7 +273,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		source := registrytags.New(m)
 		know := func(repository string) bool {
 			before := m.asked
-			if _, err := source.Tags(t.Context(), repository); err != nil {
+			if _, _, err := source.Tags(t.Context(), repository); err != nil {
 				t.Fatal(err)
 			}
 			return m.asked == before
