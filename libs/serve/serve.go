@@ -50,6 +50,11 @@ type Endpoint struct {
 	Listener net.Listener
 	// Handler answers the requests.
 	Handler http.Handler
+	// MaxConnectionAge, if not zero, is how old a connection becomes, give or take a
+	// tenth, before its client is asked to use another one. Requests on it end as ever,
+	// streams included. Clients that keep one connection for ever would never be
+	// spread over the replicas of a service otherwise.
+	MaxConnectionAge time.Duration
 }
 
 // Task runs beside the endpoints until its context ends. An error ends the whole

@@ -43,7 +43,12 @@ func newServer(ctx context.Context, e Endpoint) (*server, error) {
 			return nil, fmt.Errorf("open the port of %s: %w", e.Name, err)
 		}
 	}
-	return &server{name: e.Name, listener: listener, http: newHTTPServer(e.Handler)}, nil
+	s := &server{name: e.Name, listener: listener, http: newHTTPServer(e.Handler)}
+	if e.MaxConnectionAge > 0 {
+		s.listener = agingListener{listener, e.MaxConnectionAge}
+		s.http.ConnContext, s.http.Handler = withConn, aging(e.Handler)
+	}
+	return s, nil
 }
 
 // newHTTPServer returns a server for HTTP/1.1 and for HTTP/2 without TLS, which is

@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// agingListener accepts connections that grow old.
+type agingListener struct {
+	net.Listener
+	age time.Duration
+}
+
+// Accept implements net.Listener. Ages differ by up to a tenth, so that clients that
+// came together do not leave together.
+func (l agingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	age := l.age - l.age/10 + rand.N(l.age/5+1) //nolint:gosec // spreading load needs no secret
+	return &agingConn{Conn: conn, old: time.Now().Add(age)}, nil
+}
+
+// agingConn is a connection that asks its client to use another one when it is old.
+//
+// HTTP/2 has a frame for that. Go's server sends it for "Connection: close", but with
+// the number of the last request that it has seen, and drops requests that are on their
+// way: clients cannot repeat those, once they have sent more than they keep. So the
+// connection writes the frame itself, with a number that no request has. Whatever comes
+// is answered, and the client closes the connection after its last answer.
+type agingConn struct {
+	net.Conn
+	old     time.Time
+	leaving atomic.Bool // the client is to be asked
+	asked   bool
+	frames  frames // written so far
+}
+
+// goAway asks a client not to begin requests on this connection any more. All those
+// that it has begun are answered.
+var goAway = []byte{
+	0, 0, 8, frameGoAway, 0, 0, 0, 0, 0, // header: 8 bytes follow, for the connection
+	0x7f, 0xff, 0xff, 0xff, // the last request: the highest number that there is
+	0, 0, 0, 0, // no error
+}
+
+// Write implements net.Conn. The server writes one thing after the other. The client is
+// asked before it gets its answer, so that its next request is on another connection.
+func (c *agingConn) Write(p []byte) (int, error) {
+	if c.leaving.Load() && !c.asked && c.frames.between() {
+		c.asked = true
+		if _, err := c.Conn.Write(goAway); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.Conn.Write(p)
+	c.frames.passed(p[:n])
+	return n, err
+}
+
+// CloseWrite lets a client of HTTP/1.1 read an answer that came before the end of its
+// request.
+func (c *agingConn) CloseWrite() error {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		return tcp.CloseWrite()
+	}
+	return nil
+}
+
+// connKey is the key of a connection in the contexts of its requests.
+type connKey struct{}
+
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// aging has next's answers take leave of connections that are old.
+func aging(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, ok := r.Context().Value(connKey{}).(*agingConn)
+		switch {
+		case !ok || time.Now().Before(conn.old):
+		case r.ProtoMajor == 2:
+			conn.leaving.Store(true)
+		default:
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,47 @@
+package serve
+
+// What is looked at of HTTP/2's frames (RFC 9113, section 4.1).
+const (
+	frameHeaderBytes  = 9
+	frameHeaders      = 0x1
+	frameGoAway       = 0x7
+	frameContinuation = 0x9
+	flagEndHeaders    = 0x4
+)
+
+// frames follows what a server writes over HTTP/2, to tell where a frame may be put
+// between others. Its zero value is the beginning.
+type frames struct {
+	header [frameHeaderBytes]byte
+	have   int  // bytes of the header
+	rest   int  // bytes of the frame's content that are still to come
+	open   bool // the next frame goes on with the headers of the last
+}
+
+// passed takes what was written.
+func (f *frames) passed(p []byte) {
+	for len(p) > 0 {
+		if f.rest > 0 {
+			n := min(f.rest, len(p))
+			f.rest, p = f.rest-n, p[n:]
+			continue
+		}
+		n := copy(f.header[f.have:], p)
+		f.have, p = f.have+n, p[n:]
+		if f.have == frameHeaderBytes {
+			f.begin()
+		}
+	}
+}
+
+// begin takes the header of a frame.
+func (f *frames) begin() {
+	f.have = 0
+	f.rest = int(f.header[0])<<16 | int(f.header[1])<<8 | int(f.header[2])
+	if kind := f.header[3]; kind == frameHeaders || kind == frameContinuation {
+		f.open = f.header[4]&flagEndHeaders == 0
+	}
+}
+
+// between says whether another frame may come now.
+func (f *frames) between() bool { return f.have == 0 && f.rest == 0 && !f.open }
