@@ -1,6 +1,7 @@
 package function
 
 import (
+	"errors"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -33,6 +34,7 @@ const (
 // Failure is a function that failed. It is an error whose text is Porch's, and its
 // detail tells the same in a form for programs.
 type Failure struct {
+	// Image is the function's image: to begin with as its caller calls it.
 	Image    string
 	Reason   Reason
 	ExitCode int
@@ -55,6 +57,15 @@ func (f *Failure) Error() string { return f.message }
 // process did not start.
 func (f *Failure) Unwrap() error { return f.cause }
 
+// Resolved returns err with the image of the failure in its chain, if there is one, as it
+// was resolved. The failure's text keeps the name that the caller knows.
+func Resolved(err error, image string) error {
+	if f, ok := errors.AsType[*Failure](err); ok {
+		f.Image = image
+	}
+	return err
+}
+
 // fail completes a failure and classifies it.
 func (r *Runner) fail(f Failure, reason Reason, cause error) error {
 	f.Reason, f.cause = reason, cause
@@ -72,7 +83,9 @@ func (r *Runner) fail(f Failure, reason Reason, cause error) error {
 // Detail implements rpcfault.Detailer: it returns a FunctionFailure.
 func (f *Failure) Detail() proto.Message {
 	if f.received != nil {
-		return f.received
+		detail := proto.CloneOf(f.received)
+		detail.Image = f.Image
+		return detail
 	}
 	results, omitted := detailResults(f.Results)
 	return &functionrunnerv1.FunctionFailure{

@@ -9,9 +9,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// maxText bounds each part of a failure's text, in bytes: the text travels in a
-// header.
-const maxText = 3 << 10
+// Budgets of a failure's text, in bytes: it travels in a header, and rpcfault leaves out
+// the middle of what has more than maxText. Results get what the log leaves of it, and
+// what others put before the text, which names the image once more.
+const (
+	maxText   = 8 << 10
+	maxStderr = 3 << 10
+	prefix    = 64
+)
 
 // Wording puts a failure into words. Porch has two wordings, and its users read
 // nothing but these texts.
@@ -36,7 +41,9 @@ func WrapperWording(f *Failure) string {
 	case f.cause != nil:
 		return notParsed(f, fmt.Sprintf("%s; %v", f.Status, f.cause))
 	default:
-		return fmt.Sprintf("failed to evaluate function %q with structured results: %s and stderr: %s", f.Image, results(f), stderr(f))
+		return withResults(f, func(results string) string {
+			return fmt.Sprintf("failed to evaluate function %q with structured results: %s and stderr: %s", f.Image, results, stderr(f))
+		})
 	}
 }
 
@@ -59,19 +66,47 @@ func notParsed(f *Failure, why string) string {
 // notExecuted tells what the function logged; one that logged nothing is told by
 // its results, so that the text says something.
 func notExecuted(f *Failure, why string) string {
-	said := stderr(f)
-	if said == "" {
-		said = results(f)
+	tell := func(said string) string {
+		return fmt.Sprintf("Failed to execute function %q: %s (%s)", f.Image, why, said)
 	}
-	return fmt.Sprintf("Failed to execute function %q: %s (%s)", f.Image, why, said)
+	if said := stderr(f); said != "" {
+		return tell(said)
+	}
+	return withResults(f, tell)
 }
 
 func stderr(f *Failure) string {
-	return excerpt.Middle(strings.TrimRight(f.Stderr, "\r\n"), maxText)
+	return excerpt.Middle(strings.TrimRight(f.Stderr, "\r\n"), maxStderr)
 }
 
-func results(f *Failure) string {
-	return excerpt.Middle(resourcelist.FormatResults(f.Results), maxText)
+// withResults puts as many results into a text as it has room for.
+func withResults(f *Failure, text func(results string) string) string {
+	return text(results(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
+}
+
+// results tells as many results as fit into room, in their order, and how many more
+// there are. The first one is told in any case, as far as it fits.
+func results(all []resourcelist.Result, room int) string {
+	if whole := resourcelist.FormatResults(all); len(whole) <= room {
+		return whole
+	}
+	const separator, more, excerptNote = "\n\n", "… and %d more", 64
+	room -= len(separator) + len(more) + len("1000000")
+	told, n := all[0].String(), 1
+	if len(told) > room {
+		told = excerpt.Middle(told, max(room-excerptNote, 0))
+	}
+	for ; n < len(all); n++ {
+		next := separator + all[n].String()
+		if len(told)+len(next) > room {
+			break
+		}
+		told += next
+	}
+	if n == len(all) {
+		return told
+	}
+	return told + separator + fmt.Sprintf(more, len(all)-n)
 }
 
 // flatten puts a log on one line if that is wanted.

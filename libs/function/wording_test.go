@@ -1,0 +1,101 @@
+package function_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+)
+
+// validator is a function that finds so many things, each told in so many bytes, logs so
+// many bytes and exits 1.
+func validator(t *testing.T, findings, size, logged int) fnproc.Command {
+	t.Helper()
+	var out strings.Builder
+	out.WriteString("kind: ResourceList\nresults:\n")
+	for i := range findings {
+		fmt.Fprintf(&out, "- message: finding-%d %s.\n  severity: error\n", i, strings.Repeat("m", size))
+	}
+	dir := t.TempDir()
+	for name, content := range map[string]string{"out": out.String(), "log": strings.Repeat("l", logged)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fnproc.Command{Path: "/bin/sh", Args: []string{"-c", "cat log >&2; cat out; exit 1"}, Dir: dir, Env: []string{"PATH=/bin:/usr/bin"}}
+}
+
+// TestResultsAreTold has validators whose callers read nothing but the status message:
+// the results are whole, and what there is no room for is counted.
+func TestResultsAreTold(t *testing.T) {
+	const image = "registry.example.com/functions/validate:v1.2.3"
+	tests := map[string]struct {
+		findings, size, logged int
+		wording                function.Wording
+		least                  int // findings that are told, at least
+		cuts                   int // parts of the message without their middle
+		reason                 string
+	}{
+		"all fit":          {40, 100, 100, function.WrapperWording, 40, 0, "40 findings of 130 bytes are no 8 KiB"},
+		"with a long log":  {40, 100, 1 << 20, function.WrapperWording, 30, 1, "the log takes three of the 8 KiB"},
+		"too many":         {1000, 100, 0, function.WrapperWording, 55, 0, ""},
+		"too large":        {2, 10000, 0, function.WrapperWording, 1, 1, "the first is told as far as it fits"},
+		"exec":             {1000, 100, 0, function.ExecWording, 55, 0, "who logs nothing is told by results there, too"},
+		"exec with a log":  {40, 100, 100, function.ExecWording, 0, 0, "Porch's exec evaluator tells logs only"},
+		"one, almost full": {1, 7800, 0, function.WrapperWording, 1, 0, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			runner := newRunner()
+			runner.Wording = tc.wording
+			_, err := runner.Run(t.Context(), image, validator(t, tc.findings, tc.size, tc.logged), []byte(list))
+			// As in a pod: the gateway puts its own words before it.
+			err = rpcfault.ToConnect(fmt.Errorf("unable to evaluate %s with pod evaluator: %w", image, err))
+			cerr, ok := errors.AsType[*connect.Error](err)
+			if !ok {
+				t.Fatal(err)
+			}
+			said := cerr.Message()
+			told := strings.Count(said, "finding-")
+			if told < tc.least {
+				t.Errorf("%d findings are told, want %d: %s", told, tc.least, tc.reason)
+			}
+			if whole := strings.Count(said, "mm."); whole != told && tc.size < 1000 {
+				t.Errorf("%d of %d findings are whole", whole, told)
+			}
+			if more := fmt.Sprintf("… and %d more", tc.findings-told); told > 0 && strings.Contains(said, more) != (told < tc.findings) {
+				t.Errorf("%d of %d are told: says %q is %v", told, tc.findings, more, told == tc.findings)
+			}
+			if cuts := strings.Count(said, "bytes left out"); cuts != tc.cuts {
+				t.Errorf("%d parts are cut in the middle, want %d:\n%s", cuts, tc.cuts, said)
+			}
+		})
+	}
+}
+
+func TestResolvedImage(t *testing.T) {
+	_, err := newRunner().Run(t.Context(), "fn:v1", command(t, "exit1"), []byte(list))
+	received := function.Received(err.Error(), &functionrunnerv1.FunctionFailure{Image: "fn:v1"})
+	for name, err := range map[string]error{"own": err, "another process's": received} {
+		failure, ok := errors.AsType[*function.Failure](function.Resolved(fmt.Errorf("evaluate: %w", err), "example.com/fn:v1"))
+		if !ok {
+			t.Fatal(err)
+		}
+		detail, _ := failure.Detail().(*functionrunnerv1.FunctionFailure)
+		if detail.GetImage() != "example.com/fn:v1" || !strings.Contains(failure.Error(), `function "fn:v1"`) {
+			t.Errorf("%s: detail %v and text %q, want the resolved name in one and the given one in the other", name, detail, failure)
+		}
+	}
+	if err := function.Resolved(nil, "fn"); err != nil {
+		t.Errorf("Resolved(nil) = %v", err)
+	}
+}
