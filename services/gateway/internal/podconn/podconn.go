@@ -74,9 +74,9 @@ func (p *Pool) release(c *Conn, broken bool) {
 	if c.users == 0 && c.dropped {
 		c.close()
 	}
-	if idle := p.leastUsed(); len(p.conns) > p.cfg.Max && idle != nil {
-		p.drop(idle)
-		idle.close()
+	if unneeded := p.unneeded(); unneeded != nil {
+		p.drop(unneeded)
+		unneeded.close()
 	}
 }
 
@@ -88,19 +88,27 @@ func (p *Pool) drop(c *Conn) {
 	}
 }
 
-// leastUsed returns the connection that has been without use for the longest time,
-// if there are too many; nil if all are in use.
-func (p *Pool) leastUsed() *Conn {
+// unneeded returns the connection that has been without use for the longest time, nil
+// unless too many are without use.
+func (p *Pool) unneeded() *Conn {
 	if len(p.conns) <= p.cfg.Max {
 		return nil
 	}
-	var least *Conn
+	var longest *Conn
+	unused := 0
 	for _, c := range p.conns {
-		if c.users == 0 && (least == nil || c.used.Before(least.used)) {
-			least = c
+		if c.users > 0 {
+			continue
+		}
+		unused++
+		if longest == nil || c.used.Before(longest.used) {
+			longest = c
 		}
 	}
-	return least
+	if unused <= p.cfg.Max {
+		return nil
+	}
+	return longest
 }
 
 // Run closes connections that have been without use for too long, until ctx ends,

@@ -129,6 +129,32 @@ func TestUnusedConnectionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestConnectionsInUseTakeNobodysPlace has more pods in use than connections are kept
+// without use.
+func TestConnectionsInUseTakeNobodysPlace(t *testing.T) {
+	p := newPool(t, 2)
+	var used []*podconn.Conn
+	for i := range 5 {
+		used = append(used, get(t, p, strconv.Itoa(i), "pod:1"))
+	}
+	for i := 5; i < 7; i++ {
+		get(t, p, strconv.Itoa(i), "pod:1").Release(false)
+	}
+	if p.Len() != 7 {
+		t.Errorf("%d connections, want 5 in use and 2 without", p.Len())
+	}
+	get(t, p, "7", "pod:1").Release(false)
+	if p.Len() != 7 {
+		t.Errorf("%d connections, want 5 in use and 2 without", p.Len())
+	}
+	for _, c := range used {
+		c.Release(false)
+	}
+	if p.Len() != 2 {
+		t.Errorf("%d connections, want 2 without use", p.Len())
+	}
+}
+
 func TestConnectSaysWhyNot(t *testing.T) {
 	c := get(t, newPool(t, 1), "uid", "127.0.0.1:1")
 	defer c.Release(false)
