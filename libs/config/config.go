@@ -6,6 +6,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,6 +44,13 @@ func Fill(cfg any) error {
 		return fmt.Errorf("environment: %w: no such setting", err)
 	}
 	return nil
+}
+
+// IsSet says whether the environment has the variable of a field, be it empty. It is for
+// programs that put services together and leave some of their settings out.
+func IsSet(field string) bool {
+	_, ok := os.LookupEnv(Variable(field)) //nolint:forbidigo // main reads the environment with this package
+	return ok
 }
 
 // describe turns an error of envconfig into one with the variable in front.

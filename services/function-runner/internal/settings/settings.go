@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -48,7 +49,7 @@ func exists(path string) bool {
 // Help goes to w. Errors name the flag or the variable.
 func Load(args []string, w io.Writer) (Settings, error) {
 	var s Settings
-	if err := config.Fill(&s); err != nil {
+	if err := errors.Join(config.Fill(&s), refuse()); err != nil {
 		return Settings{}, err
 	}
 	set := flag.NewFlagSet("function-runner", flag.ContinueOnError)
@@ -82,7 +83,7 @@ func nameIn(flags []porchFlag) func(field string) string {
 	}
 }
 
-// share gives all services what a flag sets for one.
+// share gives all services what a flag sets for one. What it writes over is in overruled.
 func (s *Settings) share() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix

@@ -66,13 +66,52 @@ func TestEveryFlagOfPorchArrives(t *testing.T) {
 	}
 }
 
-func TestDefaults(t *testing.T) {
-	s, err := settings.Load([]string{"--disable-runtimes=pod"}, t.Output())
+// TestLoadRefusesVariablesWithoutEffect sets what would be ignored, or written over by
+// another setting.
+func TestLoadRefusesVariablesWithoutEffect(t *testing.T) {
+	for variable, instead := range map[string]string{
+		"FNR_GATEWAY_POD_MANAGER":                        "remove it",
+		"FNR_GATEWAY_IMAGE_RESOLVER":                     "remove it",
+		"FNR_POD_MANAGER_IMAGE_RESOLVER":                 "remove it",
+		"FNR_POD_MANAGER_ADDRESS":                        "FNR_GATEWAY_ADDRESS",
+		"FNR_IMAGE_RESOLVER_ADDRESS":                     "FNR_GATEWAY_ADDRESS",
+		"FNR_POD_MANAGER_DEFAULT_IMAGE_PREFIX":           "FNR_GATEWAY_DEFAULT_IMAGE_PREFIX",
+		"FNR_IMAGE_RESOLVER_DEFAULT_IMAGE_PREFIX":        "FNR_GATEWAY_DEFAULT_IMAGE_PREFIX",
+		"FNR_POD_MANAGER_MAX_MESSAGE_BYTES":              "FNR_GATEWAY_MAX_MESSAGE_BYTES",
+		"FNR_POD_MANAGER_ENABLE_PRIVATE_REGISTRIES":      "FNR_IMAGE_RESOLVER_ENABLE_PRIVATE_REGISTRIES",
+		"FNR_POD_MANAGER_AUTH_SECRET_PATH":               "FNR_IMAGE_RESOLVER_AUTH_SECRET_PATH",
+		"FNR_POD_MANAGER_ENABLE_PRIVATE_REGISTRIES_TYPO": "no such setting",
+	} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, "1")
+			_, err := settings.Load([]string{"--disable-runtimes=pod"}, t.Output())
+			if err == nil || !strings.Contains(err.Error(), variable) || !strings.Contains(err.Error(), instead) {
+				t.Errorf("Load = %v, want an error that names %s and says %q", err, variable, instead)
+			}
+		})
+	}
+}
+
+// TestSharedSettingsArrive sets the variables that are to be set instead.
+func TestSharedSettingsArrive(t *testing.T) {
+	auth := filepath.Join(t.TempDir(), "auth.json")
+	if err := os.WriteFile(auth, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for variable, value := range map[string]string{
+		"WRAPPER_SERVER_IMAGE": "example.com/wrapper:v1", "FNR_GATEWAY_ADDRESS": ":1", "FNR_GATEWAY_DEFAULT_IMAGE_PREFIX": "example.com",
+		"FNR_GATEWAY_MAX_MESSAGE_BYTES": "65536", "FNR_IMAGE_RESOLVER_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_IMAGE_RESOLVER_AUTH_SECRET_PATH": auth,
+	} {
+		t.Setenv(variable, value)
+	}
+	s, err := settings.Load(nil, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Gateway.Address != ":9445" || s.Gateway.MaxMessageBytes != 6291456 || s.PodManager.TTL != 30*time.Minute {
-		t.Errorf("defaults are %+v", s)
+	p, r := s.PodManager, s.ImageResolver
+	if s.Gateway.Address != ":1" || p.DefaultImagePrefix != "example.com" || r.DefaultImagePrefix != "example.com" || p.MaxMessageBytes != 65536 ||
+		!p.EnablePrivateRegistries || p.AuthSecretPath != auth {
+		t.Errorf("settings are %+v", s)
 	}
 }
 

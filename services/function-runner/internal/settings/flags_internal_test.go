@@ -1,0 +1,82 @@
+package settings
+
+import (
+	"os"
+	"regexp"
+	"testing"
+)
+
+// porchDefaults are all flags of Porch's function runner, of any version, and their
+// defaults there. Manifests leave flags out whose defaults will do.
+var porchDefaults = map[string]string{
+	"port":                           "9445",
+	"disable-runtimes":               "",
+	"log-level":                      "2",
+	"default-image-prefix":           "ghcr.io/kptdev/krm-functions-catalog",
+	"functions":                      "./functions",
+	"config":                         "./config.yaml",
+	"pod-cache-config":               "/pod-cache-config/pod-cache-config.yaml",
+	"warm-up-pod-cache":              "true",
+	"pod-namespace":                  "porch-fn-system",
+	"pod-ttl":                        "30m0s",
+	"scan-interval":                  "1m0s",
+	"function-pod-template":          "",
+	"max-request-body-size":          "6291456",
+	"max-waitlist-length":            "2",
+	"max-parallel-pods-per-function": "1",
+	"max-grpc-retries":               "2",
+	"enable-private-registries":      "false",
+	"registry-auth-secret-path":      "/var/tmp/config-secret/.dockerconfigjson",
+	"registry-auth-secret-name":      "auth-secret",
+	"enable-private-registries-tls":  "false",
+	"tls-secret-path":                "/var/tmp/tls-secret/",
+}
+
+// TestDefaults compares our defaults with Porch's.
+func TestDefaults(t *testing.T) {
+	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1") // the pod runtime is on
+	s, err := Load(nil, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range s.flags() {
+		got[f.name] = f.value.String()
+	}
+	compare(t, got, porchDefaults)
+}
+
+// compare compares the defaults of flags.
+func compare(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		if found, ok := got[name]; !ok || found != value {
+			t.Errorf("--%s is %q (there: %v), want %q", name, found, ok, value)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("--%s is no flag of Porch's", name)
+		}
+	}
+}
+
+// documented finds the rows of the table of flags: name and default.
+var documented = regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| (?:`([^`]*)`|none) \\|")
+
+// TestREADMEHasEveryFlag compares the table that people read with the defaults.
+func TestREADMEHasEveryFlag(t *testing.T) {
+	readme, err := os.ReadFile("../../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, row := range documented.FindAllStringSubmatch(string(readme), -1) {
+		got[row[1]] = row[2]
+	}
+	want := map[string]string{}
+	for name, value := range porchDefaults {
+		want[name] = regexp.MustCompile("m0s$").ReplaceAllString(value, "m")
+	}
+	compare(t, got, want)
+}

@@ -1,0 +1,48 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+)
+
+// Why a service's setting is none of function-runner's, and what to do about it.
+const (
+	inProcess   = "the services are in one process here: remove it"
+	onePort     = "only the gateway has a port here: set --port or FNR_GATEWAY_ADDRESS"
+	imagePrefix = "all services have the same: set --default-image-prefix or FNR_GATEWAY_DEFAULT_IMAGE_PREFIX"
+	messageSize = "all services have the same: set --max-request-body-size or FNR_GATEWAY_MAX_MESSAGE_BYTES"
+	registries  = "it is the image-resolver's: set --enable-private-registries or FNR_IMAGE_RESOLVER_ENABLE_PRIVATE_REGISTRIES"
+	credentials = "it is the image-resolver's: set --registry-auth-secret-path or FNR_IMAGE_RESOLVER_AUTH_SECRET_PATH"
+)
+
+// overruled are the settings of services that would change nothing here.
+var overruled = map[string]string{
+	"Gateway.ImageResolver":    inProcess,
+	"Gateway.PodManager":       inProcess,
+	"PodManager.ImageResolver": inProcess,
+
+	"ImageResolver.Address": onePort,
+	"PodManager.Address":    onePort,
+
+	"ImageResolver.DefaultImagePrefix":   imagePrefix,
+	"PodManager.DefaultImagePrefix":      imagePrefix,
+	"PodManager.MaxMessageBytes":         messageSize,
+	"PodManager.EnablePrivateRegistries": registries,
+	"PodManager.AuthSecretPath":          credentials,
+}
+
+// refuse returns an error that names the variables of overruled settings, if there are
+// any: whoever sets one expects something of it.
+func refuse() error {
+	var problems []error
+	for _, field := range slices.Sorted(maps.Keys(overruled)) {
+		if config.IsSet(field) {
+			problems = append(problems, fmt.Errorf("environment: %s has no effect in function-runner: %s", config.Variable(field), overruled[field]))
+		}
+	}
+	return errors.Join(problems...)
+}
