@@ -92,5 +92,5 @@ func (g *Gate) queue() bool {
 
 // left is the error for a caller whose ctx ended before its turn.
 func left(ctx context.Context) error {
-	return fault.New(fault.Of(ctx.Err()), "wait for a free slot: %w", context.Cause(ctx))
+	return fault.New(fault.Of(ctx.Err()), "%w", context.Cause(ctx))
 }

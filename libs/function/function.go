@@ -96,7 +96,7 @@ func (r *Runner) limited(cmd fnproc.Command) fnproc.Command {
 func (r *Runner) judge(image string, out fnproc.Outcome, err error, took time.Duration) (Result, error) {
 	log := r.flatten(out.Log)
 	if stopped, ok := errors.AsType[*fnproc.StoppedError](err); ok {
-		return Result{}, stoppedByCaller(image, stopped, took)
+		return Result{}, Left(stopped, image, took, "the function was running")
 	}
 	failure := Failure{Image: image, Status: out.Status, ExitCode: out.ExitCode, Stderr: string(log)}
 	if err != nil {
@@ -135,14 +135,4 @@ func (r *Runner) platformFailure(failure Failure, err error) error {
 		return r.fail(failure, limitReason(limit), err)
 	}
 	return r.fail(failure, NotStarted, err)
-}
-
-// stoppedByCaller is the error for a caller who left or whose deadline passed.
-func stoppedByCaller(image string, err *fnproc.StoppedError, took time.Duration) error {
-	if errors.Is(err.Err, context.DeadlineExceeded) {
-		return fault.New(fault.DeadlineExceeded,
-			"function evaluation timed out for %s: the function was stopped after %v, when the caller's deadline passed: %w",
-			image, took.Round(time.Millisecond), err)
-	}
-	return fault.New(fault.Canceled, "function %q was stopped after %v, because the caller left: %w", image, took.Round(time.Millisecond), err)
 }

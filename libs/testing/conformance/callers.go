@@ -6,11 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
+
+// patience is how long callers wait for functions that do not end.
+const patience = 300 * time.Millisecond
 
 // testCancel has callers leave functions that do not end. That no process is left
 // is checked where the functions were installed.
@@ -19,12 +23,20 @@ func testCancel(t *testing.T, target Target) {
 		t.Run(behaviour, func(t *testing.T) {
 			fn := target.Serve(t, behaviour)
 			client := evaluator.NewFunctionEvaluatorClient(dial(t, fn.Address))
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			_, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
 			if got := status.Code(err); got != codes.DeadlineExceeded {
 				t.Errorf("code %v, want DeadlineExceeded", got)
 			}
+			checkHealthy(t, fn)
+			// Again, and what the server itself says.
+			code, message := Words(t, fn, patience)
+			if code != connect.CodeDeadlineExceeded.String() {
+				t.Errorf("the server answers with code %s, want %v", code, connect.CodeDeadlineExceeded)
+			}
+			checkText(t, message, "function evaluation timed out for "+fn.Image+": …")
+			checkHealthy(t, fn)
 			if target.NamesFunctions {
 				checkAlive(t, target.Serve(t, "echo"))
 			}

@@ -85,6 +85,7 @@ func testBadRequests(t *testing.T, target Target) {
 			if st := status.Convert(err); st.Code() != tc.code || !strings.Contains(st.Message(), tc.text) {
 				t.Errorf("error %v, want code %v and %q: %s", err, tc.code, tc.text, tc.reason)
 			}
+			checkHealthy(t, fn)
 			checkAlive(t, fn)
 		})
 	}
@@ -104,9 +105,14 @@ func testBadImages(t *testing.T, fn Function, unknown codes.Code) {
 	} {
 		t.Run(fmt.Sprintf("image %q", image), func(t *testing.T) {
 			_, err := evaluate(t, Function{Address: fn.Address, Image: image}, List)
-			if st := status.Convert(err); st.Code() != code || st.Message() == "" {
+			st := status.Convert(err)
+			if st.Code() != code || st.Message() == "" {
 				t.Errorf("error %v, want code %v", err, code)
 			}
+			if want := fmt.Sprintf("function %q not found", image); code == codes.NotFound && !strings.HasPrefix(st.Message(), want) {
+				t.Errorf("message %q, want %q and why", st.Message(), want)
+			}
+			checkHealthy(t, fn)
 			checkAlive(t, fn)
 		})
 	}
@@ -120,10 +126,13 @@ func testLimits(t *testing.T, target Target) {
 	} {
 		t.Run(behaviour, func(t *testing.T) {
 			fn := target.Serve(t, behaviour)
-			_, err := evaluate(t, fn, List)
-			st := status.Convert(err)
-			if st.Code() != codes.ResourceExhausted || !strings.Contains(st.Message(), text) || !strings.Contains(st.Message(), fn.Image) {
-				t.Errorf("error %v, want ResourceExhausted that names the function and says %q", err, text)
+			for range 2 { // the server goes on as before
+				_, err := evaluate(t, fn, List)
+				st := status.Convert(err)
+				if st.Code() != codes.ResourceExhausted || !strings.Contains(st.Message(), text) || !strings.Contains(st.Message(), fn.Image) {
+					t.Errorf("error %v, want ResourceExhausted that names the function and says %q", err, text)
+				}
+				checkHealthy(t, fn)
 			}
 			if target.NamesFunctions {
 				checkAlive(t, target.Serve(t, "echo"))

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -95,9 +96,10 @@ func (s *server) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFu
 	if err := function.CheckInput(req.GetResourceList()); err != nil {
 		return nil, err
 	}
+	start := time.Now()
 	release, err := s.admission.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("function %q: %w", req.GetImage(), err)
+		return nil, function.NotAdmitted(req.GetImage(), time.Since(start), err)
 	}
 	defer release()
 	result, err := s.runner.Run(ctx, req.GetImage(), s.command, req.GetResourceList())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -16,6 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 	"github.com/krm-function-runner/function-runner/wrapper-server/internal/wrapper"
 )
 
@@ -24,7 +26,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // start runs a wrapper server around a function of that behaviour.
 func start(t *testing.T, behaviour string, environ []string, flags ...string) string {
 	t.Helper()
-	path := conformance.Install(t, t.TempDir(), behaviour)
+	return startIn(t, t.TempDir(), behaviour, environ, flags...)
+}
+
+// startIn does so with the function's binary in dir.
+func startIn(t *testing.T, dir, behaviour string, environ []string, flags ...string) string {
+	t.Helper()
+	path := conformance.Install(t, dir, behaviour)
 	cfg, err := wrapper.LoadConfig(append(flags, "--", path), t.Output())
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +124,28 @@ func TestQueueIsBounded(t *testing.T) {
 	if err := <-errs; status.Code(err) != codes.Canceled {
 		t.Errorf("the other caller got %v, want Canceled", err)
 	}
+}
+
+// TestDeadlineInTheQueue has a caller wait behind another one until its deadline: the
+// text is Porch's.
+func TestDeadlineInTheQueue(t *testing.T) {
+	t.Setenv("FNR_CONCURRENCY", "1")
+	t.Setenv("FNR_PREFORK", "0")
+	dir := t.TempDir()
+	address := startIn(t, dir, "hang", nil)
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := evaluate(ctx, t, address)
+		ended <- err
+	}()
+	testfn.AwaitRunning(t, dir, 1)
+	code, message := conformance.Words(t, conformance.Function{Address: address, Image: "fn"}, 50*time.Millisecond)
+	if code != "deadline_exceeded" || !strings.HasPrefix(message, "function evaluation timed out for fn: after ") || !strings.Contains(message, "waiting for a free slot") {
+		t.Errorf("the server answers %s: %q, want deadline_exceeded in Porch's words", code, message)
+	}
+	leave()
+	<-ended
 }
 
 func TestLoadConfigRefuses(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
@@ -43,11 +44,10 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 // left is the error for a caller whose context ended while something was going on,
 // after the given time.
 func left(ctx context.Context, image string, took time.Duration, doing string) error {
-	took = took.Round(time.Millisecond)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fault.New(fault.DeadlineExceeded, "function evaluation timed out for %s: after %v, %s: %w", image, took, doing, ctx.Err())
+		return function.Left(ctx.Err(), image, took, doing)
 	}
-	return fault.New(fault.Canceled, "%sthe caller left after %v, %s: %w", evaluatePrefix(image), took, doing, context.Cause(ctx))
+	return function.Left(context.Cause(ctx), image, took, doing)
 }
 
 // describe says what a lease waits for.

@@ -1,0 +1,32 @@
+package function
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// Left is the error for a caller of image whose context ended, after the given time and
+// because of cause, while something was being done for it. Porch's users know the text
+// of a deadline that passed.
+func Left(cause error, image string, took time.Duration, doing string) error {
+	took = took.Round(time.Millisecond)
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return fault.New(fault.DeadlineExceeded, "function evaluation timed out for %s: after %v, %s: %w", image, took, doing, cause)
+	}
+	return fault.New(fault.Canceled, "function %q: the caller left after %v, %s: %w", image, took, doing, cause)
+}
+
+// NotAdmitted is the error for a caller of image who waited for the given time and got
+// no slot, because of err.
+func NotAdmitted(image string, took time.Duration, err error) error {
+	switch fault.Of(err) {
+	case fault.DeadlineExceeded, fault.Canceled:
+		return Left(err, image, took, "waiting for a free slot")
+	default:
+		return fmt.Errorf("function %q: %w", image, err)
+	}
+}

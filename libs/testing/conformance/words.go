@@ -1,0 +1,63 @@
+package conformance
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+)
+
+// Words returns the code and the message with which the server itself answers an
+// evaluation that has that long. Clients would answer in its place: they know the
+// deadline, too.
+func Words(t *testing.T, fn Function, within time.Duration) (code, message string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"image": fn.Image, "resourceList": []byte(List)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		"http://"+fn.Address+evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure, strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Connect-Timeout-Ms", strconv.FormatInt(within.Milliseconds(), 10))
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var answer struct{ Code, Message string }
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		t.Fatalf("status %s, and no JSON: %v", resp.Status, err)
+	}
+	return answer.Code, answer.Message
+}
+
+// checkText compares a message with what it has to be. "…" in that stands for any text.
+func checkText(t *testing.T, got, want string) {
+	t.Helper()
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", "(?s:.+)")
+	if ok, err := regexp.MatchString("^"+pattern+"$", got); err != nil || !ok {
+		t.Errorf("message\n%s\nwant\n%s", got, want)
+	}
+}
+
+// checkHealthy fails the test if the server does not serve any more, as probes see it.
+func checkHealthy(t *testing.T, f Function) {
+	t.Helper()
+	resp, err := grpc_health_v1.NewHealthClient(dial(t, f.Address)).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	if err != nil || resp.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		t.Errorf("afterwards the server's health is %v, %v", resp.GetStatus(), err)
+	}
+}
