@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"net/url"
 	"runtime"
 	"slices"
@@ -23,6 +24,14 @@ type Config struct {
 	Address string `split_words:"true" default:":9445"`
 	// MaxMessageBytes bounds requests and responses.
 	MaxMessageBytes int `split_words:"true" default:"6291456"`
+	// MaxInHandBytes bounds the requests that are read, wait or are evaluated at a
+	// time, together; 0 is 128 MiB, or four of the largest if that is more. While a
+	// request is read and while it is sent to a pod there are two copies of it.
+	MaxInHandBytes int `split_words:"true" default:"0"`
+	// MaxConnectionAge is how old a connection of a caller becomes, give or take a
+	// tenth, before the caller is asked to make another one, which may lead to another
+	// replica; 0 is any age.
+	MaxConnectionAge time.Duration `split_words:"true" default:"5m"`
 	// DefaultImagePrefix is where image names without a slash are looked up.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
 	// DisableRuntimes are the runtimes not to use: exec, pod.
@@ -82,12 +91,15 @@ type ExecConfig struct {
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
+	checks.That(c.MaxConnectionAge >= 0, "MaxConnectionAge", c.MaxConnectionAge, "zero or more")
 	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver, "http://host:port or https://host:port")
 	checks.That(c.PodManager == "" || isURL(c.PodManager), "PodManager", c.PodManager, "http://host:port or https://host:port")
 	for _, r := range c.DisableRuntimes {
 		checks.That(r == RuntimeExec || r == RuntimePod, "DisableRuntimes", strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec and pod")
 	}
 	function.Limits{MessageBytes: c.MaxMessageBytes, LogBytes: c.Exec.MaxLogBytes}.Check(&checks, "MaxMessageBytes", "Exec.MaxLogBytes")
+	checks.That(c.MaxInHandBytes == 0 || c.MaxInHandBytes >= c.MaxMessageBytes, "MaxInHandBytes", c.MaxInHandBytes,
+		fmt.Sprintf("as large as the largest request, %d, or 0", c.MaxMessageBytes))
 	checks.That(c.Exec.Concurrency >= 0, "Exec.Concurrency", c.Exec.Concurrency, "0 or more")
 	checks.That(c.Exec.Queue >= 0, "Exec.Queue", c.Exec.Queue, "0 or more")
 	function.CheckPrefork(&checks, "Exec.Prefork", c.Exec.Prefork)
@@ -106,6 +118,14 @@ func isURL(s string) bool {
 
 // Enabled says whether a runtime is to be used.
 func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
+
+// maxInHand is how many bytes of requests are held at a time.
+func (c *Config) maxInHand() int {
+	if c.MaxInHandBytes > 0 {
+		return c.MaxInHandBytes
+	}
+	return max(128<<20, 4*c.MaxMessageBytes)
+}
 
 // concurrency is how many functions run at a time.
 func (c ExecConfig) concurrency() int {

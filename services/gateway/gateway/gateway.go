@@ -51,7 +51,7 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Part, error)
 		return serve.Part{}, fmt.Errorf("set up the gateway: %w", err)
 	}
 	return serve.Part{
-		Endpoints: []serve.Endpoint{{Name: "evaluator", Address: cfg.Address, Handler: handler}},
+		Endpoints: []serve.Endpoint{{Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: cfg.MaxConnectionAge}},
 		Tasks:     append(tasks, services.tasks...),
 	}, nil
 }
@@ -83,6 +83,7 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 		Prefork:      cfg.Exec.Prefork,
 		PreforkTotal: cfg.Exec.PreforkTotal,
 		Log:          log,
+		Meters:       frame.Telemetry.Meters,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -92,7 +93,10 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 
 // newHandler returns the handler of the gateway's port.
 func newHandler(cfg Config, services Services, frame program.Frame, names naming.Resolver, chain evaluation.Chain) (http.Handler, error) {
-	door, err := frontdoor.New(names, chain, frame.Telemetry)
+	door, err := frontdoor.New(frontdoor.Config{
+		Names: names, Chain: chain,
+		MaxMessageBytes: int64(cfg.MaxMessageBytes), MaxInHandBytes: int64(cfg.maxInHand()), Telemetry: frame.Telemetry,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +104,8 @@ func newHandler(cfg Config, services Services, frame program.Frame, names naming
 	served := []rpcserve.Service{{
 		Name: evaluatorconnect.FunctionEvaluatorName,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			return evaluatorconnect.NewFunctionEvaluatorHandler(door, options...)
+			path, handler := evaluatorconnect.NewFunctionEvaluatorHandler(door, options...)
+			return path, door.Bounded(handler)
 		},
 	}}
 	if services.PodManager != nil {

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,22 +23,29 @@ import (
 // caller calls one gateway.
 type caller struct {
 	client evaluator.FunctionEvaluatorClient
+	list   []byte
 }
 
 func newCaller(t *testing.T, address string) caller {
 	t.Helper()
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(conformance.MaxMessageBytes)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return caller{evaluator.NewFunctionEvaluatorClient(conn)}
+	return caller{evaluator.NewFunctionEvaluatorClient(conn), []byte(conformance.List)}
 }
 
-// evaluate evaluates image, with a tag, over a small list.
+// evaluate evaluates image, with a tag, over the caller's list.
 func (c caller) evaluate(t *testing.T, image, tag string) error {
 	t.Helper()
-	_, err := c.client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: image, Tag: tag, ResourceList: []byte(conformance.List)})
+	return c.evaluateWithin(t.Context(), image, tag)
+}
+
+// evaluateWithin does so until ctx ends.
+func (c caller) evaluateWithin(ctx context.Context, image, tag string) error {
+	_, err := c.client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, Tag: tag, ResourceList: c.list})
 	return err
 }
 
@@ -117,6 +125,8 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 	for want, change := range map[string]func(*gateway.Config){
 		"Address":           func(c *gateway.Config) { c.Address = "" },
 		"DisableRuntimes":   func(c *gateway.Config) { c.DisableRuntimes = []string{"exec", "docker"} },
+		"MaxInHandBytes":    func(c *gateway.Config) { c.MaxInHandBytes = 1<<20 - 1 },
+		"MaxConnectionAge":  func(c *gateway.Config) { c.MaxConnectionAge = -1 },
 		"MaxMessageBytes":   func(c *gateway.Config) { c.MaxMessageBytes = 10 },
 		"Exec.Queue":        func(c *gateway.Config) { c.Exec.Queue = -1 },
 		"Exec.Concurrency":  func(c *gateway.Config) { c.Exec.Concurrency = -1 },

@@ -12,6 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -19,6 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // environment is all that functions get of ours.
@@ -40,6 +44,7 @@ type Config struct {
 	// the file says it, and PreforkTotal how many of all functions.
 	Prefork, PreforkTotal int
 	Log                   *slog.Logger
+	Meters                metric.MeterProvider
 }
 
 // Evaluator is the exec evaluator.
@@ -48,6 +53,7 @@ type Evaluator struct {
 	content []byte // of the file, at the start
 	table   atomic.Pointer[table]
 	stock   *fnproc.Stock
+	phases  *measure.Phases
 }
 
 // New returns an evaluator with the configuration file as it is now. A file that
@@ -62,6 +68,9 @@ func New(cfg Config) (*Evaluator, error) {
 		return nil, fmt.Errorf("find the folder of functions: %w", err)
 	}
 	e := &Evaluator{cfg: cfg, content: content}
+	if e.phases, err = newPhases(cfg.Meters, cfg.Admission); err != nil {
+		return nil, err
+	}
 	e.stock = fnproc.NewStock(fnproc.StockConfig{Keep: e.keep, Total: cfg.PreforkTotal, Unused: function.PreforkUnused, Log: cfg.Log})
 	e.cfg.Runner.Processes.Stock = e.stock
 	if err := e.load(content); err != nil {
@@ -79,12 +88,17 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	if !ok {
 		return evaluation.Response{}, fault.New(fault.NotFound, "no binary is configured for %s", req.Image)
 	}
+	asked := time.Now()
 	release, err := e.cfg.Admission.Acquire(ctx)
+	waited := time.Since(asked)
+	e.phases.Took(ctx, "queue", waited)
 	if err != nil {
-		return evaluation.Response{}, fmt.Errorf("function %q: %w", req.Given, err)
+		return evaluation.Response{}, function.NotAdmitted(req.Given, waited, err)
 	}
 	defer release()
+	started := time.Now()
 	result, err := e.cfg.Runner.Run(ctx, req.Given, fnproc.Command{Path: binary, Env: environment, Dir: "/"}, req.ResourceList)
+	e.phases.Took(ctx, "run", time.Since(started))
 	if err != nil {
 		return evaluation.Response{}, err
 	}

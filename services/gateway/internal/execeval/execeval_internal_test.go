@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 func TestBrokenFileKeepsTheLastGoodOne(t *testing.T) {
@@ -17,7 +19,10 @@ func TestBrokenFileKeepsTheLastGoodOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	var logs bytes.Buffer
-	e, err := New(Config{File: file, Functions: "/functions", DefaultPrefix: "example.com", Log: slog.New(slog.NewTextHandler(&logs, nil))})
+	e, err := New(Config{
+		File: file, Functions: "/functions", DefaultPrefix: "example.com", Admission: admission.New(admission.Limits{}),
+		Log: slog.New(slog.NewTextHandler(&logs, nil)), Meters: telemetry.Discard().Meters,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

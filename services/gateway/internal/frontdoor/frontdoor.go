@@ -25,22 +25,38 @@ type Namer interface {
 	Resolve(ctx context.Context, image, constraint string) (imagename.Name, error)
 }
 
-// Handler implements Porch's FunctionEvaluator service.
-type Handler struct {
-	names   Namer
-	chain   evaluation.Chain
-	log     *slog.Logger
-	tracer  trace.Tracer
-	metrics *metrics
+// Config is what a Handler works with.
+type Config struct {
+	Names Namer
+	// Chain evaluates requests.
+	Chain evaluation.Chain
+	// MaxMessageBytes bounds each request, and MaxInHandBytes all that are held at a
+	// time.
+	MaxMessageBytes, MaxInHandBytes int64
+	Telemetry                       *telemetry.Telemetry
 }
 
-// New returns a handler that has requests evaluated by chain.
-func New(names Namer, chain evaluation.Chain, tel *telemetry.Telemetry) (*Handler, error) {
-	m, err := newMetrics(tel.Meters)
-	if err != nil {
-		return nil, err
+// Handler implements Porch's FunctionEvaluator service.
+type Handler struct {
+	names      Namer
+	chain      evaluation.Chain
+	log        *slog.Logger
+	tracer     trace.Tracer
+	metrics    *metrics
+	maxMessage int64
+	inHand     inHand
+}
+
+// New returns a handler. What it serves has to be [Handler.Bounded].
+func New(cfg Config) (*Handler, error) {
+	tel := cfg.Telemetry
+	h := &Handler{
+		names: cfg.Names, chain: cfg.Chain, log: tel.Log, tracer: tel.Tracers.Tracer("gateway"),
+		maxMessage: cfg.MaxMessageBytes, inHand: inHand{limit: cfg.MaxInHandBytes},
 	}
-	return &Handler{names: names, chain: chain, log: tel.Log, tracer: tel.Tracers.Tracer("gateway"), metrics: m}, nil
+	var err error
+	h.metrics, err = newMetrics(tel.Meters, h.inHand.now)
+	return h, err
 }
 
 // EvaluateFunction implements the service.
@@ -62,6 +78,10 @@ func (h *Handler) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateF
 // evaluate checks the request and has it evaluated. The name is that of the image
 // as far as it was resolved.
 func (h *Handler) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (imagename.Name, evaluation.Response, error) {
+	// A compressed request is larger than what was read of it.
+	if err := shareOf(ctx).grow(int64(len(req.GetResourceList()))); err != nil {
+		return imagename.Name{}, evaluation.Response{}, err
+	}
 	name, err := h.resolve(ctx, req)
 	if err != nil {
 		return name, evaluation.Response{}, err
@@ -70,7 +90,7 @@ func (h *Handler) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionR
 		return name, evaluation.Response{}, err
 	}
 	resp, err := h.chain.Evaluate(ctx, evaluation.Request{Given: req.GetImage(), Image: name, ResourceList: req.GetResourceList()})
-	return name, resp, err
+	return name, resp, function.Resolved(err, name.String())
 }
 
 // resolve gives the image its canonical name, once for all evaluators.
@@ -79,8 +99,12 @@ func (h *Handler) resolve(ctx context.Context, req *evaluator.EvaluateFunctionRe
 	defer span.End()
 	start := time.Now()
 	name, err := h.names.Resolve(ctx, req.GetImage(), req.GetTag())
-	h.metrics.phases.Took(ctx, "resolve", time.Since(start))
+	took := time.Since(start)
+	h.metrics.phases.Took(ctx, "resolve", took)
 	span.SetAttributes(attribute.String("container.image.name", name.String()))
+	if err != nil && ctx.Err() != nil {
+		return name, function.Left(ctx.Err(), req.GetImage(), took, "looking up the image's tag")
+	}
 	return name, err
 }
 
@@ -103,6 +127,12 @@ func (h *Handler) report(ctx context.Context, req *evaluator.EvaluateFunctionReq
 		return
 	}
 	h.log.Log(ctx, level, "evaluated", attrs...)
+}
+
+// refused measures and logs a request that was not even read to its end.
+func (h *Handler) refused(ctx context.Context, err error) {
+	h.metrics.rejected(ctx, err)
+	h.log.Log(ctx, levelOf(err), "request refused", "class", fault.Of(err).String(), "error", err)
 }
 
 // levelOf says whether the end of an evaluation concerns those who run the system:

@@ -45,7 +45,10 @@ func newHandler(t *testing.T) (*frontdoor.Handler, func() string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
-	h, err := frontdoor.New(naming.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{catalog{}}, tel)
+	h, err := frontdoor.New(frontdoor.Config{
+		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{catalog{}},
+		MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20, Telemetry: tel,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

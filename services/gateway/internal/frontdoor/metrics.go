@@ -32,10 +32,11 @@ type metrics struct {
 // sizes are buckets from a small list to the message limit.
 var sizes = metric.WithExplicitBucketBoundaries(1<<10, 4<<10, 16<<10, 64<<10, 256<<10, 1<<20, 2<<20, 4<<20, 6<<20, 16<<20)
 
-func newMetrics(provider metric.MeterProvider) (*metrics, error) {
+// newMetrics returns the metrics. held returns how many bytes of requests are held.
+func newMetrics(provider metric.MeterProvider, held func() int64) (*metrics, error) {
 	meter := provider.Meter("gateway")
 	m := &metrics{}
-	var errs [6]error
+	var errs [7]error
 	m.evaluations, errs[0] = meter.Int64Counter("fn.evaluations", metric.WithDescription("Evaluations that ended."))
 	m.duration, errs[1] = meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), measure.Seconds,
 		metric.WithDescription("Time from request to response."))
@@ -43,6 +44,9 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	m.rejections, errs[3] = meter.Int64Counter("fn.rejections", metric.WithDescription("Requests that were refused before any function ran."))
 	m.requestBytes, errs[4] = meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists received."))
 	m.responseBytes, errs[5] = meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists returned."))
+	_, errs[6] = meter.Int64ObservableGauge("fn.requests.in.hand", metric.WithUnit("By"),
+		metric.WithDescription("Bytes of requests that are being read, wait or are evaluated."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(held()); return nil }))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the gateway's metrics: %w", err)
 	}
@@ -62,7 +66,7 @@ type sample struct {
 // evaluated counts one evaluation.
 func (m *metrics) evaluated(ctx context.Context, s sample) {
 	if _, queueFull := fault.RetryAfter(s.err); queueFull || s.evaluator == "" {
-		m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(s.err).String())))
+		m.rejected(ctx, s.err)
 	}
 	labels := metric.WithAttributeSet(attribute.NewSet(
 		attribute.String("image", m.image(s)),
@@ -76,6 +80,11 @@ func (m *metrics) evaluated(ctx context.Context, s sample) {
 	if s.err == nil {
 		m.responseBytes.Record(ctx, int64(s.responseBytes))
 	}
+}
+
+// rejected counts a request that was refused.
+func (m *metrics) rejected(ctx context.Context, err error) {
+	m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(err).String())))
 }
 
 // image returns the image label of a sample: images that nobody serves have none of

@@ -1,0 +1,40 @@
+package gateway_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+)
+
+// TestDeadlineInTheQueue has a caller wait behind a function that does not end, until
+// its deadline: the text is Porch's.
+func TestDeadlineInTheQueue(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
+	conformance.Install(t, dir, "hang")
+	write(t, file, "functions: [{function: hang, images: ['"+image("hang")+"']}]")
+	cfg := gateway.Config{
+		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
+		Exec: gateway.ExecConfig{Config: file, Functions: dir, Concurrency: 1, Queue: 1},
+	}
+	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) })
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	hanging := newCaller(t, address)
+	go func() { ended <- hanging.evaluateWithin(ctx, image("hang"), "") }()
+	testfn.AwaitRunning(t, dir, 1)
+	code, message := conformance.Words(t, conformance.Function{Address: address, Image: image("hang")}, 50*time.Millisecond)
+	if code != "deadline_exceeded" || !strings.HasPrefix(message, "function evaluation timed out for "+image("hang")+": after ") || !strings.Contains(message, "waiting for a free slot") {
+		t.Errorf("the server answers %s: %q, want deadline_exceeded in Porch's words", code, message)
+	}
+	leave()
+	<-ended
+}

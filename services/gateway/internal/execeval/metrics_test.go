@@ -1,0 +1,97 @@
+package execeval_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/admission"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/execeval"
+)
+
+// newEvaluator returns an evaluator that runs one function at a time: echo or hang, from
+// the folder that it returns. The other function returns its metrics.
+func newEvaluator(t *testing.T) (e *execeval.Evaluator, dir string, scrape func() string) {
+	t.Helper()
+	cfg := telemetry.Config{MetricsAddress: "127.0.0.1:0", LogFormat: "json"}
+	tel, err := telemetry.New(t.Context(), "test", cfg, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
+	dir = t.TempDir()
+	testfn.Install(t, dir, "echo", "hang")
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte("functions: [{function: echo, images: ['echo:v1']}, {function: hang, images: ['hang:v1']}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, err = execeval.New(execeval.Config{
+		File: file, Functions: dir, DefaultPrefix: "example.com", Admission: admission.New(admission.Limits{Concurrent: 1, Queue: 1}),
+		Runner: function.Runner{
+			Limits: function.Limits{MessageBytes: 1 << 20, LogBytes: 1 << 20}, Wording: function.ExecWording, Tracer: tel.Tracers.Tracer("test"),
+		},
+		Log: tel.Log, Meters: tel.Meters,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, dir, func() string {
+		rec := httptest.NewRecorder()
+		tel.Part(cfg).Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+		return rec.Body.String()
+	}
+}
+
+// wantMetrics fails the test unless all lines are among the metrics, once they are.
+func wantMetrics(t *testing.T, scrape func() string, lines ...string) {
+	t.Helper()
+	metrics := scrape()
+	for _, line := range lines {
+		if !strings.Contains(metrics, line+"\n") {
+			t.Errorf("no %s in\n%s", line, metrics)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	e, dir, scrape := newEvaluator(t)
+	evaluate := func(ctx context.Context, function string) error {
+		_, err := e.Evaluate(ctx, evaluation.Request{
+			Given: function, Image: imagename.Name{Repository: "example.com/" + function, Tag: "v1"}, ResourceList: []byte("kind: ResourceList\n"),
+		})
+		return err
+	}
+	if err := evaluate(t.Context(), "echo"); err != nil {
+		t.Fatal(err)
+	}
+	wantMetrics(t, scrape, "fn_exec_running 0", "fn_exec_queue_depth 0",
+		`fn_phase_duration_seconds_count{phase="queue"} 1`, `fn_phase_duration_seconds_count{phase="run"} 1`)
+
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- evaluate(ctx, "hang") }()
+	testfn.AwaitRunning(t, dir, 1)
+	go func() { ended <- evaluate(ctx, "echo") }()
+	for !strings.Contains(scrape(), "fn_exec_queue_depth 1\n") && t.Context().Err() == nil {
+		continue
+	}
+	wantMetrics(t, scrape, "fn_exec_running 1", "fn_exec_queue_depth 1")
+	leave()
+	for range 2 {
+		if err := <-ended; err == nil {
+			t.Error("nobody was left waiting")
+		}
+	}
+	wantMetrics(t, scrape, "fn_exec_running 0", "fn_exec_queue_depth 0",
+		`fn_phase_duration_seconds_count{phase="queue"} 3`, `fn_phase_duration_seconds_count{phase="run"} 2`)
+}

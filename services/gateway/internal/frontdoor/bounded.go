@@ -1,0 +1,89 @@
+package frontdoor
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+)
+
+// Bounded returns next, which serves h, with the bytes of its requests counted before
+// they are read: once they are in memory it is too late to refuse them.
+func (h *Handler) Bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		held := &share{of: &h.inHand}
+		defer held.release()
+		body := &countedBody{ReadCloser: r.Body, share: held, most: h.maxMessage}
+		r = r.WithContext(context.WithValue(r.Context(), shareKey{}, held))
+		r.Body = body
+		body.expect(announced(r, body))
+		next.ServeHTTP(w, r)
+		if body.full != nil {
+			h.refused(r.Context(), body.full)
+		}
+	})
+}
+
+// shareKey is the key of a request's share in its context.
+type shareKey struct{}
+
+// shareOf returns what the request of ctx holds, nil if that is not counted.
+func shareOf(ctx context.Context) *share {
+	held, _ := ctx.Value(shareKey{}).(*share)
+	return held
+}
+
+// prefixBytes is the length of what comes before a message in gRPC: a byte of flags, and
+// the message's length in four.
+const prefixBytes = 5
+
+// announced returns how long a request says that it is, zero or less if it does not.
+func announced(r *http.Request, body *countedBody) int64 {
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		return r.ContentLength
+	}
+	var prefix [prefixBytes]byte
+	n, err := io.ReadFull(body.ReadCloser, prefix[:])
+	body.ahead = bytes.NewReader(prefix[:n])
+	if err != nil {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint32(prefix[1:]))
+}
+
+// countedBody is a request's body whose bytes are counted.
+type countedBody struct {
+	io.ReadCloser
+	ahead *bytes.Reader // what has been read to learn the length
+	share *share
+	read  int64
+	most  int64 // what comes after that is only read to be thrown away
+	full  error // why no more is read
+}
+
+// expect has the request hold that many bytes. Otherwise requests that come together
+// would each get a part of the room, and all of them be refused.
+func (b *countedBody) expect(size int64) {
+	b.full = b.share.grow(min(size, b.most))
+}
+
+// Read implements io.Reader. The error for a request that there is no room for is one
+// of connect's, which it passes on as it is.
+func (b *countedBody) Read(p []byte) (int, error) {
+	if b.full != nil {
+		return 0, rpcfault.ToConnect(b.full)
+	}
+	if b.ahead != nil && b.ahead.Len() > 0 {
+		return b.ahead.Read(p)
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.read += int64(n)
+	if b.expect(b.read); b.full != nil {
+		return 0, rpcfault.ToConnect(b.full)
+	}
+	return n, err
+}
