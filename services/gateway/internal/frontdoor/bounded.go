@@ -15,15 +15,15 @@ import (
 // they are read: once they are in memory it is too late to refuse them.
 func (h *Handler) Bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		held := &share{of: &h.inHand}
+		ctx, held := r.Context(), &share{of: &h.inHand}
 		defer held.release()
 		body := &countedBody{ReadCloser: r.Body, share: held, most: h.maxMessage}
-		r = r.WithContext(context.WithValue(r.Context(), shareKey{}, held))
+		r = r.WithContext(context.WithValue(ctx, shareKey{}, held))
 		r.Body = body
 		body.expect(announced(r, body))
 		next.ServeHTTP(w, r)
 		if body.full != nil {
-			h.refused(r.Context(), body.full)
+			h.refused(ctx, body.full)
 		}
 	})
 }
