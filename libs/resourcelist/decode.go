@@ -57,10 +57,24 @@ func decodeDocument(data []byte) (*yaml.Node, error) {
 	case !errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("read what follows the list as YAML: %w", err)
 	}
+	if line := lateMarker(data); line > 0 {
+		return nil, fmt.Errorf("line %d begins with ---, which kyaml takes for the end of a document: remove it, and directives before it", line)
+	}
 	if err := checkAliases(&document, len(data)); err != nil {
 		return nil, err
 	}
 	return document.Content[0], nil
+}
+
+// lateMarker returns the number of a line, other than the first, that begins as a
+// document's marker does; 0 if there is none. To YAML it may belong to the one document:
+// comments and directives may precede it. kyaml looks at lines alone.
+func lateMarker(data []byte) int {
+	at := bytes.Index(data, []byte("\n---"))
+	if at < 0 || bytes.IndexByte(data[at+1:], '\n') < 0 {
+		return 0
+	}
+	return bytes.Count(data[:at+1], []byte("\n")) + 1
 }
 
 // invalidUTF8 returns the offset of the first byte that is not UTF-8, -1 if all is.

@@ -17,7 +17,8 @@ type Envelope struct {
 // not a ResourceList, and the error says what is wrong and where:
 //
 //   - data must be one YAML or JSON document in UTF-8. A second document is refused,
-//     even an empty one: kyaml would read the list as one resource among others.
+//     even an empty one: kyaml would read the list as one resource among others. It
+//     would as well if a marker (---) stood in another line than the first.
 //   - It must be a mapping with the kind ResourceList. The apiVersion is not looked
 //     at. No top-level key may be there twice.
 //   - functionConfig must be a mapping, items a sequence, and results a sequence of

@@ -1,0 +1,130 @@
+package resourcelist_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+)
+
+// stricter are the reasons for which Parse refuses lists that kyaml reads: words of the
+// error, and why it does.
+var stricter = []struct{ words, reason string }{
+	{"is not UTF-8", "kyaml reads UTF-16 as well, and messages have texts in UTF-8"},
+	{"a second document begins", "kyaml stops at the end of the first, or takes the list for one resource among others"},
+	{"read what follows the list", "likewise: what follows is a document that is broken"},
+	{"is there twice", "kyaml takes the first, and what the others say would be lost"},
+	{"functionConfig is", "kyaml hands any shape to the function"},
+	{"items is", "kyaml takes whatever is inside for items, or nothing"},
+	{"results is", "kyaml hands any shape on to whoever reads the results"},
+	{"a top-level key is", "kyaml never looks at keys that are no strings"},
+	{"with its aliases expanded", "kyaml does not expand aliases: whoever reads the items would"},
+	{"stands inside its own anchor", "likewise"},
+}
+
+// isStricter says whether Parse refuses for a reason that kyaml does not know.
+func isStricter(err error) bool {
+	for _, s := range stricter {
+		if strings.Contains(err.Error(), s.words) {
+			return true
+		}
+	}
+	return false
+}
+
+// errNoList is a document that kyaml reads, and not as a list.
+var errNoList = errors.New("kyaml takes it for a resource")
+
+// kyamlSplits finds the lines at which kyaml begins another document.
+var kyamlSplits = regexp.MustCompile(`\n---.*\r?\n`)
+
+// kyamlResult is a result as kyaml's framework for functions declares it. The framework
+// itself would bring Kubernetes' validation along.
+type kyamlResult struct {
+	Message     string                    `yaml:"message,omitempty"`
+	Severity    string                    `yaml:"severity,omitempty"`
+	ResourceRef *kyaml.ResourceIdentifier `yaml:"resourceRef,omitempty"`
+	Field       *struct {
+		Path          string `yaml:"path,omitempty"`
+		CurrentValue  any    `yaml:"currentValue,omitempty"`
+		ProposedValue any    `yaml:"proposedValue,omitempty"`
+	} `yaml:"field,omitempty"`
+	File *struct {
+		Path  string `yaml:"path,omitempty"`
+		Index int    `yaml:"index,omitempty"`
+	} `yaml:"file,omitempty"`
+	Tags map[string]string `yaml:"tags,omitempty"`
+}
+
+// readWithKyaml returns the results of a list as kpt and Porch read it.
+func readWithKyaml(document []byte) (results []resourcelist.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("kyaml panics: %v", p)
+		}
+	}()
+	reader := kio.ByteReader{Reader: bytes.NewReader(document), OmitReaderAnnotations: true}
+	nodes, err := reader.Read()
+	if err != nil {
+		return nil, err
+	}
+	value := reader.Results
+	if reader.WrappingKind == "" {
+		// A list without items and function configuration, which is a list all the same.
+		if kyamlSplits.Match(document) || len(nodes) != 1 || nodes[0].GetKind() != "ResourceList" || nodes[0].Field("items") != nil || nodes[0].Field("functionConfig") != nil {
+			return nil, errNoList
+		}
+		if field := nodes[0].Field("results"); field != nil {
+			value = field.Value
+		}
+	} else if reader.WrappingKind != "ResourceList" {
+		return nil, errNoList
+	}
+	return decodeWithKyaml(value)
+}
+
+// decodeWithKyaml decodes results, in a sequence or, as old functions write them, in the
+// items of a mapping.
+func decodeWithKyaml(value *kyaml.RNode) ([]resourcelist.Result, error) {
+	if value != nil && value.YNode().Kind == kyaml.MappingNode {
+		field := value.Field("items")
+		if field == nil {
+			return nil, nil
+		}
+		value = field.Value
+	}
+	if kyaml.IsMissingOrNull(value) {
+		return nil, nil
+	}
+	var wire []kyamlResult
+	if err := value.YNode().Decode(&wire); err != nil {
+		return nil, err
+	}
+	var results []resourcelist.Result
+	for _, w := range wire {
+		results = append(results, w.result())
+	}
+	return results, nil
+}
+
+func (w kyamlResult) result() resourcelist.Result {
+	r := resourcelist.Result{Message: w.Message, Severity: w.Severity, Tags: w.Tags}
+	if ref := w.ResourceRef; ref != nil {
+		r.ResourceRef = &resourcelist.ResourceRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+	}
+	if field := w.Field; field != nil {
+		r.Field = &resourcelist.Field{
+			Path: field.Path, CurrentValue: resourcelist.AsJSON(field.CurrentValue), ProposedValue: resourcelist.AsJSON(field.ProposedValue),
+		}
+	}
+	if file := w.File; file != nil {
+		r.File = &resourcelist.File{Path: file.Path, Index: file.Index}
+	}
+	return r
+}
