@@ -15,6 +15,7 @@ type frames struct {
 	header [frameHeaderBytes]byte
 	have   int  // bytes of the header
 	rest   int  // bytes of the frame's content that are still to come
+	begun  bool // there was a frame: the first one is the server's settings
 	open   bool // the next frame goes on with the headers of the last
 }
 
@@ -36,7 +37,7 @@ func (f *frames) passed(p []byte) {
 
 // begin takes the header of a frame.
 func (f *frames) begin() {
-	f.have = 0
+	f.have, f.begun = 0, true
 	f.rest = int(f.header[0])<<16 | int(f.header[1])<<8 | int(f.header[2])
 	if kind := f.header[3]; kind == frameHeaders || kind == frameContinuation {
 		f.open = f.header[4]&flagEndHeaders == 0
@@ -44,4 +45,4 @@ func (f *frames) begin() {
 }
 
 // between says whether another frame may come now.
-func (f *frames) between() bool { return f.have == 0 && f.rest == 0 && !f.open }
+func (f *frames) between() bool { return f.begun && f.have == 0 && f.rest == 0 && !f.open }
