@@ -9,6 +9,17 @@ import (
 	"time"
 )
 
+// ages are those of an endpoint's connections.
+type ages struct {
+	// leaving says that all connections count as old, since the server is about to stop.
+	leaving atomic.Bool
+}
+
+// reached says whether a connection is old.
+func (a *ages) reached(conn *agingConn) bool {
+	return a.leaving.Load() || !time.Now().Before(conn.old)
+}
+
 // agingListener accepts connections that grow old.
 type agingListener struct {
 	net.Listener
@@ -79,12 +90,12 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// aging has next's answers take leave of connections that are old.
-func aging(next http.Handler) http.Handler {
+// handler has next's answers take leave of connections that are old.
+func (a *ages) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(connKey{}).(*agingConn)
 		switch {
-		case !ok || time.Now().Before(conn.old):
+		case !ok || !a.reached(conn):
 		case r.ProtoMajor == 2:
 			conn.leaving.Store(true)
 		default:

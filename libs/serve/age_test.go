@@ -3,6 +3,7 @@ package serve_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -79,6 +80,49 @@ func TestConnectionsAreReplacedWithoutFailures(t *testing.T) {
 				if err != nil || len(resp.GetResourceList()) != len(list) {
 					t.Errorf("after %d connections: %d bytes, %v", listener.accepted.Load(), len(resp.GetResourceList()), err)
 				}
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// TestConnectionsAreReplacedWhileDraining has callers whose connection is young when the
+// server is told to stop. What they send then is answered, and asks them to leave.
+func TestConnectionsAreReplacedWhileDraining(t *testing.T) {
+	_, handler := evaluatorconnect.NewFunctionEvaluatorHandler(slowEcho{})
+	listener := &countingListener{Listener: listen(t)}
+	over := make(chan struct{})
+	p := start(t, serve.Config{DrainDelay: time.Hour, ShutdownTimeout: time.Minute}, serve.Part{
+		Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, Handler: handler, MaxConnectionAge: time.Hour}},
+		// It drains for as long as the test takes.
+		Tasks: []serve.Task{func(context.Context) error { <-over; return errors.New("over") }},
+	})
+	t.Cleanup(func() { close(over); <-p.ended })
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	client := evaluator.NewFunctionEvaluatorClient(conn)
+	call := func() {
+		list := []byte(strings.Repeat("x", 300<<10))
+		if resp, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{ResourceList: list}); err != nil || len(resp.GetResourceList()) != len(list) {
+			t.Errorf("after %d connections: %d bytes, %v", listener.accepted.Load(), len(resp.GetResourceList()), err)
+		}
+	}
+	for range 10 {
+		call()
+	}
+	if n := listener.accepted.Load(); n != 1 {
+		t.Fatalf("%d connections before the server is told to stop", n)
+	}
+	p.stop()
+	<-p.stopping
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() {
+			for listener.accepted.Load() < 4 && !t.Failed() {
+				call()
 			}
 		})
 	}

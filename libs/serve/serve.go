@@ -96,6 +96,9 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, part
 	case <-ctx.Done():
 		health.setReady(false)
 		log.InfoContext(ctx, "stopping", "drain_delay", cfg.DrainDelay, "shutdown_timeout", cfg.ShutdownTimeout)
+		for _, s := range servers {
+			s.drain()
+		}
 		pause.For(failed, cfg.DrainDelay) // or less if a part fails meanwhile
 	case <-failed.Done():
 		health.setReady(false)
