@@ -358,6 +358,34 @@ func TestExtend(t *testing.T) {
 	})
 }
 
+// TestExtensionsDoNotPileUp has the Kubernetes API away while a pod is in use.
+func TestExtensionsDoNotPileUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod, service := existing()
+		w := start(t, nil, pod, service)
+		w.news()
+		begin := time.Now()
+		done := 0
+		w.fails("patch", "pods", func() error {
+			if time.Since(begin) < time.Minute {
+				return errGone
+			}
+			done++
+			return nil
+		})
+		var until time.Time
+		for time.Since(begin) < time.Minute {
+			until = time.Now().Add(time.Hour).Truncate(time.Second)
+			w.Extend(pool.Extend{Name: podName, UID: string(pod.UID), ReclaimAfter: until})
+			<-time.After(time.Second)
+		}
+		<-time.After(time.Minute)
+		if o := observed(t, w.news()); !o.ReclaimAfter.Equal(until) || done > 2 {
+			t.Errorf("it may be collected after %v, want %v, as %d patches say", o.ReclaimAfter, until, done)
+		}
+	})
+}
+
 // TestBurst has as many pods asked for as there may be.
 func TestBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,9 +15,16 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Extend writes down until when a pod may be kept.
+// Extend writes down until when a pod may be kept. One that waits, as all do while the
+// Kubernetes API is away, is replaced by the next.
 func (c *Cluster) Extend(action pool.Extend) {
+	if _, waits := c.extensions.Swap(action.Name, action); waits {
+		return
+	}
 	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, _ func(pool.Event)) {
+		if newest, ok := c.extensions.LoadAndDelete(action.Name); ok {
+			action = newest.(pool.Extend)
+		}
 		start := time.Now()
 		err := c.extend(ctx, action.Name, types.UID(action.UID), c.config.Clock.Theirs(action.ReclaimAfter))
 		c.metrics.did(ctx, "extend", start, err)

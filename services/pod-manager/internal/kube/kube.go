@@ -62,6 +62,8 @@ type Cluster struct {
 	telling sync.Mutex
 	// going are the UIDs of pods that were deleted here: their Services go with them.
 	going sync.Map
+	// extensions are those that wait, by the pod's name.
+	extensions sync.Map
 }
 
 // byID is the index of pods by their id, which is their Service's name.

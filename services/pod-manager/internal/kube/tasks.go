@@ -20,9 +20,8 @@ type task func(ctx context.Context, tell func(pool.Event))
 // the same Service, which must not be deleted after the successor found it there.
 //
 // What waits is bounded by the pods that there may be. Each has one creation; one
-// deletion at a time, since the pools wait for its outcome; an extension in each tenth
-// of its time to live, far less often than an attempt may take; and a chore or two per
-// scan.
+// deletion at a time, since the pools wait for its outcome; one extension, see
+// [Cluster.Extend]; and a chore or two per scan.
 type tasks struct {
 	wake chan struct{} // has room for one
 
