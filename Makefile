@@ -96,13 +96,13 @@ build: functions ## Build all programs into .build/bin
 test: prepare functions ## Run everything: on a cluster, and beside that what needs none
 	@$(MAKE) --no-print-directory --jobs=3 test-cluster test-bed test-here
 
-# What needs no cluster takes the time that the tests on one leave: they wait a lot. The
-# linters never wait, and come last: nobody is left for whom they could make room.
+# What needs no cluster takes the time that the tests on one leave: they wait a lot. Tests
+# come when the machine is no longer busy with building: some know what time it is.
 in_turn = for target in $(1); do echo "== $$target"; nice $(MAKE) --no-print-directory $$target; done
 
 .PHONY: test-here
 test-here:
-	@$(call in_turn,check-generate check-proto check-modules unit demo lint)
+	@$(call in_turn,check-generate check-proto check-modules lint unit demo)
 
 .PHONY: test-bed
 test-bed:
