@@ -9,26 +9,17 @@ import (
 	"time"
 )
 
-// ages are those of an endpoint's connections.
-type ages struct {
-	// leaving says that all connections count as old, since the server is about to stop.
-	leaving atomic.Bool
-}
-
-// reached says whether a connection is old.
-func (a *ages) reached(conn *agingConn) bool {
-	return a.leaving.Load() || !time.Now().Before(conn.old)
-}
-
 // agingListener accepts connections that grow old.
 type agingListener struct {
 	net.Listener
 	age time.Duration
+	// draining says that all of them count as old, since the server is about to stop.
+	draining atomic.Bool
 }
 
 // Accept implements net.Listener. Ages differ by up to a tenth, so that clients that
 // came together do not leave together.
-func (l agingListener) Accept() (net.Conn, error) {
+func (l *agingListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -91,11 +82,11 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // handler has next's answers take leave of connections that are old.
-func (a *ages) handler(next http.Handler) http.Handler {
+func (l *agingListener) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(connKey{}).(*agingConn)
 		switch {
-		case !ok || !a.reached(conn):
+		case !ok || !l.draining.Load() && time.Now().Before(conn.old):
 		case r.ProtoMajor == 2:
 			conn.leaving.Store(true)
 		default:

@@ -14,7 +14,7 @@ type server struct {
 	name     string
 	listener net.Listener
 	http     *http.Server
-	ages     *ages // nil if connections do not age
+	aging    *agingListener // nil if connections do not age
 }
 
 // bind opens the ports of all endpoints, or none.
@@ -46,9 +46,8 @@ func newServer(ctx context.Context, e Endpoint) (*server, error) {
 	}
 	s := &server{name: e.Name, listener: listener, http: newHTTPServer(e.Handler)}
 	if e.MaxConnectionAge > 0 {
-		s.ages = new(ages)
-		s.listener = agingListener{listener, e.MaxConnectionAge}
-		s.http.ConnContext, s.http.Handler = withConn, s.ages.handler(e.Handler)
+		s.aging = &agingListener{Listener: listener, age: e.MaxConnectionAge}
+		s.listener, s.http.ConnContext, s.http.Handler = s.aging, withConn, s.aging.handler(e.Handler)
 	}
 	return s, nil
 }
@@ -82,8 +81,8 @@ func newHTTPServer(handler http.Handler) *http.Server {
 // drain asks clients to use other connections, which lead to other replicas by now. The
 // server's own shutdown asks them too, but drops requests that are on their way.
 func (s *server) drain() {
-	if s.ages != nil {
-		s.ages.leaving.Store(true)
+	if s.aging != nil {
+		s.aging.draining.Store(true)
 	}
 }
 
