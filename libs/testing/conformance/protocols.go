@@ -1,11 +1,8 @@
 package conformance
 
 import (
-	"encoding/base64"
 	"encoding/json"
-	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -44,30 +41,10 @@ func testProtocols(t *testing.T, target Target) {
 
 // testPlainJSON calls as a person does with curl.
 func testPlainJSON(t *testing.T, fn Function) {
-	body, err := json.Marshal(map[string]string{"image": fn.Image, "resourceList": base64.StdEncoding.EncodeToString([]byte(List))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-		"http://"+fn.Address+evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure, strings.NewReader(string(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	status, answer := postJSON(t, fn, http.Header{})
 	var got struct{ ResourceList []byte }
 	if err := json.Unmarshal(answer, &got); err != nil || string(got.ResourceList) != List {
-		t.Errorf("status %s, answer %s", resp.Status, answer)
+		t.Errorf("status %s, answer %s", status, answer)
 	}
 }
 

@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -19,17 +21,28 @@ import (
 // deadline, too.
 func Words(t *testing.T, fn Function, within time.Duration) (code, message string) {
 	t.Helper()
+	status, body := postJSON(t, fn, http.Header{"Connect-Timeout-Ms": {strconv.FormatInt(within.Milliseconds(), 10)}})
+	var answer struct{ Code, Message string }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatalf("status %s, and no JSON: %v", status, err)
+	}
+	return answer.Code, answer.Message
+}
+
+// postJSON asks for an evaluation of List as a person does with curl.
+func postJSON(t *testing.T, fn Function, header http.Header) (status string, answer []byte) {
+	t.Helper()
 	body, err := json.Marshal(map[string]any{"image": fn.Image, "resourceList": []byte(List)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-		"http://"+fn.Address+evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure, strings.NewReader(string(body)))
+		"http://"+fn.Address+evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+	req.Header = header
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Connect-Timeout-Ms", strconv.FormatInt(within.Milliseconds(), 10))
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: transport}).Do(req)
@@ -37,11 +50,11 @@ func Words(t *testing.T, fn Function, within time.Duration) (code, message strin
 		t.Fatal(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	var answer struct{ Code, Message string }
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		t.Fatalf("status %s, and no JSON: %v", resp.Status, err)
+	answer, err = io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return answer.Code, answer.Message
+	return resp.Status, answer
 }
 
 // checkText compares a message with what it has to be. "…" in that stands for any text.
