@@ -1,22 +1,15 @@
 package imageresolver_test
 
 import (
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 )
 
 func TestMetrics(t *testing.T) {
-	cfg := telemetry.Config{MetricsAddress: "127.0.0.1:0", LogFormat: "text"}
-	tel, err := telemetry.New(t.Context(), "image-resolver", cfg, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tel, scrape := scrapetest.New(t)
 	s := open()(t)
 	s.registry.Push(t, "fn:v1", function)
 	r := startWith(t, s.config, tel)
@@ -33,8 +26,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = resolve(t, r, s.registry.Host+"/fn:v2")
-	scraped := httptest.NewRecorder()
-	tel.Part(cfg).Endpoints[0].Handler.ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	metrics := scrape()
 	for _, line := range []string{
 		`fn_registry_requests_total{code="200",op="manifest",registry="` + s.registry.Host + `"} 4`,
 		`fn_registry_requests_total{code="404",op="manifest",registry="` + s.registry.Host + `"} 1`,
@@ -44,11 +36,11 @@ func TestMetrics(t *testing.T) {
 		`fn_resolver_tag_moves_total 1`,
 		`fn_resolver_cache_size_bytes `,
 	} {
-		if !strings.Contains(scraped.Body.String(), line) {
+		if !strings.Contains(metrics, line) {
 			t.Errorf("no line %s", line)
 		}
 	}
 	if t.Failed() {
-		t.Log(scraped.Body.String())
+		t.Log(metrics)
 	}
 }

@@ -2,9 +2,6 @@ package execeval_test
 
 import (
 	"context"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/execeval"
@@ -23,19 +20,14 @@ import (
 // the folder that it returns. The other function returns its metrics.
 func newEvaluator(t *testing.T) (e *execeval.Evaluator, dir string, scrape func() string) {
 	t.Helper()
-	cfg := telemetry.Config{MetricsAddress: "127.0.0.1:0", LogFormat: "json"}
-	tel, err := telemetry.New(t.Context(), "test", cfg, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
+	tel, scrape := scrapetest.New(t)
 	dir = t.TempDir()
 	testfn.Install(t, dir, "echo", "hang")
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte("functions: [{function: echo, images: ['echo:v1']}, {function: hang, images: ['hang:v1']}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e, err = execeval.New(execeval.Config{
+	e, err := execeval.New(execeval.Config{
 		File: file, Functions: dir, DefaultPrefix: "example.com", Admission: admission.New(admission.Limits{Concurrent: 1, Queue: 1}),
 		Runner: function.Runner{
 			Limits: function.Limits{MessageBytes: 1 << 20, LogBytes: 1 << 20}, Wording: function.ExecWording, Tracer: tel.Tracers.Tracer("test"),
@@ -45,11 +37,7 @@ func newEvaluator(t *testing.T) (e *execeval.Evaluator, dir string, scrape func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, dir, func() string {
-		rec := httptest.NewRecorder()
-		tel.Part(cfg).Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-		return rec.Body.String()
-	}
+	return e, dir, scrape
 }
 
 // wantMetrics fails the test unless all lines are among the metrics, once they are.

@@ -3,16 +3,13 @@ package frontdoor_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
@@ -39,12 +36,7 @@ func (catalog) Evaluate(_ context.Context, req evaluation.Request) (evaluation.R
 // newHandler returns a handler, and a function that returns its metrics.
 func newHandler(t *testing.T) (*frontdoor.Handler, func() string) {
 	t.Helper()
-	cfg := telemetry.Config{MetricsAddress: "127.0.0.1:0", LogFormat: "json"}
-	tel, err := telemetry.New(t.Context(), "test", cfg, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
+	tel, scrape := scrapetest.New(t)
 	h, err := frontdoor.New(frontdoor.Config{
 		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{catalog{}},
 		MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20, Telemetry: tel,
@@ -52,11 +44,7 @@ func newHandler(t *testing.T) (*frontdoor.Handler, func() string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h, func() string {
-		rec := httptest.NewRecorder()
-		tel.Part(cfg).Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-		return rec.Body.String()
-	}
+	return h, scrape
 }
 
 func TestMetrics(t *testing.T) {

@@ -3,9 +3,6 @@ package podeval_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
 )
 
@@ -73,12 +71,7 @@ func TestSpans(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	cfg := telemetry.Config{MetricsAddress: "127.0.0.1:0", LogFormat: "json"}
-	tel, err := telemetry.New(t.Context(), "test", cfg, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
+	tel, scrape := scrapetest.New(t)
 	good := testpod.Serve(t, 1<<20, echo)
 	cold := coldStart(good)
 	grants := []leasetest.Grant{
@@ -101,9 +94,7 @@ func TestMetrics(t *testing.T) {
 	for range 4 {
 		_, _ = e.Evaluate(t.Context(), request)
 	}
-	rec := httptest.NewRecorder()
-	tel.Part(cfg).Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-	metrics := rec.Body.String()
+	metrics := scrape()
 	for _, want := range []string{
 		`fn_cold_starts_total{image="fn:v1",outcome="ok"} 1`,
 		`fn_cold_starts_total{image="fn:v1",outcome="precondition"} 1`,
