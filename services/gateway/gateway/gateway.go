@@ -44,7 +44,8 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Part, error)
 		chain, tasks = append(chain, pod), append(tasks, keep)
 	}
 	if services.ImageResolver != nil {
-		names.Tags = append(names.Tags, registrytags.New(services.ImageResolver))
+		registries := registrytags.New(services.ImageResolver)
+		names.Tags, tasks = append(names.Tags, registries), append(tasks, registries.Run)
 	}
 	handler, err := newHandler(cfg, services, frame, names, chain)
 	if err != nil {
