@@ -36,6 +36,12 @@ func testCancel(t *testing.T, target Target) {
 				t.Errorf("the server answers with code %s, want %v", code, connect.CodeDeadlineExceeded)
 			}
 			checkText(t, message, "function evaluation timed out for "+fn.Image+": …")
+			// And to a request whose deadline passed before it could be begun.
+			code, message = Words(t, fn, 0)
+			if code != connect.CodeDeadlineExceeded.String() {
+				t.Errorf("the server answers a late request with code %s, want %v", code, connect.CodeDeadlineExceeded)
+			}
+			checkText(t, message, "function evaluation timed out for "+fn.Image+": after 0s, before it began: …")
 			checkHealthy(t, fn)
 			if target.NamesFunctions {
 				checkAlive(t, target.Serve(t, "echo"))

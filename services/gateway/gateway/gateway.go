@@ -105,7 +105,7 @@ func newHandler(cfg Config, services Services, frame program.Frame, names naming
 	served := []rpcserve.Service{{
 		Name: evaluatorconnect.FunctionEvaluatorName,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			path, handler := evaluatorconnect.NewFunctionEvaluatorHandler(door, options...)
+			path, handler := evaluatorconnect.NewFunctionEvaluatorHandler(door, connect.WithHandlerOptions(options...), connect.WithInterceptors(function.Late()))
 			return path, door.Bounded(handler)
 		},
 	}}

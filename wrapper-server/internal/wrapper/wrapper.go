@@ -87,7 +87,7 @@ func (s *server) maintain(ctx context.Context) error {
 }
 
 func (s *server) handler(options ...connect.HandlerOption) (path string, handler http.Handler) {
-	return evaluatorconnect.NewFunctionEvaluatorHandler(s, options...)
+	return evaluatorconnect.NewFunctionEvaluatorHandler(s, connect.WithHandlerOptions(options...), connect.WithInterceptors(function.Late()))
 }
 
 // EvaluateFunction implements the service. The image is whatever the caller calls
