@@ -49,19 +49,26 @@ type Runner struct {
 	Preforks *Preforks
 }
 
-// CheckInput returns an error of class fault.Invalid if list cannot be a function's
-// input.
-func CheckInput(list []byte) error {
+// CheckInput returns an error of class fault.Invalid if list cannot be the input of a
+// function, that of image, and the error of a caller who left if ctx ends before that
+// is known.
+func CheckInput(ctx context.Context, image string, list []byte) error {
 	if len(list) == 0 {
 		return fault.New(fault.Invalid, "no resource list given: the function's input is empty")
 	}
 	if !utf8.Valid(list) {
 		return fault.New(fault.Invalid, "the resource list is not UTF-8")
 	}
-	if _, err := resourcelist.Parse(list); err != nil {
+	start := time.Now()
+	_, err := resourcelist.Parse(ctx, list)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ctx.Err()):
+		return Left(err, image, time.Since(start), "the resource list waited to be read")
+	default:
 		return fault.New(fault.Invalid, "the resource list is not valid: %w", err)
 	}
-	return nil
 }
 
 // Run runs cmd, the function of image, over list. The limits of cmd are set from
@@ -74,7 +81,7 @@ func (r *Runner) Run(ctx context.Context, image string, cmd fnproc.Command, list
 	out, err := r.Processes.Run(ctx, r.limited(cmd), list)
 	span.SetAttributes(attribute.Int("process.exit.code", out.ExitCode), attribute.String("fn.prefork", out.Prefork.String()))
 	r.Preforks.count(ctx, cmd, out.Prefork)
-	result, err := r.judge(image, out, err, time.Since(start))
+	result, err := r.judge(ctx, image, out, err, time.Since(start))
 	if err != nil {
 		span.SetStatus(codes.Error, fault.Of(err).String())
 	}
@@ -93,7 +100,7 @@ func (r *Runner) limited(cmd fnproc.Command) fnproc.Command {
 
 // judge turns the end of a process, after the given time, into a result or an
 // error.
-func (r *Runner) judge(image string, out fnproc.Outcome, err error, took time.Duration) (Result, error) {
+func (r *Runner) judge(ctx context.Context, image string, out fnproc.Outcome, err error, took time.Duration) (Result, error) {
 	log := r.flatten(out.Log)
 	if stopped, ok := errors.AsType[*fnproc.StoppedError](err); ok {
 		return Result{}, Left(stopped, image, took, "the function was running")
@@ -102,9 +109,11 @@ func (r *Runner) judge(image string, out fnproc.Outcome, err error, took time.Du
 	if err != nil {
 		return Result{}, r.platformFailure(failure, err)
 	}
-	envelope, parseErr := resourcelist.Parse(out.Output)
+	envelope, parseErr := resourcelist.Parse(ctx, out.Output)
 	failure.Results = envelope.Results
 	switch {
+	case parseErr != nil && errors.Is(parseErr, ctx.Err()):
+		return Result{}, Left(parseErr, image, took, "what the function wrote waited to be read")
 	case out.Signal != 0:
 		failure.Signal = out.Signal.String()
 		failure.Status += r.killer(out)

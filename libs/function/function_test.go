@@ -220,11 +220,11 @@ func keepStarted(t *testing.T, runner *function.Runner) {
 }
 
 func TestCheckInput(t *testing.T) {
-	if err := function.CheckInput([]byte(list)); err != nil {
+	if err := function.CheckInput(t.Context(), "fn", []byte(list)); err != nil {
 		t.Error(err)
 	}
 	for name, input := range map[string]string{"empty": "", "not UTF-8": "kind: \xff", "another kind": "kind: List", "broken": "kind: ["} {
-		if err := function.CheckInput([]byte(input)); fault.Of(err) != fault.Invalid {
+		if err := function.CheckInput(t.Context(), "fn", []byte(input)); fault.Of(err) != fault.Invalid {
 			t.Errorf("%s: %v, want an error of class invalid", name, err)
 		}
 	}

@@ -6,3 +6,15 @@ var (
 	Recognise = recognise
 	AsJSON    = asJSON
 )
+
+// Occupy has full decodes wait until the function that it returns is called.
+func Occupy() (free func()) {
+	for range cap(decoding) {
+		decoding <- struct{}{}
+	}
+	return func() {
+		for range cap(decoding) {
+			<-decoding
+		}
+	}
+}

@@ -76,7 +76,7 @@ func seeds(f *testing.F) [][]byte {
 func checkParse(t *testing.T, document []byte) {
 	t.Helper()
 	want, wantErr := resourcelist.Decode(document)
-	got, err := resourcelist.Parse(document)
+	got, err := resourcelist.Parse(t.Context(), document)
 	if text(err) != text(wantErr) {
 		t.Fatalf("Parse: error %q, the full decode %q\n%q", text(err), text(wantErr), document)
 	}

@@ -7,6 +7,11 @@
 // style that those write in a single pass, and whatever it cannot prove is decoded.
 package resourcelist
 
+import (
+	"context"
+	"runtime"
+)
+
 // Envelope is what the runner wants to know of a ResourceList.
 type Envelope struct {
 	// Results are the list's results, in its order.
@@ -28,13 +33,25 @@ type Envelope struct {
 //   - Aliases inside these are fine, unless they expand the list out of proportion
 //     or contain themselves.
 //
-// The envelope does not refer to data.
-func Parse(data []byte) (Envelope, error) {
+// The envelope does not refer to data. Should ctx end while others are being decoded,
+// the error is that of ctx.
+func Parse(ctx context.Context, data []byte) (Envelope, error) {
 	if envelope, ok := recognise(data); ok {
 		return envelope, nil
 	}
-	return decode(data)
+	select {
+	case decoding <- struct{}{}:
+		defer func() { <-decoding }()
+		return decode(data)
+	case <-ctx.Done():
+		return Envelope{}, ctx.Err()
+	}
 }
+
+// decoding has an element for each full decode that goes on. One takes a processor for
+// as long as it lasts, and memory some twenty times the list: more of them at a time
+// than there are processors would end no sooner, and hold all that memory at once.
+var decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // kind is the kind of a ResourceList.
 const kind = "ResourceList"

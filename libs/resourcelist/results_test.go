@@ -104,7 +104,7 @@ var withResults = []struct {
 func TestParseResults(t *testing.T) {
 	for _, tc := range withResults {
 		t.Run(tc.reason, func(t *testing.T) {
-			got, err := resourcelist.Parse([]byte(tc.document))
+			got, err := resourcelist.Parse(t.Context(), []byte(tc.document))
 			if err != nil {
 				t.Fatalf("Parse(%q): %v", tc.document, err)
 			}

@@ -110,7 +110,7 @@ func bomb(level string, items int) string {
 func TestParseAccepts(t *testing.T) {
 	for _, tc := range valid {
 		t.Run(tc.reason, func(t *testing.T) {
-			got, err := resourcelist.Parse([]byte(tc.document))
+			got, err := resourcelist.Parse(t.Context(), []byte(tc.document))
 			if err != nil {
 				t.Errorf("Parse(%q): %v", tc.document, err)
 			}
@@ -124,7 +124,7 @@ func TestParseAccepts(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for _, tc := range invalid {
 		t.Run(tc.reason, func(t *testing.T) {
-			_, err := resourcelist.Parse([]byte(tc.document))
+			_, err := resourcelist.Parse(t.Context(), []byte(tc.document))
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Parse: error %v, want one with %q", err, tc.want)
 			}

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 
@@ -53,13 +54,17 @@ func exporting(exporter, endpoint string) bool {
 }
 
 // prometheusReader returns a reader and the handler that shows what it read,
-// together with the Go runtime's and the process's own metrics.
-func prometheusReader() (sdkmetric.Reader, http.Handler, error) {
+// together with the Go runtime's and the process's own metrics. A metric that cannot be
+// shown is logged, and does not hide the others.
+func prometheusReader(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	reader, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo())
 	if err != nil {
 		return nil, nil, err
 	}
-	return reader, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
+	return reader, promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError,
+		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelError),
+	}), nil
 }

@@ -99,7 +99,7 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 }
 
 func (t *Telemetry) addMetrics(ctx context.Context, res *resource.Resource) error {
-	scraped, handler, err := prometheusReader()
+	scraped, handler, err := prometheusReader(t.Log)
 	if err != nil {
 		return fmt.Errorf("set up metrics: %w", err)
 	}

@@ -93,7 +93,7 @@ func (s *server) handler(options ...connect.HandlerOption) (path string, handler
 // EvaluateFunction implements the service. The image is whatever the caller calls
 // the function: there is only one here.
 func (s *server) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
-	if err := function.CheckInput(req.GetResourceList()); err != nil {
+	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
 		return nil, err
 	}
 	start := time.Now()

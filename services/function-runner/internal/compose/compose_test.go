@@ -2,7 +2,6 @@ package compose_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"google.golang.org/grpc"
@@ -23,6 +24,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/compose"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
@@ -39,6 +41,10 @@ func kubeconfig(t *testing.T) string {
 		}
 		if r.URL.Query().Get("watch") != "" {
 			<-r.Context().Done()
+			return
+		}
+		if r.Method == http.MethodPost {
+			forbid(w, "exceeded quota: pods")
 			return
 		}
 		kinds := map[string]string{"pods": "PodList", "services": "ServiceList"}
@@ -64,9 +70,14 @@ func forbidding(t *testing.T) string {
 	t.Helper()
 	return kubeconfigOf(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "pods is forbidden"}`)
+		forbid(w, "pods is forbidden")
 	})
+}
+
+// forbid answers as Kubernetes does when something may not be.
+func forbid(w http.ResponseWriter, why string) {
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": %q}`, why)
 }
 
 // push puts random images into a registry.
@@ -81,6 +92,9 @@ func push(t *testing.T, images ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if img, err = mutate.Config(img, v1.Config{Entrypoint: []string{"/function"}}); err != nil {
+			t.Fatal(err)
+		}
 		if err := remote.Write(ref, img, remote.WithContext(t.Context())); err != nil {
 			t.Fatal(err)
 		}
@@ -89,20 +103,21 @@ func push(t *testing.T, images ...string) {
 
 // TestConstraintsAreAnsweredByRegistries has a version constraint on an image for
 // which there is no binary: the tag comes from the registry, and the answer says what
-// it is, and that no evaluator serves it yet.
+// it is, and what Kubernetes has against its pod. The refusals are counted by all services,
+// each with a metric of its own: there is one page of metrics for the process.
 func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 	server := httptest.NewServer(registry.New())
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
 	push(t, host+"/fns/echo:v1.0.0", host+"/fns/echo:v1.2.0", host+"/fns/echo:v2.0.0")
 
-	client := start(t, kubeconfig(t))
+	client, scrape := start(t, kubeconfig(t))
 	tests := map[string]struct {
 		image, tag string
 		code       codes.Code
 		text       string
 	}{
-		"match":    {host + "/fns/echo", "^1.0", codes.FailedPrecondition, "/fns/echo:v1.2.0"},
+		"match":    {host + "/fns/echo", "^1.0", codes.FailedPrecondition, "create pod echo-v120-1-"},
 		"no match": {host + "/fns/echo", ">=3", codes.InvalidArgument, "there is v2.0.0, v1.2.0, v1.0.0"},
 		"no such":  {host + "/fns/other", ">=1", codes.FailedPrecondition, "/fns/other"},
 	}
@@ -115,11 +130,19 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 			}
 		})
 	}
+	metrics := scrape()
+	for _, counted := range []string{`fn_rejections_total{reason="precondition"}`, `fn_lease_rejections_total{reason="precondition"}`} {
+		if !strings.Contains(metrics, "\n"+counted) {
+			t.Errorf("no %s in the metrics:\n%s", counted, metrics)
+		}
+	}
 }
 
-// start runs all services in one process, without local binaries.
-func start(t *testing.T, kubernetes string) evaluator.FunctionEvaluatorClient {
+// start runs all services in one process, without local binaries, and returns what
+// reads their metrics as well.
+func start(t *testing.T, kubernetes string) (client evaluator.FunctionEvaluatorClient, scrape func() string) {
 	t.Helper()
+	measured, scrape := scrapetest.New(t)
 	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1")
 	t.Setenv("FNR_POD_MANAGER_KUBECONFIG", kubernetes)
 	config := filepath.Join(t.TempDir(), "config.yaml")
@@ -131,6 +154,7 @@ func start(t *testing.T, kubernetes string) evaluator.FunctionEvaluatorClient {
 		t.Fatal(err)
 	}
 	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+		frame.Telemetry = measured
 		parts, err := compose.Parts(t.Context(), s, frame)
 		return join(parts), err
 	})
@@ -139,13 +163,13 @@ func start(t *testing.T, kubernetes string) evaluator.FunctionEvaluatorClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return evaluator.NewFunctionEvaluatorClient(conn)
+	return evaluator.NewFunctionEvaluatorClient(conn), scrape
 }
 
 // TestServesWithoutRights starts where Kubernetes refuses everything: whoever needs no
 // pod is served, and others hear what is missing.
 func TestServesWithoutRights(t *testing.T) {
-	client := start(t, forbidding(t)) // which is ready
+	client, _ := start(t, forbidding(t)) // which is ready
 	for {
 		_, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "example.com/fn:v1", ResourceList: []byte("kind: ResourceList\n")})
 		if strings.Contains(err.Error(), "pods is forbidden") && status.Code(err) == codes.FailedPrecondition {

@@ -55,8 +55,10 @@ func New(cfg Config) (*Handler, error) {
 		maxMessage: cfg.MaxMessageBytes, inHand: inHand{limit: cfg.MaxInHandBytes},
 	}
 	var err error
-	h.metrics, err = newMetrics(tel.Meters, h.inHand.now)
-	return h, err
+	if h.metrics, err = newMetrics(tel.Meters, h.inHand.now); err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // EvaluateFunction implements the service.
@@ -86,7 +88,7 @@ func (h *Handler) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionR
 	if err != nil {
 		return name, evaluation.Response{}, err
 	}
-	if err := function.CheckInput(req.GetResourceList()); err != nil {
+	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
 		return name, evaluation.Response{}, err
 	}
 	resp, err := h.chain.Evaluate(ctx, evaluation.Request{Given: req.GetImage(), Image: name, ResourceList: req.GetResourceList()})

@@ -43,7 +43,7 @@ func (e *Evaluator) call(ctx context.Context, req evaluation.Request, granted *l
 	}
 	out := evaluation.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog()}
 	// The wrapper server has judged the list: only its results are wanted.
-	if envelope, err := resourcelist.Parse(out.ResourceList); err == nil {
+	if envelope, err := resourcelist.Parse(ctx, out.ResourceList); err == nil {
 		out.Results = envelope.Results
 	}
 	return out, nil

@@ -68,7 +68,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	m.counts.Store(&counts{})
 	var i instruments
 	var errs [5]error
-	i.rejections, errs[0] = meter.Int64ObservableCounter("fn.rejections", metric.WithDescription("Requests that were refused before any function ran."))
+	i.rejections, errs[0] = meter.Int64ObservableCounter("fn.lease.rejections", metric.WithDescription("Leases that were refused. The gateway counts the requests."))
 	i.evictions, errs[1] = meter.Int64ObservableCounter("fn.pod.evictions", metric.WithDescription("Function pods that were deleted, and why."))
 	i.waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth", metric.WithDescription("Leases that wait for a place on a pod."))
 	i.pods, errs[3] = meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods."))
