@@ -114,6 +114,7 @@ func TestABrokenPodIsReportedAndAnotherTried(t *testing.T) {
 		"not found":      {fails(connect.CodeNotFound), "not a wrapper server"},
 		"unknown":        {fails(connect.CodeUnknown), "not a wrapper server"},
 		"stopped itself": {fails(connect.CodeCanceled), "not a wrapper server"},
+		"gave up itself": {fails(connect.CodeDeadlineExceeded), "not a wrapper server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var opens []*lease.Open
@@ -221,6 +222,23 @@ func TestTheCallersCancellationReachesTheFunction(t *testing.T) {
 	}
 }
 
+// TestAPodsDeadline has a pod whose clock is a little ahead of the caller's.
+func TestAPodsDeadline(t *testing.T) {
+	address := testpod.Serve(t, 1<<20, func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		return nil, connect.NewError(connect.CodeDeadlineExceeded, context.DeadlineExceeded)
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	m := leasetest.NewManager(pods(pod("a", address)))
+	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(ctx, request)
+	if fault.Of(err) != fault.DeadlineExceeded || !strings.HasPrefix(err.Error(), "function evaluation timed out for fn:v1: after ") {
+		t.Errorf("error %v of class %v, want the caller's deadline", err, fault.Of(err))
+	}
+	if got := m.AwaitFinish(t); got.Outcome != lease.Abandoned {
+		t.Errorf("finished with %v, want abandoned", got)
+	}
+}
+
 // deadline is a context whose deadline passes when a test says so.
 type deadline struct{ context.Context } //nolint:containedctx // it is one
 
@@ -291,6 +309,9 @@ func TestErrorsOfLeases(t *testing.T) {
 		fault.Denied:        fault.Denied,
 		fault.NotFound:      fault.Unavailable,
 		fault.Unimplemented: fault.Unavailable,
+		// The caller still waits.
+		fault.DeadlineExceeded: fault.Unavailable,
+		fault.Canceled:         fault.Unavailable,
 	} {
 		m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
 			return nil, fault.WithRetryAfter(fault.New(given, "the kubelet's words"), time.Second)

@@ -43,10 +43,13 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 	if err == nil {
 		return nil
 	}
+	st := status.Convert(err)
+	if st.Code() == codes.DeadlineExceeded {
+		awaitDeadline(ctx)
+	}
 	if ctx.Err() != nil {
 		return left(ctx, image, took, "the function was running in pod "+pod)
 	}
-	st := status.Convert(err)
 	said := readDetails(st)
 	if !said.byWrapper() && breaks(st.Code()) {
 		return &brokenPodError{pod: pod, cause: errors.New(st.Message())}
@@ -54,11 +57,24 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 	return said.failure(image, st)
 }
 
-// breaks says whether a pod that answers with code, without any of our details, is
-// broken: nobody answered, or somebody who is no wrapper server.
+// ahead is how much earlier than here the caller's deadline may pass in a pod. It gets
+// there as a duration, and no two clocks run equally fast.
+const ahead = time.Second
+
+// awaitDeadline returns when the caller's deadline has passed, if it is about to: a pod
+// that says so is believed. One that says so long before speaks of another deadline.
+func awaitDeadline(ctx context.Context) {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < ahead {
+		<-ctx.Done()
+	}
+}
+
+// breaks says whether a pod that answers with code, without any of our details and to a
+// caller who still waits, is broken: nobody answered, or somebody who is no wrapper
+// server.
 func breaks(code codes.Code) bool {
 	switch code {
-	case codes.Unavailable, codes.Unimplemented, codes.NotFound, codes.Unknown, codes.Canceled:
+	case codes.Unavailable, codes.Unimplemented, codes.NotFound, codes.Unknown, codes.Canceled, codes.DeadlineExceeded:
 		return true
 	default:
 		return false

@@ -36,6 +36,9 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 	case fault.NotFound, fault.Unimplemented:
 		// Callers would go on to another runtime.
 		return fault.New(fault.Unavailable, "%w: check the pod-manager's address and version", err)
+	case fault.DeadlineExceeded, fault.Canceled:
+		// It was not the caller who gave up, and who may try again.
+		return fault.New(fault.Unavailable, "%w", err)
 	default:
 		return err
 	}
