@@ -60,13 +60,14 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	for _, s := range services {
 		path, handler := s.Handler(options...)
 		if !s.Streams {
-			handler = atOnce(handler)
+			handler = paced(atOnce(handler))
 		}
 		mux.Handle(path, handler)
 		names = append(names, s.Name)
 	}
 	// Health checks come every few seconds: tracing them would drown the rest.
-	mux.Handle(grpchealth.NewHandler(cfg.Health.Checker(names...)))
+	path, health := grpchealth.NewHandler(cfg.Health.Checker(names...))
+	mux.Handle(path, paced(health))
 	reflector := grpcreflect.NewStaticReflector(names...)
 	mux.Handle(grpcreflect.NewHandlerV1(reflector))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector))

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
+
+	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
@@ -22,8 +25,8 @@ func (h *Handler) Bounded(next http.Handler) http.Handler {
 		r.Body = body
 		body.expect(announced(r, body))
 		next.ServeHTTP(w, r)
-		if body.full != nil {
-			h.refused(ctx, body.full)
+		if body.refused != nil {
+			h.refused(ctx, body.refused)
 		}
 	})
 }
@@ -62,28 +65,33 @@ type countedBody struct {
 	share *share
 	read  int64
 	most  int64 // what comes after that is only read to be thrown away
-	full  error // why no more is read
+	// refused is why no more is read, nil if there is no reason.
+	refused error
 }
 
 // expect has the request hold that many bytes. Otherwise requests that come together
 // would each get a part of the room, and all of them be refused.
 func (b *countedBody) expect(size int64) {
-	b.full = b.share.grow(min(size, b.most))
+	b.refused = b.share.grow(min(size, b.most))
 }
 
 // Read implements io.Reader. The error for a request that there is no room for is one
 // of connect's, which it passes on as it is.
 func (b *countedBody) Read(p []byte) (int, error) {
-	if b.full != nil {
-		return 0, rpcfault.ToConnect(b.full)
+	if b.refused != nil {
+		return 0, rpcfault.ToConnect(b.refused)
 	}
 	if b.ahead != nil && b.ahead.Len() > 0 {
 		return b.ahead.Read(p)
 	}
 	n, err := b.ReadCloser.Read(p)
+	if given, ok := errors.AsType[*connect.Error](err); ok { // by rpcserve, which waits for nobody for ever
+		b.refused = rpcfault.FromConnect(given)
+		return n, err
+	}
 	b.read += int64(n)
-	if b.expect(b.read); b.full != nil {
-		return 0, rpcfault.ToConnect(b.full)
+	if b.expect(b.read); b.refused != nil {
+		return 0, rpcfault.ToConnect(b.refused)
 	}
 	return n, err
 }

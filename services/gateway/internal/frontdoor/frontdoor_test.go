@@ -2,9 +2,16 @@ package frontdoor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
+
+	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -89,5 +96,20 @@ func TestImageLabelsAreBounded(t *testing.T) {
 	}
 	if n := strings.Count(scrape(), "\nfn_evaluations_total{"); n > 201 {
 		t.Errorf("%d series, one for each image that anybody named", n)
+	}
+}
+
+// TestARequestThatWasGivenUpIsCounted has one whose client stalled, as rpcserve says.
+func TestARequestThatWasGivenUpIsCounted(t *testing.T) {
+	h, scrape := newHandler(t)
+	given := connect.NewError(connect.CodeDeadlineExceeded, errors.New("given up"))
+	r := httptest.NewRequest(http.MethodPost, "/", iotest.ErrReader(given))
+	h.Bounded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); !errors.Is(err, given) {
+			t.Errorf("read: %v, want what rpcserve said", err)
+		}
+	})).ServeHTTP(httptest.NewRecorder(), r)
+	if want := `fn_rejections_total{reason="deadline_exceeded"} 1`; !strings.Contains(scrape(), want) {
+		t.Errorf("no %s", want)
 	}
 }
