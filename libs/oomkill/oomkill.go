@@ -11,31 +11,27 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-)
 
-// Container is where containers find their own control groups.
-const Container = "/sys/fs/cgroup"
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
+)
 
 // Watch knows how many processes of this container the kernel killed for memory. The
 // zero value and nil know of none. It is safe for concurrent use.
 type Watch struct {
-	counter, limit string // files
+	root, counter string // of the control group, and the file in it
 
 	mu    sync.Mutex
 	known int64 // kills that have been told, or were before
 }
 
-// hierarchies are the files of control groups of version 2 and of version 1.
-var hierarchies = []struct{ counter, limit string }{
-	{"memory.events", "memory.max"},
-	{"memory/memory.oom_control", "memory/memory.limit_in_bytes"},
-}
+// counters are the files that count kills, of control groups of version 2 and of version 1.
+var counters = []string{"memory.events", "memory/memory.oom_control"}
 
-// New returns a watch of the control group at root, for which there is [Container].
-// Where nothing is counted it knows of no kills.
+// New returns a watch of the control group at root, for which there is
+// [cgroup.Container]. Where nothing is counted it knows of no kills.
 func New(root string) *Watch {
-	for _, h := range hierarchies {
-		w := &Watch{counter: filepath.Join(root, h.counter), limit: filepath.Join(root, h.limit)}
+	for _, counter := range counters {
+		w := &Watch{root: root, counter: filepath.Join(root, counter)}
 		if kills, ok := w.kills(); ok {
 			w.known = kills
 			return w
@@ -79,13 +75,9 @@ func (w *Watch) kills() (kills int64, ok bool) {
 
 // advice says what to do.
 func (w *Watch) advice() string {
-	content, err := os.ReadFile(w.limit)
-	limit, parseErr := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
-	if err != nil || parseErr != nil || limit >= unlimited {
+	limit, ok := cgroup.MemoryLimit(w.root)
+	if !ok {
 		return "give the function a larger memory limit, or make the package smaller"
 	}
 	return fmt.Sprintf("its container may use %d MiB: raise that limit, or make the package smaller", limit>>20)
 }
-
-// unlimited is less than what version 1 has for no limit.
-const unlimited = 1 << 60

@@ -15,6 +15,7 @@ import (
 	// the system has its own, those count.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
@@ -73,6 +74,7 @@ func Refuse(name string, err error) int {
 func Main(name string, settings Settings, build Build) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
+	limitMemory(cgroup.Container)
 	if err := Run(ctx, name, settings, build); err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return failed

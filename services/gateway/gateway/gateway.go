@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/admission"
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
@@ -77,7 +78,7 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 			Processes: fnproc.Runner{Reaper: reaper},
 			Limits:    function.Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.Exec.MaxLogBytes},
 			Wording:   function.ExecWording,
-			Memory:    oomkill.New(oomkill.Container),
+			Memory:    oomkill.New(cgroup.Container),
 			Tracer:    frame.Telemetry.Tracers.Tracer("gateway"),
 			Preforks:  preforks,
 		},

@@ -14,6 +14,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/admission"
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -65,7 +66,7 @@ func newRunner(cfg Config, frame program.Frame) (*function.Runner, error) {
 		Limits:     cfg.limits(),
 		Wording:    function.WrapperWording,
 		FlattenLog: cfg.FlattenLog,
-		Memory:     oomkill.New(oomkill.Container),
+		Memory:     oomkill.New(cgroup.Container),
 		Tracer:     frame.Telemetry.Tracers.Tracer("wrapper-server"),
 		Preforks:   preforks,
 	}, nil
