@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
 )
@@ -25,9 +26,12 @@ type Config struct {
 	// MaxMessageBytes bounds requests and responses.
 	MaxMessageBytes int `split_words:"true" default:"6291456"`
 	// MaxInHandBytes bounds the requests that are read, wait or are evaluated at a
-	// time, together; 0 is 128 MiB, or four of the largest if that is more. While a
-	// request is read and while it is sent to a pod there are two copies of it.
+	// time, together with their outputs; 0 is an eighth of the container's memory limit,
+	// or, without one, 128 MiB or four of the largest requests. While a request is read
+	// and while it is sent to a pod there are two copies of it.
 	MaxInHandBytes int `split_words:"true" default:"0"`
+	// MaxInHandWait is how long a request may wait until there is room for it.
+	MaxInHandWait time.Duration `split_words:"true" default:"10s"`
 	// MaxConnectionAge is how old a connection of a caller becomes, give or take a
 	// tenth, before the caller is asked to make another one, which may lead to another
 	// replica; 0 is any age.
@@ -100,6 +104,7 @@ func (c *Config) Validate() error {
 	function.Limits{MessageBytes: c.MaxMessageBytes, LogBytes: c.Exec.MaxLogBytes}.Check(&checks, "MaxMessageBytes", "Exec.MaxLogBytes")
 	checks.That(c.MaxInHandBytes == 0 || c.MaxInHandBytes >= c.MaxMessageBytes, "MaxInHandBytes", c.MaxInHandBytes,
 		fmt.Sprintf("as large as the largest request, %d, or 0", c.MaxMessageBytes))
+	checks.That(c.MaxInHandWait >= 0, "MaxInHandWait", c.MaxInHandWait, "zero or more")
 	checks.That(c.Exec.Concurrency >= 0, "Exec.Concurrency", c.Exec.Concurrency, "0 or more")
 	checks.That(c.Exec.Queue >= 0, "Exec.Queue", c.Exec.Queue, "0 or more")
 	function.CheckPrefork(&checks, "Exec.Prefork", c.Exec.Prefork)
@@ -119,12 +124,16 @@ func isURL(s string) bool {
 // Enabled says whether a runtime is to be used.
 func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
 
-// maxInHand is how many bytes of requests are held at a time.
-func (c *Config) maxInHand() int {
+// maxInHand is how many bytes of requests are held at a time in the container whose
+// control group is at root.
+func (c *Config) maxInHand(root string) int64 {
 	if c.MaxInHandBytes > 0 {
-		return c.MaxInHandBytes
+		return int64(c.MaxInHandBytes)
 	}
-	return max(128<<20, 4*c.MaxMessageBytes)
+	if limit, ok := cgroup.MemoryLimit(root); ok {
+		return limit / 8
+	}
+	return max(128<<20, 4*int64(c.MaxMessageBytes))
 }
 
 // concurrency is how many functions run at a time.

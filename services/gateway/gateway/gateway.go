@@ -97,7 +97,8 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 func newHandler(cfg Config, services Services, frame program.Frame, names naming.Resolver, chain evaluation.Chain) (http.Handler, error) {
 	door, err := frontdoor.New(frontdoor.Config{
 		Names: names, Chain: chain,
-		MaxMessageBytes: int64(cfg.MaxMessageBytes), MaxInHandBytes: int64(cfg.maxInHand()), Telemetry: frame.Telemetry,
+		MaxMessageBytes: int64(cfg.MaxMessageBytes), MaxInHandBytes: cfg.maxInHand(cgroup.Container), MaxInHandWait: cfg.MaxInHandWait,
+		Telemetry: frame.Telemetry,
 	})
 	if err != nil {
 		return nil, err

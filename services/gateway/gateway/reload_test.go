@@ -126,6 +126,7 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		"Address":           func(c *gateway.Config) { c.Address = "" },
 		"DisableRuntimes":   func(c *gateway.Config) { c.DisableRuntimes = []string{"exec", "docker"} },
 		"MaxInHandBytes":    func(c *gateway.Config) { c.MaxInHandBytes = 1<<20 - 1 },
+		"MaxInHandWait":     func(c *gateway.Config) { c.MaxInHandWait = -1 },
 		"MaxConnectionAge":  func(c *gateway.Config) { c.MaxConnectionAge = -1 },
 		"MaxMessageBytes":   func(c *gateway.Config) { c.MaxMessageBytes = 10 },
 		"Exec.Queue":        func(c *gateway.Config) { c.Exec.Queue = -1 },

@@ -15,7 +15,9 @@ import (
 )
 
 // Bounded returns next, which serves h, with the bytes of its requests counted before
-// they are read: once they are in memory it is too late to refuse them.
+// they are read: once they are in memory it is too late to refuse them. Requests that come
+// together and say how long they are take their room whole; otherwise each would get a
+// part of it, and all of them be refused.
 func (h *Handler) Bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, held := r.Context(), &share{of: &h.inHand}
@@ -23,7 +25,7 @@ func (h *Handler) Bounded(next http.Handler) http.Handler {
 		body := &countedBody{ReadCloser: r.Body, share: held, most: h.maxMessage}
 		r = r.WithContext(context.WithValue(ctx, shareKey{}, held))
 		r.Body = body
-		body.expect(announced(r, body))
+		body.refused = held.reserve(ctx, min(announced(r, body), h.maxMessage))
 		next.ServeHTTP(w, r)
 		if body.refused != nil {
 			h.refused(ctx, body.refused)
@@ -69,12 +71,6 @@ type countedBody struct {
 	refused error
 }
 
-// expect has the request hold that many bytes. Otherwise requests that come together
-// would each get a part of the room, and all of them be refused.
-func (b *countedBody) expect(size int64) {
-	b.refused = b.share.grow(min(size, b.most))
-}
-
 // Read implements io.Reader. The error for a request that there is no room for is one
 // of connect's, which it passes on as it is.
 func (b *countedBody) Read(p []byte) (int, error) {
@@ -90,7 +86,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 		return n, err
 	}
 	b.read += int64(n)
-	if b.expect(b.read); b.refused != nil {
+	if b.refused = b.share.grow(min(b.read, b.most)); b.refused != nil {
 		return 0, rpcfault.ToConnect(b.refused)
 	}
 	return n, err

@@ -31,9 +31,11 @@ type Config struct {
 	// Chain evaluates requests.
 	Chain evaluation.Chain
 	// MaxMessageBytes bounds each request, and MaxInHandBytes all that are held at a
-	// time.
+	// time, with their outputs.
 	MaxMessageBytes, MaxInHandBytes int64
-	Telemetry                       *telemetry.Telemetry
+	// MaxInHandWait is how long a request may wait until there is room for it.
+	MaxInHandWait time.Duration
+	Telemetry     *telemetry.Telemetry
 }
 
 // Handler implements Porch's FunctionEvaluator service.
@@ -52,7 +54,7 @@ func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
 		names: cfg.Names, chain: cfg.Chain, log: tel.Log, tracer: tel.Tracers.Tracer("gateway"),
-		maxMessage: cfg.MaxMessageBytes, inHand: inHand{limit: cfg.MaxInHandBytes},
+		maxMessage: cfg.MaxMessageBytes, inHand: inHand{limit: cfg.MaxInHandBytes, patience: cfg.MaxInHandWait},
 	}
 	var err error
 	if h.metrics, err = newMetrics(tel.Meters, h.inHand.now); err != nil {
@@ -92,6 +94,7 @@ func (h *Handler) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionR
 		return name, evaluation.Response{}, err
 	}
 	resp, err := h.chain.Evaluate(ctx, evaluation.Request{Given: req.GetImage(), Image: name, ResourceList: req.GetResourceList()})
+	shareOf(ctx).add(int64(len(resp.ResourceList) + len(resp.Log)))
 	return name, resp, function.Resolved(err, name.String())
 }
 

@@ -1,11 +1,14 @@
 package frontdoor
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -51,6 +54,86 @@ func TestInHand(t *testing.T) {
 				t.Errorf("%d bytes are held afterwards, want %d", got, tc.after)
 			}
 		})
+	}
+}
+
+// TestRequestsWaitForRoom has requests come while one of 60 bytes is held out of 100.
+func TestRequestsWaitForRoom(t *testing.T) {
+	const patience = 10 * time.Second
+	tests := map[string]struct {
+		reason string
+		ends   time.Duration // of what is held
+		sizes  []int64       // of those who come, one after the other
+		want   []fault.Class // -1 for those who get in
+	}{
+		"room":     {"nobody waits without need", time.Hour, []int64{40}, []fault.Class{-1}},
+		"patient":  {"room comes in time", 5 * time.Second, []int64{50}, []fault.Class{-1}},
+		"too long": {"a caller is better off to know", time.Minute, []int64{50}, []fault.Class{fault.Exhausted}},
+		"order":    {"a small one does not overtake for ever", time.Minute, []int64{50, 20}, []fault.Class{fault.Exhausted, -1}},
+		"too many": {"those that wait are bounded too", 5 * time.Second, []int64{50, 60}, []fault.Class{-1, fault.Exhausted}},
+		"giant":    {"one larger than all the room goes alone", 5 * time.Second, []int64{1000}, []fault.Class{-1}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := &inHand{limit: 100, patience: patience}
+				first := &share{of: all}
+				if err := first.reserve(t.Context(), 60); err != nil {
+					t.Fatal(err)
+				}
+				time.AfterFunc(tc.ends, first.release)
+				for i, size := range tc.sizes {
+					go func() {
+						s := &share{of: all}
+						err := s.reserve(t.Context(), size)
+						if _, hint := fault.RetryAfter(err); (err == nil) != (tc.want[i] < 0) || err != nil && (fault.Of(err) != tc.want[i] || !hint) {
+							t.Errorf("%d bytes: %v of class %v, want %v: %s", size, err, fault.Of(err), tc.want[i], tc.reason)
+						}
+						<-time.After(time.Second)
+						s.release()
+					}()
+					<-time.After(time.Second)
+				}
+				<-time.After(2 * time.Hour)
+				if all.held != 0 || len(all.waiting) != 0 {
+					t.Errorf("%d bytes are held afterwards, and %d requests wait", all.held, len(all.waiting))
+				}
+			})
+		})
+	}
+}
+
+func TestACallerWhoLeavesWaitsNoMore(t *testing.T) {
+	all := &inHand{limit: 100, patience: time.Hour}
+	first, s := &share{of: all}, &share{of: all}
+	if err := first.reserve(t.Context(), 100); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.reserve(ctx, 1); fault.Of(err) != fault.Canceled {
+		t.Errorf("reserve = %v of class %v, want canceled", err, fault.Of(err))
+	}
+	first.release()
+	if err := s.reserve(ctx, 1); err != nil {
+		t.Errorf("with room at once: %v", err)
+	}
+}
+
+func TestOutputsAreHeld(t *testing.T) {
+	all := &inHand{limit: 100}
+	first, s := &share{of: all}, &share{of: all}
+	if err := first.reserve(t.Context(), 60); err != nil {
+		t.Fatal(err)
+	}
+	if first.add(60); all.now() != 120 {
+		t.Errorf("%d bytes are held, want 120", all.now())
+	}
+	if err := s.reserve(t.Context(), 1); fault.Of(err) != fault.Exhausted {
+		t.Errorf("another request is admitted: %v", err)
+	}
+	if first.release(); all.now() != 0 {
+		t.Errorf("%d bytes are held afterwards", all.now())
 	}
 }
 

@@ -45,7 +45,7 @@ func newMetrics(provider metric.MeterProvider, held func() int64) (*metrics, err
 	m.requestBytes, errs[4] = meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists received."))
 	m.responseBytes, errs[5] = meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists returned."))
 	_, errs[6] = meter.Int64ObservableGauge("fn.requests.in.hand", metric.WithUnit("By"),
-		metric.WithDescription("Bytes of requests that are being read, wait or are evaluated."),
+		metric.WithDescription("Bytes of requests that are being read, wait or are evaluated, and of their outputs."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(held()); return nil }))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the gateway's metrics: %w", err)
