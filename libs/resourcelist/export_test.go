@@ -1,5 +1,7 @@
 package resourcelist
 
+import "context"
+
 // The two paths of Parse, for tests that compare them, and how values are written.
 var (
 	Decode    = decode
@@ -7,14 +9,11 @@ var (
 	AsJSON    = asJSON
 )
 
-// Occupy has full decodes wait until the function that it returns is called.
-func Occupy() (free func()) {
-	for range cap(decoding) {
-		decoding <- struct{}{}
-	}
-	return func() {
-		for range cap(decoding) {
-			<-decoding
-		}
-	}
+// MaxDecoding is how many bytes of lists are decoded in full at a time.
+const MaxDecoding = maxDecoding
+
+// Occupy takes the turns of so many bytes of full decodes until free is called.
+func Occupy(bytes int64) (free func()) {
+	_ = decoding.Acquire(context.Background(), bytes)
+	return func() { decoding.Release(bytes) }
 }

@@ -30,8 +30,14 @@ func recognise(data []byte) (Envelope, bool) {
 	return envelope, isList
 }
 
-// recogniseResults decodes the lines of the results alone.
+// maxResultLines is how many bytes of results are decoded without a turn.
+const maxResultLines = 256 << 10
+
+// recogniseResults decodes the lines of the results alone, unless they are many.
 func recogniseResults(entry blockyaml.Entry) ([]Result, bool) {
+	if len(entry.Lines) > maxResultLines {
+		return nil, false
+	}
 	root, err := decodeDocument(entry.Lines)
 	if err != nil {
 		return nil, false

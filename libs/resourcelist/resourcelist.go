@@ -9,7 +9,8 @@ package resourcelist
 
 import (
 	"context"
-	"runtime"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Envelope is what the runner wants to know of a ResourceList.
@@ -33,25 +34,27 @@ type Envelope struct {
 //   - Aliases inside these are fine, unless they expand the list out of proportion
 //     or contain themselves.
 //
-// The envelope does not refer to data. Should ctx end while others are being decoded,
-// the error is that of ctx.
+// The envelope does not refer to data. Should ctx end while others are being decoded in
+// full, the error is that of ctx.
 func Parse(ctx context.Context, data []byte) (Envelope, error) {
 	if envelope, ok := recognise(data); ok {
 		return envelope, nil
 	}
-	select {
-	case decoding <- struct{}{}:
-		defer func() { <-decoding }()
-		return decode(data)
-	case <-ctx.Done():
-		return Envelope{}, ctx.Err()
+	turn := min(int64(len(data)), maxDecoding)
+	if err := decoding.Acquire(ctx, turn); err != nil {
+		return Envelope{}, err
 	}
+	defer decoding.Release(turn)
+	return decode(data)
 }
 
-// decoding has an element for each full decode that goes on. One takes a processor for
-// as long as it lasts, and memory some twenty times the list: more of them at a time
-// than there are processors would end no sooner, and hold all that memory at once.
-var decoding = make(chan struct{}, runtime.GOMAXPROCS(0))
+// maxDecoding is how many bytes of lists are decoded in full at a time. A full decode takes
+// memory some twenty times the list: small ones may be many, large ones must not add up.
+// One that is larger than all of this goes alone.
+const maxDecoding = 8 << 20
+
+// decoding has the turns of full decodes, first come first served.
+var decoding = semaphore.NewWeighted(maxDecoding)
 
 // kind is the kind of a ResourceList.
 const kind = "ResourceList"
