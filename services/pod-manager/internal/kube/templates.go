@@ -125,9 +125,10 @@ func (t *Templates) use(from *corev1.ConfigMap) error {
 	return nil
 }
 
-// Run calls changed with each new template until ctx ends. One that is broken or gone
-// changes nothing, and the log says so. Porch's published Role allows to list the
-// ConfigMap but not to watch it: changes are seen within half a minute or so then.
+// Run calls changed with each new template until ctx ends; it is in force when changed
+// returns. One that is broken or gone changes nothing, and the log says so. Porch's
+// published Role allows to list the ConfigMap but not to watch it: changes are seen
+// within half a minute or so then.
 func (t *Templates) Run(ctx context.Context, changed func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
@@ -167,6 +168,7 @@ func (t *Templates) changed(ctx context.Context, from *corev1.ConfigMap, changed
 		return
 	}
 	template := t.Current()
-	t.log.InfoContext(ctx, "pod template in force", "config_map", from.Name, "version", template.Version())
 	changed(template)
+	// Whoever reads this may rely on it.
+	t.log.InfoContext(ctx, "pod template in force", "config_map", from.Name, "version", template.Version())
 }

@@ -77,6 +77,9 @@ func (f *following) follow(t *testing.T) *kube.Templates {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.versions = append(f.versions, template.Version())
+			if f.log.count("pod template in force") >= len(f.versions) {
+				t.Error("the log calls a template in force that is not yet")
+			}
 		})
 		if err != nil {
 			t.Error(err)

@@ -151,10 +151,17 @@ func errEnded() error {
 	return lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager has stopped"))
 }
 
-// Configure replaces the settings.
+// Configure replaces the settings. They are in force when it returns, unless the manager
+// has ended: it waits for the loop, so the loop must not wait for its caller.
 func (m *Manager) Configure(change func(*Settings)) {
+	inForce := make(chan struct{})
 	m.tell(func(l *loop) {
 		change(&l.settings)
 		l.handle(pool.Configured{Config: l.settings.pools()})
+		close(inForce)
 	})
+	select {
+	case <-inForce:
+	case <-m.ended:
+	}
 }

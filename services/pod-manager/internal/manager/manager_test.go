@@ -180,6 +180,20 @@ func TestPodsAreAsTheirFunctionsSay(t *testing.T) {
 	})
 }
 
+// TestConfigured changes settings of a manager that runs, and of one that has ended.
+func TestConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m *manager.Manager
+		t.Cleanup(func() { m.Configure(func(*manager.Settings) {}) }) // returns
+		m = start(t, &cluster{}, resolver{})
+		inForce := false
+		m.Configure(func(*manager.Settings) { inForce = true })
+		if !inForce {
+			t.Error("not in force yet: whoever says so next would be wrong")
+		}
+	})
+}
+
 func TestLeaseErrors(t *testing.T) {
 	tests := map[string]struct {
 		reason string
