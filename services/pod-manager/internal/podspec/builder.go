@@ -50,11 +50,7 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 func (b Builder) function(spec *corev1.PodSpec, r Request) {
 	c := &spec.Containers[0]
 	c.Image = b.image(r.Function)
-	if c.ImagePullPolicy == "" && c.Image != r.Function.Reference {
-		// The digest says what it is. Without this, Kubernetes would ask the registry
-		// at each start of a pod whose tag is "latest", digest or not.
-		c.ImagePullPolicy = corev1.PullIfNotPresent
-	}
+	fillPullPolicy(&c.ImagePullPolicy, c.Image)
 	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes), "--")
 	c.Args = append(c.Args, r.Function.Command...)
 	for _, variable := range slices.Concat(processes(r), b.Env, shutdownTimeout(spec)) {

@@ -96,7 +96,7 @@ func TestBuild(t *testing.T) {
 		"builtin":      {"the default: pinned by digest, hardened, with an init container", builder(), request(podspec.Default(defaults()))},
 		"image-volume": {"the other launcher mounts the image", builder(), request(podspec.Default(imageVolume()))},
 		"private":      {"a pull secret, an image with a user, resources and processes of its own", builder(), private},
-		"by-tag":       {"images by tag, and pulled as Kubernetes sees fit", byTag, request(podspec.Default(defaults()))},
+		"by-tag":       {"images by tag", byTag, request(podspec.Default(defaults()))},
 		"porch":        {"the documentation's template with our image is hardened as a whole", builder(), request(parsed(t, "porch"))},
 		"foreign-init": {"what a foreign image can do with is not known: it is left as it is", builder(), request(parsed(t, "foreign-init"))},
 		"outspoken":    {"what a template says stays, but for what makes the pod ours", builder(), outspoken},
@@ -141,7 +141,8 @@ func TestImage(t *testing.T) {
 		"pinned":    {"all pods of a function run the same image", false, "example.com/fn:v1", "example.com/fn:v1@" + digest, corev1.PullIfNotPresent},
 		"latest":    {"a digest need not be asked for at each start", false, "example.com/fn:latest", "example.com/fn:latest@" + digest, corev1.PullIfNotPresent},
 		"no tag":    {"the digest is enough", false, "localhost:5000/fn", "localhost:5000/fn@" + digest, corev1.PullIfNotPresent},
-		"by tag":    {"tools may look for the name that they know", true, "example.com/fn:v1", "example.com/fn:v1", ""},
+		"by tag":    {"tools may look for the name that they know", true, "example.com/fn:v1", "example.com/fn:v1", corev1.PullIfNotPresent},
+		"by latest": {"this one may be another image each time", true, "example.com/fn:latest", "example.com/fn:latest", ""},
 		"by no tag": {"without tag there is only the digest", true, "localhost:5000/fn", "localhost:5000/fn@" + digest, corev1.PullIfNotPresent},
 	}
 	for name, tc := range tests {
@@ -151,6 +152,44 @@ func TestImage(t *testing.T) {
 			c := b.Pod(r).Spec.Containers[0]
 			if c.Image != tc.want || c.ImagePullPolicy != tc.policy {
 				t.Errorf("image %q, pulled %q, want %q, %q: %s", c.Image, c.ImagePullPolicy, tc.want, tc.policy, tc.reason)
+			}
+		})
+	}
+}
+
+// TestWrapperPullPolicy looks at how the wrapper server's image gets to the node.
+func TestWrapperPullPolicy(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		image  string
+		want   corev1.PullPolicy
+	}{
+		"tag":               {"a release stays what it is", "registry.example/wrapper-server:v1", corev1.PullIfNotPresent},
+		"digest":            {"", "registry.example/wrapper-server@" + digest, corev1.PullIfNotPresent},
+		"latest by digest":  {"Kubernetes would ask a registry at each cold start", "registry.example/wrapper-server:latest@" + digest, corev1.PullIfNotPresent},
+		"latest":            {"whoever builds it anew wants the new one", "registry.example/wrapper-server:latest", ""},
+		"no tag":            {"which means latest; a port is no tag", "localhost:5000/wrapper-server", ""},
+		"no tag but digest": {"", "localhost:5000/wrapper-server@" + digest, corev1.PullIfNotPresent},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := defaults()
+			d.WrapperImage = tc.image
+			if got := builder().Pod(request(podspec.Default(d))).Spec.InitContainers[0].ImagePullPolicy; got != tc.want {
+				t.Errorf("the init container's image is pulled %q, want %q: %s", got, tc.want, tc.reason)
+			}
+			d.Launcher = podspec.ImageVolume
+			if got := builder().Pod(request(podspec.Default(d))).Spec.Volumes[0].Image.PullPolicy; got != tc.want {
+				t.Errorf("the image volume is pulled %q, want %q: %s", got, tc.want, tc.reason)
+			}
+			text := pod("{initContainers: [{name: copy, image: '" + tc.image + "', imagePullPolicy: Always}], containers: [{name: function, command: [/w], imagePullPolicy: Always}]}")
+			template, _, err := podspec.Parse("1", map[string]string{"template": text}, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := builder().Pod(request(template)).Spec
+			if init, function := spec.InitContainers[0].ImagePullPolicy, spec.Containers[0].ImagePullPolicy; init != corev1.PullAlways || function != corev1.PullAlways {
+				t.Errorf("images are pulled %q and %q, want what the template says", init, function)
 			}
 		})
 	}

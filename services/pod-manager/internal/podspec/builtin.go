@@ -44,6 +44,7 @@ func builtinPod(d Defaults) *corev1.Pod {
 	if d.Launcher == ImageVolume {
 		function.Command = []string{toolsPath + imageProgram}
 		tools.Image = &corev1.ImageVolumeSource{Reference: d.WrapperImage}
+		fillPullPolicy(&tools.Image.PullPolicy, d.WrapperImage)
 		function.Lifecycle = pauseBeforeStop()
 	} else {
 		tools.EmptyDir = &corev1.EmptyDirVolumeSource{}

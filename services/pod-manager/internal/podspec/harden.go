@@ -37,6 +37,7 @@ func fill(pod *corev1.Pod, d Defaults) []string {
 			restrict(c)
 			fillUser(c, &pod.Spec, "")
 			fillResources(c, d.Resources)
+			fillPullPolicy(&c.ImagePullPolicy, c.Image)
 		case c.SecurityContext == nil:
 			warnings = append(warnings, fmt.Sprintf("%s: container %q (%s) has no securityContext, and which one it can do with is not known: a namespace that enforces Pod Security \"restricted\" refuses it", podKey, c.Name, c.Image))
 		}
@@ -126,6 +127,18 @@ func numeric(user string) bool {
 func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
 	if len(c.Resources.Requests) == 0 && len(c.Resources.Limits) == 0 && len(c.Resources.Claims) == 0 {
 		c.Resources = *defaults.DeepCopy()
+	}
+}
+
+// fillPullPolicy has an image whose name says which one it is taken from the node, if it
+// is there. Without this, Kubernetes would ask the registry at each start of a pod whose
+// tag is "latest", digest or not. An image that may be another one each time, with that
+// tag alone or without any, is left to Kubernetes.
+func fillPullPolicy(policy *corev1.PullPolicy, image string) {
+	name, _, pinned := strings.Cut(image, "@")
+	tag := strings.TrimPrefix(name, repository(name))
+	if *policy == "" && (pinned || tag != "" && tag != ":latest") {
+		*policy = corev1.PullIfNotPresent
 	}
 }
 
