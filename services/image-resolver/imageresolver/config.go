@@ -71,8 +71,9 @@ type CacheConfig struct {
 
 // FetchConfig bounds the work with registries.
 type FetchConfig struct {
-	// Timeout bounds one fetch, with all its retries.
-	Timeout time.Duration `split_words:"true" default:"30s"`
+	// Timeout bounds one fetch, with all its retries. It is less than callers usually
+	// wait, so that they hear what is wrong.
+	Timeout time.Duration `split_words:"true" default:"20s"`
 	// Concurrency is how many fetches use the network at a time.
 	Concurrency int64 `split_words:"true" default:"64"`
 	// Queue is how many images may be waited for at a time.

@@ -96,7 +96,7 @@ func TestFaults(t *testing.T) {
 		"unknown repository":  {"never NotFound", open(), "other:v1", fault.Precondition, []string{"NAME_UNKNOWN", "HTTP 404"}},
 		"too many requests": {
 			"a long Retry-After is passed on", open(answer("/manifests/", http.StatusTooManyRequests, "{}", "Retry-After", "3600")), "",
-			fault.Unavailable,
+			fault.Exhausted,
 			[]string{"429", "limits how often"},
 		},
 		"no JSON error":         {"the registry's words, whatever they are", open(answer("/manifests/", http.StatusForbidden, "blocked by firewall")), "", fault.Precondition, []string{"403", "blocked by firewall"}},

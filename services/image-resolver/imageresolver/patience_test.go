@@ -35,8 +35,8 @@ func TestCallersHearOfARateLimitInTime(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 				_, err := r.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/" + tc.image})
 				cancel()
-				if fault.Of(err) != fault.Unavailable {
-					t.Fatalf("%v, want Unavailable: %s", err, tc.reason)
+				if fault.Of(err) != fault.Exhausted {
+					t.Fatalf("%v, want Exhausted: %s", err, tc.reason)
 				}
 				expectText(t, err, "429", "limits how often")
 				if after, ok := fault.RetryAfter(err); tc.retryAfter == "10" && (!ok || after != 10*time.Second) {

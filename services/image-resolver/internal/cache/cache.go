@@ -85,10 +85,11 @@ func New[V any](cfg Config[V]) *Cache[V] {
 	return c
 }
 
-// Get answers q. It waits for a fetch only if it has to, no longer than ctx, and
-// no longer than [Patience] if a stale answer will do. Errors are those of q.Fetch,
-// ctx's own, fault.Exhausted if too much is being fetched already, and
-// fault.Unavailable for a fetch that took too long.
+// Get answers q. It waits for a fetch only if it has to, a little less than ctx lasts,
+// and no longer than [Patience] if a stale answer will do. Errors are those of q.Fetch,
+// what it told so far if ctx ends before it (see [Tell]) or else ctx's own,
+// fault.Exhausted if too much is being fetched already, and fault.Unavailable for a
+// fetch that took too long.
 func (c *Cache[V]) Get(ctx context.Context, q Query[V]) (Answer[V], error) {
 	now := time.Now()
 	c.mu.Lock()
@@ -117,6 +118,8 @@ func (c *Cache[V]) Get(ctx context.Context, q Query[V]) (Answer[V], error) {
 	}
 	f, err := c.join(ctx, q)
 	c.mu.Unlock()
+	ctx, cancel := early(ctx)
+	defer cancel()
 	switch {
 	case verdict == late && err != nil:
 		return r.answer(Hit, now), nil

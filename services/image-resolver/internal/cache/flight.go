@@ -3,7 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
-	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -17,6 +17,8 @@ type flight[V any] struct {
 	// waiting is how many want the result. A background refresh counts as one
 	// that never leaves.
 	waiting int
+	// word is what the source said last, while the fetch goes on.
+	word atomic.Pointer[error]
 
 	// done is closed when value and err are set.
 	done  chan struct{}
@@ -49,6 +51,7 @@ func (c *Cache[V]) join(ctx context.Context, q Query[V]) (*flight[V], error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	f := &flight[V]{cancel: cancel, since: time.Now(), waiting: 1, done: make(chan struct{})}
 	c.flights[q.Key] = f
+	ctx = context.WithValue(ctx, listener{}, &f.word)
 	c.running.Go(func() { c.fetch(ctx, q, f) })
 	return f, nil
 }
@@ -60,7 +63,7 @@ func (c *Cache[V]) fetch(ctx context.Context, q Query[V], f *flight[V]) {
 	defer cancel()
 	value, err := q.Fetch(limited)
 	if err != nil {
-		err = c.blame(context.Cause(limited), err)
+		err = c.blame(context.Cause(limited), f.heard(err))
 	}
 	c.settle(q, f, value, err)
 }
@@ -97,7 +100,7 @@ func (c *Cache[V]) wait(ctx context.Context, key string, f *flight[V]) (V, error
 	case <-ctx.Done():
 		c.leave(key, f)
 		var none V
-		return none, fmt.Errorf("the answer was still being fetched: %w", ctx.Err())
+		return none, f.unanswered(ctx.Err())
 	}
 }
 

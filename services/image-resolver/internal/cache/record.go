@@ -69,8 +69,15 @@ func (r *record[V]) judge(life Lifetime, now time.Time) verdict {
 // hangs, over and over. After the source said no a stale value counts for nothing.
 func (r *record[V]) usable(life Lifetime, now time.Time) bool {
 	age := now.Sub(r.fetchedAt)
-	away := fault.Of(r.failure) == fault.Unavailable
+	away := isAway(r.failure)
 	return r.known && (life.TTL == 0 || age < life.TTL || away && age < life.Stale)
+}
+
+// isAway says whether a failure says nothing of what was asked for: the source cannot be
+// reached, or does not want to be asked so often.
+func isAway(err error) bool {
+	class := fault.Of(err)
+	return class == fault.Unavailable || class == fault.Exhausted
 }
 
 // answer returns the value, found in that way.

@@ -46,7 +46,7 @@ func (s *Session) explain(ctx context.Context, op string, err error) error {
 		text += ": " + advice
 	}
 	out := fault.New(cause.class, "%s", text)
-	if after := time.Duration(s.guard.retryAfter.Load()); after > 0 && cause.class == fault.Unavailable {
+	if after := time.Duration(s.guard.retryAfter.Load()); after > 0 && cause.class != fault.Precondition {
 		out = fault.WithRetryAfter(out, after)
 	}
 	if cause.status == http.StatusUnauthorized {
@@ -86,10 +86,14 @@ func classify(err error) cause {
 
 // classOf returns what a status means: later, or not as things are.
 func classOf(status int) fault.Class {
-	if status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return fault.Exhausted
+	case status >= 500 || status == http.StatusRequestTimeout:
 		return fault.Unavailable
+	default:
+		return fault.Precondition
 	}
-	return fault.Precondition
 }
 
 // quote returns a registry's own words, with the status.

@@ -53,7 +53,11 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := g.permit(req); err != nil {
 		return nil, err
 	}
-	resp, err := g.client.metrics.observe(g.host, g.confine(req), g.client.cfg.Transport.RoundTrip)
+	send := g.client.cfg.Transport.RoundTrip
+	if operation(req) == opToken {
+		send = hurry(send)
+	}
+	resp, err := g.client.metrics.observe(g.host, g.confine(req), send)
 	if err != nil {
 		return nil, g.failed(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,10 +22,12 @@ const (
 	// firstPause is about how long the first pause is; each one after is twice as
 	// long.
 	firstPause = 200 * time.Millisecond
-	// maxPauses bounds all pauses of a session. Whoever would have to wait for longer
-	// should know rather than wait: callers have deadlines that a session, which is
-	// for all of them, does not see.
-	maxPauses = 2500 * time.Millisecond
+	// maxLost bounds what failed attempts and pauses of a session take together.
+	// Whoever would have to wait for longer should know rather than wait: callers have
+	// deadlines that a session, which is for all of them, does not see.
+	maxLost = 2500 * time.Millisecond
+	// maxRetryAfter bounds what is believed of a Retry-After header.
+	maxRetryAfter = 24 * time.Hour
 )
 
 // transient are the statuses after which the same request may succeed.
@@ -38,14 +41,18 @@ var transient = []int{
 type retrier struct {
 	next     http.RoundTripper
 	attempts int
-	// paused is how long all pauses took so far, in nanoseconds.
-	paused atomic.Int64
+	// failed hears of an attempt after which there is another. It may read what was
+	// answered.
+	failed func(req *http.Request, resp *http.Response, err error)
+	// lost is how long failed attempts and pauses took so far, in nanoseconds.
+	lost atomic.Int64
 }
 
 // RoundTrip sends req until it is answered for good, the attempts or the time for
-// pauses are used up, or the request's own time would be over before the next.
+// them are used up, or the request's own time would be over before the next.
 func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
+		began := time.Now()
 		resp, err := r.next.RoundTrip(req)
 		if attempt == r.attempts || !worthRetrying(resp, err) {
 			return resp, err
@@ -54,7 +61,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		if resp != nil {
 			wait = max(wait, retryAfter(resp.Header, time.Now()))
 		}
-		if !r.spend(wait) || !fits(req, wait) {
+		if !fits(req, wait) || !r.spend(time.Since(began)+wait) {
 			return resp, err
 		}
 		if again := rewind(req); again != nil {
@@ -62,6 +69,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		} else {
 			return resp, err
 		}
+		r.failed(req, resp, err)
 		if resp != nil {
 			_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
 			_ = resp.Body.Close()
@@ -72,13 +80,13 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// spend takes a pause from the time that there is for pauses, and says whether there
-// was so much.
-func (r *retrier) spend(wait time.Duration) bool {
-	if r.paused.Add(int64(wait)) <= int64(maxPauses) {
+// spend takes an attempt and a pause from the time that there is for them, and says
+// whether there was so much.
+func (r *retrier) spend(took time.Duration) bool {
+	if r.lost.Add(int64(took)) <= int64(maxLost) {
 		return true
 	}
-	r.paused.Add(-int64(wait))
+	r.lost.Add(-int64(took))
 	return false
 }
 
@@ -99,17 +107,21 @@ func worthRetrying(resp *http.Response, err error) bool {
 	return false
 }
 
-// retryAfter returns how long a Retry-After header asks to wait; zero if there is
-// none.
+// retryAfter returns how long a Retry-After header asks to wait, in seconds or until a
+// date by the sender's own clock; zero if there is none.
 func retryAfter(header http.Header, now time.Time) time.Duration {
-	value := header.Get("Retry-After")
-	if seconds, err := strconv.Atoi(value); err == nil {
-		return time.Duration(max(0, min(seconds, 24*60*60))) * time.Second
+	value := strings.TrimSpace(header.Get("Retry-After"))
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter) //nolint:gosec // 31 bits
 	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(0, at.Sub(now))
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
 	}
-	return 0
+	if theirs, err := http.ParseTime(header.Get("Date")); err == nil {
+		now = theirs
+	}
+	return min(max(0, at.Sub(now)), maxRetryAfter)
 }
 
 // jittered returns d, or up to half as much again, so that clients which failed

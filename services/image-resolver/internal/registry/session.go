@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
@@ -43,13 +44,32 @@ func (c *Client) open(ctx context.Context, repository string, cred credentials.C
 	if cred.IsZero() {
 		auth = authn.Anonymous
 	}
-	retrying := &retrier{next: s.guard, attempts: attempts}
+	retrying := &retrier{next: s.guard, attempts: attempts, failed: s.failed}
 	rt, err := transport.NewWithContext(ctx, repo.Registry, auth, retrying, []string{repo.Scope(transport.PullScope)})
 	if err != nil {
 		return nil, s.explain(ctx, "log in", err)
 	}
 	s.http = &http.Client{Transport: rt}
 	return s, nil
+}
+
+// failed tells those who wait what came of an attempt: their time may be over before
+// the last one.
+func (s *Session) failed(req *http.Request, resp *http.Response, err error) {
+	if resp != nil {
+		err = transport.CheckError(resp)
+	}
+	cache.Tell(req.Context(), s.explain(req.Context(), doing(req), err))
+}
+
+// doing says what a request is for.
+func doing(req *http.Request) string {
+	switch op := operation(req); op {
+	case opPing, opToken:
+		return "log in"
+	default:
+		return strings.ToLower(req.Method) + " " + op
+	}
 }
 
 // WantedCredentials says whether the registry asked for credentials and got some.
@@ -134,7 +154,7 @@ func (s *Session) send(ctx context.Context, method string, u *url.URL) (*http.Re
 	if strings.Contains(u.Path, "/manifests/") {
 		req.Header.Set("Accept", strings.Join(oci.MediaTypes, ", "))
 	}
-	op := strings.ToLower(method) + " " + operation(req)
+	op := doing(req)
 	resp, err := s.http.Do(req)
 	if err != nil {
 		return nil, s.explain(ctx, op, err)

@@ -40,10 +40,10 @@ type nobody struct{}
 func (nobody) Lookup(context.Context, string) (c credentials.Credential, err error) { return c, nil }
 func (nobody) Renew(context.Context, string) (c credentials.Credential, err error)  { return c, nil }
 
-func newResolver(t *testing.T, bound int64, mirrors map[string][]string) *Resolver {
+func newResolver(t *testing.T, network http.RoundTripper, bound int64, mirrors map[string][]string) *Resolver {
 	t.Helper()
 	client, err := registry.New(registry.Config{
-		Transport: wordy{}, Credentials: nobody{}, Mirrors: mirrors, Concurrent: 64, Telemetry: telemetry.Discard(),
+		Transport: network, Credentials: nobody{}, Mirrors: mirrors, Concurrent: 64, Telemetry: telemetry.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func newResolver(t *testing.T, bound int64, mirrors map[string][]string) *Resolv
 	r, err := New(Config{
 		Platform: oci.Platform{OS: "linux", Architecture: "amd64"}, Registry: client,
 		Cache:        CacheConfig{MaxBytes: bound, Tags: cache.Lifetime{TTL: time.Hour, Refresh: time.Hour, Failure: time.Hour}},
-		FetchTimeout: time.Minute, Fetches: 100, Telemetry: telemetry.Discard(),
+		FetchTimeout: 20 * time.Second, Fetches: 100, Telemetry: telemetry.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestMemoryIsWhatItIsTakenToBe(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := newResolver(t, tc.bound, tc.mirrors)
+			r := newResolver(t, wordy{}, tc.bound, tc.mirrors)
 			before := heap()
 			most := int64(-1)
 			for n := 0; n < 20_000 && r.cache.Bytes() > most; n++ { // until something is dropped
