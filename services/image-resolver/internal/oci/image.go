@@ -1,13 +1,11 @@
 package oci
 
 import (
-	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
@@ -46,7 +44,8 @@ func (i *Image) TopDigest() string {
 // MemoryBytes is what the image takes in memory.
 func (i *Image) MemoryBytes() int64 {
 	const fields, text, pair = 400, 16, 64
-	n := fields + len(i.Digest) + len(i.IndexDigest) + len(i.WorkingDir) + len(i.User)
+	n := fields + len(i.Digest) + len(i.IndexDigest) + len(i.WorkingDir) + len(i.User) +
+		len(i.Platform.OS) + len(i.Platform.Architecture) + len(i.Platform.Variant)
 	for _, list := range [][]string{i.Entrypoint, i.Cmd, i.Env} {
 		for _, s := range list {
 			n += text + len(s)
@@ -61,22 +60,30 @@ func (i *Image) MemoryBytes() int64 {
 // ParseConfig returns the image that m and its configuration describe. An image
 // with nothing to run is an error, of class fault.Precondition as all others.
 func ParseConfig(m *Manifest, config []byte) (*Image, error) {
-	cf, err := v1.ParseConfigFile(bytes.NewReader(config))
-	if err != nil {
-		return nil, fault.New(fault.Precondition, "the image's configuration %s is not valid: %w: build and push the image again", m.Config, err)
+	var file struct {
+		platform
+		Config struct {
+			Entrypoint, Cmd, Env list[string]
+			WorkingDir, User     string
+			Labels               texts
+		} `json:"config"`
 	}
-	if len(cf.Config.Entrypoint)+len(cf.Config.Cmd) == 0 {
+	if err := json.Unmarshal(config, &file); err != nil {
+		return nil, invalid("the image's configuration "+m.Config, err)
+	}
+	c := file.Config
+	if len(c.Entrypoint)+len(c.Cmd) == 0 {
 		return nil, fault.New(fault.Precondition, "the image has neither Entrypoint nor Cmd, so there is nothing to run: set ENTRYPOINT in its Dockerfile")
 	}
 	return &Image{
 		Digest:     m.Digest,
-		Platform:   Platform{OS: cf.OS, Architecture: cf.Architecture, Variant: cf.Variant},
-		Entrypoint: cf.Config.Entrypoint,
-		Cmd:        cf.Config.Cmd,
-		Env:        cf.Config.Env,
-		WorkingDir: cf.Config.WorkingDir,
-		User:       cf.Config.User,
-		Labels:     cf.Config.Labels,
+		Platform:   Platform(file.platform),
+		Entrypoint: c.Entrypoint,
+		Cmd:        c.Cmd,
+		Env:        c.Env,
+		WorkingDir: c.WorkingDir,
+		User:       c.User,
+		Labels:     c.Labels,
 		Size:       m.LayerBytes,
 	}, nil
 }

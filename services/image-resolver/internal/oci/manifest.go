@@ -1,10 +1,10 @@
 // Package oci says what the manifests and configurations of images mean. It has
-// no I/O. Errors are of class fault.Precondition: somebody has to push something
+// no I/O, and decodes no more than it needs: a hostile document takes little more
+// memory than its text. Errors are of class fault.Precondition: somebody has to push something
 // else.
 package oci
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
@@ -60,8 +61,8 @@ func Digest(content []byte) string {
 // manifest's own media type counts more.
 func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
 	var probe struct {
-		MediaType string          `json:"mediaType"`
-		Manifests json.RawMessage `json:"manifests"`
+		MediaType string  `json:"mediaType"`
+		Manifests present `json:"manifests"`
 	}
 	if err := json.Unmarshal(raw, &probe); err != nil {
 		return nil, fault.New(fault.Precondition, "the manifest is not valid JSON: %w: push the image again", err)
@@ -73,39 +74,55 @@ func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
 	switch {
 	case kind == types.DockerManifestSchema1 || kind == types.DockerManifestSchema1Signed:
 		return nil, fault.New(fault.Precondition, "the manifest has the obsolete format %q: push the image again with a current tool", kind)
-	case kind.IsIndex() || !kind.IsImage() && probe.Manifests != nil:
+	case kind.IsIndex() || !kind.IsImage() && bool(probe.Manifests):
 		return parseIndex(raw)
 	default:
 		return parseImage(raw)
 	}
 }
 
+// platform is what a descriptor or a configuration says it is for.
+type platform struct {
+	OS           string `json:"os"`
+	Architecture string `json:"architecture"`
+	Variant      string `json:"variant"`
+}
+
 func parseIndex(raw []byte) (*Manifest, error) {
-	index, err := v1.ParseIndexManifest(bytes.NewReader(raw))
-	if err != nil {
-		return nil, fault.New(fault.Precondition, "the index is not valid: %w: push the image again", err)
+	var index struct {
+		Manifests list[struct {
+			MediaType types.MediaType `json:"mediaType"`
+			Digest    v1.Hash         `json:"digest"`
+			Platform  *platform       `json:"platform"`
+		}] `json:"manifests"`
+	}
+	if err := json.Unmarshal(raw, &index); err != nil {
+		return nil, invalid("the index", err)
 	}
 	m := &Manifest{Digest: Digest(raw), Children: []Child{}}
 	for _, d := range index.Manifests {
-		if !d.MediaType.IsImage() && !d.MediaType.IsIndex() {
-			continue
+		if d.MediaType.IsImage() || d.MediaType.IsIndex() {
+			m.Children = append(m.Children, Child{Digest: d.Digest.String(), Platform: (*Platform)(d.Platform)})
 		}
-		child := Child{Digest: d.Digest.String()}
-		if d.Platform != nil {
-			child.Platform = &Platform{OS: d.Platform.OS, Architecture: d.Platform.Architecture, Variant: d.Platform.Variant}
-		}
-		m.Children = append(m.Children, child)
 	}
 	return m, nil
 }
 
 func parseImage(raw []byte) (*Manifest, error) {
-	image, err := v1.ParseManifest(bytes.NewReader(raw))
-	if err != nil {
-		return nil, fault.New(fault.Precondition, "the manifest is not valid: %w: push the image again", err)
+	var image struct {
+		Config struct {
+			MediaType types.MediaType `json:"mediaType"`
+			Digest    v1.Hash         `json:"digest"`
+		} `json:"config"`
+		Layers list[struct {
+			Size int64 `json:"size"`
+		}] `json:"layers"`
+	}
+	if err := json.Unmarshal(raw, &image); err != nil {
+		return nil, invalid("the manifest", err)
 	}
 	if !slices.Contains(configTypes, image.Config.MediaType) {
-		return nil, fault.New(fault.Precondition, "it is no container image: its configuration is of type %q", image.Config.MediaType)
+		return nil, fault.New(fault.Precondition, "it is no container image: its configuration is of type %q", excerpt.Middle(string(image.Config.MediaType), maxQuoted))
 	}
 	if image.Config.Digest.Hex == "" {
 		return nil, fault.New(fault.Precondition, "the manifest names no configuration: push the image again")
@@ -137,5 +154,5 @@ func (m *Manifest) Select(want Platform) (digest string, err error) {
 	if len(others) == 0 {
 		return "", fault.New(fault.Precondition, "there is no image for %s: the index lists none at all", want)
 	}
-	return "", fault.New(fault.Precondition, "there is no image for %s, only for %s: push one for that platform too", want, strings.Join(others, ", "))
+	return "", fault.New(fault.Precondition, "there is no image for %s, only for %s: push one for that platform too", want, excerpt.Middle(strings.Join(others, ", "), maxQuoted))
 }

@@ -33,6 +33,7 @@ func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if r.status == 0 {
 		<-req.Context().Done()
+		return nil, req.Context().Err()
 	}
 	if !pause.For(req.Context(), r.takes) {
 		return nil, req.Context().Err()

@@ -1,0 +1,112 @@
+package oci
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// maxEntries bounds each list of a document: ten times what the largest images have. What
+// is small as text may need a hundred times as much memory once it is decoded: "{}," is
+// a whole descriptor.
+const maxEntries = 2000
+
+// maxQuoted bounds what is quoted of a document in an error, in bytes.
+const maxQuoted = 300
+
+// errTooMany is a list that is not read to its end.
+var errTooMany = fmt.Errorf("a list in it has more than %d entries, which is the limit", maxEntries)
+
+// errTwice is a field that stands in a document again and again: readers do not agree
+// which one counts, and each takes time.
+var errTwice = errors.New("a field comes twice")
+
+// list is a JSON array of at most maxEntries elements; null is an empty one. Errors
+// come before it has taken much memory.
+type list[T any] []T
+
+// UnmarshalJSON reads elements one by one.
+func (l *list[T]) UnmarshalJSON(raw []byte) error {
+	if *l != nil {
+		return errTwice
+	}
+	*l = list[T]{}
+	return elements(raw, '[', func(in *json.Decoder) error {
+		if len(*l) == maxEntries {
+			return errTooMany
+		}
+		var item T
+		if err := in.Decode(&item); err != nil {
+			return err
+		}
+		*l = append(*l, item)
+		return nil
+	})
+}
+
+// texts is a JSON object of at most maxEntries texts; null is an empty one.
+type texts map[string]string
+
+// UnmarshalJSON reads entries one by one.
+func (t *texts) UnmarshalJSON(raw []byte) error {
+	if *t != nil {
+		return errTwice
+	}
+	*t = texts{}
+	entries := 0
+	return elements(raw, '{', func(in *json.Decoder) error {
+		if entries++; entries > maxEntries {
+			return errTooMany
+		}
+		key, err := in.Token()
+		if err != nil {
+			return err
+		}
+		var value string
+		if err := in.Decode(&value); err != nil {
+			return err
+		}
+		name, _ := key.(string) // as keys are
+		(*t)[name] = value
+		return nil
+	})
+}
+
+// elements has each element of a valid JSON value read, which begins like that, or is
+// null.
+func elements(raw []byte, begin json.Delim, read func(*json.Decoder) error) error {
+	if string(raw) == "null" {
+		return nil
+	}
+	if raw[0] != byte(begin) {
+		return errors.New("a list or an object should stand where something else does")
+	}
+	in := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := in.Token(); err != nil {
+		return err
+	}
+	for in.More() {
+		if err := read(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// present is whether a document has a field.
+type present bool
+
+// UnmarshalJSON notes that there is something.
+func (p *present) UnmarshalJSON([]byte) error {
+	*p = true
+	return nil
+}
+
+// invalid is the error for a document that cannot be read. It quotes little of it.
+func invalid(what string, err error) error {
+	return fault.New(fault.Precondition, "%s is not valid: %s: build and push the image again", what, excerpt.Middle(err.Error(), maxQuoted))
+}
