@@ -97,7 +97,7 @@ func (c *evalCommand) run(ctx context.Context, dir string, config *yaml.RNode) e
 	if err != nil {
 		return err
 	}
-	return c.output.write(c.env, dir, tree, resources)
+	return c.output.write(ctx, c.env, dir, tree, resources)
 }
 
 // filter runs the function on standard input. The configuration that a ResourceList

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -54,7 +57,7 @@ func (f *outputFlags) check() error {
 func (f *outputFlags) streams() bool { return f.target == toStdout || f.target == unwrap }
 
 // write puts the resources where they belong. Dir is where tree was read from.
-func (f *outputFlags) write(env Environment, dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
+func (f *outputFlags) write(ctx context.Context, env Environment, dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
 	changes, err := tree.Changes(resources)
 	if err != nil {
 		return err
@@ -68,7 +71,7 @@ func (f *outputFlags) write(env Environment, dir string, tree *pkgtree.Tree, res
 	case unwrap:
 		return pkgtree.WriteDocuments(env.Stdout, resources)
 	}
-	if err := f.save(dir, tree, resources, changes); err != nil {
+	if err := f.save(ctx, dir, tree, resources, changes); err != nil {
 		return err
 	}
 	env.errPrinter().Line("%s", f.tally(changes))
@@ -84,12 +87,12 @@ func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 }
 
 // save writes the files: those that changed in place, or all to a new directory.
-func (f *outputFlags) save(dir string, tree *pkgtree.Tree, resources []*yaml.RNode, changes []pkgtree.Change) error {
+func (f *outputFlags) save(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode, changes []pkgtree.Change) error {
 	switch {
 	case f.dryRun:
 		return nil
 	case f.target == "":
-		return pkgtree.Apply(dir, changes)
+		return pkgtree.Apply(ctx, dir, changes)
 	}
 	files, err := tree.Files(resources)
 	if err != nil {
@@ -99,10 +102,10 @@ func (f *outputFlags) save(dir string, tree *pkgtree.Tree, resources []*yaml.RNo
 		return fmt.Errorf("--output: %w", err)
 	}
 	created := make([]pkgtree.Change, 0, len(files))
-	for path, data := range files {
-		created = append(created, pkgtree.Change{Path: path, After: data})
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		created = append(created, pkgtree.Change{Path: path, After: files[path]})
 	}
-	return pkgtree.Apply(f.target, created)
+	return pkgtree.Apply(ctx, f.target, created)
 }
 
 // tally counts changes in words.

@@ -72,7 +72,7 @@ func (c *renderCommand) run(ctx context.Context, dir string) error {
 		return err
 	}
 	progress.Line("Ran %s in %s", count(plan.Functions(), "function"), count(plan.Packages(), "package"))
-	return c.output.write(c.env, dir, tree, resources)
+	return c.output.write(ctx, c.env, dir, tree, resources)
 }
 
 // count returns a number of things in words.

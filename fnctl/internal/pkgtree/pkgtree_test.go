@@ -1,8 +1,6 @@
 package pkgtree_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -131,63 +129,3 @@ func TestChangesKeepBytes(t *testing.T) {
 func field(r *yaml.RNode, name string) *yaml.Node {
 	return r.Field("data").Value.Field(name).Value.YNode()
 }
-
-func TestApplyChecksEverythingFirst(t *testing.T) {
-	dir := writeTree(t)
-	err := pkgtree.Apply(dir, []pkgtree.Change{
-		{Path: "new/file.yaml", After: []byte("new")},
-		{Path: ".git/x/Kptfile", After: []byte("overwritten")},
-	})
-	if err == nil {
-		t.Error("Apply overwrote a file that it did not know")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "new")); !os.IsNotExist(err) {
-		t.Error("Apply wrote a file before it checked the others")
-	}
-}
-
-// TestApplyKeepsWhatOthersWrote has somebody work on the package while functions run.
-func TestApplyKeepsWhatOthersWrote(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason    string
-		meanwhile func(path string) error
-		after     []byte
-		want      string
-	}{
-		"edited, then written": {"the edit would be lost", edit, []byte("new\n"), "a.yaml was changed meanwhile: nothing was written"},
-		"edited, then deleted": {"the edit would be lost", edit, nil, "a.yaml was changed meanwhile: nothing was written"},
-		"deleted":              {"it would come back", os.Remove, []byte("new\n"), "a.yaml was deleted meanwhile: nothing was written"},
-		"untouched":            {"nothing is in the way", func(string) error { return nil }, []byte("new\n"), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := writeTree(t)
-			path := filepath.Join(dir, "a.yaml")
-			before, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := tc.meanwhile(path); err != nil {
-				t.Fatal(err)
-			}
-			err = pkgtree.Apply(dir, []pkgtree.Change{
-				{Path: "0.yaml", After: []byte("first\n")},
-				{Path: "a.yaml", Before: before, After: tc.after},
-			})
-			_, first := os.Stat(filepath.Join(dir, "0.yaml"))
-			if tc.want == "" {
-				if err != nil || first != nil {
-					t.Errorf("Apply = %v, and the first file: %v, want both done: %s", err, first, tc.reason)
-				}
-				return
-			}
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("Apply = %v, want %q: %s", err, tc.want, tc.reason)
-			}
-			if !os.IsNotExist(first) {
-				t.Errorf("Apply wrote a file before it checked the others (%v)", first)
-			}
-		})
-	}
-}
-
-func edit(path string) error { return os.WriteFile(path, []byte("edited: true\n"), 0o600) }

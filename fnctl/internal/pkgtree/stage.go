@@ -1,0 +1,162 @@
+package pkgtree
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// staging carries out changes in two steps: everything that takes time or may fail is
+// prepared beside the files, and then renamed into their places.
+type staging struct {
+	root *os.Root
+	// steps are those that are left. Deletions come last: an end half way loses nothing.
+	steps, deletions []step
+	// dirs are the directories made for new files, outermost first.
+	dirs []string
+}
+
+// step puts one file in its place, or deletes it.
+type step struct {
+	path string // as the change has it
+	temp string // what takes the place of target; empty for a deletion
+	// target is the file itself where path is a symbolic link, which stays.
+	target string
+}
+
+// prepare checks a change and writes the new content of its file beside it.
+func (s *staging) prepare(c Change) error {
+	if err := s.makeDirs(path.Dir(c.Path)); err != nil {
+		return notWritten(err)
+	}
+	if err := check(s.root, c); err != nil {
+		return err
+	}
+	if c.After == nil {
+		s.deletions = append(s.deletions, step{path: c.Path, target: c.Path})
+		return nil
+	}
+	target, mode, err := s.target(c)
+	if err == nil {
+		// Nothing reads a file of this name as a resource, should it ever be left behind.
+		temp := path.Join(path.Dir(target), ".fnctl-"+rand.Text()+".tmp")
+		s.steps = append(s.steps, step{path: c.Path, temp: temp, target: target})
+		err = s.write(temp, c.After, mode)
+	}
+	if err != nil {
+		return notWritten(err)
+	}
+	return nil
+}
+
+// target returns the file that a change is to be written to and its mode; 0 for that of
+// new files. A file that may not be written is not replaced either.
+func (s *staging) target(c Change) (string, fs.FileMode, error) {
+	if c.Before == nil {
+		return c.Path, 0, nil
+	}
+	file, err := s.root.OpenFile(c.Path, os.O_WRONLY, 0)
+	if err != nil {
+		return "", 0, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", 0, err
+	}
+	target, err := s.resolve(c.Path)
+	return target, info.Mode().Perm(), err
+}
+
+// resolve returns the file that a path leads to, with no symbolic link left in it.
+func (s *staging) resolve(name string) (string, error) {
+	dir, err := filepath.EvalSymlinks(s.root.Name())
+	if err != nil {
+		return "", err
+	}
+	target, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil {
+		return "", err
+	}
+	target, err = filepath.Rel(dir, target)
+	return filepath.ToSlash(target), err
+}
+
+// makeDirs makes a directory and those around it, and remembers which were missing.
+func (s *staging) makeDirs(dir string) error {
+	switch _, err := s.root.Stat(dir); {
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := s.makeDirs(path.Dir(dir)); err != nil {
+		return err
+	}
+	if err := s.root.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	s.dirs = append(s.dirs, dir)
+	return nil
+}
+
+func (s *staging) write(name string, data []byte, mode fs.FileMode) error {
+	file, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if mode != 0 {
+		err = errors.Join(err, file.Chmod(mode))
+	}
+	return errors.Join(err, file.Close())
+}
+
+// commit carries out the steps.
+func (s *staging) commit() error {
+	s.steps = append(s.steps, s.deletions...)
+	var done []string
+	for len(s.steps) > 0 {
+		if err := s.carryOut(s.steps[0]); err != nil {
+			return s.stopped(done, err)
+		}
+		done, s.steps = append(done, s.steps[0].path), s.steps[1:]
+	}
+	return nil
+}
+
+func (s *staging) carryOut(next step) error {
+	if next.temp == "" {
+		return s.root.Remove(next.target)
+	}
+	return s.root.Rename(next.temp, next.target)
+}
+
+// stopped says how far commit came.
+func (s *staging) stopped(done []string, err error) error {
+	if len(done) == 0 {
+		return fmt.Errorf("%w: nothing was written", err)
+	}
+	left := make([]string, 0, len(s.steps))
+	for _, step := range s.steps {
+		left = append(left, step.path)
+	}
+	return fmt.Errorf("%w: the package is half written; done: %s; not done: %s", err, strings.Join(done, ", "), strings.Join(left, ", "))
+}
+
+// discard removes what was prepared and not carried out.
+func (s *staging) discard() {
+	for _, step := range s.steps {
+		if step.temp != "" {
+			_ = s.root.Remove(step.temp)
+		}
+	}
+	for i := len(s.dirs) - 1; i >= 0; i-- {
+		_ = s.root.Remove(s.dirs[i]) // fails where there is something in it, as it should
+	}
+}

@@ -1,0 +1,229 @@
+package pkgtree_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+)
+
+// content returns the files below a directory with what is in them, directories with
+// nothing.
+func content(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		name := strings.TrimPrefix(path, dir+"/")
+		if entry.IsDir() {
+			files[name+"/"] = ""
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		files[name] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// folder returns a directory with two files.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, mode := range map[string]fs.FileMode{"a.yaml": 0o640, "b.yaml": 0o644} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func change(path, before, after string) pkgtree.Change {
+	c := pkgtree.Change{Path: path}
+	if before != "" {
+		c.Before = []byte(before)
+	}
+	if after != "" {
+		c.After = []byte(after)
+	}
+	return c
+}
+
+func TestApply(t *testing.T) {
+	dir := folder(t)
+	err := pkgtree.Apply(t.Context(), dir, []pkgtree.Change{
+		change("a.yaml", "a.yaml", "new a"), change("b.yaml", "b.yaml", ""), change("c/d/e.yaml", "", "e"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"a.yaml": "new a", "c/": "", "c/d/": "", "c/d/e.yaml": "e"}
+	if diff := cmp.Diff(want, content(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	info, err := os.Stat(filepath.Join(dir, "a.yaml"))
+	if err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode of a.yaml = %v (%v), want it as it was", info.Mode(), err)
+	}
+}
+
+// TestApplyReplacesFiles has somebody read a file while it is written: what they opened
+// stays whole.
+func TestApplyReplacesFiles(t *testing.T) {
+	dir := folder(t)
+	open, err := os.Open(filepath.Join(dir, "a.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	if err := pkgtree.Apply(t.Context(), dir, []pkgtree.Change{change("a.yaml", "a.yaml", "new")}); err != nil {
+		t.Fatal(err)
+	}
+	data := make([]byte, 100)
+	if n, err := open.Read(data); string(data[:n]) != "a.yaml" {
+		t.Errorf("a reader found %q (%v), want the old file", data[:n], err)
+	}
+}
+
+func TestApplyAllOrNothing(t *testing.T) {
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for name, tc := range map[string]struct {
+		reason string
+		ctx    context.Context //nolint:containedctx // a row of a table
+		last   pkgtree.Change
+	}{
+		"a folder that cannot be made": {"prepared before the first file changes", t.Context(), change("b.yaml/c.yaml", "", "c")},
+		"a name that is too long":      {"prepared before the first file changes", t.Context(), change("d/"+strings.Repeat("c", 300), "", "c")},
+		"interrupted":                  {"whoever presses Ctrl-C wants nothing written", interrupted, change("d/c.yaml", "", "c")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t)
+			before := content(t, dir)
+			err := pkgtree.Apply(tc.ctx, dir, []pkgtree.Change{
+				change("0.yaml", "", "0"), change("a.yaml", "a.yaml", "new"), change("new/x.yaml", "", "x"), tc.last,
+			})
+			if err == nil || !strings.Contains(err.Error(), "nothing was written") || !errors.Is(err, tc.ctx.Err()) && tc.ctx.Err() != nil {
+				t.Errorf("Apply = %v, want an error that says that nothing was written", err)
+			}
+			if diff := cmp.Diff(before, content(t, dir)); diff != "" {
+				t.Errorf("%s; files (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestApplyEndsHalfWay creates a file and a folder of the same name, which only
+// renaming finds out.
+func TestApplyEndsHalfWay(t *testing.T) {
+	dir := folder(t)
+	err := pkgtree.Apply(t.Context(), dir, []pkgtree.Change{
+		change("a.yaml", "a.yaml", "new"), change("b.yaml", "b.yaml", ""), change("c", "", "c"), change("c/d.yaml", "", "d"),
+	})
+	if want := "half written; done: a.yaml; not done: c, c/d.yaml, b.yaml"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Apply = %v, want %q", err, want)
+	}
+	want := map[string]string{"a.yaml": "new", "b.yaml": "b.yaml"}
+	if diff := cmp.Diff(want, content(t, dir)); diff != "" {
+		t.Errorf("files (-want +got), nothing is to be deleted, and nothing left of what was prepared:\n%s", diff)
+	}
+}
+
+// TestApplyKeepsLinks writes through symbolic links, also one beside a folder's link.
+func TestApplyKeepsLinks(t *testing.T) {
+	dir := folder(t)
+	sub := filepath.Join(dir, "real", "deep")
+	if err := errors.Join(
+		os.MkdirAll(sub, 0o755),
+		os.WriteFile(filepath.Join(dir, "real", "f.yaml"), []byte("f"), 0o600),
+		os.Symlink("real/deep", filepath.Join(dir, "folder")),
+		os.Symlink("../f.yaml", filepath.Join(sub, "up.yaml")),
+		os.Symlink("folder/up.yaml", filepath.Join(dir, "link.yaml")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if err := pkgtree.Apply(t.Context(), dir, []pkgtree.Change{change("link.yaml", "f", "new")}); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "link.yaml")); err != nil || to != "folder/up.yaml" {
+		t.Errorf("link.yaml leads to %q (%v), want it left alone", to, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "real", "f.yaml")); string(got) != "new" {
+		t.Errorf("the file behind the links has %q (%v), want what was written", got, err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "f.yaml")); err == nil {
+		t.Error("a file appeared where the links do not lead")
+	}
+}
+
+func TestApplyChecksEverythingFirst(t *testing.T) {
+	dir := writeTree(t)
+	err := pkgtree.Apply(t.Context(), dir, []pkgtree.Change{
+		{Path: "new/file.yaml", After: []byte("new")},
+		{Path: ".git/x/Kptfile", After: []byte("overwritten")},
+	})
+	if err == nil {
+		t.Error("Apply overwrote a file that it did not know")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new")); !os.IsNotExist(err) {
+		t.Error("Apply wrote a file before it checked the others")
+	}
+}
+
+// TestApplyKeepsWhatOthersWrote has somebody work on the package while functions run.
+func TestApplyKeepsWhatOthersWrote(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason    string
+		meanwhile func(path string) error
+		after     []byte
+		want      string
+	}{
+		"edited, then written": {"the edit would be lost", edit, []byte("new\n"), "a.yaml was changed meanwhile: nothing was written"},
+		"edited, then deleted": {"the edit would be lost", edit, nil, "a.yaml was changed meanwhile: nothing was written"},
+		"deleted":              {"it would come back", os.Remove, []byte("new\n"), "a.yaml was deleted meanwhile: nothing was written"},
+		"untouched":            {"nothing is in the way", func(string) error { return nil }, []byte("new\n"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeTree(t)
+			path := filepath.Join(dir, "a.yaml")
+			before, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.meanwhile(path); err != nil {
+				t.Fatal(err)
+			}
+			err = pkgtree.Apply(t.Context(), dir, []pkgtree.Change{
+				{Path: "0.yaml", After: []byte("first\n")},
+				{Path: "a.yaml", Before: before, After: tc.after},
+			})
+			_, first := os.Stat(filepath.Join(dir, "0.yaml"))
+			if tc.want == "" {
+				if err != nil || first != nil {
+					t.Errorf("Apply = %v, and the first file: %v, want both done: %s", err, first, tc.reason)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("Apply = %v, want %q: %s", err, tc.want, tc.reason)
+			}
+			if !os.IsNotExist(first) {
+				t.Errorf("Apply wrote a file before it checked the others (%v)", first)
+			}
+		})
+	}
+}
+
+func edit(path string) error { return os.WriteFile(path, []byte("edited: true\n"), 0o600) }
