@@ -5,7 +5,8 @@ import (
 )
 
 // board is the pools of all replicas as one watcher knows them. It turns what
-// replicas say into what the watcher is told.
+// replicas say into what the watcher is told: each function's pool, as all replicas
+// together see it.
 type board struct {
 	views  map[string]*view // by the replica's address
 	synced bool
@@ -40,7 +41,7 @@ func (b *board) change(address string, c *podmanagerv1.WatchPoolsResponse) []*po
 		k := keyOf(c.GetPool().GetKey())
 		v.pools[k] = c.GetPool()
 		delete(v.stale, k)
-		return []*podmanagerv1.WatchPoolsResponse{c}
+		return b.tell(c.GetPool().GetKey())
 	case c.GetRemoved() != nil:
 		return b.forget(v, c.GetRemoved())
 	case c.GetSynced() != nil:
@@ -80,17 +81,24 @@ func (b *board) gone(address string) []*podmanagerv1.WatchPoolsResponse {
 	return append(told, b.sync()...)
 }
 
-// forget removes a pool from a view. If another replica has the pool, too, that one's
-// is told in its place.
+// forget removes a pool from a view. Other replicas may have it, too.
 func (b *board) forget(v *view, key *podmanagerv1.PoolKey) []*podmanagerv1.WatchPoolsResponse {
-	k := keyOf(key)
-	delete(v.pools, k)
-	for _, other := range b.views {
-		if p := other.pools[k]; p != nil {
-			return []*podmanagerv1.WatchPoolsResponse{{Change: &podmanagerv1.WatchPoolsResponse_Pool{Pool: p}}}
+	delete(v.pools, keyOf(key))
+	return b.tell(key)
+}
+
+// tell tells what a pool is now.
+func (b *board) tell(key *podmanagerv1.PoolKey) []*podmanagerv1.WatchPoolsResponse {
+	views := map[string]*podmanagerv1.Pool{}
+	for address, v := range b.views {
+		if p := v.pools[keyOf(key)]; p != nil {
+			views[address] = p
 		}
 	}
-	return []*podmanagerv1.WatchPoolsResponse{{Change: &podmanagerv1.WatchPoolsResponse_Removed{Removed: key}}}
+	if len(views) == 0 {
+		return []*podmanagerv1.WatchPoolsResponse{{Change: &podmanagerv1.WatchPoolsResponse_Removed{Removed: key}}}
+	}
+	return []*podmanagerv1.WatchPoolsResponse{{Change: &podmanagerv1.WatchPoolsResponse_Pool{Pool: merged(views)}}}
 }
 
 // sync tells, once, that all replicas have been heard or given up.

@@ -53,9 +53,14 @@ func TestBoard(t *testing.T) {
 			[]string{"+x@a", "+y@b", "synced", "-x"},
 		},
 		"moved": {
-			"the new owner's pool takes the place of the old one's",
+			"both see its pods, of which the owner tells; then the new owner's is left",
 			[]string{"a come", "b come", "a +x", "a synced", "b synced", "b +x", "a gone"},
-			[]string{"+x@a", "synced", "+x@b", "+x@b"},
+			[]string{"+x@a", "synced", "+x@a", "+x@b"},
+		},
+		"removed by one": {
+			"the other one still sees its pods",
+			[]string{"a come", "b come", "a +x", "b +x", "a synced", "b synced", "a -x", "b -x"},
+			[]string{"+x@a", "+x@a", "synced", "+x@b", "-x"},
 		},
 		"gone before it answered": {
 			"nobody waits for it any more",

@@ -14,8 +14,8 @@ import (
 // listTimeout bounds how long one replica may take to list its pools.
 const listTimeout = 5 * time.Second
 
-// ListPools implements lease.Manager: it lists the pools of all replicas that
-// answer. It is an error if none does.
+// ListPools implements lease.Manager: it lists the pools of all replicas that answer,
+// each function's once. It is an error if none does.
 func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
 	now := m.known.Load()
 	if now.err != nil {
@@ -33,12 +33,22 @@ func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequ
 	if !slices.Contains(errs, nil) {
 		return nil, errors.Join(errs...)
 	}
-	all := &podmanagerv1.ListPoolsResponse{}
+	views := map[poolKey]map[string]*podmanagerv1.Pool{}
 	for i, list := range lists {
 		if errs[i] != nil {
 			m.failed(ctx, now.replicas[i], errs[i])
 		}
-		all.Pools = append(all.Pools, list.GetPools()...)
+		for _, p := range list.GetPools() {
+			k := keyOf(p.GetKey())
+			if views[k] == nil {
+				views[k] = map[string]*podmanagerv1.Pool{}
+			}
+			views[k][now.replicas[i].address] = p
+		}
+	}
+	all := &podmanagerv1.ListPoolsResponse{}
+	for _, of := range views {
+		all.Pools = append(all.Pools, merged(of))
 	}
 	slices.SortFunc(all.Pools, comparePools)
 	return all, nil
@@ -48,6 +58,5 @@ func comparePools(a, b *podmanagerv1.Pool) int {
 	return cmp.Or(
 		cmp.Compare(a.GetKey().GetReference(), b.GetKey().GetReference()),
 		cmp.Compare(a.GetKey().GetDigest(), b.GetKey().GetDigest()),
-		cmp.Compare(a.GetReplica(), b.GetReplica()),
 	)
 }

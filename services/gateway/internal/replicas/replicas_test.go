@@ -229,6 +229,21 @@ func TestACallerWhoLeavesWhileNobodyIsThere(t *testing.T) {
 	}
 }
 
+// TestPoolsOfOneFunction has both replicas see the same pod: it is listed once.
+func TestPoolsOfOneFunction(t *testing.T) {
+	c := newCluster(t, "127.0.0.1", "127.0.0.2")
+	for _, replica := range c.replicas {
+		replica.SetPools(&podmanagerv1.Pool{Key: &podmanagerv1.PoolKey{Reference: "fn"}, Active: 1, Pods: []*podmanagerv1.Pod{{Name: "fn-1", Active: 1}}})
+	}
+	c.set("127.0.0.1", "127.0.0.2")
+	m := c.manager(t, "pod-manager")
+	leaseFrom(t, m, "fn") // DNS has been asked
+	list, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
+	if err != nil || len(list.GetPools()) != 1 || len(list.GetPools()[0].GetPods()) != 1 || list.GetPools()[0].GetPods()[0].GetActive() != 2 {
+		t.Errorf("listed %v, %v, want one pool with one pod that has two leases", list, err)
+	}
+}
+
 func TestPoolsOfAllReplicas(t *testing.T) {
 	c := newCluster(t, "127.0.0.1", "127.0.0.2")
 	c.set("127.0.0.1", "127.0.0.2", "127.0.0.3") // the last is not there

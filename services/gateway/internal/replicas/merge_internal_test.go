@@ -1,0 +1,48 @@
+package replicas
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+// TestMerged has two replicas see a pod, which the owner uses, and one of them another
+// one, which the other one says it is in the place of.
+func TestMerged(t *testing.T) {
+	at := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(time.Unix(0, 0).Add(d)) }
+	key := &podmanagerv1.PoolKey{Reference: "fn", Digest: "sha256:1"}
+	addresses := []string{"10.0.0.1:9448", "10.0.0.2:9448"}
+	owner := addresses[order(addresses, "fn")[0]]
+	other := addresses[order(addresses, "fn")[1]]
+	views := map[string]*podmanagerv1.Pool{
+		owner: {
+			Key: key, Replica: "owner", Waiting: 2, Active: 3, LeasesTotal: 10, ColdStartsTotal: 1,
+			Pods: []*podmanagerv1.Pod{{Name: "fn-2", Slot: 2, State: podmanagerv1.Pod_STATE_STARTING, Active: 3, LeasesTotal: 10, ReclaimTime: at(time.Hour)}},
+		},
+		other: {
+			Key: key, Replica: "other", Active: 1, LeasesTotal: 5, LastFailure: "no such image", LastFailureTime: at(time.Second),
+			Pods: []*podmanagerv1.Pod{
+				{Name: "fn-1", Slot: 1, State: podmanagerv1.Pod_STATE_READY},
+				{Name: "fn-2", Slot: 2, State: podmanagerv1.Pod_STATE_READY, Active: 1, LeasesTotal: 5, ReclaimTime: at(time.Minute)},
+			},
+		},
+	}
+	want := &podmanagerv1.Pool{
+		Key: key, Replica: "owner", Waiting: 2, Active: 4, LeasesTotal: 15, ColdStartsTotal: 1, LastFailure: "no such image", LastFailureTime: at(time.Second),
+		Pods: []*podmanagerv1.Pod{
+			{Name: "fn-1", Slot: 1, State: podmanagerv1.Pod_STATE_READY},
+			{Name: "fn-2", Slot: 2, State: podmanagerv1.Pod_STATE_STARTING, Active: 4, LeasesTotal: 15, ReclaimTime: at(time.Hour)},
+		},
+	}
+	before := proto.CloneOf(views[owner])
+	if got := merged(views); !proto.Equal(got, want) {
+		t.Errorf("merged:\n%v\nwant:\n%v", got, want)
+	}
+	if !proto.Equal(before, views[owner]) {
+		t.Errorf("the owner's view has become %v", views[owner])
+	}
+}
