@@ -18,6 +18,9 @@ import (
 const podsHelp = `Pods shows the function pods that the gateway's pod-manager has: those of all
 functions, or of those whose image contains TEXT.
 
+A function without a pod has the state Resolving while its image is looked up, and
+Queued while others have all the pods that there may be.
+
 LOAD is how many evaluations run in a pod and how many may, WAITING how many wait for a
 place in one of the function's pods, and TTL how long the pod lives on without use.`
 

@@ -22,6 +22,9 @@ var phases = map[podmanagerv1.Phase]string{
 func Waits(pools []*podmanagerv1.Pool) string {
 	waiting := int32(0)
 	for _, pool := range pools {
+		if resolving(pool) {
+			return phases[podmanagerv1.Phase_PHASE_RESOLVING]
+		}
 		waiting += pool.GetWaiting()
 		for _, pod := range pool.GetPods() {
 			if pod.GetState() == podmanagerv1.Pod_STATE_STARTING {

@@ -15,7 +15,7 @@ type Pools struct {
 	pools map[key]*podmanagerv1.Pool
 }
 
-// key identifies a pool. Two replicas may have the same for a while.
+// key identifies a pool. It has no digest while the image is looked up.
 type key struct{ reference, digest string }
 
 func keyOf(k *podmanagerv1.PoolKey) key { return key{k.GetReference(), k.GetDigest()} }

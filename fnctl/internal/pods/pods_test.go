@@ -40,6 +40,7 @@ func TestWaits(t *testing.T) {
 		return &podmanagerv1.Pod{Name: "p", State: state, Phase: phase, Reason: reason}
 	}
 	ready := pod(podmanagerv1.Pod_STATE_READY, 0, "")
+	key := &podmanagerv1.PoolKey{Reference: "fn:v1", Digest: "sha256:1"}
 	tests := map[string]struct {
 		reason  string
 		waiting int32
@@ -58,10 +59,27 @@ func TestWaits(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := pods.Waits([]*podmanagerv1.Pool{{Waiting: tc.waiting, Pods: tc.pods}}); got != tc.want {
+			if got := pods.Waits([]*podmanagerv1.Pool{{Key: key, Waiting: tc.waiting, Pods: tc.pods}}); got != tc.want {
 				t.Errorf("%q, want %q: %s", got, tc.want, tc.reason)
 			}
 		})
+	}
+}
+
+// TestPoolsWithoutPods shows what callers wait for who have no pod to wait for.
+func TestPoolsWithoutPods(t *testing.T) {
+	unresolved, resolved := &podmanagerv1.PoolKey{Reference: "fn:v1"}, &podmanagerv1.PoolKey{Reference: "fn:v1", Digest: "sha256:1"}
+	for want, pool := range map[string]*podmanagerv1.Pool{
+		"Resolving": {Key: unresolved, Waiting: 1},
+		"Queued":    {Key: resolved, Waiting: 1},
+		"":          {Key: resolved},
+	} {
+		if rows := pods.Rows(pool, time.Unix(0, 0)); len(rows) != 1 || rows[0].State != want || rows[0].Pool != "fn:v1" {
+			t.Errorf("%v is %+v, want the state %q", pool, rows, want)
+		}
+	}
+	if got := pods.Waits([]*podmanagerv1.Pool{{Key: unresolved, Waiting: 1}}); got != "looking up the image" {
+		t.Errorf("who waits for it is told %q", got)
 	}
 }
 

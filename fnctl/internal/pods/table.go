@@ -34,7 +34,7 @@ var states = map[podmanagerv1.Pod_State]string{
 func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 	name, waiting := pool.GetKey().GetReference(), strconv.Itoa(int(pool.GetWaiting()))
 	if len(pool.GetPods()) == 0 {
-		return []Row{{Pool: name, Waiting: waiting, Reason: pool.GetLastFailure()}}
+		return []Row{{Pool: name, State: empty(pool), Waiting: waiting, Reason: pool.GetLastFailure()}}
 	}
 	var rows []Row
 	for _, pod := range pool.GetPods() {
@@ -50,6 +50,20 @@ func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 	}
 	return rows
 }
+
+// empty returns the state of a pool without pods.
+func empty(pool *podmanagerv1.Pool) string {
+	switch {
+	case resolving(pool):
+		return "Resolving"
+	case pool.GetWaiting() > 0:
+		return "Queued"
+	}
+	return ""
+}
+
+// resolving says whether a pool stands for leases that wait until the image is looked up.
+func resolving(pool *podmanagerv1.Pool) bool { return pool.GetKey().GetDigest() == "" }
 
 // left returns how long a pod lives on if nobody uses it.
 func left(pod *podmanagerv1.Pod, now time.Time) string {

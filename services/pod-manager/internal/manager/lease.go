@@ -119,6 +119,8 @@ func (m *Manager) resolve(ctx context.Context, open *lease.Open, waiting func(*l
 			return function(a.image), nil
 		case <-slow.C:
 			waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_RESOLVING, Reason: "looking up " + open.GetImage() + " in its registry"})
+			m.tell(func(l *loop) { l.lookUp(open.GetImage(), 1) })
+			defer m.tell(func(l *loop) { l.lookUp(open.GetImage(), -1) })
 		}
 	}
 }

@@ -14,7 +14,9 @@ type loop struct {
 	machine  *pool.Machine
 	waiters  map[pool.LeaseID]*waiter
 	// images are what the functions with pools are, for the pods to come.
-	images   map[pool.Function]podspec.Function
+	images map[pool.Function]podspec.Function
+	// lookups are how many leases wait until an image is looked up.
+	lookups  map[string]int32
 	watchers map[*watcher]struct{}
 }
 
@@ -24,6 +26,7 @@ func newLoop(config Config, metrics *metrics) *loop {
 		machine:  pool.New(config.Settings.pools()),
 		waiters:  make(map[pool.LeaseID]*waiter),
 		images:   make(map[pool.Function]podspec.Function),
+		lookups:  make(map[string]int32),
 		watchers: make(map[*watcher]struct{}),
 	}
 }
@@ -34,9 +37,7 @@ func (l *loop) handle(event pool.Event) {
 		l.carryOut(action)
 	}
 	for _, f := range l.machine.Changed() {
-		for w := range l.watchers {
-			w.changed(f)
-		}
+		l.changed(f)
 	}
 }
 

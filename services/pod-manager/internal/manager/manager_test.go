@@ -262,6 +262,36 @@ func TestQueue(t *testing.T) {
 	})
 }
 
+// TestLookupsAreShown has three leases wait for a slow registry, one of which gives up.
+func TestLookupsAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := start(t, &cluster{}, resolver{takes: time.Minute})
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		for _, ctx := range []context.Context{t.Context(), t.Context(), ctx} {
+			ended.Go(func() { _, _ = m.Lease(ctx, open("bad:v1"), quietly) })
+		}
+		expect := func(pools int, lookups int32) {
+			t.Helper()
+			synctest.Wait()
+			list, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
+			if err != nil || len(list.GetPools()) != pools {
+				t.Fatalf("pools %v, %v, want %d", list, err, pools)
+			}
+			if p := list.GetPools(); pools > 0 && (p[0].GetKey().GetReference() != "bad:v1" || p[0].GetKey().GetDigest() != "" || p[0].GetWaiting() != lookups) {
+				t.Errorf("pool %v, want %d leases that wait for the digest", p[0], lookups)
+			}
+		}
+		expect(0, 0) // it may come at once
+		<-time.After(time.Second)
+		expect(1, 3)
+		cancel()
+		expect(1, 2)
+		ended.Wait()
+		expect(0, 0)
+	})
+}
+
 func TestBrokenPodIsCheckedBeforeItServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := start(t, &cluster{}, resolver{})

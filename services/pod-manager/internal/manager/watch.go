@@ -20,7 +20,7 @@ func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequ
 		return nil, err
 	}
 	answered := make(chan []*podmanagerv1.Pool, 1)
-	if err := m.ask(ctx, func(l *loop) { answered <- l.list(selects(req.GetImage()), l.machine.Functions()) }); err != nil {
+	if err := m.ask(ctx, func(l *loop) { answered <- l.list(selects(req.GetImage()), l.functions()) }); err != nil {
 		return nil, err
 	}
 	select {
@@ -127,7 +127,7 @@ func (w *watcher) take() []pool.Function {
 // watch adds a watcher, for which everything is new.
 func (l *loop) watch(w *watcher) {
 	l.watchers[w] = struct{}{}
-	for _, f := range l.machine.Functions() {
+	for _, f := range l.functions() {
 		w.changed(f)
 	}
 	w.rouse() // also if there is nothing: it is told that that is all
@@ -137,7 +137,7 @@ func (l *loop) watch(w *watcher) {
 func (l *loop) list(selects func(string) bool, functions []pool.Function) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool
 	for _, f := range functions {
-		s := l.machine.Snapshot(f)
+		s := l.snapshot(f)
 		if s == nil || !selects(f.Reference) {
 			continue
 		}
