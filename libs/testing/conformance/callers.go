@@ -16,8 +16,7 @@ import (
 // patience is how long callers wait for functions that do not end.
 const patience = 300 * time.Millisecond
 
-// testCancel has callers leave functions that do not end. That no process is left
-// is checked where the functions were installed.
+// testCancel has callers leave functions that do not end.
 func testCancel(t *testing.T, target Target) {
 	for _, behaviour := range []string{"hang", "hang-with-child", "ignore-sigterm"} {
 		t.Run(behaviour, func(t *testing.T) {

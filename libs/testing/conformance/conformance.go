@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
 // Target is an implementation under test.
@@ -35,6 +36,9 @@ type Function struct {
 	Address string
 	// Image is its image.
 	Image string
+	// Folder has its binary if this process starts it, so that what it leaves behind can
+	// be looked for; empty if it runs elsewhere.
+	Folder string
 }
 
 // Texts are patterns of failures' texts, with %[1]q for the image.
@@ -58,8 +62,10 @@ const MaxLogBytes = 1 << 20
 // List is a small input.
 const List = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
-// Run runs the suite.
+// Run runs the suite. After each case no process may be left of it, while the server
+// still runs.
 func Run(t *testing.T, target Target) {
+	target.Serve = leaveNothing(target.Serve)
 	t.Run("passes bytes through", func(t *testing.T) { testBytes(t, target) })
 	t.Run("failures", func(t *testing.T) { testFailures(t, target) })
 	t.Run("limits", func(t *testing.T) { testLimits(t, target) })
@@ -68,6 +74,19 @@ func Run(t *testing.T, target Target) {
 	t.Run("protocols", func(t *testing.T) { testProtocols(t, target) })
 	t.Run("health and reflection", func(t *testing.T) { testHealth(t, target) })
 	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
+}
+
+// leaveNothing has each function's processes looked for when the case that it is served
+// for ends, and before the server does.
+func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, string) Function {
+	return func(t *testing.T, behaviour string) Function {
+		t.Helper()
+		fn := serve(t, behaviour)
+		if fn.Folder != "" {
+			t.Cleanup(func() { testfn.AssertNoneAbandoned(t, fn.Folder) })
+		}
+		return fn
+	}
 }
 
 // dial returns a connection of the official gRPC client.

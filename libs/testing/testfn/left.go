@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,10 +39,27 @@ func Running(dir string) []int {
 	return pids
 }
 
+// Abandoned returns those of the processes whose program is in dir that nobody in this
+// process has an input for. A process that was started before its evaluation, and what
+// it started, has the pipe of its input: this process holds the other end.
+func Abandoned(dir string) []int {
+	held := map[string]bool{}
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, entry := range entries {
+		if file, err := os.Readlink("/proc/self/fd/" + entry.Name()); err == nil {
+			held[file] = true
+		}
+	}
+	return slices.DeleteFunc(Running(dir), func(pid int) bool {
+		input, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", pid))
+		return err != nil || held[input] // it has ended meanwhile, or waits
+	})
+}
+
 // AwaitRunning waits until exactly n processes from dir run.
 func AwaitRunning(t testing.TB, dir string, n int) {
 	t.Helper()
-	if pids := await(dir, n); len(pids) != n {
+	if pids := await(Running, dir, n); len(pids) != n {
 		t.Fatalf("%d processes from %s run, not %d: %s", len(pids), dir, n, describe(pids))
 	}
 }
@@ -50,9 +68,19 @@ func AwaitRunning(t testing.TB, dir string, n int) {
 // kills them.
 func AssertNoneLeft(t testing.TB, dir string) {
 	t.Helper()
-	if pids := await(dir, 0); len(pids) > 0 {
+	if pids := await(Running, dir, 0); len(pids) > 0 {
 		t.Errorf("processes are left: %s", describe(pids))
 		Kill(dir)
+	}
+}
+
+// AssertNoneAbandoned reports an error if evaluations that are over have left processes
+// from dir that do not end by themselves. Unlike [AssertNoneLeft], it is for servers that
+// go on.
+func AssertNoneAbandoned(t testing.TB, dir string) {
+	t.Helper()
+	if pids := await(Abandoned, dir, 0); len(pids) > 0 {
+		t.Errorf("processes are left while the server runs: %s", describe(pids))
 	}
 }
 
@@ -63,10 +91,11 @@ func Kill(dir string) {
 	}
 }
 
-// await waits until n processes from dir run, and returns those that do in the end.
-func await(dir string, n int) []int {
-	pids := Running(dir)
-	for start := time.Now(); len(pids) != n && time.Since(start) < patience; pids = Running(dir) {
+// await waits until n processes from dir are found, and returns those that are in the
+// end.
+func await(find func(dir string) []int, dir string, n int) []int {
+	pids := find(dir)
+	for start := time.Now(); len(pids) != n && time.Since(start) < patience; pids = find(dir) {
 		time.Sleep(pause)
 	}
 	return pids

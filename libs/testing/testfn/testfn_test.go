@@ -71,3 +71,28 @@ func TestRunning(t *testing.T) {
 		t.Error("a function that hangs has ended by itself")
 	}
 }
+
+// TestAbandoned has a function wait for its input, with a child, and takes the input
+// away.
+func TestAbandoned(t *testing.T) {
+	dir := t.TempDir()
+	testfn.Install(t, dir, "hang-with-child")
+	cmd := exec.Command(filepath.Join(dir, "hang-with-child"))
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	testfn.AwaitRunning(t, dir, 2)
+	if pids := testfn.Abandoned(dir); len(pids) > 0 {
+		t.Errorf("%v are abandoned, but can still be given an input", pids)
+	}
+	_ = input.Close()
+	if pids := testfn.Abandoned(dir); len(pids) != 2 {
+		t.Errorf("%v are abandoned, want both processes", pids)
+	}
+	testfn.Kill(dir)
+	_ = cmd.Wait()
+}

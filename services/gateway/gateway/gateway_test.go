@@ -26,13 +26,13 @@ func image(behaviour string) string {
 // start runs a gateway with functions of all behaviours.
 func start(t *testing.T, behaviours ...string) (address, configFile string) {
 	t.Helper()
-	return startPrefork(t, 0, behaviours...)
+	return startPrefork(t, t.TempDir(), 0, behaviours...)
 }
 
-// startPrefork runs a gateway that keeps so many processes of each function started.
-func startPrefork(t *testing.T, prefork int, behaviours ...string) (address, configFile string) {
+// startPrefork runs a gateway with its functions in dir that keeps so many processes of
+// each started.
+func startPrefork(t *testing.T, dir string, prefork int, behaviours ...string) (address, configFile string) {
 	t.Helper()
-	dir := t.TempDir()
 	var entries strings.Builder
 	entries.WriteString("functions:\n")
 	for _, b := range behaviours {
@@ -66,10 +66,11 @@ func TestConformance(t *testing.T) {
 }
 
 func testConformance(t *testing.T, prefork int) {
-	address, _ := startPrefork(t, prefork, conformance.Behaviours()...)
+	dir := t.TempDir()
+	address, _ := startPrefork(t, dir, prefork, conformance.Behaviours()...)
 	conformance.Run(t, conformance.Target{
 		Serve: func(_ *testing.T, behaviour string) conformance.Function {
-			return conformance.Function{Address: address, Image: image(behaviour)}
+			return conformance.Function{Address: address, Image: image(behaviour), Folder: dir}
 		},
 		NamesFunctions: true,
 		Texts: conformance.Texts{

@@ -49,7 +49,8 @@ func TestConformanceInPods(t *testing.T) {
 	for _, b := range conformance.Behaviours() {
 		behaviours[image(b)] = b
 	}
-	pod := testpod.ServeFunctions(t, behaviours)
+	dir := t.TempDir()
+	pod := testpod.ServeFunctions(t, dir, behaviours)
 	manager := leasetest.NewManager(func(_ context.Context, open *lease.Open, _ func(*lease.Waiting)) (*lease.Granted, error) {
 		if behaviours[open.GetImage()] == "" {
 			return nil, fault.New(fault.Precondition, "the registry says: no such image")
@@ -59,7 +60,7 @@ func TestConformanceInPods(t *testing.T) {
 	address := startPods(t, manager)
 	conformance.Run(t, conformance.Target{
 		Serve: func(_ *testing.T, behaviour string) conformance.Function {
-			return conformance.Function{Address: address, Image: image(behaviour)}
+			return conformance.Function{Address: address, Image: image(behaviour), Folder: dir}
 		},
 		NamesFunctions: true,
 		UnknownImage:   codes.FailedPrecondition,

@@ -22,7 +22,7 @@ func TestFailuresNameTheResolvedImage(t *testing.T) {
 			return address
 		},
 		"pod": func(t *testing.T) string {
-			pod := testpod.ServeFunctions(t, map[string]string{"exit1:v1": "exit1"})
+			pod := testpod.ServeFunctions(t, t.TempDir(), map[string]string{"exit1:v1": "exit1"})
 			return startPods(t, leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
 				return &lease.Granted{Address: pod, Pod: "pod"}, nil
 			}))

@@ -55,7 +55,8 @@ func testConformance(t *testing.T) {
 	t.Helper()
 	conformance.Run(t, conformance.Target{
 		Serve: func(t *testing.T, behaviour string) conformance.Function {
-			return conformance.Function{Address: start(t, behaviour, nil), Image: "example.com/fn/" + strings.ReplaceAll(behaviour, "=", "-") + ":v1"}
+			dir := t.TempDir()
+			return conformance.Function{Folder: dir, Address: startIn(t, dir, behaviour, nil), Image: "example.com/fn/" + strings.ReplaceAll(behaviour, "=", "-") + ":v1"}
 		},
 		Texts: conformance.Texts{
 			Exit1: "failed to evaluate function %[1]q with structured results: " +

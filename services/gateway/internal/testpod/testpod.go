@@ -46,12 +46,11 @@ func part(limit int, f Func, frame program.Frame) (serve.Part, error) {
 	return serve.Part{Endpoints: []serve.Endpoint{{Name: "evaluator", Handler: handler}}}, err
 }
 
-// ServeFunctions runs the function of the behaviour that an image has. It is one
-// server for all, since a process can have one reaper only.
-func ServeFunctions(t *testing.T, behaviours map[string]string) string {
+// ServeFunctions runs the function of the behaviour that an image has, with the
+// binaries in dir. It is one server for all, since a process can have one reaper only.
+func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) string {
 	t.Helper()
 	paths := make(map[string]string, len(behaviours))
-	dir := t.TempDir()
 	for image, behaviour := range behaviours {
 		paths[image] = conformance.Install(t, dir, behaviour)
 	}
