@@ -46,14 +46,18 @@ manifests: ## Have deploy/ use the images in REPO=registry/path (TAG=latest)
 	@grep -rl ' # kpt-set: ' deploy | xargs sed -i -E -e 's|: [^ ]+ # kpt-set: (.*)$$|: \1 # kpt-set: \1|' \
 	 -e 's|\$$\{registry\}|$(REPO)|' -e 's|\$$\{tag\}|$(or $(TAG),latest)|'
 
-# On our own cluster, the tests for any cluster pass twice in a row, while the images of
-# the version before are made.
 .PHONY: e2e
 ifdef KUBECONFIG
 e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on our own
 	$(E2E_TEST) $(E2E_PACKAGES)
 else
 e2e: cluster-up
+	@$(MAKE) --no-print-directory e2e-here || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
+
+# The tests for any cluster pass twice in a row, while the images of the version before
+# are made.
+.PHONY: e2e-here
+e2e-here:
 	$(CLUSTER_COMMAND) images
 	$(CLUSTER_COMMAND) previous $(PREVIOUS) & failed=; \
 	 ($(E2E_TEST) -count=2 $(E2E_IN_CLUSTER) $(E2E_PACKAGES)) || failed=1; \

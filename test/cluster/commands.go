@@ -32,7 +32,7 @@ func rootCommand() *cobra.Command {
 	flags.StringVar(&o.cache, "cache", defaultCache(), "folder that keeps built programs")
 	flags.StringVar(&o.root, "root", ".", "root of the repository")
 	root.AddCommand(
-		upCommand(&o), downCommand(&o), statusCommand(&o), logsCommand(&o), execCommand(&o),
+		upCommand(&o), downCommand(&o), statusCommand(&o), logsCommand(&o), evidenceCommand(&o), execCommand(&o),
 		imagesCommand(&o), previousCommand(&o), publishCommand(&o), toolCommand(&o), initCommand(&o), superviseCommand(&o),
 	)
 	return root

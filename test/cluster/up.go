@@ -62,7 +62,12 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return o.start(ctx, log, l, programs)
+	if err := o.start(ctx, log, l, programs); err != nil {
+		// Whoever gave up waiting wants to know what for.
+		collect(context.WithoutCancel(ctx), log, l, o.evidenceFolder(l))
+		return fmt.Errorf("cluster %s did not come up: %w", l.Name, err)
+	}
+	return nil
 }
 
 // lock makes commands that change the same cluster take turns.
@@ -123,7 +128,7 @@ func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, pro
 	steps.Go(func() error { return o.pushImages(stepping, log, describe(l, running), running) })
 	steps.Go(func() error { return boot.Wait(stepping, log, client) })
 	if err := steps.Wait(); err != nil {
-		return fmt.Errorf("cluster %s did not come up; logs are in %s: %w", l.Name, l.Logs(), errors.Join(err, context.Cause(ctx)))
+		return errors.Join(err, context.Cause(ctx))
 	}
 	running.Ready = true
 	if err := state.Save(l, running); err != nil {

@@ -22,15 +22,24 @@ const (
 	interval = 100 * time.Millisecond
 )
 
-// Client is a client of the cluster's API for callers outside of its network.
-func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) {
+// Access is how callers outside of the cluster's network reach its API.
+func Access(l layout.Layout, dialer space.Dialer) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", l.Name, err)
 	}
 	config.Dial = dialer.DialContext
 	config.QPS = -1
-	client, err := kubernetes.NewForConfig(rest.AddUserAgent(config, "cluster-up"))
+	return rest.AddUserAgent(config, "cluster-up"), nil
+}
+
+// Client is a client of the cluster's API for callers outside of its network.
+func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) {
+	config, err := Access(l, dialer)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of cluster %s: %w", l.Name, err)
 	}

@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -67,12 +65,7 @@ func removeGroup(dir string, deadline time.Time) error {
 // kill kills the group's processes. What it cannot read or kill shows when the
 // group cannot be removed.
 func kill(dir string) {
-	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	for _, line := range strings.Fields(string(content)) {
-		// Number 0 would be a process of another namespace, and to kill it
-		// would kill this one.
-		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
+	for _, pid := range processes(dir) {
+		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 }

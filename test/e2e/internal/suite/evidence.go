@@ -10,8 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
+
+	"github.com/krm-function-runner/function-runner/test/internal/dump"
 )
 
 // collectNamespace keeps the objects, events and logs of a failed test. What it
@@ -22,45 +22,12 @@ func (s *Suite) collectNamespace(ctx context.Context, t testing.TB, namespace st
 		t.Logf("keeping evidence: %v", err)
 		return
 	}
-	s.collectObjects(ctx, t, namespace, dir)
+	all := dump.Cluster{Kinds: s.Client.Discovery(), Objects: s.objects}
+	if err := all.Namespace(ctx, namespace, dir); err != nil {
+		t.Logf("keeping evidence: %v", err)
+	}
 	s.collectLogs(ctx, t, namespace, dir)
 	t.Logf("evidence is in %s", dir)
-}
-
-// collectObjects writes one file for each kind of object in the namespace, and
-// one for the nodes.
-func (s *Suite) collectObjects(ctx context.Context, t testing.TB, namespace, dir string) {
-	// The lists that could be had come with the error about the others.
-	lists, err := s.Client.Discovery().ServerPreferredNamespacedResources()
-	if err != nil {
-		t.Logf("listing the kinds of objects: %v", err)
-	}
-	for _, list := range lists {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue
-		}
-		for _, resource := range list.APIResources {
-			// Secrets have no place in a folder that is passed around.
-			if resource.Name != "secrets" && strings.Contains(resource.Verbs.String(), "list") {
-				s.collectResource(ctx, t, version.WithResource(resource.Name), namespace, dir)
-			}
-		}
-	}
-	s.collectResource(ctx, t, corev1.SchemeGroupVersion.WithResource("nodes"), metav1.NamespaceAll, dir)
-}
-
-func (s *Suite) collectResource(ctx context.Context, t testing.TB, resource schema.GroupVersionResource, namespace, dir string) {
-	objects, err := s.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil || len(objects.Items) == 0 {
-		return
-	}
-	content, err := yaml.Marshal(objects)
-	if err != nil {
-		t.Logf("dumping %s: %v", resource.Resource, err)
-		return
-	}
-	keep(t, filepath.Join(dir, resource.Resource+".yaml"), content)
 }
 
 func (s *Suite) collectLogs(ctx context.Context, t testing.TB, namespace, dir string) {

@@ -1,0 +1,79 @@
+// Package evidence keeps what tells why a cluster is as it is, however far it came.
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/boot"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/cgroup"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
+	"github.com/krm-function-runner/function-runner/test/internal/dump"
+)
+
+const (
+	// patience is for all of it: who waits has a broken cluster.
+	patience = time.Minute
+	// apiPatience is for one answer of an API server that may be the broken part.
+	apiPatience = 5 * time.Second
+)
+
+// Collect fills a folder: logs has those of components and pods, objects what the API
+// server knows, and the files beside them are about processes, control groups, mounts
+// and network. What cannot be had is left out, and said in the error. The parts that a
+// former call wrote are replaced.
+func Collect(ctx context.Context, l layout.Layout, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, folder := range []string{"logs", "objects"} {
+		if err := os.RemoveAll(filepath.Join(dir, folder)); err != nil {
+			return fmt.Errorf("keeping evidence: %w", err)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("keeping evidence: %w", err)
+	}
+	groups, err := cgroup.Groups(l.Cgroup())
+	err = errors.Join(err,
+		copyTree(l.Logs(), filepath.Join(dir, "logs")),
+		copyFile(l.Path("components.json"), filepath.Join(dir, "components.json")),
+		write(filepath.Join(dir, "cgroups.txt"), groupLines(groups)),
+	)
+	pids := cgroup.Processes(groups)
+	if len(pids) == 0 {
+		return errors.Join(err, errors.New("none of the cluster's processes runs"))
+	}
+	return errors.Join(err,
+		write(filepath.Join(dir, "processes.txt"), processLines(pids)),
+		copyFile(fmt.Sprintf("/proc/%d/mountinfo", pids[0]), filepath.Join(dir, "mounts.txt")),
+		network(ctx, pids[0], filepath.Join(dir, "network.txt")),
+		objects(ctx, l, pids[0], filepath.Join(dir, "objects")),
+	)
+}
+
+// objects keeps what the API server knows, which it is asked in the network of a process.
+func objects(ctx context.Context, l layout.Layout, pid int, dir string) error {
+	config, err := boot.Access(l, space.Dialer{PID: pid})
+	if err != nil {
+		return err
+	}
+	config.Timeout = apiPatience
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client of cluster %s: %w", l.Name, err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client of cluster %s: %w", l.Name, err)
+	}
+	return dump.Cluster{Kinds: kinds, Objects: client}.Namespace(ctx, metav1.NamespaceAll, dir)
+}

@@ -1,0 +1,53 @@
+package evidence
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// copyTree copies the files below a folder. One that goes away meanwhile, as pods' logs
+// do, or that cannot be read, does not keep the others from being copied.
+func copyTree(from, to string) error {
+	var failed error
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			failed = errors.Join(failed, err)
+			return nil
+		}
+		if !entry.Type().IsRegular() {
+			return nil
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if err := copyFile(path, filepath.Join(to, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = errors.Join(failed, err)
+		}
+		return nil
+	})
+	return errors.Join(failed, err)
+}
+
+// copyFile copies a file as far as it goes now: somebody may be writing to it. The kernel's
+// files have no size to go by.
+func copyFile(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return write(to, content)
+}
+
+func write(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("keeping evidence: %w", err)
+	}
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		return fmt.Errorf("keeping evidence: %w", err)
+	}
+	return nil
+}

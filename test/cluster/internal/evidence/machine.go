@@ -1,0 +1,63 @@
+package evidence
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// groupLines has a line for each control group, with its processes.
+func groupLines(groups map[string][]int) []byte {
+	var out bytes.Buffer
+	for _, path := range slices.Sorted(maps.Keys(groups)) {
+		fmt.Fprintln(&out, path, groups[path])
+	}
+	return out.Bytes()
+}
+
+// processLines has a line for each process: its numbers on the machine and in the
+// cluster, its state, what it waits for in the kernel, and its command line.
+func processLines(pids []int) []byte {
+	var out bytes.Buffer
+	for _, pid := range pids {
+		status := statusFields(pid)
+		_, inside, _ := strings.Cut(status["NSpid"], "\t")
+		waits, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid)) // Not every kernel tells.
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		command := strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " "))
+		fmt.Fprintf(&out, "%d (%s) %s, %s, waits in %q: %s\n", pid, inside, status["Name"], status["State"], waits, command)
+	}
+	return out.Bytes()
+}
+
+// statusFields are those of /proc/PID/status; there are none if the process has ended.
+func statusFields(pid int) map[string]string {
+	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	fields := map[string]string{}
+	for line := range strings.Lines(string(content)) {
+		name, value, _ := strings.Cut(line, ":")
+		fields[name] = strings.TrimSpace(value)
+	}
+	return fields
+}
+
+// network keeps the addresses, routes, rules and sockets of the network that a process
+// is in. A command that fails says so in the file.
+func network(ctx context.Context, pid int, path string) error {
+	var out bytes.Buffer
+	for _, line := range [][]string{{"ip", "address"}, {"ip", "route"}, {"ss", "--all", "--numeric", "--tcp", "--udp"}, {"iptables-save"}} {
+		fmt.Fprintf(&out, "# %s\n", strings.Join(line, " "))
+		command := exec.CommandContext(ctx, "nsenter", append([]string{"--target", strconv.Itoa(pid), "--net", "--"}, line...)...)
+		command.Stdout, command.Stderr = &out, &out
+		if err := command.Run(); err != nil {
+			fmt.Fprintln(&out, "#", err)
+		}
+	}
+	return write(path, out.Bytes())
+}

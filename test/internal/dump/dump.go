@@ -1,0 +1,79 @@
+// Package dump keeps the objects of a cluster as files, for whoever finds out what went
+// wrong in it.
+package dump
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+// Cluster is the API of the cluster whose objects are kept.
+type Cluster struct {
+	Kinds   discovery.DiscoveryInterface
+	Objects dynamic.Interface
+}
+
+// Namespace writes a file to dir for each kind of objects that a namespace has, and one
+// for the nodes. For [metav1.NamespaceAll] it writes one for each kind there is. What
+// cannot be had is left out, and said in the error.
+func (c Cluster) Namespace(ctx context.Context, namespace, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("keeping objects: %w", err)
+	}
+	// The lists that could be had come with the error about the others.
+	lists, err := c.Kinds.ServerPreferredResources()
+	if err != nil {
+		err = fmt.Errorf("listing the kinds of objects: %w", err)
+	}
+	for _, list := range lists {
+		version, unknown := schema.ParseGroupVersion(list.GroupVersion)
+		if unknown != nil {
+			continue
+		}
+		for _, kind := range list.APIResources {
+			if wanted(kind, namespace) {
+				err = errors.Join(err, c.write(ctx, version.WithResource(kind.Name), kind.Namespaced, namespace, dir))
+			}
+		}
+	}
+	return err
+}
+
+// wanted says whether objects of the kind belong to the namespace, or to its pods.
+func wanted(kind metav1.APIResource, namespace string) bool {
+	switch {
+	case kind.Name == "secrets" || !slices.Contains(kind.Verbs, "list"):
+		return false // Secrets have no place in a folder that is passed around.
+	default:
+		return kind.Namespaced || kind.Name == "nodes" || namespace == metav1.NamespaceAll
+	}
+}
+
+// write writes the objects of a kind, if there are any.
+func (c Cluster) write(ctx context.Context, resource schema.GroupVersionResource, namespaced bool, namespace, dir string) error {
+	if !namespaced {
+		namespace = metav1.NamespaceAll
+	}
+	found, err := c.Objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", resource.Resource, err)
+	}
+	if len(found.Items) == 0 {
+		return nil
+	}
+	content, err := yaml.Marshal(found)
+	if err != nil {
+		return fmt.Errorf("dumping %s: %w", resource.Resource, err)
+	}
+	return os.WriteFile(filepath.Join(dir, resource.Resource+".yaml"), content, 0o644)
+}
