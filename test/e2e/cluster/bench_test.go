@@ -43,7 +43,7 @@ func runBarePod(b *testing.B, namespace, name string) time.Duration {
 	}
 	defer events.Stop()
 	start := time.Now()
-	s.Create(ctx, b, namespace, suite.Pod(name, s.Toolbox, "serve", ":8080", "ready"))
+	s.Create(ctx, b, namespace, s.BarePod(name))
 	await(b, events, func(event watch.Event) bool {
 		pod, ok := event.Object.(*corev1.Pod)
 		return ok && suite.Ready(pod)

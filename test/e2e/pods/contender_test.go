@@ -41,14 +41,14 @@ func (c *contender) median() time.Duration {
 	return slices.Sorted(slices.Values(c.times))[len(c.times)/2]
 }
 
-// barePod is a pod of Kubernetes and nothing else: the floor.
+// barePod is the floor.
 func barePod(b testing.TB) *contender {
 	namespace, number := s.Namespace(b), 0
 	start := func() time.Duration {
 		number++
 		ctx, name := suite.Context(b), fmt.Sprintf("bare-%d", number)
 		begin := time.Now()
-		s.Create(ctx, b, namespace, suite.Pod(name, s.Toolbox, "serve", ":8080", "ready"))
+		s.Create(ctx, b, namespace, s.BarePod(name))
 		s.Await(ctx, b, namespace, name, suite.Ready)
 		took := time.Since(begin)
 		remove(b, namespace, name)

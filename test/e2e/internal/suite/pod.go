@@ -25,6 +25,15 @@ func Pod(name, image string, args ...string) *corev1.Pod {
 	}
 }
 
+// BarePod is a pod of Kubernetes and nothing else, the floor of every cold start: once
+// the node has the image, no registry is asked for it, as it would be by default for
+// a tag that moves.
+func (s *Suite) BarePod(name string) *corev1.Pod {
+	pod := Pod(name, s.Toolbox, "serve", ":8080", "ready")
+	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
+	return pod
+}
+
 // Create creates the pod.
 func (s *Suite) Create(ctx context.Context, t testing.TB, namespace string, pod *corev1.Pod) {
 	t.Helper()
