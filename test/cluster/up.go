@@ -51,7 +51,7 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 		return err
 	}
 	defer unlock()
-	if running, err := state.Load(l); err == nil && running.Ready && running.Init.Alive() {
+	if usable(l) {
 		fmt.Fprintf(log, "cluster %s is up: KUBECONFIG=%s\n", l.Name, l.Kubeconfig())
 		return nil
 	}
@@ -68,6 +68,18 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 		return fmt.Errorf("cluster %s did not come up: %w", l.Name, err)
 	}
 	return nil
+}
+
+// usable says whether the cluster came up, is alive, and can be reached: somebody may have
+// removed a part of its folder.
+func usable(l layout.Layout) bool {
+	running, err := state.Load(l)
+	for _, path := range []string{l.Kubeconfig(), infoFile(l)} {
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+	}
+	return err == nil && running.Ready && running.Init.Alive()
 }
 
 // lock makes commands that change the same cluster take turns.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -66,6 +67,20 @@ func removeGroup(dir string, deadline time.Time) error {
 // group cannot be removed.
 func kill(dir string) {
 	for _, pid := range processes(dir) {
-		_ = unix.Kill(pid, unix.SIGKILL)
+		killMember(dir, pid)
+	}
+}
+
+// killMember kills a process if it is one of the group's: it may have ended since it was
+// listed, and its number be another's.
+func killMember(dir string, pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	// From here on the descriptor stands for one process: look again.
+	if slices.Contains(processes(dir), pid) {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}
 }

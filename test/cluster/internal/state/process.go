@@ -15,8 +15,10 @@ import (
 // number.
 type Process struct {
 	PID int `json:"pid"`
-	// Started is the process's start in clock ticks since the machine's.
+	// Started is the process's start in clock ticks since the machine's, and Boot
+	// names that start: files outlast it, and numbers and ticks come again.
 	Started string `json:"started"`
+	Boot    string `json:"boot"`
 }
 
 // Find returns the process that has the number now. One that has ended does not
@@ -30,7 +32,11 @@ func Find(pid int) (Process, error) {
 	if err != nil {
 		return Process{}, fmt.Errorf("looking at process %d: %w", pid, err)
 	}
-	return Process{PID: pid, Started: started}, nil
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return Process{}, fmt.Errorf("looking at process %d: %w", pid, err)
+	}
+	return Process{PID: pid, Started: started, Boot: strings.TrimSpace(string(boot))}, nil
 }
 
 // startTime is field 22 of /proc/PID/stat. Field 2, the program's name, stands

@@ -38,7 +38,7 @@ func Load(l layout.Layout) (State, error) {
 	}
 	var s State
 	if err := json.Unmarshal(content, &s); err != nil {
-		return State{}, fmt.Errorf("reading the state of cluster %s: %w", l.Name, err)
+		return State{}, fmt.Errorf("reading the state of cluster %s (bring it up again, or take it down): %w", l.Name, err)
 	}
 	return s, nil
 }

@@ -64,12 +64,18 @@ func TestKillSparesAnotherProcessWithTheSameNumber(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	former := state.Process{PID: found.PID, Started: "1"}
-	if err := former.Kill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if !found.Alive() {
-		t.Error("the process was killed in place of a former one")
+	for reason, former := range map[string]state.Process{
+		"of another start":              {PID: found.PID, Started: "1", Boot: found.Boot},
+		"before the machine's restart":  {PID: found.PID, Started: found.Started, Boot: "another"},
+		"in the file of an old version": {PID: found.PID, Started: found.Started},
+		"in a file that is damaged":     {},
+	} {
+		if err := former.Kill(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !found.Alive() {
+			t.Fatalf("the process was killed in place of one %s", reason)
+		}
 	}
 }
 

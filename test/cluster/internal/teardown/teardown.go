@@ -3,7 +3,6 @@ package teardown
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,12 +21,10 @@ const patience = 20 * time.Second
 func Remove(ctx context.Context, l layout.Layout) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	running, err := state.Load(l)
-	if err != nil && !errors.Is(err, state.ErrNone) {
-		return err
-	}
 	// With the first process of their namespace the kernel kills all the
-	// others, and with the last of them go the mounts and the network.
+	// others, and with the last of them go the mounts and the network. Without a
+	// state that can be read, the control groups say what runs.
+	running, _ := state.Load(l)
 	if err := running.Init.Kill(ctx); err != nil {
 		return err
 	}
