@@ -152,8 +152,12 @@ func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, pro
 
 // launch writes the cluster's files and starts its processes.
 func (o *options) launch(l layout.Layout, programs config.Programs) (state.State, *exec.Cmd, error) {
+	filtered, err := space.FilterBridges()
+	if err != nil {
+		return state.State{}, nil, err
+	}
 	secrets := config.NewSecrets()
-	if err := config.Write(l, secrets); err != nil {
+	if err := config.Write(l, secrets, filtered); err != nil {
 		return state.State{}, nil, err
 	}
 	if err := state.WriteJSON(specsFile(l), config.Components(l, programs)); err != nil {

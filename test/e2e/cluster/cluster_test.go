@@ -4,6 +4,7 @@ package cluster_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,25 +37,43 @@ func TestNameResolves(t *testing.T) {
 	}
 }
 
+// TestServiceAnswers asks a Service of one pod: from another pod, which on a node is a
+// neighbour on the same bridge, and from the pod itself. Neither works by itself: answers
+// would go straight to who asked, who expects them from the Service.
 func TestServiceAnswers(t *testing.T) {
 	t.Parallel()
-	const text = "the answer of the service"
+	const text, url = "the answer of the service", "http://greeter:8080/"
 	ctx, namespace := suite.Context(t), s.Namespace(t)
-	s.Create(ctx, t, namespace, suite.Pod("server", s.Toolbox, "serve", ":8080", text))
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "greeter"},
-		Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "server"}, Ports: []corev1.ServicePort{{Port: 8080}}},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": "server"}, Ports: []corev1.ServicePort{{Port: 8080}},
+			// The server is not ready as a whole once its second container has ended.
+			PublishNotReadyAddresses: true,
+		},
 	}
 	if _, err := s.Client.CoreV1().Services(namespace).Create(ctx, service, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.Await(ctx, t, namespace, "server", suite.Ready)
-	client := suite.Pod("client", s.Toolbox, "get", "http://greeter:8080/")
-	// The Service's rules may be a moment later than its pod.
-	client.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	server, client := suite.Pod("server", s.Toolbox, "serve", ":8080", text), suite.Pod("client", s.Toolbox, "get", url)
+	server.Spec.Containers = append(server.Spec.Containers, corev1.Container{Name: "itself", Image: s.Toolbox, Args: []string{"get", url}})
+	s.Create(ctx, t, namespace, server)
 	if output := s.Output(ctx, t, namespace, client); output != text {
-		t.Errorf("the service answers %q, want %q", output, text)
+		t.Errorf("the service answers its neighbour %q, want %q", output, text)
 	}
+	s.Await(ctx, t, namespace, "server", func(pod *corev1.Pod) bool { return succeeded(pod, "itself") })
+	output, err := s.Client.CoreV1().Pods(namespace).GetLogs("server", &corev1.PodLogOptions{Container: "itself"}).DoRaw(ctx)
+	if err != nil || string(output) != text {
+		t.Errorf("the service answers its own pod %q, %v, want %q", output, err, text)
+	}
+}
+
+// succeeded says whether a container of the pod has ended well.
+func succeeded(pod *corev1.Pod, container string) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+		ended := status.State.Terminated
+		return status.Name == container && ended != nil && ended.ExitCode == 0
+	})
 }
 
 func TestImageVolumeMounts(t *testing.T) {

@@ -3,7 +3,7 @@
 //
 //	serve ADDRESS TEXT  answer every HTTP request with the text
 //	collect ADDRESS     take traces by OTLP over HTTP, and print their spans
-//	get URL             print the answer to an HTTP request
+//	get URL             print the answer to an HTTP request, once there is one
 //	resolve NAME        print the addresses of a name
 //	list DIRECTORY      print the names in a directory
 package main
@@ -20,8 +20,13 @@ import (
 	"time"
 )
 
-// patience is how long one request or look-up may take.
-const patience = 5 * time.Second
+const (
+	// patience is how long one request or look-up may take.
+	patience = 5 * time.Second
+	// attempts is how long a request is tried again that nobody answers: the rules
+	// of a Service may be a moment later than its pods.
+	attempts, pause = time.Minute, 100 * time.Millisecond
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -40,14 +45,15 @@ func run(ctx context.Context, args []string) error {
 	if len(args) == 2 && args[0] == "collect" {
 		return collect(ctx, args[1])
 	}
+	if len(args) == 2 && args[0] == "get" {
+		return get(ctx, args[1])
+	}
 	if len(args) != 2 {
 		return fmt.Errorf("arguments %q: want serve ADDRESS TEXT, collect ADDRESS, get URL, resolve NAME or list DIRECTORY", args)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	switch args[0] {
-	case "get":
-		return get(ctx, args[1])
 	case "resolve":
 		addresses, err := net.DefaultResolver.LookupHost(ctx, args[1])
 		fmt.Println(addresses)
@@ -81,12 +87,30 @@ func list(dir string) error {
 	return err
 }
 
+// get tries until there is an answer.
 func get(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	deadline := time.Now().Add(attempts)
+	for {
+		err := request(ctx, url)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+	}
+}
+
+func request(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(asked)
 	if err != nil {
 		return err
 	}

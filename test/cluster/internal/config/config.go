@@ -21,6 +21,8 @@ var templates = template.Must(template.ParseFS(files, "templates/*"))
 // view is what the templates see.
 type view struct {
 	layout.Layout
+	// MasqueradeAll has the node stand for whoever calls a Service.
+	MasqueradeAll bool
 }
 
 func (view) NodeName() string         { return layout.NodeName }
@@ -34,8 +36,9 @@ func (view) PauseImage() string       { return PauseImage }
 // PauseImage is the image of the process that holds a pod's namespaces.
 var PauseImage = layout.Open.Host() + "/pause:latest"
 
-// Write writes everything below the cluster's folder.
-func Write(l layout.Layout, secrets Secrets) error {
+// Write writes everything below the cluster's folder. Where iptables does not see what
+// goes over bridges, answers between pods have to pass the node to be translated back.
+func Write(l layout.Layout, secrets Secrets, bridgesFiltered bool) error {
 	for _, dir := range []string{l.Path("pki"), l.Config("cni"), l.Config("certs.d"), l.Logs()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("making the folders of cluster %s: %w", l.Name, err)
@@ -45,7 +48,7 @@ func Write(l layout.Layout, secrets Secrets) error {
 	if err != nil {
 		return err
 	}
-	if err := writeComponents(l); err != nil {
+	if err := writeComponents(view{Layout: l, MasqueradeAll: !bridgesFiltered}); err != nil {
 		return err
 	}
 	if err := writeAccess(l, secrets, authority); err != nil {
@@ -54,13 +57,13 @@ func Write(l layout.Layout, secrets Secrets) error {
 	return writeRegistries(l, secrets)
 }
 
-func writeComponents(l layout.Layout) error {
+func writeComponents(data view) error {
 	for _, name := range []string{"audit.yaml", "kubelet.yaml", "kube-proxy.yaml", "containerd.toml", "Corefile", "resolv.conf"} {
-		if err := render(l.Config(name), name, view{l}, 0o644); err != nil {
+		if err := render(data.Config(name), name, data, 0o644); err != nil {
 			return err
 		}
 	}
-	return render(l.Config("cni/10-pods.conflist"), "cni.conflist", view{l}, 0o644)
+	return render(data.Config("cni/10-pods.conflist"), "cni.conflist", data, 0o644)
 }
 
 // render writes a template's output to path, and makes path's folder.

@@ -29,7 +29,7 @@ func rendered(t *testing.T, name string, data any) string {
 }
 
 func TestComponentFilesAreWellFormed(t *testing.T) {
-	data := view{layout.Layout{Name: "one"}}
+	data := view{Layout: layout.Layout{Name: "one"}}
 	for _, test := range []struct {
 		file string
 		into func([]byte, any) error
@@ -38,6 +38,7 @@ func TestComponentFilesAreWellFormed(t *testing.T) {
 		{"audit.yaml", unmarshalYAML, "system:serviceaccounts"},
 		{"kubelet.yaml", unmarshalYAML, "cgroupRoot: /fnr-one"},
 		{"kube-proxy.yaml", unmarshalYAML, "/clusters/one/config/kube-proxy.kubeconfig"},
+		{"kube-proxy.yaml", unmarshalYAML, "masqueradeAll: false"},
 		{"cni.conflist", json.Unmarshal, layout.PodCIDR},
 		{"containerd.toml", nil, "sandbox = '172.30.0.1:5000/pause:latest'"},
 		{"Corefile", nil, "kubernetes cluster.local"},

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 
 	"github.com/vishvananda/netlink"
 
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// networkSettings are those of this network namespace.
+// networkSettings are those of this network namespace. The kernel may have none about
+// bridges, see [FilterBridges].
 var networkSettings = map[string]string{
 	"net/ipv4/ip_forward":                "1",
 	"net/bridge/bridge-nf-call-iptables": "1",
@@ -30,8 +32,12 @@ func connect() error {
 		return fmt.Errorf("making the node's interface %s: %w", layout.Bridge, err)
 	}
 	for name, value := range networkSettings {
-		if err := os.WriteFile("/proc/sys/"+name, []byte(value), 0o644); err != nil {
-			return fmt.Errorf("setting %s (is the kernel module br_netfilter loaded?): %w", name, err)
+		path := "/proc/sys/" + name
+		if !exists(path) && filepath.Dir(path) == bridgeSettings {
+			continue
+		}
+		if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
+			return fmt.Errorf("setting %s: %w", name, err)
 		}
 	}
 	return nil
