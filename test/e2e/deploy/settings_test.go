@@ -3,11 +3,13 @@
 package deploy_test
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // insecureRegistries are the variables with the registries that have no TLS, by the
@@ -17,10 +19,17 @@ var insecureRegistries = map[string]string{
 	"function-runner": "FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES",
 }
 
-// onTheBed changes manifests for the test bed: its open registry has no TLS, and its
-// node has two processors, which nobody may have for himself.
+// ofTheMesh says whether only a cluster with Istio knows such objects. (Who may call whom
+// by them is tested in test/deploy.)
+func ofTheMesh(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupVersion() == manifests.Mesh
+}
+
+// onTheBed changes manifests for the test bed: it has no Istio, its open registry has no
+// TLS, and its node has two processors, which nobody may have for himself.
 func onTheBed(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
+	objects = slices.DeleteFunc(objects, ofTheMesh)
 	for _, o := range objects {
 		if o.GetKind() != "Deployment" {
 			continue

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
@@ -33,7 +32,7 @@ func Build(dir string) ([][]byte, error) {
 }
 
 // strict refuses a field that the object's type does not have.
-var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+var strict = serializer.NewCodecFactory(known(), serializer.EnableStrict).UniversalDeserializer()
 
 // Decode returns an object in its Kubernetes type. A field that the type does not
 // have is an error.

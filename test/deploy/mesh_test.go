@@ -1,0 +1,125 @@
+package deploy_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
+)
+
+// Callers by their identity in the mesh. The last one has none: it is not in the mesh.
+const (
+	asGateway      = "porch-system/gateway"
+	asPodManager   = "porch-system/pod-manager"
+	asResolver     = "porch-system/image-resolver"
+	asRunner       = "porch-system/porch-fn-runner"
+	asPorch        = "porch-system/porch-server"
+	asFunction     = "porch-fn-system/default"
+	asPrometheus   = "monitoring/prometheus"
+	asStranger     = "elsewhere/gateway" // the name alone says nothing
+	asNobody       = ""
+	functionsLabel = "fn.kpt.dev/image"
+)
+
+// TestMeshKnowsWhoMayCall holds who may call whom within a mesh, and that nobody else may.
+func TestMeshKnowsWhoMayCall(t *testing.T) {
+	everyone := []string{asGateway, asPodManager, asResolver, asRunner, asPorch, asFunction, asPrometheus, asStranger, asNobody}
+	ofPorch := []string{asGateway, asPodManager, asResolver, asRunner, asPorch} // whatever is in its namespace
+	managers := []string{asGateway, asPodManager, asRunner}
+	scrapers := []string{asPrometheus, asNobody} // about nobody the network policies decide
+	type access struct {
+		program string
+		port    int
+		callers []string
+	}
+	for base, want := range map[string][]access{
+		"microservices": {
+			{"gateway", 9445, ofPorch}, {"pod-manager", 9448, []string{asGateway}},
+			{"image-resolver", 9449, []string{asGateway, asPodManager}}, {"function", 9446, managers},
+			{"gateway", 9464, scrapers}, {"pod-manager", 9464, scrapers}, {"image-resolver", 9464, scrapers}, {"function", 9464, scrapers},
+			{"gateway", 1, nil}, {"pod-manager", 1, nil}, {"image-resolver", 1, nil}, {"function", 1, nil},
+			{"porch-server", 1, everyone}, // the mesh leaves Porch's own pods alone
+		},
+		"function-runner": {
+			{"function-runner", 9445, ofPorch}, {"function", 9446, managers},
+			{"function-runner", 9464, scrapers}, {"function", 9464, scrapers}, {"function-runner", 1, nil},
+			{"porch-server", 1, everyone},
+		},
+	} {
+		for _, others := range [][]string{nil, {"production"}, {"with-porch"}} {
+			all := combined(t, base, append([]string{"service-mesh"}, others...)...)
+			for _, a := range want {
+				for _, caller := range everyone {
+					if got, want := mayCall(t, all, caller, a.program, a.port), slices.Contains(a.callers, caller); got != want {
+						t.Errorf("%s with %v: may %q call %s at %d: %v, want %v", base, others, caller, a.program, a.port, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// mayCall says whether the mesh lets a caller in to a program's pods: if no policy is for
+// these, or one of those that are has a rule for the caller.
+func mayCall(t *testing.T, objects []runtime.Object, caller, program string, port int) bool {
+	t.Helper()
+	namespace, pod := podOf(objects, program)
+	selected := false
+	for _, p := range of[*manifests.AuthorizationPolicy](objects) {
+		if p.Spec.Action != "ALLOW" {
+			t.Errorf("authorization policy %s does %q, which this test knows nothing of", p.Name, p.Spec.Action)
+		}
+		if p.Namespace != namespace || p.Spec.Selector != nil && !labels.SelectorFromSet(p.Spec.Selector.MatchLabels).Matches(pod) {
+			continue
+		}
+		selected = true
+		if slices.ContainsFunc(p.Spec.Rules, func(r manifests.AuthorizationRule) bool { return holds(r, caller, port) }) {
+			return true
+		}
+	}
+	return !selected
+}
+
+// podOf returns the namespace and the labels of a program's pods: a Deployment's, a
+// function's, or those of somebody else in Porch's namespace.
+func podOf(objects []runtime.Object, program string) (string, labels.Set) {
+	for _, d := range of[*appsv1.Deployment](objects) {
+		if d.Name == program {
+			return d.Namespace, d.Spec.Template.Labels
+		}
+	}
+	if program == "function" {
+		return "porch-fn-system", labels.Set{functionsLabel: "some"}
+	}
+	return "porch-system", labels.Set{"app": program}
+}
+
+// holds says whether a rule is for a caller and a port. One without callers or ports would
+// be for all of them.
+func holds(rule manifests.AuthorizationRule, caller string, port int) bool {
+	to, from := len(rule.To) == 0, len(rule.From) == 0
+	for _, o := range rule.To {
+		to = to || len(o.Operation.Ports) == 0 || slices.Contains(o.Operation.Ports, strconv.Itoa(port))
+	}
+	for _, f := range rule.From {
+		from = from || isFrom(f.Source, caller)
+	}
+	return to && from
+}
+
+// isFrom says whether a source is that caller: all that it names has to be so.
+func isFrom(source manifests.AuthorizationSource, caller string) bool {
+	namespace, account, known := strings.Cut(caller, "/")
+	is := func(principal string) bool {
+		return known && (principal == "*" || principal == "cluster.local/ns/"+namespace+"/sa/"+account)
+	}
+	return (len(source.Principals) == 0 || slices.ContainsFunc(source.Principals, is)) &&
+		!slices.ContainsFunc(source.NotPrincipals, is) &&
+		(len(source.Namespaces) == 0 || known && slices.Contains(source.Namespaces, namespace))
+}

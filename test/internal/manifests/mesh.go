@@ -1,0 +1,67 @@
+package manifests
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Mesh is the group of what only a cluster with Istio knows.
+var Mesh = schema.GroupVersion{Group: "security.istio.io", Version: "v1"}
+
+// AuthorizationPolicy is Istio's, with the fields that need no waypoint and that our
+// manifests use. Any other one is an error to Decode.
+type AuthorizationPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              AuthorizationSpec `json:"spec"`
+}
+
+// AuthorizationSpec says for which pods of the namespace a policy is, and what it does to
+// connections of which any rule holds.
+type AuthorizationSpec struct {
+	Selector *AuthorizationSelector `json:"selector"`
+	Action   string                 `json:"action"`
+	Rules    []AuthorizationRule    `json:"rules"`
+}
+
+// AuthorizationSelector selects pods by all of these labels.
+type AuthorizationSelector struct {
+	MatchLabels map[string]string `json:"matchLabels"`
+}
+
+// AuthorizationRule holds of a connection from any of the sources to any of the ports.
+type AuthorizationRule struct {
+	From []struct {
+		Source AuthorizationSource `json:"source"`
+	} `json:"from"`
+	To []struct {
+		Operation struct {
+			Ports []string `json:"ports"`
+		} `json:"operation"`
+	} `json:"to"`
+}
+
+// AuthorizationSource is who calls: all that is named has to be so.
+type AuthorizationSource struct {
+	Principals    []string `json:"principals"`
+	NotPrincipals []string `json:"notPrincipals"`
+	Namespaces    []string `json:"namespaces"`
+}
+
+// DeepCopyObject copies the object, but not what is in it: tests read it only.
+func (p *AuthorizationPolicy) DeepCopyObject() runtime.Object {
+	c := *p
+	return &c
+}
+
+// known are the kinds that Decode knows: those of Kubernetes, and of Istio what is above.
+func known() *runtime.Scheme {
+	all := runtime.NewScheme()
+	all.AddKnownTypes(Mesh, &AuthorizationPolicy{})
+	if err := scheme.AddToScheme(all); err != nil {
+		panic(err) // its types are in conflict with each other
+	}
+	return all
+}
