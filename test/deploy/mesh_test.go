@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -15,16 +14,15 @@ import (
 
 // Callers by their identity in the mesh. The last one has none: it is not in the mesh.
 const (
-	asGateway      = "porch-system/gateway"
-	asPodManager   = "porch-system/pod-manager"
-	asResolver     = "porch-system/image-resolver"
-	asRunner       = "porch-system/porch-fn-runner"
-	asPorch        = "porch-system/porch-server"
-	asFunction     = "porch-fn-system/default"
-	asPrometheus   = "monitoring/prometheus"
-	asStranger     = "elsewhere/gateway" // the name alone says nothing
-	asNobody       = ""
-	functionsLabel = "fn.kpt.dev/image"
+	asGateway    = "porch-system/gateway"
+	asPodManager = "porch-system/pod-manager"
+	asResolver   = "porch-system/image-resolver"
+	asRunner     = "porch-system/porch-fn-runner"
+	asPorch      = "porch-system/porch-server"
+	asFunction   = "porch-fn-system/default"
+	asPrometheus = "monitoring/prometheus"
+	asStranger   = "elsewhere/gateway" // the name alone says nothing
+	asNobody     = ""
 )
 
 // TestMeshKnowsWhoMayCall holds who may call whom within a mesh, and that nobody else may.
@@ -69,13 +67,13 @@ func TestMeshKnowsWhoMayCall(t *testing.T) {
 // these, or one of those that are has a rule for the caller.
 func mayCall(t *testing.T, objects []runtime.Object, caller, program string, port int) bool {
 	t.Helper()
-	namespace, pod := podOf(objects, program)
+	pod := podOf(objects, program)
 	selected := false
 	for _, p := range of[*manifests.AuthorizationPolicy](objects) {
 		if p.Spec.Action != "ALLOW" {
 			t.Errorf("authorization policy %s does %q, which this test knows nothing of", p.Name, p.Spec.Action)
 		}
-		if p.Namespace != namespace || p.Spec.Selector != nil && !labels.SelectorFromSet(p.Spec.Selector.MatchLabels).Matches(pod) {
+		if p.Namespace != pod.namespace || p.Spec.Selector != nil && !labels.SelectorFromSet(p.Spec.Selector.MatchLabels).Matches(pod.labels) {
 			continue
 		}
 		selected = true
@@ -84,20 +82,6 @@ func mayCall(t *testing.T, objects []runtime.Object, caller, program string, por
 		}
 	}
 	return !selected
-}
-
-// podOf returns the namespace and the labels of a program's pods: a Deployment's, a
-// function's, or those of somebody else in Porch's namespace.
-func podOf(objects []runtime.Object, program string) (string, labels.Set) {
-	for _, d := range of[*appsv1.Deployment](objects) {
-		if d.Name == program {
-			return d.Namespace, d.Spec.Template.Labels
-		}
-	}
-	if program == "function" {
-		return "porch-fn-system", labels.Set{functionsLabel: "some"}
-	}
-	return "porch-system", labels.Set{"app": program}
 }
 
 // holds says whether a rule is for a caller and a port. One without callers or ports would
