@@ -75,7 +75,11 @@ func Main(name string, settings Settings, build Build) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	limitMemory(cgroup.Container)
-	if err := Run(ctx, name, settings, build); err != nil {
+	err := conceal()
+	if err == nil {
+		err = Run(ctx, name, settings, build)
+	}
+	if err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		return failed
 	}

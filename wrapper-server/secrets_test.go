@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+)
+
+// nosy is a function that looks for its server's secrets, and leaves a process behind.
+const nosy = `cat
+for file in environ maps fd/0; do
+  head -c 1 /proc/$PPID/$file && echo "$file can be read"
+done
+tr '\0' '\n' < /proc/$PPID/environ
+env
+setsid sh -c 'sleep 600 > /dev/null 2>&1 &'`
+
+// TestAFunctionFindsNoSecrets runs the program as a container runs it, without
+// capabilities.
+func TestAFunctionFindsNoSecrets(t *testing.T) {
+	const secret = "Bearer of-a-collector"
+	port := freePort(t)
+	log := startProgram(t, []string{
+		"OTEL_EXPORTER_OTLP_HEADERS=Authorization=" + secret, "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s", "PATH=" + os.Getenv("PATH"),
+	}, "--port", port, "--", "sh", "-c", "("+nosy+") 1>&2 && printf 'kind: ResourceList\n'")
+
+	conn, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(),
+		&evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte("kind: ResourceList\n")}, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := string(resp.GetLog())
+	if strings.Contains(found, secret) || strings.Contains(found, "can be read") || !strings.Contains(found, "Permission denied") {
+		t.Errorf("a function finds:\n%s", found)
+	}
+	// What the server does with /proc itself still works.
+	for wait := time.Millisecond; !strings.Contains(log(), "killing a process that a function left behind"); wait *= 2 {
+		if wait > 5*time.Second {
+			t.Fatalf("an orphan is left:\n%s", log())
+		}
+		<-time.After(wait)
+	}
+}
+
+// freePort returns a port that is free now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // no test ends while it listens
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// startProgram runs the program until the test ends, and returns what shows its log.
+func startProgram(t *testing.T, env []string, args ...string) (log func() string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "wrapper-server") // see TestMain
+	if err := os.Symlink(self, program); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	command := append([]string{program}, args...)
+	if os.Getuid() == 0 {
+		command = append([]string{"setpriv", "--bounding-set=-all", "--inh-caps=-all"}, command...)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // our own program
+	cmd.Env, cmd.Stderr = env, file
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		defer cancel()
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the program ended with: %v", err)
+		}
+	})
+	return func() string {
+		content, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+}
