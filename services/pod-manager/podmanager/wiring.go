@@ -126,14 +126,29 @@ func (c *Config) warmUp(do func(ctx context.Context, image string) error) func(c
 }
 
 // PodEnv returns those of the variables of a process, as KEY=value, that wrapper
-// servers are to have too: the OpenTelemetry ones that do not say whose telemetry it is.
+// servers are to have too: the OpenTelemetry ones that do not say whose telemetry it is,
+// without credentials and files, which pods do not have. Functions are other people's
+// programs: what a pod of theirs may know has to be said in its template.
 func PodEnv(environ []string) map[string]string {
 	env := make(map[string]string)
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
-		if strings.HasPrefix(name, "OTEL_") && name != "OTEL_SERVICE_NAME" && name != "OTEL_RESOURCE_ATTRIBUTES" {
+		if strings.HasPrefix(name, "OTEL_") && !ownTelemetry(name) {
 			env[name] = value
 		}
 	}
 	return env
+}
+
+// ownTelemetry says whether an OpenTelemetry variable is for this process alone.
+func ownTelemetry(name string) bool {
+	if name == "OTEL_SERVICE_NAME" || name == "OTEL_RESOURCE_ATTRIBUTES" {
+		return true
+	}
+	for _, suffix := range []string{"_HEADERS", "_CLIENT_KEY", "_CERTIFICATE", "_CONFIG_FILE"} {
+		if strings.HasSuffix(name, suffix) {
+			return true
+		}
+	}
+	return false
 }
