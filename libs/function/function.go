@@ -15,6 +15,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/oomkill"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
@@ -50,9 +51,12 @@ type Runner struct {
 }
 
 // CheckInput returns an error of class fault.Invalid if list cannot be the input of a
-// function, that of image, and the error of a caller who left if ctx ends before that
-// is known.
+// function, that of image, or image is no name at all, and the error of a caller who left
+// if ctx ends before that is known.
 func CheckInput(ctx context.Context, image string, list []byte) error {
+	if err := imagename.CheckLength(image); err != nil {
+		return err
+	}
 	if len(list) == 0 {
 		return fault.New(fault.Invalid, "no resource list given: the function's input is empty")
 	}

@@ -9,6 +9,7 @@ import (
 	// A digest is checked for its length only if its algorithm is linked in.
 	_ "crypto/sha256"
 	_ "crypto/sha512"
+	"fmt"
 	"path"
 	"strings"
 
@@ -19,6 +20,10 @@ import (
 
 // DefaultPrefix is where short names are looked up if nothing else is configured.
 const DefaultPrefix = "ghcr.io/kptdev/krm-functions-catalog"
+
+// MaxBytes is how long an image's name may be: longer than any registry has them. What is
+// longer must not get into labels, logs and headers.
+const MaxBytes = 1 << 10
 
 // Name is an image's canonical name. The zero Name names nothing.
 type Name struct {
@@ -32,16 +37,20 @@ type Name struct {
 
 // Parse returns the canonical name of image. A name without a slash is looked up
 // under defaultPrefix; one without registry is docker.io's; one with neither tag
-// nor digest has the tag "latest". Errors are of class fault.Invalid.
+// nor digest has the tag "latest". The registry is in lower case, as host names are the
+// same in either. Errors are of class fault.Invalid.
 func Parse(image, defaultPrefix string) (Name, error) {
 	if image == "" {
 		return Name{}, fault.New(fault.Invalid, "no image given: name the function's container image")
+	}
+	if err := CheckLength(image); err != nil {
+		return Name{}, err
 	}
 	full := image
 	if prefix := strings.TrimRight(defaultPrefix, "/"); prefix != "" && !strings.Contains(image, "/") {
 		full = prefix + "/" + image
 	}
-	named, err := reference.ParseNormalizedNamed(full)
+	named, err := parse(full)
 	if err != nil {
 		return Name{}, fault.New(fault.Invalid, "image %q is not a valid image name: %w", image, err)
 	}
@@ -55,6 +64,32 @@ func Parse(image, defaultPrefix string) (Name, error) {
 		name.Tag = "latest"
 	}
 	return name, nil
+}
+
+// CheckLength returns an error of class fault.Invalid if image, as a caller wrote it, is
+// too long for a name.
+func CheckLength(image string) error {
+	if len(image) <= MaxBytes {
+		return nil
+	}
+	return fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d: it begins with %q", len(image), MaxBytes, image[:32])
+}
+
+// parse returns the reference that image is, with its registry in lower case.
+func parse(image string) (reference.Named, error) {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return nil, err
+	}
+	registry := reference.Domain(named)
+	lower := strings.ToLower(registry)
+	if lower == registry {
+		return named, nil
+	}
+	if !strings.ContainsAny(lower, ".:") && lower != "localhost" {
+		return nil, fmt.Errorf("in lower case, its registry %s looks like a folder of docker.io: give it with its port or its domain", registry)
+	}
+	return reference.ParseNormalizedNamed(lower + strings.TrimPrefix(image, registry))
 }
 
 // WithTag returns n with tag in place of its own tag and digest. A tag that no

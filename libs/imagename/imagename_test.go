@@ -28,7 +28,9 @@ func TestParse(t *testing.T) {
 		"tag and digest":  {"the digest selects the image", "example.com/fn:v1@" + digest, "", "example.com/fn:v1@" + digest, "example.com/fn@" + digest},
 		"foreign":         {"a registry that only looks like the prefix is another", "example.com.evil/fn:v1", "example.com", "example.com.evil/fn:v1", ""},
 		"prefix in path":  {"nor does the prefix as a path make it the same", "evil.com/example.com/fn:v1", "example.com", "evil.com/example.com/fn:v1", ""},
-		"upper-case host": {"host names are kept as they are", "Example.com/fn:v1", "", "Example.com/fn:v1", ""},
+		"upper-case host": {"host names are the same in any case", "Example.COM:5000/fn:v1", "", "example.com:5000/fn:v1", ""},
+		"docker shouted":  {"docker.io's are no exception", "INDEX.docker.IO/fn:V1", "", "docker.io/library/fn:V1", ""},
+		"local":           {"nor is this machine's", "LOCALHOST/fn", "", "localhost/fn:latest", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -58,10 +60,24 @@ func TestParseRefuses(t *testing.T) {
 	for _, image := range []string{
 		"", " ", "example.com/UPPER:v1", "a b", "fn:", "fn:tag with space", "fn@sha256:123", "https://example.com/fn:v1",
 		"example.com/../fn", "fn:v1\n", "-fn", strings.Repeat("a", 300), "example.com/fn@md5:" + strings.Repeat("0", 32),
+		"REGISTRY/fn", // in lower case it would be another one
 	} {
 		if got, err := imagename.Parse(image, imagename.DefaultPrefix); fault.Of(err) != fault.Invalid {
 			t.Errorf("Parse(%q) = %v, %v, want an error of class invalid", image, got, err)
 		}
+	}
+}
+
+// TestLongNames has the longest name that there is, and one that nobody has.
+func TestLongNames(t *testing.T) {
+	host := strings.Repeat(strings.Repeat("h", 62)+".", 4) + "io:65535"
+	longest := host + "/" + strings.Repeat("p", 255) + ":" + strings.Repeat("t", 128) + "@sha512:" + strings.Repeat("0", 128)
+	if name, err := imagename.Parse(longest, ""); err != nil || name.String() != longest {
+		t.Errorf("Parse(%q) = %q, %v", longest, name, err)
+	}
+	_, err := imagename.Parse(strings.Repeat("a", 5<<20), "")
+	if fault.Of(err) != fault.Invalid || len(err.Error()) > 200 {
+		t.Errorf("the error for a name of megabytes is of class %v and has %d bytes", fault.Of(err), len(err.Error()))
 	}
 }
 
@@ -88,7 +104,7 @@ func TestShort(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"fn", "fn:v1", "example.com/fn:v1@" + digest, "localhost:5000/a/b", "a/b:c", "🙂", "a@b", "::", "a//b"} {
+	for _, seed := range []string{"fn", "fn:v1", "example.com/fn:v1@" + digest, "localhost:5000/a/b", "a/b:c", "🙂", "a@b", "::", "a//b", "EXAMPLE.com/fn", "Fn/a"} {
 		f.Add(seed, "example.com/fns")
 	}
 	f.Fuzz(func(t *testing.T, image, prefix string) {

@@ -20,6 +20,9 @@ type Constraint struct {
 	versions *semver.Constraints
 }
 
+// maxBytes is how long a constraint may be: some dozens of versions.
+const maxBytes = 1 << 10
+
 // tagPattern is what registries accept as a tag.
 var tagPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
@@ -31,6 +34,9 @@ var tagPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 func Parse(s string) (Constraint, error) {
 	if s == "" {
 		return Constraint{}, nil
+	}
+	if len(s) > maxBytes {
+		return Constraint{}, fault.New(fault.Invalid, "the tag has %d bytes, and a version constraint may have up to %d: it begins with %q", len(s), maxBytes, s[:32])
 	}
 	if _, err := semver.NewVersion(s); err == nil && tagPattern.MatchString(s) {
 		return Constraint{text: s}, nil

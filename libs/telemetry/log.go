@@ -6,15 +6,34 @@ import (
 	"log/slog"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
 // newLogger returns a logger to w that adds trace ids.
 func newLogger(cfg Config, w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level(cfg.LogVerbosity)}
+	options := &slog.HandlerOptions{Level: level(cfg.LogVerbosity), ReplaceAttr: bounded}
 	if cfg.LogFormat == "text" {
 		return slog.New(traced{slog.NewTextHandler(w, options)})
 	}
 	return slog.New(traced{slog.NewJSONHandler(w, options)})
+}
+
+// maxValueBytes is how long a value may be in a log line or in a span. What callers and
+// functions write may have megabytes.
+const maxValueBytes = 8 << 10
+
+// bounded shortens a text or an error that is too long for a log line.
+func bounded(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindString:
+		return slog.String(a.Key, excerpt.Middle(a.Value.String(), maxValueBytes))
+	case slog.KindAny:
+		if err, ok := a.Value.Any().(error); ok {
+			return slog.String(a.Key, excerpt.Middle(err.Error(), maxValueBytes))
+		}
+	}
+	return a
 }
 
 // level maps Porch's verbosity to a level: 2, its default, shows information, and

@@ -85,7 +85,7 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	if err != nil {
 		return fmt.Errorf("set up traces: %w", err)
 	}
-	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
+	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithRawSpanLimits(spanLimits())}
 	if exporter == nil {
 		// Callers' trace ids still pass through, and into log lines.
 		options = append(options, sdktrace.WithSampler(sdktrace.NeverSample()))
@@ -96,6 +96,16 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	t.Tracers = provider
 	t.shutdown = append(t.shutdown, provider.Shutdown)
 	return nil
+}
+
+// spanLimits returns the limits that OpenTelemetry's variables set, and ours where they set
+// none.
+func spanLimits() sdktrace.SpanLimits {
+	limits := sdktrace.NewSpanLimits()
+	if limits.AttributeValueLengthLimit < 0 {
+		limits.AttributeValueLengthLimit = maxValueBytes
+	}
+	return limits
 }
 
 func (t *Telemetry) addMetrics(ctx context.Context, res *resource.Resource) error {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -66,6 +68,16 @@ func TestLogLinesCarryTheCallersTrace(t *testing.T) {
 	}
 	if line["trace_id"] != "0af7651916cd43dd8448eb211c80319c" || line["service"] != "test" {
 		t.Errorf("log line is %v, want the caller's trace id and the service's name", line)
+	}
+}
+
+// TestLogLinesAreBounded has values of megabytes, as callers and functions write them.
+func TestLogLinesAreBounded(t *testing.T) {
+	long := "begins" + strings.Repeat("x", 5<<20) + "ends"
+	var logs bytes.Buffer
+	newTelemetry(t, &logs).Log.With("image", long).Info("told", "error", errors.New(long), "group", slog.GroupValue(slog.String("log", long)), "count", 7)
+	if n := logs.Len(); n > 30<<10 || strings.Count(logs.String(), "begins") != 3 || strings.Count(logs.String(), "ends") != 3 || !strings.Contains(logs.String(), `"count":7`) {
+		t.Errorf("the line has %d bytes: %.300s", n, logs.String())
 	}
 }
 

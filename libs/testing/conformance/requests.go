@@ -89,6 +89,12 @@ func testBadRequests(t *testing.T, target Target) {
 			checkAlive(t, fn)
 		})
 	}
+	t.Run("long name", func(t *testing.T) {
+		_, err := evaluate(t, Function{Address: fn.Address, Image: strings.Repeat("a", 1<<20)}, List)
+		if st := status.Convert(err); st.Code() != codes.InvalidArgument || !strings.Contains(st.Message(), "the image's name has 1048576 bytes") {
+			t.Errorf("error %v, want InvalidArgument: no registry has such names", err)
+		}
+	})
 	if target.NamesFunctions {
 		testBadImages(t, fn, cmp.Or(target.UnknownImage, codes.NotFound))
 	}
