@@ -23,7 +23,7 @@ func main() {
 		os.Exit(program.Refuse("function-runner", err))
 	}
 	s.PodManager.PodEnv = podmanager.PodEnv(os.Environ())
-	os.Exit(program.Main("function-runner", s.Settings, func(ctx context.Context, frame program.Frame) ([]serve.Part, error) {
-		return compose.Parts(ctx, s, frame)
+	os.Exit(program.Main("function-runner", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
+		return compose.Parts(s, frame)
 	}))
 }

@@ -26,12 +26,12 @@ func main() {
 		os.Exit(program.Refuse("pod-manager", err))
 	}
 	s.PodEnv = podmanager.PodEnv(os.Environ())
-	os.Exit(program.Main("pod-manager", s.Settings, func(ctx context.Context, frame program.Frame) ([]serve.Part, error) {
+	os.Exit(program.Main("pod-manager", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
 		resolver, err := podmanager.Connect(s.Config, frame) // open until the process ends
 		if err != nil {
 			return nil, err
 		}
-		part, err := podmanager.New(ctx, s.Config, resolver, frame)
+		part, err := podmanager.New(s.Config, resolver, frame)
 		return []serve.Part{part}, err
 	}))
 }

@@ -43,8 +43,8 @@ type Manager struct {
 func (m *Manager) Part() serve.Part { return m.part }
 
 // New returns the pod-manager as a part of a program, with its port.
-func New(ctx context.Context, cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error) {
-	m, err := NewManager(ctx, cfg, resolver, frame)
+func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error) {
+	m, err := NewManager(cfg, resolver, frame)
 	if err != nil {
 		return serve.Part{}, err
 	}
@@ -65,9 +65,9 @@ func New(ctx context.Context, cfg Config, resolver Resolver, frame program.Frame
 }
 
 // NewManager returns a manager. It starts nothing: its part has to run while it is
-// called. It reads the pod template once, which ctx bounds.
-func NewManager(ctx context.Context, cfg Config, resolver Resolver, frame program.Frame) (*Manager, error) {
-	m, err := newManager(ctx, cfg, resolver, frame)
+// called. Neither does it ask for anything: what Kubernetes has to say is followed later.
+func NewManager(cfg Config, resolver Resolver, frame program.Frame) (*Manager, error) {
+	m, err := newManager(cfg, resolver, frame)
 	if err != nil {
 		return nil, fmt.Errorf("set up the pod-manager: %w", err)
 	}
@@ -75,15 +75,14 @@ func NewManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 }
 
 // newManager wires the service.
-func newManager(ctx context.Context, cfg Config, resolver Resolver, frame program.Frame) (*Manager, error) {
+func newManager(cfg Config, resolver Resolver, frame program.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	clock := kube.NewClock(log)
 	client, err := kube.Connect(cfg.Kubeconfig, clock, log)
 	if err != nil {
 		return nil, err
 	}
-	launcher := cfg.launcher(ctx, client, log)
-	templates, err := kube.NewTemplates(ctx, cfg.templates(client, launcher, frame))
+	templates, err := kube.NewTemplates(cfg.templates(client, frame))
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +96,9 @@ func newManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 		return nil, err
 	}
 	use := func(t podspec.Template) { core.Configure(func(s *manager.Settings) { s.Template = t }) }
-	pods := cfg.cluster(client, templates.Current, frame)
-	pods.Clock, pods.Trial = clock, cfg.trial(templates, launcher, use, log)
+	launching := cfg.launching(client, func(l podspec.Launcher) { use(templates.UseLauncher(l)) }, log)
+	pods := cfg.cluster(client, templates, frame)
+	pods.Clock, pods.Trial = clock, launching.trial()
 	cluster, err := kube.New(pods)
 	if err != nil {
 		return nil, err
@@ -121,10 +121,27 @@ func newManager(ctx context.Context, cfg Config, resolver Resolver, frame progra
 	}
 	follow := func(ctx context.Context) error { return templates.Run(ctx, use) }
 	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Tell) }
+	ready, awaitAll := all(cluster.Synced(), templates.There())
 	return &Manager{Manager: core, part: serve.Part{
-		Tasks: []serve.Task{core.Run, watch, follow, file.Run, known.Run, prober.Run, keepPullSecret},
-		Ready: cluster.Synced(),
+		Tasks: []serve.Task{core.Run, watch, follow, file.Run, known.Run, prober.Run, keepPullSecret, launching.Run, awaitAll},
+		Ready: ready,
 	}}, nil
+}
+
+// all returns what closes when both signals have come, and the task that sees to that.
+func all(first, second <-chan struct{}) (<-chan struct{}, serve.Task) {
+	both := make(chan struct{})
+	return both, func(ctx context.Context) error {
+		for _, signal := range []<-chan struct{}{first, second} {
+			select {
+			case <-signal:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		close(both)
+		return nil
+	}
 }
 
 // replica is the name of this replica.

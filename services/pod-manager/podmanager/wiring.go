@@ -2,7 +2,6 @@ package podmanager
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ const drainDelay = time.Second
 func (c *Config) defaults() podspec.Defaults {
 	return podspec.Defaults{
 		WrapperImage: c.WrapperServerImage, Resources: c.Resources.requirements(), TerminationGracePeriod: c.GracePeriod,
+		Launcher: c.launcher(),
 	}
 }
 
@@ -38,19 +38,18 @@ func (c *Config) builder() podspec.Builder {
 }
 
 // templates says where pod templates come from.
-func (c *Config) templates(client kubernetes.Interface, launcher podspec.Launcher, frame program.Frame) kube.TemplatesConfig {
-	defaults := c.defaults()
-	defaults.Launcher = launcher
+func (c *Config) templates(client kubernetes.Interface, frame program.Frame) kube.TemplatesConfig {
 	return kube.TemplatesConfig{
-		Client: client, Namespace: c.TemplateNamespace, Name: c.Template, Defaults: defaults, Telemetry: frame.Telemetry,
+		Client: client, Namespace: c.TemplateNamespace, Name: c.Template, Defaults: c.defaults(),
+		Undecided: c.chooses(), Telemetry: frame.Telemetry,
 	}
 }
 
 // cluster says how pods are made.
-func (c *Config) cluster(client kubernetes.Interface, template func() podspec.Template, frame program.Frame) kube.Config {
+func (c *Config) cluster(client kubernetes.Interface, templates *kube.Templates, frame program.Frame) kube.Config {
 	return kube.Config{
 		Client: client, Namespace: c.Namespace, ClusterDomain: c.ClusterDomain,
-		PodIP: c.Endpoint == EndpointPodIP, Builder: c.builder(), Template: template,
+		PodIP: c.Endpoint == EndpointPodIP, Builder: c.builder(), Templates: templates,
 		ScanInterval: c.ScanInterval, Telemetry: frame.Telemetry,
 	}
 }
@@ -82,39 +81,6 @@ func (c *Config) settings(template podspec.Template, functions map[string]cachec
 			MaxQueue: c.MaxQueuePerFunction, TTL: c.TTL, ReadyTimeout: c.ReadyTimeout,
 		},
 	}
-}
-
-// launcher is how the wrapper server gets into pods. While the Kubernetes API is away
-// it is the way that works everywhere.
-func (c *Config) launcher(ctx context.Context, client kubernetes.Interface, log *slog.Logger) podspec.Launcher {
-	switch {
-	case c.Launcher == LauncherInitContainer, c.Template != "": // a template says it itself
-		return podspec.InitContainer
-	case c.Launcher == LauncherImageVolume:
-		return podspec.ImageVolume
-	}
-	can, err := kube.HasImageVolumes(ctx, client, c.builder(), c.defaults())
-	switch {
-	case err != nil:
-		log.WarnContext(ctx, "the wrapper server is copied into pods by an init container, since it is unknown whether the cluster has image volumes", "error", err)
-	case can:
-		log.InfoContext(ctx, "the wrapper server is mounted into pods as an image volume, since the cluster can do that")
-		return podspec.ImageVolume
-	default:
-		log.InfoContext(ctx, "the wrapper server is copied into pods by an init container, since the cluster has no image volumes")
-	}
-	return podspec.InitContainer
-}
-
-// trial is that of image volumes which nobody asked for; nil if there is none.
-func (c *Config) trial(templates *kube.Templates, launcher podspec.Launcher, use func(podspec.Template), log *slog.Logger) *kube.Trial {
-	if c.Launcher != LauncherAuto || launcher != podspec.ImageVolume {
-		return nil
-	}
-	return kube.NewTrial(func(words string) {
-		log.Error("nodes cannot mount the wrapper server's image, though the Kubernetes API has image volumes: an init container copies it into pods from now on; set the launcher to init-container to have it so from the start", "error", words)
-		use(templates.UseInitContainers())
-	})
 }
 
 // warmUp is how functions get pods at the start; nil if they get none.

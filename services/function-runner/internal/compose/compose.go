@@ -2,8 +2,6 @@
 package compose
 
 import (
-	"context"
-
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
@@ -14,8 +12,8 @@ import (
 
 // Parts returns the services that s enables, calling each other in the process.
 // Registries and Kubernetes are only asked if functions may run in pods: local binaries
-// need neither. The pod template is read once, which ctx bounds.
-func Parts(ctx context.Context, s settings.Settings, frame program.Frame) ([]serve.Part, error) {
+// need neither, and are served whatever those say.
+func Parts(s settings.Settings, frame program.Frame) ([]serve.Part, error) {
 	var services gateway.Services
 	var parts []serve.Part
 	if s.Gateway.Enabled(gateway.RuntimePod) {
@@ -23,7 +21,7 @@ func Parts(ctx context.Context, s settings.Settings, frame program.Frame) ([]ser
 		if err != nil {
 			return nil, err
 		}
-		manager, err := podmanager.NewManager(ctx, s.PodManager, resolver, frame)
+		manager, err := podmanager.NewManager(s.PodManager, resolver, frame)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -26,6 +28,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/compose"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
 )
@@ -140,7 +143,7 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 
 // start runs all services in one process, without local binaries, and returns what
 // reads their metrics as well.
-func start(t *testing.T, kubernetes string) (client evaluator.FunctionEvaluatorClient, scrape func() string) {
+func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.FunctionEvaluatorClient, scrape func() string) {
 	t.Helper()
 	measured, scrape := scrapetest.New(t)
 	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1")
@@ -149,13 +152,13 @@ func start(t *testing.T, kubernetes string) (client evaluator.FunctionEvaluatorC
 	if err := os.WriteFile(config, []byte("functions: []"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := settings.Load([]string{"--config", config}, t.Output())
+	s, err := settings.Load(append([]string{"--config", config}, flags...), t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
 		frame.Telemetry = measured
-		parts, err := compose.Parts(t.Context(), s, frame)
+		parts, err := compose.Parts(s, frame)
 		return join(parts), err
 	})
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -179,6 +182,33 @@ func TestServesWithoutRights(t *testing.T) {
 		if status.Code(err) != codes.Unavailable {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestServesWithoutKubernetes starts where Kubernetes is away, and the pod template with
+// it: local binaries serve, and whoever needs a pod hears what is in the way before he
+// gives up.
+func TestServesWithoutKubernetes(t *testing.T) {
+	functions := t.TempDir()
+	testfn.Install(t, functions, "echo")
+	config := filepath.Join(functions, "config.yaml")
+	if err := os.WriteFile(config, []byte("functions: [{function: echo, images: ['example.com/echo:v1']}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	away := kubeconfigOf(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "away", http.StatusServiceUnavailable) })
+	t.Setenv("FNR_POD_MANAGER_TEMPLATE_NAMESPACE", "porch-system")
+	client, _ := start(t, away, "--config", config, "--functions", functions, "--function-pod-template", "templates") // which is ready
+	evaluate := func(image string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte("kind: ResourceList\nitems: []\n")})
+		return err
+	}
+	if err := evaluate("example.com/echo:v1"); err != nil {
+		t.Errorf("a local binary: %v", err)
+	}
+	if err := evaluate("example.com/fn:v1"); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "the Kubernetes API does not say which function pods there are") {
+		t.Errorf("a function for pods: %v, want what is in the way", err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -35,6 +36,14 @@ type creation struct {
 // create creates a pod and, at the same time, its Service. The pod is told as soon as
 // it exists.
 func (c *Cluster) create(ctx context.Context, request podspec.Request, tell func(pool.Event)) error {
+	if request.Template.Version() == "" {
+		template, err := c.config.Templates.Await(ctx)
+		if err != nil {
+			tell(pool.CreateFailed{Name: request.Name, Problem: untemplated(err)})
+			return err
+		}
+		request.Template = template
+	}
 	var made creation
 	var both sync.WaitGroup
 	request.ReclaimAfter = c.config.Clock.Theirs(request.ReclaimAfter)
@@ -139,4 +148,12 @@ func refusal(err error) pool.Problem {
 		return pool.Problem{Kind: pool.Lost, Reason: "the Kubernetes API cannot do it now: " + err.Error()}
 	}
 	return pool.Problem{Kind: pool.Fatal, Reason: "the Kubernetes API refuses it: " + err.Error()}
+}
+
+// untemplated is what the lack of a template means for those who wait.
+func untemplated(err error) pool.Problem {
+	if fault.Of(err) == fault.Precondition {
+		return pool.Problem{Kind: pool.Fatal, Reason: err.Error()}
+	}
+	return pool.Problem{Kind: pool.Lost, Reason: err.Error()}
 }

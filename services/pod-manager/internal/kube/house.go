@@ -110,10 +110,14 @@ func (c *Cluster) serve(pod *corev1.Pod) {
 		if known := c.latest(pod); known.DeletionTimestamp != nil || c.pod(pod.Name) == nil || c.service(identity.ID) != nil {
 			return
 		}
+		template := c.config.Templates.Current()
+		if template.Version() == "" {
+			return // the next scan finds it again
+		}
 		c.log.WarnContext(ctx, "making a Service again that is missing", "service", identity.ID, "pod", pod.Name)
 		_, err := c.createService(ctx, c.config.Builder.Service(podspec.Request{
 			Function: podspec.Function{Reference: identity.Reference, Digest: identity.Digest},
-			Template: c.config.Template(), Name: pod.Name, Slot: identity.Slot,
+			Template: template, Name: pod.Name, Slot: identity.Slot,
 		}))
 		if err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "a pod is without its Service for now", "service", identity.ID, "pod", pod.Name, "error", err)

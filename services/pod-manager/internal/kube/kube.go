@@ -35,8 +35,9 @@ type Config struct {
 	ClusterDomain string
 	// Builder makes pods and Services.
 	Builder podspec.Builder
-	// Template returns the template in force, for Services that have to be made again.
-	Template func() podspec.Template
+	// Templates has the template for pods that were decided about before there was one,
+	// and for Services that have to be made again.
+	Templates *Templates
 	// ScanInterval is the time between two searches for what belongs to nobody.
 	ScanInterval time.Duration
 	// Trial is that of image volumes; nil if there is none.

@@ -10,22 +10,23 @@ import (
 // keep it so. A lack of rights has class [fault.Precondition].
 func (c *Cluster) Obstacle() error {
 	for _, o := range c.outages {
-		if err := o.obstacle(); err != nil {
+		if err := o.obstacle("function pods", "which function pods there are", "deploy/components/namespaces"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// obstacle is why the view cannot be had now; nil if it can.
-func (o *outage) obstacle() error {
+// obstacle is why the view cannot be had now; nil if it can. It is worded with what
+// cannot be seen, what remains unknown, and where the rights are that it takes.
+func (o *outage) obstacle(things, question, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.cause == nil:
 		return nil
 	case apierrors.IsForbidden(o.cause), apierrors.IsUnauthorized(o.cause):
-		return fault.New(fault.Precondition, "the Kubernetes API does not let function pods be seen, which takes the rights of deploy/components/namespaces: %w", o.cause)
+		return fault.New(fault.Precondition, "the Kubernetes API does not let %s be seen, which takes the rights of %s: %w", things, rights, o.cause)
 	}
-	return fault.New(fault.Unavailable, "the Kubernetes API does not say which function pods there are: %w", o.cause)
+	return fault.New(fault.Unavailable, "the Kubernetes API does not say %s: %w", question, o.cause)
 }

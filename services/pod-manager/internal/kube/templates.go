@@ -7,15 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
@@ -28,7 +26,9 @@ type TemplatesConfig struct {
 	// Namespace is where it is; empty for the namespace of this program.
 	Namespace string
 	// Defaults are for what a template does not say.
-	Defaults  podspec.Defaults
+	Defaults podspec.Defaults
+	// Undecided says that there is no built-in template until [Templates.UseLauncher].
+	Undecided bool
 	Telemetry *telemetry.Telemetry
 }
 
@@ -37,22 +37,28 @@ type Templates struct {
 	config  TemplatesConfig
 	log     *slog.Logger
 	metrics *metrics
+	view    *outage
 	current atomic.Pointer[podspec.Template]
-	version string // the last that was looked at, good or not
+	there   chan struct{} // closes when there is one
+	version string        // the last that was looked at, good or not
+
+	mu    sync.Mutex
+	cause error // why what there is in the cluster is of no use; nil if nothing is known
 }
 
-// NewTemplates reads the template. One that is named has to be good, and to be there
-// within some seconds, as it is if it is applied together with this program: nobody
-// wants pods of another kind than was asked for.
-func NewTemplates(ctx context.Context, config TemplatesConfig) (*Templates, error) {
+// NewTemplates returns templates. It asks for nothing yet: one that is in a ConfigMap is
+// there some time after [Templates.Run] began.
+func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
 	if err != nil {
 		return nil, err
 	}
-	t := &Templates{config: config, log: config.Telemetry.Log, metrics: metrics}
+	t := &Templates{config: config, log: config.Telemetry.Log, metrics: metrics, there: make(chan struct{})}
+	t.view = &outage{what: "pod template", log: t.log, metrics: metrics}
 	if config.Name == "" {
-		builtin := podspec.Default(config.Defaults)
-		t.current.Store(&builtin)
+		if !config.Undecided {
+			t.put(podspec.Default(config.Defaults))
+		}
 		return t, nil
 	}
 	if config.Namespace == "" {
@@ -60,26 +66,7 @@ func NewTemplates(ctx context.Context, config TemplatesConfig) (*Templates, erro
 			return nil, err
 		}
 	}
-	found, err := t.get(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the pod template from the ConfigMap %s/%s: %w", t.config.Namespace, config.Name, err)
-	}
-	if err := t.use(found); err != nil {
-		return nil, err
-	}
 	return t, nil
-}
-
-// get reads the ConfigMap once.
-func (t *Templates) get(ctx context.Context) (found *corev1.ConfigMap, err error) {
-	err = retry(ctx, func(ctx context.Context) error {
-		found, err = t.config.Client.CoreV1().ConfigMaps(t.config.Namespace).Get(ctx, t.config.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return transient{err}
-		}
-		return err
-	})
-	return found, err
 }
 
 // namespaceFile is where a pod finds its own namespace.
@@ -98,77 +85,75 @@ func ownNamespace() (string, error) {
 	return namespace, nil
 }
 
-// Current is the template in force.
-func (t *Templates) Current() podspec.Template { return *t.current.Load() }
-
-// UseInitContainers has the built-in template bring the wrapper server by an init
-// container from now on, and returns it.
-func (t *Templates) UseInitContainers() podspec.Template {
-	defaults := t.config.Defaults
-	defaults.Launcher = podspec.InitContainer
-	template := podspec.Default(defaults)
-	t.current.Store(&template)
-	return template
+// Current is the template in force; the zero template if there is none yet.
+func (t *Templates) Current() podspec.Template {
+	if current := t.current.Load(); current != nil {
+		return *current
+	}
+	return podspec.Template{}
 }
 
-// use puts what a ConfigMap says in force.
-func (t *Templates) use(from *corev1.ConfigMap) error {
-	t.version = from.ResourceVersion
-	template, warnings, err := podspec.Parse(from.ResourceVersion, from.Data, t.config.Defaults)
-	if err != nil {
-		return fmt.Errorf("pod template in the ConfigMap %s/%s: %w", from.Namespace, from.Name, err)
+// There closes when there is a template.
+func (t *Templates) There() <-chan struct{} { return t.there }
+
+// patience is how long a pod waits for the first template: until a ConfigMap is seen that
+// was applied together with this program. Those who wait for the pod are to hear soon
+// what is in the way.
+const patience = 2 * time.Second
+
+// Await returns the template in force, the first one as soon as it is there. If there is
+// none for a while, or until ctx ends, the error says why.
+func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-t.there:
+		return t.Current(), nil
+	case <-timer.C:
+		return podspec.Template{}, t.obstacle()
+	case <-ctx.Done():
+		return podspec.Template{}, ctx.Err()
 	}
-	for _, w := range warnings {
-		t.log.Warn("pod template", "config_map", from.Name, "warning", w)
-	}
-	t.current.Store(&template)
-	return nil
 }
 
-// Run calls changed with each new template until ctx ends; it is in force when changed
-// returns. One that is broken or gone changes nothing, and the log says so. Porch's
-// published Role allows to list the ConfigMap but not to watch it: changes are seen
-// within half a minute or so then.
-func (t *Templates) Run(ctx context.Context, changed func(podspec.Template)) error {
-	if t.config.Name == "" {
-		<-ctx.Done()
-		return nil
+// obstacle is why there is no template. One of class [fault.Precondition] does not go
+// away by itself.
+func (t *Templates) obstacle() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause != nil {
+		return t.cause
 	}
-	only := func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", t.config.Name).String()
-	}
-	o := &outage{what: "pod template", log: t.log, metrics: t.metrics}
-	view, err := newView(t.config.Client, &corev1.ConfigMap{}, t.config.Client.CoreV1().ConfigMaps(t.config.Namespace), only, o)
-	if err != nil {
+	if err := t.view.obstacle("the pod template", "what the pod template is", "deploy/components/pod-template"); err != nil {
 		return err
 	}
-	_, err = view.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { t.changed(ctx, object.(*corev1.ConfigMap), changed) },
-		UpdateFunc: func(_, object any) { t.changed(ctx, object.(*corev1.ConfigMap), changed) },
-		DeleteFunc: func(any) {
-			t.metrics.templateFailed(ctx)
-			t.log.WarnContext(ctx, "the pod template is gone: its last good version stays in force", "config_map", t.config.Name)
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("watch the pod template: %w", err)
-	}
-	look(ctx, view)
-	return nil
+	return fault.New(fault.Unavailable, "the Kubernetes API has not said yet what the pod template is")
 }
 
-// changed takes a version of the ConfigMap.
-func (t *Templates) changed(ctx context.Context, from *corev1.ConfigMap, changed func(podspec.Template)) {
-	if from.ResourceVersion == t.version {
-		return
+// blame takes note of why the ConfigMap is of no use, while there is no template from
+// before.
+func (t *Templates) blame(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cause = cause
+}
+
+// put puts a template in force.
+func (t *Templates) put(template podspec.Template) {
+	if t.current.Swap(&template) == nil {
+		close(t.there)
 	}
-	if err := t.use(from); err != nil {
-		t.metrics.templateFailed(ctx)
-		t.log.ErrorContext(ctx, "pod template not changed: the last good one stays in force", "error", err)
-		return
-	}
-	template := t.Current()
-	changed(template)
-	// Whoever reads this may rely on it.
-	t.log.InfoContext(ctx, "pod template in force", "config_map", from.Name, "version", template.Version())
+}
+
+// UseLauncher has the built-in template bring the wrapper server in this way from now on,
+// and returns it. It counts as what it was before: pods with the wrapper server serve
+// alike, however they got it, and none has to go.
+func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
+	defaults := t.config.Defaults
+	defaults.Launcher = podspec.InitContainer
+	safe := podspec.Default(defaults)
+	defaults.Launcher = launcher
+	template := podspec.Default(defaults).CountAs(safe)
+	t.put(template)
+	return template
 }

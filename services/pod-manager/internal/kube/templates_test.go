@@ -18,8 +18,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 const (
@@ -62,10 +65,10 @@ func (f *following) config() kube.TemplatesConfig {
 	}
 }
 
-// follow reads the template and follows it until the test ends.
+// follow follows the template until the test ends.
 func (f *following) follow(t *testing.T) *kube.Templates {
 	t.Helper()
-	templates, err := kube.NewTemplates(t.Context(), f.config())
+	templates, err := kube.NewTemplates(f.config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,21 +114,21 @@ func TestTemplateChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &following{client: client(configMap("1", goodPod))}
 		templates := f.follow(t)
-		if v := templates.Current().Version(); v != "1" || f.heard() != "" {
-			t.Fatalf("version %q at the start, and told %q; want 1 and nothing", v, f.heard())
+		if f.heard() != "1" || templates.Current().Version() != "1" {
+			t.Fatalf("told %q at the start, want 1", f.heard())
 		}
 		f.put(t, configMap("2", strings.ReplaceAll(goodPod, "name: function", "name: other")))
-		if f.heard() != "" || templates.Current().Version() != "1" || f.log.count("the last good one stays in force") != 1 {
+		if f.heard() != "1" || templates.Current().Version() != "1" || f.log.count("the last good one stays in force") != 1 {
 			t.Errorf("told %q of a broken template; the log says:\n%s", f.heard(), &f.log.text)
 		}
 		f.put(t, configMap("3", goodPod))
-		if f.heard() != "3" || templates.Current().Version() != "3" {
+		if f.heard() != "1 3" || templates.Current().Version() != "3" {
 			t.Errorf("told %q of the repaired template, want 3", f.heard())
 		}
 		if err := f.client.CoreV1().ConfigMaps("system").Delete(t.Context(), "templates", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if f.heard() != "3" || templates.Current().Version() != "3" || f.log.count("the pod template is gone") != 1 {
+		if f.heard() != "1 3" || templates.Current().Version() != "3" || f.log.count("the pod template is gone") != 1 {
 			t.Errorf("told %q once the template is gone; the log says:\n%s", f.heard(), &f.log.text)
 		}
 	})
@@ -141,8 +144,8 @@ func TestTemplateIsListed(t *testing.T) {
 		f.follow(t)
 		f.put(t, configMap("2", goodPod))
 		<-time.After(5 * time.Minute)
-		if f.heard() != "2" {
-			t.Errorf("told %q, want 2", f.heard())
+		if f.heard() != "1 2" {
+			t.Errorf("told %q, want 1 and 2", f.heard())
 		}
 		if f.log.count("changes are seen late") != 1 || f.log.count("level=WARN") != 1 {
 			t.Errorf("want one warning:\n%s", &f.log.text)
@@ -150,43 +153,100 @@ func TestTemplateIsListed(t *testing.T) {
 	})
 }
 
-func TestNewTemplates(t *testing.T) {
+// TestFirstTemplate has a pod wait for the first template: it gets it, or those who wait
+// for the pod hear what is in the way.
+func TestFirstTemplate(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "templates", errors.New("no"))
 	tests := []struct {
 		name   string
 		object runtime.Object
-		answer func() error // to the reading
+		answer func() error // to the lists
+		class  fault.Class
 		fails  string
 		reason string
 	}{
 		{name: "good", object: configMap("1", goodPod), reason: "it is there"},
-		{name: "broken", object: configMap("1", "{"), fails: "system/templates", reason: "nobody wants pods of another kind"},
-		{name: "missing", object: &corev1.ConfigMap{}, fails: `"templates" not found`, reason: "nobody wants pods of another kind"},
-		{
-			name: "forbidden", object: configMap("1", goodPod), fails: "is forbidden", reason: "it stays so",
-			answer: func() error {
-				return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "templates", errors.New("no"))
-			},
-		},
 		{name: "away for a moment", object: configMap("1", goodPod), answer: once(errGone), reason: "it passes"},
+		{name: "broken", object: configMap("1", "{"), class: fault.Precondition, fails: "system/templates: template", reason: "somebody has to repair it"},
+		{name: "missing", object: &corev1.ConfigMap{}, class: fault.Precondition, fails: "ConfigMap system/templates has to be created", reason: "somebody has to create it"},
+		{name: "forbidden", object: configMap("1", goodPod), answer: always(forbidden), class: fault.Precondition, fails: "is forbidden", reason: "somebody has to grant rights"},
+		{name: "away", object: configMap("1", goodPod), answer: always(errGone), class: fault.Unavailable, fails: "connection refused", reason: "it may come back"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &following{client: client(tc.object)}
 				if tc.answer != nil {
-					f.client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+					f.client.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 						err := tc.answer()
 						return err != nil, nil, err
 					})
 				}
-				_, err := kube.NewTemplates(t.Context(), f.config())
-				if (err == nil) != (tc.fails == "") || err != nil && !strings.Contains(err.Error(), tc.fails) {
-					t.Errorf("got %v, want %q: %s", err, tc.fails, tc.reason)
+				template, err := f.follow(t).Await(t.Context())
+				if tc.fails == "" {
+					if err != nil || template.Version() != "1" || f.heard() != "1" {
+						t.Errorf("version %q, %v, told %q; want 1: %s", template.Version(), err, f.heard(), tc.reason)
+					}
+					return
+				}
+				if err == nil || fault.Of(err) != tc.class || !strings.Contains(err.Error(), tc.fails) || template.Version() != "" {
+					t.Errorf("version %q, %v; want %v with %q: %s", template.Version(), err, tc.class, tc.fails, tc.reason)
+				}
+				if f.log.count("level=WARN")+f.log.count("level=ERROR") != 1 {
+					t.Errorf("want one line about it:\n%s", &f.log.text)
 				}
 			})
 		})
 	}
 }
+
+// TestTemplateComesLate starts without a template, and creates it later.
+func TestTemplateComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &following{client: client()}
+		templates := f.follow(t)
+		w := start(t, func(c *kube.Config) { c.Templates = templates })
+		untemplated := podspec.Request{Function: podspec.Function{Reference: reference, Digest: digest}, Name: podName, Slot: 1}
+		w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, untemplated)
+		<-time.After(3 * time.Second)
+		news := w.news()
+		if len(news) != 1 || news[0].(pool.CreateFailed).Problem.Kind != pool.Fatal {
+			t.Fatalf("told %v, want that there is no template", news)
+		}
+		w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, untemplated)
+		if _, err := f.client.CoreV1().ConfigMaps("system").Create(t.Context(), configMap("1", goodPod), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if pod := w.pod(t); pod.Annotations[podspec.AnnotationTemplateVersion] != templates.Current().Version() || f.heard() == "" {
+			t.Errorf("the pod has version %q, and told is %q", pod.Annotations[podspec.AnnotationTemplateVersion], f.heard())
+		}
+	})
+}
+
+// TestLauncherIsChosenLate has pods wait until it is known how the wrapper server gets
+// into them, and changes that for later ones.
+func TestLauncherIsChosenLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		templates, err := kube.NewTemplates(kube.TemplatesConfig{Defaults: defaults, Undecided: true, Telemetry: telemetry.Discard()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := templates.Await(t.Context()); fault.Of(err) != fault.Unavailable {
+			t.Errorf("awaited a template that nobody has decided about: %v", err)
+		}
+		safe := templates.UseLauncher(podspec.InitContainer)
+		if awaited, err := templates.Await(t.Context()); err != nil || awaited.Version() != safe.Version() || safe.Version() != template().Version() {
+			t.Errorf("awaited %q, %v, want %q", awaited.Version(), err, template().Version())
+		}
+		if other := templates.UseLauncher(podspec.ImageVolume); other.Version() != safe.Version() {
+			t.Errorf("version %q after %q: warm pods would go", other.Version(), safe.Version())
+		}
+	})
+}
+
+// always answers with an error.
+func always(err error) func() error { return func() error { return err } }
 
 // once answers with an error the first time.
 func once(err error) func() error {

@@ -67,7 +67,7 @@ func (w *world) run(t *testing.T, change func(*kube.Config)) {
 	t.Helper()
 	config := kube.Config{
 		Client: w.client, Namespace: namespace, ClusterDomain: "cluster.local",
-		Builder: podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}, Template: template,
+		Builder: podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}, Templates: builtin(t),
 		ScanInterval: time.Minute, Clock: kube.NewClock(slog.New(slog.DiscardHandler)), Telemetry: telemetry.Discard(),
 	}
 	if change != nil {
@@ -205,8 +205,19 @@ func client(objects ...runtime.Object) *fake.Clientset {
 	return c
 }
 
-func template() podspec.Template {
-	return podspec.Default(podspec.Defaults{WrapperImage: "example.com/wrapper-server:v1"})
+// defaults are those of all pods.
+var defaults = podspec.Defaults{WrapperImage: "example.com/wrapper-server:v1"}
+
+func template() podspec.Template { return podspec.Default(defaults) }
+
+// builtin has the built-in template.
+func builtin(t *testing.T) *kube.Templates {
+	t.Helper()
+	templates, err := kube.NewTemplates(kube.TemplatesConfig{Defaults: defaults, Telemetry: telemetry.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return templates
 }
 
 // existing returns a pod of ours and its Service, as they are once it runs.

@@ -23,7 +23,7 @@ func (m *Manager) synced(ctx context.Context) error {
 	if err := m.config.Obstacle(); refused(err) {
 		return err
 	}
-	patience := time.NewTimer(syncPatience)
+	patience := time.NewTimer(patienceOf(ctx))
 	defer patience.Stop()
 	select {
 	case <-m.config.Synced:
@@ -35,6 +35,16 @@ func (m *Manager) synced(ctx context.Context) error {
 	case <-m.ended:
 		return errEnded()
 	}
+}
+
+// patienceOf is how long a caller is kept waiting: it is to hear what is in the way while
+// it still listens.
+func patienceOf(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return syncPatience
+	}
+	return min(syncPatience, time.Until(deadline)*9/10)
 }
 
 // unsynced is why a caller waited in vain.

@@ -43,8 +43,12 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 			class: fault.Precondition, text: "pods is forbidden", reason: "no replica has other rights, and waiting gives none",
 		},
 		{
-			name: "caller leaves", patience: time.Second, takes: time.Second, class: fault.DeadlineExceeded, text: "which function pods",
-			reason: "each wait ends with its caller",
+			name: "trouble, little time", obstacle: fault.New(fault.Unavailable, "connection refused"), patience: 5 * time.Second, takes: 4500 * time.Millisecond,
+			class: fault.Unavailable, text: "connection refused", elsewhere: true, reason: "the cause comes while the caller still listens",
+		},
+		{
+			name: "no time", patience: time.Nanosecond, class: fault.Unavailable, text: "has not said yet", elsewhere: true,
+			reason: "each wait ends before its caller's",
 		},
 	}
 	for _, tc := range tests {

@@ -61,6 +61,13 @@ type Template struct {
 // Version identifies the template: pods of another version are to be replaced.
 func (t Template) Version() string { return t.version }
 
+// CountAs returns the template with the version of another one: whichever of the two is
+// in force, pods of either may stay.
+func (t Template) CountAs(other Template) Template {
+	t.version = other.version
+	return t
+}
+
 // Keys of a ConfigMap with templates.
 const (
 	podKey     = "template"

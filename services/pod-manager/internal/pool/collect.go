@@ -70,7 +70,7 @@ const peace = time.Minute
 // outdated says whether a pod is to be replaced since it was made from another template
 // than the one in force.
 func (m *Machine) outdated(p *pod) bool {
-	if p.uid == "" || p.seen.TemplateVersion == m.config.Template {
+	if p.uid == "" || m.config.Template == "" || p.seen.TemplateVersion == m.config.Template {
 		return false
 	}
 	awaited := p.known.After(m.templateSince) && p.known.Sub(p.seen.Created) < p.pool.limits.ReadyTimeout

@@ -415,6 +415,31 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
+			name: "template not known", reason: "a pod that is there serves until it is known to be of another template",
+			config: func(p *player) { p.config.Template = "" },
+			dialogue: `
+				see f-1 scheduling template=v0
+				up f-1
+				after 10m
+				tick
+				request 1 f => grant 1 f-1
+				set template=v1
+				request 2 f => create f-2
+				end 1 => delete f-1 version 2 template
+			`,
+		},
+		{
+			name: "template repaired", reason: "whoever repaired it is not to wait until somebody tries again",
+			config: func(p *player) { p.config.Template = "" },
+			dialogue: `
+				request 1 f => create f-1
+				createfailed f-1 fatal no template => reject 1 precondition retry in 1s: no template
+				request 2 f => reject 2 precondition retry in 1s: no template
+				set template=v1
+				request 3 f => create f-1
+			`,
+		},
+		{
 			name: "deletes ours", reason: "pods that are lost together are one attempt, and after two of those there is a third",
 			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 },
 			dialogue: `

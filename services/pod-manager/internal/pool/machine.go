@@ -109,11 +109,15 @@ func (m *Machine) pool(f Function) *pool {
 }
 
 func (e Configured) apply(m *Machine) {
-	if e.Config.Template != m.config.Template {
+	changed := e.Config.Template != m.config.Template
+	if changed && m.config.Template != "" {
 		m.templateSince = m.now
 	}
 	m.config = e.Config
 	for _, p := range m.pools {
+		if changed {
+			p.failure.over() // which may have been the former template's fault, or the lack of one
+		}
 		p.limits = m.config.limits(p.function)
 		m.touch(p)
 	}

@@ -53,7 +53,8 @@ type Config struct {
 	// SchedulingPatience is how long a pod may be unschedulable before those who
 	// wait for it are told so.
 	SchedulingPatience time.Duration
-	// Template is the version of the pod template for new pods.
+	// Template is the version of the pod template for new pods; empty while it is not
+	// known, which makes no pod an old one.
 	Template string
 	// PodName names the pod in a slot that follows the one with the UID predecessor.
 	// It must be pure: replicas that fill the same slot choose the same name. Each
