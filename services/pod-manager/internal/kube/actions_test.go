@@ -112,6 +112,17 @@ func TestCreateFindsPod(t *testing.T) {
 			}
 		})
 	})
+	t.Run("of another function runner", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := start(t, nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: podName, Namespace: namespace}})
+			w.create()
+			news := w.news()
+			failed, ok := news[len(news)-1].(pool.CreateFailed)
+			if !ok || failed.Problem.Kind != pool.Fatal || !strings.Contains(failed.Problem.Reason, "somebody else's") {
+				t.Errorf("told %+v, want at once that the name is taken: it would be waited for in vain", news)
+			}
+		})
+	})
 	t.Run("that goes meanwhile", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := start(t, nil)

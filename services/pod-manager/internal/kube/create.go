@@ -91,22 +91,26 @@ func (c *Cluster) settle(ctx context.Context, request podspec.Request, made crea
 func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (there *corev1.Pod, made bool, err error) {
 	pods := c.config.Client.CoreV1().Pods(c.config.Namespace)
 	err = retry(ctx, func(ctx context.Context) error {
-		created, err := pods.Create(ctx, pod, metav1.CreateOptions{FieldManager: podspec.FieldManager})
-		if err == nil {
+		created, taken := pods.Create(ctx, pod, metav1.CreateOptions{FieldManager: podspec.FieldManager})
+		if taken == nil {
 			there, made = created, true
 			return nil
 		}
-		if !apierrors.IsAlreadyExists(err) {
-			return contended(err)
+		if !apierrors.IsAlreadyExists(taken) {
+			return contended(taken)
 		}
 		found, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return transient{err} // it went meanwhile
 		}
-		if err == nil {
-			there = found
+		if err != nil {
+			return err
 		}
-		return err
+		if _, ours := podspec.Identify(found); !ours {
+			return fmt.Errorf("somebody else's has that name: %w", taken)
+		}
+		there = found
+		return nil
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("create pod %s: %w", pod.Name, err)

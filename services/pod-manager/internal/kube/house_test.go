@@ -173,7 +173,8 @@ func TestForeignPods(t *testing.T) {
 					t.Errorf("pods are %v, %v, want none: %s", pods, err, tc.reason)
 				}
 				for _, e := range w.news() {
-					if _, gone := e.(pool.PodGone); !gone {
+					_, gone := e.(pool.PodGone)
+					if foreign := (pool.ForeignObserved{Name: podName, ID: id}); !gone && e != foreign {
 						t.Errorf("told %+v: the pod is in no pool", e)
 					}
 				}

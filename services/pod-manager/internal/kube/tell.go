@@ -3,10 +3,12 @@ package kube
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// tellPod tells what Kubernetes says about a pod, if it is one of ours.
+// tellPod tells what Kubernetes says about a pod. Of one that is not ours it is told that
+// it has its id.
 //
 // The views of pods and of Services and the answers to actions all have something to
 // say about it, each at its own pace. So whoever speaks says what is known last, which
@@ -14,8 +16,11 @@ import (
 func (c *Cluster) tellPod(tell func(pool.Event), pod *corev1.Pod) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
-	if o, ok := c.observe(c.latest(pod)); ok {
+	pod = c.latest(pod)
+	if o, ok := c.observe(pod); ok {
 		tell(pool.PodObserved{Observation: o})
+	} else {
+		tell(pool.ForeignObserved{Name: pod.Name, ID: pod.Labels[podspec.LabelID]})
 	}
 }
 

@@ -70,8 +70,11 @@ func TestAdoption(t *testing.T) {
 		<-w.Synced()
 		last := map[string]pool.Observation{}
 		for _, e := range w.news() {
-			o := e.(pool.PodObserved).Observation
-			last[o.Name] = o
+			if o, ours := e.(pool.PodObserved); ours {
+				last[o.Name] = o.Observation
+			} else if want := (pool.ForeignObserved{Name: "porch", ID: "porch"}); e != want {
+				t.Errorf("told %+v, want %+v", e, want)
+			}
 		}
 		if len(last) != 2 || last[podName].Address != address || last[podNameIn(2)].Address != "" {
 			t.Errorf("told of %+v, want both pods of ours, one with an address", last)

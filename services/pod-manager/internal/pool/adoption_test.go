@@ -45,6 +45,20 @@ func TestAdoption(t *testing.T) {
 			`,
 		},
 		{
+			name: "of another runner", reason: "its Service would lead to both, so its slot stays free until it is gone", config: three,
+			dialogue: `
+				foreign porch-1 f-1
+				foreign porch-2 f-3
+				foreign porch-1 f-1
+				request 1 f => create f-2
+				request 2 f
+				request 3 f => create f-4
+				gone porch-1
+				request 4 f
+				request 5 f => create f-1
+			`,
+		},
+		{
 			name: "long unused", reason: "a restart of the manager does not prolong the life of pods",
 			dialogue: `
 				see f-1 running reclaim=30s => probe f-1

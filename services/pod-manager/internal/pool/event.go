@@ -89,7 +89,11 @@ const (
 	Fatal
 )
 
-// PodGone says that a pod is no more.
+// ForeignObserved says that there is a pod of another function runner, which has an id
+// like ours: a Service of that name leads to it.
+type ForeignObserved struct{ Name, ID string }
+
+// PodGone says that a pod is no more, be it ours or not.
 type PodGone struct{ Name, UID string }
 
 // CreateFailed says that a pod could not be created. The pod may exist all the same.

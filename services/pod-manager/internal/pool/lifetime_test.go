@@ -420,9 +420,9 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			dialogue: `
 				see f-1 scheduling template=v0
 				up f-1
-				after 10m
+				after 2m
 				tick
-				request 1 f => grant 1 f-1
+				request 1 f => extend f-1 to 12m0s; grant 1 f-1
 				set template=v1
 				request 2 f => create f-2
 				end 1 => delete f-1 version 2 template

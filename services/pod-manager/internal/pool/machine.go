@@ -16,6 +16,8 @@ type Machine struct {
 	byFunction map[Function]*pool
 	byName     map[string]*pod
 	leases     map[LeaseID]*lease
+	// foreign are the ids of other function runners' pods, by the pod's name.
+	foreign map[string]string
 	// ended are the UIDs of pods that are gone, with when: a late event must not
 	// bring them back.
 	ended map[string]time.Time
@@ -41,7 +43,7 @@ func New(config Config) *Machine {
 	return &Machine{
 		config:     config,
 		byFunction: make(map[Function]*pool),
-		byName:     make(map[string]*pod), leases: make(map[LeaseID]*lease),
+		byName:     make(map[string]*pod), leases: make(map[LeaseID]*lease), foreign: make(map[string]string),
 		ended: make(map[string]time.Time), starved: make(map[string]time.Time), changed: make(map[Function]struct{}),
 	}
 }

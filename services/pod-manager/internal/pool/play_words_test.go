@@ -14,6 +14,7 @@ import (
 //
 //	request LEASE FUNCTION [AVOID,…]     end LEASE [what was broken]
 //	see POD STATE [KEY=VALUE …]          gone POD
+//	foreign POD ID
 //	healthy POD, or late POD              unhealthy POD
 //	createfailed POD KIND words          deletefailed POD
 //	warm FUNCTION                        set KEY=VALUE …
@@ -34,6 +35,8 @@ func (p *player) event(verb string, words []string) pool.Event {
 		return pool.LeaseEnded{Lease: lease(words[0]), Broken: rest}
 	case "see":
 		return p.observe(words[0], words[1], words[2:]...)
+	case "foreign":
+		return pool.ForeignObserved{Name: words[0], ID: words[1]}
 	case "gone":
 		return pool.PodGone{Name: words[0], UID: p.pods[words[0]].UID}
 	case "healthy":

@@ -98,7 +98,10 @@ func (m *Machine) remove(p *pod) {
 	m.touch(p.pool)
 }
 
+func (e ForeignObserved) apply(m *Machine) { m.foreign[e.Name] = e.ID }
+
 func (e PodGone) apply(m *Machine) {
+	delete(m.foreign, e.Name)
 	p, ok := m.byName[e.Name]
 	if !ok || p.uid != "" && p.uid != e.UID {
 		if e.UID != "" {

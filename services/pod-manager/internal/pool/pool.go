@@ -131,13 +131,17 @@ func (p *pool) wanted() int {
 	return min(wanted, p.limits.MaxPods)
 }
 
-// freeSlot returns the lowest slot whose id no pod has, be it of another function, and
-// pods on their way out included: their names and Services are still taken. A pod that
-// was found may have the name for a slot and say that it is in another one.
+// freeSlot returns the lowest slot whose id no pod has, be it of another function or
+// function runner, and pods on their way out included: their names and Services are still
+// taken. A pod that was found may have the name for a slot and say that it is in another
+// one.
 func (m *Machine) freeSlot(p *pool) (slot int, name string) {
 	taken := make(map[string]bool, len(m.byName))
 	for _, pod := range m.byName {
 		taken[pod.id] = true
+	}
+	for _, id := range m.foreign {
+		taken[id] = true
 	}
 	for slot = 1; ; slot++ {
 		name = m.config.PodName(p.function, slot, p.predecessors[slot])
