@@ -20,7 +20,7 @@ type Cluster interface {
 }
 
 // Guard is a Cluster in which pods have the pull secret, and none whose function needs it
-// is created before that was written. Those who wait for the pod are told why there is
+// is created before somebody looked whether that is there. Those who wait for the pod are told why there is
 // none.
 type Guard struct {
 	Cluster

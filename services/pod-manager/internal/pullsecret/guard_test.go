@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -51,9 +52,47 @@ func TestPodWaitsForItsPullSecret(t *testing.T) {
 	if name := <-created; name != "private" {
 		t.Errorf("%s is created", name)
 	}
-	guard.Create(pool.Create{Name: "later"}, private)
-	if len(created) != 1 {
-		t.Error("a pod waits though the pull secret was written")
+}
+
+// TestNextPodHasItsPullSecret has somebody delete the pull secret, and change it, right
+// before a pod is created that needs it.
+func TestNextPodHasItsPullSecret(t *testing.T) {
+	w := start(t, login("s3cret"), time.Hour, nil)
+	written := <-w.writes
+	guard, created, _ := w.guard()
+	secrets := w.client.CoreV1().Secrets(namespace)
+	if err := secrets.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	guard.Create(pool.Create{Name: "first"}, private)
+	<-created
+	holds(t, <-w.writes, "s3cret")
+	changed := written.DeepCopy()
+	changed.Data[corev1.DockerConfigJsonKey] = []byte(login("wrong"))
+	if _, err := secrets.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	<-w.writes // somebody's
+	guard.Create(pool.Create{Name: "second"}, private)
+	<-created
+	holds(t, <-w.writes, "s3cret")
+}
+
+// TestPullSecretThatCannotBeSeen has the Kubernetes API refuse to show what was written.
+func TestPullSecretThatCannotBeSeen(t *testing.T) {
+	var away atomic.Bool
+	w := start(t, login("s3cret"), time.Hour, func(string) error {
+		if away.Load() {
+			return apierrors.NewForbidden(corev1.Resource("secrets"), name, errors.New("no such right"))
+		}
+		return nil
+	})
+	if err := w.answer(); err != nil {
+		t.Fatal(err)
+	}
+	away.Store(true)
+	if err := w.answer(); err != nil {
+		t.Errorf("got %v: the pod can tell best whether its credentials are there", err)
 	}
 }
 

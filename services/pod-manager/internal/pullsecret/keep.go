@@ -2,6 +2,7 @@ package pullsecret
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -83,30 +84,25 @@ func (k *Keeper) attempt(ctx context.Context) error {
 		if ctx.Err() == nil {
 			k.config.Log.ErrorContext(ctx, "function pods may lack their credentials", "error", err)
 		}
-	} else {
-		asked = append(asked, k.wrote()...)
 	}
 	k.metrics.attempted(ctx, err == nil)
+	k.written = k.written || err == nil
+	answer := err
+	if _, unseen := errors.AsType[unseenError](err); unseen && k.written {
+		answer = nil
+	}
 	for _, do := range asked {
-		do(err)
+		do(answer)
 	}
 	return err
 }
 
 // take takes those who wait before an attempt. Who comes while it runs waits for the next
-// one, if it fails: what was in the way may be gone by then.
+// one: what was in the way may be gone by then, or what was there.
 func (k *Keeper) take() []func(error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	waiting := k.waiting
 	k.waiting = nil
 	return waiting
-}
-
-// wrote notes that the Secret was written, and takes those who came meanwhile.
-func (k *Keeper) wrote() []func(error) {
-	k.mu.Lock()
-	k.written = true
-	k.mu.Unlock()
-	return k.take()
 }

@@ -37,13 +37,13 @@ type Keeper struct {
 	wake    chan struct{} // has room for one
 
 	mu      sync.Mutex
-	written bool          // at least once
-	waiting []func(error) // until it is
+	waiting []func(error) // for the next attempt
 
 	// These belong to Run.
 	content []byte // what the Secret is to hold; nil if there is no good file
 	cause   error  // why there is none
 	news    bool   // the file has changed since it was last written
+	written bool   // the Secret was in step at least once
 }
 
 // New returns a keeper. It reads and writes nothing yet.
@@ -55,29 +55,19 @@ func New(config Config) (*Keeper, error) {
 	return &Keeper{config: config, metrics: metrics, wake: make(chan struct{}, 1)}, nil
 }
 
-// Then calls do once pods may be created that need the pull secret: at once if it was
-// ever written, otherwise after an attempt to write it, with the error of that. It
-// does not wait itself; do is not called any more after Run has ended. What waits is
-// bounded by the pods that the caller makes.
+// Then calls do once pods may be created that need the pull secret: after a look at it,
+// which brings it in step if somebody deleted or changed it, with the error of that. One
+// that cannot be looked at just now is as good as when it was last seen. Then does not
+// wait itself; do is not called any more after Run has ended. What waits is bounded by
+// the pods that the caller makes.
 func (k *Keeper) Then(do func(err error)) {
-	if k.isWritten(do) {
-		do(nil)
-		return
-	}
+	k.mu.Lock()
+	k.waiting = append(k.waiting, do)
+	k.mu.Unlock()
 	select {
 	case k.wake <- struct{}{}:
 	default:
 	}
-}
-
-// isWritten says whether the Secret was written, and has do wait if not.
-func (k *Keeper) isWritten(do func(error)) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.written {
-		k.waiting = append(k.waiting, do)
-	}
-	return k.written
 }
 
 // Run keeps the pull secret until ctx ends.

@@ -36,6 +36,12 @@ func (k *Keeper) sync(ctx context.Context) error {
 	return err
 }
 
+// unseenError says that the Secret cannot be looked at, which may be there and good.
+type unseenError struct{ error }
+
+// Unwrap returns the cause.
+func (e unseenError) Unwrap() error { return e.error }
+
 // compareAndWrite looks at the Secret and writes it if need be. Raced says that somebody
 // else wrote it in between.
 func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
@@ -44,7 +50,7 @@ func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 		found, err = nil, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look at it: %w", err)
+		return false, unseenError{fmt.Errorf("look at it: %w", err)}
 	}
 	do, remark, err := plan(found, k.content, k.news)
 	if remark != "" {
