@@ -72,7 +72,7 @@ func (c *Config) wrapperEnv() []corev1.EnvVar {
 // settings are those of the pools at the start.
 func (c *Config) settings(template podspec.Template, functions map[string]cacheconfig.Entry) manager.Settings {
 	return manager.Settings{
-		Template: template, Functions: functions,
+		Template: template, Builder: c.builder(), Functions: functions,
 		Pools: pool.Config{
 			MaxPods: c.MaxPods, MaxWaiting: c.MaxQueue, ScanInterval: c.ScanInterval, SchedulingPatience: c.SchedulingPatience,
 		},

@@ -49,7 +49,7 @@ func observation(pod *corev1.Pod) (pool.Observation, bool) {
 	return pool.Observation{
 		Name: pod.Name, UID: string(pod.UID), ResourceVersion: pod.ResourceVersion,
 		Function: pool.Function{Reference: identity.Reference, Digest: identity.Digest},
-		Slot:     identity.Slot, TemplateVersion: identity.TemplateVersion,
+		Slot:     identity.Slot, TemplateVersion: identity.TemplateVersion, SettingsVersion: identity.SettingsVersion,
 		Created: pod.CreationTimestamp.Time, ReclaimAfter: identity.ReclaimAfter,
 		Phase: phases[status.Phase], Reason: status.Reason, Node: status.Node,
 		Deleting: status.Deleting, Problem: problem(status.Failure),

@@ -20,7 +20,7 @@ func TestObservation(t *testing.T) {
 			Labels: map[string]string{podspec.LabelID: "fn-v1-2-01234567"},
 			Annotations: map[string]string{
 				podspec.AnnotationReference: "example.com/fn:v1", podspec.AnnotationDigest: "sha256:0123", podspec.AnnotationSlot: "2",
-				podspec.AnnotationTemplateVersion: "9", podspec.AnnotationReclaimAfter: "1000000000",
+				podspec.AnnotationTemplateVersion: "9", podspec.AnnotationSettingsVersion: "8", podspec.AnnotationReclaimAfter: "1000000000",
 			},
 		},
 		Spec: corev1.PodSpec{NodeName: "node"},
@@ -30,7 +30,7 @@ func TestObservation(t *testing.T) {
 	}
 	whole := pool.Observation{
 		Name: "pod", UID: "uid", ResourceVersion: "7", Function: pool.Function{Reference: "example.com/fn:v1", Digest: "sha256:0123"},
-		Slot: 2, TemplateVersion: "9", Created: today, ReclaimAfter: time.Unix(1000000000, 0),
+		Slot: 2, TemplateVersion: "9", SettingsVersion: "8", Created: today, ReclaimAfter: time.Unix(1000000000, 0),
 		Phase: podmanagerv1.Phase_PHASE_CONNECTING, Node: "node",
 	}
 	tests := map[string]struct {

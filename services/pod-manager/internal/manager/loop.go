@@ -73,12 +73,9 @@ func (l *loop) carryOut(action pool.Action) {
 
 // request describes the pod that an action asks for.
 func (l *loop) request(a pool.Create) podspec.Request {
-	own, _ := l.settings.entry(a.Function)
-	return podspec.Request{
-		Function: l.images[a.Function], Template: l.settings.Template, Name: a.Name, Slot: a.Slot,
-		ReclaimAfter: a.ReclaimAfter, Resources: own.Resources,
-		Concurrency: l.settings.limits(a.Function).MaxConcurrency, Prefork: own.Prefork,
-	}
+	r := l.settings.request(l.settings.limits(a.Function), l.settings.entry(a.Function))
+	r.Function, r.Name, r.Slot, r.ReclaimAfter = l.images[a.Function], a.Name, a.Slot, a.ReclaimAfter
+	return r
 }
 
 // answer ends the wait of a lease.

@@ -62,6 +62,7 @@ func (c *cluster) Create(a pool.Create, pod podspec.Request) {
 	uid := fmt.Sprint("uid-", len(c.requests))
 	o := pool.Observation{
 		Name: a.Name, UID: uid, Function: a.Function, Slot: a.Slot, ReclaimAfter: a.ReclaimAfter,
+		TemplateVersion: pod.Template.Version(), SettingsVersion: pod.SettingsVersion,
 		Phase: podmanagerv1.Phase_PHASE_CONNECTING, Address: "10.0.0.1:9446",
 	}
 	if c.broken != "" {
@@ -101,6 +102,7 @@ func startWith(t *testing.T, c *cluster, r resolver, synced chan struct{}, obsta
 	m, err := manager.New(manager.Config{
 		Images: r, Cluster: c, Prober: c, Synced: synced, Obstacle: func() error { return obstacle }, Stopping: make(chan struct{}),
 		Settings: manager.Settings{
+			Template: podspec.Default(podspec.Defaults{WrapperImage: "example.com/wrapper:v1"}),
 			Pools:    pool.Config{MaxWaiting: 10, ScanInterval: time.Minute},
 			Defaults: pool.Limits{MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 2, TTL: time.Hour, ReadyTimeout: time.Minute},
 		},
@@ -191,6 +193,37 @@ func TestConfigured(t *testing.T) {
 		if !inForce {
 			t.Error("not in force yet: whoever says so next would be wrong")
 		}
+	})
+}
+
+// TestSettingsReachPods changes what shapes a function's pods while one of them is warm.
+func TestSettingsReachPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		m := start(t, c, resolver{})
+		evaluate := func(want int, reason string) {
+			t.Helper()
+			place, err := m.Lease(t.Context(), open("example.com/fn:v1"), quietly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			place.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
+			if len(c.requests) != want {
+				t.Errorf("%d pods have been made, want %d: %s", len(c.requests), want, reason)
+			}
+		}
+		configure := func(entry cacheconfig.Entry) {
+			m.Configure(func(s *manager.Settings) { s.Functions = map[string]cacheconfig.Entry{"example.com/fn:v1": entry} })
+		}
+		evaluate(1, "the first")
+		configure(cacheconfig.Entry{TTL: time.Minute})
+		evaluate(1, "a time to live shapes no pod")
+		configure(cacheconfig.Entry{Resources: &corev1.ResourceRequirements{}})
+		evaluate(2, "a pod keeps the resources that it was made with")
+		if first, second := c.requests[0].SettingsVersion, c.requests[1].SettingsVersion; first == "" || first == second {
+			t.Errorf("the pods' versions are %q and %q", first, second)
+		}
+		evaluate(2, "the new pod is as it should be")
 	})
 }
 

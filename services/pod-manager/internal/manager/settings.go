@@ -13,6 +13,8 @@ import (
 type Settings struct {
 	// Template is what new pods are made from.
 	Template podspec.Template
+	// Builder is what makes them.
+	Builder podspec.Builder
 	// Pools are the limits of functions that have none of their own, and of all
 	// functions together.
 	Pools pool.Config
@@ -37,18 +39,23 @@ func (s Settings) pools() pool.Config {
 
 // limits returns the limits of a function.
 func (s Settings) limits(f pool.Function) pool.Limits {
-	limits := s.Defaults
-	entry, ok := s.entry(f)
-	if !ok {
-		return limits
-	}
+	limits, entry := s.Defaults, s.entry(f)
 	override(&limits.TTL, entry.TTL)
 	override(&limits.ReadyTimeout, entry.ReadyTimeout)
 	override(&limits.MaxPods, entry.MaxPods)
 	override(&limits.MaxWaitlistLength, entry.MaxWaitlistLength)
 	override(&limits.MaxConcurrency, entry.MaxConcurrency)
 	override(&limits.MaxQueue, entry.MaxQueue)
+	limits.Settings = s.Builder.SettingsVersion(s.request(limits, entry))
 	return limits
+}
+
+// request asks for a pod with the settings of a function.
+func (s Settings) request(limits pool.Limits, entry cacheconfig.Entry) podspec.Request {
+	return podspec.Request{
+		Template: s.Template, SettingsVersion: limits.Settings,
+		Concurrency: limits.MaxConcurrency, Prefork: entry.Prefork, Resources: entry.Resources,
+	}
 }
 
 // override sets what an entry says, if it says anything.
@@ -59,14 +66,13 @@ func override[T int | ~int64](to *T, value T) {
 }
 
 // entry returns the settings of a function: those of its digest, or else of its tag.
-func (s Settings) entry(f pool.Function) (cacheconfig.Entry, bool) {
+func (s Settings) entry(f pool.Function) cacheconfig.Entry {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil {
-		return cacheconfig.Entry{}, false // resolved names are valid
+		return cacheconfig.Entry{} // resolved names are valid
 	}
 	if entry, ok := s.Functions[name.Repository+"@"+f.Digest]; ok {
-		return entry, true
+		return entry
 	}
-	entry, ok := s.Functions[name.Key()]
-	return entry, ok
+	return s.Functions[name.Key()]
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -33,8 +35,41 @@ func TestLimits(t *testing.T) {
 			want := defaults
 			tc.want(&want)
 			s := Settings{Defaults: defaults, Functions: map[string]cacheconfig.Entry{tc.key: tc.entry}}
-			if got := s.limits(pool.Function{Reference: repository + ":v1", Digest: digest}); got != want {
+			got := s.limits(pool.Function{Reference: repository + ":v1", Digest: digest})
+			if got.Settings = ""; got != want { // see TestVersion
 				t.Errorf("limits %+v, want %+v: %s", got, want, tc.reason)
+			}
+		})
+	}
+}
+
+// TestVersion has pods of a function replaced if, and only if, what shapes them changes.
+func TestVersion(t *testing.T) {
+	f := pool.Function{Reference: "example.com/fns/set:v1", Digest: "sha256:01"}
+	version := func(change func(*Settings, *cacheconfig.Entry)) string {
+		s, entry := Settings{Defaults: pool.Limits{MaxConcurrency: 3}}, cacheconfig.Entry{}
+		change(&s, &entry)
+		s.Functions = map[string]cacheconfig.Entry{"example.com/fns/set:v1": entry, "example.com/fns/other:v1": {MaxConcurrency: 9}}
+		return s.pools().Limits(f).Settings
+	}
+	first := version(func(*Settings, *cacheconfig.Entry) {})
+	tests := map[string]struct {
+		change func(*Settings, *cacheconfig.Entry)
+		same   bool
+	}{
+		"a time to live":     {func(_ *Settings, e *cacheconfig.Entry) { e.TTL = 9 }, true},
+		"more pods":          {func(s *Settings, e *cacheconfig.Entry) { s.Defaults.MaxPods, e.MaxPods = 9, 9 }, true},
+		"the builder's":      {func(s *Settings, _ *cacheconfig.Entry) { s.Builder.MaxMessageBytes = 9 }, false},
+		"concurrency":        {func(s *Settings, _ *cacheconfig.Entry) { s.Defaults.MaxConcurrency = 9 }, false},
+		"its concurrency":    {func(_ *Settings, e *cacheconfig.Entry) { e.MaxConcurrency = 9 }, false},
+		"the same, said now": {func(_ *Settings, e *cacheconfig.Entry) { e.MaxConcurrency = 3 }, true},
+		"its processes":      {func(_ *Settings, e *cacheconfig.Entry) { e.Prefork = new(int) }, false},
+		"its resources":      {func(_ *Settings, e *cacheconfig.Entry) { e.Resources = &corev1.ResourceRequirements{} }, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := version(tc.change); (got == first) != tc.same {
+				t.Errorf("version %q, and it was %q, want the same: %v", got, first, tc.same)
 			}
 		})
 	}

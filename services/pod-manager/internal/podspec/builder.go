@@ -33,6 +33,9 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	pod := r.Template.pod.DeepCopy()
 	pod.ObjectMeta = b.metadata(pod.ObjectMeta, r.Name, r)
 	pod.Annotations[AnnotationTemplateVersion] = r.Template.version
+	if r.SettingsVersion != "" {
+		pod.Annotations[AnnotationSettingsVersion] = r.SettingsVersion
+	}
 	pod.Annotations[AnnotationReclaimAfter] = strconv.FormatInt(r.ReclaimAfter.Unix(), 10)
 	if _, said := pod.Annotations[AnnotationSafeToEvict]; !said {
 		pod.Annotations[AnnotationSafeToEvict] = "true"

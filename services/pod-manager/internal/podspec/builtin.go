@@ -26,9 +26,9 @@ const builtinVersion = "builtin-"
 func Default(d Defaults) Template {
 	pod := builtinPod(d)
 	fill(pod, d)
-	t := Template{pod: pod, service: builtinService()}
-	t.version = builtinVersion + contentHash(t.pod, t.service)
-	return t
+	service := builtinService()
+	content := contentHash(pod, service)
+	return Template{version: builtinVersion + content, content: content, pod: pod, service: service}
 }
 
 // builtinPod returns what is ours alone to say; fill adds the rest.
@@ -83,11 +83,11 @@ func builtinService() *corev1.Service {
 	}
 }
 
-// contentHash returns the first digits of a hash of Kubernetes objects.
+// contentHash returns the first digits of a hash of Kubernetes objects and settings.
 func contentHash(objects ...any) string {
 	content, err := json.Marshal(objects)
 	if err != nil {
-		panic("podspec: an object of Kubernetes cannot be written as JSON: " + err.Error())
+		panic("podspec: objects of Kubernetes and settings cannot be written as JSON: " + err.Error())
 	}
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])[:8]

@@ -18,6 +18,8 @@ type Identity struct {
 	Slot int
 	// TemplateVersion is empty if the pod does not say.
 	TemplateVersion string
+	// SettingsVersion is empty if the pod does not say.
+	SettingsVersion string
 	// ReclaimAfter is when the pod may be collected; zero if it does not say, or
 	// not readably: it is to get a new one then.
 	ReclaimAfter time.Time
@@ -28,12 +30,13 @@ type Identity struct {
 func Identify(pod *corev1.Pod) (Identity, bool) {
 	identity, ok := identify(pod.ObjectMeta)
 	identity.TemplateVersion = pod.Annotations[AnnotationTemplateVersion]
+	identity.SettingsVersion = pod.Annotations[AnnotationSettingsVersion]
 	identity.ReclaimAfter = reclaimAfter(pod.Annotations[AnnotationReclaimAfter])
 	return identity, ok
 }
 
 // IdentifyService returns which pod a Service belongs to; false if it is not one of
-// ours. Services have neither template version nor end.
+// ours. Services have neither versions nor end.
 func IdentifyService(service *corev1.Service) (Identity, bool) {
 	return identify(service.ObjectMeta)
 }

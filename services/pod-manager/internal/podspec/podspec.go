@@ -16,6 +16,9 @@ const (
 	LabelID = "fn.kpt.dev/image"
 	// AnnotationTemplateVersion says which version of the template was used.
 	AnnotationTemplateVersion = "fn.kpt.dev/template-version"
+	// AnnotationSettingsVersion says which settings beside the template shaped the pod,
+	// see [Builder.SettingsVersion].
+	AnnotationSettingsVersion = "fn.kpt.dev/settings-version"
 	// AnnotationReclaimAfter is when the pod may be collected, in Unix seconds.
 	AnnotationReclaimAfter = "fn.kpt.dev/reclaim-after"
 	// AnnotationReference is the image's canonical name with tag, without digest.
@@ -62,6 +65,8 @@ type Request struct {
 	Slot int
 	// ReclaimAfter is when the pod may be collected.
 	ReclaimAfter time.Time
+	// SettingsVersion is what [Builder.SettingsVersion] returns; empty to leave it out.
+	SettingsVersion string
 	// Concurrency is how many evaluations the pod runs at once.
 	Concurrency int
 	// Prefork, if not nil, is how many processes the pod keeps started; otherwise the

@@ -53,6 +53,8 @@ func DefaultResources() corev1.ResourceRequirements {
 // be shared. The zero Template cannot be used: get one from [Default] or [Parse].
 type Template struct {
 	version string
+	// content is a hash of what it says and of what was filled in.
+	content string
 	// The function container is the pod's first one.
 	pod     *corev1.Pod
 	service *corev1.Service
@@ -64,7 +66,7 @@ func (t Template) Version() string { return t.version }
 // CountAs returns the template with the version of another one: whichever of the two is
 // in force, pods of either may stay.
 func (t Template) CountAs(other Template) Template {
-	t.version = other.version
+	t.version, t.content = other.version, other.content
 	return t
 }
 
@@ -87,7 +89,7 @@ func Parse(version string, data map[string]string, d Defaults) (Template, []stri
 	if err := errors.Join(err, serviceErr); err != nil {
 		return Template{}, nil, err
 	}
-	return Template{version: version, pod: pod, service: service}, append(podWarnings, serviceWarnings...), nil
+	return Template{version: version, content: contentHash(pod, service), pod: pod, service: service}, append(podWarnings, serviceWarnings...), nil
 }
 
 // parsePod returns the pod of a ConfigMap's data, checked and filled in.

@@ -18,7 +18,7 @@ func (m *Machine) scan() {
 			case pod.unneeded() && !m.now.Before(pod.reclaimAfter):
 				m.drain(pod, ending{reason: "nobody used it for its time to live", eviction: evictionTTL})
 			case pod.unneeded() && m.outdated(pod):
-				m.drain(pod, ending{reason: "it was made from an older template", eviction: "template"})
+				m.drain(pod, outOfDate())
 			}
 			m.repair(pod)
 		}
@@ -53,11 +53,15 @@ func (m *Machine) forget(p *pool) bool {
 	return true
 }
 
-// replaceOldPods drains the pods of older templates, since the pool is used.
+func outOfDate() ending {
+	return ending{reason: "it was made from another template or with other settings", eviction: "template"}
+}
+
+// replaceOldPods drains the pods of other versions, since the pool is used.
 func (m *Machine) replaceOldPods(p *pool) {
 	for _, pod := range p.pods {
 		if pod.state.usable() && m.outdated(pod) {
-			m.drain(pod, ending{reason: "it was made from an older template", eviction: "template"})
+			m.drain(pod, outOfDate())
 		}
 	}
 }
@@ -68,12 +72,12 @@ func (m *Machine) replaceOldPods(p *pool) {
 const peace = time.Minute
 
 // outdated says whether a pod is to be replaced since it was made from another template
-// than the one in force.
+// than the one in force, or with other settings.
 func (m *Machine) outdated(p *pod) bool {
-	if p.uid == "" || m.config.Template == "" || p.seen.TemplateVersion == m.config.Template {
+	if now := (version{m.config.Template, p.pool.limits.Settings}); p.uid == "" || m.config.Template == "" || p.version() == now {
 		return false
 	}
-	awaited := p.known.After(m.templateSince) && p.known.Sub(p.seen.Created) < p.pool.limits.ReadyTimeout
+	awaited := p.knownEvent > m.inForceSince(p.pool.function).event && p.known.Sub(p.seen.Created) < p.pool.limits.ReadyTimeout
 	return !awaited || m.now.Sub(p.known) >= peace
 }
 

@@ -40,8 +40,9 @@ type Observation struct {
 	Name, UID, ResourceVersion string
 	Function                   Function
 	Slot                       int
-	TemplateVersion            string
-	Created                    time.Time
+	// TemplateVersion and SettingsVersion are empty if the pod does not say.
+	TemplateVersion, SettingsVersion string
+	Created                          time.Time
 	// ReclaimAfter is when the pod may be collected; zero if it does not say, or
 	// not readably.
 	ReclaimAfter time.Time

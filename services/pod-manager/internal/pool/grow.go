@@ -24,8 +24,7 @@ func (m *Machine) create(p *pool) {
 	p.failure.expire(p.neededSince(m.now))
 	slot, name := m.freeSlot(p)
 	created := &pod{
-		pool: p, slot: slot, state: creating, hoped: true, created: m.now, known: m.now, pendingSince: m.now,
-		name: name,
+		pool: p, slot: slot, state: creating, hoped: true, created: m.now, pendingSince: m.now, name: name,
 	}
 	created.reclaimAfter = m.now.Add(p.limits.TTL)
 	created.writtenReclaim = created.reclaimAfter

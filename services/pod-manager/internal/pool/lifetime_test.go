@@ -364,6 +364,55 @@ func TestTemplate(t *testing.T) {
 	})
 }
 
+// TestSettings has what shapes pods beside their template change.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	play(t, []behaviour{
+		{
+			name: "replaced on next use", reason: "the first caller after the change gets a pod of the new settings",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				set settings=s2
+				request 2 f => create f-2; delete f-1 version 1 template
+			`,
+		},
+		{
+			name: "idle", reason: "the scan collects those that nobody uses",
+			dialogue: `
+				tick
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				set settings=s2
+				wait 59s
+				wait 1s => delete f-1 version 1 template
+			`,
+		},
+		{
+			name: "limits", reason: "what does not shape pods leaves them alone",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				set pods=2 concurrency=4
+				request 2 f => grant 2 f-1
+			`,
+		},
+		{
+			name: "said by nobody", reason: "an earlier version of this program wrote no settings: the next use replaces its pods",
+			config: func(p *player) { p.limits.Settings = "s1" },
+			dialogue: `
+				after 5m
+				see f-1 running settings= created=0s => probe f-1
+				healthy f-1
+				request 1 f => create f-2; delete f-1 version 1 template
+			`,
+		},
+	})
+}
+
 func TestTemplateOfAnotherReplica(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{

@@ -8,8 +8,10 @@ import (
 // Machine is the pools of all functions. Use [New]; it is not safe for concurrent use.
 type Machine struct {
 	config Config
-	// templateSince is when the template in force replaced another one.
-	templateSince time.Time
+	// past are the configurations that were replaced, the last one last, and began is
+	// since when they are known: when this replica began, at first.
+	past  []past
+	began change
 	// In the order in which they came, so that the same events lead to the same
 	// actions.
 	pools      []*pool
@@ -53,6 +55,9 @@ func New(config Config) *Machine {
 func (m *Machine) Handle(now time.Time, event Event) []Action {
 	if now.After(m.now) {
 		m.now = now
+	}
+	if m.events == 0 {
+		m.began.at = m.now
 	}
 	m.events++
 	m.actions = nil
@@ -112,9 +117,7 @@ func (m *Machine) pool(f Function) *pool {
 
 func (e Configured) apply(m *Machine) {
 	changed := e.Config.Template != m.config.Template
-	if changed && m.config.Template != "" {
-		m.templateSince = m.now
-	}
+	m.remember()
 	m.config = e.Config
 	for _, p := range m.pools {
 		if changed {

@@ -28,7 +28,7 @@ func (e PodObserved) apply(m *Machine) {
 	if !known {
 		p = &pod{
 			pool: m.pool(o.Function), slot: o.Slot, name: o.Name, state: starting,
-			adopted: true, foundRunning: running(o), created: o.Created, known: m.now, pendingSince: m.now,
+			adopted: true, foundRunning: running(o), created: o.Created, pendingSince: m.now,
 		}
 		m.add(p)
 	}

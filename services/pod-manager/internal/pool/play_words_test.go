@@ -90,7 +90,7 @@ func (p *player) observe(name, state string, changes ...string) pool.PodObserved
 		f, slot, _ := strings.Cut(strings.TrimRight(name, "'"), "-")
 		o = pool.Observation{
 			Name: name, UID: "uid of " + name, Function: function(f), Slot: number(slot),
-			TemplateVersion: p.config.Template, Created: p.now, ReclaimAfter: p.now.Add(p.limits.TTL),
+			TemplateVersion: p.config.Template, SettingsVersion: p.limits.Settings, Created: p.now, ReclaimAfter: p.now.Add(p.limits.TTL),
 		}
 		if planned, ok := p.planned[name]; ok {
 			o.ReclaimAfter = planned
@@ -111,6 +111,8 @@ func (p *player) observe(name, state string, changes ...string) pool.PodObserved
 			o.Deleting = true
 		case "template":
 			o.TemplateVersion = value
+		case "settings":
+			o.SettingsVersion = value
 		case "reclaim":
 			o.ReclaimAfter = instant(value)
 		case "created":
@@ -154,6 +156,8 @@ func (p *player) set(changes []string) {
 			p.config.MaxPods = number(value)
 		case "template":
 			p.config.Template = value
+		case "settings":
+			p.limits.Settings = value
 		default:
 			panic("there is no setting " + key)
 		}

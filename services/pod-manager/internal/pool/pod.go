@@ -43,6 +43,7 @@ type pod struct {
 
 	created        time.Time // by Kubernetes' clock, once it is known there
 	known          time.Time // since when it is known here
+	knownEvent     uint64    // the event by which it is
 	pendingSince   time.Time // when it began to be creating, starting or checking
 	readySince     time.Time // zero until it was ready once
 	readyEvent     uint64    // the event by which it was
@@ -80,6 +81,7 @@ type ending struct {
 // add puts a pod into its pool.
 func (m *Machine) add(p *pod) {
 	p.id = m.config.PodID(p.pool.function, p.slot)
+	p.known, p.knownEvent = m.now, m.events
 	m.byName[p.name] = p
 	p.pool.pods = append(p.pool.pods, p)
 	slices.SortStableFunc(p.pool.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })

@@ -36,6 +36,8 @@ type Limits struct {
 	TTL time.Duration
 	// ReadyTimeout is how long a pod may take to become ready.
 	ReadyTimeout time.Duration
+	// Settings is the version of what shapes new pods beside the template.
+	Settings string
 }
 
 // Config is the settings of all pools.

@@ -49,11 +49,11 @@ func (k *kube) unreachable() time.Duration { return max(k.down.Sub(k.world.now),
 // create does what the manager asked for, in its time.
 func (k *kube) create(a pool.Create) {
 	w, epoch, n := k.world, k.world.epoch, k.try("create "+a.Name)
-	template := w.setup.Template
+	madeWith := w.setup
 	w.after(w.delay(2*time.Second, "create", a.Name, n), func() {
 		failed := k.unreachable() > 0 || w.fault(12, "create", a.Name, n)
 		if !failed || w.fault(2, "created all the same", a.Name, n) {
-			p := k.born(a, template)
+			p := k.born(a, madeWith)
 			if !failed && w.epoch == epoch { // what it returns comes past the watch
 				w.later(w.delay(5*time.Second, "answer", a.Name, n), pool.PodObserved{Observation: p.seen})
 			}

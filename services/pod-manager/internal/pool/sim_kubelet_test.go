@@ -15,7 +15,7 @@ func (p *kubePod) alive() bool {
 }
 
 // born adds a pod, unless there is one of this name.
-func (k *kube) born(a pool.Create, template string) *kubePod {
+func (k *kube) born(a pool.Create, madeWith setup) *kubePod {
 	if p, ok := k.pods[a.Name]; ok {
 		k.announce(p)
 		return p
@@ -26,7 +26,7 @@ func (k *kube) born(a pool.Create, template string) *kubePod {
 	k.births[a.Name]++
 	p := &kubePod{seen: pool.Observation{
 		Name: a.Name, UID: fmt.Sprintf("%s#%d", a.Name, k.births[a.Name]), Function: a.Function, Slot: a.Slot,
-		TemplateVersion: template, Created: k.world.now, ReclaimAfter: a.ReclaimAfter, Phase: podmanagerv1.Phase_PHASE_SCHEDULING,
+		TemplateVersion: madeWith.Template, SettingsVersion: madeWith.Settings, Created: k.world.now, ReclaimAfter: a.ReclaimAfter, Phase: podmanagerv1.Phase_PHASE_SCHEDULING,
 	}}
 	k.pods[a.Name] = p
 	k.changed(p)

@@ -34,6 +34,9 @@ func (w *world) do(s stimulus) {
 	case "template":
 		w.setup.Template = fmt.Sprintf("v%d", s.N%4)
 		w.tell(pool.Configured{Config: w.setup.config()})
+	case "settings":
+		w.setup.Settings = fmt.Sprintf("s%d", s.N%4)
+		w.tell(pool.Configured{Config: w.setup.config()})
 	case "limits":
 		w.setup.MaxPods, w.setup.MaxConcurrency, w.setup.MaxQueue = 1+s.N%3, 1+s.N%4, 1+s.N
 		w.tell(pool.Configured{Config: w.setup.config()})
@@ -47,7 +50,7 @@ func (w *world) do(s stimulus) {
 		}
 		w.kube.born(pool.Create{
 			Function: f, Slot: slot, Name: simName(f, slot, predecessor), ReclaimAfter: w.now.Add(w.setup.TTL),
-		}, w.setup.Template)
+		}, w.setup)
 	default:
 		if p := w.kube.any(f, s.N); p != nil {
 			w.doToPod(s.What, p, for_)

@@ -1,0 +1,85 @@
+package podspec_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+// TestSettingsVersion changes one thing at a time.
+func TestSettingsVersion(t *testing.T) {
+	version := func(change func(*podspec.Builder, *podspec.Request, *podspec.Defaults)) string {
+		b, r, d := builder(), podspec.Request{Concurrency: 8, Name: "a", Slot: 1}, defaults()
+		change(&b, &r, &d)
+		template, _, err := podspec.Parse("4711", configMap(t, "porch"), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Template = template
+		return b.SettingsVersion(r)
+	}
+	first := version(func(*podspec.Builder, *podspec.Request, *podspec.Defaults) {})
+	tests := map[string]struct {
+		reason string
+		change func(*podspec.Builder, *podspec.Request, *podspec.Defaults)
+		same   bool
+	}{
+		"nothing":       {"replicas and restarts have to agree", func(*podspec.Builder, *podspec.Request, *podspec.Defaults) {}, true},
+		"name and slot": {"each pod has its own", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Name, r.Slot = "b", 2 }, true},
+		"end":           {"it changes while the pod lives", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.ReclaimAfter = time.Unix(1, 0) }, true},
+		"function": {"each pool has its own, by digest", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) {
+			r.Function.Command = []string{"/fn"}
+		}, true},
+		"request size": {"it is an argument", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.MaxMessageBytes++ }, false},
+		"pull secret":  {"", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.PullSecret = "other" }, false},
+		"by tag":       {"", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.ByTag = true }, false},
+		"telemetry": {"where to send it is a variable", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) {
+			b.Env = append(b.Env, corev1.EnvVar{Name: "OTEL_X"})
+		}, false},
+		"concurrency": {"it is a variable", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Concurrency++ }, false},
+		"prefork":     {"none is not the wrapper server's choice", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Prefork = new(int) }, false},
+		"resources": {"the function's own", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) {
+			r.Resources = &corev1.ResourceRequirements{}
+		}, false},
+		"grace period": {"what a ConfigMap does not say is filled in", func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.TerminationGracePeriod++ }, false},
+		"launcher":     {"a ConfigMap says it itself", func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.Launcher = podspec.ImageVolume }, true},
+		"default resource": {"", func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) {
+			d.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("2Gi")
+		}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := version(tc.change); (got == first) != tc.same {
+				t.Errorf("version %q, and it was %q, want the same: %v: %s", got, first, tc.same, tc.reason)
+			}
+		})
+	}
+	wrapper := defaults()
+	wrapper.WrapperImage = "registry.example/wrapper-server:v2"
+	if b, r := builder(), request(podspec.Default(wrapper)); b.SettingsVersion(r) == b.SettingsVersion(request(podspec.Default(defaults()))) {
+		t.Error("pods with another wrapper server have the same version")
+	}
+	volume := defaults()
+	volume.Launcher = podspec.ImageVolume
+	safe := podspec.Default(defaults())
+	if b := builder(); b.SettingsVersion(request(podspec.Default(volume).CountAs(safe))) != b.SettingsVersion(request(safe)) {
+		t.Error("a launcher that was chosen later replaces the pods that are there")
+	}
+}
+
+// TestSettingsVersionOfPods writes the version to a pod, and reads it back.
+func TestSettingsVersionOfPods(t *testing.T) {
+	r := request(podspec.Default(defaults()))
+	r.SettingsVersion = builder().SettingsVersion(r)
+	if identity, ok := podspec.Identify(builder().Pod(r)); !ok || identity.SettingsVersion != r.SettingsVersion {
+		t.Errorf("the pod says %+v, want the version %q", identity, r.SettingsVersion)
+	}
+	r.SettingsVersion = ""
+	if _, said := builder().Pod(r).Annotations[podspec.AnnotationSettingsVersion]; said {
+		t.Error("a pod without a version says one")
+	}
+}
