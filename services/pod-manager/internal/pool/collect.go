@@ -17,7 +17,7 @@ func (m *Machine) scan() {
 			switch {
 			case pod.unneeded() && !m.now.Before(pod.reclaimAfter):
 				m.drain(pod, ending{reason: "nobody used it for its time to live", eviction: evictionTTL})
-			case pod.unneeded() && m.outdated(pod):
+			case pod.unneeded() && m.outdated(pod) && !m.usedElsewhere(pod):
 				m.drain(pod, outOfDate())
 			}
 			m.repair(pod)
@@ -64,21 +64,6 @@ func (m *Machine) replaceOldPods(p *pool) {
 			m.drain(pod, outOfDate())
 		}
 	}
-}
-
-// peace is how long a pod is left alone that another replica has just made from a
-// template of its own. While a new version is rolled out, replicas of both make pods: if
-// each drained what others wait for, nobody would get one.
-const peace = time.Minute
-
-// outdated says whether a pod is to be replaced since it was made from another template
-// than the one in force, or with other settings.
-func (m *Machine) outdated(p *pod) bool {
-	if now := (version{m.config.Template, p.pool.limits.Settings}); p.uid == "" || m.config.Template == "" || p.version() == now {
-		return false
-	}
-	awaited := p.knownEvent > m.inForceSince(p.pool.function).event && p.known.Sub(p.seen.Created) < p.pool.limits.ReadyTimeout
-	return !awaited || m.now.Sub(p.known) >= peace
 }
 
 // newsDelay is how long it may take until all replicas know an end that one of them

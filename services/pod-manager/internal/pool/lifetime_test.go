@@ -455,6 +455,60 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
+			name: "made after this one came", reason: "for as long as replicas of two versions run they use each other's pods",
+			dialogue: `
+				tick
+				after 5m
+				see f-1 scheduling template=v2
+				up f-1
+				wait 2m
+				request 1 f => extend f-1 to 17m0s; grant 1 f-1
+			`,
+		},
+		{
+			name: "of a version that this one had", reason: "a replica that has not heard of the change made it: it is left alone for a minute",
+			dialogue: `
+				tick
+				after 5m
+				set template=v2
+				after 10s
+				see f-1 scheduling template=v1
+				up f-1
+				request 1 f => grant 1 f-1
+				end 1
+				after 1m
+				request 2 f => create f-2; delete f-1 version 2 template
+			`,
+		},
+		{
+			name: "used by the other one", reason: "a pod of an older version is not collected while another replica uses it",
+			dialogue: `
+				after 6m
+				see f-1 running template=v0 created=0s => probe f-1
+				healthy f-1
+				wait 1m
+				see f-1 running reclaim=17m
+				wait 64s
+				wait 57s => delete f-1 version 2 template
+			`,
+		},
+		{
+			name: "in the place of one of ours", reason: "the other replica lets ours finish what it has: both are there for a while",
+			dialogue: `
+				tick
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				after 2m
+				see f-2 running template=v2 => probe f-2
+				healthy f-2
+				tick
+				see f-1 running deleting
+				wait 58s
+				request 2 f => grant 2 f-2
+			`,
+		},
+		{
 			name: "made before a change", reason: "whoever changes the template gets pods of it at once",
 			dialogue: `
 				see f-1 scheduling template=v0

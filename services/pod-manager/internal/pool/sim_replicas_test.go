@@ -22,6 +22,17 @@ type replicas struct {
 	pods   map[string]*sharedPod
 	leases pool.LeaseID
 	idle   int // pods that made room for others
+	// versions are the templates of both.
+	versions [2]string
+	created  map[string]int // pods, by function
+}
+
+func newReplicas(seed uint64, s setup) *replicas {
+	return &replicas{
+		Rand: rand.New(rand.NewPCG(seed, 3)), now: start, agenda: make(map[time.Duration][]func()),
+		both: [2]*referee{newReferee(s.config()), newReferee(s.config())}, pods: make(map[string]*sharedPod),
+		versions: [2]string{s.Template, s.Template}, created: make(map[string]int),
+	}
 }
 
 // sharedPod is a pod, with who uses it.
@@ -37,15 +48,11 @@ func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
 	idle := 0
 	for seed := range uint64(20) {
-		s := setup{
+		r := newReplicas(seed, setup{
 			Limits: pool.Limits{MaxPods: 1, MaxWaitlistLength: 4, MaxConcurrency: 4, MaxQueue: 100, TTL: 2 * time.Minute, ReadyTimeout: time.Minute},
 			Global: 5, MaxWaiting: 100, Patience: time.Minute, Scan: time.Minute, Template: "v0",
-		}
-		r := &replicas{
-			Rand: rand.New(rand.NewPCG(seed, 3)), now: start, agenda: make(map[time.Duration][]func()),
-			both: [2]*referee{newReferee(s.config()), newReferee(s.config())}, pods: make(map[string]*sharedPod),
-		}
-		if err := r.run(30 * time.Minute); err != nil {
+		})
+		if err := r.run(30*time.Minute, r.askOwn); err != nil {
 			t.Fatalf("seed %d, after %s: %v", seed, r.now.Sub(start), err)
 		}
 		idle += r.idle
@@ -56,20 +63,26 @@ func TestTwoReplicas(t *testing.T) {
 	}
 }
 
-// run has one function of each replica used most of the time, and three now and then.
-func (r *replicas) run(limit time.Duration) error {
-	for at := time.Duration(0); at < limit; at += time.Second {
-		r.now = start.Add(at)
-		for _, do := range r.agenda[at] {
+// askOwn has one function of a replica used most of the time, and three now and then.
+func (r *replicas) askOwn(i int) {
+	switch r.IntN(60) {
+	case 0, 1, 2, 3:
+		r.ask(i, 4*i)
+	case 4:
+		r.ask(i, 4*i+1+r.IntN(3))
+	}
+}
+
+// run lets time pass for both replicas, and has callers ask each second.
+func (r *replicas) run(limit time.Duration, ask func(i int)) error {
+	for end := r.now.Add(limit); r.now.Before(end); r.now = r.now.Add(time.Second) {
+		for _, do := range r.agenda[r.now.Sub(start)] {
 			do()
 		}
 		for i := range r.both {
-			r.tell(i, pool.Tick{})
-			switch r.IntN(60) {
-			case 0, 1, 2, 3:
-				r.ask(i, 0)
-			case 4:
-				r.ask(i, 1+r.IntN(3))
+			if r.both[i] != nil {
+				r.tell(i, pool.Tick{})
+				ask(i)
 			}
 		}
 		for len(r.news) > 0 {
@@ -83,15 +96,18 @@ func (r *replicas) run(limit time.Duration) error {
 	return nil
 }
 
-// ask has a function of a replica evaluated.
+// ask has a function evaluated by a replica.
 func (r *replicas) ask(i, n int) {
 	r.leases++
-	f := pool.Function{Reference: string(rune('e' + 4*i + n)), Digest: "sha256:0"}
+	f := pool.Function{Reference: string(rune('e' + n)), Digest: "sha256:0"}
 	r.tell(i, pool.LeaseRequested{Lease: r.leases, Function: f})
 }
 
 // tell has a replica handle an event, after all that was told before.
 func (r *replicas) tell(i int, event pool.Event) {
+	if r.both[i] == nil {
+		return // it has not begun yet
+	}
 	r.news = append(r.news, func() error {
 		actions, err := r.both[i].handle(r.now, event)
 		for _, action := range actions {
@@ -115,8 +131,9 @@ func (r *replicas) show(p *sharedPod) {
 func (r *replicas) carryOut(i int, action pool.Action) error {
 	switch a := action.(type) {
 	case pool.Create:
+		r.created[a.Function.Reference]++
 		p := &sharedPod{used: r.now, Observation: pool.Observation{
-			Name: a.Name, UID: fmt.Sprint(a.Name, " at ", r.now.Sub(start)), Function: a.Function, Slot: a.Slot, TemplateVersion: "v0",
+			Name: a.Name, UID: fmt.Sprint(a.Name, " at ", r.now.Sub(start)), Function: a.Function, Slot: a.Slot, TemplateVersion: r.versions[i],
 			Created: r.now, ReclaimAfter: a.ReclaimAfter, Phase: podmanagerv1.Phase_PHASE_CONNECTING, Address: a.Name + ":9446",
 		}}
 		r.pods[a.Name] = p
@@ -163,7 +180,7 @@ func (r *replicas) delete(i int, a pool.Delete) error {
 		return nil
 	case a.Eviction == "room" && p.leases == 0:
 		r.idle++
-	case p.leases > 0:
+	case p.leases > 0 && a.Eviction != "template":
 		if idle := r.unused(); idle != "" || a.Eviction != "room" {
 			return fmt.Errorf("replica %d deletes %s (%s), which the other one uses, and nobody uses %q", i, a.Name, a.Reason, idle)
 		}

@@ -1,28 +1,46 @@
 package pool
 
+import "slices"
+
 // trim drops pods beyond the limit: limits may have been lowered, or two replicas may
 // have created pods at a time. Idle ones go first; those in use finish what they have
 // if there are enough others that serve.
 func (m *Machine) trim(p *pool) {
-	m.trimTo(p, p.usable(), func(pod *pod) bool { return pod.active == 0 })
-	serving := 0
-	for _, pod := range p.pods {
-		if pod.state == ready {
-			serving++
-		}
-	}
-	m.trimTo(p, serving, func(*pod) bool { return true })
+	m.trimTo(p, func(pod *pod) bool { return pod.state.usable() }, func(pod *pod) bool { return pod.active == 0 })
+	m.trimTo(p, func(pod *pod) bool { return pod.state == ready }, func(*pod) bool { return true })
 }
 
-// trimTo drops ready pods, those in the highest slots first, until count is within
-// the limit.
-func (m *Machine) trimTo(p *pool, count int, suits func(*pod) bool) {
-	for i := len(p.pods) - 1; i >= 0 && count > p.limits.MaxPods; i-- {
-		if pod := p.pods[i]; pod.state == ready && suits(pod) {
-			m.drain(pod, ending{reason: "the function has more pods than it may have", eviction: "surplus"})
-			count--
+// trimTo drops ready pods that suit until no more than the limit count: those of older
+// versions first, and then those in the highest slots.
+func (m *Machine) trimTo(p *pool, counts, suits func(*pod) bool) {
+	var old, rest []*pod
+	for _, pod := range slices.Backward(p.pods) {
+		switch {
+		case !counts(pod), m.othersBusiness(pod):
+		case m.outdated(pod):
+			old = append(old, pod)
+		default:
+			rest = append(rest, pod)
 		}
 	}
+	count := len(old) + len(rest)
+	for i, pod := range append(old, rest...) {
+		if count <= p.limits.MaxPods || pod.state != ready || !suits(pod) {
+			continue
+		}
+		why := ending{reason: "the function has more pods than it may have", eviction: "surplus"}
+		if i < len(old) {
+			why = outOfDate()
+		}
+		m.drain(pod, why)
+		count--
+	}
+}
+
+// othersBusiness says whether a pod is of another version, and used by the replica that
+// made it: that one may have ended one of this version in its place, which is still there.
+func (m *Machine) othersBusiness(p *pod) bool {
+	return m.otherVersion(p) && !m.outdated(p) && m.usedElsewhere(p)
 }
 
 // separate drops the younger one of two pods with the same id: they share a Service, so

@@ -38,14 +38,49 @@ func (m *Machine) remember() {
 	}
 }
 
-// inForceSince is since when new pods of a function have been of the version that they
-// are of now, as far as is known here.
-func (m *Machine) inForceSince(f Function) change {
-	since, now := m.began, m.config.version(f)
+// history says since when new pods of a function have been of the version that they are
+// of now, and whether they were of another one before, as far as is known here.
+func (m *Machine) history(f Function, other version) (since change, earlier bool) {
+	since = m.began
+	now := m.config.version(f)
 	for _, past := range m.past {
-		if past.config.version(f) != now {
+		then := past.config.version(f)
+		if then != now {
 			since = past.until
 		}
+		earlier = earlier || then == other
 	}
-	return since
+	return since, earlier
+}
+
+// peace is how long an older pod is left alone that another replica has just made: it may
+// not know yet what is in force, and if each drained what others wait for, nobody would
+// get one.
+const peace = time.Minute
+
+// otherVersion says whether a pod is of another version than new ones, whose template is known.
+func (m *Machine) otherVersion(p *pod) bool {
+	return p.uid != "" && m.config.Template != "" && p.version() != version{m.config.Template, p.pool.limits.Settings}
+}
+
+// outdated says whether a pod is to be replaced, since it is of an older version.
+//
+// Versions have no order by themselves, and replicas of several may run for hours. If each
+// replaced what is not of its own, callers would get one cold start after the other. So
+// older is what this replica knows to be: what was there before its version came, and what
+// is of a version that it had before. Whatever else there is was made by somebody who knows
+// a version that is not known here, and is as good as a pod of this one's.
+func (m *Machine) outdated(p *pod) bool {
+	if !m.otherVersion(p) {
+		return false
+	}
+	since, earlier := m.history(p.pool.function, p.version())
+	switch {
+	case p.knownEvent <= since.event:
+		return true
+	case !earlier && p.seen.Created.After(since.at):
+		return false
+	default:
+		return p.known.Sub(p.seen.Created) >= p.pool.limits.ReadyTimeout || m.now.Sub(p.known) >= peace
+	}
 }
