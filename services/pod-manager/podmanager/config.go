@@ -174,6 +174,14 @@ func (c ResourceConfig) Validate() error {
 		_, err := resource.ParseQuantity(q.value)
 		checks.That(q.value == "" || err == nil, q.field, q.value, "a quantity, such as 500m or 1Gi, or nothing")
 	}
+	for _, q := range []struct{ field, request, limit string }{
+		{"CPURequest", c.CPURequest, c.CPULimit},
+		{"MemoryRequest", c.MemoryRequest, c.MemoryLimit},
+	} {
+		request, noRequest := resource.ParseQuantity(q.request)
+		limit, noLimit := resource.ParseQuantity(q.limit)
+		checks.That(noRequest != nil || noLimit != nil || request.Cmp(limit) <= 0, q.field, q.request, "no more than the limit, which is "+q.limit)
+	}
 	return checks.Err()
 }
 

@@ -20,6 +20,7 @@ func TestConfig(t *testing.T) {
 		"endpoint":      {"", map[string]string{"FNR_ENDPOINT": "pod"}, `FNR_ENDPOINT is "pod"`},
 		"memory":        {"what Kubernetes would refuse later", map[string]string{"FNR_RESOURCES_MEMORY_LIMIT": "1 GB"}, `FNR_RESOURCES_MEMORY_LIMIT is "1 GB"`},
 		"no CPU limit":  {"which is the default", map[string]string{"FNR_RESOURCES_CPU_LIMIT": ""}, ""},
+		"small limit":   {"Kubernetes would refuse each pod", map[string]string{"FNR_RESOURCES_MEMORY_LIMIT": "32Mi"}, `FNR_RESOURCES_MEMORY_REQUEST is "64Mi": it has to be no more than the limit, which is 32Mi`},
 		"no pods":       {"", map[string]string{"FNR_MAX_PODS_PER_FUNCTION": "0"}, "FNR_MAX_PODS_PER_FUNCTION is 0"},
 		"pull secret":   {"Kubernetes would refuse it later", map[string]string{"FNR_PULL_SECRET": "auth_secret"}, `FNR_PULL_SECRET is "auth_secret"`},
 		"credentials":   {"a path that is set to nothing", map[string]string{"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": ""}, "FNR_AUTH_SECRET_PATH"},

@@ -33,7 +33,8 @@ type Entry struct {
 	ReadyTimeout time.Duration
 	// Prefork is how many processes of the function a pod keeps started; nil if not set.
 	Prefork *int
-	// Resources are the function container's; nil if not set.
+	// Resources are what is different for the function's container, one by one; nil if
+	// nothing is.
 	Resources *corev1.ResourceRequirements
 }
 

@@ -63,7 +63,7 @@ func (b Builder) function(spec *corev1.PodSpec, r Request) {
 	}
 	fillUser(c, spec, r.Function.User)
 	if r.Resources != nil {
-		c.Resources = *r.Resources.DeepCopy()
+		c.Resources = overlay(c.Resources, *r.Resources)
 	}
 }
 

@@ -72,6 +72,6 @@ type Request struct {
 	// Prefork, if not nil, is how many processes the pod keeps started; otherwise the
 	// wrapper server decides.
 	Prefork *int
-	// Resources, if not nil, are the function container's in place of the template's.
+	// Resources, if not nil, are the function's own, each in place of the template's.
 	Resources *corev1.ResourceRequirements
 }
