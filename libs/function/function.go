@@ -15,7 +15,6 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
-	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/oomkill"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
@@ -50,12 +49,16 @@ type Runner struct {
 	Preforks *Preforks
 }
 
+// maxImageBytes is imagename's bound. What is longer must not get into texts and headers,
+// though a wrapper server has no other use for the name.
+const maxImageBytes = 1 << 10
+
 // CheckInput returns an error of class fault.Invalid if list cannot be the input of a
 // function, that of image, or image is no name at all, and the error of a caller who left
 // if ctx ends before that is known.
 func CheckInput(ctx context.Context, image string, list []byte) error {
-	if err := imagename.CheckLength(image); err != nil {
-		return err
+	if len(image) > maxImageBytes {
+		return fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d", len(image), maxImageBytes)
 	}
 	if len(list) == 0 {
 		return fault.New(fault.Invalid, "no resource list given: the function's input is empty")

@@ -43,8 +43,8 @@ func Parse(image, defaultPrefix string) (Name, error) {
 	if image == "" {
 		return Name{}, fault.New(fault.Invalid, "no image given: name the function's container image")
 	}
-	if err := CheckLength(image); err != nil {
-		return Name{}, err
+	if len(image) > MaxBytes {
+		return Name{}, fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d: it begins with %q", len(image), MaxBytes, image[:32])
 	}
 	full := image
 	if prefix := strings.TrimRight(defaultPrefix, "/"); prefix != "" && !strings.Contains(image, "/") {
@@ -64,15 +64,6 @@ func Parse(image, defaultPrefix string) (Name, error) {
 		name.Tag = "latest"
 	}
 	return name, nil
-}
-
-// CheckLength returns an error of class fault.Invalid if image, as a caller wrote it, is
-// too long for a name.
-func CheckLength(image string) error {
-	if len(image) <= MaxBytes {
-		return nil
-	}
-	return fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d: it begins with %q", len(image), MaxBytes, image[:32])
 }
 
 // parse returns the reference that image is, with its registry in lower case.
