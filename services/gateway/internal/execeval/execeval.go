@@ -144,6 +144,9 @@ func (e *Evaluator) load(content []byte) error {
 	if err != nil {
 		return fmt.Errorf("exec configuration %s: %w", e.cfg.File, err)
 	}
+	for _, field := range table.unknown {
+		e.cfg.Log.Warn("exec configuration has a field that nobody knows: it is ignored", "file", e.cfg.File, "field", field)
+	}
 	for _, image := range table.repeated {
 		e.cfg.Log.Warn("exec configuration names an image twice: the first entry counts", "image", image)
 	}

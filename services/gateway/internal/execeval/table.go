@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
@@ -22,18 +20,9 @@ type table struct {
 	prefork map[string]int
 	// tags are the tags of each repository.
 	tags map[string][]string
-	// repeated are images that a later entry claims again, for a warning.
-	repeated []string
-}
-
-// configFile is the file that Porch's users have.
-type configFile struct {
-	Functions []struct {
-		Function string   `yaml:"function"`
-		Images   []string `yaml:"images"`
-		// Prefork is ours: how many processes are kept started.
-		Prefork *int `yaml:"prefork"`
-	} `yaml:"functions"`
+	// repeated are images that a later entry claims again, for a warning, and unknown the
+	// fields that nobody knows.
+	repeated, unknown []string
 }
 
 // parseTable reads a configuration file. Binaries are in dir; image names without
@@ -41,11 +30,11 @@ type configFile struct {
 // prefork processes are kept started unless its first entry that has a number says
 // otherwise.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
-	var file configFile
-	if err := yaml.Unmarshal(content, &file); err != nil {
-		return nil, fmt.Errorf("not the YAML of functions and their images: %w", err)
+	file, unknown, err := parseFile(content)
+	if err != nil {
+		return nil, err
 	}
-	t := &table{binaries: map[string]string{}, tags: map[string][]string{}, prefork: map[string]int{}}
+	t := &table{binaries: map[string]string{}, tags: map[string][]string{}, prefork: map[string]int{}, unknown: unknown}
 	for i, entry := range file.Functions {
 		if err := checkName(entry.Function); err != nil {
 			return nil, fmt.Errorf("functions[%d].function: %w", i, err)

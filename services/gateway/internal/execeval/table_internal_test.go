@@ -68,10 +68,40 @@ func TestTableRefuses(t *testing.T) {
 		"functions: [{function: a, prefork: 65}]":  "functions[0].prefork: 65",
 		"functions: [{function: a, prefork: all}]": "not the YAML",
 		"\xff\xfe\x00broken":                       "not the YAML",
+		// No functions are written as such: all of them would be gone.
+		"":                        "it has no functions",
+		"# set-namespace\n":       "it has no functions",
+		"function: []":            "it has no functions",
+		"functions:":              "it has no functions",
+		"functions: # truncated ": "it has no functions",
+		"- function: a":           "not the YAML",
 	} {
 		if _, err := parseTable([]byte(content), "/functions", "", 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("parseTable(%q) = %v, want an error that says %q", content, err, want)
 		}
+	}
+}
+
+func TestTableOfNothing(t *testing.T) {
+	if table, err := parseTable([]byte("functions: []"), "/functions", "", 1); err != nil || len(table.binaries) != 0 {
+		t.Errorf("parseTable = %v, %v: somebody may want no functions", table, err)
+	}
+}
+
+func TestTableWarnsOfUnknownFields(t *testing.T) {
+	const file = `
+version: 1
+functions:
+- {function: a, images: ["a:v1"], image: "b:v1"}
+- &last {function: c, images: ["c:v1"], Prefork: 3}
+- *last
+`
+	table, err := parseTable([]byte(file), "/functions", "example.com", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(table.unknown, ", "); got != "version, functions[0].image, functions[1].Prefork, functions[2].Prefork" {
+		t.Errorf("unknown are %s", got)
 	}
 }
 

@@ -1,0 +1,63 @@
+package execeval
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// configFile is the file that Porch's users have.
+type configFile struct {
+	Functions []struct {
+		Function string   `yaml:"function"`
+		Images   []string `yaml:"images"`
+		// Prefork is ours: how many processes are kept started.
+		Prefork *int `yaml:"prefork"`
+	} `yaml:"functions"`
+}
+
+// parseFile reads a configuration file, and returns the fields in it that nobody knows. A
+// file without functions is an error, since it is most often one that is being written, or
+// a typing error: none at all are written as an empty list.
+func parseFile(content []byte) (file configFile, unknown []string, err error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		return file, nil, notFunctions(err)
+	}
+	if err := document.Decode(&file); err != nil {
+		return file, nil, notFunctions(err)
+	}
+	if file.Functions == nil {
+		return file, nil, errors.New("it has no functions: write functions: [] if there are to be none")
+	}
+	root := document.Content[0]
+	unknown = unknownFields("", root, "functions")
+	for i := 0; i < len(root.Content); i += 2 {
+		if root.Content[i].Value != "functions" {
+			continue
+		}
+		for j, entry := range root.Content[i+1].Content {
+			unknown = append(unknown, unknownFields(fmt.Sprintf("functions[%d].", j), entry, "function", "images", "prefork")...)
+		}
+	}
+	return file, unknown, nil
+}
+
+func notFunctions(err error) error {
+	return fmt.Errorf("not the YAML of functions and their images: %w", err)
+}
+
+// unknownFields returns the keys of a mapping, which is called prefix, that are not known.
+func unknownFields(prefix string, mapping *yaml.Node, known ...string) (unknown []string) {
+	if mapping.Kind == yaml.AliasNode {
+		mapping = mapping.Alias
+	}
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if key := mapping.Content[i].Value; key != "<<" && !slices.Contains(known, key) {
+			unknown = append(unknown, prefix+key)
+		}
+	}
+	return unknown
+}
