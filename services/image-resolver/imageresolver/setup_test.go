@@ -62,6 +62,11 @@ func (s *traces) Write(line []byte) (int, error) {
 	return s.log.Write(line)
 }
 
+// logger returns a logger of everything.
+func (s *traces) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(s, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
 // all returns everything that was said.
 func (s *traces) all() string {
 	s.mu.Lock()
@@ -74,7 +79,7 @@ func start(t testing.TB, cfg imageresolver.Config) (*imageresolver.Resolver, *tr
 	t.Helper()
 	said := &traces{spans: tracetest.NewInMemoryExporter()}
 	tel := telemetry.Discard()
-	tel.Log = slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	tel.Log = said.logger()
 	tel.Tracers = sdktrace.NewTracerProvider(sdktrace.WithSyncer(said.spans))
 	return startWith(t, cfg, tel), said
 }

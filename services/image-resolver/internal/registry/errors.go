@@ -147,6 +147,13 @@ func unanswered(err error) error {
 	return unreachableError{err}
 }
 
+// pageError is a page for people in place of an answer.
+type pageError struct{ what, text string }
+
+func (e *pageError) Error() string {
+	return fmt.Sprintf("the %s is not valid JSON, it is a web page: %q", e.what, e.text)
+}
+
 // advice says what somebody can do.
 func (s *Session) advice(c cause) string {
 	switch c.status {
@@ -168,6 +175,7 @@ func (s *Session) advice(c cause) string {
 func (s *Session) adviceOnConnection(err error) string {
 	_, plaintext := errors.AsType[*plaintextError](err)
 	_, tooLarge := errors.AsType[*tooLargeError](err)
+	_, page := errors.AsType[*pageError](err)
 	switch {
 	case isDistrust(err):
 		return adviceOnTrust(err)
@@ -175,6 +183,8 @@ func (s *Session) adviceOnConnection(err error) string {
 		return "check that it runs, and that DNS, proxies and network policies let this service reach it"
 	case plaintext || speaksPlain(err):
 		return "it has to speak TLS, or to be listed as insecure"
+	case page:
+		return "check the registry's name, and what proxies on the way want"
 	case tooLarge:
 		return "use an image with fewer layers, platforms or tags"
 	}

@@ -53,8 +53,8 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := g.permit(req); err != nil {
 		return nil, err
 	}
-	send := g.client.cfg.Transport.RoundTrip
-	if operation(req) == opToken {
+	send, token := g.client.cfg.Transport.RoundTrip, operation(origin(req)) == opToken
+	if token {
 		send = hurry(send)
 	}
 	resp, err := g.client.metrics.observe(g.host, g.confine(req), send)
@@ -66,10 +66,23 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	g.retryAfter.Store(int64(retryAfter(resp.Header, time.Now())))
 	resp.Body = &bounded{ReadCloser: resp.Body, guard: g}
-	if operation(req) == opToken && resp.StatusCode == http.StatusOK {
-		resp.Body = g.secrets.learn(resp.Body)
+	switch {
+	case resp.StatusCode >= http.StatusBadRequest:
+		g.secrets.abridge(resp)
+	case token && resp.StatusCode == http.StatusOK:
+		if err := g.secrets.learn(req.URL.Host, resp); err != nil {
+			return nil, err
+		}
 	}
 	return resp, nil
+}
+
+// origin returns the request that led to req by redirects.
+func origin(req *http.Request) *http.Request {
+	for req.Response != nil && req.Response.Request != nil {
+		req = req.Response.Request
+	}
+	return req
 }
 
 // failed notes what an error of the connection has to say, and returns it as what

@@ -235,7 +235,7 @@ func TestTokens(t *testing.T) {
 		"tokens end twice":       {"and everything from the start, once", 0, 0, 2, secret, good, ""},
 		"tokens are never good":  {"but not for ever", 0, 0, 1000, secret, good, "no good"},
 		"wrong password":         {"nothing secret in the error", 0, 0, 0, secret + "-wrong", good, "UNAUTHORIZED"},
-		"no token in the answer": {"nothing secret in the error", 0, 0, 0, secret, `{"refresh_token":"` + secret + `"}`, "no token in bearer response"},
+		"no token in the answer": {"nothing secret in the error", 0, 0, 0, secret, `{"refresh_token":"` + secret + `"}`, "and not with a token"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

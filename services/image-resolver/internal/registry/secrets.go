@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -54,38 +55,49 @@ func (s *secrets) addHeader(value string) {
 // maxToken bounds what is read of a token server's answer.
 const maxToken = 64 << 10
 
-// learn adds the tokens in a token server's answer, and returns the answer anew.
-func (s *secrets) learn(body io.ReadCloser) io.ReadCloser {
-	content, err := io.ReadAll(io.LimitReader(body, maxToken))
-	var fields map[string]any
-	if json.Unmarshal(content, &fields) == nil {
-		for key, value := range fields {
-			if text, ok := value.(string); ok && strings.Contains(key, "token") {
-				s.add(text)
-			}
-		}
-	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(content), failing{err}), body}
+// tokenError is an answer of a token server that is of no use. It quotes nothing of it:
+// there may be a token where nobody looks for one.
+type tokenError struct{ host, contentType string }
+
+func (e *tokenError) Error() string {
+	return fmt.Sprintf("the token server %s answered, and not with a token (HTTP 200, content of type %q)", e.host, e.contentType)
 }
 
-// failing is a reader that has nothing but an error, or the end.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) {
-	if f.err == nil || errors.Is(f.err, io.EOF) {
-		return 0, io.EOF
+// learn adds the tokens in a token server's answer, and leaves nothing but them in it.
+func (s *secrets) learn(host string, resp *http.Response) error {
+	defer func() { _ = resp.Body.Close() }()
+	content, err := io.ReadAll(io.LimitReader(resp.Body, maxToken))
+	if err != nil {
+		return err
 	}
-	return 0, f.err
+	var tokens struct {
+		Token        string `json:"token,omitempty"`
+		AccessToken  string `json:"access_token,omitempty"`
+		RefreshToken string `json:"refresh_token,omitempty"`
+	}
+	if json.Unmarshal(content, &tokens) != nil || tokens.Token == "" && tokens.AccessToken == "" {
+		return &tokenError{host: host, contentType: beginning(resp.Header.Get("Content-Type"), 100)}
+	}
+	s.add(tokens.Token, tokens.AccessToken, tokens.RefreshToken)
+	content, err = json.Marshal(tokens)
+	resp.Body = io.NopCloser(bytes.NewReader(content))
+	resp.ContentLength = int64(len(content))
+	return err
 }
 
-// In URLs, queries hold signatures and user parts hold passwords.
-var (
-	query    = regexp.MustCompile(`(https?://[^\s"?]*)\?[^\s"]*`)
-	userPart = regexp.MustCompile(`://[^/\s@"]+@`)
-)
+// What is secret by its look. In URLs, also relative ones, queries hold signatures and
+// user parts hold passwords. Whoever repeats a header may change it or cut it off, and
+// tokens have one beginning. The library quotes what is no token, and may be one.
+var looks = []struct {
+	secret *regexp.Regexp
+	shown  string
+}{
+	{regexp.MustCompile(`\?[^\s"'<>?]*=[^\s"'<>]*`), ""},
+	{regexp.MustCompile(`://[^/\s@"]+@`), "://[hidden]@"},
+	{regexp.MustCompile(`(?i)(authorization["']?\s*[:=]?\s*\[?["']?(?:basic|bearer)?)\s+[^\s"',\]]+`), "$1 [hidden]"},
+	{regexp.MustCompile(`\beyJ[\w-]{8,}[\w.-]*`), "[hidden]"},
+	{regexp.MustCompile(`(?s)(no token in bearer response):.*`), "$1"},
+}
 
 // hide returns text without any secret.
 func (s *secrets) hide(text string) string {
@@ -96,6 +108,8 @@ func (s *secrets) hide(text string) string {
 	for _, t := range texts {
 		text = strings.ReplaceAll(text, t, "[hidden]")
 	}
-	text = query.ReplaceAllString(text, "$1")
-	return userPart.ReplaceAllString(text, "://[hidden]@")
+	for _, look := range looks {
+		text = look.secret.ReplaceAllString(text, look.shown)
+	}
+	return text
 }

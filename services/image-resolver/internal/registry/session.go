@@ -141,7 +141,12 @@ func (s *Session) read(ctx context.Context, u *url.URL) ([]byte, string, error) 
 	if err != nil {
 		return nil, "", s.explain(ctx, "read the answer", err)
 	}
-	return raw, resp.Header.Get("Content-Type"), nil
+	contentType := resp.Header.Get("Content-Type")
+	if isPage(raw, contentType) {
+		asked := origin(resp.Request)
+		return nil, "", s.explain(ctx, doing(asked), &pageError{operation(asked), beginning(readable(raw, contentType), maxSaid)})
+	}
+	return raw, contentType, nil
 }
 
 // send returns the answer with status 200 to a request. The caller closes its
