@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -35,9 +36,22 @@ func IsLoopback(host string) bool {
 	return name == "localhost" || strings.HasSuffix(name, ".localhost") || err == nil && addr.Unmap().IsLoopback()
 }
 
+// metadata are the addresses of clouds' metadata services that are not link-local: of
+// AWS, Alibaba, Azure and Oracle.
+var metadata = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"),
+	netip.MustParseAddr("168.63.129.16"), netip.MustParseAddr("192.0.0.192"),
+}
+
+// translated are the IPv6 addresses that a gateway takes for those of IPv4 at their end.
+var translated = netip.MustParsePrefix("64:ff9b::/96")
+
 func isInside(addr netip.Addr) bool {
 	addr = addr.Unmap() // ::ffff:127.0.0.1 is 127.0.0.1
-	return addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsUnspecified()
+	if translated.Contains(addr) {
+		addr = netip.AddrFrom4([4]byte(addr.AsSlice()[12:]))
+	}
+	return addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsUnspecified() || slices.Contains(metadata, addr.WithZone(""))
 }
 
 // outside is the key of the host that has to be outside.

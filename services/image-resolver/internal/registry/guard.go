@@ -30,6 +30,8 @@ type guard struct {
 	client  *Client
 	host    string
 	secrets secrets
+	// disguises are what the library calls some token servers.
+	disguises disguises
 
 	// challenged is whether the registry has asked for credentials.
 	challenged atomic.Bool
@@ -50,6 +52,7 @@ func newGuard(c *Client, repo name.Repository, cred credentials.Credential) *gua
 // RoundTrip sends one request.
 func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	g.secrets.addHeader(req.Header.Get("Authorization"))
+	req = g.disguises.lift(req)
 	if err := g.permit(req); err != nil {
 		return nil, err
 	}
@@ -66,6 +69,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	g.retryAfter.Store(int64(retryAfter(resp.Header, time.Now())))
 	resp.Body = &bounded{ReadCloser: resp.Body, guard: g}
+	g.disguise(req, resp)
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:
 		g.secrets.abridge(resp)

@@ -99,6 +99,9 @@ func TestRegistryLeadsNowhereInside(t *testing.T) {
 		"IPv4 in IPv6":              {"the same machine", sendTo, manifest, "http://[::ffff:127.0.0.1]:9464/"},
 		"IPv6 with a zone":          {"link-local", sendTo, manifest, "https://[fe80::1%25eth0]:9464/"},
 		"any address":               {"which Linux takes for loopback", sendTo, manifest, "https://0.0.0.0:9464/"},
+		"metadata in IPv6":          {"it is not link-local everywhere", sendTo, manifest, "https://[fd00:ec2::254]/latest"},
+		"metadata of others":        {"it is not link-local everywhere", sendTo, manifest, "https://100.100.100.200/latest"},
+		"metadata, translated":      {"gateways know the way", sendTo, manifest, "https://[64:ff9b::169.254.169.254]/latest"},
 		"through a third":           {"what counts is where it begins", sendTo, manifest, "https://hop.example/"},
 		"a name that leads inside":  {"DNS is the attacker's", sendTo, manifest, "https://alias.example/"},
 		"token server by name":      {"it is asked as well", tokensFrom, "", "https://localhost:9464/token"},
@@ -119,6 +122,7 @@ func TestRegistryLeadsNowhereInside(t *testing.T) {
 			for _, host := range []string{
 				"127.0.0.1", "169.254.169.254", "localhost", "LocalHost", "localhost.", "x.localhost",
 				"::1", "::ffff:127.0.0.1", "fe80::1%eth0", "0.0.0.0", "alias.example",
+				"fd00:ec2::254", "100.100.100.200", "64:ff9b::169.254.169.254",
 			} {
 				w.hosts[host] = trap.Listener.Addr().String()
 			}

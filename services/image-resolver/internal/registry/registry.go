@@ -5,7 +5,9 @@ package registry
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +38,10 @@ type Config struct {
 	// Concurrent bounds how many images are fetched at a time. A quarter of them may
 	// be of the same registry.
 	Concurrent int64
-	Telemetry  *telemetry.Telemetry
+	// Lookup finds the addresses of a registry's name, as net.Resolver.LookupNetIP does,
+	// which is used if it is nil.
+	Lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	Telemetry *telemetry.Telemetry
 }
 
 // Client talks to registries.
@@ -48,6 +53,9 @@ type Client struct {
 
 // New returns a client.
 func New(cfg Config) (*Client, error) {
+	if cfg.Lookup == nil {
+		cfg.Lookup = net.DefaultResolver.LookupNetIP
+	}
 	m, err := newMetrics(cfg.Telemetry)
 	if err != nil {
 		return nil, err

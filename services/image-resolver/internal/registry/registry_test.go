@@ -44,7 +44,7 @@ func (f fixed) Renew(ctx context.Context, repository string) (credentials.Creden
 // world is a set of registries with names of their own.
 type world struct {
 	registry.Config
-	// hosts is where each name leads.
+	// hosts is where each name leads, with a port or without.
 	hosts map[string]string
 }
 
@@ -56,7 +56,7 @@ func newWorld(t *testing.T) *world {
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			host, _, _ := net.SplitHostPort(address)
 			var d net.Dialer
-			return d.DialContext(ctx, network, w.hosts[host])
+			return d.DialContext(ctx, network, cmp.Or(w.hosts[address], w.hosts[host]))
 		},
 	}
 	t.Cleanup(transport.CloseIdleConnections)
