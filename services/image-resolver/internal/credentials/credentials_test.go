@@ -123,24 +123,41 @@ func TestIdentityToken(t *testing.T) {
 }
 
 func TestHelperFails(t *testing.T) {
+	const answer = `{"Username":"u","Secret":"hunter2-hunter2"}`
 	tests := map[string]struct {
 		reason, script, want string
 	}{
-		"complains": {"its own words help", `echo "no session" >&2; exit 3`, "no session"},
-		"babbles":   {"what it wrote may be secret", `echo hunter2`, "not valid JSON"},
+		"complains":        {"its own words help", `echo "no session" >&2; exit 3`, "exit status 3: no session"},
+		"babbles":          {"what it wrote may be secret", `echo hunter2`, "not valid JSON"},
+		"cut off":          {"what it wrote may be secret", `echo '{"Secret":"hunter2'`, "not valid JSON"},
+		"no secret":        {"it serves for nothing", `echo '{"Username":"u"}'`, "without a secret"},
+		"JSON of others":   {"it serves for nothing", `echo '{"error":"hunter2"}'`, "without a secret"},
+		"answers, fails":   {"the answer is no business of anybody", `echo '` + answer + `'; echo "wrote hunter2-hunter2" >&2; exit 1`, "wrote [hidden]"},
+		"traces":           {"scripts do that", `set -x; curl -H "Authorization: Bearer hunter2" 2>/dev/null; exit 1`, "exit status 1"},
+		"names a secret":   {"programs do that", `echo 'login with password="hunter2 x", token: hunter2 at https://u:hunter2@h/?sig=hunter2' >&2; exit 1`, "login with password=[hidden], token: [hidden] at https://[hidden]@h/"},
+		"endless answer":   {"memory is bounded", `exec yes hunter2`, "it wrote more than 1 MiB"},
+		"endless words":    {"a few of them will do", `yes "no session" | head -c 100000 >&2; exit 1`, "bytes left out"},
+		"control sequence": {"errors are read in terminals", `printf '\033[31mno\r\nsession' >&2; exit 1`, "[31mno session"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			helpers(t, map[string]string{"bad": tc.script})
-			_, err := open(t, nil, write(t, "", `{"credsStore":"bad"}`)).Lookup(t.Context(), "r.io/fn")
-			if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("%v, want Precondition with %q: %s", err, tc.want, tc.reason)
+			s := open(t, nil, write(t, "", `{"credHelpers":{"r.io":"bad"},"auths":{"ghcr.io":`+auth("u")+`}}`))
+			_, err := s.Lookup(t.Context(), "r.io/fn")
+			if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "docker-credential-bad for r.io") || !strings.Contains(err.Error(), tc.want) ||
+				strings.Contains(err.Error(), "hunter2") || strings.ContainsAny(err.Error(), "\n\r\x1b") || len(err.Error()) > 700 {
+				t.Errorf("%q, want a short Precondition with %q: %s", err, tc.want, tc.reason)
+			}
+			for repository, user := range map[string]string{"ghcr.io/fn": "u", "quay.io/fn": ""} {
+				if got, err := s.Lookup(t.Context(), repository); err != nil || got.Auth.Username != user {
+					t.Errorf("%s: %q, %v, want that other registries are not concerned", repository, got.Auth.Username, err)
+				}
 			}
 		})
 	}
 	t.Run("missing", func(t *testing.T) {
 		_, err := open(t, nil, write(t, "", `{"credsStore":"nowhere"}`)).Lookup(t.Context(), "r.io/fn")
-		if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "docker-credential-nowhere") {
+		if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "docker-credential-nowhere") || !strings.Contains(err.Error(), "add it to the image") {
 			t.Errorf("%v, want Precondition with the program's name", err)
 		}
 	})

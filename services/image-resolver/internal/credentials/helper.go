@@ -1,10 +1,10 @@
 package credentials
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os/exec"
 	"time"
 
@@ -12,7 +12,6 @@ import (
 	"github.com/docker/docker-credential-helpers/client"
 	helpers "github.com/docker/docker-credential-helpers/credentials"
 
-	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
@@ -28,7 +27,8 @@ const (
 // runHelper asks docker-credential-NAME for the credentials of server. They are
 // empty if it has none. Errors are of class fault.Precondition, or fault.Unavailable
 // if there was no answer within limit: the caller's own time is not over then. They
-// hold nothing that the helper wrote to its standard output.
+// hold nothing that the helper wrote to its standard output, nor what looks secret of
+// what it wrote to its standard error.
 func runHelper(ctx context.Context, limit time.Duration, name, server string) (types.AuthConfig, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -43,32 +43,22 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 		return types.AuthConfig{}, fault.New(fault.Unavailable, "credential helper %s for %s did not answer within %v: "+
 			"check that it can reach what it asks, and that it waits for nobody's input", p.program, server, limit)
 	case p.err != nil:
-		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s failed: %w: %s",
-			p.program, server, p.err, excerpt.Middle(p.stderr.String(), 300))
+		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s failed: %w%s%s",
+			p.program, server, p.err, p.complaint(), adviceOnHelper(p.err))
 	case err != nil: // the text of err may quote what should be secret
-		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s gave an answer that is not valid JSON", p.program, server)
+		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s gave an answer that is not valid JSON: run it by hand, as docker does", p.program, server)
+	case creds.Secret == "":
+		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s gave an answer without a secret: run it by hand, as docker does", p.program, server)
 	case creds.Username == tokenUser:
 		return types.AuthConfig{IdentityToken: creds.Secret}, nil
 	}
 	return types.AuthConfig{Username: creds.Username, Password: creds.Secret}, nil
 }
 
-// process is a run of a helper as its client library wants it.
-type process struct {
-	ctx     context.Context //nolint:containedctx // client.Program has no place for one
-	program string
-	args    []string
-	stdin   io.Reader
-	stderr  bytes.Buffer
-	err     error
-}
-
-func (p *process) Input(in io.Reader) { p.stdin = in }
-
-func (p *process) Output() ([]byte, error) {
-	cmd := exec.CommandContext(p.ctx, p.program, p.args...)
-	cmd.Stdin, cmd.Stderr, cmd.WaitDelay = p.stdin, &p.stderr, helperGrace
-	var out []byte
-	out, p.err = cmd.Output()
-	return out, p.err
+// adviceOnHelper says what somebody can do about a helper that could not be run.
+func adviceOnHelper(err error) string {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return ": add it to the image of this service, or take it out of the docker configuration"
+	}
+	return ""
 }
