@@ -12,6 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
 )
 
 // Config is the image-resolver's settings, without those that every program has.
@@ -121,9 +122,11 @@ func (c *Config) Validate() error {
 	checks.That(err == nil, "Platform", c.Platform, "os/architecture or os/architecture/variant")
 	checks.That(!c.EnablePrivateRegistries || c.AuthSecretPath != "", "AuthSecretPath", c.AuthSecretPath, "the path of a docker configuration file")
 	checks.That(!c.EnableTLS || c.TLSSecretPath != "", "TLSSecretPath", c.TLSSecretPath, "the path of a folder")
+	folders := make(map[string][]string)
 	for _, host := range slices.Sorted(maps.Keys(c.RegistryTLSPaths)) {
-		folders := c.RegistryTLSPaths[host]
-		checks.That(len(folders) == 1, "RegistryTLSPaths", strings.Join(folders, ","), "one folder for "+host)
+		name := registryname.Canonical(host)
+		folders[name] = append(folders[name], c.RegistryTLSPaths[host]...)
+		checks.That(len(folders[name]) == 1, "RegistryTLSPaths", strings.Join(folders[name], ","), "one folder for "+name)
 	}
 	checks.Within("Cache", c.Cache.validate())
 	checks.Within("Fetch", c.Fetch.validate())

@@ -3,16 +3,14 @@ package credentials
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/docker/cli/cli/config/configfile"
 	clicredentials "github.com/docker/cli/cli/config/credentials"
 	"github.com/docker/cli/cli/config/types"
-)
 
-// hubHosts are the names under which credentials of docker.io are kept.
-var hubHosts = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
+)
 
 // hubServer is what docker itself calls docker.io where it keeps credentials.
 const hubServer = "https://index.docker.io/v1/"
@@ -60,16 +58,7 @@ func scope(key string) string {
 	if path == "v1" || path == "v2" {
 		path = ""
 	}
-	return join(canonicalHost(host), path)
-}
-
-// canonicalHost gives docker.io one name.
-func canonicalHost(host string) string {
-	host = strings.ToLower(host)
-	if slices.Contains(hubHosts, host) {
-		return hubHosts[0]
-	}
-	return host
+	return join(registryname.Canonical(host), path)
 }
 
 func join(host, path string) string {
@@ -83,7 +72,7 @@ func join(host, path string) string {
 // first: host/a/b, host/a, host.
 func scopes(repository string) []string {
 	host, path, _ := strings.Cut(repository, "/")
-	host = canonicalHost(host)
+	host = registryname.Canonical(host)
 	var out []string
 	for path != "" {
 		out = append(out, join(host, path))
@@ -109,7 +98,7 @@ func (c *dockerConfig) find(repository string) (helper, server string, inline ty
 	if host := candidates[len(candidates)-1]; helper == "" && (server == "" || server == host) {
 		helper, server = c.store, host
 	}
-	if server == hubHosts[0] {
+	if server == registryname.Hub {
 		server = hubServer
 	}
 	return helper, server, inline

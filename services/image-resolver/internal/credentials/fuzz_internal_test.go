@@ -3,6 +3,8 @@ package credentials
 import (
 	"strings"
 	"testing"
+
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
 )
 
 // FuzzParse reads docker configurations: nothing makes it panic, and a registry
@@ -23,7 +25,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		host, _, _ := strings.Cut(repository, "/")
-		if kept := scope(server); kept != canonicalHost(host) && !strings.HasPrefix(kept, canonicalHost(host)+"/") {
+		if kept := scope(server); kept != registryname.Canonical(host) && !strings.HasPrefix(kept, registryname.Canonical(host)+"/") {
 			t.Errorf("%q gets the credentials of %q", repository, server)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
 )
 
 // Policy is a set of rules. The zero Policy allows everything.
@@ -95,4 +96,14 @@ func (p *Policy) CheckRepository(repository string) error {
 // as it is written.
 func (r Rule) matches(repository string) bool {
 	return r.pattern.MatchString(canonical(repository)) || r.pattern.MatchString(strings.ToLower(repository))
+}
+
+// canonical returns a repository, or a pattern of some, in the one spelling in which
+// they are compared, so that no other spelling of a registry gets around a rule.
+func canonical(repository string) string {
+	host, path, ok := strings.Cut(strings.ToLower(repository), "/")
+	if !ok {
+		return host
+	}
+	return registryname.Canonical(host) + "/" + path
 }

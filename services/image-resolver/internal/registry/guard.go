@@ -189,7 +189,7 @@ func (e *tooLargeError) Error() string {
 func isLoopback(hostport string) bool {
 	host := hostname(hostport)
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // hostname returns a host without its port, if it has one.

@@ -5,6 +5,7 @@ package registry
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
 )
 
 // Credentials finds what to show to the registry of a repository.
@@ -33,7 +35,8 @@ type Config struct {
 	// Insecure are the registries, as host or host:port, to which plain HTTP may be
 	// spoken. Loopback addresses always are.
 	Insecure []string
-	// Mirrors are repositories' prefixes to try before a registry, by its host.
+	// Mirrors are repositories' prefixes to try before a registry, by its host or
+	// host:port.
 	Mirrors map[string][]string
 	// Concurrent bounds how many images are fetched at a time. A quarter of them may
 	// be of the same registry.
@@ -49,6 +52,10 @@ type Client struct {
 	cfg     Config
 	turns   *turns
 	metrics *metrics
+	// plaintext are the registries listed as insecure, and mirrors those that have
+	// some, by their canonical names.
+	plaintext map[string]bool
+	mirrors   map[string][]string
 }
 
 // New returns a client.
@@ -60,7 +67,18 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, turns: newTurns(cfg.Concurrent), metrics: m}, nil
+	c := &Client{
+		cfg: cfg, turns: newTurns(cfg.Concurrent), metrics: m,
+		plaintext: make(map[string]bool), mirrors: make(map[string][]string),
+	}
+	for _, host := range cfg.Insecure {
+		c.plaintext[registryname.Canonical(host)] = true
+	}
+	for _, host := range slices.Sorted(maps.Keys(cfg.Mirrors)) {
+		name := registryname.Canonical(host)
+		c.mirrors[name] = append(c.mirrors[name], cfg.Mirrors[host]...)
+	}
+	return c, nil
 }
 
 // With calls use with a session for the repository, such as
@@ -97,7 +115,7 @@ func withMirrors(err error, missed []string) error {
 func (c *Client) sources(repository string) []string {
 	host, path, _ := strings.Cut(repository, "/")
 	var all []string
-	for _, mirror := range c.cfg.Mirrors[host] {
+	for _, mirror := range c.mirrors[registryname.Canonical(host)] {
 		all = append(all, strings.TrimRight(mirror, "/")+"/"+path)
 	}
 	return append(all, repository)
@@ -112,7 +130,7 @@ func (c *Client) visit(ctx context.Context, source string, last bool, use func(c
 		defer cancel()
 	}
 	host, _, _ := strings.Cut(source, "/")
-	release, err := c.turns.take(ctx, host)
+	release, err := c.turns.take(ctx, registryname.Canonical(host))
 	if err != nil {
 		return err
 	}
@@ -143,7 +161,5 @@ func (c *Client) attempt(ctx context.Context, source string, cred credentials.Cr
 
 // insecure says whether plain HTTP may be spoken to a host.
 func (c *Client) insecure(host string) bool {
-	return isLoopback(host) || slices.ContainsFunc(c.cfg.Insecure, func(listed string) bool {
-		return strings.EqualFold(listed, host)
-	})
+	return isLoopback(host) || c.plaintext[registryname.Canonical(host)]
 }

@@ -101,9 +101,15 @@ func TestPlainHTTPOnlyWhereListed(t *testing.T) {
 	if got := plain.Count("GET"); got != 0 {
 		t.Errorf("%d requests without TLS", got)
 	}
-	w.Insecure = []string{"PLAIN.example"}
-	if _, err := w.manifest(t, "plain.example/fn", "v1"); err != nil {
-		t.Errorf("listed: %v", err)
+	for _, listed := range []string{"PLAIN.example", "plain.example:443", "plain.example:0443"} {
+		w.Insecure = []string{listed}
+		if _, err := w.manifest(t, "plain.example/fn", "v1"); err != nil {
+			t.Errorf("listed as %s: %v", listed, err)
+		}
+	}
+	w.Insecure = []string{"plain.example:80"} // which is another one
+	if _, err := w.manifest(t, "plain.example/fn", "v1"); err == nil {
+		t.Error("it is insecure at another port, and asked without TLS")
 	}
 }
 
@@ -165,7 +171,7 @@ func TestMirrors(t *testing.T) {
 				origin.Push(t, "fn:v1", v1.Config{})
 			}
 			w.Insecure = []string{"mirror.example", "origin.example"}
-			w.Mirrors = map[string][]string{"origin.example": {"mirror.example/proxy/"}}
+			w.Mirrors = map[string][]string{"Origin.example:443": {"mirror.example/proxy/"}}
 			_, err := w.manifest(t, "origin.example/fn", "v1")
 			if (err == nil) != (tc.wantErr == "") {
 				t.Fatalf("%v: %s", err, tc.reason)

@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/inside"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
 )
 
 // Config says where certificates are.
@@ -59,7 +59,7 @@ type folder struct {
 func New(cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, general: &folder{path: cfg.Folder}, hosts: make(map[string]*folder)}
 	for host, path := range cfg.Folders {
-		s.hosts[strings.ToLower(host)] = &folder{path: path}
+		s.hosts[registryname.Canonical(host)] = &folder{path: path}
 	}
 	for _, f := range s.folders() {
 		if _, err := f.reload(); err != nil {
@@ -81,7 +81,7 @@ func (s *Store) folders() []*folder {
 // is not trusted, the files are looked at once more: an authority may just have
 // been replaced.
 func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
-	f, ok := s.hosts[strings.ToLower(req.URL.Host)]
+	f, ok := s.hosts[registryname.Canonical(req.URL.Host)]
 	if !ok {
 		f = s.general
 	}

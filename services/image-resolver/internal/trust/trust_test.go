@@ -61,7 +61,7 @@ func TestEachRegistryHasItsOwnTrust(t *testing.T) {
 	testcert.Write(t, general, "ca.crt", one.PEM)
 	testcert.Write(t, own, "ca.pem", two.PEM)
 	first, second := server(t, one.Server(t, time.Now().Add(time.Hour))), server(t, two.Server(t, time.Now().Add(time.Hour)))
-	s := open(t, trust.Config{Folder: general, Folders: map[string]string{strings.TrimPrefix(second, "https://"): own}})
+	s := open(t, trust.Config{Folder: general, Folders: map[string]string{strings.Replace(second, "https://127.0.0.1", "[::FFFF:127.0.0.1]", 1): own}})
 	for _, url := range []string{first, second} {
 		if err := get(t, s, url); err != nil {
 			t.Errorf("%s: %v", url, err)

@@ -1,0 +1,21 @@
+package registryname_test
+
+import (
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
+)
+
+func TestCanonical(t *testing.T) {
+	for spelling, want := range map[string]string{
+		"ghcr.io": "ghcr.io", "GHCR.IO": "ghcr.io", "ghcr.io:443": "ghcr.io", "Ghcr.io:0443": "ghcr.io", "ghcr.io:": "ghcr.io",
+		"r.io:5000": "r.io:5000", "R.io:05000": "r.io:5000", "r.io:80": "r.io:80", "localhost": "localhost",
+		"docker.io": "docker.io", "index.docker.io": "docker.io", "Registry-1.Docker.io:443": "docker.io", "registry.hub.docker.com": "docker.io",
+		"index.docker.io:5000": "docker.io:5000", "docker.io.evil.example": "docker.io.evil.example",
+		"10.0.0.5:443": "10.0.0.5", "[::ffff:10.0.0.5]:5000": "10.0.0.5:5000", "[FD00:0::5]:5000": "[fd00::5]:5000", "[::1]": "[::1]",
+	} {
+		if got := registryname.Canonical(spelling); got != want {
+			t.Errorf("%q is %q, want %q", spelling, got, want)
+		}
+	}
+}
