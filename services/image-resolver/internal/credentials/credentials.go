@@ -41,6 +41,8 @@ type Credential struct {
 	Auth authn.AuthConfig
 	// Origin says where it is from, for messages.
 	Origin string
+	// Kept is whether it was known from before, so that it may have been replaced.
+	Kept bool
 }
 
 // IsZero says whether there is no credential.
@@ -101,12 +103,12 @@ func (s *Store) Renew(ctx context.Context, repository string) (Credential, error
 
 func (s *Store) lookup(ctx context.Context, repository string, renew bool) (Credential, error) {
 	for _, f := range s.files {
-		auth, err := s.ask(ctx, f, repository, renew)
+		auth, kept, err := s.ask(ctx, f, repository, renew)
 		if err != nil {
 			return Credential{}, err
 		}
 		if auth != (types.AuthConfig{}) {
-			return Credential{Origin: f.path, Auth: authn.AuthConfig{
+			return Credential{Origin: f.path, Kept: kept, Auth: authn.AuthConfig{
 				Username: auth.Username, Password: auth.Password,
 				IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
 			}}, nil
@@ -115,13 +117,13 @@ func (s *Store) lookup(ctx context.Context, repository string, renew bool) (Cred
 	return Credential{}, nil
 }
 
-// ask returns what one file has for a repository.
-func (s *Store) ask(ctx context.Context, f *file, repository string, renew bool) (types.AuthConfig, error) {
+// ask returns what one file has for a repository, and whether it is from before.
+func (s *Store) ask(ctx context.Context, f *file, repository string, renew bool) (auth types.AuthConfig, kept bool, err error) {
 	f.mu.RLock()
 	helper, server, inline := f.config.find(repository)
 	f.mu.RUnlock()
 	if helper == "" {
-		return inline, nil
+		return inline, true, nil
 	}
 	answer, err := s.helpers.Get(ctx, cache.Query[types.AuthConfig]{
 		Key: helper + " " + server, Lifetime: helperLife, Renew: renew,
@@ -130,12 +132,12 @@ func (s *Store) ask(ctx context.Context, f *file, repository string, renew bool)
 		},
 	})
 	if err != nil {
-		return types.AuthConfig{}, fmt.Errorf("credentials from %s: %w", f.path, err)
+		return types.AuthConfig{}, false, fmt.Errorf("credentials from %s: %w", f.path, err)
 	}
 	if answer.Value == (types.AuthConfig{}) {
-		return inline, nil
+		return inline, true, nil
 	}
-	return answer.Value, nil
+	return answer.Value, answer.Source != cache.Miss, nil
 }
 
 // Run follows changes of the files until ctx ends.

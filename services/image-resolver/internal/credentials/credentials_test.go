@@ -204,9 +204,9 @@ func stop(t *testing.T, s *credentials.Store) {
 func TestHelperIsNotRunForEachLookup(t *testing.T) {
 	dir := helpers(t, map[string]string{"count": `echo run >> "$(dirname "$0")/runs"; echo '{"Username":"u","Secret":"s"}'`})
 	s := open(t, nil, write(t, "", `{"credsStore":"count"}`))
-	for range 3 {
-		if _, err := s.Lookup(t.Context(), "r.io/fn"); err != nil {
-			t.Fatal(err)
+	for n := range 3 {
+		if got, err := s.Lookup(t.Context(), "r.io/fn"); err != nil || got.Kept != (n > 0) {
+			t.Fatalf("%v, kept from before: %t at lookup %d", err, got.Kept, n)
 		}
 	}
 	if _, err := s.Renew(t.Context(), "r.io/fn"); err != nil {

@@ -21,16 +21,19 @@ import (
 // maxWords bounds what is quoted of a registry.
 const maxWords = 1000
 
-// refusal is an answer with status 401.
-type refusal struct{ error }
+// refusal is an answer with status 401 or 403.
+type refusal struct {
+	error
+	status int
+}
 
 func (r refusal) Unwrap() error { return r.error }
 
-// isUnauthorized says whether err is because of missing or wrong credentials, so
-// that other credentials may help.
-func isUnauthorized(err error) bool {
-	_, ok := errors.AsType[refusal](err)
-	return ok
+// refusedWith returns the status with which a registry refused what it was shown, so
+// that other credentials may help, or 0.
+func refusedWith(err error) int {
+	refused, _ := errors.AsType[refusal](err)
+	return refused.status
 }
 
 // explain returns err, from doing op, as a classified error that a person can act
@@ -49,8 +52,8 @@ func (s *Session) explain(ctx context.Context, op string, err error) error {
 	if after := time.Duration(s.guard.retryAfter.Load()); after > 0 && cause.class != fault.Precondition {
 		out = fault.WithRetryAfter(out, after)
 	}
-	if cause.status == http.StatusUnauthorized {
-		out = refusal{out}
+	if cause.status == http.StatusUnauthorized || cause.status == http.StatusForbidden {
+		out = refusal{out, cause.status}
 	}
 	return out
 }

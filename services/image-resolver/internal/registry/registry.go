@@ -140,15 +140,20 @@ func (c *Client) visit(ctx context.Context, source string, last bool, use func(c
 		return err
 	}
 	err = c.attempt(ctx, source, cred, use)
-	if !isUnauthorized(err) {
+	status := refusedWith(err)
+	if status == 0 || status == http.StatusForbidden && !cred.Kept {
 		return err
 	}
 	// The credential may just have been replaced, or a token have ended early: a
 	// second try starts from nothing.
-	if cred, err = c.cfg.Credentials.Renew(ctx, source); err != nil {
-		return err
+	fresh, renewErr := c.cfg.Credentials.Renew(ctx, source)
+	switch {
+	case renewErr != nil:
+		return renewErr
+	case status == http.StatusForbidden && fresh.Auth == cred.Auth:
+		return err // it knows who asks, and says no
 	}
-	return c.attempt(ctx, source, cred, use)
+	return c.attempt(ctx, source, fresh, use)
 }
 
 func (c *Client) attempt(ctx context.Context, source string, cred credentials.Credential, use func(context.Context, *Session) error) error {

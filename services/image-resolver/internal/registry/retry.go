@@ -104,7 +104,7 @@ func worthRetrying(resp *http.Response, err error) bool {
 			return true
 		}
 	}
-	return false
+	return isReset(err)
 }
 
 // retryAfter returns how long a Retry-After header asks to wait, in seconds or until a

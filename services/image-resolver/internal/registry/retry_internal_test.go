@@ -1,7 +1,11 @@
 package registry
 
 import (
+	"errors"
+	"io"
+	"net"
 	"net/http"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -30,6 +34,30 @@ func TestRetryAfter(t *testing.T) {
 			header := http.Header{"Retry-After": {tc.value}, "Date": {tc.date}}
 			if got := retryAfter(header, now); got != tc.want {
 				t.Errorf("%v, want %v: %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+func TestWorthRetrying(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		err    error
+		want   bool
+	}{
+		"goodbye":         {"the server is restarted", errors.New(`http2: server sent GOAWAY and closed the connection; LastStreamID=1, ErrCode=NO_ERROR, debug=""`), true},
+		"graceful end":    {"the server is restarted", errors.New("http2: Transport received Server's graceful shutdown GOAWAY"), true},
+		"lost connection": {"it did not answer a ping", errors.New("http2: client connection lost"), true},
+		"reset":           {"a proxy is restarted", &net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
+		"end":             {"a connection was closed while idle", io.EOF, true},
+		"no such host":    {"it will not be there soon", &net.DNSError{Err: "no such host", IsNotFound: true}, false},
+		"DNS is slow":     {"it may answer", &net.DNSError{Err: "timeout", IsTemporary: true}, true},
+		"other":           {"it is what it is", errors.New("http2: unsupported scheme"), false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := worthRetrying(nil, unreachableError{tc.err}); got != tc.want {
+				t.Errorf("%v is worth another try: %t, want %t: %s", tc.err, got, tc.want, tc.reason)
 			}
 		})
 	}

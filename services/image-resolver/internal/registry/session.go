@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -130,18 +131,35 @@ func (s *Session) url(kind, identifier string) *url.URL {
 	}
 }
 
-// read returns the whole answer to a GET and its media type.
-func (s *Session) read(ctx context.Context, u *url.URL) ([]byte, string, error) {
+// read returns the whole answer to a GET and its media type. One that breaks off is asked
+// for once more.
+func (s *Session) read(ctx context.Context, u *url.URL) (raw []byte, contentType string, err error) {
+	raw, contentType, err = s.readOnce(ctx, u)
+	if _, ok := errors.AsType[brokenOff](err); ok && ctx.Err() == nil {
+		return s.readOnce(ctx, u)
+	}
+	return raw, contentType, err
+}
+
+// brokenOff is an answer that began well, and may be whole the next time.
+type brokenOff struct{ error }
+
+func (b brokenOff) Unwrap() error { return b.error }
+
+func (s *Session) readOnce(ctx context.Context, u *url.URL) (raw []byte, contentType string, err error) {
 	resp, err := s.send(ctx, http.MethodGet, u)
 	if err != nil {
 		return nil, "", err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, "", s.explain(ctx, "read the answer", err)
+	if raw, err = io.ReadAll(resp.Body); err != nil {
+		explained := s.explain(ctx, "read the answer", err)
+		if worthRetrying(nil, err) {
+			return nil, "", brokenOff{explained}
+		}
+		return nil, "", explained
 	}
-	contentType := resp.Header.Get("Content-Type")
+	contentType = resp.Header.Get("Content-Type")
 	if isPage(raw, contentType) {
 		asked := origin(resp.Request)
 		return nil, "", s.explain(ctx, doing(asked), &pageError{operation(asked), beginning(readable(raw, contentType), maxSaid)})
