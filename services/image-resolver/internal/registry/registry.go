@@ -129,16 +129,17 @@ func (c *Client) visit(ctx context.Context, source string, last bool, use func(c
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
 	}
+	// Before the turn: a credential helper that hangs holds up its registries alone.
+	cred, err := c.cfg.Credentials.Lookup(ctx, source)
+	if err != nil {
+		return err
+	}
 	host, _, _ := strings.Cut(source, "/")
 	release, err := c.turns.take(ctx, registryname.Canonical(host))
 	if err != nil {
 		return err
 	}
 	defer release()
-	cred, err := c.cfg.Credentials.Lookup(ctx, source)
-	if err != nil {
-		return err
-	}
 	err = c.attempt(ctx, source, cred, use)
 	status := refusedWith(err)
 	if status == 0 || status == http.StatusForbidden && !cred.Kept {

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
@@ -120,6 +123,106 @@ func TestFetchesAreBounded(t *testing.T) {
 		waiting.Wait()
 		if n.most != 16 {
 			t.Errorf("%d requests at a time, want 16", n.most)
+		}
+	})
+}
+
+// hanging has credentials whose helper hangs, for some registries.
+type hanging struct{ fixed }
+
+func (hanging) Lookup(ctx context.Context, repository string) (c credentials.Credential, err error) {
+	if strings.HasPrefix(repository, "dead") {
+		<-ctx.Done()
+		return c, ctx.Err()
+	}
+	return c, nil
+}
+
+// newClient returns one that may fetch 4 images at a time, one of each registry.
+func newClient(t *testing.T, cfg registry.Config) *registry.Client {
+	t.Helper()
+	cfg.Transport, cfg.Concurrent, cfg.Telemetry = newNetwork(0), 4, telemetry.Discard()
+	c, err := registry.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestAHelperThatHangsTakesNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, registry.Config{Credentials: hanging{}})
+		ctx, stop := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		for i := range 10 {
+			waiting.Go(func() { _ = fetch(ctx, c, fmt.Sprintf("dead%d.example/fn", i)) })
+		}
+		synctest.Wait()
+		if err := fetch(ctx, c, "alive.example/fn"); err != nil {
+			t.Error(err)
+		}
+		stop()
+		waiting.Wait()
+	})
+}
+
+func TestATurnIsGivenBack(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		use    func(ctx context.Context) error
+	}{
+		"success": {"the usual end", func(context.Context) error { return nil }},
+		"failure": {"another end", func(context.Context) error { return errors.New("no") }},
+		"panic":   {"a defect", func(context.Context) error { panic("a defect") }},
+		"cancel":  {"its caller has left", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newClient(t, registry.Config{Credentials: fixed{}})
+				for range 5 { // more than there are turns
+					func() {
+						defer func() { _ = recover() }()
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						_ = c.With(ctx, "r.example/fn", func(ctx context.Context, _ *registry.Session) error { return tc.use(ctx) })
+					}()
+				}
+				begin := time.Now()
+				if err := fetch(t.Context(), c, "r.example/fn"); err != nil || time.Since(begin) != 0 {
+					t.Errorf("%v after %v, want a turn at once: %s", err, time.Since(begin), tc.reason)
+				}
+			})
+		})
+	}
+}
+
+func TestTurnsAreInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, registry.Config{Credentials: fixed{}})
+		var mu sync.Mutex
+		var served []int
+		var waiting sync.WaitGroup
+		for i := range 10 {
+			waiting.Go(func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if i == 5 { // leaves while it waits
+					time.AfterFunc(time.Second, cancel)
+				}
+				_ = c.With(ctx, "r.example/fn", func(context.Context, *registry.Session) error {
+					<-time.After(time.Minute)
+					mu.Lock()
+					defer mu.Unlock()
+					served = append(served, i)
+					return nil
+				})
+			})
+			synctest.Wait()
+		}
+		waiting.Wait()
+		if want := []int{0, 1, 2, 3, 4, 6, 7, 8, 9}; !slices.Equal(served, want) {
+			t.Errorf("served in the order %v, want %v", served, want)
 		}
 	})
 }
