@@ -1,0 +1,124 @@
+package resolver
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+)
+
+// shelf is a registry with one repository, whose tags are all the same image.
+type shelf struct {
+	mu sync.Mutex
+	// tags are as in JSON.
+	tags string
+	// status is what everything is answered with, unless it is 0.
+	status int
+	lists  int // how often tags were listed
+}
+
+func (s *shelf) RoundTrip(req *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const config = `{"os":"linux","architecture":"amd64","config":{"Cmd":["fn"]}}`
+	answer := func(status int, body string) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Header: make(http.Header), Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+	}
+	listing := strings.HasSuffix(req.URL.Path, "/tags/list")
+	if listing {
+		s.lists++
+	}
+	switch {
+	case s.status != 0:
+		return answer(s.status, "")
+	case listing:
+		return answer(http.StatusOK, `{"tags":[`+s.tags+`]}`)
+	case strings.Contains(req.URL.Path, "/manifests/"):
+		return answer(http.StatusOK, `{"config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"`+oci.Digest([]byte(config))+`"}}`)
+	case strings.Contains(req.URL.Path, "/blobs/"):
+		return answer(http.StatusOK, config)
+	default:
+		return answer(http.StatusOK, "")
+	}
+}
+
+// become changes what the registry has, or says.
+func (s *shelf) become(tags string, status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tags, s.status = tags, status
+}
+
+// TestConstraintFollowsItsRepository has a function in use whose repository gets a new
+// version, and then fails.
+func TestConstraintFollowsItsRepository(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		status int
+		kept   bool
+	}{
+		"away":    {"an old answer is better than none", http.StatusServiceUnavailable, true},
+		"limited": {"an old answer is better than none", http.StatusTooManyRequests, true},
+		"refused": {"what was taken back is not given", http.StatusForbidden, false},
+		"gone":    {"what was taken back is not given", http.StatusNotFound, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shelf{tags: `"v1.0.0","v2.0.0"`}
+				r := newResolver(t, s, forAnswers, nil)
+				life := &r.cfg.Cache.Tags
+				life.TTL, life.Refresh, life.Stale, life.Failure = 5*time.Minute, 150*time.Second, time.Hour, 10*time.Second
+				ask := func() (string, error) {
+					t.Helper()
+					got, err := r.Resolve(t.Context(), Request{Image: "registry.example/fn", Constraint: "^1"})
+					_, tag, _ := strings.Cut(got.Reference, ":")
+					synctest.Wait() // what goes on in the background ends
+					return tag, err
+				}
+				expect := func(want string) {
+					t.Helper()
+					if got, err := ask(); got != want || err != nil {
+						t.Errorf("%q, %v, want %q", got, err, want)
+					}
+				}
+				expect("v1.0.0")
+				s.become(`"v1.0.0","v1.1.0","v2.0.0"`, 0)
+				<-time.After(life.Refresh - time.Nanosecond)
+				expect("v1.0.0")
+				<-time.After(time.Nanosecond)
+				expect("v1.0.0") // nobody waits for the new list
+				expect("v1.1.0")
+				if s.lists != 2 {
+					t.Errorf("%d lists were read, want two", s.lists)
+				}
+				known := time.Now()
+				s.become("", tc.status)
+				for time.Since(known) < life.Stale-20*time.Second {
+					<-time.After(10 * time.Second)
+					got, err := ask()
+					if age := time.Since(known); age >= life.TTL && !tc.kept {
+						if fault.Of(err) != fault.Precondition {
+							t.Fatalf("%q, %v after %v, want a refusal: %s", got, err, age, tc.reason)
+						}
+					} else if got != "v1.1.0" || err != nil {
+						t.Fatalf("%q, %v after %v, want what is known: %s", got, err, age, tc.reason)
+					}
+				}
+				<-time.After(30 * time.Second)
+				if got, err := ask(); err == nil {
+					t.Errorf("%q after an hour, want an error: it may be wrong by now", got)
+				}
+				s.become(`"v1.2.0"`, 0)
+				<-time.After(life.TTL)
+				expect("v1.2.0")
+			})
+		})
+	}
+}
