@@ -74,6 +74,8 @@ type Cache[V any] struct {
 	bytes   int64
 	flights map[string]*flight[V]
 	stopped bool
+	// forgotten is how often failures were forgotten.
+	forgotten int
 }
 
 // New returns an empty cache.

@@ -177,6 +177,25 @@ func TestFailureIsKeptBriefly(t *testing.T) {
 	}
 }
 
+// TestFailureUnderWayIsForgotten has a fetch fail that began before its cause was gone.
+func TestFailureUnderWayIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, nil)
+		s.expect(t, 1, cache.Miss)
+		s.takes, s.err = 10*time.Second, errors.New("wrong password")
+		other := s.query("other")
+		go func() { _, _ = s.Get(t.Context(), other) }()
+		pass(time.Second)
+		s.ForgetFailures()
+		pass(10 * time.Second)
+		s.takes, s.err = 0, nil
+		if got, err := s.Get(t.Context(), other); err != nil || got.Value != 3 {
+			t.Errorf("%+v, %v, want that it is asked again at once", got, err)
+		}
+		s.expect(t, 1, cache.Hit) // successes stay
+	})
+}
+
 func TestFetchBelongsToAllWhoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(t, nil)

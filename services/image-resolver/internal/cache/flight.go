@@ -12,8 +12,9 @@ import (
 // flight is one fetch, however many wait for it.
 type flight[V any] struct {
 	cancel context.CancelCauseFunc
-	// since is when it began.
-	since time.Time
+	// since is when it began, and forgotten how often failures had been forgotten then.
+	since     time.Time
+	forgotten int
 	// waiting is how many want the result. A background refresh counts as one
 	// that never leaves.
 	waiting int
@@ -49,7 +50,7 @@ func (c *Cache[V]) join(ctx context.Context, q Query[V]) (*flight[V], error) {
 	// The fetch keeps the first caller's trace, but not its deadline: others wait
 	// for the same answer.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	f := &flight[V]{cancel: cancel, since: time.Now(), waiting: 1, done: make(chan struct{})}
+	f := &flight[V]{cancel: cancel, since: time.Now(), forgotten: c.forgotten, waiting: 1, done: make(chan struct{})}
 	c.flights[q.Key] = f
 	ctx = context.WithValue(ctx, listener{}, &f.word)
 	c.running.Go(func() { c.fetch(ctx, q, f) })
@@ -83,10 +84,13 @@ func (c *Cache[V]) blame(cause, err error) error {
 func (c *Cache[V]) settle(q Query[V], f *flight[V], value V, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// An abandoned flight is not in the map any more: its failure says nothing.
+	// An abandoned flight is not in the map any more: its failure says nothing. Nor does
+	// one that may be for what has changed since.
 	if c.flights[q.Key] == f {
 		delete(c.flights, q.Key)
-		c.note(q, value, err)
+		if err == nil || f.forgotten == c.forgotten {
+			c.note(q, value, err)
+		}
 	}
 	f.value, f.err = value, err
 	close(f.done)

@@ -71,10 +71,12 @@ func (c *Cache[V]) Bytes() int64 {
 	return c.bytes
 }
 
-// ForgetFailures drops all failures, because what caused them may have changed.
+// ForgetFailures drops all failures, also those of fetches that go on, because what
+// causes them may have changed. What is known stays.
 func (c *Cache[V]) ForgetFailures() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forgotten++
 	for _, key := range c.records.Keys() {
 		r, _ := c.records.Peek(key)
 		if r.failure == nil {

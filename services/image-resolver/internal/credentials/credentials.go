@@ -165,6 +165,7 @@ func (s *Store) reload(ctx context.Context, f *file) {
 		s.cfg.Log.ErrorContext(ctx, "docker configuration cannot be used: what was last read of it stays in use", "error", err)
 	case changed:
 		s.cfg.Log.InfoContext(ctx, "read changed docker configuration", "path", f.path)
+		s.helpers.ForgetFailures() // before those that came of them
 		s.cfg.Changed()
 	}
 }

@@ -251,6 +251,29 @@ func TestFileChanges(t *testing.T) {
 	}
 }
 
+func TestHelpersFailureIsForgottenWithItsFile(t *testing.T) {
+	dir := helpers(t, map[string]string{"sick": `test -e "$(dirname "$0")/well" || exit 1; echo '{"Username":"u","Secret":"s"}'`})
+	path := write(t, "", `{"credsStore":"sick"}`)
+	changed := make(chan struct{}, 10)
+	s := open(t, func() { changed <- struct{}{} }, path)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	if _, err := s.Lookup(t.Context(), "r.io/fn"); err == nil {
+		t.Fatal("the helper does not fail")
+	}
+	write(t, filepath.Join(dir, "well"), "")
+	write(t, path, `{"credsStore":"sick","currentContext":"x"}`)
+	<-changed
+	if got, err := s.Lookup(t.Context(), "r.io/fn"); err != nil || got.Auth.Username != "u" {
+		t.Errorf("%q, %v, want that the helper is asked again at once", got.Auth.Username, err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNoDockerConfiguration(t *testing.T) {
 	for _, content := range []string{`garbage hunter2`, `{"auths":{"r.io":{"auth":"hunter2!"}}}`, `[]`} {
 		_, err := credentials.New(credentials.Config{Files: []string{write(t, "", content)}, Log: slog.New(slog.DiscardHandler)})
