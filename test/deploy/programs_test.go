@@ -21,12 +21,40 @@ import (
 // values at once, without starting: if it names this one alone, all others are right.
 const planted = "FNR_TELEMETRY_LOG_FORMAT"
 
+// binaries is the folder of the programs that several tests start.
+var binaries string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "deploy")
+	if err != nil {
+		panic(err)
+	}
+	binaries = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// program builds the program in a folder of the repository, unless that was done
+// before, and returns its path.
+func program(t *testing.T, folder string) string {
+	t.Helper()
+	path := filepath.Join(binaries, filepath.Base(folder))
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if err := gobuild.To(path, filepath.Join(root, folder), "."); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // TestProgramsUnderstandTheirSettings starts each program with the arguments and
 // variables of its manifests.
 func TestProgramsUnderstandTheirSettings(t *testing.T) {
 	programs := map[string]string{}
 	for _, name := range []string{"gateway", "image-resolver", "pod-manager", "function-runner"} {
-		programs[name] = gobuild.Program(t, filepath.Join(root, "services", name), ".")
+		programs[name] = program(t, "services/"+name)
 	}
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		for _, d := range of[*appsv1.Deployment](objects) {

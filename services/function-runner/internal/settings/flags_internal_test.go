@@ -1,10 +1,6 @@
 package settings
 
-import (
-	"os"
-	"regexp"
-	"testing"
-)
+import "testing"
 
 // porchDefaults are all flags of Porch's function runner, of any version, and their
 // defaults there. Manifests leave flags out whose defaults will do.
@@ -43,40 +39,14 @@ func TestDefaults(t *testing.T) {
 	for _, f := range s.flags() {
 		got[f.name] = f.value.String()
 	}
-	compare(t, got, porchDefaults)
-}
-
-// compare compares the defaults of flags.
-func compare(t *testing.T, got, want map[string]string) {
-	t.Helper()
-	for name, value := range want {
+	for name, value := range porchDefaults {
 		if found, ok := got[name]; !ok || found != value {
 			t.Errorf("--%s is %q (there: %v), want %q", name, found, ok, value)
 		}
 	}
 	for name := range got {
-		if _, ok := want[name]; !ok {
+		if _, ok := porchDefaults[name]; !ok {
 			t.Errorf("--%s is no flag of Porch's", name)
 		}
 	}
-}
-
-// documented finds the rows of the table of flags: name and default.
-var documented = regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\| (?:`([^`]*)`|none) \\|")
-
-// TestREADMEHasEveryFlag compares the table that people read with the defaults.
-func TestREADMEHasEveryFlag(t *testing.T) {
-	readme, err := os.ReadFile("../../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, row := range documented.FindAllStringSubmatch(string(readme), -1) {
-		got[row[1]] = row[2]
-	}
-	want := map[string]string{}
-	for name, value := range porchDefaults {
-		want[name] = regexp.MustCompile("m0s$").ReplaceAllString(value, "m")
-	}
-	compare(t, got, want)
 }

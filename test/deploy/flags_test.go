@@ -1,0 +1,82 @@
+package deploy_test
+
+import (
+	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// programFlags are the tables of flags.
+var programFlags = []struct{ folder, title string }{
+	{"services/function-runner", "flag"},
+	{"wrapper-server", "wrapper-server"},
+	{"fnctl", "flag of fnctl"},
+}
+
+// TestREADMEHasEveryFlag compares the tables with what programs say of themselves.
+func TestREADMEHasEveryFlag(t *testing.T) {
+	for _, tc := range programFlags {
+		t.Run(tc.folder, func(t *testing.T) {
+			documented := map[string]string{}
+			for _, r := range table(t, "README.md", tc.title) {
+				for _, name := range slices.Concat(quoted(r[tc.title]), quoted(r["flag"])) {
+					if flag, ok := strings.CutPrefix(name, "--"); ok {
+						documented[flag] = plainDefault(strings.Join(quoted(r["default"]), ""))
+					}
+				}
+			}
+			path := program(t, tc.folder)
+			help := flagsOf(t, path)
+			if tc.folder == "fnctl" {
+				for _, command := range []string{"eval", "pods", "render"} {
+					maps.Copy(help, flagsOf(t, path, command))
+				}
+			}
+			if diff := cmp.Diff(help, documented); diff != "" {
+				t.Errorf("flags and defaults (-program +README):\n%s", diff)
+			}
+		})
+	}
+}
+
+// flagHelp finds flags in what programs print for -h, in Go's form and in that of pflag.
+var flagHelp = regexp.MustCompile(`(?m)^ +(?:-\w, )?--?([a-z-]+)(?: .*)?(?:\n {4}\t.*)?$`)
+
+// defaultHelp finds the default in what is printed about a flag.
+var defaultHelp = regexp.MustCompile(`\(default "?([^"]*?)"?\)$`)
+
+// flagsOf returns a program's flags and their defaults, as it prints them.
+func flagsOf(t *testing.T, program string, command ...string) map[string]string {
+	t.Helper()
+	help := exec.CommandContext(t.Context(), program, append(command, "-h")...)
+	help.Env = []string{} // variables would change the defaults
+	text, err := help.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", help, err, text)
+	}
+	flags := map[string]string{}
+	for _, match := range flagHelp.FindAllStringSubmatch(string(text), -1) {
+		if match[1] == "help" {
+			continue
+		}
+		flags[match[1]] = ""
+		if value := defaultHelp.FindStringSubmatch(match[0]); value != nil {
+			flags[match[1]] = plainDefault(value[1])
+		}
+	}
+	return flags
+}
+
+// plainDefault returns a default in the form in which people write it. Not all programs
+// print it if it is false.
+func plainDefault(value string) string {
+	if value == "false" {
+		return ""
+	}
+	return strings.Replace(value, "m0s", "m", 1)
+}

@@ -1,0 +1,123 @@
+package deploy_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// setting is a field of a configuration.
+type setting struct {
+	variable string
+	value    string // by default; what Go has for none
+}
+
+// settingsOf returns the settings of the configuration that a package has, as its
+// source says: it may be internal. Folder is relative to the root.
+func settingsOf(t *testing.T, folder string) []setting {
+	t.Helper()
+	types := structs(t, folder)
+	return fields(t, types, types["Config"], "FNR")
+}
+
+// structs returns the struct types of a package, by name.
+func structs(t *testing.T, folder string) map[string]*ast.StructType {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has no source: %v", folder, err)
+	}
+	found := map[string]*ast.StructType{}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				if s, ok := spec.Type.(*ast.StructType); ok {
+					found[spec.Name.Name] = s
+				}
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// shared are the configurations that several programs have, by how fields name them.
+var shared = map[string]string{"serve": "libs/serve", "telemetry": "libs/telemetry"}
+
+// fields returns the settings of a struct, named as envconfig names them.
+func fields(t *testing.T, types map[string]*ast.StructType, of *ast.StructType, prefix string) []setting {
+	t.Helper()
+	if of == nil {
+		t.Fatal("there is no configuration")
+	}
+	var found []setting
+	for _, field := range of.Fields.List {
+		tag := tagOf(t, field)
+		if tag.Get("ignored") == "true" {
+			continue
+		}
+		for _, name := range field.Names {
+			variable := variableOf(prefix, name.Name, tag)
+			switch typ := field.Type.(type) {
+			case *ast.Ident:
+				if part := types[typ.Name]; part != nil {
+					found = append(found, fields(t, types, part, variable)...)
+					continue
+				}
+				found = append(found, setting{variable, valueOf(typ.Name, tag)})
+			case *ast.SelectorExpr:
+				if folder := shared[typ.X.(*ast.Ident).Name]; folder != "" {
+					part := structs(t, folder)
+					found = append(found, fields(t, part, part["Config"], variable)...)
+					continue
+				}
+				found = append(found, setting{variable, valueOf(typ.Sel.Name, tag)})
+			default:
+				found = append(found, setting{variable, tag.Get("default")})
+			}
+		}
+	}
+	return found
+}
+
+func tagOf(t *testing.T, field *ast.Field) reflect.StructTag {
+	t.Helper()
+	if field.Tag == nil {
+		return ""
+	}
+	tag, err := strconv.Unquote(field.Tag.Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reflect.StructTag(tag)
+}
+
+// wordBreak finds the places between the words of a field's name.
+var wordBreak = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
+
+func variableOf(prefix, field string, tag reflect.StructTag) string {
+	if name := tag.Get("envconfig"); name != "" {
+		return name
+	}
+	if tag.Get("split_words") == "true" {
+		field = wordBreak.ReplaceAllString(field, "${1}${3}_${2}${4}")
+	}
+	return prefix + "_" + strings.ToUpper(field)
+}
+
+func valueOf(typ string, tag reflect.StructTag) string {
+	if value := tag.Get("default"); value != "" || typ != "bool" {
+		return value
+	}
+	return "false"
+}

@@ -1,0 +1,167 @@
+package deploy_test
+
+import (
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// row is a row of a table, by the column's title.
+type row map[string]string
+
+// table returns the rows of the one table in a document whose first column has that
+// title.
+func table(t *testing.T, document, title string) []row {
+	t.Helper()
+	var titles []string
+	var rows []row
+	for line := range strings.Lines(string(mustRead(t, filepath.Join(root, document)))) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			if len(rows) > 0 {
+				return rows
+			}
+			titles = nil
+		case titles == nil && cells[0] == title:
+			titles = cells
+		case len(cells) == len(titles) && !strings.HasPrefix(cells[0], "---"):
+			r := row{}
+			for i, title := range titles {
+				r[title] = cells[i]
+			}
+			rows = append(rows, r)
+		}
+	}
+	t.Fatalf("%s has no table of %q", document, title)
+	return nil
+}
+
+var (
+	quotedText  = regexp.MustCompile("`([^`]*)`")
+	variableOne = regexp.MustCompile(`^(FNR_[A-Z_]+|WRAPPER_SERVER_IMAGE)$`)
+)
+
+// quoted returns what a cell has between backquotes.
+func quoted(cell string) []string {
+	var found []string
+	for _, match := range quotedText.FindAllStringSubmatch(cell, -1) {
+		found = append(found, match[1])
+	}
+	return found
+}
+
+// configurations are where the settings of the README's tables are defined.
+var configurations = map[string]string{
+	"gateway":        "services/gateway/gateway",
+	"pod-manager":    "services/pod-manager/podmanager",
+	"image-resolver": "services/image-resolver/imageresolver",
+	"wrapper-server": "wrapper-server/internal/wrapper",
+}
+
+// TestREADMEHasEveryVariable compares the tables that people read with the code.
+func TestREADMEHasEveryVariable(t *testing.T) {
+	common := map[string]string{}
+	for name, folder := range shared {
+		types := structs(t, folder)
+		for _, s := range fields(t, types, types["Config"], "FNR_"+strings.ToUpper(name)) {
+			common[s.variable] = s.value
+		}
+	}
+	compareVariables(t, "every program", common)
+	for program, folder := range configurations {
+		own := map[string]string{}
+		for _, s := range settingsOf(t, folder) {
+			if _, ok := common[s.variable]; !ok {
+				own[s.variable] = s.value
+			}
+		}
+		compareVariables(t, program, own)
+	}
+}
+
+// compareVariables compares a table with the defaults of variables.
+func compareVariables(t *testing.T, title string, want map[string]string) {
+	t.Helper()
+	var documented []string
+	for _, r := range table(t, "README.md", title) {
+		names := slices.DeleteFunc(quoted(r[title]), func(s string) bool { return !variableOne.MatchString(s) })
+		documented = append(documented, names...)
+		for name, told := range defaults(names, r["default"]) {
+			if value, ok := want[name]; ok && !says(t, told, value) {
+				t.Errorf("%s: the README says %q of %s, whose default is %q", title, told, name, value)
+			}
+		}
+	}
+	slices.Sort(documented)
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), documented); diff != "" {
+		t.Errorf("variables of %s (-code +README):\n%s", title, diff)
+	}
+}
+
+// defaults returns what a cell says of each of the names: a text each, or one for all.
+func defaults(names []string, cell string) map[string]string {
+	texts := strings.Split(cell, ", ")
+	if len(names) == 1 {
+		texts = []string{cell}
+	}
+	told := map[string]string{}
+	for i, name := range names {
+		told[name] = texts[min(i, len(texts)-1)]
+	}
+	return told
+}
+
+// says reports whether a cell tells a default: as it is, or in words if the program
+// works it out, or by pointing at a flag.
+func says(t *testing.T, cell, value string) bool {
+	t.Helper()
+	if texts := quoted(cell); len(texts) > 0 {
+		return cell == "`"+value+"`"
+	}
+	if strings.HasPrefix(cell, "as the flag") {
+		return slices.ContainsFunc(table(t, "README.md", "flag"), func(r row) bool { return says(t, r["default"], value) })
+	}
+	return value == "" || value == "0"
+}
+
+// TestREADMEHasEveryFile compares the table of files with the settings whose defaults
+// are paths, and with the flags for them.
+func TestREADMEHasEveryFile(t *testing.T) {
+	values, paths := map[string][]string{}, map[string]bool{}
+	for _, folder := range configurations {
+		for _, s := range settingsOf(t, folder) {
+			values[s.variable] = append(values[s.variable], s.value)
+			if strings.HasPrefix(s.value, "/") || strings.HasPrefix(s.value, "./") {
+				paths[s.variable] = true
+			}
+		}
+	}
+	for _, r := range table(t, "README.md", "flag") {
+		values[strings.Trim(r["flag"], "`")] = quoted(r["default"])
+	}
+	for _, r := range table(t, "README.md", "file") {
+		for _, name := range quoted(r["set with"]) {
+			delete(paths, name)
+			if len(values[name]) == 0 {
+				t.Errorf("nothing is called %s", name)
+			}
+			for _, value := range values[name] {
+				if !says(t, r["file"], value) {
+					t.Errorf("the README says %q of %s, whose default is %q", r["file"], name, value)
+				}
+			}
+		}
+	}
+	if len(paths) > 0 {
+		t.Errorf("the table of files lacks %v", slices.Sorted(maps.Keys(paths)))
+	}
+}
