@@ -1,25 +1,18 @@
 package recall_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 )
 
 // known returns a memory that has known "key" for a while. It runs until the test ends.
 func known(t *testing.T, s *service, age time.Duration) *memory {
 	t.Helper()
 	m := newMemory(s)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- m.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	servetest.Go(t, m.Run)
 	if _, err := m.Get(t.Context(), "key"); err != nil {
 		t.Fatal(err)
 	}

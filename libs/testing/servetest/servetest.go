@@ -1,10 +1,11 @@
-// Package servetest runs a service in a test, as its program would, on a port of
-// its own on the loopback interface.
+// Package servetest runs in a test what a program runs: a service, on a port of its own
+// on the loopback interface, or a task.
 package servetest
 
 import (
 	"context"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,19 +30,28 @@ func Start(t testing.TB, build func(program.Frame) (serve.Part, error)) string {
 		t.Fatalf("open a port: %v", err)
 	}
 	part.Endpoints[0].Listener = listener
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- serve.Run(ctx, serve.Config{ShutdownTimeout: 10 * time.Second}, frame.Telemetry.Log, frame.Health, part)
-	}()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the service ended with: %v", err)
-		}
+	Go(t, func(ctx context.Context) error {
+		return serve.Run(ctx, serve.Config{ShutdownTimeout: 10 * time.Second}, frame.Telemetry.Log, frame.Health, part)
 	})
 	awaitReady(t, frame.Health)
 	return listener.Addr().String()
+}
+
+// Go runs a task until the test ends, or until stop is called, which returns when the
+// task has ended. The test fails if the task does.
+func Go(t testing.TB, task func(context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- task(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("what ran beside the test ended with: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // awaitReady returns when health checks succeed.

@@ -12,6 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/registrytags"
 )
 
@@ -71,9 +72,7 @@ func TestSteadyUseWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &resolver{tags: []string{"v1.0.0"}}
 		source := registrytags.New(r)
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- source.Run(ctx) }()
+		servetest.Go(t, source.Run)
 		for i := range 600 {
 			if i == 300 {
 				synctest.Wait()
@@ -89,10 +88,6 @@ func TestSteadyUseWaitsForNobody(t *testing.T) {
 		synctest.Wait()
 		if r.asked < 50 || r.asked > 61 {
 			t.Errorf("%d questions in ten minutes, want one in ten seconds", r.asked)
-		}
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 )
@@ -54,15 +55,7 @@ func (f *follower) follow(t *testing.T, content string) *functions.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- file.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	servetest.Go(t, file.Run)
 	return file
 }
 
@@ -116,18 +109,12 @@ func TestAFileThatComesLater(t *testing.T) {
 	if err != nil || len(file.Settings()) != 0 {
 		t.Fatalf("without a file: %v, %v", file.Settings(), err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- file.Run(ctx) }()
+	servetest.Go(t, file.Run)
 	if err := os.WriteFile(path, []byte("example.com/a:v1: 1h\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if settings := <-changed; len(settings) != 1 {
 		t.Errorf("settings are %+v", settings)
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }
 

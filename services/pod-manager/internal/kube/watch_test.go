@@ -1,11 +1,8 @@
 package kube_test
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,34 +16,22 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 // journal is a log in memory.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
+type journal struct{ text logtest.Log }
 
 // count counts the lines with a text in them.
-func (j *journal) count(text string) int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return strings.Count(j.text.String(), text)
-}
+func (j *journal) count(text string) int { return j.text.Count(text) }
 
 // telemetry returns telemetry that logs here.
 func (j *journal) telemetry() *telemetry.Telemetry {
 	t := telemetry.Discard()
-	t.Log = slog.New(slog.NewTextHandler(j, nil))
+	t.Log = slog.New(slog.NewTextHandler(&j.text, nil))
 	return t
 }
 
