@@ -1,0 +1,39 @@
+package deploy_test
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestImagesGetFunctionsOfTheirPlatform looks at how a developer with another kind of
+// machine builds what images take along.
+func TestImagesGetFunctionsOfTheirPlatform(t *testing.T) {
+	platform := regexp.MustCompile(`(?m)^defaultPlatforms: \[(\w+)/(\w+)\]$`).FindStringSubmatch(string(mustRead(t, root+"/.ko.yaml")))
+	if platform == nil {
+		t.Fatal(".ko.yaml names no platform, or several: the functions are built for one")
+	}
+	plan := exec.CommandContext(t.Context(), "make", "-C", root, "--dry-run", "kodata")
+	plan.Env = append(plan.Environ(), "GOOS=plan9", "GOARCH=arm")
+	out, err := plan.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	builds := 0
+	for line := range strings.Lines(string(out)) {
+		if !strings.Contains(line, "go build") {
+			continue
+		}
+		builds++
+		if !strings.Contains(line, " GOOS="+platform[1]+" GOARCH="+platform[2]+" ") {
+			t.Errorf("this is not built for %s: %s", platform[0], line)
+		}
+		if strings.Contains(line, "/.build/functions/") {
+			t.Errorf("this replaces the functions that the developer runs: %s", line)
+		}
+	}
+	if builds != 3 {
+		t.Errorf("%d builds, want those of both modules of functions and of the probe:\n%s", builds, out)
+	}
+}
