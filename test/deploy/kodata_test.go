@@ -14,6 +14,9 @@ func TestImagesGetFunctionsOfTheirPlatform(t *testing.T) {
 	if platform == nil {
 		t.Fatal(".ko.yaml names no platform, or several: the functions are built for one")
 	}
+	if !strings.Contains(string(mustRead(t, root+"/skaffold.yaml")), "\n  platforms: ["+platform[1]+"/"+platform[2]+"]\n") {
+		t.Error("skaffold builds images for other platforms than ko")
+	}
 	plan := exec.CommandContext(t.Context(), "make", "-C", root, "--dry-run", "kodata")
 	plan.Env = append(plan.Environ(), "GOOS=plan9", "GOARCH=arm")
 	out, err := plan.CombinedOutput()
