@@ -19,38 +19,43 @@ func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
 }
 
+// TestRegistryPulls has each registry's image run, and another one be mounted as a volume.
 func TestRegistryPulls(t *testing.T) {
 	for _, name := range []string{"open", "private", "secure"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			registry := s.Registry(t, name)
 			ctx, namespace := suite.Context(t), s.Namespace(t)
-			pod := puller(registry.Host)
+			pod := puller(registry.Host+"/"+fresh(t, registry), registry.Host+"/"+fresh(t, registry))
 			if registry.Username != "" {
 				pod.Spec.ImagePullSecrets = secret(t, namespace, registry.Host, registry.Username, registry.Password)
 			}
-			s.Output(ctx, t, namespace, pod)
+			if output := s.Output(ctx, t, namespace, pod); !strings.Contains(output, "program") {
+				t.Errorf("the volume has %q, want the image's files", output)
+			}
 		})
 	}
 }
 
 func TestRegistryRefuses(t *testing.T) {
 	private, secure := s.Registry(t, "private"), s.Registry(t, "secure")
+	privateImage, secureImage := "/"+fresh(t, private), "/"+fresh(t, secure)
 	for _, test := range []struct {
-		reason     string
-		host, user string
-		password   string
-		want       string
+		reason      string
+		host, image string
+		user        string
+		password    string
+		want        string
 	}{
-		{"private-without-credentials", private.Host, "", "", "no basic auth credentials"},
-		{"private-with-a-wrong-password", private.Host, private.Username, "wrong", "401"},
-		{"secure-without-credentials", secure.Host, "", "", "no basic auth credentials"},
-		{"secure-without-authority", secure.Alias, secure.Username, secure.Password, "certificate signed by unknown authority"},
+		{"private-without-credentials", private.Host, privateImage, "", "", "no basic auth credentials"},
+		{"private-with-a-wrong-password", private.Host, privateImage, private.Username, "wrong", "401"},
+		{"secure-without-credentials", secure.Host, secureImage, "", "", "no basic auth credentials"},
+		{"secure-without-authority", secure.Alias, secureImage, secure.Username, secure.Password, "certificate signed by unknown authority"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
 			ctx, namespace := suite.Context(t), s.Namespace(t)
-			pod := puller(test.host)
+			pod := suite.Pod("puller", test.host+test.image, "list", "/")
 			if test.user != "" {
 				pod.Spec.ImagePullSecrets = secret(t, namespace, test.host, test.user, test.password)
 			}
@@ -66,10 +71,11 @@ func TestRegistryRefuses(t *testing.T) {
 	}
 }
 
-// puller is a pod that asks the registry even if the node has the image.
-func puller(host string) *corev1.Pod {
-	pod := suite.Pod("puller", host+"/toolbox:latest", "list", "/")
-	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
+// puller is a pod of an image that lists the files of another one.
+func puller(image, other string) *corev1.Pod {
+	pod := suite.Pod("puller", image, "list", "/image")
+	pod.Spec.Volumes = []corev1.Volume{{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: other}}}}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "image", MountPath: "/image", ReadOnly: true}}
 	return pod
 }
 
