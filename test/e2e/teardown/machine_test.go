@@ -31,7 +31,7 @@ func look(t *testing.T) machine {
 	return machine{
 		"network namespaces": sortedLines(string(netns)),
 		"mounts":             sortedLines(string(mounts)),
-		"control groups":     emptyGroups(t),
+		"control groups":     groups(t),
 		"files":              folders(t, "/var/lib/function-runner"),
 		"kubelet's files":    folders(t, "/var/lib/kubelet"),
 		"processes":          processes(t),
@@ -65,13 +65,14 @@ func folders(t *testing.T, root string) []string {
 	return found
 }
 
-// emptyGroups lists the control groups without a process, as all would be that a cluster
-// left behind. The others belong to somebody, and come and go with what he runs.
-func emptyGroups(t *testing.T) []string {
+// groups lists the cluster's control groups, and all others that have no process, as
+// those would be that it left behind under another name. The rest belong to somebody, and
+// come and go with what he runs.
+func groups(t *testing.T) []string {
 	t.Helper()
 	return slices.DeleteFunc(folders(t, "/sys/fs/cgroup"), func(group string) bool {
 		processes, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
-		return len(processes) > 0 || errors.Is(err, fs.ErrNotExist) && gone(group)
+		return !own(group) && (len(processes) > 0 || errors.Is(err, fs.ErrNotExist) && gone(group))
 	})
 }
 
@@ -81,14 +82,29 @@ func gone(folder string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// groupPrefix is what the names of clusters' control groups begin with.
+const groupPrefix = "/fnr-"
+
 // others says whether a folder is another cluster's, which may be in use.
 func others(path string) bool {
-	for _, parent := range []string{"/fnr-", "/function-runner/clusters/"} {
-		if _, after, ok := strings.Cut(path, parent); ok && !strings.HasPrefix(after, name) {
+	for _, parent := range []string{groupPrefix, "/function-runner/clusters/"} {
+		if _, after, ok := strings.Cut(path, parent); ok && !named(after) {
 			return true
 		}
 	}
 	return false
+}
+
+// own says whether a control group is the cluster's, or below it.
+func own(path string) bool {
+	_, after, ok := strings.Cut(path, groupPrefix)
+	return ok && named(after)
+}
+
+// named says whether a path begins with the cluster's name, as a whole.
+func named(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return strings.TrimSpace(first) == name
 }
 
 // shared says whether a folder is there for what is in it, of any cluster: the last one
@@ -121,15 +137,16 @@ func kernelSettings(t *testing.T) []string {
 func compare(t *testing.T, before, after machine) {
 	t.Helper()
 	for kind := range before {
-		for _, line := range after[kind] {
-			if !slices.Contains(before[kind], line) {
-				t.Errorf("%s: left behind: %s", kind, line)
-			}
+		for _, line := range added(before, after, kind) {
+			t.Errorf("%s: left behind: %s", kind, line)
 		}
-		for _, line := range before[kind] {
-			if !slices.Contains(after[kind], line) {
-				t.Errorf("%s: gone: %s", kind, line)
-			}
+		for _, line := range added(after, before, kind) {
+			t.Errorf("%s: gone: %s", kind, line)
 		}
 	}
+}
+
+// added are the lines of a kind that are in the second and not in the first.
+func added(first, second machine, kind string) []string {
+	return slices.DeleteFunc(slices.Clone(second[kind]), func(line string) bool { return slices.Contains(first[kind], line) })
 }

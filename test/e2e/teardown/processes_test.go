@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// processes lists those that are in namespaces of their own, as everything of a
-// cluster is. The rest come and go on a machine that is in use, and so do those
-// of another cluster.
+// processes lists those that are in the cluster's control groups, or in namespaces of
+// their own, as everything of a cluster is. The rest come and go on a machine that is in
+// use, and so do those of another cluster.
 func processes(t *testing.T) []string {
 	t.Helper()
-	own := namespaces("self")
+	here := namespaces("self")
 	paths, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +25,11 @@ func processes(t *testing.T) []string {
 	var found []string
 	for _, path := range paths {
 		pid := filepath.Base(path)
-		if names := namespaces(pid); names != "" && names != own && !inOthersGroup(path) && !elsewhere[network(path)] {
+		names := namespaces(pid)
+		if names == "" {
+			continue // It has ended.
+		}
+		if inGroup(path, own) || names != here && !inGroup(path, others) && !elsewhere[network(path)] {
 			command, _ := os.ReadFile(filepath.Join(path, "cmdline"))
 			found = append(found, fmt.Sprintf("%s %s %q", pid, names, command))
 		}
@@ -37,7 +42,7 @@ func processes(t *testing.T) []string {
 func othersNetworks(paths []string) map[string]bool {
 	networks := make(map[string]bool)
 	for _, path := range paths {
-		if inOthersGroup(path) {
+		if inGroup(path, others) {
 			networks[network(path)] = true
 		}
 	}
@@ -46,10 +51,10 @@ func othersNetworks(paths []string) map[string]bool {
 	return networks
 }
 
-// inOthersGroup says whether a process is in a control group of another cluster.
-func inOthersGroup(path string) bool {
+// inGroup says whether a process is in a control group of that kind.
+func inGroup(path string, kind func(group string) bool) bool {
 	groups, _ := os.ReadFile(filepath.Join(path, "cgroup")) // It may have ended.
-	return others(string(groups))
+	return slices.ContainsFunc(strings.Split(string(groups), "\n"), kind)
 }
 
 // network names the network namespace of a process.
