@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 )
@@ -62,6 +63,30 @@ func TestDigestFollowsTheContent(t *testing.T) {
 	}
 	if other := digest(t, build(t, t.TempDir(), spec(t, "PROGRAM"))); other == first {
 		t.Error("another content gives the same digest")
+	}
+}
+
+// TestSameLayerIsMadeByMany has many images of one layer built at once, as by the clusters
+// of two clones, or by one: several functions are one program.
+func TestSameLayerIsMadeByMany(t *testing.T) {
+	dir, same := t.TempDir(), spec(t, strings.Repeat("program", 1<<16))
+	builds, start := new(errgroup.Group), make(chan struct{})
+	for range 32 {
+		builds.Go(func() error {
+			<-start
+			_, err := image.Builder{Dir: dir}.Build(same)
+			return err
+		})
+	}
+	close(start)
+	if err := builds.Wait(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("the cache has %v, %v, want one layer", left, err)
+	}
+	if err := validate.Image(build(t, dir, same)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// A kept layer is two files: the layer, and what was computed of it.
+// A kept layer is a folder of two files: the layer, and what was computed of it.
 const (
-	layerSuffix   = ".tar.gz"
-	summarySuffix = ".json"
+	layerFile   = "layer.tar.gz"
+	summaryFile = "summary.json"
 )
 
 // keptLayer is a layer whose hashes are known, which saves reading and
@@ -32,47 +33,39 @@ type summary struct {
 
 // openLayer returns a layer that was kept. The error is fs.ErrNotExist if there
 // is none.
-func openLayer(base string) (v1.Layer, error) {
-	content, err := os.ReadFile(base + summarySuffix)
+func openLayer(dir string) (v1.Layer, error) {
+	content, err := os.ReadFile(filepath.Join(dir, summaryFile))
 	if err != nil {
 		return nil, fmt.Errorf("reading a kept layer: %w", err)
 	}
-	layer := &keptLayer{path: base + layerSuffix}
+	layer := &keptLayer{path: filepath.Join(dir, layerFile)}
 	if err := json.Unmarshal(content, &layer.summary); err != nil {
-		return nil, fmt.Errorf("reading a kept layer (remove %s): %w", base+summarySuffix, err)
+		return nil, fmt.Errorf("reading a kept layer (remove %s): %w", dir, err)
 	}
 	return layer, nil
 }
 
-// keepLayer computes the hashes of a layer's file. The summary is written last
-// and at once: where it is, the layer is whole.
-func keepLayer(base string) (v1.Layer, error) {
-	layer, err := tarball.LayerFromFile(base + layerSuffix)
+// summarize computes the hashes of the layer's file in a folder, and writes them beside it.
+func summarize(dir string) error {
+	layer, err := tarball.LayerFromFile(filepath.Join(dir, layerFile))
 	if err != nil {
-		return nil, fmt.Errorf("reading a new layer: %w", err)
+		return fmt.Errorf("reading a new layer: %w", err)
 	}
 	var computed summary
 	if computed.Digest, err = layer.Digest(); err != nil {
-		return nil, fmt.Errorf("hashing a new layer: %w", err)
+		return fmt.Errorf("hashing a new layer: %w", err)
 	}
 	if computed.DiffID, err = layer.DiffID(); err != nil {
-		return nil, fmt.Errorf("hashing a new layer: %w", err)
+		return fmt.Errorf("hashing a new layer: %w", err)
 	}
 	if computed.Size, err = layer.Size(); err != nil {
-		return nil, fmt.Errorf("measuring a new layer: %w", err)
+		return fmt.Errorf("measuring a new layer: %w", err)
 	}
 	content, err := json.Marshal(computed)
 	if err != nil {
-		return nil, fmt.Errorf("keeping a new layer: %w", err)
+		return fmt.Errorf("keeping a new layer: %w", err)
 	}
-	temp := fmt.Sprintf("%s.%d", base+summarySuffix, os.Getpid())
-	if err := os.WriteFile(temp, content, 0o644); err != nil {
-		return nil, fmt.Errorf("keeping a new layer: %w", err)
-	}
-	if err := os.Rename(temp, base+summarySuffix); err != nil {
-		return nil, fmt.Errorf("keeping a new layer: %w", err)
-	}
-	return &keptLayer{path: base + layerSuffix, summary: computed}, nil
+	return os.WriteFile(filepath.Join(dir, summaryFile), content, 0o644)
 }
 
 func (l *keptLayer) Digest() (v1.Hash, error)            { return l.summary.Digest, nil }

@@ -35,35 +35,46 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := filepath.Join(b.Dir, "layer-"+key)
-	kept, err := openLayer(base)
+	dir := filepath.Join(b.Dir, "layer-"+key)
+	kept, err := openLayer(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return kept, err
 	}
-	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the folder of layers: %w", err)
+	if err := b.keepLayer(dir, files); err != nil {
+		return nil, fmt.Errorf("making a layer: %w", err)
 	}
-	if err := b.writeLayer(base, files); err != nil {
-		return nil, err
-	}
-	return keepLayer(base)
+	return openLayer(dir)
 }
 
-// writeLayer makes the layer's file appear whole or not at all.
-func (b Builder) writeLayer(base string, files []File) error {
-	temp, err := os.CreateTemp(b.Dir, "writing-")
-	if err != nil {
-		return fmt.Errorf("making a layer: %w", err)
-	}
-	defer os.Remove(temp.Name())
-	defer temp.Close()
-	if err := archiveFiles(temp, files); err != nil {
+// keepLayer makes the layer's folder appear whole or not at all. Others may make the same
+// layer meanwhile, here or in another process: the first one's is kept.
+func (b Builder) keepLayer(dir string, files []File) error {
+	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.Rename(temp.Name(), base+layerSuffix); err != nil {
-		return fmt.Errorf("keeping a layer: %w", err)
+	temp, err := os.MkdirTemp(b.Dir, "writing-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	if err := writeLayer(filepath.Join(temp, layerFile), files); err != nil {
+		return err
+	}
+	if err := summarize(temp); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
 	}
 	return nil
+}
+
+func writeLayer(path string, files []File) error {
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(archiveFiles(out, files), out.Close())
 }
 
 // Key is a hash of all that decides what is in a layer with the files.
