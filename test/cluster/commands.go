@@ -32,8 +32,9 @@ func rootCommand() *cobra.Command {
 	flags.StringVar(&o.cache, "cache", defaultCache(), "folder that keeps built programs")
 	flags.StringVar(&o.root, "root", ".", "root of the repository")
 	root.AddCommand(
-		upCommand(&o), downCommand(&o), statusCommand(&o), logsCommand(&o), evidenceCommand(&o), execCommand(&o),
-		imagesCommand(&o), previousCommand(&o), publishCommand(&o), toolCommand(&o), initCommand(&o), superviseCommand(&o),
+		o.withCache(upCommand(&o)), downCommand(&o), statusCommand(&o), logsCommand(&o), evidenceCommand(&o), execCommand(&o),
+		o.withCache(imagesCommand(&o)), o.withCache(previousCommand(&o)), o.withCache(publishCommand(&o)), o.withCache(toolCommand(&o)),
+		initCommand(&o), superviseCommand(&o),
 	)
 	return root
 }

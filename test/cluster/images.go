@@ -79,6 +79,11 @@ func (o *options) builder() image.Builder {
 	return image.Builder{Dir: filepath.Join(o.cache, "layers")}
 }
 
+// kept are the images of programs.
+func (o *options) kept() image.Cache {
+	return image.Cache{Dir: filepath.Join(o.cache, "images")}
+}
+
 func (o *options) source() bundle.Source {
 	return bundle.Source{Root: o.root, Out: filepath.Join(o.root, ".build", "images")}
 }

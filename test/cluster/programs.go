@@ -32,7 +32,7 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 	if err := o.source().Kodata(ctx); err != nil {
 		return err
 	}
-	to := pusher{options: o, log: log, registry: registry, ko: ko, kept: image.Cache{Dir: filepath.Join(o.cache, "images")}}
+	to := pusher{options: o, log: log, registry: registry, ko: ko, kept: o.kept()}
 	for _, p := range programs {
 		if err := to.push(ctx, p, folder+"/"+p.Name); err != nil {
 			return err

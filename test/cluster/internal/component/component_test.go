@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
 func TestKeyNamesAllInputs(t *testing.T) {
@@ -57,6 +59,29 @@ func TestStoreBuildsOnce(t *testing.T) {
 	waiting.Wait()
 	if len(builds) != 1 {
 		t.Errorf("built %d times, want once", len(builds))
+	}
+}
+
+// TestUseKeepsAComponent has a component be as old as one that is removed.
+func TestUseKeepsAComponent(t *testing.T) {
+	store := component.Store{Dir: t.TempDir(), Log: &strings.Builder{}}
+	c := component.Component{Name: "tool", Version: "v1", Build: func(context.Context, string) error { return nil }}
+	dir, err := store.Get(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-2 * unused.Limit)
+	if err := os.Chtimes(dir, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Get(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if err := unused.Remove(store.Dir, func(string) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("the component is gone that was just asked for: %v", err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
 // Store is a folder of built components.
@@ -25,7 +26,7 @@ type Store struct {
 func (s Store) Get(ctx context.Context, c Component) (string, error) {
 	dir := filepath.Join(s.Dir, c.Key())
 	if exists(dir) {
-		return dir, nil
+		return dir, unused.Touch(dir)
 	}
 	unlock, err := filelock.Acquire(dir + ".lock")
 	if err != nil {
@@ -33,7 +34,7 @@ func (s Store) Get(ctx context.Context, c Component) (string, error) {
 	}
 	defer unlock()
 	if exists(dir) {
-		return dir, nil
+		return dir, unused.Touch(dir)
 	}
 	return dir, s.build(ctx, c, dir)
 }

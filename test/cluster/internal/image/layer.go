@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
 // File is one file, folder or link of a layer.
@@ -37,8 +39,11 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	}
 	dir := filepath.Join(b.Dir, "layer-"+key)
 	kept, err := openLayer(dir)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return kept, err
+	switch {
+	case err == nil:
+		return kept, unused.Touch(dir)
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
 	}
 	if err := b.keepLayer(dir, files); err != nil {
 		return nil, fmt.Errorf("making a layer: %w", err)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
+)
+
+// withCache is the command while nothing is removed from the cache. Afterwards it removes
+// what nobody has used for long, if nobody else is at work.
+func (o *options) withCache(command *cobra.Command) *cobra.Command {
+	run := command.RunE
+	command.RunE = func(command *cobra.Command, args []string) error {
+		release, err := filelock.Share(o.useLock())
+		if err != nil {
+			return err
+		}
+		err = run(command, args)
+		release()
+		if err != nil {
+			return err
+		}
+		if err := o.removeUnused(); err != nil {
+			fmt.Fprintln(command.ErrOrStderr(), "the cache keeps what nobody uses:", err)
+		}
+		return nil
+	}
+	return command
+}
+
+// useLock is shared by all who use the cache.
+func (o *options) useLock() string { return filepath.Join(o.cache, "use.lock") }
+
+// removeUnused leaves what clusters run: a component may be started again at any time.
+func (o *options) removeUnused() error {
+	release, err := filelock.Try(o.useLock())
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil // Somebody else will do it.
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	running, err := commands()
+	if err != nil {
+		return err
+	}
+	layers, images := o.builder().Dir, o.kept().Dir
+	err = unused.Remove(o.cache, func(path string) bool {
+		return path == layers || path == images || strings.Contains(running, path+"/")
+	})
+	if _, none := os.Stat(layers); none == nil {
+		err = errors.Join(err, unused.Remove(layers, func(string) bool { return false }))
+	}
+	return err
+}
+
+// commands has the command lines of all clusters' components.
+func commands() (string, error) {
+	clusters, err := os.ReadDir(layout.Root())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("looking for clusters: %w", err)
+	}
+	var all []byte
+	for _, cluster := range clusters {
+		specs, err := os.ReadFile(specsFile(layout.Layout{Name: cluster.Name()}))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("looking at what cluster %s runs: %w", cluster.Name(), err)
+		}
+		all = slices.Concat(all, specs)
+	}
+	return string(all), nil
+}
