@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -65,12 +67,19 @@ func enter(l layout.Layout, running state.State, args []string) error {
 	return nil
 }
 
-// inside is the environment of a command in the cluster's namespaces.
+// inside is the environment of a command in the cluster's namespaces. No proxy can be
+// reached from there, and none is needed.
 func inside(l layout.Layout, running state.State) []string {
-	command := exec.Cmd{Env: append(os.Environ(),
+	command := exec.Cmd{Env: append(slices.DeleteFunc(os.Environ(), namesProxy),
 		"PATH="+running.Path+":"+os.Getenv("PATH"),
 		"KUBECONFIG="+l.Kubeconfig(),
 		bed.InfoVariable+"="+infoFile(l),
 	)}
 	return command.Environ() // has each variable once
+}
+
+// namesProxy says whether a variable of the environment names a proxy, or who needs none.
+func namesProxy(variable string) bool {
+	name, _, _ := strings.Cut(strings.ToUpper(variable), "=")
+	return slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}, name)
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -29,6 +31,8 @@ func Access(l layout.Layout, dialer space.Dialer) (*rest.Config, error) {
 		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", l.Name, err)
 	}
 	config.Dial = dialer.DialContext
+	// No proxy that the environment names could reach the cluster.
+	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 	config.QPS = -1
 	return rest.AddUserAgent(config, "cluster-up"), nil
 }
