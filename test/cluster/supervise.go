@@ -16,7 +16,8 @@ import (
 
 // initCommand is what up starts: the first process of the new namespaces.
 func initCommand(o *options) *cobra.Command {
-	return &cobra.Command{
+	var keep []string
+	command := &cobra.Command{
 		Use:    "init",
 		Hidden: true,
 		Args:   cobra.NoArgs,
@@ -27,9 +28,11 @@ func initCommand(o *options) *cobra.Command {
 			}
 			supervisor := exec.CommandContext(command.Context(), "/proc/self/exe", "supervise", "--name", l.Name)
 			supervisor.Stdout, supervisor.Stderr = os.Stdout, os.Stderr
-			return space.Init(l, supervisor)
+			return space.Init(l, keep, supervisor)
 		},
 	}
+	command.Flags().StringArrayVar(&keep, "keep", nil, "folder that is needed in the namespaces")
+	return command
 }
 
 // superviseCommand is what init starts.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -27,14 +29,14 @@ var kernelSettings = map[string]string{
 }
 
 // mount changes this mount namespace only.
-func mount(l layout.Layout) error {
+func mount(l layout.Layout, keep []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separating the mounts: %w", err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mounting /proc: %w", err)
 	}
-	if err := mountScratch(l.Dir()); err != nil {
+	if err := mountScratch(append(keep, l.Dir())); err != nil {
 		return err
 	}
 	if err := mountKernelSettings(l.Path("kernel")); err != nil {
@@ -43,24 +45,52 @@ func mount(l layout.Layout) error {
 	return mountResolver(l.Config("resolv.conf"))
 }
 
-// mountScratch covers the folders with empty ones but keeps the cluster's own
-// folder, which is below one of them.
-func mountScratch(own string) error {
-	// The open folder stays reachable when its path no longer is.
-	dir, err := os.Open(own)
-	if err != nil {
-		return fmt.Errorf("opening the cluster's folder: %w", err)
+// mountScratch covers the folders with empty ones, but not the folders below them that
+// are to be kept, such as the cluster's own.
+func mountScratch(keep []string) error {
+	kept := below(scratch, keep)
+	var open []*os.File
+	defer func() {
+		for _, dir := range open {
+			dir.Close()
+		}
+	}()
+	// An open folder stays reachable when its path no longer is.
+	for _, path := range kept {
+		dir, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("keeping a folder: %w", err)
+		}
+		open = append(open, dir)
 	}
-	defer dir.Close()
 	for _, path := range scratch {
 		if err := unix.Mount("tmpfs", path, "tmpfs", 0, "mode=755"); err != nil {
 			return fmt.Errorf("covering %s: %w", path, err)
 		}
 	}
-	if err := os.MkdirAll(own, 0o750); err != nil {
-		return fmt.Errorf("making a place for %s: %w", own, err)
+	for i, path := range kept {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return fmt.Errorf("making a place for %s: %w", path, err)
+		}
+		if err := bind(fmt.Sprintf("/proc/self/fd/%d", open[i].Fd()), path); err != nil {
+			return err
+		}
 	}
-	return bind(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), own)
+	return nil
+}
+
+// below returns those folders that exist below one of the parents, without links, each
+// after those it is in.
+func below(parents, folders []string) []string {
+	var found []string
+	for _, folder := range folders {
+		path, err := filepath.EvalSymlinks(folder)
+		if err == nil && slices.ContainsFunc(parents, func(parent string) bool { return strings.HasPrefix(path, parent+"/") }) {
+			found = append(found, path)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
 func mountKernelSettings(dir string) error {
@@ -94,7 +124,7 @@ func mountResolver(source string) error {
 }
 
 func bind(source, target string) error {
-	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("mounting %s on %s: %w", source, target, err)
 	}
 	return nil

@@ -27,16 +27,17 @@ func Command(name string, args ...string) *exec.Cmd {
 }
 
 // Init makes the new namespaces the cluster's own, runs the command in them and
-// returns when it has ended. The caller is the first process of its namespace:
-// it also inherits the orphans of all the others.
-func Init(l layout.Layout, command *exec.Cmd) error {
+// returns when it has ended. The machine's files are seen from them, but nothing below
+// /run, /var/lib and /var/log except for the folders to keep. The caller is the first
+// process of its namespace: it also inherits the orphans of all the others.
+func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of new namespaces may set them up: use the command up")
 	}
 	if err := cgroup.Join(l.Cgroup()); err != nil {
 		return err
 	}
-	if err := mount(l); err != nil {
+	if err := mount(l, keep); err != nil {
 		return err
 	}
 	if err := connect(); err != nil {

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/boot"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/config"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
+)
+
+// start starts a cluster where there is none and waits until it is ready.
+func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, programs config.Programs) error {
+	start := time.Now()
+	running, command, err := o.launch(l, programs)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	// Ends with this process if the cluster lives longer, as it should.
+	go func() { stop(fmt.Errorf("its first process ended: %w", command.Wait())) }()
+	dialer := space.Dialer{PID: running.Init.PID}
+	client, err := boot.Client(l, dialer)
+	if err != nil {
+		return err
+	}
+	steps, stepping := errgroup.WithContext(ctx)
+	steps.Go(func() error { return o.pushImages(stepping, log, describe(l, running), running) })
+	steps.Go(func() error { return boot.Wait(stepping, log, client) })
+	if err := steps.Wait(); err != nil {
+		return errors.Join(err, context.Cause(ctx))
+	}
+	running.Ready = true
+	if err := state.Save(l, running); err != nil {
+		return err
+	}
+	fmt.Fprintf(log, "cluster %s is ready after %.1fs: KUBECONFIG=%s\n", l.Name, time.Since(start).Seconds(), l.Kubeconfig())
+	return nil
+}
+
+// launch writes the cluster's files and starts its processes.
+func (o *options) launch(l layout.Layout, programs config.Programs) (state.State, *exec.Cmd, error) {
+	filtered, err := space.FilterBridges()
+	if err != nil {
+		return state.State{}, nil, err
+	}
+	secrets := config.NewSecrets()
+	if err := config.Write(l, secrets, filtered); err != nil {
+		return state.State{}, nil, err
+	}
+	if err := state.WriteJSON(specsFile(l), config.Components(l, programs)); err != nil {
+		return state.State{}, nil, fmt.Errorf("writing the list of components: %w", err)
+	}
+	log, err := os.Create(l.LogFile("supervisor"))
+	if err != nil {
+		return state.State{}, nil, fmt.Errorf("starting the supervisor: %w", err)
+	}
+	defer log.Close()
+	command := space.Command("/proc/self/exe", append([]string{"init", "--name", l.Name}, o.keep()...)...)
+	command.Env = []string{"PATH=" + programs.Path(), "HOME=/root"}
+	command.Dir = "/"
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		return state.State{}, nil, fmt.Errorf("starting the supervisor in new namespaces: %w", err)
+	}
+	running := state.State{Path: programs.Path(), RegistryPassword: secrets.RegistryPassword()}
+	if running.Init, err = state.Find(command.Process.Pid); err != nil {
+		return state.State{}, nil, err
+	}
+	return running, command, save(l, running)
+}
+
+// keep are the flags that tell init which folders commands in the cluster need, wherever
+// they are: the programs, the sources, and what Go keeps.
+func (o *options) keep() []string {
+	folders := []string{o.cache, o.root}
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOPATH", "GOMODCACHE", "GOCACHE", "TMPDIR"} {
+		folders = append(folders, os.Getenv(name))
+	}
+	var flags []string
+	for _, folder := range folders {
+		if absolute, err := filepath.Abs(folder); err == nil && folder != "" {
+			flags = append(flags, "--keep", absolute)
+		}
+	}
+	return flags
+}
+
+// save also describes the cluster to those who will use it.
+func save(l layout.Layout, running state.State) error {
+	if err := state.WriteJSON(infoFile(l), describe(l, running)); err != nil {
+		return fmt.Errorf("describing cluster %s: %w", l.Name, err)
+	}
+	return state.Save(l, running)
+}
