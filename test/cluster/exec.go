@@ -17,7 +17,7 @@ import (
 )
 
 func execCommand(o *options) *cobra.Command {
-	return &cobra.Command{
+	command := &cobra.Command{
 		Use:   "exec -- COMMAND [ARGUMENT...]",
 		Short: "Run a command in the cluster's namespaces, with KUBECONFIG and kubectl",
 		Args:  cobra.MinimumNArgs(1),
@@ -29,6 +29,8 @@ func execCommand(o *options) *cobra.Command {
 			return enter(l, running, args)
 		},
 	}
+	command.Flags().SetInterspersed(false) // Flags after the command are the command's.
+	return command
 }
 
 // running is the cluster, which must be up.

@@ -1,15 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
 func logsCommand(o *options) *cobra.Command {
@@ -22,26 +24,36 @@ func logsCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printLog(command.OutOrStdout(), l, args[0])
+			if _, err := state.Load(l); errors.Is(err, state.ErrNone) {
+				return err
+			}
+			return printLog(command.OutOrStdout(), l.Logs(), args[0])
 		},
 	}
 }
 
-func printLog(out io.Writer, l layout.Layout, component string) error {
-	log, err := os.Open(l.LogFile(filepath.Base(component)))
+// printLog prints a component's log of those in a folder.
+func printLog(out io.Writer, dir, component string) error {
+	names := logNames(dir)
+	if !slices.Contains(names, component) {
+		return fmt.Errorf("there is no log of %q; there are those of: %s", component, strings.Join(names, ", "))
+	}
+	log, err := os.Open(filepath.Join(dir, component+logSuffix))
 	if err != nil {
-		return fmt.Errorf("reading the log of %s (there are: %s): %w", component, strings.Join(logNames(l), ", "), err)
+		return fmt.Errorf("reading the log of %s: %w", component, err)
 	}
 	defer log.Close()
 	_, err = io.Copy(out, log)
 	return err
 }
 
-func logNames(l layout.Layout) []string {
-	paths, _ := filepath.Glob(l.LogFile("*")) // The pattern is well-formed.
+const logSuffix = ".log"
+
+func logNames(dir string) []string {
+	paths, _ := filepath.Glob(filepath.Join(dir, "*"+logSuffix)) // The pattern is well-formed.
 	var names []string
 	for _, path := range paths {
-		names = append(names, strings.TrimSuffix(filepath.Base(path), ".log"))
+		names = append(names, strings.TrimSuffix(filepath.Base(path), logSuffix))
 	}
 	return names
 }

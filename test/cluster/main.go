@@ -4,27 +4,24 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"syscall"
 )
 
-func main() { os.Exit(run()) }
+func main() { os.Exit(run(os.Args[1:], os.Stderr)) }
 
-// run returns the program's exit status.
-func run() int {
+// run returns the program's exit status. What runs in the cluster takes the program's
+// place, and has its own.
+func run(args []string, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	err := rootCommand().ExecuteContext(ctx)
-	// A command that ran in the cluster has said itself what went wrong.
-	if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() > 0 {
-		return exit.ExitCode()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "cluster:", err)
+	root := rootCommand()
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(stderr, "cluster:", err)
 		return 1
 	}
 	return 0

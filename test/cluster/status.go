@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -24,19 +27,17 @@ func statusCommand(o *options) *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use:   "status",
-		Short: "Say how the cluster is and how to use it",
+		Short: "Say how the cluster is and how to use it; fail if it is not ready",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"text", "json"}, output) {
+				return fmt.Errorf("output %q: want text or json", output)
+			}
 			now, err := o.status()
 			if err != nil {
 				return err
 			}
-			if output == "json" {
-				encoder := json.NewEncoder(command.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(now)
-			}
-			return now.print(command.OutOrStdout())
+			return errors.Join(now.write(command.OutOrStdout(), output), now.verdict())
 		},
 	}
 	command.Flags().StringVarP(&output, "output", "o", "text", "text or json; json has the registries' passwords")
@@ -52,14 +53,45 @@ func (o *options) status() (status, error) {
 	if err != nil {
 		return status{}, err
 	}
-	now := status{Info: describe(l, running), State: "starting"}
+	now := status{Info: describe(l, running), State: starting}
+	// A cluster that has just been started has no such file yet.
+	if err := readJSON(statusFile(l), &now.Components); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return status{}, err
+	}
 	switch {
 	case !running.Init.Alive():
-		now.State = "dead"
+		now.State = dead
+		for i := range now.Components {
+			now.Components[i].State, now.Components[i].PID = dead, 0
+		}
 	case running.Ready:
-		now.State = "ready"
+		now.State = ready
 	}
-	return now, readJSON(statusFile(l), &now.Components)
+	return now, nil
+}
+
+// How a cluster is.
+const (
+	starting = "starting"
+	ready    = "ready"
+	dead     = "dead"
+)
+
+// verdict is an error unless the cluster can be used: scripts ask.
+func (s status) verdict() error {
+	if s.State == ready {
+		return nil
+	}
+	return fmt.Errorf("cluster %s is %s: bring it up", s.Name, s.State)
+}
+
+func (s status) write(out io.Writer, output string) error {
+	if output == "text" {
+		return s.print(out)
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(s)
 }
 
 func (s status) print(out io.Writer) error {

@@ -139,8 +139,12 @@ func state(t *testing.T) string {
 	var status struct {
 		State string `json:"state"`
 	}
-	if err := json.Unmarshal(cluster(t, "status", "-o", "json"), &status); err != nil {
-		t.Fatal(err)
+	output, err := command("status", "-o", "json").Output()
+	if decoded := json.Unmarshal(output, &status); decoded != nil {
+		t.Fatalf("cluster status: %v, %v", err, decoded)
+	}
+	if ready := status.State == "ready"; ready != (err == nil) {
+		t.Errorf("a cluster that is %s has the exit status %v", status.State, err)
 	}
 	return status.State
 }
