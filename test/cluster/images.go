@@ -32,7 +32,7 @@ func imagesCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := o.pushImages(command.Context(), command.ErrOrStderr(), describe(l, running), running); err != nil {
+			if err := o.pushImages(command.Context(), command.ErrOrStderr(), describe(l, running), running, func() {}); err != nil {
 				return err
 			}
 			return o.pushPrograms(command.Context(), command.ErrOrStderr(), l, running, "programs", program.All())
@@ -40,30 +40,46 @@ func imagesCommand(o *options) *cobra.Command {
 	}
 }
 
-// pushImages gives every registry the images of functions and tests.
-func (o *options) pushImages(ctx context.Context, log io.Writer, info bed.Info, running state.State) error {
+// pushImages gives every registry the images of functions and tests. It says when pods
+// can start, which is early.
+func (o *options) pushImages(ctx context.Context, log io.Writer, info bed.Info, running state.State, podsCanStart func()) error {
 	start := time.Now()
-	specs, err := o.source().Images(ctx)
-	if err != nil {
-		return err
-	}
-	images, err := o.builder().BuildAll(ctx, specs)
-	if err != nil {
-		return err
-	}
-	pushes, ctx := errgroup.WithContext(ctx)
+	var registries []image.Registry
 	for _, described := range info.Registries {
 		registry, err := image.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
 		if err != nil {
 			return err
 		}
-		pushes.Go(func() error { return pushTo(ctx, registry, specs, images) })
+		registries = append(registries, registry)
 	}
-	if err := pushes.Wait(); err != nil {
-		return err
+	source := o.source()
+	for _, step := range []struct {
+		images func(context.Context) ([]image.Spec, error)
+		done   func()
+	}{{source.Tools, podsCanStart}, {source.Functions, func() {}}} {
+		specs, err := step.images(ctx)
+		if err != nil {
+			return err
+		}
+		if err := o.buildAndPush(ctx, registries, specs); err != nil {
+			return err
+		}
+		step.done()
 	}
 	fmt.Fprintf(log, "the registries have their images after %.1fs\n", time.Since(start).Seconds())
 	return nil
+}
+
+func (o *options) buildAndPush(ctx context.Context, registries []image.Registry, specs []image.Spec) error {
+	images, err := o.builder().BuildAll(ctx, specs)
+	if err != nil {
+		return err
+	}
+	pushes, ctx := errgroup.WithContext(ctx)
+	for _, registry := range registries {
+		pushes.Go(func() error { return pushTo(ctx, registry, specs, images) })
+	}
+	return pushes.Wait()
 }
 
 func pushTo(ctx context.Context, registry image.Registry, specs []image.Spec, images []v1.Image) error {

@@ -36,8 +36,11 @@ func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, pro
 		return err
 	}
 	steps, stepping := errgroup.WithContext(ctx)
-	steps.Go(func() error { return o.pushImages(stepping, log, describe(l, running), running) })
-	steps.Go(func() error { return boot.Wait(stepping, log, client) })
+	images := make(chan struct{})
+	steps.Go(func() error {
+		return o.pushImages(stepping, log, describe(l, running), running, func() { close(images) })
+	})
+	steps.Go(func() error { return boot.Wait(stepping, log, client, images) })
 	if err := steps.Wait(); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}

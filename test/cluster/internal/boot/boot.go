@@ -51,8 +51,8 @@ func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) 
 }
 
 // Wait sets up what every cluster has and waits until a pod has run. It tells
-// log how far it came.
-func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface) error {
+// log how far it came. The channel closes when the registries have the pod's images.
+func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, images <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	start := time.Now()
@@ -63,6 +63,8 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface) error
 		{"the API server answers", waitForAPI},
 		{"pods find the name server", serveDNS},
 		{"the node is ready", waitForNode},
+		// A node that does not find an image tries again much later.
+		{"there are images for pods", func(ctx context.Context, _ kubernetes.Interface) error { return await(ctx, images) }},
 		{"a pod has run", runPod},
 	} {
 		if err := step.run(ctx, client); err != nil {
@@ -86,5 +88,15 @@ func poll(ctx context.Context, what string, look func(context.Context) error) er
 			return fmt.Errorf("waiting for %s: %w (%w)", what, err, ctx.Err())
 		case <-time.After(interval):
 		}
+	}
+}
+
+// await waits until the channel closes.
+func await(ctx context.Context, images <-chan struct{}) error {
+	select {
+	case <-images:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for images: %w", context.Cause(ctx))
 	}
 }

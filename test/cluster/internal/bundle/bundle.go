@@ -19,9 +19,23 @@ type Source struct {
 	Out string
 }
 
-// Images builds all programs and describes their images.
-func (s Source) Images(ctx context.Context) ([]image.Spec, error) {
-	bed, err := s.bed(ctx)
+// Tools are the images without which no pod runs, and no test: what holds a pod's
+// namespaces, and what the tests look around with.
+func (s Source) Tools(ctx context.Context) ([]image.Spec, error) {
+	programs, err := s.build(ctx, "test", "./images/...")
+	if err != nil {
+		return nil, err
+	}
+	var specs []image.Spec
+	for _, program := range programs {
+		specs = append(specs, static(filepath.Base(program.Package)+":latest", program.Path))
+	}
+	return specs, nil
+}
+
+// Functions builds all functions and describes their images.
+func (s Source) Functions(ctx context.Context) ([]image.Spec, error) {
+	misbehaving, err := s.misbehaving(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -37,24 +51,18 @@ func (s Source) Images(ctx context.Context) ([]image.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(bed, catalog, conforming, []image.Spec{node}), nil
+	return slices.Concat(misbehaving, catalog, conforming, []image.Spec{node}), nil
 }
 
-// bed are the images of the test bed's own programs: what runs in every pod,
-// what the tests look around with, and functions that misbehave.
-func (s Source) bed(ctx context.Context) ([]image.Spec, error) {
-	programs, err := s.build(ctx, "test", "./images/...", "./functions/...")
+// misbehaving are the images of the test bed's own functions.
+func (s Source) misbehaving(ctx context.Context) ([]image.Spec, error) {
+	programs, err := s.build(ctx, "test", "./functions/...")
 	if err != nil {
 		return nil, err
 	}
 	var specs []image.Spec
 	for _, program := range programs {
-		name := filepath.Base(program.Package)
-		if strings.Contains(program.Package, "/test/functions/") {
-			specs = append(specs, functionImage("test/"+name+":v1", program.Path))
-			continue
-		}
-		specs = append(specs, static(name+":latest", program.Path))
+		specs = append(specs, functionImage("test/"+filepath.Base(program.Package)+":v1", program.Path))
 	}
 	return specs, nil
 }
