@@ -4,8 +4,10 @@ package deploy_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,35 +22,58 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // right is to do something with a kind of objects.
 type right struct{ namespace, resource, verb string }
 
-// TestRightsAreMinimal has pod-managers do all that they ever do, and compares what
-// they may with what they asked for: a right that is missing is refused to them, and
-// one too many is not used.
+// managing is how pods are managed in a mode.
+type managing struct {
+	mode       string
+	deployment string // of the program that manages them
+	account    string // whose rights it has
+	prefix     string // of its variables
+	// ask has one replica provide a function's pod.
+	ask func(ctx context.Context, t *testing.T, replica *corev1.Pod) error
+}
+
+// TestRightsAreMinimal has whoever manages pods do all that they ever do, in both modes,
+// and compares what they may with what they asked for: a right that is missing is refused
+// to them, and one too many is not used. (Those on Secrets are in e2e/registries.)
 func TestRightsAreMinimal(t *testing.T) {
 	t.Parallel() // with whatever else has namespaces of its own
-	at := aside("rights")
-	objects := onTheBed(t, suite.Build(t, filepath.Join(root, "deploy/overlays/service-mesh")))
+	for _, m := range []managing{
+		{"microservices", "pod-manager", "pod-manager", "FNR_", lease},
+		{"function-runner", "function-runner", "porch-fn-runner", "FNR_POD_MANAGER_", evaluate},
+	} {
+		t.Run(m.mode, func(t *testing.T) {
+			t.Parallel()
+			m.usesItsRights(t, aside("rights-"+m.mode))
+		})
+	}
+}
+
+func (m managing) usesItsRights(t *testing.T, at place) {
+	dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/"+m.mode, "pod-template")
+	objects := onTheBed(t, suite.Build(t, dir))
 	for _, o := range objects {
-		if o.GetKind() == "Deployment" && o.GetName() == "pod-manager" {
+		if o.GetKind() == "Deployment" && o.GetName() == m.deployment {
 			// Pods come and go within the test.
-			suite.SetVariable(t, o, "FNR_TTL", "15s")
-			suite.SetVariable(t, o, "FNR_SCAN_INTERVAL", "1s")
+			suite.SetVariable(t, o, m.prefix+"TTL", "15s")
+			suite.SetVariable(t, o, m.prefix+"SCAN_INTERVAL", "1s")
 		}
 	}
 	at.install(t, objects)
 	at.evaluates(t, inPod(t))
-	at.collide(t)
-	at.restart(t, "pod-manager") // watches are written down when they end
+	m.collide(t, at)
+	at.restart(t, m.deployment) // watches are written down when they end
 
 	granted := at.granted(t, objects)
 	var missing []right
 	for ctx := suite.Context(t); ; <-time.After(500 * time.Millisecond) {
-		at.evaluates(t, inPod(t)) // extends the life of its pod; the others end
-		if missing = at.unused(t, granted); len(missing) == 0 || ctx.Err() != nil {
+		at.evaluates(t, inPod(t)) // extends the life of its pod, or makes a new one
+		if missing = m.unused(t, at, granted); len(missing) == 0 || ctx.Err() != nil {
 			break
 		}
 	}
@@ -83,12 +108,12 @@ func (p place) granted(t *testing.T, objects []*unstructured.Unstructured) []rig
 	return rights
 }
 
-// unused are those of the rights that no pod-manager has used. It is an error if one
-// was refused anything.
-func (p place) unused(t *testing.T, granted []right) []right {
+// unused are those of the rights that no replica has used. It is an error if one was
+// refused anything.
+func (m managing) unused(t *testing.T, at place, granted []right) []right {
 	t.Helper()
 	used := map[right]bool{}
-	for _, r := range s.Requests(t, p.system, "pod-manager", time.Time{}) {
+	for _, r := range s.Requests(t, at.system, m.account, time.Time{}) {
 		used[right{r.Object.Namespace, r.Object.Resource, r.Verb}] = true
 		if r.Response.Code == http.StatusForbidden {
 			t.Fatalf("a right is missing: %s %s", r.Verb, r.URI)
@@ -103,84 +128,93 @@ func (p place) unused(t *testing.T, granted []right) []right {
 	return unused
 }
 
-// collide has two pod-managers make the same pod until one finds that the other was
-// faster, and looks at that one's. Both lend it.
-func (p place) collide(t *testing.T) {
+// collide has all replicas provide the same pod at the same moment, until one finds that
+// the other was faster, and looks at that one's.
+func (m managing) collide(t *testing.T, at place) {
 	t.Helper()
 	ctx := suite.Context(t)
-	selector := metav1.ListOptions{LabelSelector: "app=pod-manager"}
-	var managers []podmanagerv1connect.PodManagerServiceClient
-	for len(managers) < 2 {
-		managers = nil
-		pods, err := s.Client.CoreV1().Pods(p.system).List(ctx, selector)
+	replicas := at.replicas(ctx, t, m.deployment)
+	look := right{at.functions, "pods", "get"}
+	for len(m.unused(t, at, []right{look})) > 0 && ctx.Err() == nil {
+		// After the first time all know the image, and are even closer to each other.
+		at.removeFunctions(ctx, t)
+		var all errgroup.Group
+		for _, replica := range replicas {
+			all.Go(func() error { return m.ask(ctx, t, &replica) })
+		}
+		if err := all.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if pods := at.functionPods(ctx, t); len(pods) != 1 {
+			t.Errorf("there are function pods %v: more than one filled the same place", pods)
+		}
+	}
+}
+
+// replicas are two ready pods of a Deployment.
+func (p place) replicas(ctx context.Context, t *testing.T, deployment string) (ready []corev1.Pod) {
+	t.Helper()
+	suite.Until(ctx, t, "two replicas are ready", func() (bool, string) {
+		pods, err := s.Client.CoreV1().Pods(p.system).List(ctx, metav1.ListOptions{LabelSelector: "app=" + deployment})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, pod := range pods.Items {
-			if suite.Ready(&pod) {
-				managers = append(managers, podManager(t, &pod))
-			}
-		}
-		<-time.After(100 * time.Millisecond)
-	}
-	look := right{p.functions, "pods", "get"}
-	for len(p.unused(t, []right{look})) > 0 && ctx.Err() == nil {
-		pod := lendTheSame(ctx, t, managers)
-		// Next time both know the image, and are even closer to each other.
-		if err := s.Client.CoreV1().Pods(p.functions).Delete(ctx, pod, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		s.AwaitGone(ctx, t, p.functions, pod)
-	}
+		ready = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !suite.Ready(&pod) })
+		return len(ready) >= 2, fmt.Sprintf("%d are", len(ready))
+	})
+	return ready
 }
 
-// lendTheSame asks all pod-managers for a pod at the same moment, and returns its name.
-func lendTheSame(ctx context.Context, t *testing.T, managers []podmanagerv1connect.PodManagerServiceClient) string {
+// functionPods are the names of those that there are.
+func (p place) functionPods(ctx context.Context, t *testing.T) (names []string) {
 	t.Helper()
-	var all errgroup.Group
-	granted := make([]*podmanagerv1.LeaseResponse_Granted, len(managers))
-	for i, manager := range managers {
-		all.Go(func() (err error) {
-			granted[i], err = lease(ctx, manager, s.Registry(t, "open").Host+"/krm-functions-catalog/starlark:v0.5.5")
-			return err
-		})
-	}
-	if err := all.Wait(); err != nil {
+	pods, err := s.Client.CoreV1().Pods(p.functions).List(ctx, metav1.ListOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range granted {
-		if g.GetPodUid() != granted[0].GetPodUid() {
-			t.Errorf("pod-managers lend %s and %s: both filled the same place", granted[0].GetPod(), g.GetPod())
-		}
+	for _, pod := range pods.Items {
+		names = append(names, pod.Name)
 	}
-	return granted[0].GetPod()
+	return names
 }
 
-// podManager calls one replica.
-func podManager(t *testing.T, pod *corev1.Pod) podmanagerv1connect.PodManagerServiceClient {
+// removeFunctions deletes all function pods.
+func (p place) removeFunctions(ctx context.Context, t *testing.T) {
 	t.Helper()
+	names := p.functionPods(ctx, t)
+	if err := s.Client.CoreV1().Pods(p.functions).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		s.AwaitGone(ctx, t, p.functions, name)
+	}
+}
+
+// evaluate has a replica that does everything evaluate a function.
+func evaluate(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
+	return suite.SetNamespace(ctx, suite.Connect(t, replica.Status.PodIP+":9445"), inPod(t))
+}
+
+// lease asks a pod-manager for a pod and gives it back.
+func lease(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	t.Cleanup(transport.CloseIdleConnections)
-	return podmanagerv1connect.NewPodManagerServiceClient(&http.Client{Transport: transport}, "http://"+pod.Status.PodIP+":9448", connect.WithGRPC())
-}
-
-// lease asks for a pod and gives it back.
-func lease(ctx context.Context, client podmanagerv1connect.PodManagerServiceClient, image string) (*podmanagerv1.LeaseResponse_Granted, error) {
+	client := podmanagerv1connect.NewPodManagerServiceClient(&http.Client{Transport: transport}, "http://"+replica.Status.PodIP+":9448", connect.WithGRPC())
 	stream, err := client.Lease(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = stream.CloseResponse() }()
-	err = stream.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: &podmanagerv1.LeaseRequest_Open{Image: image, Attempt: 1}}})
+	err = stream.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: &podmanagerv1.LeaseRequest_Open{Image: inPod(t), Attempt: 1}}})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for {
 		response, err := stream.Receive()
 		if err != nil || response.GetGranted() != nil {
-			return response.GetGranted(), err
+			return err
 		}
 	}
 }

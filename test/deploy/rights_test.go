@@ -1,0 +1,90 @@
+package deploy_test
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// TestRightsAreExact holds what whoever manages pods may do, each right with what takes it,
+// and that there is no other one, for nobody. (test/e2e/deploy and test/e2e/registries find
+// by the API server's own records that all of them are used, and no other is asked for.)
+func TestRightsAreExact(t *testing.T) {
+	always := []string{
+		// Pods are seen by informers, made, kept alive by an annotation, and removed; one that
+		// another replica was faster to make is looked at.
+		"porch-fn-system pods create", "porch-fn-system pods delete", "porch-fn-system pods get",
+		"porch-fn-system pods list", "porch-fn-system pods patch", "porch-fn-system pods watch",
+		// Their Services are made and removed with them.
+		"porch-fn-system services create", "porch-fn-system services delete",
+		"porch-fn-system services list", "porch-fn-system services watch",
+	}
+	template := []string{ // one ConfigMap, at the start and whenever it changes
+		"porch-system configmaps/function-pod-template get", "porch-system configmaps/function-pod-template list",
+		"porch-system configmaps/function-pod-template watch",
+	}
+	secret := []string{ // the copy of the credentials; creation knows no names
+		"porch-fn-system secrets create", "porch-fn-system secrets/auth-secret get", "porch-fn-system secrets/auth-secret update",
+	}
+	manages := map[string]string{"pod-manager": "pod-manager", "function-runner": "porch-fn-runner"}
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		want := map[string][]string{}
+		for _, d := range of[*appsv1.Deployment](objects) {
+			account, ok := manages[d.Name]
+			if !ok {
+				continue
+			}
+			rights := slices.Clone(always)
+			if len(of[*corev1.ConfigMap](objects)) > 0 {
+				rights = append(rights, template...)
+			}
+			if privateRegistries(d.Spec.Template.Spec.Containers[0]) {
+				rights = append(rights, secret...)
+			}
+			slices.Sort(rights)
+			want["porch-system/"+account] = rights
+		}
+		if diff := gocmp.Diff(want, rights(t, objects)); diff != "" {
+			t.Errorf("rights by account differ (-want, +granted):\n%s", diff)
+		}
+	})
+}
+
+// rights are all that Roles grant, in order, by the account that they are bound to: the
+// namespace, the resource, with the name of the object if it is for that only, and the
+// verb.
+func rights(t *testing.T, objects []runtime.Object) map[string][]string {
+	t.Helper()
+	roles := map[string][]string{}
+	for _, r := range of[*rbacv1.Role](objects) {
+		for _, rule := range r.Rules {
+			if !slices.Equal(rule.APIGroups, []string{""}) || len(rule.NonResourceURLs) > 0 {
+				t.Errorf("role %s has a rule that this test knows nothing of: %+v", r.Name, rule)
+			}
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					where := strings.TrimSuffix(resource+"/"+strings.Join(rule.ResourceNames, ","), "/")
+					roles[r.Namespace+"/"+r.Name] = append(roles[r.Namespace+"/"+r.Name], r.Namespace+" "+where+" "+verb)
+				}
+			}
+		}
+	}
+	granted := map[string][]string{}
+	for _, b := range of[*rbacv1.RoleBinding](objects) {
+		for _, s := range b.Subjects {
+			account := cmp.Or(s.Namespace, s.Kind) + "/" + s.Name
+			granted[account] = append(granted[account], roles[b.Namespace+"/"+b.RoleRef.Name]...)
+		}
+	}
+	for account := range granted {
+		slices.Sort(granted[account])
+	}
+	return granted
+}
