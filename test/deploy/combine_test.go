@@ -20,9 +20,9 @@ import (
 // TestComponentsGoTogether combines each two components on each base, in both orders:
 // the order makes no difference.
 func TestComponentsGoTogether(t *testing.T) {
-	for _, base := range bases {
-		for i, a := range components {
-			for _, b := range components[i+1:] {
+	for _, base := range manifests.Bases {
+		for i, a := range manifests.Components {
+			for _, b := range manifests.Components[i+1:] {
 				t.Run(base+"+"+a+"+"+b, func(t *testing.T) {
 					ab, ba := combined(t, base, a, b), combined(t, base, b, a)
 					if a == "dev" && b == "production" {
@@ -41,8 +41,7 @@ func TestComponentsGoTogether(t *testing.T) {
 // names, each of them once.
 func combined(t *testing.T, base string, components ...string) []runtime.Object {
 	t.Helper()
-	deploy := filepath.Join(root, "deploy")
-	all := objects(t, strings.Join(append([]string{base}, components...), "+"), manifests.Combine(t, deploy, flat(t, deploy, base), components...))
+	all := objects(t, strings.Join(append([]string{base}, components...), "+"), manifests.Combine(t, deploy, flat(t, base), components...))
 	for _, d := range of[*appsv1.Deployment](all) {
 		pod := &d.Spec.Template.Spec
 		c := &pod.Containers[0]
@@ -55,7 +54,7 @@ func combined(t *testing.T, base string, components ...string) []runtime.Object 
 
 // flat builds a base into one file, since building it takes longer than components on it
 // do, and returns its folder as a path from deploy.
-func flat(t *testing.T, deploy, base string) string {
+func flat(t *testing.T, base string) string {
 	t.Helper()
 	name := "base/" + base
 	objects(t, name, filepath.Join(deploy, name))

@@ -1,10 +1,7 @@
 package deploy_test
 
 import (
-	"io/fs"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,42 +11,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// root is the repository's, from here.
-const root = "../.."
-
-// bases and components are what overlays are made of: components that bases do not have
-// already, in any number and order.
-var (
-	bases      = []string{"microservices", "function-runner"}
-	components = []string{"dev", "pod-template", "private-registry", "production", "service-mesh", "tracing", "with-porch"}
+// root is the repository's, from here, and deploy where the manifests are.
+const (
+	root   = "../.."
+	deploy = root + "/deploy"
 )
-
-// combinations are the kustomizations to test by their names: all of those below
-// deploy/, and each component on each base.
-func combinations(t *testing.T) map[string]string {
-	t.Helper()
-	dirs := map[string]string{}
-	deploy := filepath.Join(root, "deploy")
-	err := filepath.WalkDir(deploy, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.Name() != "kustomization.yaml" {
-			return err
-		}
-		name, err := filepath.Rel(deploy, filepath.Dir(path))
-		if !strings.HasPrefix(name, "components/") {
-			dirs[name] = filepath.Dir(path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, component := range components {
-		for _, base := range bases {
-			dirs[base+"+"+component] = manifests.Combine(t, deploy, "base/"+base, component)
-		}
-	}
-	return dirs
-}
 
 // built are the objects of the kustomizations that were built before, by their names:
 // building takes most of the time of these tests.
@@ -80,7 +46,7 @@ func objects(t *testing.T, name, dir string) []runtime.Object {
 // system.
 func eachDeployable(t *testing.T, test func(t *testing.T, objects []runtime.Object)) {
 	t.Helper()
-	for name, dir := range combinations(t) {
+	for name, dir := range manifests.Combinations(t, deploy) {
 		t.Run(name, func(t *testing.T) {
 			all := objects(t, name, dir)
 			if len(of[*corev1.Namespace](all)) > 0 {

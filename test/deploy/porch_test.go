@@ -134,7 +134,7 @@ func TestPorchsOwnPodsAreAdmitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, base := range bases {
+	for _, base := range manifests.Bases {
 		for _, ns := range of[*corev1.Namespace](combined(t, base, "with-porch")) {
 			level, err := api.ParseLevel(ns.Labels[api.EnforceLevelLabel])
 			if err != nil {

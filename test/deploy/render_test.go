@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // Where images are: if nobody says otherwise, and somebody's own.
@@ -30,7 +31,7 @@ const (
 // function that its Kptfile names, and changes another one by `make manifests`: both
 // say the same.
 func TestKptDoesWhatMakeDoes(t *testing.T) {
-	rendered, made := copied(t), copied(t)
+	rendered, made := manifests.Copy(t, deploy), manifests.Copy(t, deploy)
 	render(t, rendered)
 	cluster, err := filepath.Abs(filepath.Join(root, "test/cluster.mk"))
 	if err != nil {
@@ -48,16 +49,6 @@ func TestKptDoesWhatMakeDoes(t *testing.T) {
 	if want, got := setterLines(t, made), setterLines(t, rendered); !gocmp.Equal(want, got) {
 		t.Errorf("what can be set again differs (-make, +kpt):\n%s", gocmp.Diff(want, got))
 	}
-}
-
-// copied copies deploy/ into a folder of the same name.
-func copied(t *testing.T) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "deploy")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "deploy"))); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // run runs a program and returns what it writes.

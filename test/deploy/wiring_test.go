@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // selected returns the Deployments whose pods a selector finds.
@@ -154,7 +156,7 @@ func checkEgress(t *testing.T, p *networkingv1.NetworkPolicy) {
 func TestTracingOpensNoMoreThanItTakes(t *testing.T) {
 	policies := 0
 	const name = "microservices+tracing"
-	for _, p := range of[*networkingv1.NetworkPolicy](objects(t, name, combinations(t)[name])) {
+	for _, p := range of[*networkingv1.NetworkPolicy](objects(t, name, manifests.Combinations(t, deploy)[name])) {
 		if p.Name == "tracing" {
 			policies++
 			checkEgress(t, p)

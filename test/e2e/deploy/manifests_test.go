@@ -3,15 +3,17 @@
 package deploy_test
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // warnings collects what the API server warns of.
@@ -26,31 +28,68 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.texts = append(w.texts, text)
 }
 
-// TestAPIServerAcceptsEveryManifest has it check all of them, without doing anything
-// but making the namespaces. It warns of pods that these would refuse.
+// TestAPIServerAcceptsEveryManifest has it check each object of all that can be built,
+// without doing anything but making the namespaces. It warns of pods that these would
+// refuse, and is not to, but for parts that are no whole system. Only what a mesh knows is
+// left out.
 func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 	usual.clean(t)
 	ctx := suite.Context(t)
-	overlays, err := filepath.Glob(filepath.Join(root, "deploy/overlays/*"))
-	if err != nil || len(overlays) == 0 {
-		t.Fatalf("no overlays: %v", err)
+	if _, err := s.Client.Discovery().ServerResourcesForGroupVersion(manifests.Mesh.String()); !apierrors.IsNotFound(err) {
+		t.Errorf("the API server knows %s (%v): have it check that too", manifests.Mesh, err)
 	}
-	for _, dir := range slices.Concat(overlays, []string{
-		filepath.Join(root, "deploy/base/microservices"), filepath.Join(root, "deploy/base/function-runner"),
-	}) {
-		t.Run(strings.TrimPrefix(dir, root+"/deploy/"), func(t *testing.T) {
-			var heard warnings
-			warned, err := s.WithWarnings(&heard)
+	namespaces := slices.DeleteFunc(suite.Build(t, filepath.Join(root, "deploy/base/microservices")), func(o *unstructured.Unstructured) bool { return !isNamespace(o) })
+	s.Apply(ctx, t, false, namespaces...)
+	systems, parts := buildAll(t)
+
+	var heard warnings
+	warned, err := s.WithWarnings(&heard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	warned.Apply(ctx, t, true, systems...)
+	for _, text := range heard.texts {
+		t.Errorf("the API server warns: %s", text)
+	}
+	s.Apply(ctx, t, true, parts...)
+	t.Logf("%d objects of systems, %d of parts", len(systems), len(parts))
+}
+
+func isNamespace(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }
+
+// buildAll returns the objects of all kustomizations, and of those that the documents
+// show: each once, however many have it. Parts are objects that only kustomizations
+// without namespaces have.
+func buildAll(t *testing.T) (systems, parts []*unstructured.Unstructured) {
+	t.Helper()
+	dirs := manifests.Combinations(t, filepath.Join(root, "deploy"))
+	maps.Copy(dirs, manifests.Documented(t, root))
+	seen := map[string]bool{}
+	ofParts := map[string]*unstructured.Unstructured{}
+	for _, dir := range dirs {
+		objects := slices.DeleteFunc(suite.Build(t, dir), ofTheMesh)
+		whole := slices.ContainsFunc(objects, isNamespace)
+		for _, o := range objects {
+			if ns := o.GetNamespace(); ns != "" && ns != usual.functions {
+				o.SetNamespace(usual.system) // that of the dashboards is not there
+			}
+			content, err := o.MarshalJSON()
 			if err != nil {
 				t.Fatal(err)
 			}
-			objects := slices.DeleteFunc(suite.Build(t, dir), ofTheMesh)
-			namespaces := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() != "Namespace" })
-			s.Apply(ctx, t, false, namespaces...)
-			warned.Apply(ctx, t, true, objects...)
-			for _, text := range heard.texts {
-				t.Errorf("the API server warns: %s", text)
+			switch key := string(content); {
+			case !whole:
+				ofParts[key] = o
+			case !seen[key]:
+				seen[key] = true
+				systems = append(systems, o)
 			}
-		})
+		}
 	}
+	for key, o := range ofParts {
+		if !seen[key] {
+			parts = append(parts, o)
+		}
+	}
+	return systems, parts
 }

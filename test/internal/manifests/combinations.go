@@ -1,0 +1,87 @@
+package manifests
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Bases and Components are what overlays are made of: components that bases do not have
+// already, in any number and order.
+var (
+	Bases      = []string{"microservices", "function-runner"}
+	Components = []string{"dev", "pod-template", "private-registry", "production", "service-mesh", "tracing", "with-porch"}
+)
+
+// Combinations are the folders of kustomizations to test by their names: all of those
+// below the folder deploy, and each component on each base.
+func Combinations(t testing.TB, deploy string) map[string]string {
+	t.Helper()
+	dirs := map[string]string{}
+	err := filepath.WalkDir(deploy, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "kustomization.yaml" {
+			return err
+		}
+		name, err := filepath.Rel(deploy, filepath.Dir(path))
+		if !strings.HasPrefix(name, "components/") {
+			dirs[name] = filepath.Dir(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range Components {
+		for _, base := range Bases {
+			dirs[base+"+"+component] = Combine(t, deploy, "base/"+base, component)
+		}
+	}
+	return dirs
+}
+
+// block is a piece of YAML in a document.
+var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// Documented are the folders of the overlays that the documents show, by their names, each
+// beside a copy of the repository's own ones.
+func Documented(t testing.TB, root string) map[string]string {
+	t.Helper()
+	dirs := map[string]string{}
+	for _, file := range []string{"README.md", "deploy/README.md"} {
+		document, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range block.FindAllStringSubmatch(string(document), -1) {
+			if !strings.Contains(match[1], "kind: Kustomization") {
+				continue
+			}
+			overlay := filepath.Join(Copy(t, filepath.Join(root, "deploy")), "overlays/own")
+			if err := os.Mkdir(overlay, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(match[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			dirs[fmt.Sprintf("%s %d", file, len(dirs)+1)] = overlay
+		}
+	}
+	if len(dirs) < 3 {
+		t.Errorf("%d overlays are shown, want at least those for components, Porch and images", len(dirs))
+	}
+	return dirs
+}
+
+// Copy copies the folder deploy into another one of the same name, and returns its path.
+func Copy(t testing.TB, deploy string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "deploy")
+	if err := os.CopyFS(dir, os.DirFS(deploy)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
