@@ -106,6 +106,42 @@ func TestPorchsDeploymentIsReplacedAndGivenBack(t *testing.T) {
 	}
 }
 
+// TestSwitchOverOfTheREADME patches Porch's Deployments as the README says: names of
+// images change, and the time to end becomes that of our own manifests, which an evaluation
+// in flight may need. Nothing else does.
+func TestSwitchOverOfTheREADME(t *testing.T) {
+	_, rest, found := strings.Cut(string(mustRead(t, filepath.Join(root, "README.md"))), "patch deployment function-runner --patch '")
+	patch, _, _ := strings.Cut(rest, "'")
+	content, err := yaml.YAMLToJSON([]byte(patch))
+	if !found || err != nil {
+		t.Fatalf("the README shows no patch (%v): %s", err, patch)
+	}
+	ours := runner(t, objects(t, "base/function-runner", deploy+"/base/function-runner"))
+	for _, name := range []string{"porch-manifests", "porch-templating", "porch-configuration"} {
+		t.Run(name, func(t *testing.T) {
+			want := runner(t, porchs(t, name))
+			live, err := yaml.Marshal(want)
+			if err == nil {
+				live, err = yaml.YAMLToJSON(live)
+			}
+			if err == nil {
+				live, err = strategicpatch.StrategicMergePatch(live, content, appsv1.Deployment{})
+			}
+			got := new(appsv1.Deployment)
+			if err != nil || yaml.UnmarshalStrict(live, got) != nil {
+				t.Fatalf("patching: %v\n%s", err, live)
+			}
+			pod := &want.Spec.Template.Spec
+			pod.TerminationGracePeriodSeconds = ours.Spec.Template.Spec.TerminationGracePeriodSeconds
+			pod.Containers[0].Image = "registry.example/fnr/function-runner:v1"
+			pod.Containers[0].Env[0].Value = "registry.example/fnr/wrapper-server:v1"
+			if diff := gocmp.Diff(want, got); diff != "" {
+				t.Errorf("the patch does something else (-want, +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestWhatIsLeftBesidePorchCanBeFound holds that the way back in README.md finds, by a
 // label, all that only ours has.
 func TestWhatIsLeftBesidePorchCanBeFound(t *testing.T) {
