@@ -56,7 +56,8 @@ func (s *Suite) resource(t testing.TB, object *unstructured.Unstructured) dynami
 // failed, and waits until it is gone. Deployments and function pods end first: the
 // control plane would look again only after half of the time that pods may take to end.
 // What makes pods goes before them, each before what it makes: an autoscaler may be
-// about to have one made, which the garbage collector finds much later.
+// about to have one made, which the garbage collector finds much later. Pods get less time
+// than they may ask for: what is told to end while its container starts does not hear of it.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
 	if t.Failed() {
@@ -67,11 +68,14 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 		s.Client.AutoscalingV2().HorizontalPodAutoscalers(name).DeleteCollection,
 		apps.Deployments(name).DeleteCollection,
 		apps.ReplicaSets(name).DeleteCollection,
-		s.Client.CoreV1().Pods(name).DeleteCollection,
 	} {
 		if err := remove(ctx, metav1.DeleteOptions{}, all); err != nil {
 			t.Errorf("deleting what is in %s: %v", name, err)
 		}
+	}
+	const grace = 60 // seconds
+	if err := s.Client.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(grace))}, all); err != nil {
+		t.Errorf("deleting the pods in %s: %v", name, err)
 	}
 	pods := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "pods", name, fields.Everything())
 	awaitNone(ctx, t, pods, &corev1.Pod{})
