@@ -133,6 +133,7 @@ func (k Ko) Build(ctx context.Context, p Program, to Target) error {
 	command.Env = slices.Concat(k.Env, []string{
 		"KO_DOCKER_REPO=" + to.Repository,
 		"KO_DEFAULTBASEIMAGE=" + to.Base,
+		"KO_CONFIG_PATH=" + filepath.Join(k.Root, ".ko.yaml"), // which it would look for in the module's folder
 		"GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0",
 	})
 	var output bytes.Buffer
