@@ -76,18 +76,22 @@ func TestAddressesAreServices(t *testing.T) {
 func TestScalingAndPoliciesFindTheirPods(t *testing.T) {
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		deployments := of[*appsv1.Deployment](objects)
+		scaled, budgeted, covered := map[string]bool{}, map[string]bool{}, map[string]bool{}
 		for _, h := range of[*autoscalingv2.HorizontalPodAutoscaler](objects) {
 			i := slices.IndexFunc(deployments, func(d *appsv1.Deployment) bool { return d.Name == h.Spec.ScaleTargetRef.Name })
 			if i < 0 || deployments[i].Spec.Replicas != nil {
 				t.Errorf("autoscaler %s scales nothing, or a Deployment that has a number of its own", h.Name)
 			}
+			scaled[h.Spec.ScaleTargetRef.Name] = true
 		}
 		for _, b := range of[*policyv1.PodDisruptionBudget](objects) {
-			if len(selected(t, objects, b.Spec.Selector)) != 1 {
-				t.Errorf("disruption budget %s is for no Deployment", b.Name)
+			found := selected(t, objects, b.Spec.Selector)
+			if len(found) != 1 {
+				t.Errorf("disruption budget %s is for %d Deployments", b.Name, len(found))
+				continue
 			}
+			budgeted[found[0].Name] = true
 		}
-		covered := map[string]bool{}
 		for _, p := range of[*networkingv1.NetworkPolicy](objects) {
 			if p.Namespace != "porch-system" || p.Name == "mesh" || p.Name == "tracing" {
 				continue
@@ -99,6 +103,15 @@ func TestScalingAndPoliciesFindTheirPods(t *testing.T) {
 		for _, d := range deployments {
 			if !covered[d.Name] {
 				t.Errorf("no network policy is for %s", d.Name)
+			}
+			if strings.Contains(t.Name(), "dev") {
+				continue // one of each, and a node of the developer's own
+			}
+			if !budgeted[d.Name] {
+				t.Errorf("no disruption budget is for %s", d.Name)
+			}
+			if grows := d.Name == "gateway" || d.Name == "pod-manager"; scaled[d.Name] != grows {
+				t.Errorf("%s has an autoscaler: %v, want %v", d.Name, scaled[d.Name], grows)
 			}
 		}
 	})
