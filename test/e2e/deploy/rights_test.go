@@ -178,11 +178,11 @@ func (p place) functionPods(ctx context.Context, t *testing.T) (names []string) 
 	return names
 }
 
-// removeFunctions deletes all function pods.
+// removeFunctions deletes all function pods, which have nothing to finish.
 func (p place) removeFunctions(ctx context.Context, t *testing.T) {
 	t.Helper()
 	names := p.functionPods(ctx, t)
-	if err := s.Client.CoreV1().Pods(p.functions).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := s.Client.CoreV1().Pods(p.functions).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
