@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,39 @@ import (
 
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
+
+// TestInstallOfTheREADME holds that its three commands belong together: what the last one
+// deploys, after the second one on a copy, is what the first one pushes.
+func TestInstallOfTheREADME(t *testing.T) {
+	_, text, _ := strings.Cut(string(mustRead(t, filepath.Join(root, "README.md"))), "\n## Install on a cluster\n")
+	_, text, _ = strings.Cut(text, "```\n")
+	text, _, _ = strings.Cut(text, "```")
+	var commands [][]string
+	for line := range strings.Lines(text) {
+		command, _, _ := strings.Cut(line, "#")
+		commands = append(commands, strings.Fields(command))
+	}
+	if len(commands) != 3 {
+		t.Fatalf("these are not three commands:\n%s", text)
+	}
+	images, values, apply := commands[0], commands[1], commands[2]
+	if !slices.Equal(images[:2], []string{"make", "images"}) || !slices.Equal(values[:2], []string{"make", "manifests"}) || !slices.Equal(images[2:], values[2:]) {
+		t.Fatalf("what is pushed is not what is written: %q, %q", images, values)
+	}
+	repo, tag := strings.TrimPrefix(values[2], "REPO="), strings.TrimPrefix(values[3], "TAG=")
+	made := manifests.Copy(t, deploy)
+	makeManifests(t, made, values[2:]...)
+	overlay := filepath.Join(made, strings.TrimPrefix(apply[len(apply)-1], "deploy/"))
+	for _, d := range of[*appsv1.Deployment](objects(t, t.Name(), overlay)) {
+		c := d.Spec.Template.Spec.Containers[0]
+		if want := repo + "/" + d.Name + ":" + tag; c.Image != want {
+			t.Errorf("%s has image %s, want %s", d.Name, c.Image, want)
+		}
+		if image, want := variable(c, "WRAPPER_SERVER_IMAGE"), repo+"/wrapper-server:"+tag; image != "" && image != want {
+			t.Errorf("%s gives pods %s, want %s", d.Name, image, want)
+		}
+	}
+}
 
 // TestExamplesOfTheREADME builds the overlays that the documents show, each beside
 // deploy/'s own.

@@ -33,11 +33,7 @@ const (
 func TestKptDoesWhatMakeDoes(t *testing.T) {
 	rendered, made := manifests.Copy(t, deploy), manifests.Copy(t, deploy)
 	render(t, rendered)
-	cluster, err := filepath.Abs(filepath.Join(root, "test/cluster.mk"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, nil, "make", "--no-print-directory", "-C", filepath.Dir(made), "-f", cluster, "manifests", "REPO="+ownRegistry, "TAG="+ownTag)
+	makeManifests(t, made, "REPO="+ownRegistry, "TAG="+ownTag)
 
 	want, got := documents(t, made), documents(t, rendered)
 	if diff := gocmp.Diff(want, got); diff != "" {
@@ -49,6 +45,16 @@ func TestKptDoesWhatMakeDoes(t *testing.T) {
 	if want, got := setterLines(t, made), setterLines(t, rendered); !gocmp.Equal(want, got) {
 		t.Errorf("what can be set again differs (-make, +kpt):\n%s", gocmp.Diff(want, got))
 	}
+}
+
+// makeManifests runs `make manifests` on a copy of deploy/.
+func makeManifests(t *testing.T, dir string, variables ...string) {
+	t.Helper()
+	cluster, err := filepath.Abs(filepath.Join(root, "test/cluster.mk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, nil, "make", append([]string{"--no-print-directory", "-C", filepath.Dir(dir), "-f", cluster, "manifests"}, variables...)...)
 }
 
 // run runs a program and returns what it writes.
