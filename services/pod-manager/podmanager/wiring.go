@@ -1,7 +1,6 @@
 package podmanager
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
@@ -84,7 +84,7 @@ func (c *Config) settings(template podspec.Template, functions map[string]cachec
 }
 
 // warmUp is how functions get pods at the start; nil if they get none.
-func (c *Config) warmUp(do func(ctx context.Context, image string) error) func(ctx context.Context, image string) error {
+func (c *Config) warmUp(do functions.WarmUp) functions.WarmUp {
 	if !c.WarmUp {
 		return nil
 	}

@@ -22,11 +22,15 @@ type Config struct {
 	// DefaultImagePrefix is where image names without a slash are looked up.
 	DefaultImagePrefix string
 	// WarmUp has a pod of an image made; nil if no pods are to be made.
-	WarmUp func(ctx context.Context, image string) error
+	WarmUp WarmUp
 	// Changed takes the settings of functions, by [imagename.Name.Key].
 	Changed func(map[string]cacheconfig.Entry)
 	Log     *slog.Logger
 }
+
+// WarmUp has a pod of an image made. It returns once that is under way, with what waits
+// until the pod is ready.
+type WarmUp func(ctx context.Context, image string) (await func(context.Context) error, err error)
 
 // File is the pod cache configuration. Use [Open].
 type File struct {

@@ -40,15 +40,14 @@ func (f *follower) follow(t *testing.T, content string) *functions.File {
 	f.write(t, content)
 	file, err := functions.Open(functions.Config{
 		Path: f.path, DefaultImagePrefix: prefix, Log: slog.New(slog.DiscardHandler),
-		WarmUp: func(_ context.Context, image string) error {
+		WarmUp: func(_ context.Context, image string) (func(context.Context) error, error) {
 			if f.unavailable.Add(-1) >= 0 {
-				return fault.New(fault.Unavailable, "no resolver yet")
+				return nil, fault.New(fault.Unavailable, "no resolver yet")
 			}
 			if strings.Contains(image, "bad") {
-				return fault.New(fault.Precondition, "no such image")
+				return nil, fault.New(fault.Precondition, "no such image")
 			}
-			f.warmed <- image
-			return nil
+			return func(context.Context) error { f.warmed <- image; return nil }, nil
 		},
 		Changed: func(settings map[string]cacheconfig.Entry) { f.changed <- settings },
 	})

@@ -17,8 +17,8 @@ const (
 	// attemptsAtOnce bounds how many images are looked up at a time. One whose
 	// registry is silent takes its place for half a minute.
 	attemptsAtOnce = 16
-	// firstPause is the time before the second attempt while something is
-	// unavailable: when everything starts at once, the image-resolver may come last.
+	// firstPause is the time before the second attempt: when everything starts at
+	// once, the image-resolver may come last.
 	firstPause = 2 * time.Second
 	// maxPause bounds the pauses, of which each is twice the one before.
 	maxPause = time.Minute
@@ -73,18 +73,22 @@ func (w *warming) end() {
 	w.running.Wait()
 }
 
-// warmUp has a pod of one image made.
+// warmUp has a pod of one image made. What is in the way may go at any time, be it that
+// something comes back or that somebody repairs it.
 func (w *warming) warmUp(ctx context.Context, image string) {
-	for attempt, wait := 1, firstPause; ; attempt, wait = attempt+1, min(2*wait, maxPause) {
+	failed := fault.Class(-1) // none
+	for wait := firstPause; ; wait = min(2*wait, maxPause) {
 		err := w.attempt(ctx, image)
-		switch {
-		case err == nil || ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case !passing(err):
-			w.config.Log.ErrorContext(ctx, "no pod is made at the start", "image", image, "error", err)
+		}
+		if err == nil {
+			w.config.Log.InfoContext(ctx, "there is a pod before anybody asks", "image", image)
 			return
-		case attempt == 1:
-			w.config.Log.WarnContext(ctx, "the pod at the start has to wait", "image", image, "error", err)
+		}
+		if class := fault.Of(err); class != failed { // not each time
+			failed = class
+			w.config.Log.WarnContext(ctx, "the pod at the start has to wait, and is tried again", "image", image, "error", err)
 		}
 		if !pause.For(ctx, jittered(wait)) {
 			return
@@ -92,18 +96,22 @@ func (w *warming) warmUp(ctx context.Context, image string) {
 	}
 }
 
-// attempt is one attempt, when it is its turn.
+// attempt is one attempt, which begins when it is its turn.
 func (w *warming) attempt(ctx context.Context, image string) error {
-	if err := w.turns.Acquire(ctx, 1); err != nil {
+	await, err := w.begin(ctx, image)
+	if err != nil {
 		return err
+	}
+	return await(ctx)
+}
+
+// begin has an image looked up, and its pod made.
+func (w *warming) begin(ctx context.Context, image string) (await func(context.Context) error, err error) {
+	if err := w.turns.Acquire(ctx, 1); err != nil {
+		return nil, err
 	}
 	defer w.turns.Release(1)
 	return w.config.WarmUp(ctx, image)
-}
-
-// passing says whether an attempt may succeed later though nobody does anything.
-func passing(err error) bool {
-	return fault.Of(err) == fault.Unavailable || fault.Of(err) == fault.Exhausted
 }
 
 // jittered returns d, or up to a quarter more, so that images that failed together are

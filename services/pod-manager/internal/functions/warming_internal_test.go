@@ -24,8 +24,29 @@ type world struct {
 	warm     map[string]time.Time
 }
 
-// warmUp has images that are unavailable, silent, wrong or good, as their names say.
-func (w *world) warmUp(ctx context.Context, image string) error {
+// warmUp has images that are unavailable, silent, wrong or good, and pods that are slow or
+// refused, as their names say.
+func (w *world) warmUp(ctx context.Context, image string) (func(context.Context) error, error) {
+	if err := w.lookUp(ctx, image); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		switch {
+		case strings.HasPrefix(image, "refused"):
+			return fault.New(fault.Precondition, "exceeded quota")
+		case strings.HasPrefix(image, "slow"):
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.warm[image] = time.Now()
+		return nil
+	}, nil
+}
+
+// lookUp looks an image up.
+func (w *world) lookUp(ctx context.Context, image string) error {
 	w.mu.Lock()
 	w.attempts[image] = append(w.attempts[image], time.Now())
 	w.now++
@@ -49,9 +70,6 @@ func (w *world) warmUp(ctx context.Context, image string) error {
 	case strings.HasPrefix(image, "wrong"):
 		return fault.New(fault.Precondition, "no such image")
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.warm[image] = time.Now()
 	return nil
 }
 
@@ -85,7 +103,8 @@ func TestNoImageHoldsUpAnother(t *testing.T) {
 	}{
 		"unavailable":   {"a pause takes nobody's turn", many("unavailable", 100), 0},
 		"busy":          {"nor does the resolver's own limit", many("busy", 100), 0},
-		"wrong":         {"what cannot be helped is left alone", many("wrong", 100), 0},
+		"wrong":         {"nor does an image that somebody has to push first", many("wrong", 100), 0},
+		"slow":          {"a pod that takes its time takes nobody's turn", many("slow", 100), 0},
 		"some silent":   {"there are turns enough", many("silent", 15), 0},
 		"many silent":   {"and each ends", many("silent", 31), 30 * time.Second},
 		"no end of bad": {"first attempts come before later ones", many("silent", 160), 10 * 30 * time.Second},
@@ -119,7 +138,8 @@ func TestPausesGrow(t *testing.T) {
 		least, most int // attempts in an hour
 	}{
 		"unavailable": {"about one a minute in the end", "unavailable", 40, 70},
-		"wrong":       {"asking again is no help", "wrong", 1, 1},
+		"wrong":       {"somebody may push it", "wrong", 40, 70},
+		"refused":     {"somebody may raise the quota", "refused", 40, 70},
 		"good":        {"once is enough", "good", 1, 1},
 	}
 	for name, tc := range tests {

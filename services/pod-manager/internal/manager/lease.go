@@ -171,21 +171,3 @@ func (h *held) Finish(outcome lease.Outcome, reason string) {
 		h.manager.end(h.id, reason)
 	})
 }
-
-// WarmUp has a pod of the image made for which nobody waits yet, unless there is one.
-// It returns once that is under way.
-func (m *Manager) WarmUp(ctx context.Context, image string) error {
-	if err := m.synced(ctx); err != nil {
-		return err
-	}
-	resolved, err := m.config.Images.ResolveImage(ctx, image, "")
-	if err != nil {
-		return fmt.Errorf("look up the image %s: %w", image, err)
-	}
-	what := function(resolved)
-	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
-	return m.ask(ctx, func(l *loop) {
-		l.images[f] = what
-		l.handle(pool.WarmUp{Function: f})
-	})
-}

@@ -116,8 +116,13 @@ type Probed struct {
 	Unhealthy string
 }
 
-// WarmUp asks for a pod of a function that nobody waits for yet.
+// WarmUp asks for a pod of a function that nobody waits for yet. [Machine.Warming] says
+// what became of it.
 type WarmUp struct{ Function Function }
+
+// WarmUpEnded says that the pod that [WarmUp] asked for is not wanted any more, unless it
+// is under way.
+type WarmUpEnded struct{ Function Function }
 
 // Configured replaces the configuration.
 type Configured struct{ Config Config }

@@ -267,6 +267,27 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
+			name: "warm up of what starts", reason: "if the pod that is on its way fails, another one is made",
+			dialogue: `
+				request 1 f => create f-1
+				end 1
+				warm f
+				see f-1 lost => create f-2; delete f-1 any version failed
+				up f-2
+			`,
+		},
+		{
+			name: "warm up no more", reason: "what nobody wants any more is not made", config: func(p *player) { p.config.MaxPods = 1 },
+			dialogue: `
+				warm f => create f-1
+				up f-1
+				warm g
+				cool g
+				gone f-1
+				tick
+			`,
+		},
+		{
 			name: "warm up again", reason: "a warm-up in a pause after failures has its turn after it",
 			dialogue: `
 				request 1 f => create f-1

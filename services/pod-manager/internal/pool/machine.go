@@ -128,14 +128,6 @@ func (e Configured) apply(m *Machine) {
 	}
 }
 
-func (e WarmUp) apply(m *Machine) {
-	p := m.pool(e.Function)
-	if p.usable() == 0 {
-		p.warm = true
-	}
-	m.touch(p)
-}
-
 func (Tick) apply(m *Machine) {
 	for _, p := range m.pools {
 		m.keepNeeded(p)

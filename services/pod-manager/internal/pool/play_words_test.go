@@ -17,8 +17,8 @@ import (
 //	foreign POD ID
 //	healthy POD, or late POD              unhealthy POD
 //	createfailed POD KIND words          deletefailed POD
-//	warm FUNCTION                        set KEY=VALUE …
-//	tick
+//	warm FUNCTION                        cool FUNCTION
+//	set KEY=VALUE …                      tick
 func (p *player) event(verb string, words []string) pool.Event {
 	rest := ""
 	if len(words) > 1 {
@@ -51,6 +51,8 @@ func (p *player) event(verb string, words []string) pool.Event {
 		return pool.DeleteFailed{Name: words[0], UID: p.pods[words[0]].UID, Reason: "conflict"}
 	case "warm":
 		return pool.WarmUp{Function: function(words[0])}
+	case "cool":
+		return pool.WarmUpEnded{Function: function(words[0])}
 	case "set":
 		p.set(words)
 		return pool.Configured{Config: p.configured()}
