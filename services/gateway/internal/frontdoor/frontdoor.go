@@ -18,6 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // Namer resolves image names.
@@ -68,7 +69,9 @@ func (h *Handler) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateF
 	ctx, span := h.tracer.Start(ctx, "fn.evaluate", trace.WithAttributes(attribute.String("faas.name", req.GetImage())))
 	defer span.End()
 	start := time.Now()
-	name, resp, err := h.evaluate(ctx, req)
+	var resolving measure.Resolving
+	name, resp, err := h.evaluate(resolving.With(ctx), req)
+	h.metrics.phases.Took(ctx, "resolve", resolving.Total())
 	if err != nil {
 		span.SetStatus(codes.Error, fault.Of(err).String())
 	}
@@ -105,7 +108,7 @@ func (h *Handler) resolve(ctx context.Context, req *evaluator.EvaluateFunctionRe
 	start := time.Now()
 	name, err := h.names.Resolve(ctx, req.GetImage(), req.GetTag())
 	took := time.Since(start)
-	h.metrics.phases.Took(ctx, "resolve", took)
+	measure.Resolved(ctx, took)
 	span.SetAttributes(attribute.String("container.image.name", name.String()))
 	if err != nil && ctx.Err() != nil {
 		return name, function.Left(ctx.Err(), req.GetImage(), took, "looking up the image's tag")

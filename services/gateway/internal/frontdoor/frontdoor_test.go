@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 )
 
@@ -29,11 +31,13 @@ type catalog struct{}
 
 func (catalog) Name() string { return "exec" }
 
-func (catalog) Evaluate(_ context.Context, req evaluation.Request) (evaluation.Response, error) {
+func (catalog) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
 	switch {
 	case strings.Contains(req.Given, "unknown"):
 		return evaluation.Response{}, fault.New(fault.NotFound, "not served")
 	case strings.Contains(req.Given, "broken"):
+		measure.Resolved(ctx, 3*time.Second)
+		measure.Resolved(ctx, 3*time.Second)
 		return evaluation.Response{}, fault.New(fault.Internal, "failed")
 	}
 	results := []resourcelist.Result{{Message: "m", Severity: "warning"}}
@@ -75,6 +79,7 @@ func TestMetrics(t *testing.T) {
 		`fn_rejections_total{reason="invalid"} 2`,
 		`fn_evaluation_duration_seconds_count{code="ok",executor="exec",image="good:v1",severity="warning"} 1`,
 		`fn_phase_duration_seconds_count{phase="resolve"} 5`,
+		`fn_phase_duration_seconds_sum{phase="resolve"} 6.`, // two tries of one
 		`fn_request_bytes_count 5`,
 		`fn_response_bytes_count 1`,
 	} {

@@ -39,14 +39,19 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 }
 
 // leased measures a lease that was granted. Its last phase, connecting, goes on in
-// the gateway: connected measures both together.
+// the gateway: connected measures both together. Its first one, resolving, went on there
+// before, and comes again with each try: the front door measures all of that together.
 func (m *metrics) leased(ctx context.Context, req evaluation.Request, granted *lease.Granted) {
 	if granted.GetColdStart() {
 		m.coldStart(ctx, req, "ok")
 	}
 	for _, p := range granted.GetPhases() {
-		if p.GetPhase() != podmanagerv1.Phase_PHASE_CONNECTING {
-			m.phases.Took(ctx, phases[p.GetPhase()].metric, p.GetDuration().AsDuration())
+		switch took := p.GetDuration().AsDuration(); p.GetPhase() {
+		case podmanagerv1.Phase_PHASE_CONNECTING:
+		case podmanagerv1.Phase_PHASE_RESOLVING:
+			measure.Resolved(ctx, took)
+		default:
+			m.phases.Took(ctx, phases[p.GetPhase()].metric, took)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
 )
 
@@ -91,10 +92,14 @@ func TestMetrics(t *testing.T) {
 		next++
 		return grants[next-1](ctx, open, waiting)
 	}), tel)
+	var resolving measure.Resolving
 	for range 4 {
-		_, _ = e.Evaluate(t.Context(), request)
+		_, _ = e.Evaluate(resolving.With(t.Context()), request)
 	}
 	metrics := scrape()
+	if resolving.Total() != 3*time.Second || strings.Contains(metrics, `phase="resolve"`) {
+		t.Errorf("resolving took %v, want the 3s of the cold start, which the front door is to measure", resolving.Total())
+	}
 	for _, want := range []string{
 		`fn_cold_starts_total{image="fn:v1",outcome="ok"} 1`,
 		`fn_cold_starts_total{image="fn:v1",outcome="precondition"} 1`,
