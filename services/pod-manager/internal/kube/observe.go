@@ -70,7 +70,7 @@ func problem(failure *podspec.Failure) pool.Problem {
 	switch {
 	case failure == nil:
 		return pool.Problem{}
-	case failure.Reason == podspec.OutOfMemory && failure.Ended:
+	case failure.OutOfMemory:
 		return pool.Problem{Kind: pool.Lost, Reason: failure.String(), OutOfMemory: true}
 	case failure.Permanent:
 		return pool.Problem{Kind: pool.Fatal, Reason: failure.String()}

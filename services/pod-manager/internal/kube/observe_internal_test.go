@@ -97,7 +97,9 @@ func TestProblem(t *testing.T) {
 		"permanent":                    {&podspec.Failure{Reason: "ErrImagePull", Message: "no", Permanent: true}, pool.Problem{Kind: pool.Fatal, Reason: "ErrImagePull: no"}},
 		"ended for good":               {&podspec.Failure{Reason: "Error", Permanent: true, Ended: true}, pool.Problem{Kind: pool.Fatal, Reason: "Error"}},
 		"ended by itself":              {&podspec.Failure{Reason: "Evicted", Message: "x", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "Evicted: x"}},
-		"out of memory":                {&podspec.Failure{Reason: "OOMKilled", Message: "x", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "OOMKilled: x", OutOfMemory: true}},
+		"out of memory":                {&podspec.Failure{Reason: "OOMKilled", Message: "x", Ended: true, OutOfMemory: true}, pool.Problem{Kind: pool.Lost, Reason: "OOMKilled: x", OutOfMemory: true}},
+		"out of memory again":          {&podspec.Failure{Reason: "CrashLoopBackOff", Message: "x", Ended: true, OutOfMemory: true}, pool.Problem{Kind: pool.Lost, Reason: "CrashLoopBackOff: x", OutOfMemory: true}},
+		"not the function's, ended":    {&podspec.Failure{Reason: "OOMKilled", Message: "x", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "OOMKilled: x"}},
 		"not the function's container": {&podspec.Failure{Reason: "OOMKilled", Message: "x"}, pool.Problem{Kind: pool.Stuck, Reason: "OOMKilled: x"}},
 	}
 	for name, tc := range tests {

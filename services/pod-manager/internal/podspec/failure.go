@@ -23,10 +23,12 @@ type Failure struct {
 	Permanent bool
 	// Ended says that this pod will not serve any more, whatever happens.
 	Ended bool
+	// OutOfMemory says that the kernel ended the function container for memory.
+	OutOfMemory bool
 }
 
-// OutOfMemory is the kubelet's reason for a container that the kernel ended for memory.
-const OutOfMemory = "OOMKilled"
+// outOfMemory is the kubelet's reason for a container that the kernel ended for memory.
+const outOfMemory = "OOMKilled"
 
 // String returns reason and message.
 func (f Failure) String() string { return join(f.Reason, f.Message) }
@@ -124,23 +126,32 @@ const startup = 10 * time.Second
 
 // functionFailure is what keeps the function container from serving. One that ended
 // counts as gone even if the kubelet is to start it again: what it ran is lost, and
-// another pod may be there sooner.
+// another pod may be there sooner. One that was ended for memory may run again before
+// anybody has seen that it did: whoever lost it has to be told all the same.
 func functionFailure(s corev1.ContainerStatus) *Failure {
 	kind := fmt.Sprintf("container %q", s.Name)
+	last := s.LastTerminationState.Terminated
+	starved := last != nil && last.Reason == outOfMemory
 	if s.State.Waiting != nil {
 		f := waiting(kind, s)
 		if f != nil && f.Reason == crashLoop {
-			f.Ended = true
+			f.Ended, f.OutOfMemory = true, starved
 		}
 		return f
 	}
 	t := s.State.Terminated
+	if t == nil && starved {
+		t = last
+	}
 	if t == nil {
 		return nil
 	}
 	// One that could not even be started says that it was in 1970.
 	soon := t.StartedAt.Unix() <= 0 || t.FinishedAt.Sub(t.StartedAt.Time) < startup
-	return &Failure{Reason: cmp.Or(t.Reason, "Terminated"), Message: ended(kind, t), Permanent: soon && ownFault(t), Ended: true}
+	return &Failure{
+		Reason: cmp.Or(t.Reason, "Terminated"), Message: ended(kind, t), Permanent: soon && ownFault(t),
+		Ended: true, OutOfMemory: t.Reason == outOfMemory,
+	}
 }
 
 const (
@@ -151,7 +162,7 @@ const (
 // ownFault says whether a container ended by what it is, rather than by being killed:
 // by the kernel for memory, which depends on the data, or by somebody from outside.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
-	return t.Reason != OutOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated
+	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated
 }
 
 // ended says how a container ended, on one line.

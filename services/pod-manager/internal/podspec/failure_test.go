@@ -89,7 +89,7 @@ func TestPodsThatFailed(t *testing.T) {
 		"crash later": {"it served before: the next one will", ended(late, `exitCode: 2, reason: Error`), podspec.Failure{Reason: "Error", Message: `container "function" ended with exit code 2`, Ended: true}},
 		"exit 0":      {"servers do not end", ended(late, `exitCode: 0, reason: Completed`), podspec.Failure{Reason: "Completed", Message: `container "function" ended with exit code 0`, Ended: true}},
 		"killed":      {"somebody killed it, however soon", ended(soon, `exitCode: 137, reason: Error`), podspec.Failure{Reason: "Error", Message: `container "function" ended with exit code 137`, Ended: true}},
-		"memory":      {"another request may need less", ended(soon, `exitCode: 137, reason: OOMKilled`), podspec.Failure{Reason: "OOMKilled", Message: `container "function" ended with exit code 137`, Ended: true}},
+		"memory":      {"another request may need less", ended(soon, `exitCode: 137, reason: OOMKilled`), podspec.Failure{Reason: "OOMKilled", Message: `container "function" ended with exit code 137`, Ended: true, OutOfMemory: true}},
 		"no reason":   {"any exit code is a failure", ended(late, `exitCode: 42`), podspec.Failure{Reason: "Terminated", Message: `container "function" ended with exit code 42`, Ended: true}},
 		"no start": {
 			"what could not be started says that it was in 1970", `{spec: {nodeName: n1}, status: {phase: Failed, containerStatuses: [{name: function, state: {terminated: {startedAt: "1970-01-01T00:00:00Z", finishedAt: "2026-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: exec format error}}}]}}`,
@@ -102,7 +102,37 @@ func TestPodsThatFailed(t *testing.T) {
 		},
 		"memory loop": {
 			"another request may need less", `{spec: {nodeName: n1}, status: {containerStatuses: [{name: function, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
-			podspec.Failure{Reason: "CrashLoopBackOff", Message: `container "function" ended with exit code 137 (OOMKilled)`, Ended: true},
+			podspec.Failure{Reason: "CrashLoopBackOff", Message: `container "function" ended with exit code 137 (OOMKilled)`, Ended: true, OutOfMemory: true},
+		},
+		"memory, and it runs again": {
+			"the kubelet was faster than its news, and what ran is lost", `{spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, containerStatuses: [{name: function, restartCount: 1, state: {running: {}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
+			podspec.Failure{Reason: "OOMKilled", Message: `container "function" ended with exit code 137`, Ended: true, OutOfMemory: true},
+		},
+		"start error loop": {
+			"it was never started, which its next start does not mend", `{spec: {nodeName: n1}, status: {phase: Running, containerStatuses: [{name: function, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff, message: back-off 10s}},
+			lastState: {terminated: {startedAt: "1970-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: "exec: no such file or directory"}}}]}}`,
+			podspec.Failure{Reason: "CrashLoopBackOff", Message: `container "function" ended with exit code 128 (StartError): exec: no such file or directory: back-off 10s`, Permanent: true, Ended: true},
+		},
+		"no start, no message": {
+			"the runtime's words are with the last attempt", `{spec: {nodeName: n1}, status: {phase: Pending, containerStatuses: [{name: function, state: {waiting: {reason: RunContainerError}},
+			lastState: {terminated: {exitCode: 128, reason: ContainerCannotRun, message: "exec format error"}}}]}}`,
+			podspec.Failure{Reason: "RunContainerError", Message: `container "function": exec format error`, Permanent: true},
+		},
+		"init container's memory": {
+			"the function has not run at all", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, initContainerStatuses: [{name: copy, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
+			podspec.Failure{Reason: "OOMKilled", Message: `init container "copy" ended with exit code 137`, Ended: true},
+		},
+		"init container not created": {
+			"what comes before the function is part of its start", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {waiting: {reason: CreateContainerError, message: "no command specified"}}}], containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
+			podspec.Failure{Reason: "CreateContainerError", Message: `init container "copy": no command specified`, Permanent: true},
+		},
+		"init container not started": {
+			"nor does that mend itself", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, initContainerStatuses: [{name: copy, state: {terminated: {startedAt: "1970-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: "exec: no such file or directory"}}}]}}`,
+			podspec.Failure{Reason: "StartError", Message: `init container "copy" ended with exit code 128: exec: no such file or directory`, Permanent: true, Ended: true},
+		},
+		"node shut down": {
+			"the pod as a whole says more than its container", `{spec: {nodeName: n1}, status: {phase: Failed, reason: Terminated, message: Pod was terminated in response to imminent node shutdown., containerStatuses: [{name: function, state: {terminated: {exitCode: 143, reason: Error}}}]}}`,
+			podspec.Failure{Reason: "Terminated", Message: "Pod was terminated in response to imminent node shutdown.", Ended: true},
 		},
 		"init container": {
 			"without it there is no wrapper server", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, initContainerStatuses: [{name: copy, state: {terminated: {exitCode: 1, reason: Error, message: "cp: no space left on device"}}}],

@@ -50,12 +50,16 @@ func waiting(kind string, s corev1.ContainerStatus) *Failure {
 	if w.Reason == crashLoop {
 		return crashing(kind, s)
 	}
-	f := &Failure{Reason: w.Reason, Message: join(kind, w.Message)}
+	message := w.Message
+	if t := s.LastTerminationState.Terminated; t != nil && message == "" {
+		message = t.Message // how the attempt before ended says what is in the way of this one
+	}
+	f := &Failure{Reason: w.Reason, Message: join(kind, message)}
 	switch remedies[w.Reason] {
 	case byItself:
 		return nil
 	case change:
-		f.Permanent = !passing(w.Message)
+		f.Permanent = !passing(message)
 	case always:
 		f.Permanent = true
 	}
