@@ -87,7 +87,7 @@ func (c *caller) rejected() { delete(c.world.callers, c.id) }
 // restart ends the manager and begins another one. The streams of all callers break:
 // those who waited ask the new one.
 func (w *world) restart() {
-	w.trace("%s    the manager restarts", w.clock())
+	w.trace("   ", "the manager restarts")
 	w.epoch++
 	waiting := make([]caller, 0, len(w.callers))
 	for _, id := range sortedKeys(w.callers) {

@@ -74,7 +74,8 @@ func (k *kube) probe(a pool.Probe) {
 
 func (k *kube) ask(a pool.Probe, begin time.Time, n int) {
 	w, epoch := k.world, k.world.epoch
-	w.after(w.delay(500*time.Millisecond, "probe", a.UID, n), func() {
+	pause := w.now.Sub(begin) / 8 // it asks less and less often
+	w.after(pause+w.delay(500*time.Millisecond, "probe", a.UID, n), func() {
 		p, ok := k.pods[a.Name]
 		switch {
 		case w.epoch != epoch || !ok || p.seen.UID != a.UID:

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func (s setup) config() pool.Config {
 
 // simID is an id. Function c shares those of a, as a copy in another repository does.
 func simID(f pool.Function, slot int) string {
-	return fmt.Sprintf("%s-%d", strings.ReplaceAll(f.Reference, "c", "a"), slot)
+	return strings.ReplaceAll(f.Reference, "c", "a") + "-" + strconv.Itoa(slot)
 }
 
 func simName(f pool.Function, slot int, predecessor string) string {

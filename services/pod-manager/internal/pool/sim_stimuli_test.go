@@ -15,7 +15,7 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 
 // do does what a stimulus asks for.
 func (w *world) do(s stimulus) {
-	w.trace("%s    %s", w.clock(), s.String())
+	w.trace("   ", s)
 	f := pool.Function{Reference: s.Function, Digest: "sha256:" + s.Function}
 	for_ := time.Duration(1+s.N) * time.Second
 	switch s.What {

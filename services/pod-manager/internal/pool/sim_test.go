@@ -72,7 +72,7 @@ func shrink(s script) script {
 func (s script) play(trace *strings.Builder) (err error) {
 	w := newWorld(s.Seed, s.Setup)
 	if trace != nil {
-		w.trace = func(format string, args ...any) { fmt.Fprintf(trace, format+"\n", args...) }
+		w.script = trace
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -92,7 +92,7 @@ func (s script) play(trace *strings.Builder) (err error) {
 
 // settle lets a world come to rest without further faults, and says what does not.
 func (w *world) settle() error {
-	w.trace("%s    no more faults", w.clock())
+	w.trace("   ", "no more faults")
 	w.calm = true
 	// Everybody is served in this time: at most a hundred callers of at most four
 	// functions, of whom each may fail a pod, which may take a minute to be replaced.
@@ -137,6 +137,8 @@ func describe(x any) string {
 		return fmt.Sprintf("Report %d %s %s", e.Lease, e.Waiting.Phase, e.Waiting.Reason)
 	case pool.Grant:
 		return fmt.Sprintf("Grant %d on %s", e.Lease, e.UID)
+	case string, stimulus:
+		return fmt.Sprint(x)
 	default:
 		return fmt.Sprintf("%T %+v", x, x)
 	}

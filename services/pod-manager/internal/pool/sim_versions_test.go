@@ -27,7 +27,7 @@ func TestTwoVersions(t *testing.T) {
 		"left":   {"nobody comes to the new one", func(i, _ int) bool { return i == 0 }, 1, 1},
 	}
 	for name, test := range tests {
-		for seed := range uint64(5) {
+		for seed := range uint64(3) {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				t.Parallel()
 				s := setup{
@@ -37,7 +37,7 @@ func TestTwoVersions(t *testing.T) {
 				r := newReplicas(seed, s)
 				r.both[1] = nil
 				ask := func(i int) {
-					if n := r.IntN(functions); r.IntN(3) == 0 && (test.asks(i, n) || r.both[1] == nil) {
+					if n := r.IntN(functions); r.IntN(6) == 0 && (test.asks(i, n) || r.both[1] == nil) {
 						r.ask(i, n)
 					}
 				}
@@ -55,7 +55,7 @@ func TestTwoVersions(t *testing.T) {
 				}
 				pass(10*time.Minute, 1, "alone")
 				r.join("v2", s)
-				pass(3*time.Hour, test.joined, "together")
+				pass(time.Hour, test.joined, "together")
 				r.change(0, "v3", s)
 				clear(r.created)
 				pass(40*time.Second, test.changed, "one of them changed")

@@ -3,7 +3,7 @@ package pool_test
 import (
 	"container/heap"
 	"fmt"
-	"hash/fnv"
+	"io"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -27,8 +27,9 @@ type world struct {
 	kube    kube
 	callers map[pool.LeaseID]*caller
 	// err is the first promise that was broken; nothing happens after it.
-	err   error
-	trace func(format string, args ...any)
+	err error
+	// script is where to write down what happens; nil for nowhere.
+	script io.Writer
 }
 
 // task is something that will happen.
@@ -54,7 +55,7 @@ func (a *agenda) Pop() any {
 }
 
 func newWorld(seed uint64, s setup) *world {
-	w := &world{seed: seed, now: start, setup: s, callers: make(map[pool.LeaseID]*caller), gone: make(map[string]time.Time), trace: func(string, ...any) {}, watch: func(pool.Action) {}}
+	w := &world{seed: seed, now: start, setup: s, callers: make(map[pool.LeaseID]*caller), gone: make(map[string]time.Time), watch: func(pool.Action) {}}
 	w.kube.world, w.kube.pods = w, make(map[string]*kubePod)
 	w.referee = newReferee(s.config())
 	w.every(time.Second, func() {
@@ -68,13 +69,36 @@ func newWorld(seed uint64, s setup) *world {
 // roll returns a number below n. It depends on the seed and on what it is for, and
 // on nothing that happened before: leaving out a part of a script changes little else.
 func (w *world) roll(n int, what string, args ...any) int {
-	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, w.seed, what)
-	_, _ = fmt.Fprint(h, args...)
-	x := h.Sum64()
+	x := scramble(w.seed ^ fnv64(what))
+	for _, arg := range args {
+		switch v := arg.(type) {
+		case string:
+			x = scramble(x ^ fnv64(v))
+		case int:
+			x = scramble(x ^ uint64(v))
+		case pool.LeaseID:
+			x = scramble(x ^ uint64(v))
+		default:
+			panic(fmt.Sprintf("%T is nothing to roll dice for", arg))
+		}
+	}
+	return int(x % uint64(n))
+}
+
+// fnv64 is a hash of a text.
+func fnv64(text string) uint64 {
+	x := uint64(0xcbf29ce484222325)
+	for _, b := range []byte(text) {
+		x = (x ^ uint64(b)) * 0x100000001b3
+	}
+	return x
+}
+
+// scramble has each bit of a number change all others.
+func scramble(x uint64) uint64 {
 	x = (x ^ x>>33) * 0xff51afd7ed558ccd
 	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
-	return int((x ^ x>>33) % uint64(n))
+	return x ^ x>>33
 }
 
 // fault says, one time in n, that something goes wrong.
@@ -126,14 +150,14 @@ func (w *world) tell(event pool.Event) {
 		return
 	}
 	if _, tick := event.(pool.Tick); !tick {
-		w.trace("%s <- %s", w.clock(), describe(event))
+		w.trace("<- ", event)
 	}
 	if e, gone := event.(pool.PodGone); gone && w.referee.found(pool.PodObserved{Observation: pool.Observation{Name: e.Name, UID: e.UID}}) == 0 {
 		w.gone[e.Name] = w.now
 	}
 	actions, err := w.referee.handle(w.now, event)
 	for _, action := range actions {
-		w.trace("%s      -> %s", w.clock(), describe(action))
+		w.trace("     -> ", action)
 	}
 	w.err = err
 	for _, action := range actions {
@@ -178,4 +202,9 @@ func (w *world) checkName(name string) {
 	}
 }
 
-func (w *world) clock() string { return fmt.Sprintf("%8.3f", w.now.Sub(start).Seconds()) }
+// trace writes down what happens.
+func (w *world) trace(mark string, what any) {
+	if w.script != nil {
+		fmt.Fprintf(w.script, "%8.3f %s%s\n", w.now.Sub(start).Seconds(), mark, describe(what))
+	}
+}
