@@ -6,11 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// StartError is a function that could not be started.
+// StartError is a function that could not be started. Its class is fault.Exhausted, with a
+// hint when to try again, if there was no memory, process or file left for it.
 type StartError struct {
 	Path string
 	Err  error  // the system's error
@@ -30,15 +32,27 @@ func (e *StartError) Unwrap() error { return e.Err }
 // what a look at the file tells.
 func startError(cmd Command, err error) error {
 	start := &StartError{Path: cmd.Path, Err: err, Hint: hint(cmd, err)}
-	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) ||
-		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-		return fault.New(fault.Unavailable, "%w", start)
+	if exhausted(err) {
+		return fault.WithRetryAfter(fault.New(fault.Exhausted, "%w", start), tryAgain)
 	}
 	return start
 }
 
+// tryAgain is the hint for who could not have a process because others have all there
+// is. They end soon.
+const tryAgain = time.Second
+
+// exhausted says whether the container, or the machine, had something too little.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) ||
+		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
 // hint guesses why cmd does not start.
 func hint(cmd Command, err error) string {
+	if exhausted(err) {
+		return "there is no room for another process: try again later, or raise the container's limits of memory and processes"
+	}
 	if cmd.Dir != "" {
 		if _, dirErr := os.Stat(cmd.Dir); dirErr != nil {
 			return fmt.Sprintf("the working directory is not usable: %v", dirErr)

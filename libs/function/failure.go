@@ -74,9 +74,6 @@ func (r *Runner) fail(f Failure, reason Reason, cause error) error {
 	if reason == OutputTooLarge || reason == LogTooLarge || fault.Of(cause) == fault.Exhausted {
 		class = fault.Exhausted
 	}
-	if reason == NotStarted && fault.Of(cause) == fault.Unavailable {
-		class = fault.Unavailable
-	}
 	return fault.New(class, "%w", &f)
 }
 
