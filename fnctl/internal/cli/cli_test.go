@@ -61,18 +61,19 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 var functions = fntest.Gateway{
-	"noop:v1":     fntest.Process(func(*framework.ResourceList) error { return nil }),
-	"label:v1":    fntest.Process(label),
-	"annotate:v1": fntest.Process(annotate),
-	"drop:v1":     fntest.Process(drop),
-	"generate:v1": fntest.Process(generate),
-	"move:v1":     fntest.Process(move(kioutil.PathAnnotation, "config.kubernetes.io/path")),
-	"move-old:v1": fntest.ProcessOld(move("config.kubernetes.io/path")),
-	"quote:v1":    fntest.Process(quote),
-	"warn:v1":     fntest.Process(warn),
-	"garbage:v1":  fntest.Reply("segmentation fault", ""),
-	"chatty:v1":   fntest.Reply("kind: ResourceList\nitems: []\n", "I deleted everything\n"),
-	"crash:v1":    fntest.Fail(connect.CodeInternal, `Failed to execute function "crash:v1": exit status 3 (boom)`),
+	"noop:v1":       fntest.Process(func(*framework.ResourceList) error { return nil }),
+	"label:v1":      fntest.Process(label),
+	"configured:v1": fntest.Process(configured),
+	"annotate:v1":   fntest.Process(annotate),
+	"drop:v1":       fntest.Process(drop),
+	"generate:v1":   fntest.Process(generate),
+	"move:v1":       fntest.Process(move(kioutil.PathAnnotation, "config.kubernetes.io/path")),
+	"move-old:v1":   fntest.ProcessOld(move("config.kubernetes.io/path")),
+	"quote:v1":      fntest.Process(quote),
+	"warn:v1":       fntest.Process(warn),
+	"garbage:v1":    fntest.Reply("segmentation fault", ""),
+	"chatty:v1":     fntest.Reply("kind: ResourceList\nitems: []\n", "I deleted everything\n"),
+	"crash:v1":      fntest.Fail(connect.CodeInternal, `Failed to execute function "crash:v1": exit status 3 (boom)`),
 	"reject:v1": fntest.Fail(connect.CodeInternal, "failed to evaluate function", &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: 1, Stderr: "2 problems\n",
 		Results: []*functionrunnerv1.Result{
@@ -99,6 +100,16 @@ func label(list *framework.ResourceList) error {
 	for _, item := range list.Items {
 		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+config(list, "value"), ".")
 		if err := item.PipeE(yaml.SetLabel("seen", seen)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configured says in a label what the configuration is called.
+func configured(list *framework.ResourceList) error {
+	for _, item := range list.Items {
+		if err := item.PipeE(yaml.SetLabel("configured", list.FunctionConfig.GetName())); err != nil {
 			return err
 		}
 	}

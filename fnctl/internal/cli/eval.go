@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -15,7 +16,7 @@ import (
 
 const evalHelp = `Eval runs one function on all resources of a directory, packages inside it
 included, or on those of standard input if DIR is '-'. A ResourceList on standard
-input comes back as one, anything else as YAML documents.
+input comes back as one, anything else as YAML documents, unless --output says other.
 
 The function's configuration comes from a file, or from key=value pairs after '--',
 which become a ConfigMap.`
@@ -68,8 +69,8 @@ func (c *evalCommand) prepare(args []string) (*yaml.RNode, error) {
 		return nil, errors.New("needs --image")
 	case c.configFile != "" && len(pairs) > 0:
 		return nil, errors.New("takes --fn-config or key=value pairs, not both")
-	case args[0] == "-" && c.output != (outputFlags{}):
-		return nil, errors.New("writes what it reads from standard input to standard output: leave out --output, --diff and --dry-run")
+	case args[0] == "-" && (c.output.diff || c.output.dryRun || c.output.target != "" && !c.output.streams()):
+		return nil, errors.New("writes what it reads from standard input to standard output: leave out --diff and --dry-run, and a directory for --output")
 	}
 	if err := c.output.check(); err != nil {
 		return nil, err
@@ -92,7 +93,10 @@ func (c *evalCommand) run(ctx context.Context, dir string, config *yaml.RNode) e
 	if err != nil {
 		return err
 	}
-	call := pipeline.Call{Package: tree.Root, Function: c.function, Config: config}
+	if err := pipeline.CheckInput(tree.Root.Resources); err != nil {
+		return err
+	}
+	call := pipeline.Call{Package: tree.Root, Function: c.function, Config: cmp.Or(config, noConfig())}
 	resources, err := renderer.Mutate(ctx, call, tree.Root.Resources)
 	if err != nil {
 		return err
@@ -108,14 +112,15 @@ func (c *evalCommand) filter(ctx context.Context, renderer *pipeline.Renderer, c
 	if err != nil {
 		return err
 	}
-	if config == nil {
-		config = in.FunctionConfig
+	if err := pipeline.CheckInput(resources); err != nil {
+		return err
 	}
+	config = cmp.Or(config, in.FunctionConfig, noConfig())
 	call := pipeline.Call{Package: &pkgtree.Package{Path: "."}, Function: c.function, Config: config}
 	if resources, err = renderer.Mutate(ctx, call, resources); err != nil {
 		return err
 	}
-	if in.WrappingKind == kio.ResourceListKind {
+	if c.output.target == toStdout || c.output.target == "" && in.WrappingKind == kio.ResourceListKind {
 		return pkgtree.WriteList(c.env.Stdout, resources)
 	}
 	return pkgtree.WriteDocuments(c.env.Stdout, resources)

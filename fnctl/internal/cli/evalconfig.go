@@ -32,6 +32,12 @@ func evalConfig(file string, pairs []string) (*yaml.RNode, error) {
 	return nil, nil
 }
 
+// noConfig returns the configuration of a function that is given none: some functions
+// look into it all the same, and kpt gives them this.
+func noConfig() *yaml.RNode {
+	return yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\ndata: {}\n")
+}
+
 func readConfig(file string) (*yaml.RNode, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

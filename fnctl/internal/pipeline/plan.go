@@ -76,8 +76,8 @@ func newPlan(pkg *pkgtree.Package) (*Plan, error) {
 		}
 		plan.Subpackages = append(plan.Subpackages, subplan)
 	}
-	if err := checkResources(pkg.Resources); err != nil {
-		return nil, fmt.Errorf("package %s: %w; if a file is no resource, name it in .krmignore", pkg.Kptfile.Name, err)
+	if err := CheckInput(pkg.Resources); err != nil {
+		return nil, fmt.Errorf("package %s: %w", pkg.Kptfile.Name, err)
 	}
 	var err error
 	pipeline := pkg.Kptfile.Pipeline

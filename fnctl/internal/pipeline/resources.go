@@ -16,6 +16,14 @@ import (
 // name themselves as such.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
+// CheckInput reports the first resource that no function can be given, before any runs.
+func CheckInput(resources []*yaml.RNode) error {
+	if err := checkResources(resources); err != nil {
+		return fmt.Errorf("%w; if a file is no resource, name it in .krmignore", err)
+	}
+	return nil
+}
+
 // checkResources reports the first resource that is none: functions may rely on
 // apiVersion, kind and name.
 func checkResources(resources []*yaml.RNode) error {

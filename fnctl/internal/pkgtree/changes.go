@@ -43,7 +43,7 @@ func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 
 // Files returns the content of every file that resources belong to, by path. A file
 // whose resources mean the same as when it was read keeps its bytes; another one keeps
-// its documents that are comments alone.
+// its documents that are comments alone, and the ends of its lines.
 func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	byFile, err := groupByFile(resources)
 	if err != nil {
@@ -56,9 +56,20 @@ func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 			files[path] = before.data
 			continue
 		}
-		if files[path], err = encode(path, comments(path, before.data), byFile[path]); err != nil {
+		data, err := encode(path, comments(path, before.data), byFile[path])
+		if err != nil {
 			return nil, err
 		}
+		files[path] = endLines(data, before.data)
 	}
 	return files, nil
+}
+
+// endLines ends the lines of a file as on Windows if all of them did before.
+func endLines(data, before []byte) []byte {
+	ends := bytes.Count(before, []byte("\r\n"))
+	if ends == 0 || ends != bytes.Count(before, []byte("\n")) {
+		return data
+	}
+	return bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 }
