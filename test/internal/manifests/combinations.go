@@ -23,7 +23,7 @@ func Combinations(t testing.TB, deploy string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
 	err := filepath.WalkDir(deploy, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.Name() != "kustomization.yaml" {
+		if err != nil || entry.Name() != kustomization {
 			return err
 		}
 		name, err := filepath.Rel(deploy, filepath.Dir(path))
@@ -64,7 +64,7 @@ func Documented(t testing.TB, root string) map[string]string {
 			if err := os.Mkdir(overlay, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(match[1]), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(overlay, kustomization), []byte(match[1]), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			dirs[fmt.Sprintf("%s %d", file, len(dirs)+1)] = overlay

@@ -8,6 +8,9 @@ import (
 	"testing"
 )
 
+// kustomization is the file that makes a folder one.
+const kustomization = "kustomization.yaml"
+
 // Combine makes a kustomization of a base or an overlay, by its path below the folder
 // deploy, and components there, and returns its folder.
 func Combine(t testing.TB, deploy, resource string, components ...string) string {
@@ -26,7 +29,7 @@ func Combine(t testing.TB, deploy, resource string, components ...string) string
 		paths = append(paths, up+"/components/"+component)
 	}
 	content := fmt.Sprintf("resources: [%s/%s]\ncomponents: [%s]\n", up, resource, strings.Join(paths, ", "))
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(content), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, kustomization), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir
