@@ -4,6 +4,8 @@ package deploy_test
 
 import (
 	"fmt"
+	"maps"
+	"math/bits"
 	"path/filepath"
 	"slices"
 	"sync/atomic"
@@ -27,9 +29,9 @@ const (
 	pause = 500 * time.Millisecond
 )
 
-// TestRolloutLosesNothing replaces the pods of each Deployment again and again under
-// load: by the version before, by this one, and by the same once more. Each service
-// meets the others in both versions. Half of the evaluations are in pods, whose wrapper
+// TestRolloutLosesNothing replaces the pods of Deployments again and again under load: it
+// upgrades and rolls back one service at a time, so that they meet in each combination of
+// their versions, and restarts each. Half of the evaluations are in pods, whose wrapper
 // server changes with who manages them.
 func TestRolloutLosesNothing(t *testing.T) {
 	t.Parallel() // with whatever else has namespaces of its own
@@ -49,28 +51,55 @@ func TestRolloutLosesNothing(t *testing.T) {
 			for _, image := range []string{setNamespace, inPod(t)} {
 				at.evaluates(t, image)
 			}
-			rounds := []func(name string){
-				func(name string) { at.change(t, suite.Previous, objects, name) },
-				func(name string) { at.change(t, suite.Current, objects, name) },
-				func(name string) { at.restart(t, name) },
+			var rollouts []func()
+			met := map[string]bool{}
+			for _, next := range walk(len(tc.deployments)) {
+				rollouts = append(rollouts, func() {
+					at.change(t, next.version, objects, tc.deployments[next.service])
+					met[next.together] = true
+				})
 			}
-			rollouts := 0
+			for _, name := range tc.deployments {
+				rollouts = append(rollouts, func() { at.restart(t, name) })
+			}
+			done := 0
 			evaluations, err := at.underLoad(t, func() {
-				atLeast := len(rounds) * len(tc.deployments) // however long that takes
-				for begin := time.Now(); time.Since(begin) < loadFor || rollouts < atLeast; rollouts++ {
-					round, turn := rollouts/len(tc.deployments), rollouts%len(tc.deployments)
-					if turn == 0 && round > 0 {
-						slices.Reverse(tc.deployments)
-					}
-					rounds[round%len(rounds)](tc.deployments[turn])
+				// All of them, however long that takes, and more while there is time.
+				for begin := time.Now(); done < len(rollouts) || time.Since(begin) < loadFor; done++ {
+					rollouts[done%len(rollouts)]()
 				}
 			})
-			t.Logf("%d evaluations, %d rollouts", evaluations, rollouts)
+			t.Logf("%d evaluations, %d rollouts, combinations of versions %v", evaluations, done, slices.Sorted(maps.Keys(met)))
 			if err != nil {
 				t.Errorf("a caller failed: %v", err)
 			}
+			if want := 1 << len(tc.deployments); len(met) != want {
+				t.Errorf("services met in %d combinations of versions, want %d", len(met), want)
+			}
 		})
 	}
+}
+
+// step changes one service to a version.
+type step struct {
+	service  int
+	version  suite.Version
+	together string // the versions of all services after it
+}
+
+// walk goes through all combinations of two versions of some services, one change at a
+// time (a Gray code), from all of them current and back to that.
+func walk(services int) []step {
+	versions := slices.Repeat([]suite.Version{suite.Current}, services)
+	other := map[suite.Version]suite.Version{suite.Current: suite.Previous, suite.Previous: suite.Current}
+	var steps []step
+	for i := 1; i <= 1<<services; i++ {
+		// The first service changes each second time, the next one each fourth, and so on.
+		service := min(bits.TrailingZeros(uint(i)), services-1)
+		versions[service] = other[versions[service]]
+		steps = append(steps, step{service, versions[service], fmt.Sprint(versions)})
+	}
+	return steps
 }
 
 // underLoad has callers evaluate while something is done, and returns how often they
