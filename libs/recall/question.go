@@ -2,7 +2,6 @@ package recall
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -11,8 +10,6 @@ import (
 const (
 	// patience is how long a usable answer is held back for a new one.
 	patience = 3 * time.Second
-	// forAnswer is the patience of those who have no answer.
-	forAnswer time.Duration = math.MaxInt64
 	// renewalTimeout bounds a renewal: as long as the other service may take to ask a
 	// registry, and so short that nobody comes to wait for one that is silent while
 	// its answer is in use.
@@ -110,15 +107,11 @@ func (m *Memory[K, V]) missed(key K) {
 	m.note(key)
 }
 
-// wait waits for the answer, no longer than ctx lasts and the given time.
-func (q *question[V]) wait(ctx context.Context, patience time.Duration) (none V, err error) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+// wait waits for the answer, no longer than ctx lasts.
+func (q *question[V]) wait(ctx context.Context) (none V, err error) {
 	select {
 	case <-q.done:
 		return q.said, q.err
-	case <-timer.C:
-		return none, fault.New(fault.Unavailable, "no answer within %v", patience)
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}

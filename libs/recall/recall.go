@@ -66,7 +66,9 @@ func (m *Memory[K, V]) Get(ctx context.Context, key K) (V, error) {
 	case renewal == nil:
 		return known, nil
 	}
-	said, err := renewal.wait(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	said, err := renewal.wait(limited)
 	if err != nil && ctx.Err() == nil && noWord(err) {
 		m.missed(key) // nobody else waits for this renewal
 		return known, nil
@@ -100,7 +102,7 @@ func (m *Memory[K, V]) ask(ctx context.Context, key K) (said V, err error) {
 		if mine {
 			return m.put(ctx, key, q)
 		}
-		said, err = q.wait(ctx, forAnswer)
+		said, err = q.wait(ctx)
 		if !errors.Is(err, errLeft) {
 			return said, err
 		}

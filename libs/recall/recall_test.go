@@ -43,7 +43,7 @@ func (s *service) Ask(ctx context.Context, _ string) (string, error) {
 	return said, err
 }
 
-// become changes how the service answers from now on, and forgets what it was asked.
+// become changes how the service answers from now on.
 func (s *service) become(takes time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
