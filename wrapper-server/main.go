@@ -17,6 +17,7 @@ func main() {
 	if run, args := applet.Find(os.Args); run != nil {
 		os.Exit(run(args))
 	}
+	program.Begin()
 	cfg, err := wrapper.LoadConfig(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
 		os.Exit(0)

@@ -69,11 +69,28 @@ func Refuse(name string, err error) int {
 	return wrongConfig
 }
 
-// Main runs the program of that name until SIGTERM or SIGINT, and returns its
+// told gets the signals that end a program.
+var told = make(chan os.Signal, 1)
+
+// Begin is the first statement of a main function. The kernel drops signals to the first
+// process of a container that has not asked for them: one that is stopped while it reads
+// its configuration would be waited for as long as Kubernetes has patience. Main does what
+// the signal says.
+func Begin() { signal.Notify(told, syscall.SIGTERM, os.Interrupt) }
+
+// Main runs the program of that name until SIGTERM or SIGINT, since Begin, and returns its
 // exit code.
 func Main(name string, settings Settings, build Build) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	Begin()
+	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
+	go func() {
+		select {
+		case <-told:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
 	limitMemory(cgroup.Container)
 	err := conceal()
 	if err == nil {
@@ -88,13 +105,16 @@ func Main(name string, settings Settings, build Build) int {
 
 // Run runs the program of that name until ctx ends.
 func Run(ctx context.Context, name string, settings Settings, build Build) error {
-	tel, err := telemetry.New(ctx, name, settings.Telemetry, os.Stderr)
+	tel, err := telemetry.New(context.WithoutCancel(ctx), name, settings.Telemetry, os.Stderr)
 	if err != nil {
 		return err
 	}
 	defer flush(ctx, tel)
 	frame := Frame{Telemetry: tel, Health: new(serve.Health)}
 	parts, err := build(ctx, frame)
+	if ctx.Err() != nil {
+		return nil // nobody has been told of it yet: there is nothing to drain
+	}
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +30,24 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 	})
 	if err != nil {
 		t.Errorf("Run = %v", err)
+	}
+}
+
+// TestAProgramThatIsStoppedWhileItBegins has the signal come before there is anything to
+// stop.
+func TestAProgramThatIsStoppedWhileItBegins(t *testing.T) {
+	program.Begin()
+	t.Cleanup(func() { signal.Reset(syscall.SIGTERM, os.Interrupt) })
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	served := false
+	code := program.Main("test", settings, func(ctx context.Context, _ program.Frame) ([]serve.Part, error) {
+		<-ctx.Done() // as a look at what is elsewhere would
+		return []serve.Part{{Tasks: []serve.Task{func(context.Context) error { served = true; return nil }}}}, nil
+	})
+	if code != 0 || served {
+		t.Errorf("exit code %d, served %t: want it to end as told, and nothing else", code, served)
 	}
 }
 

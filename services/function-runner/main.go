@@ -15,6 +15,7 @@ import (
 )
 
 func main() {
+	program.Begin()
 	s, err := settings.Load(os.Args[1:], os.Stderr)
 	if errors.Is(err, settings.ErrHelp) {
 		os.Exit(0)

@@ -21,6 +21,7 @@ type settings struct {
 func (s *settings) Validate() error { return s.ValidateWith(&s.Config) }
 
 func main() {
+	program.Begin()
 	var s settings
 	if err := config.Load(&s); err != nil {
 		os.Exit(program.Refuse("pod-manager", err))
