@@ -112,7 +112,7 @@ func worthRetrying(resp *http.Response, err error) bool {
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(header.Get("Retry-After"))
 	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter) //nolint:gosec // 31 bits
+		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 	}
 	at, err := http.ParseTime(value)
 	if err != nil {
