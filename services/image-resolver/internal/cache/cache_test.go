@@ -188,6 +188,7 @@ func TestFailureUnderWayIsForgotten(t *testing.T) {
 		pass(time.Second)
 		s.ForgetFailures()
 		pass(10 * time.Second)
+		synctest.Wait()
 		s.takes, s.err = 0, nil
 		if got, err := s.Get(t.Context(), other); err != nil || got.Value != 3 {
 			t.Errorf("%+v, %v, want that it is asked again at once", got, err)

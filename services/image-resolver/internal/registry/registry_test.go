@@ -114,15 +114,17 @@ func TestPlainHTTPOnlyWhereListed(t *testing.T) {
 }
 
 func TestARegistryThatIsDownIsNoReasonForPlainHTTP(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
 	for _, host := range []string{"down.example", "10.0.0.5:5000", "[fd00::5]:5000"} {
-		name, _, _ := net.SplitHostPort(host)
-		w.hosts[cmp.Or(name, host)] = "127.0.0.1:1"
-		_, err := w.manifest(t, host+"/fn", "v1")
-		if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "connection refused: check that it runs") || strings.Contains(err.Error(), "insecure") {
-			t.Errorf("%s: %v, want Unavailable, and no word of less security", host, err)
-		}
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			name, _, _ := net.SplitHostPort(host)
+			w.hosts[cmp.Or(name, host)] = "127.0.0.1:1"
+			_, err := w.manifest(t, host+"/fn", "v1")
+			if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "connection refused: check that it runs") || strings.Contains(err.Error(), "insecure") {
+				t.Errorf("%v, want Unavailable, and no word of less security", err)
+			}
+		})
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // What the cache may need in these tests, in bytes. Failures take long to come about.
 const (
-	forAnswers  = 2 << 20
+	forAnswers  = 1 << 20
 	forFailures = 1 << 19
 )
 
