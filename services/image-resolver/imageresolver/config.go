@@ -64,7 +64,8 @@ type CacheConfig struct {
 	// in the background when half of that is over.
 	TagTTL time.Duration `split_words:"true" default:"5m"`
 	// StaleTTL is the age up to which the meaning of a tag is used while its
-	// registry is unavailable, or has not answered within two seconds.
+	// registry is unavailable, limits how often it is asked, or has not answered
+	// within two seconds.
 	StaleTTL time.Duration `split_words:"true" default:"1h"`
 	// FailureTTL is how long a failure is not tried again.
 	FailureTTL time.Duration `split_words:"true" default:"10s"`
