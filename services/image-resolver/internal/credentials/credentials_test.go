@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -189,6 +190,35 @@ func TestHelperThatHangsEndsWithItsCaller(t *testing.T) {
 		t.Errorf("%v, want Canceled", err)
 	}
 	stop(t, s) // and the process has ended too
+}
+
+// TestHelperThatHangsEndsWithWhatItCalled has a script for a helper.
+func TestHelperThatHangsEndsWithWhatItCalled(t *testing.T) {
+	dir := helpers(t, map[string]string{"script": `(sleep 1000; true) > "$(dirname "$0")/held"; true`})
+	held := filepath.Join(dir, "held")
+	if err := syscall.Mkfifo(held, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, nil, write(t, "", `{"credsStore":"script"}`))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Lookup(ctx, "r.io/fn")
+		ended <- err
+	}()
+	pipe, err := os.Open(held) // once the script has
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pipe.Close() }()
+	cancel()
+	if _, err := io.ReadAll(pipe); err != nil { // which lasts as long as anything that it called
+		t.Error(err)
+	}
+	if err := <-ended; fault.Of(err) != fault.Canceled {
+		t.Errorf("%v, want Canceled", err)
+	}
+	stop(t, s)
 }
 
 // stop runs s with nothing left to do, which waits for its processes.

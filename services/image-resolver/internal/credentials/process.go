@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
@@ -42,14 +47,45 @@ func (p *process) Input(in io.Reader) { p.stdin = in }
 // processes in other groups, which functions may have left behind.
 func (p *process) Output() ([]byte, error) {
 	cmd := exec.CommandContext(p.ctx, p.program, p.args...)
-	p.stdout = limited{limit: maxOutput, full: func() { _ = cmd.Process.Kill() }}
+	kill := func() error { return killTree(cmd.Process) }
+	p.stdout = limited{limit: maxOutput, full: func() { _ = kill() }}
 	p.stderr = limited{limit: maxComplaint}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.stdin, &p.stdout, &p.stderr, helperGrace
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, &p.stdout, &p.stderr
+	cmd.Cancel, cmd.WaitDelay = kill, helperGrace
 	p.err = cmd.Run()
 	if p.stdout.over {
 		p.err = errTooMuch
 	}
 	return p.stdout.taken.Bytes(), p.err
+}
+
+// killTree ends a process and what it has started: helpers are scripts at times, and
+// what hangs is a program that they call.
+func killTree(root *os.Process) error {
+	below := descendants(root.Pid)
+	err := root.Kill()
+	for _, pid := range below {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+	}
+	return err
+}
+
+// descendants returns the processes below one, as far as the kernel tells.
+func descendants(pid int) []int {
+	var below []int
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
+	for _, list := range lists {
+		children, err := os.ReadFile(list)
+		if err != nil {
+			continue // it has ended
+		}
+		for field := range strings.FieldsSeq(string(children)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				below = append(append(below, child), descendants(child)...)
+			}
+		}
+	}
+	return below
 }
 
 // limited takes the beginning of what is written.
