@@ -39,7 +39,7 @@ func (w *waiter) report(r pool.Waiting) {
 
 // Lease waits for a place on a pod of the image.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
-	if err := m.synced(ctx); err != nil {
+	if err := m.synced(ctx, waiting); err != nil {
 		return nil, err
 	}
 	begin := time.Now()

@@ -66,9 +66,13 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 					defer cancel()
 				}
 				begin := time.Now()
-				held, err := m.Lease(ctx, open("fn:v1"), quietly)
+				var told []string
+				held, err := m.Lease(ctx, open("fn:v1"), func(w *lease.Waiting) { told = append(told, w.GetReason()) })
 				if took := time.Since(begin); took != tc.takes {
 					t.Errorf("answered after %s, want %s: %s", took, tc.takes, tc.reason)
+				}
+				if waits := fault.Of(tc.obstacle) == fault.Unavailable; waits && (len(told) == 0 || told[0] != tc.obstacle.Error()) {
+					t.Errorf("told %q, want first what is in the way: a caller elsewhere may leave at any time", told)
 				}
 				if tc.text == "" {
 					if err != nil {

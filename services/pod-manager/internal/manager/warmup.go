@@ -13,7 +13,7 @@ import (
 // once, with an error that says why there will be none. The pod is not wanted any more if
 // its context ends before.
 func (m *Manager) WarmUp(ctx context.Context, image string) (await func(context.Context) error, err error) {
-	if err := m.synced(ctx); err != nil {
+	if err := m.synced(ctx, unheard); err != nil {
 		return nil, err
 	}
 	resolved, err := m.config.Images.ResolveImage(ctx, image, "")

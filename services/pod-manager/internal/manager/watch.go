@@ -16,7 +16,7 @@ import (
 
 // ListPools returns the pools as they are now.
 func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
-	if err := m.synced(ctx); err != nil {
+	if err := m.synced(ctx, unheard); err != nil {
 		return nil, err
 	}
 	answered := make(chan []*podmanagerv1.Pool, 1)
@@ -37,7 +37,7 @@ const watchInterval = 100 * time.Millisecond
 
 // WatchPools sends each pool, and again when something in it changes, until ctx ends.
 func (m *Manager) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error) error {
-	if err := m.synced(ctx); err != nil {
+	if err := m.synced(ctx, unheard); err != nil {
 		return err
 	}
 	w := &watcher{selects: selects(req.GetImage()), dirty: make(map[pool.Function]struct{}), wake: make(chan struct{}, 1)}
