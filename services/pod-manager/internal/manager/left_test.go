@@ -1,0 +1,82 @@
+package manager_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
+)
+
+// waitingIn counts those who wait in a manager's queues.
+func waitingIn(t *testing.T, m *manager.Manager) (waiting int) {
+	t.Helper()
+	pools, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pools.GetPools() {
+		waiting += int(p.GetWaiting() + p.GetActive())
+	}
+	return waiting
+}
+
+// TestNoPlaceIsLeft has leases come to nothing in each way there is. None of them leaves a
+// place in a queue behind.
+func TestNoPlaceIsLeft(t *testing.T) {
+	tests := map[string]struct {
+		reason, image string
+		looking       time.Duration // how long the image is looked up
+		broken        string
+	}{
+		"no image":        {"the resolver failed", "bad:v1", 0, ""},
+		"slow image":      {"its caller leaves while it is looked up", "fn:v1", time.Hour, ""},
+		"slow, no image":  {"the resolver fails when nobody waits any more", "bad:v1", 2 * time.Minute, ""},
+		"no pod":          {"its caller leaves the queue", "fn:v1", 0, ""},
+		"pod that breaks": {"those in the queue are turned away", "fn:v1", 0, "ErrImagePull"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := start(t, &cluster{broken: tc.broken, silent: tc.broken == ""}, resolver{takes: tc.looking})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if held, err := m.Lease(ctx, open(tc.image), quietly); err == nil {
+					t.Fatalf("a place on %v", held.Granted())
+				}
+				<-time.After(5 * time.Minute)
+				if n := waitingIn(t, m); n != 0 {
+					t.Errorf("%d still wait: %s", n, tc.reason)
+				}
+			})
+		})
+	}
+}
+
+// TestNoPlaceIsLeftByAStream breaks the stream of one who waits.
+func TestNoPlaceIsLeftByAStream(t *testing.T) {
+	m := start(t, &cluster{silent: true}, resolver{})
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := lease.NewClient(&http.Client{Transport: transport}, "http://"+leaseserver.Start(t, m, nil))
+	ctx, breakOff := context.WithCancel(t.Context())
+	_, err := client.Lease(ctx, open("fn:v1"), func(*lease.Waiting) {
+		if waitingIn(t, m) != 1 {
+			t.Error("it is said to wait, and does not")
+		}
+		breakOff()
+	})
+	if err == nil {
+		t.Fatal("a place on a pod that never came")
+	}
+	for waitingIn(t, m) > 0 { // until the server has noticed
+		<-time.After(time.Millisecond)
+	}
+}
