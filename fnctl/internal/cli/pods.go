@@ -152,6 +152,6 @@ func printRows(out *ui.Printer, table *pods.Table, rows []pods.Row) {
 		table.Fit(row)
 	}
 	for _, row := range rows {
-		out.Line("%s", ui.Printable(table.Line(row)))
+		out.Line("%s", ui.OneLine(table.Line(row)))
 	}
 }

@@ -26,7 +26,7 @@ func podManager() *leasetest.Manager {
 	m.SetPools(
 		&podmanagerv1.Pool{
 			Key:    &podmanagerv1.PoolKey{Reference: "example.com/fns/cold:v2", Digest: "sha256:2"},
-			Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4}, Waiting: 2, LastFailure: "no such image",
+			Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4}, Waiting: 2, LastFailure: "no such\nimage",
 		},
 		&podmanagerv1.Pool{
 			Key: &podmanagerv1.PoolKey{Reference: "example.com/fns/warm:v1", Digest: "sha256:1"}, Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4},

@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 )
 
-// JSON returns a message as JSON, indented unless indent is empty. The library's own
-// white space changes from one program to the next.
+// JSON returns a message as JSON that terminals only show, indented unless indent is
+// empty. The library's own white space changes from one program to the next.
 func JSON(msg proto.Message, indent string) string {
 	data, err := protojson.Marshal(msg)
 	if err != nil {
@@ -25,5 +27,20 @@ func JSON(msg proto.Message, indent string) string {
 	if err != nil {
 		return fmt.Sprintf("%q", err.Error())
 	}
-	return out.String()
+	return escapeControls(out.String())
+}
+
+// escapeControls escapes the control characters that JSON may have as they are: U+009B
+// begins a sequence for terminals as well as escape does. They are in strings only, but
+// for the white space that this package writes.
+func escapeControls(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) && r != '\n' {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

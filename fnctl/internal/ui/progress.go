@@ -31,9 +31,9 @@ func (p *Progress) Entered(plan *pipeline.Plan) {
 // title returns a package's name, and where it is unless it is the outermost.
 func title(pkg *pkgtree.Package) string {
 	if pkg.Path == "." {
-		return oneLine(pkg.Kptfile.Name)
+		return OneLine(pkg.Kptfile.Name)
 	}
-	return oneLine(fmt.Sprintf("%s in ./%s", pkg.Kptfile.Name, pkg.Path))
+	return OneLine(fmt.Sprintf("%s in ./%s", pkg.Kptfile.Name, pkg.Path))
 }
 
 // Started shows a function that runs.
@@ -50,7 +50,7 @@ const maxWaiting = 60
 
 // Waiting shows what the function that runs waits for; empty for nothing.
 func (p *Progress) Waiting(what string) {
-	what = oneLine(what)
+	what = OneLine(what)
 	switch {
 	case !p.Live && what != "":
 		p.Line("    … %s", what)
@@ -120,7 +120,7 @@ func reason(f *functionrunnerv1.FunctionFailure) string {
 // name returns the function as its Kptfile names it.
 func name(call pipeline.Call) string {
 	if call.Function.Tag != "" {
-		return oneLine(fmt.Sprintf("%s (tag %s)", call.Function.Image, call.Function.Tag))
+		return OneLine(fmt.Sprintf("%s (tag %s)", call.Function.Image, call.Function.Tag))
 	}
-	return oneLine(call.Function.Image)
+	return OneLine(call.Function.Image)
 }

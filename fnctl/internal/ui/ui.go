@@ -4,6 +4,7 @@ package ui
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -65,8 +66,13 @@ func (p *Printer) results(results []result.Result) {
 	}
 }
 
-// block writes a text, if there is one, indented below a function.
+// sequence is what moves the cursor or changes colours.
+var sequence = regexp.MustCompile(`(\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]`)
+
+// block writes a text, if there is one, indented below a function. Functions like to log
+// in colour: not even what is left of that without the control characters is shown.
 func (p *Printer) block(text string, paint paint) {
+	text = sequence.ReplaceAllString(text, "")
 	for line := range strings.Lines(Printable(strings.TrimSpace(text))) {
 		p.Line("      %s", paint(strings.TrimRight(line, "\n")))
 	}
@@ -83,8 +89,8 @@ func Printable(text string) string {
 	}, text)
 }
 
-// oneLine is Printable for what is shown in a line of its own.
-func oneLine(text string) string {
+// OneLine is Printable for what is shown in a line of its own.
+func OneLine(text string) string {
 	return strings.ReplaceAll(Printable(text), "\n", " ")
 }
 

@@ -3,8 +3,10 @@ package ui_test
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
@@ -34,7 +37,7 @@ func TestProgress(t *testing.T) {
 		"escape sequences": {
 			"a function must not be able to rewrite the screen",
 			pipeline.Outcome{Log: []byte("a\x1b[2Jb\r\n\tc")},
-			"  ✓ fn (tag ~1) 0s\n      a[2Jb\n      \tc\n",
+			"  ✓ fn (tag ~1) 0s\n      ab\n      \tc\n",
 		},
 		"signal": {
 			"a killed function has no exit code", failed(&functionrunnerv1.FunctionFailure{
@@ -129,5 +132,32 @@ func TestDiffInColour(t *testing.T) {
 		"\x1b[36m@@ -1,1 +1,1 @@\x1b[0m\n\x1b[31m-x\x1b[0m\n\x1b[32m+y\x1b[0m\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("diff (-want +got):\n%s", diff)
+	}
+}
+
+// TestFunctionsCannotAct has a function write for the terminal in all that it says.
+func TestFunctionsCannotAct(t *testing.T) {
+	const evil = "\x1b[31mred\x1b[0m \u009b2J\x1b[?25l" + osc52 + "\u0085\r"
+	const tame = "red ]52;c;eA=="
+	var out bytes.Buffer
+	p := &ui.Progress{Printer: ui.NewPrinter(&out, false)}
+	failed := &client.FunctionError{Image: "fn", Message: evil, Failure: &functionrunnerv1.FunctionFailure{
+		Reason: functionrunnerv1.FunctionFailure_REASON_SIGNALED, Signal: evil, Stderr: evil,
+		Results: []*functionrunnerv1.Result{{Severity: evil, Message: evil, Field: &functionrunnerv1.Result_Field{Path: evil}}},
+	}}
+	results := []result.Result{{Severity: result.Error, Message: evil, Resource: evil, Field: evil, File: evil}}
+	p.Finished(pipeline.Call{}, pipeline.Outcome{Err: failed, Results: results, Log: []byte(evil)})
+	if strings.ContainsFunc(out.String(), func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
+		t.Errorf("control characters are left in %q", out.String())
+	}
+	if !strings.Contains(out.String(), "      "+tame+"\n") || strings.Contains(out.String(), "[31m") {
+		t.Errorf("shown:\n%s\nwant the text without colours", out.String())
+	}
+}
+
+func TestJSONIsShown(t *testing.T) {
+	key := &podmanagerv1.PoolKey{Reference: "ü\u009b2J\x1b[2J\x7f\u0085"}
+	if got, want := ui.JSON(key, "  "), "{\n  \"reference\": \"ü\\u009b2J\\u001b[2J\\u007f\\u0085\"\n}"; got != want {
+		t.Errorf("JSON %q, want %q", got, want)
 	}
 }
