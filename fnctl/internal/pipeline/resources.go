@@ -64,6 +64,9 @@ func checkPlaces(resources []*yaml.RNode) error {
 	taken := map[place]bool{}
 	for _, r := range resources {
 		file, index := pkgtree.File(r)
+		if file == "" {
+			continue // it comes from a list that says nothing of files
+		}
 		if !filepath.IsLocal(filepath.FromSlash(file)) {
 			return fmt.Errorf("it put %s %s into %q, outside of the package", r.GetKind(), r.GetName(), file)
 		}
