@@ -1,6 +1,7 @@
 package image_test
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/krm-function-runner/function-runner/test/bed"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 )
 
@@ -111,6 +113,42 @@ func TestPushIsDoneOnce(t *testing.T) {
 		if uploaded := uploads.Load() > before; pushed != want || uploaded != want {
 			t.Errorf("pushed %t, uploaded %t, want %t", pushed, uploaded, want)
 		}
+	}
+}
+
+// TestLayerIsUploadedOnce pushes one program's images to several repositories of a registry
+// that has layers by repository, as real ones do.
+func TestLayerIsUploadedOnce(t *testing.T) {
+	var uploads, mounts atomic.Int32
+	store := registry.New()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch mount := r.URL.Query().Get("mount"); {
+		case r.Method == http.MethodHead && strings.Contains(r.URL.Path, "/blobs/"):
+			http.NotFound(w, r)
+			return
+		case mount != "" && r.URL.Query().Get("from") == "test/first":
+			mounts.Add(1)
+			w.WriteHeader(http.StatusCreated)
+			return
+		case r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/blobs/"):
+			uploads.Add(1)
+		}
+		store.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	target, err := image.Open(t.Context(), bed.Registry{Host: strings.TrimPrefix(server.URL, "http://")}, new(net.Dialer).DialContext)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built := build(t, t.TempDir(), spec(t, "program"))
+	for _, name := range []string{"test/first:v1", "test/second:v1", "test/third:v1"} {
+		if _, err := target.Push(t.Context(), name, built); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Of each image there also is a configuration, which is uploaded.
+	if uploads.Load() != 1+3 || mounts.Load() != 2 {
+		t.Errorf("%d uploads and %d mounts, want one upload of the layer, and two mounts", uploads.Load(), mounts.Load())
 	}
 }
 

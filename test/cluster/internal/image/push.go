@@ -13,13 +13,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// Registry is a registry to push to.
+// Registry is a registry to push to, one image after the other.
 type Registry struct {
 	Host      string
 	Auth      authn.Authenticator
 	Transport http.RoundTripper
 	// Secure says that the registry has to have TLS.
 	Secure bool
+	// layers are where it has those that were pushed; nil remembers none.
+	layers map[v1.Hash]name.Reference
 }
 
 // Push uploads the image under its name, unless the registry has it already,
@@ -38,10 +40,45 @@ func (r Registry) Push(ctx context.Context, imageName string, image v1.Image) (p
 	if err != nil || present == digest {
 		return false, err
 	}
+	image, err = r.mount(image, reference)
+	if err != nil {
+		return false, fmt.Errorf("pushing image %s: %w", imageName, err)
+	}
 	if err := remote.Write(reference, image, options...); err != nil {
 		return false, fmt.Errorf("pushing image %s: %w", reference, err)
 	}
 	return true, nil
+}
+
+// mounting is an image some of whose layers its registry has in other repositories.
+type mounting struct {
+	v1.Image
+	layers []v1.Layer
+}
+
+func (m mounting) Layers() ([]v1.Layer, error) { return m.layers, nil }
+
+// mount is the image with layers that need not be uploaded again: images of one program
+// have one layer, and each is in a repository of its own.
+func (r Registry) mount(image v1.Image, reference name.Reference) (v1.Image, error) {
+	layers, err := image.Layers()
+	if err != nil || r.layers == nil {
+		return image, err
+	}
+	mounted := mounting{Image: image}
+	for _, layer := range layers {
+		digest, err := layer.Digest()
+		if err != nil {
+			return nil, err
+		}
+		if from, ok := r.layers[digest]; ok {
+			layer = &remote.MountableLayer{Layer: layer, Reference: from}
+		} else {
+			r.layers[digest] = reference
+		}
+		mounted.layers = append(mounted.layers, layer)
+	}
+	return mounted, nil
 }
 
 // Pull returns the image that has the name. Its layers are fetched when they are read.

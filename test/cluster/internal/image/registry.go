@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
@@ -37,7 +39,7 @@ func Open(ctx context.Context, described bed.Registry, dial Dial) (Registry, err
 	if err := reach(ctx, described.Host, dial); err != nil {
 		return Registry{}, fmt.Errorf("waiting for registry %s: %w", described.Name, err)
 	}
-	return Registry{Host: described.Host, Auth: auth, Transport: transport}, nil
+	return Registry{Host: described.Host, Auth: auth, Transport: transport, layers: map[v1.Hash]name.Reference{}}, nil
 }
 
 // reach tries until a connection is accepted.
