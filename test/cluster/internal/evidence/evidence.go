@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/boot"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/cgroup"
@@ -67,6 +68,7 @@ func objects(ctx context.Context, l layout.Layout, pid int, dir string) error {
 		return err
 	}
 	config.Timeout = apiPatience
+	config.WarningHandler = rest.NoWarnings{} // about kinds that few use any more
 	kinds, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("making a client of cluster %s: %w", l.Name, err)
