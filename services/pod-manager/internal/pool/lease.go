@@ -167,7 +167,8 @@ func (m *Machine) refuse(p *pool) {
 		problem, retryAfter = p.failure.problem, p.failure.until.Sub(m.now)
 	}
 	if problem.Kind == None {
-		return // a pod is going to be created once there is room
+		m.refuseStranded(p) // a pod is going to be created once there is room
+		return
 	}
 	for len(p.queue) > 0 {
 		m.reject(p.queue[0], problem.Kind.class(), problem.Reason, retryAfter)

@@ -2,8 +2,11 @@ package pool
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
 // patience is how long a pool may be without a pod because all pods that there may
@@ -60,6 +63,22 @@ func (m *Machine) block(p *pool) {
 func (m *Machine) unblock(p *pool) {
 	p.needySince = time.Time{}
 	m.blocked = slices.DeleteFunc(m.blocked, func(other *pool) bool { return other == p })
+}
+
+// refuseStranded refuses those for whom there was no room for as long as a pod may take to
+// become ready: Kubernetes may not end the pods that are to go, or too many want one.
+func (m *Machine) refuseStranded(p *pool) {
+	if p.needySince.IsZero() {
+		return
+	}
+	for _, l := range slices.Clone(p.queue) {
+		if patience := p.limits.ReadyTimeout; m.now.Sub(l.requested) >= patience && m.now.Sub(p.needySince) >= patience {
+			m.reject(l, fault.Exhausted, fmt.Sprintf("there are %d function pods, which is the limit, and none of them made room for one of %s for %s", m.config.MaxPods, p.function.Reference, patience), time.Second)
+		}
+	}
+	if len(p.queue) == 0 {
+		m.unblock(p)
+	}
 }
 
 // makeRoom has a pod of another pool go, unless enough are going already. Those that

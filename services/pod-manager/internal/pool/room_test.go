@@ -1,6 +1,9 @@
 package pool_test
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestRoom(t *testing.T) {
 	t.Parallel()
@@ -53,6 +56,23 @@ func TestRoom(t *testing.T) {
 				end 2 => delete g-1 version 1 room
 				gone g-1 => create h-1
 				up h-1 => grant 3 h-1 cold
+			`,
+		},
+		{
+			name: "none goes", reason: "Kubernetes does not end the pod that is to go: callers are told after as long as a pod may take",
+			config: func(p *player) { p.config.MaxPods, p.limits.ReadyTimeout = 1, time.Minute },
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				request 2 g => delete f-1 version 1 room
+				wait 30s
+				request 3 g
+				wait 29s
+				wait 1s => reject 2 exhausted retry in 1s: there are 1 function pods, which is the limit, and none of them made room for one of g for 1m0s
+				wait 20s
+				gone f-1 => create g-1
+				up g-1 => grant 3 g-1 cold
 			`,
 		},
 		{

@@ -97,6 +97,7 @@ func (w *world) restart() {
 	}
 	clear(w.callers)
 	clear(w.gone)
+	clear(w.heard)
 	w.referee = newReferee(w.setup.config())
 	w.kube.adopt()
 	for _, c := range waiting {

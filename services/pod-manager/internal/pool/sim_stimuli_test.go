@@ -17,7 +17,7 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 func (w *world) do(s stimulus) {
 	w.trace("   ", s)
 	f := pool.Function{Reference: s.Function, Digest: "sha256:" + s.Function}
-	for_ := time.Duration(1+s.N) * time.Second
+	for_ := time.Duration(1+s.N*s.N) * time.Second
 	switch s.What {
 	case "request":
 		w.call(caller{id: pool.LeaseID(s.ID * maxCallerAttempts), function: f, hold: s.Hold, patience: s.Patience, poison: s.N == 0})

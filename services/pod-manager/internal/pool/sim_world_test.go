@@ -19,11 +19,13 @@ type world struct {
 	setup   setup
 	referee *referee
 	// epoch counts the managers: what was under way for an earlier one comes to nothing.
-	epoch   int
-	calm    bool // no more faults, from now on
-	idle    bool // no more callers
-	watch   func(pool.Action)
-	gone    map[string]time.Time // pods that were known and are gone, by name
+	epoch int
+	calm  bool // no more faults, from now on
+	idle  bool // no more callers
+	watch func(pool.Action)
+	gone  map[string]time.Time // pods that were known and are gone, by name
+	// heard is when somebody who waits for a function last got an answer.
+	heard   map[pool.Function]time.Time
 	kube    kube
 	callers map[pool.LeaseID]*caller
 	// err is the first promise that was broken; nothing happens after it.
@@ -55,12 +57,13 @@ func (a *agenda) Pop() any {
 }
 
 func newWorld(seed uint64, s setup) *world {
-	w := &world{seed: seed, now: start, setup: s, callers: make(map[pool.LeaseID]*caller), gone: make(map[string]time.Time), watch: func(pool.Action) {}}
+	w := &world{seed: seed, now: start, setup: s, callers: make(map[pool.LeaseID]*caller), gone: make(map[string]time.Time), heard: make(map[pool.Function]time.Time), watch: func(pool.Action) {}}
 	w.kube.world, w.kube.pods = w, make(map[string]*kubePod)
 	w.referee = newReferee(s.config())
 	w.every(time.Second, func() {
 		w.tell(pool.Tick{})
 		w.kube.judgeEnds()
+		w.judgeSilence()
 	})
 	w.every(15*time.Second, w.kube.list)
 	return w
@@ -169,8 +172,10 @@ func (w *world) tell(event pool.Event) {
 func (w *world) carryOut(action pool.Action) {
 	switch a := action.(type) {
 	case pool.Grant:
+		w.heard[a.Function] = w.now
 		w.callers[a.Lease].granted(a)
 	case pool.Reject:
+		w.heard[w.callers[a.Lease].function] = w.now
 		w.callers[a.Lease].rejected()
 	case pool.Create:
 		w.checkName(a.Name)
