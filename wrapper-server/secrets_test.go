@@ -62,7 +62,7 @@ func TestAFunctionFindsNoSecrets(t *testing.T) {
 // freePort returns a port that is free now.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // no test ends while it listens
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func startProgram(t *testing.T, env []string, args ...string) (log func() string
 		command = append([]string{"setpriv", "--bounding-set=-all", "--inh-caps=-all"}, command...)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // our own program
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env, cmd.Stderr = env, file
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func servePipes(t *testing.T, protocol func(*http.Protocols, bool)) (client *htt
 	protocols := new(http.Protocols)
 	protocol(protocols, true)
 	network := make(pipes)
-	server := &http.Server{Handler: handler, Protocols: protocols} //nolint:gosec // no strangers here
+	server := &http.Server{Handler: handler, Protocols: protocols}
 	go func() { _ = server.Serve(network) }()
 	transport := &http.Transport{Protocols: protocols, DialContext: network.dial}
 	return &http.Client{Transport: transport}, func() {

@@ -25,15 +25,14 @@ const maxValueBytes = 8 << 10
 
 // bounded shortens a text or an error that is too long for a log line.
 func bounded(_ []string, a slog.Attr) slog.Attr {
-	switch a.Value.Kind() {
-	case slog.KindString:
-		return slog.String(a.Key, excerpt.Middle(a.Value.String(), maxValueBytes))
-	case slog.KindAny:
-		if err, ok := a.Value.Any().(error); ok {
-			return slog.String(a.Key, excerpt.Middle(err.Error(), maxValueBytes))
-		}
+	switch value := a.Value.Any().(type) {
+	case string:
+		return slog.String(a.Key, excerpt.Middle(value, maxValueBytes))
+	case error:
+		return slog.String(a.Key, excerpt.Middle(value.Error(), maxValueBytes))
+	default:
+		return a
 	}
-	return a
 }
 
 // level maps Porch's verbosity to a level: 2, its default, shows information, and

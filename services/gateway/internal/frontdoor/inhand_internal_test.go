@@ -95,6 +95,7 @@ func TestRequestsWaitForRoom(t *testing.T) {
 					<-time.After(time.Second)
 				}
 				<-time.After(2 * time.Hour)
+				synctest.Wait() // for what these hours have set free
 				if all.held != 0 || len(all.waiting) != 0 {
 					t.Errorf("%d bytes are held afterwards, and %d requests wait", all.held, len(all.waiting))
 				}
