@@ -43,6 +43,7 @@ func (c *Cluster) create(ctx context.Context, request podspec.Request, tell func
 			return err
 		}
 		request.Template = template
+		request.SettingsVersion = c.config.Builder.SettingsVersion(request) // of which the template is a part
 	}
 	var made creation
 	var both sync.WaitGroup

@@ -221,6 +221,12 @@ func TestTemplateComesLate(t *testing.T) {
 		if pod := w.pod(t); pod.Annotations[podspec.AnnotationTemplateVersion] != templates.Current().Version() || f.heard() == "" {
 			t.Errorf("the pod has version %q, and told is %q", pod.Annotations[podspec.AnnotationTemplateVersion], f.heard())
 		}
+		templated := untemplated
+		templated.Template = templates.Current()
+		want := podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}.SettingsVersion(templated)
+		if got := w.pod(t).Annotations[podspec.AnnotationSettingsVersion]; got != want {
+			t.Errorf("the pod has settings %q, want %q: its first use would replace it", got, want)
+		}
 	})
 }
 
