@@ -38,15 +38,26 @@ func TestMeshKnowsWhoMayCall(t *testing.T) {
 	}
 	for base, want := range map[string][]access{
 		"microservices": {
-			{"gateway", 9445, ofPorch}, {"pod-manager", 9448, []string{asGateway}},
-			{"image-resolver", 9449, []string{asGateway, asPodManager}}, {"function", 9446, managers},
-			{"gateway", 9464, scrapers}, {"pod-manager", 9464, scrapers}, {"image-resolver", 9464, scrapers}, {"function", 9464, scrapers},
-			{"gateway", 1, nil}, {"pod-manager", 1, nil}, {"image-resolver", 1, nil}, {"function", 1, nil},
+			{"gateway", 9445, ofPorch},
+			{"pod-manager", 9448, []string{asGateway}},
+			{"image-resolver", 9449, []string{asGateway, asPodManager}},
+			{"function", 9446, managers},
+			{"gateway", 9464, scrapers},
+			{"pod-manager", 9464, scrapers},
+			{"image-resolver", 9464, scrapers},
+			{"function", 9464, scrapers},
+			{"gateway", 1, nil},
+			{"pod-manager", 1, nil},
+			{"image-resolver", 1, nil},
+			{"function", 1, nil},
 			{"porch-server", 1, everyone}, // the mesh leaves Porch's own pods alone
 		},
 		"function-runner": {
-			{"function-runner", 9445, ofPorch}, {"function", 9446, managers},
-			{"function-runner", 9464, scrapers}, {"function", 9464, scrapers}, {"function-runner", 1, nil},
+			{"function-runner", 9445, ofPorch},
+			{"function", 9446, managers},
+			{"function-runner", 9464, scrapers},
+			{"function", 9464, scrapers},
+			{"function-runner", 1, nil},
 			{"porch-server", 1, everyone},
 		},
 	} {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -72,7 +74,7 @@ func (m managing) usesItsRights(t *testing.T, at place) {
 	granted := at.granted(t, objects)
 	var missing []right
 	for ctx := suite.Context(t); ; <-time.After(500 * time.Millisecond) {
-		at.evaluates(t, inPod(t)) // extends the life of its pod, or makes a new one
+		at.evaluates(t, inPod(t)) // extends the life of its pod; the others end
 		if missing = m.unused(t, at, granted); len(missing) == 0 || ctx.Err() != nil {
 			break
 		}
@@ -135,9 +137,7 @@ func (m managing) collide(t *testing.T, at place) {
 	ctx := suite.Context(t)
 	replicas := at.replicas(ctx, t, m.deployment)
 	look := right{at.functions, "pods", "get"}
-	for len(m.unused(t, at, []right{look})) > 0 && ctx.Err() == nil {
-		// After the first time all know the image, and are even closer to each other.
-		at.removeFunctions(ctx, t)
+	for ctx.Err() == nil {
 		var all errgroup.Group
 		for _, replica := range replicas {
 			all.Go(func() error { return m.ask(ctx, t, &replica) })
@@ -145,9 +145,15 @@ func (m managing) collide(t *testing.T, at place) {
 		if err := all.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		if pods := at.functionPods(ctx, t); len(pods) != 1 {
+		pods := at.minorPods(ctx, t)
+		if len(pods) != 1 {
 			t.Errorf("there are function pods %v: more than one filled the same place", pods)
 		}
+		if len(m.unused(t, at, []right{look})) == 0 {
+			return // this one ends by itself
+		}
+		// Next time all know the image, and are even closer to each other.
+		at.remove(ctx, t, pods)
 	}
 }
 
@@ -165,34 +171,40 @@ func (p place) replicas(ctx context.Context, t *testing.T, deployment string) (r
 	return ready
 }
 
-// functionPods are the names of those that there are.
-func (p place) functionPods(ctx context.Context, t *testing.T) (names []string) {
+// minor is inPod's function by the tag of its minor version: a function with pods of its
+// own, which end when nobody asks for them.
+func minor(t *testing.T) string { return strings.TrimSuffix(inPod(t), ".5") }
+
+// minorPods are the names of that one's pods.
+func (p place) minorPods(ctx context.Context, t *testing.T) (names []string) {
 	t.Helper()
 	pods, err := s.Client.CoreV1().Pods(p.functions).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, pod := range pods.Items {
-		names = append(names, pod.Name)
+		if strings.HasPrefix(pod.Name, "set-namespace-v04-") {
+			names = append(names, pod.Name)
+		}
 	}
 	return names
 }
 
-// removeFunctions deletes all function pods, which have nothing to finish.
-func (p place) removeFunctions(ctx context.Context, t *testing.T) {
+// remove deletes function pods, which have nothing to finish.
+func (p place) remove(ctx context.Context, t *testing.T, names []string) {
 	t.Helper()
-	names := p.functionPods(ctx, t)
-	if err := s.Client.CoreV1().Pods(p.functions).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range names {
+		err := s.Client.CoreV1().Pods(p.functions).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
 		s.AwaitGone(ctx, t, p.functions, name)
 	}
 }
 
 // evaluate has a replica that does everything evaluate a function.
 func evaluate(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
-	return suite.SetNamespace(ctx, suite.Connect(t, replica.Status.PodIP+":9445"), inPod(t))
+	return suite.SetNamespace(ctx, suite.Connect(t, replica.Status.PodIP+":9445"), minor(t))
 }
 
 // lease asks a pod-manager for a pod and gives it back.
@@ -207,7 +219,7 @@ func lease(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
 		return err
 	}
 	defer func() { _ = stream.CloseResponse() }()
-	err = stream.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: &podmanagerv1.LeaseRequest_Open{Image: inPod(t), Attempt: 1}}})
+	err = stream.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: &podmanagerv1.LeaseRequest_Open{Image: minor(t), Attempt: 1}}})
 	if err != nil {
 		return err
 	}
