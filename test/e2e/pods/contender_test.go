@@ -27,6 +27,10 @@ type contender struct {
 	// phases are the mean times of what happens meanwhile, if that is known.
 	phases func() string
 	times  []time.Duration
+	// maxRatio is how many times as long as the floor it may take, and longest how long
+	// each time.
+	maxRatio float64
+	longest  time.Duration
 }
 
 // takeTurns measures each contender once.
@@ -41,7 +45,23 @@ func (c *contender) median() time.Duration {
 	return slices.Sorted(slices.Values(c.times))[len(c.times)/2]
 }
 
-// barePod is the floor.
+// ratio is how many times as long it takes as the floor.
+func (c *contender) ratio(floor *contender) float64 {
+	return float64(c.median()) / float64(floor.median())
+}
+
+// judge fails the benchmark if it takes too long.
+func (c *contender) judge(b *testing.B, floor *contender) {
+	b.Helper()
+	if ratio := c.ratio(floor); ratio > c.maxRatio {
+		b.Errorf("%s takes %.2f times as long as a %s, and may take %.1f times as long", c.name, ratio, floor.name, c.maxRatio)
+	}
+	if longest := slices.Max(c.times); longest > c.longest {
+		b.Errorf("%s took %v once, and may take %v", c.name, longest.Round(time.Millisecond), c.longest)
+	}
+}
+
+// barePod is a pod of Kubernetes and nothing else: the floor.
 func barePod(b testing.TB) *contender {
 	namespace, number := s.Namespace(b), 0
 	start := func() time.Duration {

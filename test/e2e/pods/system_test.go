@@ -95,10 +95,9 @@ func (sys *system) allow(t testing.TB, namespace string, rule rbacv1.PolicyRule)
 // program is the pod of one of the project's programs. It is ready when it serves.
 func (sys *system) program(t testing.TB, name string, port int32, env map[string]string, args ...string) *corev1.Pod {
 	t.Helper()
-	pod := suite.Pod(name, s.Registry(t, "open").Host+"/programs/"+name+":latest", args...)
+	pod := suite.Pod(name, s.Program(t, suite.Current, name), args...)
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
 	container := &pod.Spec.Containers[0]
-	container.ImagePullPolicy = corev1.PullAlways // latest moves between two runs
 	for key, value := range with(map[string]string{"FNR_SERVE_DRAIN_DELAY": "1s"}, env) {
 		container.Env = append(container.Env, corev1.EnvVar{Name: key, Value: value})
 	}
@@ -124,7 +123,7 @@ func with(env map[string]string, more map[string]string) map[string]string {
 // podSettings are the settings of function pods, by the variables of pod-manager.
 func (sys *system) podSettings(t testing.TB, env map[string]string) map[string]string {
 	return with(map[string]string{
-		"WRAPPER_SERVER_IMAGE": s.Registry(t, "open").Host + "/programs/wrapper-server:latest",
+		"WRAPPER_SERVER_IMAGE": s.Program(t, suite.Current, "wrapper-server"),
 		"FNR_NAMESPACE":        sys.functions,
 		"FNR_CACHE_CONFIG":     "/nowhere",
 		// The node has two processors, and each of them what is promised to pods.
