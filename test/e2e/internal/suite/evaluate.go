@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -49,6 +50,18 @@ func SetNamespace(ctx context.Context, conn grpc.ClientConnInterface, image stri
 	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, request, options...)
 	if err == nil && !strings.Contains(string(resp.GetResourceList()), "    namespace: shop\n") {
 		return fmt.Errorf("the namespace is not set:\n%s", resp.GetResourceList())
+	}
+	return err
+}
+
+// Sleep has an image of test/sleep evaluated, which takes a time.
+func Sleep(ctx context.Context, conn grpc.ClientConnInterface, image string, takes time.Duration, options ...grpc.CallOption) error {
+	const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n" +
+		"functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: config\n  data:\n    duration: %s\n"
+	request := &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: fmt.Appendf(nil, list, takes)}
+	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, request, options...)
+	if err == nil && !strings.Contains(string(resp.GetResourceList()), "kind: ResourceList") {
+		return fmt.Errorf("the function returned %q", resp.GetResourceList())
 	}
 	return err
 }
