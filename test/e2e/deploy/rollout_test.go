@@ -31,7 +31,8 @@ const (
 
 // TestRolloutLosesNothing replaces the pods of Deployments again and again under load: it
 // upgrades and rolls back one service at a time, so that they meet in each combination of
-// their versions, and restarts each. Half of the evaluations are in pods, whose wrapper
+// their versions, and restarts each. An evaluation begins before that which takes longer
+// than most of it, in a pod that is deleted. Half of the others are in pods, whose wrapper
 // server changes with who manages them.
 func TestRolloutLosesNothing(t *testing.T) {
 	t.Parallel() // with whatever else has namespaces of its own
@@ -62,6 +63,9 @@ func TestRolloutLosesNothing(t *testing.T) {
 			for _, name := range tc.deployments {
 				rollouts = append(rollouts, func() { at.restart(t, name) })
 			}
+			var outlasts errgroup.Group
+			sleep, caller := s.Registry(t, "open").Host+"/test/sleep:v1", at.caller(t)
+			outlasts.Go(func() error { return at.outlastsItsPod(t.Context(), caller, sleep) })
 			done := 0
 			evaluations, err := at.underLoad(t, func() {
 				// All of them, however long that takes, and more while there is time.
@@ -70,6 +74,9 @@ func TestRolloutLosesNothing(t *testing.T) {
 				}
 			})
 			t.Logf("%d evaluations, %d rollouts, combinations of versions %v", evaluations, done, slices.Sorted(maps.Keys(met)))
+			if err := outlasts.Wait(); err != nil {
+				t.Errorf("an evaluation whose pod was deleted: %v", err)
+			}
 			if err != nil {
 				t.Errorf("a caller failed: %v", err)
 			}
