@@ -37,6 +37,17 @@ func pools(t testing.TB, conn *grpc.ClientConn) []*podmanagerv1.Pool {
 	return resp.GetPools()
 }
 
+// pool is that of an image; an empty one if there is none.
+func pool(t testing.TB, conn *grpc.ClientConn, image string) *podmanagerv1.Pool {
+	t.Helper()
+	for _, pool := range pools(t, conn) {
+		if pool.GetKey().GetReference() == image {
+			return pool
+		}
+	}
+	return &podmanagerv1.Pool{}
+}
+
 // functionPods are the function pods that Kubernetes has.
 func (sys *system) functionPods(t testing.TB) []corev1.Pod {
 	t.Helper()

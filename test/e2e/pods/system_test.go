@@ -125,7 +125,6 @@ func (sys *system) podSettings(t testing.TB, env map[string]string) map[string]s
 	return with(map[string]string{
 		"WRAPPER_SERVER_IMAGE": s.Program(t, suite.Current, "wrapper-server"),
 		"FNR_NAMESPACE":        sys.functions,
-		"FNR_CACHE_CONFIG":     "/nowhere",
 		// The node has two processors, and each of them what is promised to pods.
 		"FNR_RESOURCES_CPU_REQUEST": "1m",
 	}, env)
@@ -137,7 +136,7 @@ func microservices(t testing.TB, env map[string]string, prepare ...func(*system)
 	sys := newSystem(t, []string{"get", "list", "watch"}, prepare)
 	resolver := sys.start(t, sys.program(t, "image-resolver", 9449, resolverSettings(t, "FNR_")))
 	settings := sys.podSettings(t, with(map[string]string{"FNR_IMAGE_RESOLVER": "http://" + resolver.Status.PodIP + ":9449"}, env))
-	manager := sys.program(t, "pod-manager", 9448, settings)
+	manager := mountCacheConfig(sys.program(t, "pod-manager", 9448, settings))
 	service := sys.service(t, manager, 9448)
 	sys.manager = sys.start(t, manager.DeepCopy()).Name
 	gateway := sys.start(t, sys.program(t, "gateway", 9445, map[string]string{
@@ -183,7 +182,7 @@ func functionRunner(t testing.TB, env map[string]string, prepare ...func(*system
 		}
 		settings[name] = value
 	}
-	runner := sys.program(t, "function-runner", 9445, settings, "--disable-runtimes=exec")
+	runner := mountCacheConfig(sys.program(t, "function-runner", 9445, settings, "--disable-runtimes=exec"))
 	use := func(pod *corev1.Pod) { sys.manager, sys.gateway = pod.Name, pod.Status.PodIP+":9445" }
 	use(sys.start(t, runner.DeepCopy()))
 	sys.restart = func(t testing.TB) { use(sys.recreate(t, runner)) }

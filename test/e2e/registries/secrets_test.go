@@ -3,14 +3,12 @@
 package registries_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
@@ -41,8 +39,8 @@ func (sys *system) put(t *testing.T, secret *corev1.Secret) {
 	}
 }
 
-// eventually tries something until it succeeds. The kubelet brings changed Secrets into
-// pods whenever it looks at them: about once a minute, or when they change.
+// eventually tries something until it succeeds, and has the kubelet bring changed Secrets
+// into pods meanwhile.
 func (sys *system) eventually(t *testing.T, try func() error) {
 	t.Helper()
 	ctx := suite.Context(t)
@@ -65,11 +63,8 @@ func (sys *system) eventually(t *testing.T, try func() error) {
 // touch has the kubelet look at the services' pods.
 func (sys *system) touch(t *testing.T) {
 	t.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/touched":%q}}}`, time.Now())
 	for _, pod := range sys.pods(t, sys.services) {
-		if _, err := s.Client.CoreV1().Pods(sys.services).Patch(suite.Context(t), pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		s.Touch(suite.Context(t), t, sys.services, pod.Name)
 	}
 }
 

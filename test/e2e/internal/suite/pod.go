@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -118,6 +120,16 @@ func Describe(pod *corev1.Pod) string {
 	}
 	reason, message := Waiting(pod)
 	return fmt.Sprintf("%s %s %s", pod.Status.Phase, reason, message)
+}
+
+// Touch has the kubelet look at a pod. It brings what has changed in Secrets and ConfigMaps
+// into pods whenever it looks at them: about once a minute, or when they change.
+func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/touched":%q}}}`, time.Now())
+	if _, err := s.Client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // AwaitGone waits until there is no pod of that name.
