@@ -12,39 +12,54 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-func TestCatalogFunction(t *testing.T) {
+// TestFunctions is a day of a system: functions of all kinds, again and again, and a
+// restart.
+func TestFunctions(t *testing.T) {
 	eachMode(t, nil, func(t *testing.T, sys *system) {
-		conn := sys.connect(t)
-		for _, launched := range []string{"cold", "warm"} {
-			if err := suite.SetNamespace(suite.Context(t), conn, catalog(t, "set-namespace:v0.4.5")); err != nil {
-				t.Fatalf("%s: %v", launched, err)
-			}
-		}
-		if pods := sys.functionPods(t); len(pods) != 1 {
-			t.Errorf("there are %d pods, want one for both", len(pods))
+		for _, test := range []struct {
+			name string
+			run  func(t *testing.T, sys *system)
+		}{
+			{"of the catalog", catalogFunction},
+			{"of other kinds", functionsOfOtherKinds},
+			{"warm ones ask Kubernetes for nothing", warmPathAsksKubernetesForNothing},
+			{"keep their pods over a restart", restartAdoptsPods},
+		} {
+			t.Run(test.name, func(t *testing.T) { test.run(t, sys) })
 		}
 	})
 }
 
-// TestFunctionsOfOtherKinds runs one that is no static program, and one whose image has
-// both an entrypoint and a command.
-func TestFunctionsOfOtherKinds(t *testing.T) {
-	eachMode(t, nil, func(t *testing.T, sys *system) {
-		out, err := evaluate(suite.Context(t), sys.connect(t), s.Registry(t, "open").Host+"/test/nodejs:v1", suite.List)
-		if err != nil {
-			t.Fatal(err)
+// catalogFunction is the system's first function.
+func catalogFunction(t *testing.T, sys *system) {
+	conn := sys.connect(t)
+	for _, launched := range []string{"cold", "warm"} {
+		if err := suite.SetNamespace(suite.Context(t), conn, catalog(t, "set-namespace:v0.4.5")); err != nil {
+			t.Fatalf("%s: %v", launched, err)
 		}
-		if !strings.Contains(out, "kind: ResourceList") || !strings.Contains(out, "name: settings") {
-			t.Errorf("the function wrote:\n%s", out)
-		}
-		out, err = evaluate(suite.Context(t), sys.connect(t), s.Registry(t, "open").Host+"/test/entrypoint:v1", suite.List)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if line := `["/usr/local/bin/function" "from-entrypoint" "from-cmd" "two words"]`; !strings.Contains(out, line) {
-			t.Errorf("the function's command line is not %s:\n%s", line, out)
-		}
-	})
+	}
+	if pods := sys.functionPods(t); len(pods) != 1 {
+		t.Errorf("there are %d pods, want one for both", len(pods))
+	}
+}
+
+// functionsOfOtherKinds runs one that is no static program, and one whose image has both
+// an entrypoint and a command.
+func functionsOfOtherKinds(t *testing.T, sys *system) {
+	out, err := evaluate(suite.Context(t), sys.connect(t), s.Registry(t, "open").Host+"/test/nodejs:v1", suite.List)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out, "kind: ResourceList") || !strings.Contains(out, "name: settings") {
+		t.Errorf("the function wrote:\n%s", out)
+	}
+	out, err = evaluate(suite.Context(t), sys.connect(t), s.Registry(t, "open").Host+"/test/entrypoint:v1", suite.List)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := `["/usr/local/bin/function" "from-entrypoint" "from-cmd" "two words"]`; !strings.Contains(out, line) {
+		t.Errorf("the function's command line is not %s:\n%s", line, out)
+	}
 }
 
 // TestConformance is the suite that the exec evaluator and the wrapper server pass
