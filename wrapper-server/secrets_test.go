@@ -33,7 +33,8 @@ func TestAFunctionFindsNoSecrets(t *testing.T) {
 	const secret = "Bearer of-a-collector"
 	port := freePort(t)
 	log := startProgram(t, []string{
-		"OTEL_EXPORTER_OTLP_HEADERS=Authorization=" + secret, "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s", "PATH=" + os.Getenv("PATH"),
+		"OTEL_EXPORTER_OTLP_HEADERS=Authorization=" + secret, "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s",
+		"PATH=" + os.Getenv("PATH"), //nolint:forbidigo // where the shell's programs are
 	}, "--port", port, "--", "sh", "-c", "("+nosy+") 1>&2 && printf 'kind: ResourceList\n'")
 
 	conn, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()))

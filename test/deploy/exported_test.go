@@ -60,10 +60,13 @@ func made(n ast.Node) (name, kind string) {
 	if name == "" {
 		return "", ""
 	}
-	for _, option := range args[1:] {
-		if method, args := call(option); method == "WithUnit" && len(args) == 1 {
-			name += units[text(args[0])]
-		}
+	unit := slices.IndexFunc(args, func(option ast.Expr) bool {
+		method, args := call(option)
+		return method == "WithUnit" && len(args) == 1
+	})
+	if unit >= 0 {
+		_, args := call(args[unit])
+		name += units[text(args[0])]
 	}
 	if kind == "Counter" {
 		name += "_total"

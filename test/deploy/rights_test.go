@@ -26,9 +26,8 @@ func TestRightsAreExact(t *testing.T) {
 		"porch-fn-system services create", "porch-fn-system services delete",
 		"porch-fn-system services list", "porch-fn-system services watch",
 	}
-	template := []string{ // one ConfigMap, at the start and whenever it changes
-		"porch-system configmaps/function-pod-template get", "porch-system configmaps/function-pod-template list",
-		"porch-system configmaps/function-pod-template watch",
+	template := []string{ // one ConfigMap, and whenever it changes
+		"porch-system configmaps/function-pod-template list", "porch-system configmaps/function-pod-template watch",
 	}
 	secret := []string{ // the copy of the credentials; creation knows no names
 		"porch-fn-system secrets create", "porch-fn-system secrets/auth-secret get", "porch-fn-system secrets/auth-secret update",
