@@ -52,6 +52,7 @@ func TestLaunching(t *testing.T) {
 					t.Fatal(err)
 				}
 				<-time.After(2 * time.Minute)
+				synctest.Wait()
 				if !slices.Equal(used, tc.want) {
 					t.Errorf("launchers in force are %v, want %v: %s", used, tc.want, tc.reason)
 				}
