@@ -1,8 +1,6 @@
 package deploy_test
 
 import (
-	"cmp"
-	"fmt"
 	"strconv"
 	"testing"
 
@@ -37,34 +35,5 @@ func TestIdlePodsMakeRoomBeforeTheQuota(t *testing.T) {
 	})
 	if len(found) != len(prefixes) {
 		t.Errorf("a quota is there for %v only, want one in both modes", found)
-	}
-}
-
-// TestMemoryFollowsItsLimit holds that whoever takes requests knows how much memory there
-// is, at whatever limit: five eighths of it for the program, and an eighth for requests.
-func TestMemoryFollowsItsLimit(t *testing.T) {
-	prefixes := map[string]string{"gateway": "FNR_", "function-runner": "FNR_GATEWAY_"}
-	const byDefault = 128 << 20
-	found := 0
-	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
-		for _, d := range of[*appsv1.Deployment](objects) {
-			prefix, takes := prefixes[d.Name]
-			if !takes {
-				continue
-			}
-			found++
-			c := d.Spec.Template.Spec.Containers[0]
-			limit := c.Resources.Limits.Memory().Value()
-			if got, want := variable(c, "GOMEMLIMIT"), fmt.Sprintf("%dMiB", limit*5/8>>20); got != want {
-				t.Errorf("%s has GOMEMLIMIT %s, want %s with a limit of %d", d.Name, got, want, limit)
-			}
-			inHand, err := strconv.ParseInt(cmp.Or(variable(c, prefix+"MAX_IN_HAND_BYTES"), strconv.Itoa(byDefault)), 10, 64)
-			if err != nil || inHand != limit/8 {
-				t.Errorf("%s takes %d bytes of requests (%v), want %d with a limit of %d", d.Name, inHand, err, limit/8, limit)
-			}
-		}
-	})
-	if found == 0 {
-		t.Error("nobody takes requests")
 	}
 }
