@@ -155,8 +155,35 @@ func TestFailure(t *testing.T) {
 				see f-1 starved => delete f-1 any version failed
 				end 4 broken => probe f-2 for 3s
 				request 5 f f-1,f-2
+				wait 3s
+				unhealthy f-2 => delete f-2 any version failed
 				wait 2s
-				unhealthy f-2 => grant 5 f-3; delete f-2 any version failed
+				wait 1s => grant 5 f-3
+			`,
+		},
+		{
+			name: "out of memory twice, and a busy node", reason: "the kubelet's word may come when the pod has been given up", config: threeServe,
+			dialogue: threeServed + `
+				request 4 f f-1 => grant 4 f-2
+				see f-1 starved => delete f-1 any version failed
+				end 4 broken => probe f-2 for 3s
+				request 5 f f-1,f-2
+				wait 3s
+				unhealthy f-2 => delete f-2 any version failed
+				wait 1s
+				see f-2 starved deleting => reject 5 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller
+			`,
+		},
+		{
+			name: "out of memory once, and a pod that is given up and gone", reason: "it has taken its reason along", config: threeServe,
+			dialogue: threeServed + `
+				request 4 f f-1 => grant 4 f-2
+				see f-1 starved => delete f-1 any version failed
+				end 4 broken => probe f-2 for 3s
+				request 5 f f-1,f-2
+				wait 3s
+				unhealthy f-2 => delete f-2 any version failed
+				gone f-2 => grant 5 f-3
 			`,
 		},
 		{

@@ -33,7 +33,7 @@ type verdict int
 
 const (
 	unsuspected verdict = iota // they did not, or that will never be known
-	awaited                    // the kubelet has not said it of all yet
+	awaited                    // the kubelet has not said it of all yet, and still may
 	starved
 )
 
@@ -48,13 +48,19 @@ func (m *Machine) verdict(l *lease) verdict {
 		pod := m.byName[name]
 		switch {
 		case m.ranOutOfMemory(name):
-		case pod != nil && pod.state == checking && m.now.Sub(l.requested) < verdictPatience:
+		case pod != nil && pod.mayBeExplained() && m.now.Sub(l.requested) < verdictPatience:
 			found = awaited
 		default:
 			return unsuspected
 		}
 	}
 	return found
+}
+
+// mayBeExplained says whether the kubelet may yet say why a pod broke: while it is checked,
+// and until it is gone, since a busy node takes longer than a check does.
+func (p *pod) mayBeExplained() bool {
+	return p.state == checking || !p.state.usable() && p.ending.unexplained
 }
 
 func (m *Machine) ranOutOfMemory(pod string) bool {

@@ -76,6 +76,9 @@ func (m *Machine) see(p *pod, o Observation) {
 	if p.reclaimAfter.IsZero() {
 		p.reclaimAfter = m.now.Add(p.pool.limits.TTL) // written down by the next scan
 	}
+	if broken := o.Problem.Kind == Lost || o.Problem.Kind == Fatal; broken && p.ending.unexplained {
+		p.ending.reason, p.ending.unexplained = o.Problem.Reason, false
+	}
 	switch {
 	case o.Problem.Kind != Stuck:
 		p.stuck, p.stuckSince = false, time.Time{}

@@ -76,6 +76,8 @@ type ending struct {
 	idle bool
 	// unsound says that the pod does not serve: it goes whatever became of it since.
 	unsound bool
+	// unexplained says that it stopped to answer, and that the kubelet has not said why.
+	unexplained bool
 }
 
 // add puts a pod into its pool.
@@ -149,6 +151,7 @@ func (e Probed) apply(m *Machine) {
 	}
 	if e.Unhealthy != "" {
 		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " does not answer: " + e.Unhealthy})
+		p.ending.unexplained = true
 		return
 	}
 	if p.readySince.IsZero() {

@@ -42,12 +42,13 @@ func (r *referee) suspected(lease pool.LeaseID) bool {
 	return len(asked.avoid) >= 2
 }
 
-// checks says whether a pod is being asked for its health since it was found broken.
+// checks says whether a pod is being asked for its health since it was found broken, or is
+// there no more than to say why it does not answer.
 func (r *referee) checks(name string) bool {
 	for _, p := range r.pools {
 		for _, pod := range p.GetPods() {
 			if pod.GetName() == name {
-				return strings.Contains(pod.GetReason(), "found it broken, and it is asked")
+				return strings.Contains(pod.GetReason(), "found it broken, and it is asked") || strings.Contains(pod.GetReason(), "does not answer: ")
 			}
 		}
 	}
