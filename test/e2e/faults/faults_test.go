@@ -4,6 +4,7 @@ package faults_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -85,6 +86,7 @@ func (f faultTest) suits(sys *system) bool { return f.in == nil || f.in(sys.depl
 // What systems have, or are.
 func withServices(d deployment) bool { return d.perPod }
 func withTemplate(d deployment) bool { return d.template }
+func oneManager(d deployment) bool   { return !slices.Contains(d.programs, "pod-manager 2") } // what images do is the same with two
 func oneProcess(d deployment) bool   { return len(d.programs) == 1 }
 func severalProcesses(d deployment) bool {
 	return !oneProcess(d)
@@ -97,15 +99,15 @@ var podFaults = []faultTest{
 	{name: "pod killed while evaluating", run: podKilledWhileEvaluating},
 	{name: "wrapper killed", run: wrapperKilled},
 	{name: "Service deleted", run: serviceDeleted, in: withServices},
-	{name: "image missing", run: imageMissing},
-	{name: "image without rights", run: imageWithoutRights},
-	{name: "image that the node cannot pull", run: imageNodeCannotPull},
-	{name: "image without a command", run: imageWithoutCommand},
-	{name: "image that crashes", run: imageCrashes},
-	{name: "container that cannot be started", run: containerNotStarted},
-	{name: "function that crashes", run: functionCrashes},
-	{name: "function out of memory", run: functionOutOfMemory},
-	{name: "pod out of memory", run: podOutOfMemory},
+	{name: "image missing", run: imageMissing, in: oneManager},
+	{name: "image without rights", run: imageWithoutRights, in: oneManager},
+	{name: "image that the node cannot pull", run: imageNodeCannotPull, in: oneManager},
+	{name: "image without a command", run: imageWithoutCommand, in: oneManager},
+	{name: "image that crashes", run: imageCrashes, in: oneManager},
+	{name: "container that cannot be started", run: containerNotStarted, in: oneManager},
+	{name: "function that crashes", run: functionCrashes, in: oneManager},
+	{name: "function out of memory", run: functionOutOfMemory, in: oneManager},
+	{name: "pod out of memory", run: podOutOfMemory, in: oneManager},
 	{name: "caller gives up", run: callerGivesUp},
 	{name: "caller gives up while evaluating", run: callerGivesUpWhileEvaluating},
 	{name: "caller gives up for good", run: callerGivesUpForGood},
