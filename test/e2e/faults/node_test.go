@@ -3,8 +3,6 @@
 package faults_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -31,10 +29,11 @@ func restarted(t *testing.T, sys *system, name string) {
 	t.Helper()
 	f, cold := sys.sleeper(t, name), sys.sleeper(t, name+"-cold")
 	f.succeeds(t, "before")
-	before, program := f.pod(t), component(t, name)
-	sys.shared.together(t, "evaluate before "+name+" is restarted", nothing)
+	before := f.pod(t)
 	wait := f.start(t, long)
-	sys.shared.together(t, "restart "+name, func() error { return program.Restart(suite.Context(t)) })
+	if err := component(t, name).Restart(suite.Context(t)); err != nil {
+		t.Fatal(err)
+	}
 	start := time.Now()
 	cold.succeeds(t, "cold during the restart")
 	t.Logf("a cold start during the restart took %v", time.Since(start).Round(time.Millisecond))
@@ -55,7 +54,7 @@ func apiServerGone(t *testing.T, sys *system) {
 	warm, first, second := sys.sleeper(t, "outage"), sys.sleeper(t, "outage-hangs"), sys.sleeper(t, "outage-gone")
 	warm.succeeds(t, "before")
 	before, ctx, api := warm.pod(t), suite.Context(t), component(t, "kube-apiserver")
-	t.Cleanup(func() { _ = api.Start(context.WithoutCancel(ctx)) }) // it runs, unless the test failed
+	t.Cleanup(func() { _ = api.Start(t.Context()) }) // it runs, unless the test failed
 	over := make(chan struct{})
 	var load errgroup.Group
 	evaluations := 0
@@ -66,22 +65,27 @@ func apiServerGone(t *testing.T, sys *system) {
 				return nil
 			default:
 			}
-			if err := warm.evaluateWithin(ctx, impatient, 10*time.Millisecond); err != nil {
+			if err := warm.evaluate(ctx, 10*time.Millisecond); err != nil {
 				return err
 			}
 		}
 	})
-	sys.shared.together(t, "have the API server hang", func() error { return api.Signal(unix.SIGSTOP) })
+	if err := api.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 	half := time.After(outage / 2)
 	first.fails(t, codes.Unavailable, "the Kubernetes API cannot do it now")
 	<-half
-	sys.shared.together(t, "stop the API server", func() error { return api.Stop(ctx) })
+	if err := api.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
 	half = time.After(outage / 2)
 	second.fails(t, codes.Unavailable, "the Kubernetes API cannot do it now", "connection refused")
 	<-half
-	sys.shared.together(t, "start the API server", func() error {
-		return errors.Join(api.Start(ctx), noticeAPIServer(ctx))
-	})
+	if err := api.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	noticeAPIServer(t)
 	first.awaitSuccess(t)
 	second.awaitSuccess(t)
 	close(over)
@@ -96,10 +100,13 @@ func apiServerGone(t *testing.T, sys *system) {
 
 // noticeAPIServer restarts those of the cluster's programs that a pod needs: they would
 // find out up to a minute later that the API server is there again.
-func noticeAPIServer(ctx context.Context) error {
+func noticeAPIServer(t *testing.T) {
+	t.Helper()
 	var restarts errgroup.Group
 	for _, name := range []string{"kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "coredns"} {
-		restarts.Go(func() error { return s.Bed.Component(name).Restart(ctx) })
+		restarts.Go(func() error { return component(t, name).Restart(suite.Context(t)) })
 	}
-	return restarts.Wait()
+	if err := restarts.Wait(); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -68,7 +68,7 @@ func (f *function) awaitSuccess(t *testing.T) {
 	t.Helper()
 	ctx, start := suite.Context(t), time.Now()
 	suite.Until(ctx, t, "the function works", func() (bool, string) {
-		err := f.evaluateWithin(ctx, patient, 0)
+		err := f.evaluate(ctx, 0)
 		return err == nil, fmt.Sprint(err)
 	})
 	t.Logf("it works after %v", time.Since(start).Round(time.Millisecond))
@@ -79,13 +79,12 @@ func (f *function) awaitSuccess(t *testing.T) {
 func nodeUnschedulable(t *testing.T, sys *system) {
 	f, warm := sys.sleeper(t, "cordon"), sys.sleeper(t, "cordon-warm")
 	warm.succeeds(t, "before")
-	uncordon := func() error { return cordon(false) }
-	t.Cleanup(func() { _ = uncordon() }) // done, unless the test failed
-	sys.shared.together(t, "cordon the node", func() error { return cordon(true) })
+	t.Cleanup(func() { cordon(t, false) })
+	cordon(t, true)
 	f.fails(t, codes.FailedPrecondition, "Unschedulable", "1 node(s) were unschedulable")
 	warm.succeeds(t, "with the node cordoned")
 	before := f.pod(t)
-	sys.shared.together(t, "uncordon the node", uncordon)
+	cordon(t, false)
 	f.awaitSuccess(t)
 	if after := f.pod(t); after.UID != before.UID {
 		t.Error("the pod that waited for a node was replaced")
@@ -93,17 +92,19 @@ func nodeUnschedulable(t *testing.T, sys *system) {
 }
 
 // cordon has the node take no new pods, or take them again.
-func cordon(unschedulable bool) error {
+func cordon(t testing.TB, unschedulable bool) {
+	t.Helper()
 	// Also called when the test's own context has ended.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil || len(nodes.Items) != 1 {
-		return fmt.Errorf("there are %d nodes, want one: %w", len(nodes.Items), err)
+		t.Fatalf("there are %d nodes, want one: %v", len(nodes.Items), err)
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, unschedulable)
-	_, err = s.Client.CoreV1().Nodes().Patch(ctx, nodes.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
+	if _, err := s.Client.CoreV1().Nodes().Patch(ctx, nodes.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // templateBroken: the last good template stays in force, for new pods too, until it is
