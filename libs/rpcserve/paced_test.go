@@ -12,14 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
-	"github.com/krm-function-runner/function-runner/libs/rpcserve"
-	"github.com/krm-function-runner/function-runner/libs/serve"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 // pipes is a network without machines: a listener and what dials it.
@@ -45,16 +41,7 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 // servePipes serves moody until stop, and returns a client for its plain requests.
 func servePipes(t *testing.T, protocol func(*http.Protocols, bool)) (client *http.Client, stop func()) {
 	t.Helper()
-	cfg := rpcserve.Config{Telemetry: telemetry.Discard(), Health: new(serve.Health), MaxMessageBytes: 1 << 20}
-	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
-		Name: evaluatorconnect.FunctionEvaluatorName,
-		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			return evaluatorconnect.NewFunctionEvaluatorHandler(moody{}, options...)
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := newMoody(t, 1<<20)
 	protocols := new(http.Protocols)
 	protocol(protocols, true)
 	network := make(pipes)

@@ -29,8 +29,10 @@ func (moody) EvaluateFunction(_ context.Context, req *evaluator.EvaluateFunction
 	return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
 }
 
-func TestErrorsBecomeCodes(t *testing.T) {
-	cfg := rpcserve.Config{Telemetry: telemetry.Discard(), Health: new(serve.Health), MaxMessageBytes: 1 << 10}
+// newMoody returns moody as it is served, with messages of up to maxBytes.
+func newMoody(t *testing.T, maxBytes int) http.Handler {
+	t.Helper()
+	cfg := rpcserve.Config{Telemetry: telemetry.Discard(), Health: new(serve.Health), MaxMessageBytes: maxBytes}
 	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
@@ -40,7 +42,11 @@ func TestErrorsBecomeCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(handler)
+	return handler
+}
+
+func TestErrorsBecomeCodes(t *testing.T) {
+	server := httptest.NewServer(newMoody(t, 1<<10))
 	defer server.Close()
 	client := evaluatorconnect.NewFunctionEvaluatorClient(server.Client(), server.URL)
 	tests := map[string]struct {
