@@ -30,6 +30,7 @@ func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface,
 	config.QPS, config.Burst = queriesPerSecond, burst
 	config.UserAgent = "krm-function-runner"
 	config.Wrap(clock.Listen)
+	config.Wrap(patientWithNewcomers)
 	config.WarningHandlerWithContext = newWarnings(log)
 	// Protocol buffers take a fraction of the time and memory of JSON.
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
