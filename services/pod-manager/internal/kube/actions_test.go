@@ -224,7 +224,7 @@ func TestServiceFails(t *testing.T) {
 		"refused":            {"the next pod would have none either", false, apierrors.NewForbidden(services, id, errors.New("exceeded quota")), pool.Fatal},
 		"away":               {"the next pod may have one", false, errGone, pool.Lost},
 		"refused for a find": {"it is of no use to anybody", true, apierrors.NewForbidden(services, id, errors.New("exceeded quota")), pool.Fatal},
-		"away for a find":    {"another replica may be about to make it", true, errGone, pool.Stuck},
+		"away for a find":    {"another replica may be about to make it", true, errGone, pool.Held},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

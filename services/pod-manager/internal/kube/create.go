@@ -81,7 +81,7 @@ func (c *Cluster) settle(ctx context.Context, request podspec.Request, made crea
 		// The pool deletes it: it knows it by now, and may have done so already.
 		problem := refusal(made.serviceError)
 		if !made.podMade && passing(made.serviceError) {
-			problem.Kind = pool.Stuck // another replica may be about to do it
+			problem.Kind = pool.Held // another replica may be about to do it
 		}
 		c.tellProblem(tell, made.pod, problem)
 	}

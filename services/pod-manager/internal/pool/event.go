@@ -82,6 +82,9 @@ const (
 	// Stuck is a pod that may yet become ready by itself, such as one for which
 	// there is no room on any node now.
 	Stuck
+	// Held is a pod that may yet become ready by itself too, as soon as the Kubernetes
+	// API can do something again: nobody has to change anything.
+	Held
 	// Lost is a pod that ended for reasons of its own, such as an eviction: another
 	// one may well succeed.
 	Lost
@@ -89,6 +92,9 @@ const (
 	// such as one whose image cannot be pulled.
 	Fatal
 )
+
+// open says whether the pod may yet become ready by itself.
+func (k ProblemKind) open() bool { return k == Stuck || k == Held }
 
 // ForeignObserved says that there is a pod of another function runner, which has an id
 // like ours: a Service of that name leads to it.

@@ -64,7 +64,7 @@ func (f *failure) expire(since time.Time) {
 // class is the class of the error that those get who wait.
 func (k ProblemKind) class() fault.Class {
 	switch k {
-	case Lost:
+	case Lost, Held:
 		return fault.Unavailable
 	case Fatal, Stuck:
 		return fault.Precondition

@@ -338,6 +338,18 @@ func TestStandstill(t *testing.T) {
 			`,
 		},
 		{
+			name: "held by the Kubernetes API", reason: "nobody has to change anything: it is worth to come again",
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 held
+				wait 9s
+				wait 1s => reject 1 unavailable: the kubelet says held
+				see f-1 scheduling
+				request 2 f
+				up f-1 => grant 2 f-1 cold
+			`,
+		},
+		{
 			name: "scheduled in time", reason: "patience starts again with the next problem",
 			dialogue: `
 				request 1 f => create f-1

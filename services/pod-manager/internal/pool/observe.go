@@ -80,7 +80,7 @@ func (m *Machine) see(p *pod, o Observation) {
 		p.ending.reason, p.ending.unexplained = o.Problem.Reason, false
 	}
 	switch {
-	case o.Problem.Kind != Stuck:
+	case !o.Problem.Kind.open():
 		p.stuck, p.stuckSince = false, time.Time{}
 	case p.stuckSince.IsZero():
 		p.stuckSince = m.now
@@ -104,7 +104,7 @@ func (m *Machine) see(p *pod, o Observation) {
 // stopped says whether the containers of a pod do not run any more. That Kubernetes
 // has not said yet that they run means nothing: a probe may have found out before.
 func (p *pod) stopped(before Observation) bool {
-	stuck := p.state == ready && p.seen.Problem.Kind == Stuck
+	stuck := p.state == ready && p.seen.Problem.Kind.open()
 	lostAddress := before.Address != "" && p.seen.Address == ""
 	return !running(p.seen) && (p.ran || stuck || lostAddress)
 }

@@ -74,13 +74,13 @@ func number(text string) int {
 	return n
 }
 
-var kinds = map[string]pool.ProblemKind{"none": pool.None, "stuck": pool.Stuck, "lost": pool.Lost, "starved": pool.Lost, "fatal": pool.Fatal}
+var kinds = map[string]pool.ProblemKind{"none": pool.None, "stuck": pool.Stuck, "held": pool.Held, "lost": pool.Lost, "starved": pool.Lost, "fatal": pool.Fatal}
 
 // phases are the states of a pod in words, with those in which it has a problem.
 var phases = map[string]podmanagerv1.Phase{
 	"scheduling": podmanagerv1.Phase_PHASE_SCHEDULING, "pulling": podmanagerv1.Phase_PHASE_PULLING,
 	"starting": podmanagerv1.Phase_PHASE_STARTING, "running": podmanagerv1.Phase_PHASE_CONNECTING,
-	"stuck": podmanagerv1.Phase_PHASE_SCHEDULING, "lost": podmanagerv1.Phase_PHASE_CONNECTING, "starved": podmanagerv1.Phase_PHASE_CONNECTING, "fatal": podmanagerv1.Phase_PHASE_PULLING,
+	"stuck": podmanagerv1.Phase_PHASE_SCHEDULING, "held": podmanagerv1.Phase_PHASE_SCHEDULING, "lost": podmanagerv1.Phase_PHASE_CONNECTING, "starved": podmanagerv1.Phase_PHASE_CONNECTING, "fatal": podmanagerv1.Phase_PHASE_PULLING,
 }
 
 // observe changes a pod, a new one if it is not known, and returns how it looks then.
