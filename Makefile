@@ -112,7 +112,7 @@ test-bed:
 unit: prepare ## Run the tests that need nothing but this machine
 	@failed=; \
 	 GOWORK=$(TOGETHER) $(GO_TEST) $(filter-out ./test/...,$(ALL)) || failed=1; \
-	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run Simulation ./internal/pool) || failed=1; \
+	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day' ./internal/pool) || failed=1; \
 	 (cd functions && $(GO_TEST) ./...) || failed=1; \
 	 (cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$')) || failed=1; \
 	 (cd test && go test -vet=off -count=1 ./deploy) || failed=1; \

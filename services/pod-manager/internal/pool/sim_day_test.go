@@ -1,3 +1,5 @@
+//go:build !race
+
 package pool_test
 
 import (
@@ -10,6 +12,7 @@ import (
 // TestDay lets a day pass for ten functions that are used now and then, while things
 // go wrong. The referee sees to it with each event that no pod is deleted while it is
 // in use, and with each second that none outlives its time to live by more than a scan.
+// Nothing in it runs at a time: make unit runs it without the race detector only.
 func TestDay(t *testing.T) {
 	t.Parallel()
 	const functions = 10
