@@ -90,10 +90,14 @@ func TestParseRejects(t *testing.T) {
 			"a directory is no configuration",
 			header + "pipeline: {mutators: [{image: a, configPath: ./}]}", "pipeline.mutators[0].configPath", "./",
 		},
+		"pipeline by another name": {
+			"none of its functions would run",
+			header + "pipelines: {mutators: [{image: a}]}", "pipelines", "",
+		},
 		"kind": {"another resource by that file name", "apiVersion: kpt.dev/v1\nkind: Package\n", "kind", "Package"},
 		"old version": {
-			"its pipeline would be ignored",
-			"apiVersion: kpt.dev/v1alpha2\nkind: Kptfile\n", "apiVersion", "kpt.dev/v1alpha2",
+			"its pipeline would be ignored, whatever fields it has",
+			"apiVersion: kpt.dev/v1alpha2\nkind: Kptfile\npackageMetadata: {}\n", "apiVersion", "kpt.dev/v1alpha2",
 		},
 		"other version": {"nobody knows what it means", "apiVersion: kpt.dev/v2\nkind: Kptfile\n", "apiVersion", "kpt.dev/v2"},
 	} {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -15,7 +17,7 @@ const apiVersion = "kpt.dev/v1"
 
 // document is a whole Kptfile. Fields of the pipeline that are not known are
 // errors: leaving out a selector, say, would change other resources than meant.
-// Fields outside of it are none of our business.
+// What is inside of others is none of our business.
 type document struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -27,6 +29,10 @@ type document struct {
 	Pipeline Pipeline       `yaml:"pipeline"`
 	Rest     map[string]any `yaml:",inline"`
 }
+
+// others are the fields that a Kptfile may have besides. Any more is a typing error for
+// kpt too: a pipeline by another name would not run, and nobody would know.
+var others = []string{"upstream", "upstreamLock", "info", "inventory", "status"}
 
 // Parse reads a Kptfile. File is its path as errors are to show it. What is wrong
 // with a field is reported as a [FieldError].
@@ -41,6 +47,11 @@ func Parse(file string, data []byte) (*Kptfile, error) {
 	}
 	if err := checkType(file, doc); err != nil {
 		return nil, err
+	}
+	for _, field := range slices.Sorted(maps.Keys(doc.Rest)) {
+		if !slices.Contains(others, field) {
+			return nil, &FieldError{file, field, "", "is no field of a Kptfile: its functions are in pipeline"}
+		}
 	}
 	if err := checkPipeline(file, doc.Pipeline); err != nil {
 		return nil, err
