@@ -56,11 +56,12 @@ func (p *Package) Adopt(resources []*yaml.RNode) error {
 }
 
 // File returns the path of a resource's file, relative to its package, and the
-// resource's position in it. Both may be empty for generated resources.
+// resource's position in it. Both may be empty for generated resources. A path that
+// begins with a slash begins at the package, as kpt has it.
 func File(resource *yaml.RNode) (file, index string) {
 	// GetFileAnnotations has an error result but never sets it.
 	file, index, _ = kioutil.GetFileAnnotations(resource)
-	return strings.ReplaceAll(file, `\`, "/"), index
+	return strings.TrimLeft(strings.ReplaceAll(file, `\`, "/"), "/"), index
 }
 
 // fileInTree returns the path of a resource's file, relative to the tree's root.
