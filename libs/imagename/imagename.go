@@ -66,6 +66,16 @@ func Parse(image, defaultPrefix string) (Name, error) {
 	return name, nil
 }
 
+// IsPrefix says whether names without a slash can be looked up under prefix, as [Parse]
+// does. Under an empty one they are docker.io's.
+func IsPrefix(prefix string) bool {
+	_, err := Parse("name", prefix)
+	return err == nil
+}
+
+// PrefixWanted says in words what IsPrefix is true of.
+const PrefixWanted = "a registry and a path, such as " + DefaultPrefix + ", or nothing"
+
 // parse returns the reference that image is, with its registry in lower case.
 func parse(image string) (reference.Named, error) {
 	named, err := reference.ParseNormalizedNamed(image)

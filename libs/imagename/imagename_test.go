@@ -92,6 +92,17 @@ func TestWithTag(t *testing.T) {
 	}
 }
 
+func TestIsPrefix(t *testing.T) {
+	for prefix, want := range map[string]bool{
+		imagename.DefaultPrefix: true, "localhost:5000/a/": true, "": true,
+		"https://r.io": false, "r.io/A": false, "a b": false, "r.io/a:v1": false,
+	} {
+		if got := imagename.IsPrefix(prefix); got != want {
+			t.Errorf("IsPrefix(%q) = %v, want %v", prefix, got, want)
+		}
+	}
+}
+
 func TestShort(t *testing.T) {
 	for want, name := range map[string]imagename.Name{
 		"fn:v1": {Repository: "example.com/a/fn", Tag: "v1"},

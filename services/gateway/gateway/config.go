@@ -11,6 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 // The runtimes, which are evaluators by their names.
@@ -91,6 +92,16 @@ type ExecConfig struct {
 	PreforkTotal int `split_words:"true" default:"16"`
 }
 
+// check adds the problems of the settings.
+func (c ExecConfig) check(checks *config.Checks) {
+	checks.That(c.Config != "", "Exec.Config", c.Config, "the path of a file")
+	checks.That(c.Functions != "", "Exec.Functions", c.Functions, "the path of a folder")
+	checks.That(c.Concurrency >= 0, "Exec.Concurrency", c.Concurrency, "0 or more")
+	checks.That(c.Queue >= 0, "Exec.Queue", c.Queue, "0 or more")
+	function.CheckPrefork(checks, "Exec.Prefork", c.Prefork)
+	checks.That(c.PreforkTotal >= 0, "Exec.PreforkTotal", c.PreforkTotal, "0 or more")
+}
+
 // Validate checks the settings.
 func (c *Config) Validate() error {
 	var checks config.Checks
@@ -98,6 +109,7 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxConnectionAge >= 0, "MaxConnectionAge", c.MaxConnectionAge, "zero or more")
 	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver, "http://host:port or https://host:port")
 	checks.That(c.PodManager == "" || isURL(c.PodManager), "PodManager", c.PodManager, "http://host:port or https://host:port")
+	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix", c.DefaultImagePrefix, imagename.PrefixWanted)
 	for _, r := range c.DisableRuntimes {
 		checks.That(r == RuntimeExec || r == RuntimePod, "DisableRuntimes", strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec and pod")
 	}
@@ -105,10 +117,9 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxInHandBytes == 0 || c.MaxInHandBytes >= c.MaxMessageBytes, "MaxInHandBytes", c.MaxInHandBytes,
 		fmt.Sprintf("as large as the largest request, %d, or 0", c.MaxMessageBytes))
 	checks.That(c.MaxInHandWait >= 0, "MaxInHandWait", c.MaxInHandWait, "zero or more")
-	checks.That(c.Exec.Concurrency >= 0, "Exec.Concurrency", c.Exec.Concurrency, "0 or more")
-	checks.That(c.Exec.Queue >= 0, "Exec.Queue", c.Exec.Queue, "0 or more")
-	function.CheckPrefork(&checks, "Exec.Prefork", c.Exec.Prefork)
-	checks.That(c.Exec.PreforkTotal >= 0, "Exec.PreforkTotal", c.Exec.PreforkTotal, "0 or more")
+	if c.Enabled(RuntimeExec) {
+		c.Exec.check(&checks)
+	}
 	if c.Enabled(RuntimePod) {
 		c.Pod.check(&checks)
 	}

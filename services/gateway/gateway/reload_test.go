@@ -118,25 +118,29 @@ func TestMissingConfigurationStopsTheStart(t *testing.T) {
 
 func TestWrongSettingsAreNamed(t *testing.T) {
 	pod := gateway.PodConfig{ConnectTimeout: time.Second, IdleTimeout: time.Minute}
-	good := gateway.Config{Address: ":1", MaxMessageBytes: 1 << 20, Pod: pod}
+	exec := gateway.ExecConfig{Config: "config.yaml", Functions: "functions"}
+	good := gateway.Config{Address: ":1", MaxMessageBytes: 1 << 20, Exec: exec, Pod: pod}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*gateway.Config){
-		"Address":           func(c *gateway.Config) { c.Address = "" },
-		"DisableRuntimes":   func(c *gateway.Config) { c.DisableRuntimes = []string{"exec", "docker"} },
-		"MaxInHandBytes":    func(c *gateway.Config) { c.MaxInHandBytes = 1<<20 - 1 },
-		"MaxInHandWait":     func(c *gateway.Config) { c.MaxInHandWait = -1 },
-		"MaxConnectionAge":  func(c *gateway.Config) { c.MaxConnectionAge = -1 },
-		"MaxMessageBytes":   func(c *gateway.Config) { c.MaxMessageBytes = 10 },
-		"Exec.Queue":        func(c *gateway.Config) { c.Exec.Queue = -1 },
-		"Exec.Concurrency":  func(c *gateway.Config) { c.Exec.Concurrency = -1 },
-		"Exec.MaxLogBytes":  func(c *gateway.Config) { c.Exec.MaxLogBytes = -1 },
-		"Exec.Prefork":      func(c *gateway.Config) { c.Exec.Prefork = 65 },
-		"Exec.PreforkTotal": func(c *gateway.Config) { c.Exec.PreforkTotal = -1 },
-		"ImageResolver":     func(c *gateway.Config) { c.ImageResolver = "image-resolver:9449" },
-		"Pod.MaxRetries":    func(c *gateway.Config) { c.Pod.MaxRetries = -1 },
-		"PodManager":        func(c *gateway.Config) { c.PodManager = "pod-manager:9448" },
+		"DefaultImagePrefix": func(c *gateway.Config) { c.DefaultImagePrefix = "ghcr.io/Kptdev" },
+		"Exec.Config":        func(c *gateway.Config) { c.Exec.Config = "" },
+		"Exec.Functions":     func(c *gateway.Config) { c.Exec.Functions = "" },
+		"Address":            func(c *gateway.Config) { c.Address = "" },
+		"DisableRuntimes":    func(c *gateway.Config) { c.DisableRuntimes = []string{"exec", "docker"} },
+		"MaxInHandBytes":     func(c *gateway.Config) { c.MaxInHandBytes = 1<<20 - 1 },
+		"MaxInHandWait":      func(c *gateway.Config) { c.MaxInHandWait = -1 },
+		"MaxConnectionAge":   func(c *gateway.Config) { c.MaxConnectionAge = -1 },
+		"MaxMessageBytes":    func(c *gateway.Config) { c.MaxMessageBytes = 10 },
+		"Exec.Queue":         func(c *gateway.Config) { c.Exec.Queue = -1 },
+		"Exec.Concurrency":   func(c *gateway.Config) { c.Exec.Concurrency = -1 },
+		"Exec.MaxLogBytes":   func(c *gateway.Config) { c.Exec.MaxLogBytes = -1 },
+		"Exec.Prefork":       func(c *gateway.Config) { c.Exec.Prefork = 65 },
+		"Exec.PreforkTotal":  func(c *gateway.Config) { c.Exec.PreforkTotal = -1 },
+		"ImageResolver":      func(c *gateway.Config) { c.ImageResolver = "image-resolver:9449" },
+		"Pod.MaxRetries":     func(c *gateway.Config) { c.Pod.MaxRetries = -1 },
+		"PodManager":         func(c *gateway.Config) { c.PodManager = "pod-manager:9448" },
 	} {
 		cfg := good
 		change(&cfg)

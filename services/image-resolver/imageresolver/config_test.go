@@ -25,6 +25,7 @@ func TestConfig(t *testing.T) {
 		"two folders":     {"which of them?", map[string]string{"FNR_REGISTRY_TLS_PATHS": "r=/a,r=/b"}, "FNR_REGISTRY_TLS_PATHS"},
 		"two spellings":   {"of one registry", map[string]string{"FNR_REGISTRY_TLS_PATHS": "docker.io=/a,index.docker.io=/b"}, "FNR_REGISTRY_TLS_PATHS"},
 		"no path":         {"nothing to read", map[string]string{"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": ""}, "FNR_AUTH_SECRET_PATH"},
+		"prefix":          {"no short name would be one of an image", map[string]string{"FNR_DEFAULT_IMAGE_PREFIX": "https://r.io"}, "FNR_DEFAULT_IMAGE_PREFIX"},
 		"platform":        {"half of one", map[string]string{"FNR_PLATFORM": "amd64"}, "FNR_PLATFORM"},
 		"tiny cache":      {"nothing would fit", map[string]string{"FNR_CACHE_MAX_BYTES": "1"}, "FNR_CACHE_MAX_BYTES"},
 		"no time":         {"nothing could be fetched", map[string]string{"FNR_FETCH_TIMEOUT": "0s"}, "FNR_FETCH_TIMEOUT"},

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 // Ways to reach a pod.
@@ -129,9 +130,11 @@ func (c *Config) Validate() error {
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
 	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver, "http://host:port or https://host:port")
 	checks.That(c.MaxMessageBytes > 0, "MaxMessageBytes", c.MaxMessageBytes, "1 or more")
-	checks.That(c.Namespace != "", "Namespace", c.Namespace, "the namespace for function pods")
+	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix", c.DefaultImagePrefix, imagename.PrefixWanted)
+	checks.That(len(validation.IsDNS1123Label(c.Namespace)) == 0, "Namespace", c.Namespace, "the namespace for function pods")
+	checks.That(c.Template == "" || len(validation.IsDNS1123Subdomain(c.Template)) == 0, "Template", c.Template, "the name of a ConfigMap, or nothing")
 	checks.That(c.ClusterDomain != "", "ClusterDomain", c.ClusterDomain, "a domain")
-	checks.That(c.WrapperServerImage != "", "WrapperServerImage", c.WrapperServerImage, "the image of the wrapper server, or the pod runtime disabled")
+	checks.That(isImage(c.WrapperServerImage), "WrapperServerImage", c.WrapperServerImage, "the image of the wrapper server, or the pod runtime disabled")
 	checks.That(c.Launcher == LauncherAuto || c.Launcher == LauncherInitContainer || c.Launcher == LauncherImageVolume, "Launcher", c.Launcher, "auto, init-container or image-volume")
 	checks.That(c.Endpoint == EndpointService || c.Endpoint == EndpointPodIP, "Endpoint", c.Endpoint, "service or pod-ip")
 	checks.That(len(validation.IsDNS1123Subdomain(c.PullSecret)) == 0, "PullSecret", c.PullSecret, "the name of a secret")
@@ -154,6 +157,12 @@ func (c *Config) checkLimits(checks *config.Checks) {
 	checks.That(c.MaxQueuePerFunction > 0, "MaxQueuePerFunction", c.MaxQueuePerFunction, "1 or more")
 	checks.That(c.MaxQueue > 0, "MaxQueue", c.MaxQueue, "1 or more")
 	checks.That(c.MaxPods >= 0, "MaxPods", c.MaxPods, "0 or more")
+}
+
+// isImage says whether s is the name of an image.
+func isImage(s string) bool {
+	_, err := imagename.Parse(s, "")
+	return err == nil
 }
 
 // isURL says whether s is the address of a service.

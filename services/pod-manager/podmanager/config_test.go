@@ -16,6 +16,10 @@ func TestConfig(t *testing.T) {
 	}{
 		"least":         {"Porch's variable is enough", nil, ""},
 		"no image":      {"without it no pod can run", map[string]string{"WRAPPER_SERVER_IMAGE": ""}, "WRAPPER_SERVER_IMAGE"},
+		"no name":       {"Kubernetes would refuse each pod", map[string]string{"WRAPPER_SERVER_IMAGE": "example.com/Wrapper:v1"}, `"example.com/Wrapper:v1"`},
+		"namespace":     {"likewise", map[string]string{"FNR_NAMESPACE": "Functions"}, `FNR_NAMESPACE is "Functions"`},
+		"template":      {"likewise", map[string]string{"FNR_TEMPLATE": "pod_template"}, `FNR_TEMPLATE is "pod_template"`},
+		"prefix":        {"no short name would be one of an image", map[string]string{"FNR_DEFAULT_IMAGE_PREFIX": "a b"}, `FNR_DEFAULT_IMAGE_PREFIX is "a b"`},
 		"launcher":      {"a typing error must not choose another way", map[string]string{"FNR_LAUNCHER": "image"}, `FNR_LAUNCHER is "image"`},
 		"endpoint":      {"", map[string]string{"FNR_ENDPOINT": "pod"}, `FNR_ENDPOINT is "pod"`},
 		"memory":        {"what Kubernetes would refuse later", map[string]string{"FNR_RESOURCES_MEMORY_LIMIT": "1 GB"}, `FNR_RESOURCES_MEMORY_LIMIT is "1 GB"`},

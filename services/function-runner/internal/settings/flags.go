@@ -63,12 +63,12 @@ func (v textValue) Set(s string) error { *v.p = s; return nil }
 
 func (v intValue) Set(s string) (err error) {
 	*v.p, err = strconv.Atoi(s)
-	return err
+	return wanted(err, "a whole number")
 }
 
 func (v boolValue) Set(s string) (err error) {
 	*v.p, err = strconv.ParseBool(s)
-	return err
+	return wanted(err, "true or false")
 }
 
 // IsBoolFlag lets "--flag" stand for "--flag=true".
@@ -76,7 +76,15 @@ func (v boolValue) IsBoolFlag() bool { return true }
 
 func (v durationValue) Set(s string) (err error) {
 	*v.p, err = time.ParseDuration(s)
-	return err
+	return wanted(err, "a time with its unit, such as 90s or 30m")
+}
+
+// wanted returns, if there is an error, one that says what a value has to be.
+func wanted(err error, what string) error {
+	if err != nil {
+		return errors.New("it has to be " + what)
+	}
+	return nil
 }
 
 func (v listValue) Set(s string) error {
