@@ -25,6 +25,7 @@ else
   while taken "$port"; do port=$((port + 1)); done
 fi
 
+unset FNR_ADDRESS # where fnctl finds another gateway: it is no setting of function-runner
 export FNR_TELEMETRY_METRICS_ADDRESS=${FNR_TELEMETRY_METRICS_ADDRESS:-off}
 export FNR_TELEMETRY_LOG_FORMAT=text FNR_SERVE_DRAIN_DELAY=0s
 "$build/bin/function-runner" --port="$port" --disable-runtimes=pod \

@@ -35,6 +35,21 @@ func install(t *testing.T) (build, used string) {
 	return build, used
 }
 
+// TestAddressOfFnctlIsNotOneOfTheRunner has somebody run the examples who has told fnctl
+// of another gateway: function-runner refuses variables that it does not know.
+func TestAddressOfFnctlIsNotOneOfTheRunner(t *testing.T) {
+	build, _ := install(t)
+	runner := "#!/bin/sh\necho \"the runner's address is '$FNR_ADDRESS'\"\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(build, "bin", "function-runner"), []byte(runner), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	run := exec.CommandContext(t.Context(), script)
+	run.Env = append(run.Environ(), "BUILD="+build, "PORT=", "FNR_ADDRESS=elsewhere:9445")
+	if out, _ := run.CombinedOutput(); !strings.Contains(string(out), "the runner's address is ''") {
+		t.Errorf("it says, want no address:\n%s", out)
+	}
+}
+
 // TestAnotherRunnerIsNotTakenForOurs has somebody else serve where function-runner does
 // not: nothing may be rendered by him.
 func TestAnotherRunnerIsNotTakenForOurs(t *testing.T) {
