@@ -76,7 +76,8 @@ func selfInfo() fs.FileInfo {
 // copier copies one tree.
 type copier struct {
 	self   fs.FileInfo
-	copied string // where this program's file was copied to, if it was
+	copied string      // where this program's file was copied to, if it was
+	made   fs.FileInfo // the folder that is the copy; nil as long as there is none
 }
 
 // tree copies source to target. Folders get their times last: copying into them
@@ -101,6 +102,16 @@ func (c *copier) tree(source, target string) error {
 func (c *copier) dir(source, target string, info fs.FileInfo) error {
 	if err := os.Mkdir(target, 0o700); err != nil && !os.IsExist(err) {
 		return err
+	}
+	if c.made == nil {
+		made, err := os.Stat(target)
+		if err != nil {
+			return err
+		}
+		c.made = made
+	}
+	if os.SameFile(info, c.made) { // there would be no end of it
+		return fmt.Errorf("%s cannot be copied into itself", source)
 	}
 	entries, err := os.ReadDir(source)
 	if err != nil {
