@@ -1,8 +1,10 @@
 package execeval
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -18,7 +20,7 @@ type configFile struct {
 	} `yaml:"functions"`
 }
 
-// parseFile reads a configuration file, and returns the fields in it that nobody knows. A
+// parseFile reads a configuration file, and returns what is in it that nobody knows. A
 // file without functions is an error, since it is most often one that is being written, or
 // a typing error: none at all are written as an empty list.
 func parseFile(content []byte) (file configFile, unknown []string, err error) {
@@ -42,7 +44,21 @@ func parseFile(content []byte) (file configFile, unknown []string, err error) {
 			unknown = append(unknown, unknownFields(fmt.Sprintf("functions[%d].", j), entry, "function", "images", "prefork")...)
 		}
 	}
+	if hasMore(content) {
+		unknown = append(unknown, "(a second document)")
+	}
 	return file, unknown, nil
+}
+
+// hasMore says whether something comes after a file's first document, which is all that is
+// read, as Porch does it.
+func hasMore(content []byte) bool {
+	var first, second yaml.Node
+	documents := yaml.NewDecoder(bytes.NewReader(content))
+	if err := errors.Join(documents.Decode(&first), documents.Decode(&second)); err != nil {
+		return !errors.Is(err, io.EOF)
+	}
+	return second.Content[0].ShortTag() != "!!null"
 }
 
 func notFunctions(err error) error {

@@ -105,6 +105,24 @@ functions:
 	}
 }
 
+func TestTableOfSeveralDocuments(t *testing.T) {
+	const first = "functions: [{function: a, images: [a]}]\n---\n"
+	for rest, want := range map[string]string{
+		"functions: [{function: b, images: [b]}]\n": "(a second document)",
+		"functions: [\n": "(a second document)",
+		"# nothing\n":    "",
+		"...\n":          "",
+	} {
+		table, err := parseTable([]byte(first+rest), "/functions", "example.com", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(table.unknown, ", "); got != want || len(table.binaries) != 1 {
+			t.Errorf("unknown before %q are %q, want %q", rest, got, want)
+		}
+	}
+}
+
 func TestTablePrefork(t *testing.T) {
 	const file = `
 functions:
