@@ -4,6 +4,7 @@ package faults_test
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,10 +15,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// A node with a wrong clock has a pod-manager that writes wrong ends on pods, which
-// others read. Containers share the clock of the machine, so these tests write what such
-// a pod-manager would have written. (The times that a kubelet with a wrong clock reports
-// are only compared with each other.)
+// Containers share the clock of the machine, so no program can be given a wrong one. In one
+// system the API server tells another time instead, see wrongTime. In the other, what is
+// written on pods is what a pod-manager would have written that takes its wrong clock for
+// right. (The times that a kubelet with a wrong clock reports are only compared with each
+// other.)
 
 // ends has a pod end at a time as seen by a clock that is an hour off.
 func (f *function) ends(t *testing.T, at time.Time) {
@@ -57,4 +59,27 @@ func clockAhead(t *testing.T, sys *system) {
 		return ready(p) && p.GetPods()[0].GetReclaimTime().AsTime().Unix() == end.Unix()
 	})
 	f.succeeds(t, "afterwards")
+}
+
+// ahead is by how much the API server's clock is behind that of the system's own node.
+const ahead = time.Hour
+
+// ownClockAhead: the program finds out, and writes ends on its pods by the clock that all
+// share. Its own pods live as long as they should.
+func ownClockAhead(t *testing.T, sys *system) {
+	program := sys.pods["function-runner"]
+	s.AwaitLog(t, sys.services, program.Name, program.CreationTimestamp.Time, "the clocks of this machine and of the Kubernetes API differ")
+	f := sys.sleeper(t, "own-clock-ahead")
+	f.succeeds(t, "cold")
+	ctx := suite.Context(t)
+	pool := f.awaitPool(ctx, t, "it is ready", ready)
+	seconds, err := strconv.ParseInt(f.pod(t).Annotations["fn.kpt.dev/reclaim-after"], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tolerance = time.Minute // another use may have made it later
+	own, written := pool.GetPods()[0].GetReclaimTime().AsTime(), time.Unix(seconds, 0)
+	if off := own.Sub(written) - ahead; off.Abs() > tolerance {
+		t.Errorf("the end of the pod that is %v by the own clock is written as %v, want an hour before", own, written)
+	}
 }

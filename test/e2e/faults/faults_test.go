@@ -3,62 +3,75 @@
 package faults_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// TestFaults breaks one thing after the other in the same system. What breaks only one
-// function's pods is tested at the same time.
+// TestFaults breaks one thing after the other in a system of several processes, up to the
+// cluster itself: nothing else runs beside it.
 func TestFaults(t *testing.T) {
-	sys := microservices(t)
-	abandon(t, sys)
-	before := sys.level(suite.Context(t), t)
-	t.Logf("before there are %v", before)
-	breakPods(t, sys, podFaults)
-	t.Run("leave nothing", func(t *testing.T) { sys.returnsTo(t, before) })
-	// By the time that all the rest is done these are old enough to be collected.
-	alone := sys.serviceNames(suite.Context(t), t, "")
-	for _, test := range systemFaults {
-		t.Run(test.name, func(t *testing.T) { test.run(t, sys) })
-		t.Run(test.name+" leaves nothing", func(t *testing.T) { sys.returnsTo(t, before) })
-	}
-	if len(alone) == 0 {
-		t.Error("no Service was left by a pod that somebody deleted: that they are collected is not seen")
-	}
-	sys.awaitNoService(suite.Context(t), t, alone)
+	sys := deploy(t, microservices)
+	sys.settle(t)
+	sys.abandon(t)
+	breakAll(t, sys, slices.Concat(podFaults, furtherPodFaults), systemFaults)
+	// By now the Service whose pod somebody else deleted is old enough to be collected.
+	sys.awaitNoService(suite.Context(t), t)
 }
 
-// TestFaultsInOneProcess breaks some pods of the system that is one process.
+// TestFaultsInOneProcess breaks some pods of the system that is one process, and that
+// process. Its node's clock is wrong.
 func TestFaultsInOneProcess(t *testing.T) {
 	t.Parallel() // with the next test, when nothing breaks the cluster any more
-	sys := functionRunner(t)
-	sys.sleeper(t, "first").awaitSuccess(t)
-	before := sys.level(suite.Context(t), t)
-	breakPods(t, sys, podFaults[:few])
-	t.Run("leave nothing", func(t *testing.T) { sys.returnsTo(t, before) })
+	sys := deploy(t, functionRunner, wrongTime(t, ahead)...)
+	sys.settle(t)
+	breakAll(t, sys, slices.Concat(podFaults, oneProcessPodFaults), oneProcessFaults)
 }
 
 // TestFaultsWithTwoPodManagers breaks some pods that both know, and one of the two.
 func TestFaultsWithTwoPodManagers(t *testing.T) {
 	t.Parallel()
-	sys := twoPodManagers(t)
-	sys.sleeper(t, "first").awaitSuccess(t)
-	before := sys.level(suite.Context(t), t)
-	breakPods(t, sys, podFaults[:few])
-	t.Run("leave nothing", func(t *testing.T) { sys.returnsTo(t, before) })
-	t.Run("pod-manager killed", func(t *testing.T) { podManagerKilled(t, sys) })
-	t.Run("pod-manager killed leaves nothing", func(t *testing.T) { sys.returnsTo(t, before) })
+	sys := deploy(t, twoPodManagers)
+	sys.settle(t)
+	breakAll(t, sys, podFaults, twoPodManagersFaults)
 }
 
-// breakPods breaks the pods of functions, all at a time.
-func breakPods(t *testing.T, sys *system, tests []faultTest) {
+// breakAll breaks one thing after the other in a system. What breaks only one function's
+// pods is tested at the same time.
+func breakAll(t *testing.T, sys *system, ofPods, ofSystem []faultTest) {
+	before := sys.least(t)
+	t.Logf("before there are %v", before)
 	t.Run("of pods", func(t *testing.T) {
-		for _, test := range tests {
+		for _, test := range ofPods {
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
 				test.run(t, sys)
 			})
+		}
+	})
+	t.Run("of pods leave nothing", func(t *testing.T) { sys.returnsTo(t, before) })
+	for _, test := range ofSystem {
+		t.Run(test.name, func(t *testing.T) { test.run(t, sys) })
+		t.Run(test.name+" leaves nothing", func(t *testing.T) { sys.returnsTo(t, before) })
+	}
+}
+
+// settle has callers ask for images that there are not, of which each pod-manager owns
+// some, after one that there is: all programs have the connections then that they keep.
+func (sys *system) settle(t *testing.T) {
+	t.Run("first", func(t *testing.T) {
+		sys.sleeper(t, "first").awaitSuccess(t) // the Services' rules may be a moment later than their pods
+		const images = 16
+		for n := range images {
+			f := sys.function(t, fmt.Sprintf("%s/test/sleep:missing-%d", s.Registry(t, "open").Host, n))
+			if err := f.evaluateWithin(suite.Context(t), impatient, 0); status.Code(err) != codes.FailedPrecondition {
+				t.Errorf("%s: %v, want that there is no such image", f.image, err)
+			}
 		}
 	})
 }
@@ -69,25 +82,30 @@ type faultTest struct {
 	run  func(t *testing.T, sys *system)
 }
 
-// few is how many of podFaults are for other ways to deploy the system too.
-const few = 6
-
-// podFaults are those that concern the pods of one function only.
+// podFaults are those that concern the pods of one function only, and that are for each
+// way to deploy the system.
 var podFaults = []faultTest{
 	{"pod deleted while idle", podDeletedWhileIdle},
-	{"wrapper killed", wrapperKilled},
-	{"image missing", imageMissing},
-	{"out of memory", outOfMemory},
-	{"caller gives up", callerGivesUp},
-	{"caller gives up while evaluating", callerGivesUpWhileEvaluating},
 	{"pod deleted while evaluating", podDeletedWhileEvaluating},
 	{"pod killed while evaluating", podKilledWhileEvaluating},
+	{"wrapper killed", wrapperKilled},
+	{"image missing", imageMissing},
+	{"function out of memory", functionOutOfMemory},
+	{"caller gives up", callerGivesUp},
+	{"caller gives up while evaluating", callerGivesUpWhileEvaluating},
+	{"caller gives up for good", callerGivesUpForGood},
+}
+
+// furtherPodFaults are what is the same in each way to deploy the system.
+var furtherPodFaults = []faultTest{
 	{"Service deleted", serviceDeleted},
 	{"image without rights", imageWithoutRights},
 	{"image that the node cannot pull", imageNodeCannotPull},
+	{"image without a command", imageWithoutCommand},
 	{"image that crashes", imageCrashes},
+	{"container that cannot be started", containerNotStarted},
 	{"function that crashes", functionCrashes},
-	{"caller gives up for good", callerGivesUpForGood},
+	{"pod out of memory", podOutOfMemory},
 	{"caller gives up on a function that ignores signals", callerGivesUpOnStubborn},
 	{"clock an hour behind", clockBehind},
 	{"clock an hour ahead", clockAhead},
@@ -103,4 +121,21 @@ var systemFaults = []faultTest{
 	{"API server gone", apiServerGone},
 	{"pod-manager killed", podManagerKilled},
 	{"gateway killed", gatewayKilled},
+}
+
+// oneProcessPodFaults are for the launcher that is chosen by itself, and for a wrong clock.
+var oneProcessPodFaults = []faultTest{
+	{"container that cannot be started", containerNotStarted},
+	{"own clock an hour ahead", ownClockAhead},
+}
+
+// oneProcessFaults are of the process: the next one has a wrong clock, too.
+var oneProcessFaults = []faultTest{
+	{"function-runner killed", functionRunnerKilled},
+	{"own clock an hour ahead again", ownClockAhead},
+}
+
+// twoPodManagersFaults are of one of the two.
+var twoPodManagersFaults = []faultTest{
+	{"pod-manager killed", podManagerKilled},
 }

@@ -4,9 +4,7 @@ package faults_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
@@ -76,27 +73,29 @@ func (sys *system) function(t *testing.T, image string) *function {
 	return f
 }
 
-// duration is a resource list by which a sleeper takes that time.
-func duration(d time.Duration) string {
-	const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n" +
-		"functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: config\n  data:\n    duration: %s\n"
-	return fmt.Sprintf(list, d)
-}
-
 // evaluate has the function evaluated; a sleeper takes the given time.
 func (f *function) evaluate(ctx context.Context, takes time.Duration) error {
-	resp, err := evaluator.NewFunctionEvaluatorClient(f.gateway).EvaluateFunction(ctx,
-		&evaluator.EvaluateFunctionRequest{Image: f.image, ResourceList: []byte(duration(takes))}, grpc.WaitForReady(true))
-	if err == nil && !strings.Contains(string(resp.GetResourceList()), "kind: ResourceList") {
-		return fmt.Errorf("the function returned %q", resp.GetResourceList())
-	}
-	return err
+	return suite.Sleep(ctx, f.gateway, f.image, takes, grpc.WaitForReady(true))
+}
+
+// Callers' deadlines. Who cannot be served has to hear why before the first, and everybody
+// else to be served before the second, whatever happens meanwhile.
+const (
+	impatient = 30 * time.Second
+	patient   = time.Minute
+)
+
+// evaluateWithin has the function evaluated for a caller with a deadline.
+func (f *function) evaluateWithin(ctx context.Context, deadline, takes time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	return f.evaluate(ctx, takes)
 }
 
 // succeeds has the function evaluated, which must not fail.
 func (f *function) succeeds(t *testing.T, when string) {
 	t.Helper()
-	if err := f.evaluate(suite.Context(t), 0); err != nil {
+	if err := f.evaluateWithin(suite.Context(t), patient, 0); err != nil {
 		t.Fatalf("%s: %v", when, err)
 	}
 }
@@ -106,7 +105,7 @@ func (f *function) succeeds(t *testing.T, when string) {
 func (f *function) start(t *testing.T, takes time.Duration) (wait func() error) {
 	t.Helper()
 	ctx, done := suite.Context(t), make(chan error, 1)
-	go func() { done <- f.evaluate(ctx, takes) }()
+	go func() { done <- f.evaluateWithin(ctx, patient, takes) }()
 	f.awaitPool(ctx, t, "an evaluation runs", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 1 })
 	return func() error { return <-done }
 }
@@ -116,7 +115,7 @@ func (f *function) start(t *testing.T, takes time.Duration) (wait func() error) 
 func (f *function) pool(ctx context.Context, t testing.TB) *podmanagerv1.Pool {
 	t.Helper()
 	whole := &podmanagerv1.Pool{}
-	for _, pool := range f.pools(ctx, t) {
+	for _, pool := range f.allPools(ctx, t) {
 		if pool.GetKey().GetReference() == f.image {
 			join(whole, pool)
 		}
@@ -145,8 +144,8 @@ func join(whole, pool *podmanagerv1.Pool) {
 	}
 }
 
-// pools are all pools. A pod-manager that starts just now is waited for.
-func (sys *system) pools(ctx context.Context, t testing.TB) []*podmanagerv1.Pool {
+// allPools are all pools. A pod-manager that starts just now is waited for.
+func (sys *system) allPools(ctx context.Context, t testing.TB) []*podmanagerv1.Pool {
 	t.Helper()
 	resp, err := podmanagerv1.NewPodManagerServiceClient(sys.manager).ListPools(ctx, &podmanagerv1.ListPoolsRequest{}, grpc.WaitForReady(true))
 	if err != nil {

@@ -18,8 +18,14 @@ import (
 // fails has the function evaluated, which must fail with a code and with words.
 func (f *function) fails(t *testing.T, code codes.Code, words ...string) {
 	t.Helper()
+	f.failsWithin(t, impatient, code, words...)
+}
+
+// failsWithin is the same for a caller with another deadline.
+func (f *function) failsWithin(t *testing.T, deadline time.Duration, code codes.Code, words ...string) {
+	t.Helper()
 	start := time.Now()
-	err := f.evaluate(suite.Context(t), 0)
+	err := f.evaluateWithin(suite.Context(t), deadline, 0)
 	t.Logf("after %v: %v", time.Since(start).Round(time.Millisecond), err)
 	if status.Code(err) != code {
 		t.Errorf("the code is %v, want %v", status.Code(err), code)
@@ -58,6 +64,21 @@ func imageNodeCannotPull(t *testing.T, sys *system) {
 	f.awaitEmpty(t)
 }
 
+// imageWithoutCommand: the image itself says it, by saying nothing.
+func imageWithoutCommand(t *testing.T, sys *system) {
+	f := sys.variant(t, "test/sleep", "no-command", func(config *v1.Config) { config.Entrypoint, config.Cmd = nil, nil })
+	f.fails(t, codes.FailedPrecondition, f.image, "neither Entrypoint nor Cmd")
+	f.awaitEmpty(t)
+}
+
+// containerNotStarted: the container runtime says it. The image's working directory is a
+// file.
+func containerNotStarted(t *testing.T, sys *system) {
+	f := sys.variant(t, "test/sleep", "not-started", func(config *v1.Config) { config.WorkingDir = functionProgram })
+	f.fails(t, codes.FailedPrecondition, functionProgram)
+	f.awaitEmpty(t)
+}
+
 // imageCrashes: the kubelet says how the container ended. The image has a setting for
 // the wrapper server that this does not take.
 func imageCrashes(t *testing.T, sys *system) {
@@ -79,10 +100,22 @@ func functionCrashes(t *testing.T, sys *system) {
 	}
 }
 
-// outOfMemory: the answer says so, and the pod is as good as before or replaced.
-func outOfMemory(t *testing.T, sys *system) {
+// functionOutOfMemory: the answer says so, and the pod is as good as before or replaced.
+// (pod-cache-config.yaml gives it little memory.)
+func functionOutOfMemory(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/memory", "out-of-memory", nil)
-	f.fails(t, codes.Internal, "out of memory", "512")
+	f.fails(t, codes.Internal, "out of memory", "96")
 	f.awaitPool(suite.Context(t), t, "nothing is in use", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
-	f.fails(t, codes.Internal, "out of memory", "512")
+	f.fails(t, codes.Internal, "out of memory", "96")
+}
+
+// podOutOfMemory: the wrapper server itself takes all memory, for the log of a function,
+// and its container ends. The evaluation may not have been the one to blame, so it is
+// done again on another pod, which ends too; then its caller is told.
+func podOutOfMemory(t *testing.T, sys *system) {
+	f := sys.variant(t, "conformance/flood-stderr", "out-of-memory", func(config *v1.Config) {
+		config.Env = append(config.Env, "FNR_MAX_LOG_BYTES=1073741824")
+	})
+	f.failsWithin(t, patient, codes.FailedPrecondition, "out of memory: the kernel ended pods")
+	f.awaitPool(suite.Context(t), t, "nothing is in use", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
 }

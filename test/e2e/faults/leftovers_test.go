@@ -8,13 +8,15 @@ import (
 	"slices"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
 // leavesNothing takes stock of the function's Services, removes its pods, and waits until
-// nothing of it is there or in use. The Services of these pods stay for a minute.
+// nothing of it is there or in use. The Services of these pods would stay for a minute,
+// see abandon.
 func (f *function) leavesNothing(t *testing.T) {
 	t.Helper()
 	// The test's own context has ended.
@@ -36,6 +38,12 @@ func (f *function) leavesNothing(t *testing.T) {
 		pool := f.pool(ctx, t)
 		return pool.GetActive() == 0 && pool.GetWaiting() == 0 && len(pool.GetPods()) == 0, pool.String()
 	})
+	for _, service := range f.serviceNames(ctx, t, f.image) {
+		err := s.Client.CoreV1().Services(f.functions).Delete(ctx, service, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	}
 }
 
 // soon is long before a minute, after which Services are collected that have no pod.
@@ -74,12 +82,12 @@ func (sys *system) serviceNames(ctx context.Context, t testing.TB, image string)
 	return names
 }
 
-// awaitNoService waits until none of these Services is left. With its pod gone a Service
-// is collected once it is a minute old.
-func (sys *system) awaitNoService(ctx context.Context, t testing.TB, names []string) {
+// awaitNoService waits until no Service is left. With its pod gone a Service is collected
+// once it is a minute old.
+func (sys *system) awaitNoService(ctx context.Context, t testing.TB) {
 	t.Helper()
 	suite.Until(ctx, t, "the Services without a pod are gone", func() (bool, string) {
-		left := slices.DeleteFunc(sys.serviceNames(ctx, t, ""), func(name string) bool { return !slices.Contains(names, name) })
+		left := sys.serviceNames(ctx, t, "")
 		return len(left) == 0, fmt.Sprint(left)
 	})
 }

@@ -3,6 +3,7 @@
 package faults_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func apiServerGone(t *testing.T, sys *system) {
 	warm, first, second := sys.sleeper(t, "outage"), sys.sleeper(t, "outage-hangs"), sys.sleeper(t, "outage-gone")
 	warm.succeeds(t, "before")
 	before, ctx, api := warm.pod(t), suite.Context(t), component(t, "kube-apiserver")
-	t.Cleanup(func() { _ = api.Start(t.Context()) }) // it runs, unless the test failed
+	t.Cleanup(func() { _ = api.Start(context.WithoutCancel(ctx)) }) // it runs, unless the test failed
 	over := make(chan struct{})
 	var load errgroup.Group
 	evaluations := 0
@@ -65,7 +66,7 @@ func apiServerGone(t *testing.T, sys *system) {
 				return nil
 			default:
 			}
-			if err := warm.evaluate(ctx, 10*time.Millisecond); err != nil {
+			if err := warm.evaluateWithin(ctx, impatient, 10*time.Millisecond); err != nil {
 				return err
 			}
 		}

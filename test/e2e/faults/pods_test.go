@@ -70,7 +70,7 @@ func wrapperKilled(t *testing.T, sys *system) {
 	f.succeeds(t, "cold")
 	before := f.pod(t)
 	wait := f.start(t, long)
-	kill(t, find(t, before, wrapperServer))
+	kill(t, find(t, before, wrapperServer(before)))
 	if err := wait(); err != nil {
 		t.Errorf("the evaluation whose wrapper server was killed: %v", err)
 	}
@@ -78,11 +78,12 @@ func wrapperKilled(t *testing.T, sys *system) {
 }
 
 // abandon deletes a pod that nobody wants any more. Its Service goes after a minute.
-func abandon(t *testing.T, sys *system) {
+func (sys *system) abandon(t *testing.T) {
 	t.Helper()
 	f := sys.function(t, s.Registry(t, "open").Host+"/test/sleep:v1")
 	f.awaitSuccess(t) // the Services' rules may be a moment later than their pods
 	pod := f.pod(t)
+	sys.abandoned = pod.Labels[idLabel]
 	f.delete(t, pod, gracefully)
 	s.AwaitGone(suite.Context(t), t, sys.functions, pod.Name)
 }
@@ -127,7 +128,7 @@ func serviceDeleted(t *testing.T, sys *system) {
 	})
 	// Gateways that have no connection yet find the pod by the Service.
 	suite.Until(ctx, t, "no gateway has a connection any more", func() (bool, string) {
-		_, connected := connections(t, find(t, pod, wrapperServer).pid)
+		_, connected := connections(t, find(t, pod, wrapperServer(pod)).pid)
 		return connected == 0, "connected"
 	})
 	f.succeeds(t, "by the new Service")

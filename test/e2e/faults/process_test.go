@@ -101,11 +101,12 @@ func kill(t testing.TB, p process) {
 	}
 }
 
-// Programs by their command lines.
-const (
-	wrapperServer   = "/wrapper-server-tools/wrapper-server"
-	functionProgram = "/usr/local/bin/function"
-)
+// functionProgram is the command line of functions.
+const functionProgram = "/usr/local/bin/function"
+
+// wrapperServer is the command line of a function pod's wrapper server, which is in one
+// place or another.
+func wrapperServer(pod *corev1.Pod) string { return pod.Spec.Containers[0].Command[0] }
 
 // program is the command line of one of the system's own programs, by its pod.
 func program(pod *corev1.Pod) string { return "/ko-app/" + pod.Labels[appLabel] }

@@ -3,6 +3,7 @@
 package faults_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func (f *function) startMany(t *testing.T) <-chan error {
 	t.Helper()
 	ctx, done := suite.Context(t), make(chan error, callers)
 	for range callers {
-		go func() { done <- f.evaluate(ctx, 0) }()
+		go func() { done <- f.evaluateWithin(ctx, patient, 0) }()
 	}
 	return done
 }
@@ -36,7 +37,7 @@ func (f *function) startMany(t *testing.T) <-chan error {
 func podManagerKilled(t *testing.T, sys *system) {
 	f, ctx := sys.sleeper(t, "manager-killed"), suite.Context(t)
 	done := f.startMany(t)
-	pool := f.awaitPool(ctx, t, "all wait", func(p *podmanagerv1.Pool) bool { return p.GetWaiting() == callers && len(p.GetPods()) == 1 })
+	pool := f.awaitPool(ctx, t, "all wait", allWait)
 	owner := sys.replica(t, pool.GetReplica())
 	kill(t, find(t, owner, program(owner)))
 	start := time.Now()
@@ -48,6 +49,66 @@ func podManagerKilled(t *testing.T, sys *system) {
 	t.Logf("all are served %v later", time.Since(start).Round(time.Millisecond))
 	f.awaitPool(ctx, t, "nothing is in use", func(p *podmanagerv1.Pool) bool { return ready(p) && p.GetActive() == 0 && p.GetWaiting() == 0 })
 	f.pod(t) // there is one
+}
+
+// functionRunnerKilled: callers are told, those who wait and those who evaluate. The next
+// one has their pods, and nothing of theirs is left in use.
+func functionRunnerKilled(t *testing.T, sys *system) {
+	busy, cold, ctx := sys.minuteLong(t), sys.sleeper(t, "runner-killed"), suite.Context(t)
+	evaluating := busy.startMany(t)
+	pod := busy.awaitRunning(ctx, t)
+	waiting := cold.startMany(t)
+	cold.awaitPool(ctx, t, "all wait", allWait)
+	runner := sys.pods["function-runner"]
+	kill(t, find(t, runner, program(runner)))
+	for range callers {
+		told(t, <-evaluating)
+		told(t, <-waiting)
+	}
+	cold.succeeds(t, "by the next function-runner")
+	cold.pod(t) // there is one
+	busy.awaitEnded(ctx, t, pod)
+	if after := busy.pod(t); after.UID != pod.UID {
+		t.Error("the pod on which all evaluated was replaced")
+	}
+}
+
+// told checks that a caller was told that whoever he called is gone.
+func told(t *testing.T, err error) {
+	t.Helper()
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("the caller's error is %v, want that who was called is gone", err)
+	}
+}
+
+// allWait says whether all callers wait for one pod.
+func allWait(p *podmanagerv1.Pool) bool { return p.GetWaiting() == callers && len(p.GetPods()) == 1 }
+
+// minuteLong is a function that takes a minute.
+func (sys *system) minuteLong(t *testing.T) *function {
+	t.Helper()
+	return sys.variant(t, "conformance/echo", "minute-long", func(config *v1.Config) {
+		config.Entrypoint = []string{functionProgram, "sleep=1m"}
+	})
+}
+
+// awaitRunning waits until all callers evaluate, and returns the pod on which they do.
+func (f *function) awaitRunning(ctx context.Context, t *testing.T) *corev1.Pod {
+	t.Helper()
+	f.awaitPool(ctx, t, "all evaluate", func(p *podmanagerv1.Pool) bool { return p.GetActive() == callers })
+	pod := f.pod(t)
+	suite.Until(ctx, t, "all functions run", func() (bool, string) { return count(t, pod, functionProgram) >= callers, "" })
+	return pod
+}
+
+// awaitEnded waits until no evaluation is left, neither as a lease nor as a process.
+func (f *function) awaitEnded(ctx context.Context, t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	start := time.Now()
+	f.awaitPool(ctx, t, "the leases have ended", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
+	t.Logf("the leases have ended %v later", time.Since(start).Round(time.Millisecond))
+	suite.Until(ctx, t, "the functions have ended", func() (bool, string) { return count(t, pod, functionProgram) <= kept, "" })
+	t.Logf("the functions have ended %v later", time.Since(start).Round(time.Millisecond))
 }
 
 // replica is the pod of a program by its name.
@@ -64,24 +125,13 @@ func (sys *system) replica(t testing.TB, name string) *corev1.Pod {
 
 // gatewayKilled: callers are told, leases end by themselves, and so do the functions.
 func gatewayKilled(t *testing.T, sys *system) {
-	f := sys.variant(t, "conformance/echo", "gateway-killed", func(config *v1.Config) {
-		config.Entrypoint = []string{functionProgram, "sleep=1m"}
-	})
-	next, ctx := sys.sleeper(t, "gateway-killed"), suite.Context(t)
+	f, next, ctx := sys.minuteLong(t), sys.sleeper(t, "gateway-killed"), suite.Context(t)
 	done := f.startMany(t)
-	f.awaitPool(ctx, t, "all evaluate", func(p *podmanagerv1.Pool) bool { return p.GetActive() == callers })
-	pod := f.pod(t)
-	suite.Until(ctx, t, "all functions run", func() (bool, string) { return count(t, pod, functionProgram) >= callers, "" })
+	pod := f.awaitRunning(ctx, t)
 	kill(t, find(t, sys.pods["gateway"], program(sys.pods["gateway"])))
-	start := time.Now()
 	for range callers {
-		if err := <-done; status.Code(err) != codes.Unavailable {
-			t.Errorf("the caller's error is %v, want that the gateway is gone", err)
-		}
+		told(t, <-done)
 	}
-	f.awaitPool(ctx, t, "the leases have ended", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
-	t.Logf("the leases have ended %v later", time.Since(start).Round(time.Millisecond))
-	suite.Until(ctx, t, "the functions have ended", func() (bool, string) { return count(t, pod, functionProgram) <= kept, "" })
-	t.Logf("the functions have ended %v later", time.Since(start).Round(time.Millisecond))
+	f.awaitEnded(ctx, t, pod)
 	next.succeeds(t, "by the next gateway")
 }

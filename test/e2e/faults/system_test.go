@@ -6,6 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,71 +31,81 @@ const (
 var s *suite.Suite
 
 func TestMain(m *testing.M) {
-	// Tests wait for the cluster most of the time, not for processors.
-	if err := flag.Set("test.parallel", "32"); err != nil {
+	// Tests wait for the cluster most of the time, not for processors. More of them at a
+	// time would have more pods start at a time than a small machine can.
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
 	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
 }
 
+// deployment is a way to deploy the system.
+type deployment struct {
+	name string // of the folder in testdata
+	// programs are what runs: a second one of the same program has a number.
+	programs []string
+	// calls and pools are the program:port that callers call, and that knows the pools.
+	calls, pools string
+}
+
+// Ways that differ in whatever faults may meet: how many processes there are, where
+// templates come from, and whether function pods have Services.
+var (
+	microservices = deployment{
+		name: "microservices", programs: []string{"gateway", "pod-manager", "image-resolver"},
+		calls: "gateway:9445", pools: "pod-manager:9448",
+	}
+	functionRunner = deployment{
+		name: "function-runner", programs: []string{"function-runner"},
+		calls: "function-runner:9445", pools: "function-runner:9445",
+	}
+	twoPodManagers = deployment{
+		name: "two-pod-managers", programs: []string{"gateway", "pod-manager", "pod-manager 2", "image-resolver"},
+		calls: "gateway:9445", pools: "gateway:9445", // which knows those of both
+	}
+)
+
 // system is a deployed system.
 type system struct {
+	deployment
 	// services is the namespace of the services, and functions that of function pods.
 	services, functions string
-	// pods are those of its programs, by the program's name. A second one of the same
-	// program has a number.
+	// pods are those of its programs, by the program's name.
 	pods             map[string]*corev1.Pod
 	gateway, manager *grpc.ClientConn
+	// abandoned is the Service of a pod that nobody wanted any more.
+	abandoned string
 }
 
-// microservices deploys each service by itself.
-func microservices(t *testing.T) *system {
-	t.Helper()
-	sys := deploy(t, "microservices", "gateway", "pod-manager", "image-resolver")
-	sys.gateway = suite.Connect(t, sys.pods["gateway"].Status.PodIP+":9445")
-	sys.manager = suite.Connect(t, sys.pods["pod-manager"].Status.PodIP+":9448")
-	return sys
-}
-
-// twoPodManagers deploys the same with two pod-managers. The gateway knows the pools of
-// both.
-func twoPodManagers(t *testing.T) *system {
-	t.Helper()
-	sys := deploy(t, "two-pod-managers", "gateway", "pod-manager", "pod-manager 2", "image-resolver")
-	sys.gateway = suite.Connect(t, sys.pods["gateway"].Status.PodIP+":9445")
-	sys.manager = sys.gateway
-	return sys
-}
-
-// functionRunner deploys everything in one process.
-func functionRunner(t *testing.T) *system {
-	t.Helper()
-	sys := deploy(t, "function-runner", "function-runner")
-	sys.gateway = suite.Connect(t, sys.pods["function-runner"].Status.PodIP+":9445")
-	sys.manager = sys.gateway
-	return sys
-}
-
-// deploy deploys a system of testdata, in which there are these programs, in namespaces
-// of its own.
-func deploy(t *testing.T, name string, programs ...string) *system {
+// deploy deploys a system in namespaces of its own, with words of its manifests replaced by
+// others.
+func deploy(t *testing.T, d deployment, words ...string) *system {
 	t.Helper()
 	ctx := suite.Context(t)
 	const services, functions = "porch-system", "porch-fn-system" // in the manifests
-	sys := &system{services: services + "-" + name, functions: functions + "-" + name}
+	sys := &system{deployment: d, services: services + "-" + d.name, functions: functions + "-" + d.name}
 	t.Cleanup(func() { sys.remove(t) })
-	here := strings.NewReplacer(services, sys.services, functions, sys.functions)
-	objects := suite.Build(t, filepath.Join("testdata", name))
+	here := strings.NewReplacer(append(words, services, sys.services, functions, sys.functions,
+		"cpu: 100m", "cpu: 1m")...) // in the template: the node has two processors for all
+	objects := suite.Build(t, filepath.Join("testdata", d.name))
 	s.Install(ctx, t, suite.Rewrite(t, objects, func(document string) string {
 		return s.OwnImages(t, suite.Current, here.Replace(document))
 	})...)
-	sys.pods = sys.programs(ctx, t)
-	for _, name := range programs {
-		if sys.pods[name] == nil || len(sys.pods) != len(programs) {
-			t.Fatalf("the system's programs are %v, want %v", sys.pods, programs)
+	sys.pods = sys.running(ctx, t)
+	for _, name := range d.programs {
+		if sys.pods[name] == nil || len(sys.pods) != len(d.programs) {
+			t.Fatalf("the system's programs are %v, want %v", sys.pods, d.programs)
 		}
 	}
+	sys.gateway, sys.manager = sys.connect(t, d.calls), sys.connect(t, d.pools)
 	return sys
+}
+
+// connect returns a connection to a program:port.
+func (sys *system) connect(t *testing.T, to string) *grpc.ClientConn {
+	t.Helper()
+	name, port, _ := strings.Cut(to, ":")
+	return suite.Connect(t, net.JoinHostPort(sys.pods[name].Status.PodIP, port))
 }
 
 // remove removes the system.
@@ -107,8 +118,8 @@ func (sys *system) remove(t *testing.T) {
 	s.RemoveNamespace(ctx, t, sys.functions)
 }
 
-// programs finds the pods of the system's programs.
-func (sys *system) programs(ctx context.Context, t testing.TB) map[string]*corev1.Pod {
+// running finds the pods of the system's programs.
+func (sys *system) running(ctx context.Context, t testing.TB) map[string]*corev1.Pod {
 	t.Helper()
 	pods, err := s.Client.CoreV1().Pods(sys.services).List(ctx, metav1.ListOptions{})
 	if err != nil {
