@@ -57,13 +57,16 @@ func exporting(exporter, endpoint string) bool {
 // together with the Go runtime's and the process's own metrics. A metric that cannot be
 // shown is logged, and does not hide the others.
 func prometheusReader(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	reader, err := otelprometheus.New(otelprometheus.WithRegisterer(registry), otelprometheus.WithoutScopeInfo())
+	// A registry asks all its collectors at a time, several after each other: the runtime's
+	// goroutines are counted when none of those are there that look after other metrics.
+	runtime, others := prometheus.NewRegistry(), prometheus.NewRegistry()
+	runtime.MustRegister(collectors.NewGoCollector())
+	others.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reader, err := otelprometheus.New(otelprometheus.WithRegisterer(others), otelprometheus.WithoutScopeInfo())
 	if err != nil {
 		return nil, nil, err
 	}
-	return reader, promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+	return reader, promhttp.HandlerFor(prometheus.Gatherers{runtime, others}, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError,
 		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelError),
 	}), nil

@@ -9,11 +9,15 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
@@ -99,6 +103,30 @@ func TestMetricsCanBeScraped(t *testing.T) {
 	off.MetricsAddress = "off"
 	if n := len(tel.Part(off).Endpoints); n != 0 {
 		t.Errorf("%d endpoints when off", n)
+	}
+}
+
+// TestGoroutinesAreThoseOfTheProgram: how many there are does not depend on how much there
+// is to read beside them. (The reader has one, and waits for it in another.)
+func TestGoroutinesAreThoseOfTheProgram(t *testing.T) {
+	tel := newTelemetry(t, io.Discard)
+	counter, err := tel.Meters.Meter("test").Int64Counter("many")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 500 {
+		counter.Add(t.Context(), 1, metric.WithAttributes(attribute.Int("n", n)))
+	}
+	handler := tel.Part(cfg).Endpoints[0].Handler
+	for range 10 {
+		before := runtime.NumGoroutine()
+		rec := httptest.NewRecorder()
+		handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+		_, value, _ := strings.Cut(rec.Body.String(), "\ngo_goroutines ")
+		value, _, _ = strings.Cut(value, "\n")
+		if n, err := strconv.Atoi(value); err != nil || n > before+2 {
+			t.Fatalf("%q goroutines are counted where there are %d", value, before)
+		}
 	}
 }
 
