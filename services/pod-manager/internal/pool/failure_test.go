@@ -213,7 +213,8 @@ func TestFailure(t *testing.T) {
 				healthy f-1
 				request 4 f f-1 => grant 4 f-2
 				request 5 f f-1 => grant 5 f-3
-				request 6 f f-1 => grant 6 f-1
+				request 6 f f-1 => probe f-1 for 3s
+				healthy f-1 => grant 6 f-1
 				end 6 broken => probe f-1 for 3s
 				request 7 f f-1,f-1
 				see f-1 starved => create f-4; delete f-1 any version failed

@@ -135,6 +135,10 @@ func (m *Machine) grant(p *pool) {
 		if chosen == nil {
 			return
 		}
+		if l.avoids(chosen) && chosen.healthyEvent < l.event {
+			m.suspect(chosen)
+			continue
+		}
 		m.unqueue(l)
 		l.leave(m.now)
 		l.pod = chosen

@@ -90,16 +90,44 @@ func TestChoice(t *testing.T) {
 				end 3
 				request 4 f f-1 => grant 4 f-2
 				request 5 f f-1 => grant 5 f-2
-				request 6 f f-1,f-2 => grant 6 f-1
+				request 6 f f-1,f-2 => probe f-1 for 3s; probe f-2 for 3s
+				healthy f-2 => grant 6 f-2
 			`,
 		},
 		{
-			name: "avoid the only one", reason: "better a pod that failed before than none",
+			name: "avoid the only one", reason: "better a pod that failed before than none, if it is well",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
-				end 1
-				request 2 f f-1 => grant 2 f-1
+				end 1 broken => probe f-1 for 3s
+				request 2 f f-1
+				healthy f-1 => grant 2 f-1
+			`,
+		},
+		{
+			name: "avoid the only one before it is reported", reason: "a caller who comes again is often faster than its report: the pod that it lost does not cost it another try",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				request 2 f f-1 => probe f-1 for 3s
+				end 1 broken
+				unhealthy f-1 => create f-2; delete f-1 any version failed
+				up f-2 => grant 2 f-2 cold
+			`,
+		},
+		{
+			name: "broken again and again, and reported late", reason: "each report counts once",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				request 2 f f-1 => probe f-1 for 3s
+				end 1 broken
+				healthy f-1 => grant 2 f-1
+				request 3 f f-1 => probe f-1 for 3s
+				end 2 broken
+				healthy f-1 => grant 3 f-1
+				request 4 f f-1 => probe f-1 for 3s
+				end 3 broken => create f-2; delete f-1 any version failed
 			`,
 		},
 		{

@@ -40,6 +40,7 @@ type pod struct {
 	leasesTotal int64
 	turn        uint64 // when it was chosen last, in grants
 	strikes     int    // leases in a row that found it broken
+	suspected   bool   // is checked before any lease has reported that it broke
 
 	created        time.Time // by Kubernetes' clock, once it is known there
 	known          time.Time // since when it is known here
@@ -47,6 +48,7 @@ type pod struct {
 	pendingSince   time.Time // when it began to be creating, starting or checking
 	readySince     time.Time // zero until it was ready once
 	readyEvent     uint64    // the event by which it was
+	healthyEvent   uint64    // the last event by which it said that it is well
 	foundRunning   bool      // its containers ran already when it was adopted
 	reclaimAfter   time.Time // when it may be collected
 	writtenReclaim time.Time // what its annotation says, or soon will
@@ -160,7 +162,7 @@ func (e Probed) apply(m *Machine) {
 			m.keep(p) // an adopted one has its end, written down by who made it
 		}
 	}
-	p.state = ready
+	p.state, p.healthyEvent = ready, m.events
 	p.pool.warm = false
 	p.pool.failure.over()
 }
@@ -185,19 +187,29 @@ const (
 
 // doubt checks a pod that was found broken, before it serves again.
 func (m *Machine) doubt(p *pod, reason string) {
-	if p.state != ready {
+	if p.state != ready && !(p.state == checking && p.suspected) {
 		return // it is being checked already, or goes
 	}
+	p.suspected = false
 	if p.strikes++; p.strikes >= maxStrikes {
 		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " is broken: " + reason})
 		return
 	}
+	if p.state == ready {
+		m.check(p)
+	}
+}
+
+// suspect checks a pod whose caller asks for another one: requests are often faster than
+// reports.
+func (m *Machine) suspect(p *pod) {
 	m.check(p)
+	p.suspected = true
 }
 
 // check asks a pod that served for its health. Until it answers it takes no leases.
 func (m *Machine) check(p *pod) {
-	p.state, p.pendingSince = checking, m.now
+	p.state, p.pendingSince, p.suspected = checking, m.now, false
 	m.probe(p, checkPatience)
 }
 
