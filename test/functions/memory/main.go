@@ -1,12 +1,17 @@
-// Command memory is a function that takes and touches more and more memory,
-// until it is stopped.
+// Command memory is a function that takes and touches more and more memory, once it has
+// read its input, until it is stopped.
 package main
 
-import "time"
+import (
+	"io"
+	"os"
+	"time"
+)
 
 const megabyte = 1 << 20
 
 func main() {
+	_, _ = io.Copy(io.Discard, os.Stdin)
 	var held [][]byte
 	for {
 		block := make([]byte, 8*megabyte)
