@@ -16,9 +16,15 @@ type chores struct {
 	overdue []*corev1.Pod     // another runner's, to be deleted
 }
 
-// settlingTime is how old a pod or Service has to be before the other one counts as
-// missing: they are created at the same time, and not all is seen at once.
-const settlingTime = time.Minute
+// Pods and Services are created at the same time, and not all is seen at once.
+const (
+	// settlingTime is how old a Service has to be before its pod counts as missing.
+	settlingTime = time.Minute
+	// servingTime is how old a pod has to be before its Service does. That is soon: whoever
+	// created the pod may have been killed before both were there, callers wait, and a
+	// Service that somebody else has just created is not created twice.
+	servingTime = 5 * time.Second
+)
 
 // plan looks for chores among all that is known.
 func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) chores {
@@ -33,7 +39,7 @@ func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) chores 
 		todo.look(now, pod, served)
 	}
 	for _, s := range services {
-		if s.DeletionTimestamp == nil && settled(now, s.CreationTimestamp.Time) && isPodService(s) && !inhabited[s.Name] {
+		if s.DeletionTimestamp == nil && now.Sub(s.CreationTimestamp.Time) >= settlingTime && isPodService(s) && !inhabited[s.Name] {
 			todo.orphans = append(todo.orphans, s)
 		}
 	}
@@ -48,7 +54,7 @@ func (todo *chores) look(now time.Time, pod *corev1.Pod, served map[string]bool)
 	switch {
 	case pod.DeletionTimestamp != nil: // it goes already
 	case ours:
-		if !served[identity.ID] && settled(now, pod.CreationTimestamp.Time) {
+		if !served[identity.ID] && now.Sub(pod.CreationTimestamp.Time) >= servingTime {
 			todo.lonely = append(todo.lonely, pod)
 		}
 	case identity.ReclaimAfter.IsZero():
@@ -57,8 +63,6 @@ func (todo *chores) look(now time.Time, pod *corev1.Pod, served map[string]bool)
 		todo.overdue = append(todo.overdue, pod)
 	}
 }
-
-func settled(now, created time.Time) bool { return now.Sub(created) >= settlingTime }
 
 // isPodService says whether a Service was made for one pod, by this program or by
 // Porch's function runner: its name is the id that it selects. Others may have the
