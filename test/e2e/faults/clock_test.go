@@ -61,15 +61,15 @@ func clockAhead(t *testing.T, sys *system) {
 	f.succeeds(t, "afterwards")
 }
 
-// ahead is by how much the API server's clock is behind that of the system's own node.
-const ahead = time.Hour
+// behind is by how much the clock of the system's own node is behind the API server's.
+const behind = time.Hour
 
-// ownClockAhead: the program finds out, and writes ends on its pods by the clock that all
+// ownClockBehind: the program finds out, and writes ends on its pods by the clock that all
 // share. Its own pods live as long as they should.
-func ownClockAhead(t *testing.T, sys *system) {
+func ownClockBehind(t *testing.T, sys *system) {
 	program := sys.pods["function-runner"]
 	s.AwaitLog(t, sys.services, program.Name, program.CreationTimestamp.Time, "the clocks of this machine and of the Kubernetes API differ")
-	f := sys.sleeper(t, "own-clock-ahead")
+	f := sys.sleeper(t, "own-clock-behind")
 	f.succeeds(t, "cold")
 	ctx := suite.Context(t)
 	pool := f.awaitPool(ctx, t, "it is ready", ready)
@@ -79,7 +79,7 @@ func ownClockAhead(t *testing.T, sys *system) {
 	}
 	const tolerance = time.Minute // another use may have made it later
 	own, written := pool.GetPods()[0].GetReclaimTime().AsTime(), time.Unix(seconds, 0)
-	if off := own.Sub(written) - ahead; off.Abs() > tolerance {
-		t.Errorf("the end of the pod that is %v by the own clock is written as %v, want an hour before", own, written)
+	if off := written.Sub(own) - behind; off.Abs() > tolerance {
+		t.Errorf("the end of the pod that is %v by the own clock is written as %v, want an hour later", own, written)
 	}
 }

@@ -3,8 +3,10 @@
 package faults_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -28,7 +30,7 @@ func TestFaults(t *testing.T) {
 // process. Its node's clock is wrong.
 func TestFaultsInOneProcess(t *testing.T) {
 	t.Parallel() // with the next test, when nothing breaks the cluster any more
-	sys := deploy(t, functionRunner, wrongTime(t, ahead)...)
+	sys := deploy(t, functionRunner, wrongTime(t, behind)...)
 	sys.settle(t)
 	breakAll(t, sys, slices.Concat(podFaults, oneProcessPodFaults), oneProcessFaults)
 }
@@ -61,19 +63,35 @@ func breakAll(t *testing.T, sys *system, ofPods, ofSystem []faultTest) {
 	}
 }
 
-// settle has callers ask for images that there are not, of which each pod-manager owns
-// some, after one that there is: all programs have the connections then that they keep.
+// settle has all programs have the connections that they keep, before anything breaks.
 func (sys *system) settle(t *testing.T) {
 	t.Run("first", func(t *testing.T) {
 		sys.sleeper(t, "first").awaitSuccess(t) // the Services' rules may be a moment later than their pods
-		const images = 16
-		for n := range images {
-			f := sys.function(t, fmt.Sprintf("%s/test/sleep:missing-%d", s.Registry(t, "open").Host, n))
-			if err := f.evaluateWithin(suite.Context(t), impatient, 0); status.Code(err) != codes.FailedPrecondition {
-				t.Errorf("%s: %v, want that there is no such image", f.image, err)
+		ctx := suite.Context(t)
+		suite.Until(ctx, t, "each pod-manager was asked for an image of its own", func() (bool, string) {
+			sys.askForMissing(ctx, t)
+			for name := range sys.pods {
+				page, err := sys.metrics(ctx, name)
+				if strings.HasPrefix(name, "pod-manager") && !strings.Contains(page, `rpc_method="Lease"`) {
+					return false, fmt.Sprintf("%s was not: %v", name, err)
+				}
 			}
-		}
+			return true, ""
+		})
 	})
+}
+
+// askForMissing has callers ask for images that there are not, of which each of several
+// pod-managers owns some, once the gateway knows it.
+func (sys *system) askForMissing(ctx context.Context, t *testing.T) {
+	t.Helper()
+	const images = 16
+	for n := range images {
+		f := &function{system: sys, image: fmt.Sprintf("%s/test/sleep:missing-%d", s.Registry(t, "open").Host, n)}
+		if err := f.evaluateWithin(ctx, impatient, 0); status.Code(err) != codes.FailedPrecondition {
+			t.Errorf("%s: %v, want that there is no such image", f.image, err)
+		}
+	}
 }
 
 // faultTest is a test of one fault.
@@ -126,13 +144,13 @@ var systemFaults = []faultTest{
 // oneProcessPodFaults are for the launcher that is chosen by itself, and for a wrong clock.
 var oneProcessPodFaults = []faultTest{
 	{"container that cannot be started", containerNotStarted},
-	{"own clock an hour ahead", ownClockAhead},
+	{"own clock an hour behind", ownClockBehind},
 }
 
 // oneProcessFaults are of the process: the next one has a wrong clock, too.
 var oneProcessFaults = []faultTest{
 	{"function-runner killed", functionRunnerKilled},
-	{"own clock an hour ahead again", ownClockAhead},
+	{"own clock an hour behind again", ownClockBehind},
 }
 
 // twoPodManagersFaults are of one of the two.

@@ -107,7 +107,7 @@ func (f *function) giveUpBusy(t *testing.T, pod *corev1.Pod) {
 }
 
 // callerGivesUpForGood: the pod goes by its time to live, which pod-cache-config.yaml
-// has at three seconds, and which counts as five.
+// has at ten seconds.
 func callerGivesUpForGood(t *testing.T, sys *system) {
 	f := sys.sleeper(t, "short-lived")
 	f.giveUp(t)

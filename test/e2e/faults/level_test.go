@@ -50,7 +50,7 @@ func (l level) least(other level) level {
 // least is the least that there is of everything for a while.
 func (sys *system) least(t *testing.T) level {
 	t.Helper()
-	const looks, pause = 20, 100 * time.Millisecond
+	const looks, pause = 10, 200 * time.Millisecond
 	ctx, ticker := suite.Context(t), time.NewTicker(pause)
 	defer ticker.Stop()
 	least := sys.level(ctx, t)
@@ -71,14 +71,16 @@ func (sys *system) returnsTo(t *testing.T, before level) {
 			return err == nil, fmt.Sprint(err)
 		})
 	}
+	start, last := time.Now(), "nothing"
 	suite.Until(ctx, t, "there is no more of anything than before", func() (bool, string) {
 		after = after.least(sys.level(ctx, t))
-		more := after.exceeds(before)
-		if len(more) == 0 {
-			t.Logf("afterwards there are %v", after)
+		more := strings.Join(after.exceeds(before), "; ")
+		if more != "" {
+			last = more
 		}
-		return len(more) == 0, strings.Join(more, "; ")
+		return more == "", more
 	})
+	t.Logf("after %v there are %v; the last to go: %s", time.Since(start).Round(time.Millisecond), after, last)
 }
 
 // What the programs have.

@@ -61,7 +61,8 @@ var (
 	}
 	twoPodManagers = deployment{
 		name: "two-pod-managers", programs: []string{"gateway", "pod-manager", "pod-manager 2", "image-resolver"},
-		calls: "gateway:9445", pools: "gateway:9445", // which knows those of both
+		// The gateway knows the pools of both.
+		calls: "gateway:9445", pools: "gateway:9445",
 	}
 )
 

@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// wrongTime is the API server as one hears it whose own clock is ahead: what it says the
-// time is, is behind. It returns words to be replaced in testdata/function-runner: how to
+// wrongTime is the API server as one hears it whose own clock is behind: what it says the
+// time is, is ahead. It returns words to be replaced in testdata/function-runner: how to
 // reach it.
-func wrongTime(t *testing.T, ahead time.Duration) []string {
+func wrongTime(t *testing.T, behind time.Duration) []string {
 	t.Helper()
 	target, transport := apiServer(t)
 	server := httptest.NewUnstartedServer(&httputil.ReverseProxy{
@@ -28,7 +28,7 @@ func wrongTime(t *testing.T, ahead time.Duration) []string {
 		Transport: transport,
 		ModifyResponse: func(response *http.Response) error {
 			now, err := http.ParseTime(response.Header.Get("Date"))
-			response.Header.Set("Date", now.Add(-ahead).Format(http.TimeFormat))
+			response.Header.Set("Date", now.Add(behind).Format(http.TimeFormat))
 			return err
 		},
 	})
