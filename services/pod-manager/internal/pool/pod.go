@@ -187,7 +187,7 @@ const (
 
 // doubt checks a pod that was found broken, before it serves again.
 func (m *Machine) doubt(p *pod, reason string) {
-	if p.state != ready && !(p.state == checking && p.suspected) {
+	if p.state != ready && (p.state != checking || !p.suspected) {
 		return // it is being checked already, or goes
 	}
 	p.suspected = false
