@@ -20,9 +20,11 @@ func (c *Cluster) keepHouse(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
+	soon := time.After(servingTime) // for pods that are too young now to be without a Service
 	for {
 		c.clean()
 		select {
+		case <-soon:
 		case <-ticker.C:
 		case <-ctx.Done():
 			return

@@ -74,6 +74,17 @@ func TestServiceIsMadeAgain(t *testing.T) {
 			}
 		})
 	})
+	t.Run("soon after the start", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			pod, _ := existing()
+			pod.CreationTimestamp = metav1.Now() // by somebody who was killed then
+			w := start(t, nil, pod)
+			<-time.After(10 * time.Second)
+			if o := observed(t, w.news()); o.Address != address {
+				t.Errorf("told the address %q, want %q before callers leave", o.Address, address)
+			}
+		})
+	})
 	t.Run("not if the pod goes too", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			pod, service := existing()
