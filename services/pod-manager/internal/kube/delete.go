@@ -2,8 +2,10 @@ package kube
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,10 +36,32 @@ func (c *Cluster) Delete(action pool.Delete) {
 	})
 }
 
+// briefly is how long a pod may take to end that has not run, in seconds. The kernel drops
+// signals for the first process of a container until that can take them: a pod that is
+// deleted right when it starts would live for its whole grace period, which is that of the
+// longest evaluation. Should another replica already use the pod, it has that long.
+const briefly = 30
+
+// grace is how long a pod has to end; nil for its own time.
+func grace(pod *corev1.Pod, uid types.UID) *int64 {
+	if pod == nil || pod.UID != uid || slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun) {
+		return nil
+	}
+	if own := pod.Spec.TerminationGracePeriodSeconds; own == nil || *own <= briefly {
+		return nil
+	}
+	return new(int64(briefly))
+}
+
+// hasRun says whether a container was seen to run, which it may have for a moment before.
+func hasRun(c corev1.ContainerStatus) bool {
+	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
+}
+
 // removePod deletes a pod if it is still the one with this UID, and has this version;
 // each may be empty for any.
 func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID, version string) error {
-	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}}
+	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}, GracePeriodSeconds: grace(c.pod(name), uid)}
 	if uid != "" {
 		options.Preconditions.UID = &uid
 	}
