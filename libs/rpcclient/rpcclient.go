@@ -70,12 +70,12 @@ func New(address string, tel *telemetry.Telemetry) (*Client, error) {
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// unmistakable has dial's own timeout be an error like any other. As it is, callers would
-// be told that their deadline has passed.
+// unmistakable has dial's own timeout, which comes as one of several errors, be an error
+// like any other. As it is, callers would be told that their deadline has passed.
 func unmistakable(dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() && ctx.Err() == nil {
 			return nil, errors.New(err.Error())
 		}
 		return conn, err
