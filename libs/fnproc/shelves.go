@@ -17,7 +17,7 @@ const (
 // calm is how long a processor has to have been free before a process is started that
 // nobody waits for. Callers who come again as soon as they have their answer leave shorter
 // gaps, in which it would only be in the way of the next evaluation.
-const calm = 5 * time.Millisecond
+const calm = 20 * time.Millisecond
 
 // shelves decide which processes are kept started. They do no I/O, have no clock and are
 // not safe for concurrent use.
@@ -27,6 +27,7 @@ type shelves struct {
 	freeSince time.Time // since when fewer of them run than there are processors
 	kept      int       // processes on all shelves
 	byKey     map[string]*shelf
+	wake      time.Time // when next is called anyway, zero for never
 }
 
 // shelf is the processes that are kept of one command.
@@ -142,7 +143,18 @@ func (s *shelves) next(now time.Time) plan {
 			todo.start = sh
 		}
 	}
+	s.wake = todo.wake
 	return todo
+}
+
+// early reports whether a process may be due on a shelf before next is called anyway. To
+// call it for each evaluation would cost callers who leave no gaps some of the processors.
+func (s *shelves) early(sh *shelf) bool {
+	due := s.freeSince.Add(calm)
+	if sh.notUntil.After(due) {
+		due = sh.notUntil
+	}
+	return s.room() && (s.wake.IsZero() || due.Before(s.wake))
 }
 
 // room reports whether there is room for one more idle process, as soon as it is calm.

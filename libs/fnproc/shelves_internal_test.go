@@ -57,6 +57,35 @@ func TestShelvesWaitForCalm(t *testing.T) {
 	}
 }
 
+// TestShelvesAreLeftAlone has callers come again as soon as they have their answers.
+func TestShelvesAreLeftAlone(t *testing.T) {
+	s := newShelves(StockConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
+	a := s.want(Command{Path: "a"}, epoch)
+	expect := func(want bool, reason string) {
+		t.Helper()
+		if got := s.early(a); got != want {
+			t.Errorf("early is %v, want %v: %s", got, want, reason)
+		}
+	}
+	expect(true, "nobody was told of the first evaluation")
+	s.began()
+	expect(false, "there is no room while all processors are busy")
+	s.ended(epoch)
+	s.next(epoch)
+	expect(false, "it is looked at as soon as it was calm")
+	s.began()
+	s.ended(epoch.Add(calm / 2))
+	expect(false, "that is soon enough, and it was not calm meanwhile")
+	now := epoch.Add(2 * calm)
+	s.put(s.next(now).start, &process{})
+	s.next(now)
+	s.pop(a)
+	expect(true, "a place is free, and nothing was to be done before the shelf is out of use")
+	a.failed(now)
+	s.next(now)
+	expect(false, "nothing may be started before it is looked at again")
+}
+
 func TestShelvesRetire(t *testing.T) {
 	keep := map[string]int{"a": 2}
 	s := newShelves(StockConfig{Keep: keepOf(keep), Total: 10, Unused: time.Minute, Busy: 1})

@@ -46,7 +46,7 @@ func (s *Stock) begin(cmd Command, stdin []byte) *visit {
 			p.retire()
 		case p.take():
 			v.process = p
-			if s.shelves.room() {
+			if s.shelves.early(v.shelf) {
 				s.Changed()
 			}
 			return v
@@ -70,7 +70,7 @@ func (v *visit) end() {
 		return
 	}
 	v.shelf.lastUse = now
-	if v.stock.shelves.room() {
+	if v.stock.shelves.early(v.shelf) {
 		v.stock.Changed()
 	}
 }
