@@ -90,6 +90,9 @@ type ExecConfig struct {
 	Prefork int `default:"2"`
 	// PreforkTotal is how many processes of all functions are kept started; 0 is none.
 	PreforkTotal int `split_words:"true" default:"16"`
+	// Processors is how many processors a function written in Go uses at a time; 0
+	// leaves it to Go, which takes all.
+	Processors int `default:"1"`
 }
 
 // check adds the problems of the settings.
@@ -100,6 +103,7 @@ func (c ExecConfig) check(checks *config.Checks) {
 	checks.That(c.Queue >= 0, "Exec.Queue", c.Queue, "0 or more")
 	function.CheckPrefork(checks, "Exec.Prefork", c.Prefork)
 	checks.That(c.PreforkTotal >= 0, "Exec.PreforkTotal", c.PreforkTotal, "0 or more")
+	checks.That(c.Processors >= 0, "Exec.Processors", c.Processors, "0 or more")
 }
 
 // Validate checks the settings.

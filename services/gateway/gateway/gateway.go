@@ -84,6 +84,7 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 		},
 		Prefork:      cfg.Exec.Prefork,
 		PreforkTotal: cfg.Exec.PreforkTotal,
+		Processors:   cfg.Exec.Processors,
 		Log:          log,
 		Meters:       frame.Telemetry.Meters,
 	})

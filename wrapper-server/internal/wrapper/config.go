@@ -31,6 +31,9 @@ type Config struct {
 	MaxLogBytes int `split_words:"true" default:"1048576"`
 	// Prefork is how many processes of the function are kept started; 0 is none.
 	Prefork int `default:"2"`
+	// Processors is how many processors a function written in Go uses at a time; 0
+	// leaves it to Go, which takes all.
+	Processors int `default:"1"`
 
 	Serve     serve.Config
 	Telemetry telemetry.Config
@@ -88,6 +91,7 @@ func (c *Config) Validate() error {
 	checks.That(c.Concurrency >= 0, "Concurrency", c.Concurrency, "0 or more")
 	checks.That(c.Queue >= 0, "Queue", c.Queue, "0 or more")
 	function.CheckPrefork(&checks, "Prefork", c.Prefork)
+	checks.That(c.Processors >= 0, "Processors", c.Processors, "0 or more")
 	checks.Within("Serve", c.Serve.Validate())
 	checks.Within("Telemetry", c.Telemetry.Validate())
 	return checks.Err()

@@ -33,7 +33,7 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Part, error) 
 		return serve.Part{}, err
 	}
 	s := &server{
-		command:   command(cfg.Entrypoint, environ),
+		command:   command(cfg.Entrypoint, function.WithProcessors(functionEnv(environ), cfg.Processors)),
 		admission: admission.New(admission.Limits{Concurrent: cfg.concurrency(), Queue: cfg.Queue}),
 		runner:    runner,
 	}
@@ -110,15 +110,15 @@ func (s *server) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFu
 	return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
 }
 
-// command returns what a container of the function's image would run.
-func command(entrypoint, environ []string) fnproc.Command {
+// command returns what a container of the function's image would run, in an environment.
+func command(entrypoint, env []string) fnproc.Command {
 	path := entrypoint[0]
 	// A program that is not found is reported with each evaluation: the pod's
 	// caller reads that, while nobody reads the log of a pod that does not start.
 	if found, err := exec.LookPath(path); err == nil {
 		path = found
 	}
-	return fnproc.Command{Path: path, Args: entrypoint[1:], Env: functionEnv(environ)}
+	return fnproc.Command{Path: path, Args: entrypoint[1:], Env: env}
 }
 
 // functionEnv returns the image's own environment: what is left of the pod's

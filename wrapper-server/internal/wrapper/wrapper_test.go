@@ -86,7 +86,7 @@ func TestFunctionGetsTheImagesEnvironmentOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := string(resp.GetResourceList())
-	for variable, want := range map[string]bool{"LANG=C": true, "HOME=/app": true, "FNR_": false, "OTEL_": false, "KUBERNETES_": false, "GOPATH": false} {
+	for variable, want := range map[string]bool{"LANG=C": true, "HOME=/app": true, "GOMAXPROCS=1": true, "FNR_": false, "OTEL_": false, "KUBERNETES_": false, "GOPATH": false} {
 		if strings.Contains(list, variable) != want {
 			t.Errorf("%s in the function's environment: %v, want %v", variable, !want, want)
 		}

@@ -25,7 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
-// environment is all that functions get of ours.
+// environment is all that functions get of ours, but for how many processors to use.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 
 // Config is what the evaluator works with.
@@ -43,14 +43,17 @@ type Config struct {
 	// Prefork is how many processes of each function in use are kept started, unless
 	// the file says it, and PreforkTotal how many of all functions.
 	Prefork, PreforkTotal int
-	Log                   *slog.Logger
-	Meters                metric.MeterProvider
+	// Processors is how many processors a function written in Go uses at a time; 0 is all.
+	Processors int
+	Log        *slog.Logger
+	Meters     metric.MeterProvider
 }
 
 // Evaluator is the exec evaluator.
 type Evaluator struct {
 	cfg     Config
-	content []byte // of the file, at the start
+	env     []string // of functions
+	content []byte   // of the file, at the start
 	table   atomic.Pointer[table]
 	stock   *fnproc.Stock
 	phases  *measure.Phases
@@ -67,7 +70,7 @@ func New(cfg Config) (*Evaluator, error) {
 	if cfg.Functions, err = filepath.Abs(cfg.Functions); err != nil {
 		return nil, fmt.Errorf("find the folder of functions: %w", err)
 	}
-	e := &Evaluator{cfg: cfg, content: content}
+	e := &Evaluator{cfg: cfg, env: function.WithProcessors(environment, cfg.Processors), content: content}
 	if e.phases, err = newPhases(cfg.Meters, cfg.Admission); err != nil {
 		return nil, err
 	}
@@ -97,7 +100,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}
 	defer release()
 	started := time.Now()
-	result, err := e.cfg.Runner.Run(ctx, req.Given, fnproc.Command{Path: binary, Env: environment, Dir: "/"}, req.ResourceList)
+	result, err := e.cfg.Runner.Run(ctx, req.Given, fnproc.Command{Path: binary, Env: e.env, Dir: "/"}, req.ResourceList)
 	e.phases.Took(ctx, "run", time.Since(started))
 	if err != nil {
 		return evaluation.Response{}, err

@@ -1,0 +1,40 @@
+package gateway_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+)
+
+// TestFunctionsGetAnEnvironmentOfTheirOwn has a function show its environment.
+func TestFunctionsGetAnEnvironmentOfTheirOwn(t *testing.T) {
+	t.Setenv("SECRET", "of the gateway")
+	dir := t.TempDir()
+	conformance.Install(t, dir, "env")
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	write(t, file, fmt.Sprintf("functions: [{function: env, images: [%q]}]", image("env")))
+	cfg := gateway.Config{
+		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
+		Exec: gateway.ExecConfig{Config: file, Functions: dir, MaxLogBytes: conformance.MaxLogBytes, Processors: 3},
+	}
+	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) })
+	c := newCaller(t, address)
+	resp, err := c.client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: image("env"), ResourceList: c.list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := string(resp.GetResourceList())
+	for variable, want := range map[string]bool{"PATH=/": true, "HOME=/": true, "GOMAXPROCS=3": true, "SECRET": false} {
+		if strings.Contains(list, variable) != want {
+			t.Errorf("%s in the function's environment: %v, want %v", variable, !want, want)
+		}
+	}
+}
