@@ -135,10 +135,8 @@ func (s *shelves) next(now time.Time) plan {
 		todo.wakeAt(s.expiry(sh))
 		switch {
 		case len(sh.idle) == keep || !s.room():
-		case s.freeSince.Add(calm).After(now):
-			todo.wakeAt(s.freeSince.Add(calm))
-		case sh.notUntil.After(now):
-			todo.wakeAt(sh.notUntil)
+		case s.due(sh).After(now):
+			todo.wakeAt(s.due(sh))
 		case todo.start == nil || sh.lastUse.After(todo.start.lastUse):
 			todo.start = sh
 		}
@@ -150,11 +148,16 @@ func (s *shelves) next(now time.Time) plan {
 // early reports whether a process may be due on a shelf before next is called anyway. To
 // call it for each evaluation would cost callers who leave no gaps some of the processors.
 func (s *shelves) early(sh *shelf) bool {
-	due := s.freeSince.Add(calm)
-	if sh.notUntil.After(due) {
-		due = sh.notUntil
+	return s.room() && (s.wake.IsZero() || s.due(sh).Before(s.wake))
+}
+
+// due returns from when on a process may be started for a shelf that has room.
+func (s *shelves) due(sh *shelf) time.Time {
+	calmSince := s.freeSince.Add(calm)
+	if sh.notUntil.After(calmSince) {
+		return sh.notUntil
 	}
-	return s.room() && (s.wake.IsZero() || due.Before(s.wake))
+	return calmSince
 }
 
 // room reports whether there is room for one more idle process, as soon as it is calm.
