@@ -96,6 +96,9 @@ const (
 // open says whether the pod may yet become ready by itself.
 func (k ProblemKind) open() bool { return k == Stuck || k == Held }
 
+// broken says whether it will not.
+func (k ProblemKind) broken() bool { return k == Lost || k == Fatal }
+
 // ForeignObserved says that there is a pod of another function runner, which has an id
 // like ours: a Service of that name leads to it.
 type ForeignObserved struct{ Name, ID string }

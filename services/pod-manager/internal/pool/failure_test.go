@@ -23,6 +23,15 @@ const threeServed = `
 	end 1 broken => probe f-1 for 3s
 `
 
+// secondChecked goes on: the first ran out of memory, the second broke under lease 4, and
+// its caller waits for what is said of that one.
+const secondChecked = threeServed + `
+	request 4 f f-1 => grant 4 f-2
+	see f-1 starved => delete f-1 any version failed
+	end 4 broken => probe f-2 for 3s
+	request 5 f f-1,f-2
+`
+
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
@@ -140,21 +149,13 @@ func TestFailure(t *testing.T) {
 		},
 		{
 			name: "out of memory once, and a pod that is well", reason: "a second pod that answers did not run out of memory", config: threeServe,
-			dialogue: threeServed + `
-				request 4 f f-1 => grant 4 f-2
-				see f-1 starved => delete f-1 any version failed
-				end 4 broken => probe f-2 for 3s
-				request 5 f f-1,f-2
+			dialogue: secondChecked + `
 				healthy f-2 => grant 5 f-3
 			`,
 		},
 		{
 			name: "out of memory once, and a pod that is lost", reason: "without the kubelet's word in time nobody is accused", config: threeServe,
-			dialogue: threeServed + `
-				request 4 f f-1 => grant 4 f-2
-				see f-1 starved => delete f-1 any version failed
-				end 4 broken => probe f-2 for 3s
-				request 5 f f-1,f-2
+			dialogue: secondChecked + `
 				wait 3s
 				unhealthy f-2 => delete f-2 any version failed
 				wait 2s
@@ -163,11 +164,7 @@ func TestFailure(t *testing.T) {
 		},
 		{
 			name: "out of memory twice, and a busy node", reason: "the kubelet's word may come when the pod has been given up", config: threeServe,
-			dialogue: threeServed + `
-				request 4 f f-1 => grant 4 f-2
-				see f-1 starved => delete f-1 any version failed
-				end 4 broken => probe f-2 for 3s
-				request 5 f f-1,f-2
+			dialogue: secondChecked + `
 				wait 3s
 				unhealthy f-2 => delete f-2 any version failed
 				wait 1s
@@ -176,11 +173,7 @@ func TestFailure(t *testing.T) {
 		},
 		{
 			name: "out of memory once, and a pod that is given up and gone", reason: "it has taken its reason along", config: threeServe,
-			dialogue: threeServed + `
-				request 4 f f-1 => grant 4 f-2
-				see f-1 starved => delete f-1 any version failed
-				end 4 broken => probe f-2 for 3s
-				request 5 f f-1,f-2
+			dialogue: secondChecked + `
 				wait 3s
 				unhealthy f-2 => delete f-2 any version failed
 				gone f-2 => grant 5 f-3
@@ -188,21 +181,13 @@ func TestFailure(t *testing.T) {
 		},
 		{
 			name: "out of memory once, and a pod that is gone", reason: "there will be no word on it any more", config: threeServe,
-			dialogue: threeServed + `
-				request 4 f f-1 => grant 4 f-2
-				see f-1 starved => delete f-1 any version failed
-				end 4 broken => probe f-2 for 3s
-				request 5 f f-1,f-2
+			dialogue: secondChecked + `
 				gone f-2 => grant 5 f-3
 			`,
 		},
 		{
 			name: "out of memory once, and no word at all", reason: "the wait ends with the check, answered or not", config: threeServe,
-			dialogue: threeServed + `
-				request 4 f f-1 => grant 4 f-2
-				see f-1 starved => delete f-1 any version failed
-				end 4 broken => probe f-2 for 3s
-				request 5 f f-1,f-2
+			dialogue: secondChecked + `
 				wait 5s
 				wait 1s => grant 5 f-3; delete f-2 any version failed
 			`,

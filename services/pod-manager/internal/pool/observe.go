@@ -76,7 +76,7 @@ func (m *Machine) see(p *pod, o Observation) {
 	if p.reclaimAfter.IsZero() {
 		p.reclaimAfter = m.now.Add(p.pool.limits.TTL) // written down by the next scan
 	}
-	if broken := o.Problem.Kind == Lost || o.Problem.Kind == Fatal; broken && p.ending.unexplained {
+	if o.Problem.Kind.broken() && p.ending.unexplained {
 		p.ending.reason, p.ending.unexplained = o.Problem.Reason, false
 	}
 	switch {
@@ -89,8 +89,8 @@ func (m *Machine) see(p *pod, o Observation) {
 	case o.Deleting:
 		m.loseToOthers(p)
 	case !p.state.usable():
-		p.ending.unsound = p.ending.unsound || o.Problem.Kind == Lost || o.Problem.Kind == Fatal
-	case o.Problem.Kind == Lost || o.Problem.Kind == Fatal:
+		p.ending.unsound = p.ending.unsound || o.Problem.Kind.broken()
+	case o.Problem.Kind.broken():
 		m.fail(p, o.Problem)
 	case p.stopped(before):
 		p.state, p.pendingSince, p.probing, p.ran = starting, m.now, "", false
