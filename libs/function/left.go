@@ -1,8 +1,6 @@
 package function
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 // of a deadline that passed.
 func Left(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
-	if errors.Is(cause, context.DeadlineExceeded) {
+	if fault.Of(cause) == fault.DeadlineExceeded {
 		return fault.New(fault.DeadlineExceeded, "function evaluation timed out for %s: after %v, %s: %w", image, took, doing, cause)
 	}
 	return fault.New(fault.Canceled, "function %q: the caller left after %v, %s: %w", image, took, doing, cause)

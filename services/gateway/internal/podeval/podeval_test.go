@@ -239,6 +239,29 @@ func TestAPodsDeadline(t *testing.T) {
 	}
 }
 
+// TestALookupsDeadline has an image-resolver that ends its wait for a registry a little
+// before the caller's deadline, so that what it says is heard.
+func TestALookupsDeadline(t *testing.T) {
+	const words = "look up the image fn:v1: the answer was still being fetched"
+	m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+		return nil, fault.New(fault.DeadlineExceeded, words)
+	})
+	for within, want := range map[time.Duration]fault.Class{
+		500 * time.Millisecond: fault.DeadlineExceeded,
+		time.Minute:            fault.Unavailable, // another deadline: the caller may try again
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(ctx, request)
+		if fault.Of(err) != want || !strings.Contains(err.Error(), words) {
+			t.Errorf("with %v left: error %v of class %v, want class %v", within, err, fault.Of(err), want)
+		}
+		if timeout := strings.HasPrefix(err.Error(), "function evaluation timed out for fn:v1: after "); timeout != (want == fault.DeadlineExceeded) {
+			t.Errorf("with %v left: error %v", within, err)
+		}
+	}
+}
+
 // deadline is a context whose deadline passes when a test says so.
 type deadline struct{ context.Context } //nolint:containedctx // it is one
 

@@ -44,8 +44,8 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 		return nil
 	}
 	st := status.Convert(err)
-	if st.Code() == codes.DeadlineExceeded {
-		awaitDeadline(ctx)
+	if st.Code() == codes.DeadlineExceeded && aboutToPass(ctx) {
+		<-ctx.Done()
 	}
 	if ctx.Err() != nil {
 		return left(ctx, image, took, "the function was running in pod "+pod)
@@ -57,16 +57,16 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 	return said.failure(image, st)
 }
 
-// ahead is how much earlier than here the caller's deadline may pass in a pod. It gets
-// there as a duration, and no two clocks run equally fast.
+// ahead is how much earlier than here the caller's deadline may pass elsewhere. It gets
+// there as a duration, no two clocks run equally fast, and the image-resolver keeps up to
+// a second of it for its words to reach the caller.
 const ahead = time.Second
 
-// awaitDeadline returns when the caller's deadline has passed, if it is about to: a pod
-// that says so is believed. One that says so long before speaks of another deadline.
-func awaitDeadline(ctx context.Context) {
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < ahead {
-		<-ctx.Done()
-	}
+// aboutToPass says whether the caller's deadline is so near that who says it has passed is
+// believed. One that says so long before speaks of another deadline.
+func aboutToPass(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) <= ahead
 }
 
 // breaks says whether a pod that answers with code, without any of our details and to a

@@ -31,6 +31,9 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 	if ctx.Err() != nil {
 		return left(ctx, image, took, "waiting for a pod: "+describe(last))
 	}
+	if fault.Of(err) == fault.DeadlineExceeded && aboutToPass(ctx) {
+		return function.Left(err, image, took, "waiting for a pod: "+describe(last))
+	}
 	err = fmt.Errorf("unable to get the grpc client to the pod for %s: %w", image, err)
 	switch fault.Of(err) {
 	case fault.NotFound, fault.Unimplemented:
