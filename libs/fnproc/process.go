@@ -48,14 +48,7 @@ func (p *process) start(size int) error {
 	theirs, err := p.openPipes()
 	defer closeAll(theirs)
 	if err == nil {
-		p.Process, err = p.reaper.start(func() (*os.Process, error) {
-			return os.StartProcess(p.cmd.Path, append([]string{p.cmd.Path}, p.cmd.Args...), &os.ProcAttr{
-				Dir:   p.cmd.Dir,
-				Env:   append([]string{}, p.cmd.Env...), // nil would mean our own
-				Files: theirs,
-				Sys:   &syscall.SysProcAttr{Setpgid: true, PidFD: &pidfd},
-			})
-		})
+		p.Process, err = p.reaper.start(func() (*os.Process, error) { return p.fork(theirs, &pidfd) })
 	}
 	if err != nil {
 		p.closePipes()
@@ -73,6 +66,18 @@ func (p *process) start(size int) error {
 	p.handle = newHandle(pidfd)
 	go p.awaitExit()
 	return nil
+}
+
+// fork starts the process with these ends of its pipes, and has pidfd filled in.
+func (p *process) fork(theirs []*os.File, pidfd *int) (*os.Process, error) {
+	return unhurried(func() (*os.Process, error) {
+		return os.StartProcess(p.cmd.Path, append([]string{p.cmd.Path}, p.cmd.Args...), &os.ProcAttr{
+			Dir:   p.cmd.Dir,
+			Env:   append([]string{}, p.cmd.Env...), // nil would mean our own
+			Files: theirs,
+			Sys:   &syscall.SysProcAttr{Setpgid: true, PidFD: pidfd},
+		})
+	})
 }
 
 // openPipes makes the three pipes and returns the function's ends, which the caller
