@@ -9,12 +9,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/pause"
 )
 
-// patience is how long a service may be unreachable before a patient call fails. A node
-// learns where a Service's pods are a moment after they are ready.
-const patience = 3 * time.Second
+const (
+	// patience is how long a service may be unreachable before a patient call fails. One
+	// that is alone and starts anew is back by then, and a busy node has learned where
+	// its Service leads.
+	patience = 15 * time.Second
+	// firstPause is the pause after a call that reached nobody; each further one is twice
+	// as long, up to maxPause.
+	firstPause = 50 * time.Millisecond
+	maxPause   = time.Second
+)
 
 // Patient returns an option for clients of services that only answer questions: a call
-// that reached nobody is made again, for up to three seconds. What a service answers, good
+// that reached nobody is made again, for up to 15 seconds. What a service answers, good
 // or bad, stays as it is.
 func Patient() connect.ClientOption {
 	return connect.WithInterceptors(connect.UnaryInterceptorFunc(patiently))
@@ -23,7 +30,7 @@ func Patient() connect.ClientOption {
 func patiently(call connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		giveUp := time.Now().Add(patience)
-		for next := 50 * time.Millisecond; ; next *= 2 {
+		for next := firstPause; ; next = min(2*next, maxPause) {
 			resp, err := call(ctx, req)
 			if !unreached(err) || time.Now().Add(next).After(giveUp) || !pause.For(ctx, next) {
 				return resp, err

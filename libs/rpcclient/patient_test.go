@@ -53,7 +53,7 @@ func TestPatient(t *testing.T) {
 	}{
 		{name: "reached", tried: 1, reason: "nothing is to wait for"},
 		{name: "reached soon", refusals: 3, tried: 4, takes: 350 * time.Millisecond, reason: "a Service's rules come a moment later"},
-		{name: "not reached", refusals: 100, tried: 6, takes: 1550 * time.Millisecond, code: connect.CodeUnavailable, reason: "callers are to hear of it"},
+		{name: "not reached", refusals: 100, tried: 19, takes: 14550 * time.Millisecond, code: connect.CodeUnavailable, reason: "callers are to hear of it"},
 		{name: "deadline", refusals: 100, deadline: 100 * time.Millisecond, tried: 2, takes: 100 * time.Millisecond, code: connect.CodeUnavailable, reason: "each wait ends with its caller, who hears what was wrong"},
 		{name: "unavailable behind it", answer: connect.NewError(connect.CodeUnavailable, errors.New("registry is down")), tried: 1, code: connect.CodeUnavailable, reason: "an answer is an answer"},
 	}

@@ -25,7 +25,7 @@ func swallowed(noticed error) dial {
 }
 
 func TestSwallowedConnections(t *testing.T) {
-	const patiently = 3*dialTimeout + 150*time.Millisecond
+	const patiently = 10*dialTimeout + (50+100+200+400+800+4*1000)*time.Millisecond
 	tests := map[string]struct {
 		reason   string
 		noticed  error
