@@ -15,38 +15,46 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// TestFaults breaks one thing after the other in a system of several processes, up to the
-// cluster itself: nothing else runs beside it.
+// TestFaults breaks what is of one system only, in three systems at the same time, and
+// then the cluster, with nothing else on it.
 func TestFaults(t *testing.T) {
 	sys := deploy(t, microservices)
 	sys.settle(t)
 	sys.abandon(t)
-	breakAll(t, sys, slices.Concat(podFaults, furtherPodFaults), systemFaults)
+	before := sys.least(t)
+	t.Run("of systems", func(t *testing.T) {
+		t.Run("several processes", func(t *testing.T) {
+			t.Parallel()
+			breakAll(t, sys, before, slices.Concat(podFaults, furtherPodFaults), severalProcessesFaults)
+		})
+		t.Run("one process", testOneProcess)
+		t.Run("two pod-managers", testTwoPodManagers)
+	})
+	breakEach(t, sys, before, clusterFaults)
 	// By now the Service whose pod somebody else deleted is old enough to be collected.
 	sys.awaitNoService(suite.Context(t), t)
 }
 
-// TestFaultsInOneProcess breaks some pods of the system that is one process, and that
-// process. Its node's clock is wrong.
-func TestFaultsInOneProcess(t *testing.T) {
-	t.Parallel() // with the next test, when nothing breaks the cluster any more
+// testOneProcess breaks some pods of the system that is one process, and that process. Its
+// node's clock is wrong.
+func testOneProcess(t *testing.T) {
+	t.Parallel()
 	sys := deploy(t, functionRunner, wrongTime(t, behind)...)
 	sys.settle(t)
-	breakAll(t, sys, slices.Concat(podFaults, oneProcessPodFaults), oneProcessFaults)
+	breakAll(t, sys, sys.least(t), slices.Concat(podFaults, oneProcessPodFaults), oneProcessFaults)
 }
 
-// TestFaultsWithTwoPodManagers breaks some pods that both know, and one of the two.
-func TestFaultsWithTwoPodManagers(t *testing.T) {
+// testTwoPodManagers breaks some pods that both know, and one of the two.
+func testTwoPodManagers(t *testing.T) {
 	t.Parallel()
 	sys := deploy(t, twoPodManagers)
 	sys.settle(t)
-	breakAll(t, sys, podFaults, twoPodManagersFaults)
+	breakAll(t, sys, sys.least(t), podFaults, twoPodManagersFaults)
 }
 
-// breakAll breaks one thing after the other in a system. What breaks only one function's
-// pods is tested at the same time.
-func breakAll(t *testing.T, sys *system, ofPods, ofSystem []faultTest) {
-	before := sys.least(t)
+// breakAll breaks pods of a system, and then one thing of its own after the other. What
+// breaks only one function's pods is tested at the same time.
+func breakAll(t *testing.T, sys *system, before level, ofPods, ofSystem []faultTest) {
 	t.Logf("before there are %v", before)
 	t.Run("of pods", func(t *testing.T) {
 		for _, test := range ofPods {
@@ -57,7 +65,12 @@ func breakAll(t *testing.T, sys *system, ofPods, ofSystem []faultTest) {
 		}
 	})
 	t.Run("of pods leave nothing", func(t *testing.T) { sys.returnsTo(t, before) })
-	for _, test := range ofSystem {
+	breakEach(t, sys, before, ofSystem)
+}
+
+// breakEach breaks one thing after the other.
+func breakEach(t *testing.T, sys *system, before level, faults []faultTest) {
+	for _, test := range faults {
 		t.Run(test.name, func(t *testing.T) { test.run(t, sys) })
 		t.Run(test.name+" leaves nothing", func(t *testing.T) { sys.returnsTo(t, before) })
 	}
@@ -101,8 +114,9 @@ type faultTest struct {
 }
 
 // podFaults are those that concern the pods of one function only, and that are for each
-// way to deploy the system.
+// way to deploy the system. The one that takes longest comes first.
 var podFaults = []faultTest{
+	{"caller gives up for good", callerGivesUpForGood},
 	{"pod deleted while idle", podDeletedWhileIdle},
 	{"pod deleted while evaluating", podDeletedWhileEvaluating},
 	{"pod killed while evaluating", podKilledWhileEvaluating},
@@ -111,7 +125,6 @@ var podFaults = []faultTest{
 	{"function out of memory", functionOutOfMemory},
 	{"caller gives up", callerGivesUp},
 	{"caller gives up while evaluating", callerGivesUpWhileEvaluating},
-	{"caller gives up for good", callerGivesUpForGood},
 }
 
 // furtherPodFaults are what is the same in each way to deploy the system.
@@ -129,16 +142,20 @@ var furtherPodFaults = []faultTest{
 	{"clock an hour ahead", clockAhead},
 }
 
-// systemFaults are those that concern everybody.
-var systemFaults = []faultTest{
+// severalProcessesFaults are those that concern all callers of the system.
+var severalProcessesFaults = []faultTest{
 	{"quota reached", quotaReached},
-	{"node unschedulable", nodeUnschedulable},
 	{"template broken", templateBroken},
+	{"pod-manager killed", podManagerKilled},
+	{"gateway killed", gatewayKilled},
+}
+
+// clusterFaults are those that concern everybody on the cluster.
+var clusterFaults = []faultTest{
+	{"node unschedulable", nodeUnschedulable},
 	{"containerd restarted", containerdRestarted},
 	{"kubelet restarted", kubeletRestarted},
 	{"API server gone", apiServerGone},
-	{"pod-manager killed", podManagerKilled},
-	{"gateway killed", gatewayKilled},
 }
 
 // oneProcessPodFaults are for the launcher that is chosen by itself, and for a wrong clock.
