@@ -3,12 +3,12 @@
 
 # Name of the cluster: clusters of different names run side by side.
 CLUSTER ?= fnr
-# Packages with tests for any cluster, and for the test bed's: of the bed itself, which
-# pass twice in a row on a cluster, and of what is deployed to it.
+# Packages with tests for any cluster, and of the test bed. Both pass twice in a row.
 E2E_PACKAGES ?= ./e2e/cluster
-E2E_TWICE_PACKAGES ?= $(E2E_PACKAGES) ./e2e/bed
-# Two run at a time; the one that takes longest comes first.
-E2E_BED_PACKAGES ?= ./e2e/deploy ./e2e/pods ./e2e/registries
+E2E_BED_PACKAGES ?= ./e2e/bed
+# Packages with tests of what runs on the bed. They run at the same time; the one that takes
+# longest comes first.
+E2E_SYSTEM_PACKAGES ?= ./e2e/deploy ./e2e/pods ./e2e/registries
 # Packages that break the cluster for a while: nothing else may run meanwhile.
 E2E_FAULT_PACKAGES ?= ./e2e/faults
 # What upgrades are tested from, and rollbacks to: the last release, or what was there
@@ -22,6 +22,7 @@ CLUSTER_COMMAND = $(CLUSTER_PROGRAM) --root $(CURDIR) --name $(CLUSTER)
 BED_GO = cd test && FNR_EVIDENCE=$(E2E_EVIDENCE) go
 E2E_TEST = $(BED_GO) test -vet=off -count=1 -tags e2e
 E2E_IN_CLUSTER = -exec '$(CLUSTER_COMMAND) exec --'
+E2E_TWICE = $(E2E_TEST) -count=2 $(E2E_IN_CLUSTER)
 
 .PHONY: cluster-program
 cluster-program:
@@ -56,16 +57,14 @@ else
 e2e: cluster-up
 	@$(MAKE) --no-print-directory e2e-here || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
 
-# The tests of the cluster pass twice in a row, while the images of the version before
-# are made.
+# The tests of the cluster run while our images are made, and those of the bed while the
+# images of the version before are.
 .PHONY: e2e-here
 e2e-here:
-	$(CLUSTER_COMMAND) images
-	$(CLUSTER_COMMAND) previous $(PREVIOUS) & failed=; \
-	 ($(E2E_TEST) -count=2 $(E2E_IN_CLUSTER) $(E2E_TWICE_PACKAGES)) || failed=1; \
-	 wait $$! && test -z "$$failed"
+	$(CLUSTER_COMMAND) images & failed=; ($(E2E_TWICE) $(E2E_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
+	$(CLUSTER_COMMAND) previous $(PREVIOUS) & failed=; ($(E2E_TWICE) $(E2E_BED_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
-	 $(E2E_TEST) -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) $(E2E_BED_PACKAGES)
+	 $(E2E_TEST) -p 3 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) $(E2E_SYSTEM_PACKAGES)
 	$(E2E_TEST) -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)
 endif
 
