@@ -71,17 +71,24 @@ func (m *Memory[K, V]) newQuestion(key K, cancel context.CancelFunc) *question[V
 	return q
 }
 
-// put puts q to the other service, and has everybody know the answer. An error at the
-// end of ctx is for whoever asked alone.
+// put puts q to the other service, and has everybody know the answer. That the time of
+// whoever asked is over is for that one alone, also if the other service says so, which
+// it may do a little before, to be heard.
 func (m *Memory[K, V]) put(ctx context.Context, key K, q *question[V]) (V, error) {
 	defer close(q.done)
 	defer m.settle(key, q)
 	q.err = errLeft // should Ask panic
 	said, err := m.cfg.Ask(ctx, key)
-	if err == nil || ctx.Err() == nil {
+	if err == nil || ctx.Err() == nil && !timeIsOver(err) {
 		q.said, q.err = said, err
 	}
 	return said, err
+}
+
+// timeIsOver says whether err is only that somebody waits no longer.
+func timeIsOver(err error) bool {
+	class := fault.Of(err)
+	return class == fault.DeadlineExceeded || class == fault.Canceled
 }
 
 // settle notes what a question brought. What the other service says counts, also if it

@@ -51,24 +51,29 @@ func TestManyAskOnce(t *testing.T) {
 
 // TestWhoLeavesTakesNobodyAlong has the one leave who asks for all.
 func TestWhoLeavesTakesNobodyAlong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &service{takes: 10 * time.Second}
-		m := newMemory(s)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		left := make(chan error, 1)
-		go func() {
-			_, err := m.Get(ctx, "key")
-			left <- err
-		}()
-		synctest.Wait()
-		if got := ask(t, m, 10, 11*time.Second); got["2"] != 10 || s.questions() != 2 {
-			t.Errorf("answers %v to %d questions, want a second question for those who stayed", got, s.questions())
-		}
-		if err := <-left; fault.Of(err) != fault.DeadlineExceeded {
-			t.Errorf("%v for the one who left, want its deadline", err)
-		}
-	})
+	for reason, early := range map[string]time.Duration{
+		"its deadline passes":                        0,
+		"the service says it does, so that it hears": 100 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &service{takes: 10 * time.Second, early: early}
+			m := newMemory(s)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			left := make(chan error, 1)
+			go func() {
+				_, err := m.Get(ctx, "key")
+				left <- err
+			}()
+			synctest.Wait()
+			if got := ask(t, m, 10, 11*time.Second); got["2"] != 10 || s.questions() != 2 {
+				t.Errorf("answers %v to %d questions, want a second question for those who stayed: %s", got, s.questions(), reason)
+			}
+			if err := <-left; fault.Of(err) != fault.DeadlineExceeded {
+				t.Errorf("%v for the one who left, want its deadline: %s", err, reason)
+			}
+		})
+	}
 }
 
 func TestCallersDoNotWaitLongerThanTheyLike(t *testing.T) {

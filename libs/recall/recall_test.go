@@ -30,6 +30,7 @@ type service struct {
 	err   error         // the answer, if there is one
 	takes time.Duration // until the answer
 	size  int           // of answers
+	early time.Duration // how long before its caller's deadline it says that this passes
 }
 
 func (s *service) Ask(ctx context.Context, _ string) (string, error) {
@@ -37,6 +38,11 @@ func (s *service) Ask(ctx context.Context, _ string) (string, error) {
 	s.asked++
 	said, err, takes := strconv.Itoa(s.asked), s.err, s.takes
 	s.mu.Unlock()
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-s.early))
+		defer cancel()
+	}
 	if !pause.For(ctx, takes) {
 		return "", ctx.Err()
 	}
