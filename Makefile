@@ -175,15 +175,9 @@ check-modules: ## Fail if a module does not build by itself, is not tidy, or has
 	@for m in $(WORKSPACE); do (cd $$m && go list -deps -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' ./...); done | sort -u | \
 	 awk '$$2 && seen[$$1]++ {print "modules use different versions of " $$1 ": run make tidy"; bad = 1} END {exit bad}'
 
-# Making each input that is of interest smaller may take a minute by default, which is all
-# that a target has.
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 1m)
-	@for m in $(MODULES); do \
-	  for f in $$(cd $$m && grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -r -n1 dirname | sort -u); do \
-	    for t in $$(cd $$m && grep -rhoE '^func Fuzz\w+' --include='*_test.go' $$f/*.go | cut -c6-); do \
-	      echo "fuzz $$m/$$f $$t"; (cd $$m && go test -run '^$$' -fuzz "^$$t$$" -fuzztime $(or $(FUZZTIME),1m) -fuzzminimizetime 100x $$f); \
-	    done; done; done
+	@test/fuzz.sh $(MODULES)
 
 .PHONY: bench
 bench: build ## Measure what gateway and wrapper-server add to a bare process
