@@ -14,6 +14,9 @@ const (
 	// registry, and so short that nobody comes to wait for one that is silent while
 	// its answer is in use.
 	renewalTimeout = 30 * time.Second
+	// early is how long before the deadline of whoever asks the other service may answer
+	// what it knows so far.
+	early = time.Second
 	// maxQuestions is how many questions there may be for another to be asked in the
 	// background. Answers are used as they are meanwhile, and renewed when they are
 	// next asked for.
@@ -71,24 +74,28 @@ func (m *Memory[K, V]) newQuestion(key K, cancel context.CancelFunc) *question[V
 	return q
 }
 
-// put puts q to the other service, and has everybody know the answer. That the time of
-// whoever asked is over is for that one alone, also if the other service says so, which
-// it may do a little before, to be heard.
+// put puts q to the other service, and has everybody know the answer, but for what is
+// only about the time of whoever asked.
 func (m *Memory[K, V]) put(ctx context.Context, key K, q *question[V]) (V, error) {
 	defer close(q.done)
 	defer m.settle(key, q)
 	q.err = errLeft // should Ask panic
 	said, err := m.cfg.Ask(ctx, key)
-	if err == nil || ctx.Err() == nil && !timeIsOver(err) {
+	if err == nil || !timeIsOver(ctx, err) {
 		q.said, q.err = said, err
 	}
 	return said, err
 }
 
-// timeIsOver says whether err is only that somebody waits no longer.
-func timeIsOver(err error) bool {
-	class := fault.Of(err)
-	return class == fault.DeadlineExceeded || class == fault.Canceled
+// timeIsOver says whether err is the answer to somebody who waits no longer, or not much
+// longer: then the other service says what it knows so far, which is no word for those
+// with more time.
+func timeIsOver(ctx context.Context, err error) bool {
+	if class := fault.Of(err); class == fault.DeadlineExceeded || class == fault.Canceled || ctx.Err() != nil {
+		return true
+	}
+	deadline, ok := ctx.Deadline()
+	return ok && noWord(err) && time.Until(deadline) <= early
 }
 
 // settle notes what a question brought. What the other service says counts, also if it

@@ -51,27 +51,36 @@ func TestManyAskOnce(t *testing.T) {
 
 // TestWhoLeavesTakesNobodyAlong has the one leave who asks for all.
 func TestWhoLeavesTakesNobodyAlong(t *testing.T) {
-	for reason, early := range map[string]time.Duration{
-		"its deadline passes":                        0,
-		"the service says it does, so that it hears": 100 * time.Millisecond,
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &service{takes: 10 * time.Second, early: early}
-			m := newMemory(s)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			left := make(chan error, 1)
-			go func() {
-				_, err := m.Get(ctx, "key")
-				left <- err
-			}()
-			synctest.Wait()
-			if got := ask(t, m, 10, 11*time.Second); got["2"] != 10 || s.questions() != 2 {
-				t.Errorf("answers %v to %d questions, want a second question for those who stayed: %s", got, s.questions(), reason)
-			}
-			if err := <-left; fault.Of(err) != fault.DeadlineExceeded {
-				t.Errorf("%v for the one who left, want its deadline: %s", err, reason)
-			}
+	limited := fault.New(fault.Exhausted, "still being fetched, after this: pull rate limit")
+	tests := map[string]struct {
+		early time.Duration
+		sofar error
+		class fault.Class
+	}{
+		"its deadline passes":                           {0, nil, fault.DeadlineExceeded},
+		"the service says so, a little before":          {100 * time.Millisecond, nil, fault.DeadlineExceeded},
+		"the service says by then what it knows so far": {100 * time.Millisecond, limited, fault.Exhausted},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &service{takes: 10 * time.Second, early: tc.early, sofar: tc.sofar}
+				m := newMemory(s)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				left := make(chan error, 1)
+				go func() {
+					_, err := m.Get(ctx, "key")
+					left <- err
+				}()
+				synctest.Wait()
+				if got := ask(t, m, 10, 11*time.Second); got["2"] != 10 || s.questions() != 2 {
+					t.Errorf("answers %v to %d questions, want a second question for those who stayed", got, s.questions())
+				}
+				if err := <-left; fault.Of(err) != tc.class {
+					t.Errorf("%v for the one who left, want class %v", err, tc.class)
+				}
+			})
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package recall_test
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync"
@@ -30,7 +31,8 @@ type service struct {
 	err   error         // the answer, if there is one
 	takes time.Duration // until the answer
 	size  int           // of answers
-	early time.Duration // how long before its caller's deadline it says that this passes
+	early time.Duration // how long before its caller's deadline it answers
+	sofar error         // what it says then
 }
 
 func (s *service) Ask(ctx context.Context, _ string) (string, error) {
@@ -44,7 +46,7 @@ func (s *service) Ask(ctx context.Context, _ string) (string, error) {
 		defer cancel()
 	}
 	if !pause.For(ctx, takes) {
-		return "", ctx.Err()
+		return "", cmp.Or(s.sofar, ctx.Err())
 	}
 	return said, err
 }
