@@ -43,8 +43,8 @@ func Parse(image, defaultPrefix string) (Name, error) {
 	if image == "" {
 		return Name{}, fault.New(fault.Invalid, "no image given: name the function's container image")
 	}
-	if len(image) > MaxBytes {
-		return Name{}, fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d: it begins with %q", len(image), MaxBytes, image[:32])
+	if err := checkLength(image); err != nil {
+		return Name{}, err
 	}
 	full := image
 	if prefix := strings.TrimRight(defaultPrefix, "/"); prefix != "" && !strings.Contains(image, "/") {
@@ -63,7 +63,23 @@ func Parse(image, defaultPrefix string) (Name, error) {
 	} else if name.Digest == "" {
 		name.Tag = "latest"
 	}
-	return name, nil
+	return name.checked()
+}
+
+// checkLength says whether a name is too long, given or whole.
+func checkLength(image string) error {
+	if len(image) > MaxBytes {
+		return fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d: it begins with %q", len(image), MaxBytes, image[:32])
+	}
+	return nil
+}
+
+// checked returns n unless it is too long, which it may have become.
+func (n Name) checked() (Name, error) {
+	if err := checkLength(n.String()); err != nil {
+		return Name{}, err
+	}
+	return n, nil
 }
 
 // IsPrefix says whether names without a slash can be looked up under prefix, as [Parse]
@@ -103,7 +119,7 @@ func (n Name) WithTag(tag string) (Name, error) {
 	if _, err := reference.WithTag(named, tag); err != nil {
 		return Name{}, fault.New(fault.Invalid, "tag %q for image %q is neither a tag nor a version constraint: %w", tag, n.Repository, err)
 	}
-	return Name{Repository: n.Repository, Tag: tag}, nil
+	return Name{Repository: n.Repository, Tag: tag}.checked()
 }
 
 // Key returns what identifies the image: repository and digest if it has one,

@@ -19,11 +19,8 @@ var hubHosts = []string{"index.docker.io", "registry-1.docker.io", "registry.hub
 // and docker.io for each of its hosts. Connections are made to the number that a port
 // is, however many zeros it begins with.
 func Canonical(hostport string) string {
-	host, port := strings.ToLower(hostport), ""
-	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
-		host, port = host[:i], strings.TrimLeft(host[i+1:], "0")
-	}
-	host = canonicalAddress(host)
+	host, port := split(strings.ToLower(hostport))
+	host, port = canonicalAddress(host), strings.TrimLeft(port, "0")
 	if slices.Contains(hubHosts, host) {
 		host = Hub
 	}
@@ -31,6 +28,19 @@ func Canonical(hostport string) string {
 		return host
 	}
 	return host + ":" + port
+}
+
+// split takes a port off its host. What has colons left would be another name each time
+// that its canonical one is asked for: it is a bare address, or no name at all.
+func split(hostport string) (host, port string) {
+	i := strings.LastIndexByte(hostport, ':')
+	if i < 0 || strings.HasSuffix(hostport, "]") {
+		return hostport, ""
+	}
+	if host = hostport[:i]; strings.Contains(host, ":") && !strings.HasSuffix(host, "]") {
+		return hostport, ""
+	}
+	return host, hostport[i+1:]
 }
 
 // canonicalAddress returns a host that is an address in its shortest form, and other
