@@ -6,8 +6,8 @@ CLUSTER ?= fnr
 # Packages with tests for any cluster, and of the test bed. Both pass twice in a row.
 E2E_PACKAGES ?= ./e2e/cluster
 E2E_BED_PACKAGES ?= ./e2e/bed
-# Packages with tests of what runs on the bed. They run at the same time; the one that takes
-# longest comes first.
+# Packages with tests of what runs on the bed. Two run at a time, the one that takes longest
+# first; that of the registries counts seconds and comes when the first are over.
 E2E_SYSTEM_PACKAGES ?= ./e2e/deploy ./e2e/pods ./e2e/registries
 # Packages that break the cluster for a while: nothing else may run meanwhile.
 E2E_FAULT_PACKAGES ?= ./e2e/faults
@@ -64,7 +64,7 @@ e2e-here:
 	$(CLUSTER_COMMAND) images & failed=; ($(E2E_TWICE) $(E2E_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
 	$(CLUSTER_COMMAND) previous $(PREVIOUS) & failed=; ($(E2E_TWICE) $(E2E_BED_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
-	 $(E2E_TEST) -p 3 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) $(E2E_SYSTEM_PACKAGES)
+	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) $(E2E_SYSTEM_PACKAGES)
 	$(E2E_TEST) -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)
 endif
 
