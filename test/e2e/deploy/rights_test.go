@@ -154,8 +154,13 @@ func (m managing) collide(t *testing.T, at place) {
 		}
 		// Next time all know the image, and are even closer to each other.
 		at.remove(ctx, t, pods)
+		<-time.After(heard)
 	}
 }
+
+// heard is how long a replica may take to hear that a pod is gone. One that still counts
+// it takes the next place, and nothing collides.
+const heard = 2 * time.Second
 
 // replicas are two ready pods of a Deployment.
 func (p place) replicas(ctx context.Context, t *testing.T, deployment string) (ready []corev1.Pod) {
