@@ -96,10 +96,14 @@ build: functions ## Build all programs into .build/bin
 # of it takes a fifth less. It is not what functions get, so that tests can tell the two.
 UNHURRIED = echo 2000000 2>/dev/null >/proc/$$$$/timerslack_ns || true
 
+# The clusters of tests have the same names in all clones: one run at a time, on a machine.
+LOCK  := $(CACHE)/test.lock
+ALONE := $(if $(ours),mkdir -p $(CACHE); flock -n $(LOCK) true || echo "waiting: another make test runs on this machine"; flock --close $(LOCK))
+
 # The functions come first: all three use them, and would build them at once.
 .PHONY: test
 test: prepare functions ## Run everything: on a cluster, and beside that what needs none
-	@$(UNHURRIED); $(MAKE) --no-print-directory --jobs=3 test-cluster test-bed test-here
+	@$(UNHURRIED); $(ALONE) $(MAKE) --no-print-directory --jobs=3 test-cluster test-bed test-here
 
 # What needs no cluster takes the time that the tests on one leave: they wait a lot. Tests
 # come when the machine is no longer busy with building: some know what time it is.
@@ -132,7 +136,8 @@ unit: prepare testdata-times ## Run the tests that need nothing but this machine
 	 (cd test && go test -vet=off -count=1 ./deploy) || failed=1; \
 	 test -z "$$failed" # Go does not see that manifests change; nothing races in their tests
 
-# The cluster of make test has a name of its own: a developer's stays as it is.
+# The cluster of make test has a name of its own: a developer's stays as it is. What a run
+# that was broken off has left of it goes first.
 TEST_CLUSTER := make-test
 
 .PHONY: test-cluster
@@ -140,6 +145,7 @@ test-cluster: ## Run the tests on a cluster: that of KUBECONFIG, or our own
 ifdef KUBECONFIG
 	@$(MAKE) --no-print-directory e2e
 else ifdef ours
+	@$(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down
 	@failed=; $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) e2e || failed=1; \
 	 $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down || failed=1; \
 	 test -z "$$failed"

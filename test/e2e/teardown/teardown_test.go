@@ -29,7 +29,7 @@ const (
 
 // TestDownAfterAKill takes down a cluster of which nothing runs any more.
 func TestDownAfterAKill(t *testing.T) {
-	before := look(t)
+	before := afresh(t)
 	cluster(t, "up")
 	t.Cleanup(func() { cluster(t, "down") })
 	during := look(t)
@@ -50,7 +50,7 @@ func TestDownAfterAKill(t *testing.T) {
 // file cut off that says what runs. It is as good as any: tests pass on it, while others
 // may run them on a cluster of another name, as `make test` does. Then it is taken down.
 func TestUpAfterAKill(t *testing.T) {
-	before := look(t)
+	before := afresh(t)
 	t.Cleanup(func() { cluster(t, "down") })
 	kill := startUp(t)
 	lookAtEvidence(t)
@@ -73,6 +73,13 @@ func TestUpAfterAKill(t *testing.T) {
 	}
 	cluster(t, "down")
 	compare(t, before, look(t))
+}
+
+// afresh takes stock of the machine, without what a run that was broken off has left there.
+func afresh(t *testing.T) machine {
+	t.Helper()
+	cluster(t, "down")
+	return look(t)
 }
 
 // startUp begins to bring the cluster up, and returns when its container runtime runs.
