@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
@@ -14,9 +15,6 @@ const (
 	// registry, and so short that nobody comes to wait for one that is silent while
 	// its answer is in use.
 	renewalTimeout = 30 * time.Second
-	// early is how long before the deadline of whoever asks the other service may answer
-	// what it knows so far.
-	early = time.Second
 	// maxQuestions is how many questions there may be for another to be asked in the
 	// background. Answers are used as they are meanwhile, and renewed when they are
 	// next asked for.
@@ -94,8 +92,7 @@ func timeIsOver(ctx context.Context, err error) bool {
 	if class := fault.Of(err); class == fault.DeadlineExceeded || class == fault.Canceled || ctx.Err() != nil {
 		return true
 	}
-	deadline, ok := ctx.Deadline()
-	return ok && noWord(err) && time.Until(deadline) <= early
+	return noWord(err) && deadline.Near(ctx)
 }
 
 // settle notes what a question brought. What the other service says counts, also if it

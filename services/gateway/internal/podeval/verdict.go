@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
@@ -44,7 +45,7 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 		return nil
 	}
 	st := status.Convert(err)
-	if st.Code() == codes.DeadlineExceeded && aboutToPass(ctx) {
+	if st.Code() == codes.DeadlineExceeded && deadline.Near(ctx) {
 		<-ctx.Done()
 	}
 	if ctx.Err() != nil {
@@ -55,18 +56,6 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 		return &brokenPodError{pod: pod, cause: errors.New(st.Message())}
 	}
 	return said.failure(image, st)
-}
-
-// ahead is how much earlier than here the caller's deadline may pass elsewhere. It gets
-// there as a duration, no two clocks run equally fast, and the image-resolver keeps up to
-// a second of it for its words to reach the caller.
-const ahead = time.Second
-
-// aboutToPass says whether the caller's deadline is so near that who says it has passed is
-// believed. One that says so long before speaks of another deadline.
-func aboutToPass(ctx context.Context) bool {
-	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) <= ahead
 }
 
 // breaks says whether a pod that answers with code, without any of our details and to a

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/lease"
@@ -31,7 +32,7 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 	if ctx.Err() != nil {
 		return left(ctx, image, took, "waiting for a pod: "+describe(last))
 	}
-	if fault.Of(err) == fault.DeadlineExceeded && aboutToPass(ctx) {
+	if fault.Of(err) == fault.DeadlineExceeded && deadline.Near(ctx) {
 		return function.Left(err, image, took, "waiting for a pod: "+describe(last))
 	}
 	err = fmt.Errorf("unable to get the grpc client to the pod for %s: %w", image, err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 )
 
 // Patience is how long a fetch may take until those who wait for it are given a
@@ -120,7 +122,7 @@ func (c *Cache[V]) Get(ctx context.Context, q Query[V]) (Answer[V], error) {
 	}
 	f, err := c.join(ctx, q)
 	c.mu.Unlock()
-	ctx, cancel := early(ctx)
+	ctx, cancel := deadline.Early(ctx) // with time for a word of what it was spent on
 	defer cancel()
 	switch {
 	case verdict == late && err != nil:

@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
-
-// maxMargin bounds the time that is left to callers to hear why they have no answer.
-const maxMargin = time.Second
 
 // listener is the key of what hears from a fetch.
 type listener struct{}
@@ -40,14 +36,4 @@ func (f *flight[V]) heard(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w (before that: %w)", err, *word)
-}
-
-// early returns ctx with an end so much before its own that an error reaches the caller.
-func early(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return ctx, func() {}
-	}
-	left := time.Until(deadline)
-	return context.WithTimeout(ctx, left-min(left/10, maxMargin))
 }

@@ -1,0 +1,70 @@
+package deadline_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/deadline"
+)
+
+func TestEarly(t *testing.T) {
+	tests := map[string]struct {
+		left, want time.Duration
+		reason     string
+	}{
+		"long":   {time.Minute, 59 * time.Second, "a second is enough for any answer"},
+		"short":  {time.Second, 900 * time.Millisecond, "most of the time is for the work"},
+		"passed": {-time.Second, 0, "nothing is left of it"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				theirs, cancel := context.WithTimeout(t.Context(), tc.left)
+				defer cancel()
+				ours, cancel := deadline.Early(theirs)
+				defer cancel()
+				<-ours.Done()
+				if took := time.Since(begin); took != tc.want {
+					t.Errorf("it ends after %v, want %v: %s", took, tc.want, tc.reason)
+				}
+				if !deadline.Near(theirs) {
+					t.Error("the caller does not believe that the time is over")
+				}
+			})
+		})
+	}
+}
+
+func TestNear(t *testing.T) {
+	tests := map[string]struct {
+		left   time.Duration
+		want   bool
+		reason string
+	}{
+		"far":    {deadline.Margin + time.Nanosecond, false, "nobody ends that early"},
+		"near":   {deadline.Margin, true, "whoever ends as early as it gets is believed"},
+		"passed": {-time.Nanosecond, true, "the time is over"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tc.left)
+				defer cancel()
+				if got := deadline.Near(ctx); got != tc.want {
+					t.Errorf("Near says %t, want %t: %s", got, tc.want, tc.reason)
+				}
+			})
+		})
+	}
+}
+
+func TestWithoutDeadline(t *testing.T) {
+	ours, cancel := deadline.Early(t.Context())
+	defer cancel()
+	if _, ok := ours.Deadline(); ok || deadline.Near(t.Context()) {
+		t.Error("there is a deadline where the caller has none")
+	}
+}
