@@ -4,25 +4,16 @@ package deploy_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
@@ -128,110 +119,4 @@ func (m managing) unused(t *testing.T, at place, granted []right) []right {
 		}
 	}
 	return unused
-}
-
-// collide has all replicas provide the same pod at the same moment, until one finds that
-// the other was faster, and looks at that one's.
-func (m managing) collide(t *testing.T, at place) {
-	t.Helper()
-	ctx := suite.Context(t)
-	replicas := at.replicas(ctx, t, m.deployment)
-	look := right{at.functions, "pods", "get"}
-	for ctx.Err() == nil {
-		var all errgroup.Group
-		for _, replica := range replicas {
-			all.Go(func() error { return m.ask(ctx, t, &replica) })
-		}
-		if err := all.Wait(); err != nil {
-			t.Fatal(err)
-		}
-		pods := at.minorPods(ctx, t)
-		if len(pods) != 1 {
-			t.Errorf("there are function pods %v: more than one filled the same place", pods)
-		}
-		if len(m.unused(t, at, []right{look})) == 0 {
-			return // this one ends by itself
-		}
-		// Next time all know the image, and are even closer to each other.
-		at.remove(ctx, t, pods)
-		<-time.After(heard)
-	}
-}
-
-// heard is how long a replica may take to hear that a pod is gone. One that still counts
-// it takes the next place, and nothing collides.
-const heard = 2 * time.Second
-
-// replicas are two ready pods of a Deployment.
-func (p place) replicas(ctx context.Context, t *testing.T, deployment string) (ready []corev1.Pod) {
-	t.Helper()
-	suite.Until(ctx, t, "two replicas are ready", func() (bool, string) {
-		pods, err := s.Client.CoreV1().Pods(p.system).List(ctx, metav1.ListOptions{LabelSelector: "app=" + deployment})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ready = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !suite.Ready(&pod) })
-		return len(ready) >= 2, fmt.Sprintf("%d are", len(ready))
-	})
-	return ready
-}
-
-// minor is inPod's function by the tag of its minor version: a function with pods of its
-// own, which end when nobody asks for them.
-func minor(t *testing.T) string { return strings.TrimSuffix(inPod(t), ".5") }
-
-// minorPods are the names of that one's pods.
-func (p place) minorPods(ctx context.Context, t *testing.T) (names []string) {
-	t.Helper()
-	pods, err := s.Client.CoreV1().Pods(p.functions).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pod := range pods.Items {
-		if strings.HasPrefix(pod.Name, "set-namespace-v04-") {
-			names = append(names, pod.Name)
-		}
-	}
-	return names
-}
-
-// remove deletes function pods, which have nothing to finish.
-func (p place) remove(ctx context.Context, t *testing.T, names []string) {
-	t.Helper()
-	for _, name := range names {
-		err := s.Client.CoreV1().Pods(p.functions).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
-		if err != nil && !apierrors.IsNotFound(err) {
-			t.Fatal(err)
-		}
-		s.AwaitGone(ctx, t, p.functions, name)
-	}
-}
-
-// evaluate has a replica that does everything evaluate a function.
-func evaluate(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
-	return suite.SetNamespace(ctx, suite.Connect(t, replica.Status.PodIP+":9445"), minor(t))
-}
-
-// lease asks a pod-manager for a pod and gives it back.
-func lease(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	t.Cleanup(transport.CloseIdleConnections)
-	client := podmanagerv1connect.NewPodManagerServiceClient(&http.Client{Transport: transport}, "http://"+replica.Status.PodIP+":9448", connect.WithGRPC())
-	stream, err := client.Lease(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = stream.CloseResponse() }()
-	err = stream.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: &podmanagerv1.LeaseRequest_Open{Image: minor(t), Attempt: 1}}})
-	if err != nil {
-		return err
-	}
-	for {
-		response, err := stream.Receive()
-		if err != nil || response.GetGranted() != nil {
-			return err
-		}
-	}
 }
