@@ -55,9 +55,10 @@ func (o *options) removeUnused() error {
 	if err != nil {
 		return err
 	}
-	layers, images := o.builder().Dir, o.kept().Dir
+	layers := o.builder().Dir
+	collections := []string{layers, o.kept().Dir, o.stock()}
 	err = unused.Remove(o.cache, func(path string) bool {
-		return path == layers || path == images || strings.Contains(running, path+"/")
+		return slices.Contains(collections, path) || strings.Contains(running, path+"/")
 	})
 	if _, none := os.Stat(layers); none == nil {
 		err = errors.Join(err, unused.Remove(layers, func(string) bool { return false }))

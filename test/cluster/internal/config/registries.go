@@ -24,7 +24,7 @@ func writeRegistries(l layout.Layout, secrets Secrets) error {
 	for _, registry := range layout.Registries() {
 		data := registryView{
 			Registry:     registry,
-			Storage:      l.Path("registries", registry.Name),
+			Storage:      l.Storage(registry.Name),
 			Secret:       secrets.registrySession(),
 			CAFile:       l.PKI("registry-ca.crt"),
 			CertFile:     l.PKI("registry.crt"),

@@ -79,6 +79,9 @@ func (l Layout) PKI(file string) string { return l.Path("pki", file) }
 // Config is a configuration file of one of the components.
 func (l Layout) Config(file string) string { return l.Path("config", file) }
 
+// Storage is where a registry stores what it has.
+func (l Layout) Storage(registry string) string { return l.Path("registries", registry) }
+
 // Cgroup is the parent of all the cluster's control groups, relative to the
 // root of every hierarchy.
 func (l Layout) Cgroup() string { return "fnr-" + l.Name }

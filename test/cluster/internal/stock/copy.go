@@ -1,0 +1,55 @@
+package stock
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// linked is the size from which files are linked and not copied. A registry renames a
+// blob into its place and never writes to it again, as it does to the small files that say
+// what a tag is.
+const linked = 64 << 10
+
+// uploads is where registries keep what is still being pushed.
+const uploads = "_uploads"
+
+// copyTree adds to a folder what is in another one.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, relative)
+		switch {
+		case entry.IsDir() && entry.Name() == uploads:
+			return filepath.SkipDir
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o750)
+		default:
+			return copyFile(path, target, entry)
+		}
+	})
+}
+
+// copyFile links a large file if both places are on one file system.
+func copyFile(from, to string, entry fs.DirEntry) error {
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	if info.Size() >= linked {
+		if err := os.Link(from, to); err == nil || os.IsExist(err) {
+			return nil
+		}
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, info.Mode().Perm())
+}

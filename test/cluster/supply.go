@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/stock"
+)
+
+// supplier gives all registries of a cluster the same images: new ones from stock, if
+// there is any, and others by pushing what they do not have.
+type supplier struct {
+	*options
+	fresh bool
+	// key names what the registries were given so far.
+	key string
+	// folders are where the registries store what they have.
+	folders    []string
+	registries []image.Registry
+}
+
+// open waits until all registries accept connections.
+func (to *supplier) open(ctx context.Context, l layout.Layout, running state.State) error {
+	for _, described := range describe(l, running).Registries {
+		registry, err := image.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
+		if err != nil {
+			return err
+		}
+		to.registries = append(to.registries, registry)
+		to.folders = append(to.folders, l.Storage(described.Name))
+	}
+	return nil
+}
+
+// supply gives the registries some more images, which have one name in stock.
+func (to *supplier) supply(ctx context.Context, what string, specs []image.Spec) error {
+	images, err := to.builder().BuildAll(ctx, specs)
+	if err != nil {
+		return err
+	}
+	if to.key, err = stockKey(to.key, specs, images); err != nil {
+		return err
+	}
+	kept := stock.Stock{Dir: filepath.Join(to.stock(), what)}
+	if to.fresh {
+		if filled, err := to.fill(kept); err != nil || filled {
+			return err
+		}
+	}
+	pushes, ctx := errgroup.WithContext(ctx)
+	for _, registry := range to.registries {
+		pushes.Go(func() error { return pushTo(ctx, registry, specs, images) })
+	}
+	if err := pushes.Wait(); err != nil || !to.fresh {
+		return err
+	}
+	return kept.Keep(to.key, to.folders[0])
+}
+
+// fill says whether all registries have what is needed.
+func (to *supplier) fill(kept stock.Stock) (bool, error) {
+	for _, folder := range to.folders {
+		if filled, err := kept.Fill(to.key, folder); err != nil || !filled {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func stockKey(before string, specs []image.Spec, images []v1.Image) (string, error) {
+	digests := make(map[string]string, len(specs))
+	for i, spec := range specs {
+		digest, err := images[i].Digest()
+		if err != nil {
+			return "", fmt.Errorf("looking at the image %s: %w", spec.Name, err)
+		}
+		digests[spec.Name] = digest.String()
+	}
+	return stock.Key(before, digests), nil
+}
+
+func pushTo(ctx context.Context, registry image.Registry, specs []image.Spec, images []v1.Image) error {
+	for i, spec := range specs {
+		if _, err := registry.Push(ctx, spec.Name, images[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
