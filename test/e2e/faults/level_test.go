@@ -17,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/krm-function-runner/function-runner/libs/pause"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
@@ -47,15 +48,18 @@ func (l level) least(other level) level {
 	return least
 }
 
+// between is the time between two looks. The kernel takes some milliseconds of a processor
+// to list a pod's connections, which others could need.
+const between = 200 * time.Millisecond
+
 // least is the least that there is of everything for a while.
 func (sys *system) least(t *testing.T) level {
 	t.Helper()
-	const looks, pause = 10, 200 * time.Millisecond
-	ctx, ticker := suite.Context(t), time.NewTicker(pause)
-	defer ticker.Stop()
+	const looks = 10
+	ctx := suite.Context(t)
 	least := sys.level(ctx, t)
 	for range looks {
-		<-ticker.C
+		pause.For(ctx, between)
 		least = least.least(sys.level(ctx, t))
 	}
 	return least
@@ -77,6 +81,7 @@ func (sys *system) returnsTo(t *testing.T, before level) {
 		more := strings.Join(after.exceeds(before), "; ")
 		if more != "" {
 			last = more
+			pause.For(ctx, between)
 		}
 		return more == "", more
 	})
