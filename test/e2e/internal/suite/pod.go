@@ -136,5 +136,5 @@ func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string)
 func (s *Suite) AwaitGone(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", name)
-	awaitNone(ctx, t, cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "pods", namespace, selector), &corev1.Pod{})
+	awaitNone(ctx, t, cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "pods", namespace, selector), &corev1.Pod{}, func(metav1.Object) error { return nil })
 }

@@ -1,0 +1,89 @@
+package suite
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+)
+
+// RemoveNamespace deletes a namespace, once what is in it was kept if the test has
+// failed, and waits until it is gone. Deployments and function pods end first: the
+// control plane would look again only after half of the time that pods may take to end.
+// What makes pods goes before them, each before what it makes. Pods get less time than
+// they may ask for: what is told to end while its container starts does not hear of it.
+func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
+	t.Helper()
+	if t.Failed() {
+		s.collectNamespace(ctx, t, name)
+	}
+	all, apps, core := metav1.ListOptions{}, s.Client.AppsV1(), s.Client.CoreV1()
+	for _, remove := range []func(context.Context, metav1.DeleteOptions, metav1.ListOptions) error{
+		s.Client.AutoscalingV2().HorizontalPodAutoscalers(name).DeleteCollection,
+		apps.Deployments(name).DeleteCollection,
+		apps.ReplicaSets(name).DeleteCollection,
+	} {
+		if err := remove(ctx, metav1.DeleteOptions{}, all); err != nil {
+			t.Errorf("deleting what is in %s: %v", name, err)
+		}
+	}
+	pods := cache.NewListWatchFromClient(core.RESTClient(), "pods", name, fields.Everything())
+	removeAll(ctx, t, pods, &corev1.Pod{}, func(pod string) error {
+		const grace = 60 // seconds
+		return core.Pods(name).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64(grace))})
+	})
+	selector := fields.OneTermEqualSelector("metadata.name", name)
+	itself := cache.NewListWatchFromClient(core.RESTClient(), "namespaces", metav1.NamespaceAll, selector)
+	removeAll(ctx, t, itself, &corev1.Namespace{}, func(string) error {
+		return core.Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
+	})
+}
+
+// removeAll deletes objects until there are none: those that there are, and those that
+// come meanwhile. A controller may be about to make one of which the garbage collector
+// finds much later that its owner is gone.
+func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, remove func(name string) error) {
+	t.Helper()
+	awaitNone(ctx, t, objects, kind, func(object metav1.Object) error {
+		if object.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		if err := remove(object.GetName()); !apierrors.IsNotFound(err) {
+			return err
+		}
+		return nil
+	})
+}
+
+// awaitNone waits until there are no objects. It calls there for each, also when it has
+// changed.
+func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(metav1.Object) error) {
+	t.Helper()
+	left := map[string]bool{}
+	none := func(store cache.Store) (bool, error) { return len(store.ListKeys()) == 0, nil }
+	_, err := watchtools.UntilWithSync(ctx, objects, kind, none, func(event watch.Event) (bool, error) {
+		object, err := meta.Accessor(event.Object)
+		if err != nil {
+			return false, err
+		}
+		if event.Type != watch.Deleted {
+			left[object.GetName()] = true
+			return false, there(object)
+		}
+		delete(left, object.GetName())
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		t.Errorf("waiting until these are gone: %v: %v", slices.Collect(maps.Keys(left)), err)
+	}
+}
