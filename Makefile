@@ -6,9 +6,9 @@ SHELL := bash
 
 # Each module is built by itself, from its own go.mod, and all are built the same way: what
 # one step has compiled, the next one finds in Go's cache, and so does another clone.
-# What only a debugger reads takes a tenth of the compiler's time and a fifth of the
-# linker's, and no program keeps it.
-same := -trimpath -gcflags=all=-dwarf=false -ldflags=-w
+# What only a debugger reads takes a tenth of the compiler's time, and no program keeps it.
+# (With flags for the linker go test would link again what it has results of.)
+same := -trimpath -gcflags=all=-dwarf=false
 export GOWORK := off
 export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out $(same),$(shell go env GOFLAGS)) $(same)

@@ -26,8 +26,10 @@ require (
 )
 
 require (
+	connectrpc.com/grpchealth v1.5.0 // indirect
 	github.com/VictoriaMetrics/metrics v1.34.0 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
+	github.com/kelseyhightower/envconfig v1.4.0 // indirect
 	github.com/valyala/fastrand v1.1.0 // indirect
 	github.com/valyala/histogram v1.2.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260209200024-4cfbd4190f57 // indirect

@@ -15,6 +15,8 @@ type agingListener struct {
 	age time.Duration
 	// draining says that all of them count as old, since the server is about to stop.
 	draining atomic.Bool
+	// newcomer is when the last request came on a connection that began while draining.
+	newcomer atomic.Pointer[time.Time]
 }
 
 // Accept implements net.Listener. Ages differ by up to a tenth, so that clients that
@@ -25,7 +27,7 @@ func (l *agingListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	age := l.age - l.age/10 + rand.N(l.age/5+1) //nolint:gosec // spreading load needs no secret
-	return &agingConn{Conn: conn, old: time.Now().Add(age)}, nil
+	return &agingConn{Conn: conn, old: time.Now().Add(age), late: l.draining.Load()}, nil
 }
 
 // agingConn is a connection that asks its client to use another one when it is old.
@@ -38,6 +40,7 @@ func (l *agingListener) Accept() (net.Conn, error) {
 type agingConn struct {
 	net.Conn
 	old     time.Time
+	late    bool        // it began while the server was draining
 	leaving atomic.Bool // the client is to be asked
 	asked   bool
 	frames  frames // written so far
@@ -85,6 +88,9 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 func (l *agingListener) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(connKey{}).(*agingConn)
+		if ok && conn.late && !isProbe(r.URL.Path) {
+			l.newcomer.Store(new(time.Now()))
+		}
 		switch {
 		case !ok || !l.draining.Load() && time.Now().Before(conn.old):
 		case r.ProtoMajor == 2:

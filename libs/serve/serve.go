@@ -19,13 +19,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
-	"github.com/krm-function-runner/function-runner/libs/pause"
 )
 
 // Config is the life cycle's settings.
 type Config struct {
 	// DrainDelay is how long a server goes on taking requests after it turned not
-	// ready: the time that endpoint removal takes to reach every client.
+	// ready: the time that endpoint removal takes to reach every client. While new ones
+	// still come it takes up to [LongestDrain] times as long.
 	DrainDelay time.Duration `split_words:"true" default:"5s"`
 	// ShutdownTimeout is how long requests in flight may take to finish after that.
 	ShutdownTimeout time.Duration `split_words:"true" default:"5m"`
@@ -96,10 +96,8 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, part
 	case <-ctx.Done():
 		health.setReady(false)
 		log.InfoContext(ctx, "stopping", "drain_delay", cfg.DrainDelay, "shutdown_timeout", cfg.ShutdownTimeout)
-		for _, s := range servers {
-			s.drain()
-		}
-		pause.For(failed, cfg.DrainDelay) // or less if a part fails meanwhile
+		took := drain(failed, cfg.DrainDelay, servers) // or less if a part fails meanwhile
+		log.InfoContext(ctx, "drained", "took", took)
 	case <-failed.Done():
 		health.setReady(false)
 		log.ErrorContext(ctx, "stopping because a part failed")

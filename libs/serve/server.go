@@ -78,14 +78,6 @@ func newHTTPServer(handler http.Handler) *http.Server {
 	}
 }
 
-// drain asks clients to use other connections, which lead to other replicas by now. The
-// server's own shutdown asks them too, but drops requests that are on their way.
-func (s *server) drain() {
-	if s.aging != nil {
-		s.aging.draining.Store(true)
-	}
-}
-
 // serve answers requests until shutdown.
 func (s *server) serve() error {
 	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {

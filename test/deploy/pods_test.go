@@ -14,6 +14,8 @@ import (
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
+
+	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
 // restricted checks pods as an API server does for a namespace that enforces it.
@@ -91,7 +93,7 @@ func TestPodsAreProbedAndDrained(t *testing.T) {
 				t.Errorf("%s: resources are missing: %+v", d.Name, c.Resources)
 			}
 			const flush = 5 * time.Second // telemetry, at the end
-			need := duration(t, c, "FNR_SERVE_DRAIN_DELAY") + duration(t, c, "FNR_SERVE_SHUTDOWN_TIMEOUT") + flush
+			need := serve.LongestDrain*duration(t, c, "FNR_SERVE_DRAIN_DELAY") + duration(t, c, "FNR_SERVE_SHUTDOWN_TIMEOUT") + flush
 			if grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second; grace < need {
 				t.Errorf("%s is killed after %v, and may need %v", d.Name, grace, need)
 			}

@@ -1,0 +1,90 @@
+package serve_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+)
+
+// pipes is a listener without a network.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.closed); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return ours, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func TestDrainLastsWhileClientsComeAnew(t *testing.T) {
+	const delay, age = 4 * time.Second, 5 * time.Minute
+	tests := map[string]struct {
+		path   string
+		until  time.Duration // a request on a connection of its own comes each second
+		want   time.Duration
+		reason string
+	}{
+		"nobody":  {"/", 0, delay, "the delay is for those who hear of it late, whoever they are"},
+		"at once": {"/", delay / 4, delay, "they came early in the delay, and nobody since"},
+		"late":    {"/", 2*delay + delay/4, 2*delay + delay/4 + delay/2, "half a delay without newcomers says that there are no more"},
+		"always":  {"/", time.Hour, serve.LongestDrain * delay, "the process has to end"},
+		"probes":  {"/grpc.health.v1.Health/Check", time.Hour, delay, "who asks for this process's health is not lost on the way to another"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				listener := newPipes()
+				p := start(t, serve.Config{DrainDelay: delay, ShutdownTimeout: time.Minute}, serve.Part{
+					Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, MaxConnectionAge: age, Handler: http.NotFoundHandler()}},
+				})
+				synctest.Wait()
+				p.stop()
+				<-p.stopping
+				begin := time.Now()
+				go comeAnew(t.Context(), listener, tc.path, tc.until)
+				if err := <-p.ended; err != nil {
+					t.Errorf("Run = %v", err)
+				}
+				if took := time.Since(begin).Round(100 * time.Millisecond); took != tc.want {
+					t.Errorf("it drains for %v, want %v: %s", took, tc.want, tc.reason)
+				}
+			})
+		})
+	}
+}
+
+// comeAnew makes a request on a new connection each second for a while.
+func comeAnew(ctx context.Context, listener *pipes, path string, lasts time.Duration) {
+	c := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
+	for end := time.Now().Add(lasts); time.Now().Before(end) && pause.For(ctx, time.Second); {
+		if resp, err := c.Get("http://test" + path); err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+}
