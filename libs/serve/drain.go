@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"connectrpc.com/grpchealth"
+
 	"github.com/krm-function-runner/function-runner/libs/pause"
 )
 
@@ -51,4 +53,6 @@ func (s *server) lastNewcomer() time.Time {
 
 // isProbe says whether a request for a path is from somebody who knows that this very
 // process is here, and wants nothing else from it.
-func isProbe(path string) bool { return strings.HasPrefix(path, "/grpc.health.") }
+func isProbe(path string) bool {
+	return strings.HasPrefix(path, "/"+grpchealth.HealthV1ServiceName+"/")
+}

@@ -5,7 +5,6 @@ package deploy_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"path"
 	"slices"
@@ -49,8 +48,8 @@ func (m managing) collide(t *testing.T, at place) {
 		for _, replica := range replicas {
 			counts(ctx, t, &replica, len(pods))
 		}
-		// Next time all know the image, and are even closer to each other.
-		// One that still counts a pod that is gone takes the next place, and nothing collides.
+		// Next time all know the image, and are even closer to each other. One that still
+		// counted a pod that is gone would take the next place, and nothing would collide.
 		at.remove(ctx, t, pods)
 		for _, replica := range replicas {
 			counts(ctx, t, &replica, 0)
@@ -108,7 +107,11 @@ func counts(ctx context.Context, t *testing.T, replica *corev1.Pod, want int) {
 	t.Helper()
 	label := fmt.Sprintf("image=%q", path.Base(minor(t)))
 	suite.Until(ctx, t, fmt.Sprintf("%s counts %d pods with %s", replica.Name, want, label), func() (bool, string) {
-		page, counted := metrics(ctx, t, replica), 0
+		page, err := suite.Metrics(ctx, replica.Status.PodIP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := 0
 		for line := range strings.Lines(page) {
 			series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 			if !strings.HasPrefix(series, "fn_pods{") || !strings.Contains(series, label) {
@@ -122,25 +125,6 @@ func counts(ctx context.Context, t *testing.T, replica *corev1.Pod, want int) {
 		}
 		return counted == want, fmt.Sprintf("it counts %d", counted)
 	})
-}
-
-// metrics is a program's page of metrics.
-func metrics(ctx context.Context, t *testing.T, pod *corev1.Pod) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+pod.Status.PodIP+":9464/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	page, err := io.ReadAll(response.Body)
-	if err != nil || !strings.Contains(string(page), "fn_queue_depth") {
-		t.Fatalf("the metrics of %s: %s, %v: %s", pod.Name, response.Status, err, page)
-	}
-	return string(page)
 }
 
 // evaluate has a replica that does everything evaluate a function.

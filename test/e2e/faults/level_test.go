@@ -4,11 +4,8 @@ package faults_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,19 +145,5 @@ func (sys *system) metric(ctx context.Context, t testing.TB, name, metric string
 
 // metrics is a program's page of metrics, which is there whatever has happened.
 func (sys *system) metrics(ctx context.Context, name string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+sys.pods[name].Status.PodIP+":9464/metrics", nil)
-	if err != nil {
-		return "", err
-	}
-	request.Close = true // it counts connections
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	page, err := io.ReadAll(response.Body)
-	if response.StatusCode != http.StatusOK {
-		err = errors.Join(err, fmt.Errorf("asked for its metrics, %s answers %s: %s", name, response.Status, page))
-	}
-	return string(page), err
+	return suite.Metrics(ctx, sys.pods[name].Status.PodIP)
 }

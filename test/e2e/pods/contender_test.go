@@ -3,10 +3,8 @@
 package pods_test
 
 import (
-	"bufio"
 	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,23 +120,23 @@ func (sys *system) phases(b testing.TB) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	response, err := http.Get("http://" + host + ":9464/metrics")
+	page, err := suite.Metrics(b.Context(), host)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = response.Body.Close() }()
 	const sum, count, label = "fn_phase_duration_seconds_sum{", "fn_phase_duration_seconds_count{", `phase="`
 	sums, counts, names := map[string]float64{}, map[string]float64{}, []string{}
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		_, after, found := strings.Cut(lines.Text(), label)
+	for line := range strings.Lines(page) {
+		line = strings.TrimSpace(line)
+		_, after, found := strings.Cut(line, label)
 		name, rest, _ := strings.Cut(after, `"`)
 		value, err := strconv.ParseFloat(rest[strings.LastIndex(rest, " ")+1:], 64)
 		switch {
 		case !found || err != nil:
-		case strings.HasPrefix(lines.Text(), sum):
+		case strings.HasPrefix(line, sum):
 			sums[name] += value
 			names = append(names, name)
-		case strings.HasPrefix(lines.Text(), count):
+		case strings.HasPrefix(line, count):
 			counts[name] += value
 		}
 	}

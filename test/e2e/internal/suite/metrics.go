@@ -1,0 +1,28 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// Metrics is the page of metrics of a program, by the address of its pod.
+func Metrics(ctx context.Context, host string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+":9464/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	request.Close = true // tests count connections
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	page, err := io.ReadAll(response.Body)
+	if response.StatusCode != http.StatusOK {
+		err = errors.Join(err, fmt.Errorf("asked for its metrics, %s answers %s: %s", host, response.Status, page))
+	}
+	return string(page), err
+}
