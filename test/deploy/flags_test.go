@@ -18,12 +18,12 @@ var programFlags = []struct{ folder, title string }{
 	{"fnctl", "flag of fnctl"},
 }
 
-// TestREADMEHasEveryFlag compares the tables with what programs say of themselves.
-func TestREADMEHasEveryFlag(t *testing.T) {
+// TestDocumentHasEveryFlag compares the tables with the programs' help.
+func TestDocumentHasEveryFlag(t *testing.T) {
 	for _, tc := range programFlags {
 		t.Run(tc.folder, func(t *testing.T) {
 			documented := map[string]string{}
-			for _, r := range table(t, "README.md", tc.title) {
+			for _, r := range table(t, configurationDoc, tc.title) {
 				for _, name := range slices.Concat(quoted(r[tc.title]), quoted(r["flag"])) {
 					if flag, ok := strings.CutPrefix(name, "--"); ok {
 						documented[flag] = plainDefault(strings.Join(quoted(r["default"]), ""))
@@ -38,7 +38,7 @@ func TestREADMEHasEveryFlag(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(help, documented); diff != "" {
-				t.Errorf("flags and defaults (-program +README):\n%s", diff)
+				t.Errorf("flags and defaults (-program +document):\n%s", diff)
 			}
 		})
 	}

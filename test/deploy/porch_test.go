@@ -106,15 +106,15 @@ func TestPorchsDeploymentIsReplacedAndGivenBack(t *testing.T) {
 	}
 }
 
-// TestSwitchOverOfTheREADME patches Porch's Deployments as the README says: names of
+// TestSwitchOverPatch patches Porch's Deployments as docs/replacing-porch.md says: names of
 // images change, and the time to end becomes that of our own manifests, which an evaluation
 // in flight may need. Nothing else does.
-func TestSwitchOverOfTheREADME(t *testing.T) {
-	_, rest, found := strings.Cut(string(mustRead(t, filepath.Join(root, "README.md"))), "patch deployment function-runner --patch '")
+func TestSwitchOverPatch(t *testing.T) {
+	_, rest, found := strings.Cut(string(mustRead(t, filepath.Join(root, "docs/replacing-porch.md"))), "patch deployment function-runner --patch '")
 	patch, _, _ := strings.Cut(rest, "'")
 	content, err := yaml.YAMLToJSON([]byte(patch))
 	if !found || err != nil {
-		t.Fatalf("the README shows no patch (%v): %s", err, patch)
+		t.Fatalf("the document shows no patch (%v): %s", err, patch)
 	}
 	ours := runner(t, objects(t, "base/function-runner", deploy+"/base/function-runner"))
 	for _, name := range []string{"porch-manifests", "porch-templating", "porch-configuration"} {
@@ -142,7 +142,7 @@ func TestSwitchOverOfTheREADME(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftBesidePorchCanBeFound holds that the way back in README.md finds, by a
+// TestWhatIsLeftBesidePorchCanBeFound holds that the way back in docs/replacing-porch.md finds, by a
 // label, all that only ours has.
 func TestWhatIsLeftBesidePorchCanBeFound(t *testing.T) {
 	const overlay = "overlays/porch"

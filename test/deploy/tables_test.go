@@ -59,7 +59,10 @@ func quoted(cell string) []string {
 	return found
 }
 
-// configurations are where the settings of the README's tables are defined.
+// configurationDoc is the document with the tables of flags, variables and files.
+const configurationDoc = "docs/configuration.md"
+
+// configurations are the directories that define the settings of the document's tables.
 var configurations = map[string]string{
 	"gateway":        "services/gateway/gateway",
 	"pod-manager":    "services/pod-manager/podmanager",
@@ -67,8 +70,8 @@ var configurations = map[string]string{
 	"wrapper-server": "wrapper-server/internal/wrapper",
 }
 
-// TestREADMEHasEveryVariable compares the tables that people read with the code.
-func TestREADMEHasEveryVariable(t *testing.T) {
+// TestDocumentHasEveryVariable compares the tables of variables with the code.
+func TestDocumentHasEveryVariable(t *testing.T) {
 	common := map[string]string{}
 	for name, folder := range shared {
 		types := structs(t, folder)
@@ -92,18 +95,18 @@ func TestREADMEHasEveryVariable(t *testing.T) {
 func compareVariables(t *testing.T, title string, want map[string]string) {
 	t.Helper()
 	var documented []string
-	for _, r := range table(t, "README.md", title) {
+	for _, r := range table(t, configurationDoc, title) {
 		names := slices.DeleteFunc(quoted(r[title]), func(s string) bool { return !variableOne.MatchString(s) })
 		documented = append(documented, names...)
 		for name, told := range defaults(names, r["default"]) {
 			if value, ok := want[name]; ok && !says(t, told, value) {
-				t.Errorf("%s: the README says %q of %s, whose default is %q", title, told, name, value)
+				t.Errorf("%s: the document says %q of %s, whose default is %q", title, told, name, value)
 			}
 		}
 	}
 	slices.Sort(documented)
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), documented); diff != "" {
-		t.Errorf("variables of %s (-code +README):\n%s", title, diff)
+		t.Errorf("variables of %s (-code +document):\n%s", title, diff)
 	}
 }
 
@@ -128,14 +131,14 @@ func says(t *testing.T, cell, value string) bool {
 		return cell == "`"+value+"`"
 	}
 	if strings.HasPrefix(cell, "as the flag") {
-		return slices.ContainsFunc(table(t, "README.md", "flag"), func(r row) bool { return says(t, r["default"], value) })
+		return slices.ContainsFunc(table(t, configurationDoc, "flag"), func(r row) bool { return says(t, r["default"], value) })
 	}
 	return value == "" || value == "0"
 }
 
-// TestREADMEHasEveryFile compares the table of files with the settings whose defaults
+// TestDocumentHasEveryFile compares the table of files with the settings whose defaults
 // are paths, and with the flags for them.
-func TestREADMEHasEveryFile(t *testing.T) {
+func TestDocumentHasEveryFile(t *testing.T) {
 	values, paths := map[string][]string{}, map[string]bool{}
 	for _, folder := range configurations {
 		for _, s := range settingsOf(t, folder) {
@@ -145,10 +148,10 @@ func TestREADMEHasEveryFile(t *testing.T) {
 			}
 		}
 	}
-	for _, r := range table(t, "README.md", "flag") {
+	for _, r := range table(t, configurationDoc, "flag") {
 		values[strings.Trim(r["flag"], "`")] = quoted(r["default"])
 	}
-	for _, r := range table(t, "README.md", "file") {
+	for _, r := range table(t, configurationDoc, "file") {
 		for _, name := range quoted(r["set with"]) {
 			delete(paths, name)
 			if len(values[name]) == 0 {
@@ -156,7 +159,7 @@ func TestREADMEHasEveryFile(t *testing.T) {
 			}
 			for _, value := range values[name] {
 				if !says(t, r["file"], value) {
-					t.Errorf("the README says %q of %s, whose default is %q", r["file"], name, value)
+					t.Errorf("the document says %q of %s, whose default is %q", r["file"], name, value)
 				}
 			}
 		}
