@@ -84,11 +84,14 @@ run: build ## Start the stack here, render the examples through it, keep serving
 demo: build ## The same, and stop
 	@examples/run.sh
 
+# VERSION is what programs print for --version; without it, Go says what it knows of the commit.
+STAMP = $(if $(VERSION),-X=github.com/krm-function-runner/function-runner/libs/version.stamped=$(VERSION))
+
 .PHONY: build
 build: functions ## Build all programs into .build/bin
 	@mkdir -p $(BUILD)/bin
 	@for m in services/function-runner services/gateway fnctl wrapper-server; do \
-	  (cd $$m && CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o $(BUILD)/bin/ .); done
+	  (cd $$m && CGO_ENABLED=0 go build -trimpath -ldflags="-s -w $(STAMP)" -o $(BUILD)/bin/ .); done
 
 ##@ Check
 

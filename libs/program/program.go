@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
 // Exit codes.
@@ -72,11 +74,17 @@ func Refuse(name string, err error) int {
 // told gets the signals that end a program.
 var told = make(chan os.Signal, 1)
 
-// Begin is the first statement of a main function. The kernel drops signals to the first
-// process of a container that has not asked for them: one that is stopped while it reads
-// its configuration would be waited for as long as Kubernetes has patience. Main does what
-// the signal says.
-func Begin() { signal.Notify(told, syscall.SIGTERM, os.Interrupt) }
+// Begin is the first statement of a main function. It answers --version, and subscribes to the
+// signals that end a program: the kernel drops those that the first process of a container has not
+// subscribed to, so a program that is stopped while it reads its configuration would run until it is
+// killed. Main acts on the signals.
+func Begin() {
+	if len(os.Args) == 2 && (os.Args[1] == "--version" || os.Args[1] == "-version") {
+		_, _ = fmt.Println(filepath.Base(os.Args[0]), version.String()) //nolint:forbidigo // it was asked for
+		os.Exit(ok)
+	}
+	signal.Notify(told, syscall.SIGTERM, os.Interrupt)
+}
 
 // Main runs the program of that name until SIGTERM or SIGINT, since Begin, and returns its
 // exit code.
@@ -110,6 +118,7 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 		return err
 	}
 	defer flush(ctx, tel)
+	tel.Log.InfoContext(ctx, "starting", "version", version.String())
 	frame := Frame{Telemetry: tel, Health: new(serve.Health)}
 	parts, err := build(ctx, frame)
 	if ctx.Err() != nil {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
 // Config is what a program sets itself; the rest is OpenTelemetry's own
@@ -63,7 +64,7 @@ type Telemetry struct {
 // ends it with [Telemetry.Shutdown].
 func New(ctx context.Context, name string, cfg Config, w io.Writer) (*Telemetry, error) {
 	res, err := resource.New(ctx,
-		resource.WithAttributes(semconv.ServiceName(name)), resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost())
+		resource.WithAttributes(semconv.ServiceName(name), semconv.ServiceVersion(version.String())), resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("set up telemetry: describe this process: %w", err)
 	}

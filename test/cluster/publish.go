@@ -45,7 +45,7 @@ func (o *options) publish(ctx context.Context, out io.Writer, repository, tag st
 			// ko runs in the folder of each program's module.
 			return append([]string{"env", "--chdir=" + folder, path}, args...)
 		},
-		Env:  os.Environ(),
+		Env:  append(os.Environ(), "VERSION="+tag),
 		Root: root,
 	}
 	if err := o.source().Kodata(ctx); err != nil {

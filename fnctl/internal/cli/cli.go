@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
 // Environment is what a command gets from the process that it runs in.
@@ -33,6 +34,7 @@ func Run(ctx context.Context, env Environment, args []string) int {
 		Use:           "fnctl",
 		Short:         "Run KRM functions through a function runner",
 		Long:          rootHelp,
+		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

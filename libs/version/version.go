@@ -1,0 +1,29 @@
+// Package version tells which version of the programs this is.
+package version
+
+import (
+	"cmp"
+	"runtime/debug"
+)
+
+// stamped is set by a release build, with the linker's -X.
+var stamped string
+
+// String returns the version of this program: that of the release, or else what Go knows of the
+// commit that it was built from, or else "devel".
+func String() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = new(debug.BuildInfo)
+	}
+	return of(stamped, info)
+}
+
+// of returns the version that the build says, in this order.
+func of(stamped string, info *debug.BuildInfo) string {
+	built := info.Main.Version
+	if built == "(devel)" {
+		built = ""
+	}
+	return cmp.Or(stamped, built, "devel")
+}
