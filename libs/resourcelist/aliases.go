@@ -22,18 +22,18 @@ type extent struct {
 	depth int // of nested nodes
 }
 
-// checkAliases returns an error if a document of the given size holds aliases that
-// contain themselves or that expand it beyond the bounds.
-func checkAliases(document *yaml.Node, size int) error {
-	m := measure{anchored: map[*yaml.Node]extent{}, limit: max(maxExpansion, maxExpansionFactor*size)}
-	_, err := m.of(document)
-	return err
-}
-
 // measure measures nodes without expanding them: each once.
 type measure struct {
 	anchored map[*yaml.Node]extent // of anchored nodes; zero while being measured
 	limit    int                   // of bytes
+}
+
+// measureAliases returns what is known of the anchors of a document of that size. It is an
+// error if aliases contain themselves or expand the document beyond the bounds.
+func measureAliases(document *yaml.Node, size int) (measure, error) {
+	m := measure{anchored: map[*yaml.Node]extent{}, limit: max(maxExpansion, maxExpansionFactor*size)}
+	_, err := m.of(document)
+	return m, err
 }
 
 // of returns the node's extent. An anchor precedes its aliases, so an alias of a
@@ -56,8 +56,8 @@ func (m measure) of(node *yaml.Node) (extent, error) {
 		sum.bytes += part.bytes
 		sum.depth = max(sum.depth, part.depth)
 		if sum.bytes > m.limit || sum.depth > maxDepth {
-			return extent{}, fmt.Errorf("line %d: with its aliases expanded, the list has more than %d bytes or %d levels: use fewer or smaller aliases",
-				child.Line, m.limit, maxDepth)
+			return extent{}, fmt.Errorf("line %d: with its aliases expanded, the list has more than %d bytes or %d levels: "+
+				"use fewer or smaller aliases", child.Line, m.limit, maxDepth)
 		}
 	}
 	sum.depth++

@@ -2,6 +2,7 @@ package resourcelist
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,12 +12,12 @@ import (
 )
 
 // decode returns the envelope of any list, by way of all its nodes.
-func decode(data []byte) (Envelope, error) {
-	root, err := decodeDocument(data)
+func decode(ctx context.Context, data []byte) (Envelope, error) {
+	document, err := decodeDocument(ctx, data)
 	if err != nil {
 		return Envelope{}, err
 	}
-	fields, err := topLevel(root)
+	fields, err := topLevel(document.root)
 	if err != nil {
 		return Envelope{}, err
 	}
@@ -29,22 +30,45 @@ func decode(data []byte) (Envelope, error) {
 	if err := checkShape("items", fields["items"], yaml.SequenceNode); err != nil {
 		return Envelope{}, err
 	}
-	results, err := decodeResults(fields["results"])
+	results, err := document.results(ctx, fields["results"])
 	if err != nil {
 		return Envelope{}, err
 	}
 	return Envelope{Results: results}, nil
 }
 
-// decodeDocument returns the root of the one document in data, whose aliases are
-// known to be bearable.
-func decodeDocument(data []byte) (*yaml.Node, error) {
+// document is a document in nodes, whose aliases are known to be bounded.
+type document struct {
+	root    *yaml.Node
+	size    int // in bytes
+	aliases measure
+}
+
+// decodeDocument returns the one document in data.
+func decodeDocument(ctx context.Context, data []byte) (document, error) {
 	if at := invalidUTF8(data); at >= 0 {
-		return nil, fmt.Errorf("byte %d is not UTF-8: write the list as UTF-8", at)
+		return document{}, fmt.Errorf("byte %d is not UTF-8: write the list as UTF-8", at)
 	}
-	var document, second yaml.Node
-	documents := yaml.NewDecoder(bytes.NewReader(data))
-	switch err := documents.Decode(&document); {
+	node, err := decodeNodes(ctx, data)
+	if ctx.Err() != nil {
+		return document{}, ctx.Err()
+	}
+	if err != nil {
+		return document{}, err
+	}
+	if line := lateMarker(data); line > 0 {
+		return document{}, fmt.Errorf("line %d begins with ---, which kyaml takes for the end of a document: "+
+			"remove it, and directives before it", line)
+	}
+	aliases, err := measureAliases(node, len(data))
+	return document{root: node.Content[0], size: len(data), aliases: aliases}, err
+}
+
+// decodeNodes returns the nodes of the one document in data.
+func decodeNodes(ctx context.Context, data []byte) (*yaml.Node, error) {
+	var first, second yaml.Node
+	documents := yaml.NewDecoder(&interruptible{ctx: ctx, from: bytes.NewReader(data)})
+	switch err := documents.Decode(&first); {
 	case errors.Is(err, io.EOF):
 		return nil, errors.New("there is no document: want a mapping with kind: " + kind)
 	case err != nil:
@@ -57,13 +81,22 @@ func decodeDocument(data []byte) (*yaml.Node, error) {
 	case !errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("read what follows the list as YAML: %w", err)
 	}
-	if line := lateMarker(data); line > 0 {
-		return nil, fmt.Errorf("line %d begins with ---, which kyaml takes for the end of a document: remove it, and directives before it", line)
+	return &first, nil
+}
+
+// interruptible ends a decode when its context ends. The YAML library makes nodes while it
+// reads, some hundred bytes at a time.
+type interruptible struct {
+	ctx  context.Context //nolint:containedctx // Read takes none
+	from io.Reader
+}
+
+// Read implements io.Reader.
+func (r *interruptible) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
 	}
-	if err := checkAliases(&document, len(data)); err != nil {
-		return nil, err
-	}
-	return document.Content[0], nil
+	return r.from.Read(p)
 }
 
 // lateMarker returns the number of a line, other than the first, that begins as a

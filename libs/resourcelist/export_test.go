@@ -2,18 +2,53 @@ package resourcelist
 
 import "context"
 
-// The two paths of Parse, for tests that compare them, and how values are written.
-var (
-	Decode    = decode
-	Recognise = recognise
-	AsJSON    = asJSON
+// How values are written, for tests.
+var AsJSON = asJSON
+
+// Decode is the path of Parse that decodes all of a list.
+func Decode(data []byte) (Envelope, error) {
+	if _, err := checkLimits(data); err != nil {
+		return Envelope{}, err
+	}
+	return decode(context.Background(), data)
+}
+
+// Recognise is the path of Parse that decodes the results alone.
+func Recognise(data []byte) (Envelope, bool) {
+	found, ok := recognise(data)
+	if !ok {
+		return Envelope{}, false
+	}
+	envelope, err := found.decode(context.Background())
+	return envelope, err == nil
+}
+
+// What is decoded in full at a time, in bytes of memory.
+const (
+	MaxDecoding      = maxDecoding
+	MaxSmallDecoding = maxSmallDecoding
 )
 
-// MaxDecoding is how many bytes of lists are decoded in full at a time.
-const MaxDecoding = maxDecoding
+// Limits of lists.
+const (
+	MaxResults       = maxResults
+	MaxKeys          = maxKeys
+	MaxTagDirectives = maxTagDirectives
+	AnyValues        = anyValues
+)
 
-// Occupy takes the turns of so many bytes of full decodes until free is called.
-func Occupy(bytes int64) (free func()) {
-	_ = decoding.Acquire(context.Background(), bytes)
-	return func() { decoding.Release(bytes) }
+// Occupy takes so much memory of the turns of large and of small decodes until release is
+// called.
+func Occupy(large, small int64) (release func()) {
+	_ = decoding.large.Acquire(context.Background(), large)
+	_ = decoding.small.Acquire(context.Background(), small)
+	return func() {
+		decoding.large.Release(large)
+		decoding.small.Release(small)
+	}
+}
+
+// Turns are turns of their own, whose Acquire is that of full decodes.
+func Turns() func(ctx context.Context, cost int64) (release func(), err error) {
+	return newTurns().acquire
 }

@@ -24,7 +24,11 @@ var stricter = []struct{ words, reason string }{
 	{"items is", "kyaml takes whatever is inside for items, or nothing"},
 	{"results is", "kyaml hands any shape on to whoever reads the results"},
 	{"a top-level key is", "kyaml never looks at keys that are no strings"},
-	{"with its aliases expanded", "kyaml does not expand aliases: whoever reads the items would"},
+	{"with its aliases expanded", "kyaml does not expand aliases: readers of the items would"},
+	{"the list has about", "kyaml has no bound for values"},
+	{"lines begin with %TAG", "kyaml has no bound for directives"},
+	{"results, and may be", "kyaml has no bound for results"},
+	{"a mapping has", "kyaml has no bound for keys"},
 	{"stands inside its own anchor", "likewise"},
 }
 

@@ -1,15 +1,24 @@
 package resourcelist
 
-import "github.com/krm-function-runner/function-runner/libs/resourcelist/internal/blockyaml"
+import (
+	"context"
 
-// recognise returns the envelope of a list that is provably valid, of which it
-// decodes the results alone. It returns false if only a full decode can tell.
-func recognise(data []byte) (Envelope, bool) {
+	"github.com/krm-function-runner/function-runner/libs/resourcelist/internal/blockyaml"
+)
+
+// recognised is a list that is provably valid, but for its results.
+type recognised struct {
+	// results are the lines of the results, nil if the list has none.
+	results []byte
+}
+
+// recognise proves in one pass that data is a list. It returns false if only a full
+// decode can tell.
+func recognise(data []byte) (found recognised, ok bool) {
 	entries, ok := blockyaml.Outline(data)
 	if !ok {
-		return Envelope{}, false
+		return recognised{}, false
 	}
-	var envelope Envelope
 	isList := false
 	for _, entry := range entries {
 		ok := true
@@ -21,31 +30,43 @@ func recognise(data []byte) (Envelope, bool) {
 		case "items":
 			ok = entry.Type == blockyaml.Sequence || entry.Type == blockyaml.Null
 		case "results":
-			envelope.Results, ok = recogniseResults(entry)
+			found.results = entry.Lines
 		}
 		if !ok {
-			return Envelope{}, false
+			return recognised{}, false
 		}
 	}
-	return envelope, isList
+	return found, isList
 }
 
-// maxResultLines is how many bytes of results are decoded without a turn.
-const maxResultLines = 256 << 10
+// freeResults is how many bytes of results are decoded without waiting for a turn.
+const freeResults = 4 << 10
 
-// recogniseResults decodes the lines of the results alone, unless they are many.
-func recogniseResults(entry blockyaml.Entry) ([]Result, bool) {
-	if len(entry.Lines) > maxResultLines {
-		return nil, false
+// decode decodes the lines of the results alone. An error that is not that of ctx means
+// that only a full decode can tell whether data is a list.
+func (r recognised) decode(ctx context.Context) (Envelope, error) {
+	if r.results == nil {
+		return Envelope{}, nil
 	}
-	root, err := decodeDocument(entry.Lines)
+	values, err := checkLimits(r.results)
 	if err != nil {
-		return nil, false
+		return Envelope{}, err
 	}
-	fields, err := topLevel(root)
+	if len(r.results) > freeResults {
+		release, err := decoding.acquire(ctx, cost(len(r.results), values))
+		if err != nil {
+			return Envelope{}, err
+		}
+		defer release()
+	}
+	document, err := decodeDocument(ctx, r.results)
 	if err != nil {
-		return nil, false
+		return Envelope{}, err
 	}
-	results, err := decodeResults(fields["results"])
-	return results, err == nil
+	fields, err := topLevel(document.root)
+	if err != nil {
+		return Envelope{}, err
+	}
+	results, err := document.results(ctx, fields["results"])
+	return Envelope{Results: results}, err
 }

@@ -7,11 +7,7 @@
 // style that those write in a single pass, and whatever it cannot prove is decoded.
 package resourcelist
 
-import (
-	"context"
-
-	"golang.org/x/sync/semaphore"
-)
+import "context"
 
 // Envelope is what the runner wants to know of a ResourceList.
 type Envelope struct {
@@ -25,36 +21,39 @@ type Envelope struct {
 //   - data must be one YAML or JSON document in UTF-8. A second document is refused,
 //     even an empty one: kyaml would read the list as one resource among others. It
 //     would as well if a marker (---) stood in another line than the first.
+//
 //   - It must be a mapping with the kind ResourceList. The apiVersion is not looked
 //     at. No top-level key may be there twice.
+//
 //   - functionConfig must be a mapping, items a sequence, and results a sequence of
 //     results, or a mapping with such a sequence as items, as old functions write
 //     it. Each may be null or missing. None may be an alias, nor may kind: kyaml
 //     does not follow it and would read no items.
+//
 //   - Aliases inside these are fine, unless they expand the list out of proportion
 //     or contain themselves.
 //
-// The envelope does not refer to data. Should ctx end while others are being decoded in
-// full, the error is that of ctx.
+//   - What it costs to decode is bounded in relation to its size: see limits.go.
+//
+// The envelope does not refer to data. Should ctx end first, the error is that of ctx.
 func Parse(ctx context.Context, data []byte) (Envelope, error) {
-	if envelope, ok := recognise(data); ok {
-		return envelope, nil
+	if found, ok := recognise(data); ok {
+		envelope, err := found.decode(ctx)
+		if err == nil || ctx.Err() != nil {
+			return envelope, err
+		}
 	}
-	turn := min(int64(len(data)), maxDecoding)
-	if err := decoding.Acquire(ctx, turn); err != nil {
+	values, err := checkLimits(data)
+	if err != nil {
 		return Envelope{}, err
 	}
-	defer decoding.Release(turn)
-	return decode(data)
+	release, err := decoding.acquire(ctx, cost(len(data), values))
+	if err != nil {
+		return Envelope{}, err
+	}
+	defer release()
+	return decode(ctx, data)
 }
-
-// maxDecoding is how many bytes of lists are decoded in full at a time. A full decode takes
-// memory some twenty times the list: small ones may be many, large ones must not add up.
-// One that is larger than all of this goes alone.
-const maxDecoding = 8 << 20
-
-// decoding has the turns of full decodes, first come first served.
-var decoding = semaphore.NewWeighted(maxDecoding)
 
 // kind is the kind of a ResourceList.
 const kind = "ResourceList"

@@ -1,6 +1,7 @@
 package resourcelist
 
 import (
+	"context"
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
@@ -23,9 +24,9 @@ type wireField struct {
 	ProposedValue any    `yaml:"proposedValue"`
 }
 
-// decodeResults returns the results in the value of that key: a sequence, or a
-// mapping that holds one as items.
-func decodeResults(value *yaml.Node) ([]Result, error) {
+// results returns the results in the value of that key: a sequence, or a mapping that
+// holds one as items. It ends with the error of ctx.
+func (d document) results(ctx context.Context, value *yaml.Node) ([]Result, error) {
 	if value != nil && value.Kind == yaml.MappingNode {
 		fields, err := topLevel(value)
 		if err != nil {
@@ -36,15 +37,36 @@ func decodeResults(value *yaml.Node) ([]Result, error) {
 	if err := checkShape("results", value, yaml.SequenceNode); err != nil || isNull(value) {
 		return nil, err
 	}
-	var wire []wireResult
-	if err := value.Decode(&wire); err != nil {
+	if err := d.checkResults(value); err != nil {
 		return nil, fmt.Errorf("read the results: %w", err)
 	}
+	return decodeResults(ctx, value.Content)
+}
+
+// decodeResults decodes one result after the other, without those that are null.
+func decodeResults(ctx context.Context, entries []*yaml.Node) ([]Result, error) {
 	var results []Result
-	for _, w := range wire {
-		results = append(results, w.result())
+	for _, entry := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		var wire wireResult
+		if err := entry.Decode(&wire); err != nil {
+			return nil, fmt.Errorf("read the results: %w", err)
+		}
+		if !isNull(target(entry)) {
+			results = append(results, wire.result())
+		}
 	}
 	return results, nil
+}
+
+// target returns the node that an alias stands for, and any other node itself.
+func target(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
 }
 
 // result returns w as the rest of the runner uses it.

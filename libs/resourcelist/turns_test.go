@@ -20,24 +20,25 @@ const (
 func TestFullDecodesTakeTurns(t *testing.T) {
 	large := asJSON + strings.Repeat(" ", 1<<20)
 	tests := map[string]struct {
-		reason   string
-		occupied int64 // bytes
-		list     string
-		waits    bool
+		reason       string
+		large, small int64 // memory that is taken
+		list         string
+		waits        bool
 	}{
-		"free":            {"nobody waits without need", 0, large, false},
-		"as blocks":       {"a list that needs no full decode needs no turn", resourcelist.MaxDecoding, asBlocks, false},
-		"many results":    {"results are decoded too", resourcelist.MaxDecoding, asBlocks + "results:\n" + strings.Repeat("- message: m\n", 1<<15), true},
-		"small":           {"a small list takes a small turn", resourcelist.MaxDecoding - 1<<10, asJSON, false},
-		"large":           {"large ones do not add up", resourcelist.MaxDecoding - 1<<10, large, true},
-		"full":            {"there is a bound", resourcelist.MaxDecoding, asJSON, true},
-		"giant":           {"one that is larger than all turns goes alone", 0, large + strings.Repeat(" ", resourcelist.MaxDecoding), false},
-		"giant in a line": {"and after the others", 1, large + strings.Repeat(" ", resourcelist.MaxDecoding), true},
+		"free":         {"nothing to wait for", 0, 0, large, false},
+		"as blocks":    {"no full decode, no turn", resourcelist.MaxDecoding, resourcelist.MaxSmallDecoding, asBlocks, false},
+		"few results":  {"nor for a few results", resourcelist.MaxDecoding, resourcelist.MaxSmallDecoding, asBlocks + results(10), false},
+		"results":      {"results are decoded too", 0, resourcelist.MaxSmallDecoding, asBlocks + results(1000), true},
+		"many results": {"as large as a list", resourcelist.MaxDecoding, 0, asBlocks + results(1<<15), true},
+		"small":        {"small lists do not queue behind large ones", resourcelist.MaxDecoding, 0, asJSON, false},
+		"many small":   {"but behind each other", 0, resourcelist.MaxSmallDecoding, asJSON, true},
+		"large":        {"large ones do not add up", resourcelist.MaxDecoding - 1<<20, 0, large, true},
+		"beside":       {"large lists do not queue behind small ones", 0, resourcelist.MaxSmallDecoding, large, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				free := resourcelist.Occupy(tc.occupied)
+				release := resourcelist.Occupy(tc.large, tc.small)
 				var done atomic.Bool
 				go func() {
 					if _, err := resourcelist.Parse(t.Context(), []byte(tc.list)); err != nil {
@@ -49,7 +50,7 @@ func TestFullDecodesTakeTurns(t *testing.T) {
 				if done.Load() == tc.waits {
 					t.Errorf("it waits: %t, want %t: %s", !done.Load(), tc.waits, tc.reason)
 				}
-				free()
+				release()
 				synctest.Wait()
 				if !done.Load() {
 					t.Error("it waits for ever")
@@ -59,11 +60,40 @@ func TestFullDecodesTakeTurns(t *testing.T) {
 	}
 }
 
-func TestACallerWhoLeavesWaitsForNoTurn(t *testing.T) {
-	defer resourcelist.Occupy(resourcelist.MaxDecoding)()
+func results(n int) string { return "results:\n" + strings.Repeat("- message: m\n", n) }
+
+// TestACostlyDecodeRunsAlone has one that costs more than all turns together.
+func TestACostlyDecodeRunsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		acquire := resourcelist.Turns()
+		release, err := acquire(t.Context(), 10*resourcelist.MaxDecoding)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var second atomic.Bool
+		go func() {
+			if release, err := acquire(t.Context(), resourcelist.MaxDecoding/2); err == nil {
+				second.Store(true)
+				release()
+			}
+		}()
+		synctest.Wait()
+		if second.Load() {
+			t.Error("another large decode runs beside it")
+		}
+		release()
+		synctest.Wait()
+		if !second.Load() {
+			t.Error("its turn does not end")
+		}
+	})
+}
+
+func TestACallerThatLeavesWaitsForNoTurn(t *testing.T) {
+	defer resourcelist.Occupy(resourcelist.MaxDecoding, resourcelist.MaxSmallDecoding)()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := resourcelist.Parse(ctx, []byte(asJSON)); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller who left: %v, want that", err)
+		t.Errorf("a caller that left: %v, want that", err)
 	}
 }

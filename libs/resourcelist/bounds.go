@@ -1,0 +1,69 @@
+package resourcelist
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// checkResults returns an error unless the results are within their limits, so that to
+// decode them takes no more than time and memory in proportion to the list's size.
+func (d document) checkResults(results *yaml.Node) error {
+	if n := len(results.Content); n > maxResults {
+		return fmt.Errorf("line %d: there are %d results, and may be up to %d: report fewer", results.Line, n, maxResults)
+	}
+	within := measure{anchored: d.aliases.anchored, limit: max(maxResultExpansion, maxResultExpansionFactor*d.size)}
+	if _, err := within.of(results); err != nil {
+		return err
+	}
+	return mappings{}.check(results)
+}
+
+// mappings checks mappings, each once. It has the nodes of aliases that were checked.
+type mappings map[*yaml.Node]bool
+
+// check returns an error if a mapping in node has too many keys, or a key twice.
+func (m mappings) check(node *yaml.Node) error {
+	if node.Kind == yaml.AliasNode {
+		if m[node.Alias] {
+			return nil
+		}
+		m[node.Alias] = true
+		return m.check(node.Alias)
+	}
+	if node.Kind == yaml.MappingNode {
+		if err := checkKeys(node); err != nil {
+			return err
+		}
+	}
+	for _, child := range node.Content {
+		if err := m.check(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkKeys returns an error if a mapping has too many keys, or a key twice.
+func checkKeys(mapping *yaml.Node) error {
+	if n := len(mapping.Content) / 2; n > maxKeys {
+		return fmt.Errorf("line %d: a mapping has %d keys, and may have up to %d: report fewer", mapping.Line, n, maxKeys)
+	}
+	seen := make(map[key]bool, len(mapping.Content)/2)
+	for i := 0; i < len(mapping.Content); i += 2 {
+		node := mapping.Content[i]
+		k := key{node.Kind, node.Value}
+		if seen[k] {
+			return fmt.Errorf("line %d: the key %q is there twice: remove one", node.Line, node.Value)
+		}
+		seen[k] = true
+	}
+	return nil
+}
+
+// key is what the YAML library compares keys by. To it, all keys that are collections are
+// the same one.
+type key struct {
+	kind  yaml.Kind
+	value string
+}
