@@ -47,7 +47,7 @@ func checkShape(name string, value *yaml.Node, want yaml.Kind) error {
 	return fmt.Errorf("line %d: %s is %s, want %s", value.Line, name, describe(value), describe(&yaml.Node{Kind: want}))
 }
 
-// isNull says whether a value is missing or null.
+// isNull reports whether a value is missing or null.
 func isNull(value *yaml.Node) bool {
 	return value == nil || value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null"
 }

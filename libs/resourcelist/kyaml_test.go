@@ -32,7 +32,7 @@ var stricter = []struct{ words, reason string }{
 	{"stands inside its own anchor", "likewise"},
 }
 
-// isStricter says whether Parse refuses for a reason that kyaml does not know.
+// isStricter reports whether Parse refuses for a reason that kyaml does not know.
 func isStricter(err error) bool {
 	for _, s := range stricter {
 		if strings.Contains(err.Error(), s.words) {

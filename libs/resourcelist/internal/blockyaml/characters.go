@@ -48,7 +48,7 @@ var classes = func() (t [256]uint8) {
 	return t
 }()
 
-// printable says whether data is UTF-8 that YAML allows without escapes, and whose
+// printable reports whether data is UTF-8 that YAML allows without escapes, and whose
 // only line breaks are LF and CRLF.
 func printable(data []byte) bool {
 	for i := 0; i < len(data); i++ {
@@ -86,10 +86,10 @@ func printableRune(r rune, size int) bool {
 	return true
 }
 
-// isBlank says whether c separates tokens of a line.
+// isBlank reports whether c separates tokens of a line.
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// isMarker says whether the line at the beginning of b could be the marker of a
+// isMarker reports whether the line at the beginning of b could be the marker of a
 // document's start or end.
 func isMarker(b []byte) bool {
 	return bytes.HasPrefix(b, []byte("---")) || bytes.HasPrefix(b, []byte("..."))

@@ -13,7 +13,7 @@ type line struct {
 // indent returns how many spaces the line begins with.
 func (l line) indent() int { return l.text - l.start }
 
-// blank says whether the line holds nothing but spaces.
+// blank reports whether the line holds nothing but spaces.
 func (l line) blank() bool { return l.text == l.end }
 
 // lineAt returns the line that begins at offset start.
@@ -44,7 +44,7 @@ func (s *scanner) skipStart() {
 	}
 }
 
-// next moves to the next line that is not blank, and says whether there is one.
+// next moves to the next line that is not blank, and reports whether there is one.
 func (s *scanner) next() bool {
 	for s.pos < len(s.data) {
 		s.line = lineAt(s.data, s.pos)
@@ -68,7 +68,7 @@ func (s *scanner) skipSpaces(at int) (int, bool) {
 	return at, at < s.line.end && !comment
 }
 
-// endsLine says whether the value that ended before offset at is the last of the
+// endsLine reports whether the value that ended before offset at is the last of the
 // current line, but for a comment.
 func (s *scanner) endsLine(at int) bool {
 	_, more := s.skipSpaces(at)

@@ -29,7 +29,7 @@ func (s *scanner) key(at int) (int, bool) {
 	return 0, false
 }
 
-// plainStart says whether the byte at offset at begins a plain scalar.
+// plainStart reports whether the byte at offset at begins a plain scalar.
 func (s *scanner) plainStart(at int) bool {
 	if s.data[at] == '-' {
 		return !s.isDash(at)
@@ -69,13 +69,13 @@ func (s *scanner) plainText(at int) (int, bool) {
 	return s.line.end, true
 }
 
-// isColon says whether the byte at offset at is a colon that ends a key, followed
+// isColon reports whether the byte at offset at is a colon that ends a key, followed
 // by a space or the end of the line.
 func (s *scanner) isColon(at int) bool {
 	return at < s.line.end && s.data[at] == ':' && (at+1 == s.line.end || s.data[at+1] == ' ')
 }
 
-// endsPlain says whether the colon or number sign at offset at ends a plain scalar:
+// endsPlain reports whether the colon or number sign at offset at ends a plain scalar:
 // the one before a blank, the other after it.
 func (s *scanner) endsPlain(at int) bool {
 	if s.data[at] == ':' {

@@ -95,7 +95,7 @@ func (s *scanner) open(typ Type, indent int) bool {
 	return true
 }
 
-// isDash says whether the dash of a sequence item stands at offset at.
+// isDash reports whether the dash of a sequence item stands at offset at.
 func (s *scanner) isDash(at int) bool {
 	return s.data[at] == '-' && (at+1 == s.line.end || isBlank(s.data[at+1]))
 }

@@ -98,7 +98,7 @@ func connectWithin(ctx context.Context, conn *podconn.Conn, patience time.Durati
 	return conn.Connect(limited)
 }
 
-// nameUnknown says whether name servers are to blame for an error.
+// nameUnknown reports whether name servers are to blame for an error.
 func nameUnknown(err error) bool {
 	_, ok := errors.AsType[*net.DNSError](err)
 	return ok

@@ -49,5 +49,5 @@ func events(from, to podmanagerv1.Phase) []string {
 	return names
 }
 
-// starting says whether a phase belongs to the start of a pod.
+// starting reports whether a phase belongs to the start of a pod.
 func starting(p podmanagerv1.Phase) bool { return p >= podmanagerv1.Phase_PHASE_CREATING }

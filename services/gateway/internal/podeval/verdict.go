@@ -58,7 +58,7 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 	return said.failure(image, st)
 }
 
-// breaks says whether a pod that answers with code, without any of our details and to a
+// breaks reports whether a pod that answers with code, without any of our details and to a
 // caller who still waits, is broken: nobody answered, or somebody who is no wrapper
 // server.
 func breaks(code codes.Code) bool {
@@ -89,7 +89,7 @@ func readDetails(st *status.Status) details {
 	return d
 }
 
-// byWrapper says whether only a wrapper server sends such details.
+// byWrapper reports whether only a wrapper server sends such details.
 func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 
 // failure is the wrapper server's own error, as the caller gets it. A full queue is
