@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -16,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Detailer is an error that has something structured to say. Its detail travels
-// as a status detail; clients that don't look for it see no difference.
+// Detailer is an error with a message for programs, which travels as a status detail.
+// Clients that ignore details see no difference.
 type Detailer interface {
 	error
 	// Detail returns the message to attach, small enough for a header (under
@@ -28,6 +29,9 @@ type Detailer interface {
 // maxMessageBytes bounds a status message. It travels in a header, where each
 // byte may take three, and proxies refuse headers of more than some 60 KiB.
 const maxMessageBytes = 8 << 10
+
+// maxRetryAfter bounds retry hints: callers follow them.
+const maxRetryAfter = 5 * time.Minute
 
 // codes maps each class to its code.
 var codes = map[fault.Class]connect.Code{
@@ -63,7 +67,7 @@ func ToConnect(err error) error {
 		addDetail(cerr, d.Detail())
 	}
 	if after, ok := fault.RetryAfter(err); ok {
-		addDetail(cerr, &errdetails.RetryInfo{RetryDelay: durationpb.New(after)})
+		addDetail(cerr, &errdetails.RetryInfo{RetryDelay: durationpb.New(boundRetryAfter(after))})
 	}
 	return cerr
 }
@@ -97,12 +101,19 @@ func FromConnect(err error) error {
 	for _, d := range cerr.Details() {
 		if msg, err := d.Value(); err == nil {
 			if info, ok := msg.(*errdetails.RetryInfo); ok {
-				out = fault.WithRetryAfter(out, info.GetRetryDelay().AsDuration())
+				out = fault.WithRetryAfter(out, RetryAfter(info))
 			}
 		}
 	}
 	return out
 }
+
+// RetryAfter returns the hint in info, within bounds: another program gave it.
+func RetryAfter(info *errdetails.RetryInfo) time.Duration {
+	return boundRetryAfter(info.GetRetryDelay().AsDuration())
+}
+
+func boundRetryAfter(after time.Duration) time.Duration { return min(max(after, 0), maxRetryAfter) }
 
 // Class is the inverse of Code; a code that no class has is Internal.
 func Class(code connect.Code) fault.Class {

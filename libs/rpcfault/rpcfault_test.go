@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
@@ -29,7 +31,7 @@ func TestCodes(t *testing.T) {
 		err    error
 		want   connect.Code
 	}{
-		"plain":        {"what nobody classified is our defect", errors.New("x"), connect.CodeInternal},
+		"plain":        {"an error without a class is a defect", errors.New("x"), connect.CodeInternal},
 		"invalid":      {"", fault.New(fault.Invalid, "x"), connect.CodeInvalidArgument},
 		"not found":    {"", fault.New(fault.NotFound, "x"), connect.CodeNotFound},
 		"denied":       {"", fault.New(fault.Denied, "x"), connect.CodePermissionDenied},
@@ -82,12 +84,38 @@ func TestDetail(t *testing.T) {
 }
 
 func TestTextFitsIntoAHeader(t *testing.T) {
-	err := rpcfault.ToConnect(errors.New("begin " + strings.Repeat("\xff", 1<<20) + " end"))
-	cerr, _ := errors.AsType[*connect.Error](err)
-	if got := cerr.Message(); len(got) > 32<<10 || !strings.HasPrefix(got, "begin ") || !strings.HasSuffix(got, " end") {
-		t.Errorf("%d bytes, from %.10q", len(got), got)
+	for _, middle := range []string{"x", "\xff", "x\xff", "ü"} {
+		err := rpcfault.ToConnect(errors.New("begin " + strings.Repeat(middle, 1<<20) + " end"))
+		cerr, _ := errors.AsType[*connect.Error](err)
+		got := cerr.Message()
+		if len(got) > 32<<10 || !strings.HasPrefix(got, "begin ") || !strings.HasSuffix(got, " end") {
+			t.Errorf("%q: %d bytes, from %.10q", middle, len(got), got)
+		}
+		if _, err := proto.Marshal(&errdetails.LocalizedMessage{Message: got}); err != nil {
+			t.Errorf("%q: the text cannot be sent: %v", middle, err)
+		}
 	}
-	if _, err := proto.Marshal(&errdetails.LocalizedMessage{Message: cerr.Message()}); err != nil {
-		t.Errorf("the text cannot be sent: %v", err)
+}
+
+func TestRetryHintsAreBounded(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{
+		-time.Hour: 0, 0: 0, time.Minute: time.Minute, 24 * 365 * time.Hour: 5 * time.Minute,
+	} {
+		received := connect.NewError(connect.CodeResourceExhausted, errors.New("x"))
+		detail, err := connect.NewErrorDetail(&errdetails.RetryInfo{RetryDelay: durationpb.New(given)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		received.AddDetail(detail)
+		sent := rpcfault.ToConnect(fault.WithRetryAfter(fault.New(fault.Exhausted, "x"), given))
+		for name, err := range map[string]error{"received": received, "sent": sent} {
+			if after, ok := fault.RetryAfter(rpcfault.FromConnect(err)); !ok || after != want {
+				t.Errorf("%s: a hint of %v is %v, %v, want %v", name, given, after, ok, want)
+			}
+		}
+	}
+	endless := &errdetails.RetryInfo{RetryDelay: &durationpb.Duration{Seconds: math.MaxInt64, Nanos: math.MaxInt32}}
+	if after := rpcfault.RetryAfter(endless); after != 5*time.Minute {
+		t.Errorf("a hint without end is %v", after)
 	}
 }
