@@ -36,17 +36,17 @@ func (l Limits) log() int64 { return int64(l.LogBytes) }
 // too large: the output must arrive, and of the log both ends.
 func (l Limits) fit(output, log []byte) []byte {
 	const note = 64
-	room := l.MessageBytes - framing - len(output)
-	if len(log) <= room {
+	left := l.MessageBytes - framing - len(output)
+	if len(log) <= left {
 		return log
 	}
-	if room < note {
+	if left < note {
 		return nil
 	}
-	return []byte(excerpt.Middle(string(log), room-note))
+	return []byte(excerpt.Middle(string(log), left-note))
 }
 
-// limitReason says which limit was passed.
+// limitReason returns the reason for a function that passed a limit.
 func limitReason(err *fnproc.LimitError) Reason {
 	if err.Stream == "log" {
 		return LogTooLarge

@@ -3,6 +3,7 @@ package function
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
@@ -26,7 +27,7 @@ type Wording func(*Failure) string
 func ExecWording(f *Failure) string {
 	switch f.Reason {
 	case Exited, Signaled:
-		return notExecuted(f, f.Status)
+		return withUnloggedResults(f, notExecuted(f, f.Status))
 	default:
 		return commonWording(f)
 	}
@@ -75,30 +76,48 @@ func notExecuted(f *Failure, why string) string {
 	return withResults(f, tell)
 }
 
+// withUnloggedResults appends to text, which tells the log, the results whose messages
+// the log does not have: functions of the SDK log that they failed, and say why in results
+// only.
+func withUnloggedResults(f *Failure, text string) string {
+	logged := stderr(f)
+	if logged == "" {
+		return text
+	}
+	unlogged := slices.DeleteFunc(slices.Clone(f.Results), func(r resourcelist.Result) bool {
+		return strings.Contains(logged, strings.TrimSpace(r.Message))
+	})
+	if len(unlogged) == 0 {
+		return text
+	}
+	const before = "; structured results: "
+	return text + before + results(unlogged, maxText-prefix-len(f.Image)-len(text)-len(before))
+}
+
 func stderr(f *Failure) string {
 	return excerpt.Middle(strings.TrimRight(f.Stderr, "\r\n"), maxStderr)
 }
 
-// withResults puts as many results into a text as it has room for.
+// withResults puts as many results into a text as fit into it.
 func withResults(f *Failure, text func(results string) string) string {
 	return text(results(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
 }
 
-// results tells as many results as fit into room, in their order, and how many more
-// there are. The first one is told in any case, as far as it fits.
-func results(all []resourcelist.Result, room int) string {
-	if whole := resourcelist.FormatResults(all); len(whole) <= room {
+// results tells as many results as fit into limit bytes, in their order, and how many
+// more there are. The first one is told in any case, as far as it fits.
+func results(all []resourcelist.Result, limit int) string {
+	if whole := resourcelist.FormatResults(all); len(whole) <= limit {
 		return whole
 	}
 	const separator, more, excerptNote = "\n\n", "… and %d more", 64
-	room -= len(separator) + len(more) + len("1000000")
+	limit -= len(separator) + len(more) + len("1000000")
 	told, n := all[0].String(), 1
-	if len(told) > room {
-		told = excerpt.Middle(told, max(room-excerptNote, 0))
+	if len(told) > limit {
+		told = excerpt.Middle(told, max(limit-excerptNote, 0))
 	}
 	for ; n < len(all); n++ {
 		next := separator + all[n].String()
-		if len(told)+len(next) > room {
+		if len(told)+len(next) > limit {
 			break
 		}
 		told += next

@@ -35,7 +35,7 @@ func validator(t *testing.T, findings, size, logged int) fnproc.Command {
 }
 
 // TestResultsAreTold has validators whose callers read nothing but the status message:
-// the results are whole, and what there is no room for is counted.
+// the results are whole, and those that do not fit are counted.
 func TestResultsAreTold(t *testing.T) {
 	const image = "registry.example.com/functions/validate:v1.2.3"
 	tests := map[string]struct {
@@ -50,7 +50,8 @@ func TestResultsAreTold(t *testing.T) {
 		"too many":         {1000, 100, 0, function.WrapperWording, 55, 0, ""},
 		"too large":        {2, 10000, 0, function.WrapperWording, 1, 1, "the first is told as far as it fits"},
 		"exec":             {1000, 100, 0, function.ExecWording, 55, 0, "who logs nothing is told by results there, too"},
-		"exec with a log":  {40, 100, 100, function.ExecWording, 0, 0, "Porch's exec evaluator tells logs only"},
+		"exec with a log":  {40, 100, 100, function.ExecWording, 40, 0, "the log does not have them"},
+		"exec, log cut":    {40, 100, 1 << 20, function.ExecWording, 30, 1, "the log takes three of the 8 KiB"},
 		"one, almost full": {1, 7800, 0, function.WrapperWording, 1, 0, ""},
 	}
 	for name, tc := range tests {
@@ -97,5 +98,38 @@ func TestResolvedImage(t *testing.T) {
 	}
 	if err := function.Resolved(nil, "fn"); err != nil {
 		t.Errorf("Resolved(nil) = %v", err)
+	}
+}
+
+// TestExecResultsFollowTheLog has functions whose log may have their results already.
+func TestExecResultsFollowTheLog(t *testing.T) {
+	const words = `Failed to execute function "fn": exit status 1 (%s)`
+	tests := map[string]struct{ reason, log, out, want string }{
+		"not logged": {
+			"functions of the SDK say why in results only", "error: function failure", "- message: no replicas\n  severity: error\n",
+			"; structured results: [error]: no replicas",
+		},
+		"logged":      {"nothing is told twice", "error: no replicas", "- message: no replicas\n  severity: error\n", ""},
+		"one of them": {"only what is missing", "error: first", "- message: first\n- message: second\n", "; structured results: [info]: second"},
+		"no message":  {"nothing to tell", "error", "- severity: error\n", ""},
+		"none":        {"Porch's own words", "error", "- {}\n", ""},
+		"not a list":  {"what does not parse has no results", "error", "- message: [a]\n", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, content := range map[string]string{"out": "kind: ResourceList\nresults:\n" + tc.out, "log": tc.log} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			runner := newRunner()
+			runner.Wording = function.ExecWording
+			cmd := fnproc.Command{Path: "/bin/sh", Args: []string{"-c", "cat log >&2; cat out; exit 1"}, Dir: dir, Env: []string{"PATH=/bin:/usr/bin"}}
+			_, err := runner.Run(t.Context(), "fn", cmd, []byte(list))
+			if want := fmt.Sprintf(words, tc.log) + tc.want; err == nil || err.Error() != want {
+				t.Errorf("error %v, want %q: %s", err, want, tc.reason)
+			}
+		})
 	}
 }
