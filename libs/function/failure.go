@@ -84,7 +84,7 @@ func (f *Failure) Detail() proto.Message {
 		detail.Image = f.Image
 		return detail
 	}
-	results, omitted := detailResults(f.Results)
+	results := fitting(len(f.Results), func(i int) *functionrunnerv1.Result { return message(f.Results[i]) })
 	return &functionrunnerv1.FunctionFailure{
 		Image:          f.Image,
 		Reason:         f.Reason,
@@ -92,26 +92,26 @@ func (f *Failure) Detail() proto.Message {
 		Signal:         f.Signal,
 		Stderr:         valid(excerpt.Middle(f.Stderr, maxDetailStderr)),
 		Results:        results,
-		ResultsOmitted: int32(omitted), //nolint:gosec // a list of some megabytes has fewer
+		ResultsOmitted: int32(len(f.Results) - len(results)), //nolint:gosec // resourcelist bounds them
 	}
 }
 
 // valid returns s as protocol buffers and headers need it, in UTF-8.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// detailResults returns the results as messages, as many as the budget allows, and
-// how many are left out.
-func detailResults(results []resourcelist.Result) (out []*functionrunnerv1.Result, omitted int) {
-	room := maxDetailResults
-	for i, r := range results {
-		msg := message(r)
-		room -= proto.Size(msg)
-		if room < 0 {
-			return out, len(results) - i
+// fitting returns the first of n results that fit into a detail.
+func fitting(n int, result func(i int) *functionrunnerv1.Result) []*functionrunnerv1.Result {
+	var out []*functionrunnerv1.Result
+	left := maxDetailResults
+	for i := range n {
+		msg := result(i)
+		left -= proto.Size(msg)
+		if left < 0 {
+			break
 		}
 		out = append(out, msg)
 	}
-	return out, 0
+	return out
 }
 
 // message returns a result as a message.

@@ -79,6 +79,69 @@ func TestDetailFitsIntoAHeader(t *testing.T) {
 	}
 }
 
+// TestDetailIsUTF8 has a function that logs and reports what no message may hold.
+func TestDetailIsUTF8(t *testing.T) {
+	script := `printf 'broken \377 log' >&2; printf 'kind: ResourceList\nresults:\n- message: "\\xff"\n'; exit 1`
+	cmd := fnproc.Command{Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=/bin:/usr/bin"}}
+	_, err := newRunner().Run(t.Context(), "fn", cmd, []byte(list))
+	failure, ok := errors.AsType[*function.Failure](err)
+	if !ok {
+		t.Fatalf("error %v is no failure", err)
+	}
+	detail, _ := failure.Detail().(*functionrunnerv1.FunctionFailure)
+	if got, want := detail.GetStderr(), "broken \uFFFD log"; got != want {
+		t.Errorf("stderr %q, want %q", got, want)
+	}
+	if _, err := proto.Marshal(detail); err != nil {
+		t.Errorf("the detail cannot be sent: %v", err)
+	}
+}
+
+// TestWhichLimitWasPassed has functions that write too much of one of both.
+func TestWhichLimitWasPassed(t *testing.T) {
+	runner := newRunner()
+	runner.Limits = function.Limits{MessageBytes: 128 << 10, LogBytes: 64 << 10}
+	tests := map[string]struct {
+		script string
+		reason function.Reason
+		want   string
+	}{
+		"output": {"exec cat /dev/zero", function.OutputTooLarge, "it wrote more than the 131008 bytes of output that are allowed"},
+		"log":    {"exec cat /dev/zero >&2", function.LogTooLarge, "it wrote more than the 65536 bytes of log that are allowed"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			cmd := fnproc.Command{Path: "/bin/sh", Args: []string{"-c", tc.script}, Env: []string{"PATH=/bin:/usr/bin"}}
+			_, err := runner.Run(t.Context(), "fn", cmd, []byte(list))
+			failure, ok := errors.AsType[*function.Failure](err)
+			if !ok || failure.Reason != tc.reason || fault.Of(err) != fault.Exhausted || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one of class exhausted and reason %v that says %q", err, tc.reason, tc.want)
+			}
+		})
+	}
+}
+
+func TestReceivedDetailIsBounded(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	sent := &functionrunnerv1.FunctionFailure{
+		Image: large, Reason: function.Exited, ExitCode: 7, Signal: large, Stderr: large, ResultsOmitted: 3,
+		Results: []*functionrunnerv1.Result{{Message: "first"}, {Message: large}, {Tags: map[string]string{large: large}}},
+	}
+	sent.ProtoReflect().SetUnknown([]byte("\xfa\x06\x01x"))
+	failure := function.Received("text", sent)
+	detail, _ := failure.Detail().(*functionrunnerv1.FunctionFailure)
+	if size := proto.Size(detail); size > 16<<10 || len(failure.Signal) > 128 {
+		t.Errorf("the detail has %d bytes, the signal %d", size, len(failure.Signal))
+	}
+	if detail.GetReason() != function.Exited || detail.GetExitCode() != 7 || detail.GetResultsOmitted() != 5 ||
+		len(detail.GetResults()) != 1 || detail.GetResults()[0].GetMessage() != "first" {
+		t.Errorf("detail %.200v, want reason, exit code, the first result and a count of the others", detail)
+	}
+	if whole := function.Received("text", detail).Detail(); !proto.Equal(whole, detail) {
+		t.Errorf("a small detail is passed on as %v", whole)
+	}
+}
+
 func TestLogOfASuccessIsShortenedBeforeTheOutput(t *testing.T) {
 	runner := newRunner()
 	runner.Limits = function.Limits{MessageBytes: 4 << 10, LogBytes: 1 << 20}
@@ -131,9 +194,9 @@ func TestOutOfMemory(t *testing.T) {
 	runner.Memory = oomkill.New(root)
 	killed := command(t, "signal")
 	for _, tc := range []struct{ reason, kills, want string }{
-		{"somebody else killed it", "0", "': signal: killed; "},
+		{"another process killed it", "0", "': signal: killed; "},
 		{"the kernel killed it", "1", "': signal: killed (out of memory: "},
-		{"somebody else killed another one", "1", "': signal: killed; "},
+		{"another process killed another one", "1", "': signal: killed; "},
 	} {
 		count(tc.kills)
 		_, err := runner.Run(t.Context(), "example.com/fn:v1", killed, []byte(list))
