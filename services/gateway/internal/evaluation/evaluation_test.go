@@ -35,11 +35,19 @@ func TestChain(t *testing.T) {
 		class     fault.Class
 		evaluator string
 	}{
-		"first":      {reason: "the first that serves the image answers", asked: "exec", evaluator: "exec"},
-		"second":     {reason: "not served means: ask the next", exec: notServed, asked: "exec pod", evaluator: "pod"},
-		"failure":    {reason: "any other error is the answer", exec: broken, asked: "exec", class: fault.Internal},
-		"second too": {reason: "the last one's error is the answer", exec: notServed, pod: broken, asked: "exec pod", class: fault.Internal},
-		"none":       {reason: "no evaluator serves it", exec: notServed, pod: notServed, asked: "exec pod", class: fault.NotFound},
+		"first":         {reason: "the first that serves the image answers", asked: "exec", evaluator: "exec"},
+		"second":        {reason: "not served means: ask the next", exec: notServed, asked: "exec pod", evaluator: "pod"},
+		"failure":       {reason: "any other error is the answer", exec: broken, asked: "exec", class: fault.Internal},
+		"unavailable":   {reason: "so is one that may go away", exec: fault.New(fault.Unavailable, "x"), asked: "exec", class: fault.Unavailable},
+		"precondition":  {reason: "", exec: fault.New(fault.Precondition, "x"), asked: "exec", class: fault.Precondition},
+		"invalid":       {reason: "", exec: fault.New(fault.Invalid, "x"), asked: "exec", class: fault.Invalid},
+		"denied":        {reason: "", exec: fault.New(fault.Denied, "x"), asked: "exec", class: fault.Denied},
+		"exhausted":     {reason: "", exec: fault.New(fault.Exhausted, "x"), asked: "exec", class: fault.Exhausted},
+		"deadline":      {reason: "", exec: context.DeadlineExceeded, asked: "exec", class: fault.DeadlineExceeded},
+		"canceled":      {reason: "", exec: context.Canceled, asked: "exec", class: fault.Canceled},
+		"unimplemented": {reason: "", exec: fault.New(fault.Unimplemented, "x"), asked: "exec", class: fault.Unimplemented},
+		"second too":    {reason: "the last one's error is the answer", exec: notServed, pod: broken, asked: "exec pod", class: fault.Internal},
+		"none":          {reason: "no evaluator serves it", exec: notServed, pod: notServed, asked: "exec pod", class: fault.NotFound},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -31,8 +31,9 @@ type Resolver struct {
 
 // Resolve returns the canonical name of image with the tag that constraint
 // selects, if there is one. What is malformed, or matches none of the tags there
-// are, is an error of class fault.Invalid; a constraint on a repository that nobody
-// knows one of class fault.NotFound.
+// are, is an error of class fault.Invalid; a constraint on a repository that no source
+// knows one of class fault.NotFound. A registry's own 404 is not: to callers that class
+// means that no evaluator serves the image.
 func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagename.Name, error) {
 	name, err := imagename.Parse(image, r.DefaultPrefix)
 	if err != nil {
@@ -65,6 +66,8 @@ func (r Resolver) highest(ctx context.Context, image string, name imagename.Name
 		all, known, failure = append(all, tags...), known || knows, errors.Join(failure, err)
 	}
 	switch {
+	case failure != nil && fault.Of(failure) == fault.NotFound:
+		return imagename.Name{}, fault.New(fault.Precondition, "find the highest tag of %s for %q: %w", name.Repository, wanted, failure)
 	case failure != nil:
 		return imagename.Name{}, fmt.Errorf("find the highest tag of %s for %q: %w", name.Repository, wanted, failure)
 	case !known:

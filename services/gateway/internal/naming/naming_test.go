@@ -14,8 +14,11 @@ import (
 type tags map[string][]string
 
 func (s tags) Tags(_ context.Context, repository string) ([]string, bool, error) {
-	if repository == "example.com/down" {
+	switch repository {
+	case "example.com/down":
 		return nil, false, errors.New("registry down")
+	case "example.com/missing":
+		return nil, false, fault.New(fault.NotFound, "404 NAME_UNKNOWN")
 	}
 	list, known := s[repository]
 	return list, known, nil
@@ -62,6 +65,9 @@ func TestResolve(t *testing.T) {
 	}
 	if _, err := resolver.Resolve(t.Context(), "example.com/down", ">=1"); err == nil || fault.Of(err) == fault.Invalid {
 		t.Errorf("Resolve = %v, want the source's own error", err)
+	}
+	if _, err := resolver.Resolve(t.Context(), "example.com/missing", ">=1"); fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "404") {
+		t.Errorf("Resolve = %v, want no NotFound: an evaluator serves the registry's images", err)
 	}
 	if _, err := resolver.Resolve(t.Context(), "example.com/unknown", ">=1"); fault.Of(err) != fault.NotFound {
 		t.Errorf("Resolve = %v, want NotFound: Porch asks the next runtime then", err)

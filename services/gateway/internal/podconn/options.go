@@ -17,6 +17,10 @@ const (
 	connWindow   = 16 << 20
 )
 
+// maxHeaders bounds the headers and trailers of an answer, in bytes. A status of a wrapper
+// server has up to 60 KiB: its text, in which each byte may take three, and its details.
+const maxHeaders = 128 << 10
+
 func dialOptions(cfg Config) []grpc.DialOption {
 	return []grpc.DialOption{
 		// Pods are inside the cluster; a service mesh encrypts underneath.
@@ -27,6 +31,7 @@ func dialOptions(cfg Config) []grpc.DialOption {
 		grpc.WithInitialConnWindowSize(connWindow),
 		grpc.WithSharedWriteBuffer(true),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(cfg.MaxMessageBytes), grpc.MaxCallSendMsgSize(cfg.MaxMessageBytes)),
+		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithIdleTimeout(0), // the pool closes what is idle
 		// A Service refuses until the node has its rules: some milliseconds.
 		grpc.WithConnectParams(grpc.ConnectParams{

@@ -42,11 +42,26 @@ func (e *Evaluator) call(ctx context.Context, req evaluation.Request, granted *l
 		return evaluation.Response{}, err
 	}
 	out := evaluation.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog()}
-	// The wrapper server has judged the list: only its results are wanted.
-	if envelope, err := resourcelist.Parse(ctx, out.ResourceList); err == nil {
-		out.Results = envelope.Results
+	out.Results, err = results(ctx, req.Given, out.ResourceList)
+	if err != nil {
+		return evaluation.Response{}, err
 	}
 	return out, nil
+}
+
+// results returns the results in what a pod answered. A wrapper server has judged the list;
+// what else may have answered must not bring a broken list into a package.
+func results(ctx context.Context, image string, list []byte) ([]resourcelist.Result, error) {
+	start := time.Now()
+	envelope, err := resourcelist.Parse(ctx, list)
+	switch {
+	case err == nil:
+		return envelope.Results, nil
+	case ctx.Err() != nil:
+		return nil, left(ctx, image, time.Since(start), "reading what the function wrote")
+	default:
+		return nil, fault.New(fault.Internal, "%sthe pod's answer is not valid: %w", evaluatePrefix(image), err)
+	}
 }
 
 // callOn calls the pod over conn.
@@ -77,11 +92,11 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 // caller waits. A pod is not to blame if its name cannot be looked up, so that is tried
 // as long as for a new one.
 func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *lease.Granted) error {
-	start, patience := time.Now(), e.cfg.ConnectTimeout
+	start, timeout := time.Now(), e.cfg.ConnectTimeout
 	if !granted.GetColdStart() {
-		patience /= warmShare
+		timeout /= warmShare
 	}
-	err := connectWithin(ctx, conn, patience)
+	err := connectWithin(ctx, conn, timeout)
 	if err != nil && nameUnknown(err) {
 		err = connectWithin(ctx, conn, e.cfg.ConnectTimeout-time.Since(start))
 	}
@@ -92,8 +107,8 @@ func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *le
 	return nil
 }
 
-func connectWithin(ctx context.Context, conn *podconn.Conn, patience time.Duration) error {
-	limited, cancel := context.WithTimeout(ctx, patience)
+func connectWithin(ctx context.Context, conn *podconn.Conn, timeout time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return conn.Connect(limited)
 }

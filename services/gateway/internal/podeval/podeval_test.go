@@ -99,6 +99,12 @@ func TestABrokenPodIsReportedAndAnotherTried(t *testing.T) {
 			return nil, connect.NewError(code, errors.New("not a wrapper server"))
 		})
 	}
+	lies := func(code connect.Code) string {
+		return testpod.Serve(t, 1<<20, func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+			return nil, withDetails(t, connect.NewError(code, errors.New("not a wrapper server")),
+				&functionrunnerv1.FunctionFailure{ExitCode: 1}, &errdetails.RetryInfo{})
+		})
+	}
 	var cut *cutproxy.Proxy
 	cut = cutproxy.New(t, testpod.Serve(t, 1<<20, func(ctx context.Context, _ *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		cut.Cut()
@@ -106,15 +112,18 @@ func TestABrokenPodIsReportedAndAnotherTried(t *testing.T) {
 		return nil, ctx.Err()
 	}))
 	for name, tc := range map[string]struct{ address, reason string }{
-		"refused":        {refused, "connection refused"},
-		"unknown host":   {"no.such.host.invalid:9446", "no such host"},
-		"killed":         {cut.Address, ""},
-		"unavailable":    {fails(connect.CodeUnavailable), "not a wrapper server"},
-		"unimplemented":  {fails(connect.CodeUnimplemented), "not a wrapper server"},
-		"not found":      {fails(connect.CodeNotFound), "not a wrapper server"},
-		"unknown":        {fails(connect.CodeUnknown), "not a wrapper server"},
-		"stopped itself": {fails(connect.CodeCanceled), "not a wrapper server"},
-		"gave up itself": {fails(connect.CodeDeadlineExceeded), "not a wrapper server"},
+		"refused":                         {refused, "connection refused"},
+		"unknown host":                    {"no.such.host.invalid:9446", "no such host"},
+		"killed":                          {cut.Address, ""},
+		"unavailable":                     {fails(connect.CodeUnavailable), "not a wrapper server"},
+		"unimplemented":                   {fails(connect.CodeUnimplemented), "not a wrapper server"},
+		"not found":                       {fails(connect.CodeNotFound), "not a wrapper server"},
+		"unknown":                         {fails(connect.CodeUnknown), "not a wrapper server"},
+		"stopped itself":                  {fails(connect.CodeCanceled), "not a wrapper server"},
+		"gave up itself":                  {fails(connect.CodeDeadlineExceeded), "not a wrapper server"},
+		"not found, with our details":     {lies(connect.CodeNotFound), "not a wrapper server"},
+		"unimplemented, with our details": {lies(connect.CodeUnimplemented), "not a wrapper server"},
+		"canceled, with our details":      {lies(connect.CodeCanceled), "not a wrapper server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var opens []*lease.Open

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/deadline"
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
@@ -51,20 +53,34 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 	if ctx.Err() != nil {
 		return left(ctx, image, took, "the function was running in pod "+pod)
 	}
-	said := readDetails(st)
-	if !said.byWrapper() && breaks(st.Code()) {
-		return &brokenPodError{pod: pod, cause: errors.New(st.Message())}
+	received := readDetails(st)
+	if breaks(st.Code(), received.byWrapper()) {
+		return &brokenPodError{pod: pod, cause: errors.New(message(st))}
 	}
-	return said.failure(image, st)
+	return received.failure(image, st)
 }
 
-// breaks reports whether a pod that answers with code, without any of our details and to a
-// caller who still waits, is broken: nobody answered, or somebody who is no wrapper
-// server.
-func breaks(code codes.Code) bool {
+// maxMessageBytes bounds what is told of a pod's message. A wrapper server's own has
+// about half of that.
+const maxMessageBytes = 16 << 10
+
+// message returns the message of a pod's status, which may be anything, as texts and logs
+// can carry it.
+func message(st *status.Status) string {
+	return strings.ToValidUTF8(excerpt.Middle(st.Message(), maxMessageBytes), "\uFFFD")
+}
+
+// breaks reports whether a pod that answers with code, to a caller that still waits, is
+// broken. A wrapper server never answers with NotFound, Unimplemented or Canceled, whatever
+// details there are: to callers these would mean that another runtime can evaluate, or that
+// they left. The other codes may come from a proxy or from grpc itself if none of our
+// details are with them.
+func breaks(code codes.Code, byWrapper bool) bool {
 	switch code {
-	case codes.Unavailable, codes.Unimplemented, codes.NotFound, codes.Unknown, codes.Canceled, codes.DeadlineExceeded:
+	case codes.Unimplemented, codes.NotFound, codes.Canceled:
 		return true
+	case codes.Unavailable, codes.Unknown, codes.DeadlineExceeded:
+		return !byWrapper
 	default:
 		return false
 	}
@@ -96,14 +112,14 @@ func (d details) byWrapper() bool { return d.function != nil || d.retry != nil }
 // passed on with its hint: the pod is well, and pod-manager decides when there have
 // to be more.
 func (d details) failure(image string, st *status.Status) error {
-	text := evaluatePrefix(image) + st.Message()
+	text := evaluatePrefix(image) + message(st)
 	class := rpcfault.Class(connect.Code(st.Code()))
 	err := fault.New(class, "%s", text)
 	if d.function != nil {
 		err = fault.New(class, "%w", function.Received(text, d.function))
 	}
 	if d.retry != nil {
-		err = fault.WithRetryAfter(err, d.retry.GetRetryDelay().AsDuration())
+		err = fault.WithRetryAfter(err, rpcfault.RetryAfter(d.retry))
 	}
 	return err
 }
