@@ -1,6 +1,6 @@
-// Package imagelabel gives images their label in metrics: what a person calls them,
-// and a bounded number of them, since each is a set of time series and callers can
-// name any number of images.
+// Package imagelabel gives images their label in metrics: their short name, and a bounded
+// number of them. Each label is a set of time series, and callers can name any number of
+// images, so only images that exist get one.
 package imagelabel
 
 import "sync"
@@ -8,30 +8,42 @@ import "sync"
 // Max is how many images have a label of their own.
 const Max = 200
 
-// Other is the label of all further images.
+// Other is the label of all other images.
 const Other = "other"
 
-// Labels gives labels, first come first served. The zero Labels is ready to use, and
-// safe for concurrent use.
+// Labels has the labels that images have earned, first come first served. The zero Labels
+// is ready to use, and safe for concurrent use.
 type Labels struct {
-	mu    sync.Mutex
-	known map[string]bool
+	mu     sync.Mutex
+	earned map[string]bool
 }
 
-// Label returns the label of the image with that short name, such as
-// "set-namespace:v0.4.5": the name, or Other.
+// Earn returns the label of the image with that short name, such as
+// "set-namespace:v0.4.5", which is known to exist: a function of it has run, or a pod of it
+// is there. The label is the name while there are fewer than Max, else Other.
+func (l *Labels) Earn(name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.earned[name] {
+		return name
+	}
+	if len(l.earned) >= Max {
+		return Other
+	}
+	if l.earned == nil {
+		l.earned = make(map[string]bool)
+	}
+	l.earned[name] = true
+	return name
+}
+
+// Label returns the label of an image that may not exist: its name if it has earned it,
+// else Other.
 func (l *Labels) Label(name string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.known[name] {
+	if l.earned[name] {
 		return name
 	}
-	if len(l.known) >= Max {
-		return Other
-	}
-	if l.known == nil {
-		l.known = make(map[string]bool)
-	}
-	l.known[name] = true
-	return name
+	return Other
 }

@@ -9,17 +9,32 @@ import (
 
 func TestLabelsAreBounded(t *testing.T) {
 	var labels imagelabel.Labels
-	label := func(i int) string {
-		return labels.Label(fmt.Sprintf("set:v%d", i))
+	earn := func(i int) string {
+		return labels.Earn(fmt.Sprintf("set:v%d", i))
 	}
 	seen := make(map[string]bool)
 	for i := range 10 * imagelabel.Max {
-		seen[label(i)] = true
+		seen[earn(i)] = true
 	}
 	if len(seen) != imagelabel.Max+1 || !seen[imagelabel.Other] {
 		t.Errorf("%d labels, want %d and %q", len(seen), imagelabel.Max, imagelabel.Other)
 	}
-	if got := label(0); got != "set:v0" {
+	if got := earn(0); got != "set:v0" {
 		t.Errorf("the first image has label %q now, want its own", got)
+	}
+}
+
+func TestInventedNamesUseNoLabels(t *testing.T) {
+	var labels imagelabel.Labels
+	for i := range 10 * imagelabel.Max {
+		if got := labels.Label(fmt.Sprintf("invented:v%d", i)); got != imagelabel.Other {
+			t.Fatalf("an image that has not earned it has label %q", got)
+		}
+	}
+	if got := labels.Earn("set:v1"); got != "set:v1" {
+		t.Errorf("an image that exists has label %q, want its own", got)
+	}
+	if got := labels.Label("set:v1"); got != "set:v1" {
+		t.Errorf("it has label %q later, want its own", got)
 	}
 }

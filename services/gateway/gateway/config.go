@@ -33,6 +33,9 @@ type Config struct {
 	MaxInHandBytes int `split_words:"true" default:"0"`
 	// MaxInHandWait is how long a request may wait until there is room for it.
 	MaxInHandWait time.Duration `split_words:"true" default:"10s"`
+	// LogFunctionOutput has the log tell what functions that failed wrote to stderr and in
+	// their results. It may be secret.
+	LogFunctionOutput bool `split_words:"true" default:"false"`
 	// MaxConnectionAge is how old a connection of a caller becomes, give or take a
 	// tenth, before the caller is asked to make another one, which may lead to another
 	// replica; 0 is any age.

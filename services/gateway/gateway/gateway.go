@@ -99,7 +99,8 @@ func newHandler(cfg Config, services Services, frame program.Frame, names naming
 	door, err := frontdoor.New(frontdoor.Config{
 		Names: names, Chain: chain,
 		MaxMessageBytes: int64(cfg.MaxMessageBytes), MaxInHandBytes: cfg.maxInHand(cgroup.Container), MaxInHandWait: cfg.MaxInHandWait,
-		Telemetry: frame.Telemetry,
+		LogFunctionOutput: cfg.LogFunctionOutput,
+		Telemetry:         frame.Telemetry,
 	})
 	if err != nil {
 		return nil, err

@@ -36,7 +36,9 @@ type Config struct {
 	MaxMessageBytes, MaxInHandBytes int64
 	// MaxInHandWait is how long a request may wait until there is room for it.
 	MaxInHandWait time.Duration
-	Telemetry     *telemetry.Telemetry
+	// LogFunctionOutput has the log tell what functions that failed wrote.
+	LogFunctionOutput bool
+	Telemetry         *telemetry.Telemetry
 }
 
 // Handler implements Porch's FunctionEvaluator service.
@@ -46,6 +48,7 @@ type Handler struct {
 	log        *slog.Logger
 	tracer     trace.Tracer
 	metrics    *metrics
+	logOutput  bool
 	maxMessage int64
 	inHand     inHand
 }
@@ -55,7 +58,7 @@ func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
 		names: cfg.Names, chain: cfg.Chain, log: tel.Log, tracer: tel.Tracers.Tracer("gateway"),
-		maxMessage: cfg.MaxMessageBytes, inHand: inHand{limit: cfg.MaxInHandBytes, patience: cfg.MaxInHandWait},
+		logOutput: cfg.LogFunctionOutput, maxMessage: cfg.MaxMessageBytes, inHand: inHand{limit: cfg.MaxInHandBytes, patience: cfg.MaxInHandWait},
 	}
 	var err error
 	if h.metrics, err = newMetrics(tel.Meters, h.inHand.now); err != nil {
@@ -131,10 +134,22 @@ func (h *Handler) report(ctx context.Context, req *evaluator.EvaluateFunctionReq
 		"request_bytes", len(req.GetResourceList()), "response_bytes", len(resp.ResourceList),
 	}
 	if err != nil {
-		h.log.Log(ctx, level, "evaluation failed", append(attrs, "class", fault.Of(err).String(), "error", err)...)
+		h.log.Log(ctx, level, "evaluation failed", append(attrs, h.failed(err)...)...)
 		return
 	}
 	h.log.Log(ctx, level, "evaluated", attrs...)
+}
+
+// failed returns what the log tells of an error. The text of a function's failure has what
+// the function wrote, which may be secret: the log has it only if that is wanted, or if no
+// function was started.
+func (h *Handler) failed(err error) []any {
+	class := fault.Of(err).String()
+	failure, ok := errors.AsType[*function.Failure](err)
+	if !ok || h.logOutput || failure.Reason == function.NotStarted {
+		return []any{"class", class, "error", err}
+	}
+	return []any{"class", class, "reason", failure.Reason.String(), "exit_code", failure.ExitCode, "signal", failure.Signal}
 }
 
 // refused measures and logs a request that was not even read to its end.

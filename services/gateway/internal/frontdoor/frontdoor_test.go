@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,8 +16,12 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
@@ -25,6 +30,9 @@ import (
 )
 
 const list = "kind: ResourceList\nitems: []\n"
+
+// secret is what a function that fails writes.
+const secret = "password: hunter2"
 
 // catalog serves every image, except that some fail.
 type catalog struct{}
@@ -38,7 +46,13 @@ func (catalog) Evaluate(ctx context.Context, req evaluation.Request) (evaluation
 	case strings.Contains(req.Given, "broken"):
 		measure.Resolved(ctx, 3*time.Second)
 		measure.Resolved(ctx, 3*time.Second)
-		return evaluation.Response{}, fault.New(fault.Internal, "failed")
+		failure := &functionrunnerv1.FunctionFailure{Reason: function.Exited, ExitCode: 7, Stderr: secret}
+		return evaluation.Response{}, fault.New(fault.Internal, "failed: %w", function.Received(secret, failure))
+	case strings.Contains(req.Given, "missing"):
+		failure := &functionrunnerv1.FunctionFailure{Reason: function.NotStarted}
+		return evaluation.Response{}, fault.New(fault.Internal, "%w", function.Received("no such file", failure))
+	case strings.Contains(req.Given, "invented"):
+		return evaluation.Response{}, fault.New(fault.Precondition, "cannot be pulled")
 	}
 	results := []resourcelist.Result{{Message: "m", Severity: "warning"}}
 	return evaluation.Response{ResourceList: req.ResourceList, Results: results}, nil
@@ -48,14 +62,19 @@ func (catalog) Evaluate(ctx context.Context, req evaluation.Request) (evaluation
 func newHandler(t *testing.T) (*frontdoor.Handler, func() string) {
 	t.Helper()
 	tel, scrape := scrapetest.New(t)
-	h, err := frontdoor.New(frontdoor.Config{
-		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{catalog{}},
-		MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20, Telemetry: tel,
-	})
+	return newHandlerWith(t, frontdoor.Config{Telemetry: tel}), scrape
+}
+
+// newHandlerWith returns a handler with cfg's telemetry and log.
+func newHandlerWith(t *testing.T, cfg frontdoor.Config) *frontdoor.Handler {
+	t.Helper()
+	cfg.Names, cfg.Chain = naming.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{catalog{}}
+	cfg.MaxMessageBytes, cfg.MaxInHandBytes = 1<<20, 1<<20
+	h, err := frontdoor.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h, scrape
+	return h
 }
 
 func TestMetrics(t *testing.T) {
@@ -66,6 +85,7 @@ func TestMetrics(t *testing.T) {
 		{Image: "unknown:v1", ResourceList: []byte(list)},
 		{Image: "not an image", ResourceList: []byte(list)},
 		{Image: "good:v1"},
+		{Image: "missing:v1", ResourceList: []byte(list)},
 	} {
 		_, _ = h.EvaluateFunction(t.Context(), req)
 	}
@@ -78,9 +98,10 @@ func TestMetrics(t *testing.T) {
 		`fn_rejections_total{reason="not_found"} 1`,
 		`fn_rejections_total{reason="invalid"} 2`,
 		`fn_evaluation_duration_seconds_count{code="ok",executor="exec",image="good:v1",severity="warning"} 1`,
-		`fn_phase_duration_seconds_count{phase="resolve"} 5`,
+		`fn_evaluations_total{code="internal",executor="exec",image="other",severity="none"} 1`,
+		`fn_phase_duration_seconds_count{phase="resolve"} 6`,
 		`fn_phase_duration_seconds_sum{phase="resolve"} 6.`, // two tries of one
-		`fn_request_bytes_count 5`,
+		`fn_request_bytes_count 6`,
 		`fn_response_bytes_count 1`,
 	} {
 		if !strings.Contains(metrics, want) {
@@ -101,6 +122,55 @@ func TestImageLabelsAreBounded(t *testing.T) {
 	}
 	if n := strings.Count(scrape(), "\nfn_evaluations_total{"); n > 201 {
 		t.Errorf("%d series, one for each image that anybody named", n)
+	}
+}
+
+// TestInventedNamesUseNoLabels has a caller name images that cannot be pulled.
+func TestInventedNamesUseNoLabels(t *testing.T) {
+	h, scrape := newHandler(t)
+	for i := range 300 {
+		_, _ = h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: fmt.Sprintf("invented:v%d", i), ResourceList: []byte(list)})
+	}
+	if _, err := h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "good:v1", ResourceList: []byte(list)}); err != nil {
+		t.Fatal(err)
+	}
+	metrics := scrape()
+	if want := `fn_evaluations_total{code="ok",executor="exec",image="good:v1",severity="warning"} 1`; !strings.Contains(metrics, want) {
+		t.Errorf("no %s", want)
+	}
+	if strings.Contains(metrics, "invented") {
+		t.Error("an image that was never evaluated has a label of its own")
+	}
+}
+
+// TestTheLogHasNoFunctionOutput has a function fail, and write a secret.
+func TestTheLogHasNoFunctionOutput(t *testing.T) {
+	for _, wanted := range []bool{false, true} {
+		var log logtest.Log
+		tel := telemetry.Discard()
+		tel.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		h := newHandlerWith(t, frontdoor.Config{Telemetry: tel, LogFunctionOutput: wanted})
+		_, err := h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "broken:v1", ResourceList: []byte(list)})
+		if err == nil || !strings.Contains(err.Error(), secret) {
+			t.Errorf("error %v, want what the function wrote: its caller gave it", err)
+		}
+		line := log.Line("evaluation failed")
+		if strings.Contains(log.String(), "hunter2") != wanted {
+			t.Errorf("with the setting %t the log says %s", wanted, log.String())
+		}
+		for _, want := range []string{"class=internal", "image=broken:v1", "reason=REASON_EXITED", "exit_code=7"} {
+			if !wanted && !strings.Contains(line, want) {
+				t.Errorf("the log says %q, want %s", line, want)
+			}
+		}
+	}
+	var log logtest.Log
+	tel := telemetry.Discard()
+	tel.Log = slog.New(slog.NewTextHandler(&log, nil))
+	h := newHandlerWith(t, frontdoor.Config{Telemetry: tel})
+	_, _ = h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "missing:v1", ResourceList: []byte(list)})
+	if !strings.Contains(log.String(), "no such file") {
+		t.Errorf("the log says %q, want why no function was started", log.String())
 	}
 }
 

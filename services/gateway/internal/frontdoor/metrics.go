@@ -87,13 +87,23 @@ func (m *metrics) rejected(ctx context.Context, err error) {
 	m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(err).String())))
 }
 
-// image returns the image label of a sample: images that nobody serves have none of
-// their own.
+// image returns the image label of a sample. An image earns its own once a function of it
+// has run, so names that callers invent use up none.
 func (m *metrics) image(s sample) string {
 	if s.evaluator == "" {
 		return imagelabel.Other
 	}
-	return m.images.Label(s.image.Short())
+	name := s.image.Short()
+	if hasRun(s.err) {
+		return m.images.Earn(name)
+	}
+	return m.images.Label(name)
+}
+
+// hasRun reports whether a function has run in an evaluation that ended with err.
+func hasRun(err error) bool {
+	failure, ok := errors.AsType[*function.Failure](err)
+	return err == nil || ok && failure.Reason != function.NotStarted
 }
 
 // code names how an evaluation ended.

@@ -43,7 +43,7 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 // before, and comes again with each try: the front door measures all of that together.
 func (m *metrics) leased(ctx context.Context, req evaluation.Request, granted *lease.Granted) {
 	if granted.GetColdStart() {
-		m.coldStart(ctx, req, "ok")
+		m.coldStart(ctx, m.images.Earn(req.Image.Short()), "ok")
 	}
 	for _, p := range granted.GetPhases() {
 		switch took := p.GetDuration().AsDuration(); p.GetPhase() {
@@ -59,13 +59,12 @@ func (m *metrics) leased(ctx context.Context, req evaluation.Request, granted *l
 // notLeased measures a lease that was not granted.
 func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, last *lease.Waiting, err error) {
 	if starting(last.GetPhase()) {
-		m.coldStart(ctx, req, fault.Of(err).String())
+		m.coldStart(ctx, m.images.Label(req.Image.Short()), fault.Of(err).String())
 	}
 }
 
-func (m *metrics) coldStart(ctx context.Context, req evaluation.Request, outcome string) {
-	m.coldStarts.Add(ctx, 1, metric.WithAttributes(
-		attribute.String("image", m.images.Label(req.Image.Short())), attribute.String("outcome", outcome)))
+func (m *metrics) coldStart(ctx context.Context, image, outcome string) {
+	m.coldStarts.Add(ctx, 1, metric.WithAttributes(attribute.String("image", image), attribute.String("outcome", outcome)))
 }
 
 // connected measures how long it took to connect, pod-manager's part included.

@@ -71,6 +71,19 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+// TestInventedNamesUseNoLabels has pods of images that cannot be pulled.
+func TestInventedNamesUseNoLabels(t *testing.T) {
+	tel, scrape := scrapetest.New(t)
+	e := newEvaluator(t, leasetest.NewManager(func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+		waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_PULLING})
+		return nil, fault.New(fault.Precondition, "no such image")
+	}), tel)
+	_, _ = e.Evaluate(t.Context(), request)
+	if want := `fn_cold_starts_total{image="other",outcome="precondition"} 1`; !strings.Contains(scrape(), want) {
+		t.Errorf("no %s", want)
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	tel, scrape := scrapetest.New(t)
 	good := testpod.Serve(t, 1<<20, echo)

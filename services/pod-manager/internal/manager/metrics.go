@@ -109,7 +109,7 @@ func (m *metrics) observeCounts(o metric.Observer, i instruments) {
 		if err != nil {
 			continue // resolved names are valid
 		}
-		sums[labels{m.images.Label(name.Short()), stateNames[kind.state]}] += int64(n)
+		sums[labels{m.images.Earn(name.Short()), stateNames[kind.state]}] += int64(n)
 	}
 	for l, n := range sums {
 		o.ObserveInt64(i.pods, n, metric.WithAttributes(attribute.String("image", l.image), attribute.String("state", l.state)))
