@@ -81,7 +81,7 @@ func TestDetailFitsIntoAHeader(t *testing.T) {
 
 // TestDetailIsUTF8 has a function that logs and reports what no message may hold.
 func TestDetailIsUTF8(t *testing.T) {
-	script := `printf 'broken \377 log' >&2; printf 'kind: ResourceList\nresults:\n- message: "\\xff"\n'; exit 1`
+	script := `printf 'broken \377 log' >&2; printf 'kind: ResourceList\nresults:\n- message: !!binary /w==\n'; exit 1`
 	cmd := fnproc.Command{Path: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=/bin:/usr/bin"}}
 	_, err := newRunner().Run(t.Context(), "fn", cmd, []byte(list))
 	failure, ok := errors.AsType[*function.Failure](err)
@@ -91,6 +91,9 @@ func TestDetailIsUTF8(t *testing.T) {
 	detail, _ := failure.Detail().(*functionrunnerv1.FunctionFailure)
 	if got, want := detail.GetStderr(), "broken \uFFFD log"; got != want {
 		t.Errorf("stderr %q, want %q", got, want)
+	}
+	if got := detail.GetResults(); len(got) != 1 || got[0].GetMessage() != "\uFFFD" {
+		t.Errorf("results %v, want one in UTF-8", got)
 	}
 	if _, err := proto.Marshal(detail); err != nil {
 		t.Errorf("the detail cannot be sent: %v", err)

@@ -41,6 +41,8 @@ var pieces = []string{
 	"    proposedValue:\n      a: [b, 2020-01-02, .nan, !!binary aGk=]\n      1: 2\n", "  tags:\n    a: 1\n", "  file: {path: a, index: 1}\n",
 	"  file:\n    index: b\n", "  resourceRef:\n    apiVersion: v1\n    kind: a\n    name: c\n", "- *x\n", "- &x {message: a}\n", "  <<: *x\n",
 	"  message: b\n", "- null\n", "  - message: c\n", "    severity: info\n", "- message: >+\n    a\n   \n\n", "- message: 'a\n  b'\n",
+	"    <<: [*x, {a: b}]\n", "  tags: {a: b, a: c}\n", "- !!null {message: a}\n", "- message: !!binary /w==\n", "  extra: {a: b, a: c}\n",
+	"%TAG !a! x\n", "--- {kind: ResourceList}", "    ? [a]\n    : b\n", "    *x : b\n", "    ~: b\n", "    1: b\n",
 	"functionConfig: {}\n", "functionConfig:\n  a: b\n", "functionConfig:\n", "functionConfig: []\n", "apiVersion: v1\n", "kind: List\n",
 	"# a\n", "  # a\n", "\n", "---\n", "...\n", "\r\n", " ", "? ", "\ufeff", "\"kind\": \"ResourceList\"\n", "{\"kind\":\"ResourceList\",\"items\":[]}",
 }
@@ -63,6 +65,9 @@ func seeds(f *testing.F) [][]byte {
 	for _, tc := range valid {
 		documents = append(documents, []byte(tc.document))
 	}
+	for _, list := range costly {
+		documents = append(documents, []byte(list(3)))
+	}
 	for _, tc := range withResults {
 		documents = append(documents, []byte(tc.document))
 	}
@@ -72,7 +77,7 @@ func seeds(f *testing.F) [][]byte {
 	return slices.DeleteFunc(documents, func(document []byte) bool { return len(document) > 64<<10 })
 }
 
-// checkParse compares what Parse, a full decode and kyaml say of a document.
+// checkParse compares the verdicts of Parse, a full decode and kyaml on a document.
 func checkParse(t *testing.T, document []byte) {
 	t.Helper()
 	want, wantErr := resourcelist.Decode(document)
