@@ -9,7 +9,7 @@ import (
 
 // Middle returns s if it is at most limit bytes long. Otherwise it returns the
 // beginning and the end of s, at most limit bytes together, with a note between
-// them that says how much is left out. It cuts no character of valid UTF-8.
+// them of how much is left out. It cuts no character of valid UTF-8.
 func Middle(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -32,15 +32,15 @@ const (
 )
 
 // Failure is a function that failed. It is an error whose text is Porch's, and its
-// detail tells the same in a form for programs.
+// detail has the same for programs.
 type Failure struct {
-	// Image is the function's image: to begin with as its caller calls it.
+	// Image is the function's image: first as its caller wrote it.
 	Image    string
 	Reason   Reason
 	ExitCode int
 	// Signal is the name of the signal that ended the process, or empty.
 	Signal string
-	// Status says how the process ended, such as "exit status 1".
+	// Status is how the process ended, such as "exit status 1".
 	Status  string
 	Stderr  string
 	Results []resourcelist.Result
@@ -58,7 +58,7 @@ func (f *Failure) Error() string { return f.message }
 func (f *Failure) Unwrap() error { return f.cause }
 
 // Resolved returns err with the image of the failure in its chain, if there is one, as it
-// was resolved. The failure's text keeps the name that the caller knows.
+// was resolved. The failure's text keeps the name that the caller wrote.
 func Resolved(err error, image string) error {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		f.Image = image

@@ -1,5 +1,5 @@
 // Package function runs KRM functions as local processes and judges what they did:
-// whether they succeeded, and if not, what to tell the caller.
+// whether they succeeded, and if not, which error the caller gets.
 package function
 
 import (
@@ -41,7 +41,7 @@ type Runner struct {
 	// FlattenLog puts logs, in results and in failures, on one line each.
 	FlattenLog bool
 	// Memory tells functions that ran out of memory from others that were killed; nil
-	// if that is not to be told.
+	// tells nothing.
 	Memory *oomkill.Watch
 	// Tracer makes a span for each run.
 	Tracer trace.Tracer
@@ -54,7 +54,7 @@ type Runner struct {
 const maxImageBytes = 1 << 10
 
 // CheckInput returns an error of class fault.Invalid if list cannot be the input of a
-// function, that of image, or image is no name at all, and the error of a caller who left
+// function, that of image, or image is no name at all, and the error of a caller that left
 // if ctx ends before that is known.
 func CheckInput(ctx context.Context, image string, list []byte) error {
 	if len(image) > maxImageBytes {
@@ -133,8 +133,8 @@ func (r *Runner) judge(ctx context.Context, image string, out fnproc.Outcome, er
 	return Result{ResourceList: out.Output, Log: r.Limits.fit(out.Output, log), Results: envelope.Results}, nil
 }
 
-// killer says why a process was killed, if more is known than the signal, in
-// parentheses. Who reads it knows Porch's words before it.
+// killer returns why a process was killed, in parentheses, if more is known than the
+// signal. It follows Porch's own words.
 func (r *Runner) killer(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
 		return ""

@@ -16,7 +16,7 @@ func Late() connect.Interceptor {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 			resp, err := next(ctx, req)
 			asked, ok := req.Any().(*evaluator.EvaluateFunctionRequest)
-			//nolint:errorlint // What the service itself says of a deadline wraps it, and stays.
+			//nolint:errorlint // The service wraps a deadline in its own text, which stays.
 			if ok && err != nil && err == ctx.Err() {
 				return nil, Left(err, asked.GetImage(), 0, "before it began")
 			}

@@ -18,7 +18,7 @@ func Left(cause error, image string, took time.Duration, doing string) error {
 	return fault.New(fault.Canceled, "function %q: the caller left after %v, %s: %w", image, took, doing, cause)
 }
 
-// NotAdmitted is the error for a caller of image who waited for the given time and got
+// NotAdmitted is the error for a caller of image that waited for the given time and got
 // no slot, because of err.
 func NotAdmitted(image string, took time.Duration, err error) error {
 	switch fault.Of(err) {

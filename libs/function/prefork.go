@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// PreforkUnused is how long processes are kept started of a function that nobody calls.
+// PreforkUnused is how long spare processes of a function without evaluations are kept.
 const PreforkUnused = 10 * time.Minute
 
 // MaxPrefork is the most processes of one function to keep started.

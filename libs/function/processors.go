@@ -10,7 +10,7 @@ import (
 const processorsVariable = "GOMAXPROCS"
 
 // WithProcessors returns a function's environment such that a program written in Go uses
-// so many processors at a time, unless env says it already. Zero leaves it to Go, which
+// so many processors at a time, unless env sets it already. Zero leaves it to Go, which
 // takes all.
 //
 // Most functions are such programs, which live for milliseconds and do one thing after

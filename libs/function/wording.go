@@ -23,7 +23,7 @@ const (
 // nothing but these texts.
 type Wording func(*Failure) string
 
-// ExecWording is how Porch's exec evaluator tells failures.
+// ExecWording is the texts of Porch's exec evaluator.
 func ExecWording(f *Failure) string {
 	switch f.Reason {
 	case Exited, Signaled:
@@ -33,8 +33,8 @@ func ExecWording(f *Failure) string {
 	}
 }
 
-// WrapperWording is how Porch's wrapper server tells failures: a function that
-// ended badly and still wrote a resource list is told by its results.
+// WrapperWording is the texts of Porch's wrapper server. The text of a function that
+// failed and still wrote a resource list has its results.
 func WrapperWording(f *Failure) string {
 	switch {
 	case f.Reason != Exited && f.Reason != Signaled:
@@ -48,7 +48,7 @@ func WrapperWording(f *Failure) string {
 	}
 }
 
-// commonWording tells what both tell alike.
+// commonWording has the texts that both share.
 func commonWording(f *Failure) string {
 	switch f.Reason {
 	case OutputInvalid:
@@ -64,8 +64,8 @@ func notParsed(f *Failure, why string) string {
 	return fmt.Sprintf("failed to parse the output of function %q with stderr '%s': %s", f.Image, stderr(f), why)
 }
 
-// notExecuted tells what the function logged; one that logged nothing is told by
-// its results, so that the text says something.
+// notExecuted is the text with what the function logged, or with its results if it logged
+// nothing.
 func notExecuted(f *Failure, why string) string {
 	tell := func(said string) string {
 		return fmt.Sprintf("Failed to execute function %q: %s (%s)", f.Image, why, said)
@@ -76,9 +76,9 @@ func notExecuted(f *Failure, why string) string {
 	return withResults(f, tell)
 }
 
-// withUnloggedResults appends to text, which tells the log, the results whose messages
-// the log does not have: functions of the SDK log that they failed, and say why in results
-// only.
+// withUnloggedResults appends to text, which has the log, the results whose messages the
+// log does not have. Functions of the SDK log that they failed, and give the reason in
+// results only.
 func withUnloggedResults(f *Failure, text string) string {
 	logged := stderr(f)
 	if logged == "" {
@@ -103,8 +103,8 @@ func withResults(f *Failure, text func(results string) string) string {
 	return text(results(f.Results, maxText-prefix-len(f.Image)-len(text(""))))
 }
 
-// results tells as many results as fit into limit bytes, in their order, and how many
-// more there are. The first one is told in any case, as far as it fits.
+// results returns the texts of as many results as fit into limit bytes, in their order,
+// and how many more there are. The first one is always there, as far as it fits.
 func results(all []resourcelist.Result, limit int) string {
 	if whole := resourcelist.FormatResults(all); len(whole) <= limit {
 		return whole

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// validator is a function that finds so many things, each told in so many bytes, logs so
+// validator is a function that finds so many things, each of so many bytes, logs so
 // many bytes and exits 1.
 func validator(t *testing.T, findings, size, logged int) fnproc.Command {
 	t.Helper()
@@ -41,7 +41,7 @@ func TestResultsAreTold(t *testing.T) {
 	tests := map[string]struct {
 		findings, size, logged int
 		wording                function.Wording
-		least                  int // findings that are told, at least
+		least                  int // findings in the text, at least
 		cuts                   int // parts of the message without their middle
 		reason                 string
 	}{
@@ -49,7 +49,7 @@ func TestResultsAreTold(t *testing.T) {
 		"with a long log":  {40, 100, 1 << 20, function.WrapperWording, 30, 1, "the log takes three of the 8 KiB"},
 		"too many":         {1000, 100, 0, function.WrapperWording, 55, 0, ""},
 		"too large":        {2, 10000, 0, function.WrapperWording, 1, 1, "the first is told as far as it fits"},
-		"exec":             {1000, 100, 0, function.ExecWording, 55, 0, "who logs nothing is told by results there, too"},
+		"exec":             {1000, 100, 0, function.ExecWording, 55, 0, "without a log the results are told there, too"},
 		"exec with a log":  {40, 100, 100, function.ExecWording, 40, 0, "the log does not have them"},
 		"exec, log cut":    {40, 100, 1 << 20, function.ExecWording, 30, 1, "the log takes three of the 8 KiB"},
 		"one, almost full": {1, 7800, 0, function.WrapperWording, 1, 0, ""},

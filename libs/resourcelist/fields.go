@@ -25,7 +25,7 @@ func topLevel(root *yaml.Node) (map[string]*yaml.Node, error) {
 	return fields, nil
 }
 
-// checkKind returns an error unless the value says that the root is a ResourceList.
+// checkKind returns an error unless the value is the kind of a ResourceList.
 func checkKind(value *yaml.Node) error {
 	switch {
 	case value == nil:

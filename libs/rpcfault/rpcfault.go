@@ -72,14 +72,13 @@ func ToConnect(err error) error {
 	return cerr
 }
 
-// text returns what err says, as a status can carry it: of bounded size, and in
-// UTF-8 whatever a function wrote.
+// text returns the text of err as a status can carry it: of bounded size, and in UTF-8.
 func text(err error) string {
 	return strings.ToValidUTF8(excerpt.Middle(err.Error(), maxMessageBytes), "\uFFFD")
 }
 
 // addDetail attaches msg, if there is one. A message that cannot be marshalled is
-// left out: the text says the same.
+// left out: the text has the same.
 func addDetail(cerr *connect.Error, msg proto.Message) {
 	if msg == nil {
 		return

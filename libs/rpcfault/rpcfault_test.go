@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// detailed is an error with something to say to programs.
+// detailed is an error with a detail.
 type detailed struct{}
 
 func (detailed) Error() string         { return "function failed" }

@@ -74,7 +74,7 @@ func testConformance(t *testing.T, prefork int) {
 		},
 		NamesFunctions: true,
 		Texts: conformance.Texts{
-			Exit1:        "Failed to execute function %[1]q: exit status 1 (failed: one resource is invalid); " +
+			Exit1: "Failed to execute function %[1]q: exit status 1 (failed: one resource is invalid); " +
 				"structured results: [error] apps/v1/Deployment/shop/cart spec.replicas: replicas must not be negative",
 			Exit1Garbage: "Failed to execute function %[1]q: exit status 1 (failed halfway)",
 			Signal:       "Failed to execute function %[1]q: signal: killed (about to die)",

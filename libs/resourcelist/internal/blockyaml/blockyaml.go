@@ -1,11 +1,11 @@
 // Package blockyaml proves, in one pass and without building anything, that bytes
 // are a YAML document in the plain block style that Kubernetes tools write, and
-// says what its top-level entries are.
+// returns its top-level entries.
 //
 // The proof is one-sided. A document that [Outline] accepts is one that
 // go.yaml.in/yaml/v3 decodes, to a mapping with exactly these entries. A document
 // that it declines may be broken or merely unusual (anchors, tags, flow style over
-// several lines, tabs in odd places, a second document): only a full decode knows.
+// several lines, tabs in odd places, a second document): only a full decode can tell.
 //
 // The accepted subset is line based: every line begins a mapping entry or a
 // sequence item, or carries on a scalar. The indentations of the collections that

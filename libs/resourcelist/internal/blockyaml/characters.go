@@ -74,7 +74,7 @@ func printable(data []byte) bool {
 // byteOrderMark is allowed at the very beginning only.
 const byteOrderMark = '\uFEFF'
 
-// printableRune says the same of a character of several bytes. Those that YAML 1.1
+// printableRune reports the same for a character of several bytes. Those that YAML 1.1
 // reads as line breaks (U+0085, U+2028, U+2029) are out.
 func printableRune(r rune, size int) bool {
 	switch {

@@ -2,7 +2,7 @@ package blockyaml
 
 import "bytes"
 
-// addEntry notes the top-level entry whose key stands at offset at and ends before
+// addEntry records the top-level entry whose key stands at offset at and ends before
 // colon. Its type is Null until a value is found.
 func (s *scanner) addEntry(at, colon int) bool {
 	key := s.data[at:colon]
@@ -27,7 +27,7 @@ func (s *scanner) addEntry(at, colon int) bool {
 	return true
 }
 
-// setType notes the type of the current top-level entry, if the value at hand is
+// setType records the type of the current top-level entry, if the value at hand is
 // that entry's.
 func (s *scanner) setType(typ Type) {
 	if s.depth == 0 {
@@ -35,7 +35,7 @@ func (s *scanner) setType(typ Type) {
 	}
 }
 
-// setScalar notes that the value at hand is a scalar: text, or a more complicated
+// setScalar records that the value at hand is a scalar: text, or a more complicated
 // one if text is nil.
 func (s *scanner) setScalar(text []byte) {
 	s.setType(Scalar)
@@ -44,7 +44,7 @@ func (s *scanner) setScalar(text []byte) {
 	}
 }
 
-// setPlain notes that the value at hand is a plain scalar: text, but for the blanks
+// setPlain records that the value at hand is a plain scalar: text, but for the blanks
 // at its end.
 func (s *scanner) setPlain(text []byte) {
 	if s.depth == 0 {

@@ -26,7 +26,7 @@ type collection struct {
 	indent int
 }
 
-// state says what the text before a line still waits for.
+// state is what the text before a line still needs.
 type state uint8
 
 const (

@@ -1,5 +1,5 @@
-// Package evaluation has what the parts of the gateway say to each other, and the
-// multi-evaluator that asks one evaluator after the other.
+// Package evaluation has the request and the response that the packages of the gateway
+// share, and the multi-evaluator, which asks one evaluator after the other.
 package evaluation
 
 import (
@@ -35,8 +35,8 @@ type Response struct {
 type Evaluator interface {
 	// Name is the evaluator's name, as in --disable-runtimes.
 	Name() string
-	// Evaluate runs the function. An error of class fault.NotFound says that this
-	// evaluator does not serve the image, and nothing else does.
+	// Evaluate runs the function. An error of class fault.NotFound means that this
+	// evaluator does not serve the image, and nothing else.
 	Evaluate(ctx context.Context, req Request) (Response, error)
 }
 

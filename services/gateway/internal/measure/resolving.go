@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Resolving adds up how long one evaluation takes to find out what its image is: the
-// front door asks for its name, and whoever lends pods, at each try, for what that means.
+// Resolving adds up how long one evaluation takes to resolve its image: the front
+// door resolves the name, and the pod-manager, with each lease, the digest.
 type Resolving struct{ total atomic.Int64 }
 
 // resolvingKey is where a context has a Resolving.
@@ -21,8 +21,8 @@ func (r *Resolving) With(ctx context.Context) context.Context {
 // Total is how long it took so far.
 func (r *Resolving) Total() time.Duration { return time.Duration(r.total.Load()) }
 
-// Resolved says that it took d, or d more, to find out what the image of ctx's evaluation
-// is. Nothing becomes of that without one.
+// Resolved adds d to the time that ctx's evaluation took to resolve its image. It does
+// nothing if ctx has no Resolving.
 func Resolved(ctx context.Context, d time.Duration) {
 	if r, ok := ctx.Value(resolvingKey{}).(*Resolving); ok {
 		r.total.Add(int64(d))

@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
-// TagSource knows tags of repositories.
+// TagSource lists tags of repositories.
 type TagSource interface {
 	// Tags returns the tags of a repository, given by its canonical name, and
 	// whether it knows the repository at all: one may be known and have no tags.

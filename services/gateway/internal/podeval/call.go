@@ -79,7 +79,7 @@ func (e *Evaluator) callOn(ctx context.Context, conn *podconn.Conn, image string
 	return resp, judge(ctx, image, granted.GetPod(), took, err)
 }
 
-// callOptions has the pod's own message limit in force, if it has told one.
+// callOptions sets the pod's own message limit, if it has one.
 func callOptions(granted *lease.Granted) []grpc.CallOption {
 	limit := int(granted.GetMaxMessageBytes())
 	if limit <= 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// lease waits for a place on a pod other than those that broke.
+// lease waits for a lease on a pod other than the broken ones.
 func (e *Evaluator) lease(ctx context.Context, req evaluation.Request, broken []string) (lease.Lease, error) {
 	image := req.Image.String()
 	ctx, span := e.tracer.Start(ctx, "fn.lease", trace.WithAttributes(attribute.String("container.image.name", image)))
@@ -34,7 +34,7 @@ func (e *Evaluator) lease(ctx context.Context, req evaluation.Request, broken []
 	return held, nil
 }
 
-// progress tells a span what a lease waits for.
+// progress records on a span what a lease waits for.
 type progress struct {
 	span trace.Span
 	last *lease.Waiting // nil before the first

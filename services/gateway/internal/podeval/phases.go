@@ -8,7 +8,7 @@ import (
 type phase struct {
 	// metric is its name in metrics.
 	metric string
-	// words say what is going on.
+	// words describe it in errors.
 	words string
 	// entered and left are the names of the events at its two ends, if any.
 	entered, left string
@@ -39,7 +39,7 @@ func events(from, to podmanagerv1.Phase) []string {
 	if left := phases[from].left; left != "" {
 		names = append(names, left)
 	}
-	// A place that was free at once became ready for nobody.
+	// A lease that was granted at once did not wait for a pod to become ready.
 	if to == phaseGranted && from == podmanagerv1.Phase_PHASE_UNSPECIFIED {
 		return names
 	}

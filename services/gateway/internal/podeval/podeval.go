@@ -1,5 +1,5 @@
-// Package podeval is the pod evaluator: it leases a place on a function pod, calls
-// the pod's wrapper server, and says what became of the pod.
+// Package podeval is the pod evaluator: it gets a lease on a function pod, calls the pod's
+// wrapper server, and ends the lease with the outcome.
 //
 // Functions are pure, so an evaluation whose pod broke is tried again on another one
 // as long as its caller waits.
@@ -24,7 +24,7 @@ import (
 
 // Config is what the evaluator works with.
 type Config struct {
-	// Leases lends places on pods.
+	// Leases grants leases on pods.
 	Leases lease.Manager
 	// Conns keeps the connections to them.
 	Conns *podconn.Pool
@@ -70,7 +70,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 			return evaluation.Response{}, fault.New(fault.Unavailable, "%s%w%s", evaluatePrefix(req.Given), brokenPod, triedOn(broken))
 		}
 		e.metrics.retries.Add(ctx, 1)
-		e.log.WarnContext(ctx, "a pod broke: trying another", "image", req.Given, "pod", brokenPod.pod, "error", brokenPod.cause)
+		e.log.WarnContext(ctx, "pod broken; trying another", "image", req.Given, "pod", brokenPod.pod, "error", brokenPod.cause)
 	}
 }
 
@@ -89,7 +89,7 @@ func (e *Evaluator) attempt(ctx context.Context, req evaluation.Request, broken 
 	return resp, err
 }
 
-// outcome says what an attempt that ended with err found out about its pod.
+// outcome returns what an attempt that ended with err found out about its pod.
 func outcome(ctx context.Context, err error) (result lease.Outcome, reason string) {
 	if broken, ok := errors.AsType[*brokenPodError](err); ok {
 		return lease.PodBroken, broken.cause.Error()

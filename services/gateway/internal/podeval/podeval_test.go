@@ -54,7 +54,7 @@ func newEvaluator(t *testing.T, m lease.Manager, tel *telemetry.Telemetry) *pode
 	return e
 }
 
-// pods lends the pods one after the other, and the last one again and again.
+// pods leases the pods one after the other, and the last one again and again.
 func pods(granted ...*lease.Granted) leasetest.Grant {
 	var next atomic.Int64
 	return func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
@@ -70,7 +70,7 @@ func echo(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator
 	return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList(), Log: []byte(req.GetImage())}, nil
 }
 
-// refused is an address where nobody listens.
+// refused is an address without a listener.
 const refused = "127.0.0.1:1"
 
 func TestEvaluate(t *testing.T) {

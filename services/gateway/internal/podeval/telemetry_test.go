@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
 )
 
-// coldStart lends a pod that has to be made first.
+// coldStart leases a pod that is created first.
 func coldStart(address string) leasetest.Grant {
 	return func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
 		granted := &lease.Granted{

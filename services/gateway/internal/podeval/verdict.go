@@ -40,7 +40,7 @@ func notCalled(ctx context.Context, image, pod string, took time.Duration, err e
 }
 
 // judge turns the end of a call, after the given time, into the error for the
-// caller: nil, or what the wrapper server said, with its code and details, or a
+// caller: nil, or that of the wrapper server, with its code and details, or a
 // brokenPodError.
 func judge(ctx context.Context, image, pod string, took time.Duration, err error) error {
 	if err == nil {
@@ -60,8 +60,8 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 	return received.failure(image, st)
 }
 
-// maxMessageBytes bounds what is told of a pod's message. A wrapper server's own has
-// about half of that.
+// maxMessageBytes bounds a pod's message. A wrapper server's own has about half of
+// that.
 const maxMessageBytes = 16 << 10
 
 // message returns the message of a pod's status, which may be anything, as texts and logs
@@ -71,10 +71,10 @@ func message(st *status.Status) string {
 }
 
 // breaks reports whether a pod that answers with code, to a caller that still waits, is
-// broken. A wrapper server never answers with NotFound, Unimplemented or Canceled, whatever
-// details there are: to callers these would mean that another runtime can evaluate, or that
-// they left. The other codes may come from a proxy or from grpc itself if none of our
-// details are with them.
+// broken. A wrapper server never answers with NotFound, Unimplemented or Canceled, with any
+// details: to callers these would mean that another runtime can evaluate, or that they
+// left. The other codes may come from a proxy or from grpc itself if none of our details
+// are with them.
 func breaks(code codes.Code, byWrapper bool) bool {
 	switch code {
 	case codes.Unimplemented, codes.NotFound, codes.Canceled:

@@ -18,7 +18,7 @@ func evaluatePrefix(image string) string {
 	return fmt.Sprintf("unable to evaluate %s with pod evaluator: ", image)
 }
 
-// triedOn says on how many pods an evaluation was tried, if on more than one.
+// triedOn returns on which pods an evaluation was tried, if on more than one.
 func triedOn(pods []string) string {
 	if len(pods) == 1 {
 		return ""
@@ -26,7 +26,7 @@ func triedOn(pods []string) string {
 	return fmt.Sprintf(" (%d pods broke one after the other: %s)", len(pods), strings.Join(pods, ", "))
 }
 
-// notLeased is the error for a caller who got no place on a pod after the given
+// notLeased is the error for a caller that got no lease after the given
 // time. last is what was waited for, or nil.
 func notLeased(ctx context.Context, image string, last *lease.Waiting, took time.Duration, err error) error {
 	if ctx.Err() != nil {
@@ -41,15 +41,15 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 		// Callers would go on to another runtime.
 		return fault.New(fault.Unavailable, "%w: check the pod-manager's address and version", err)
 	case fault.DeadlineExceeded, fault.Canceled:
-		// It was not the caller who gave up, and who may try again.
+		// The caller still waits, and may try again.
 		return fault.New(fault.Unavailable, "%w", err)
 	default:
 		return err
 	}
 }
 
-// left is the error for a caller whose context ended while something was going on,
-// after the given time.
+// left is the error for a caller whose context ended after the given time, while something
+// was being done for it.
 func left(ctx context.Context, image string, took time.Duration, doing string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return function.Left(ctx.Err(), image, took, doing)
@@ -57,7 +57,7 @@ func left(ctx context.Context, image string, took time.Duration, doing string) e
 	return function.Left(context.Cause(ctx), image, took, doing)
 }
 
-// describe says what a lease waits for.
+// describe returns what a lease waits for.
 func describe(w *lease.Waiting) string {
 	if w == nil {
 		return "the pod-manager has not answered"

@@ -1,5 +1,4 @@
-// Package registrytags knows the tags that registries have, as the image-resolver said a
-// moment ago.
+// Package registrytags caches the tags that the image-resolver lists.
 package registrytags
 
 import (
@@ -18,12 +17,12 @@ type Lister interface {
 	ListTags(ctx context.Context, req *imageresolverv1.ListTagsRequest) (*imageresolverv1.ListTagsResponse, error)
 }
 
-// Source is a naming.TagSource that knows what registries know. Use [New].
+// Source is a naming.TagSource of the tags in registries. Use [New].
 type Source struct {
 	tags *recall.Memory[string, []string]
 }
 
-// New returns a source with nothing in its memory.
+// New returns a source with an empty cache.
 func New(lister Lister) *Source {
 	return &Source{tags: recall.New(recall.Config[string, []string]{
 		Ask: func(ctx context.Context, repository string) ([]string, error) {
@@ -45,5 +44,5 @@ func (s *Source) Tags(ctx context.Context, repository string) (tags []string, kn
 	return tags, err == nil, err
 }
 
-// Run waits for ctx to end, then ends what goes on in the background.
+// Run waits for ctx to end, then ends the refreshes in the background.
 func (s *Source) Run(ctx context.Context) error { return s.tags.Run(ctx) }
