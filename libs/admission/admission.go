@@ -1,96 +1,164 @@
-// Package admission bounds how much runs at once, and how much waits for it.
+// Package admission bounds how many evaluations run at once and how many wait, and
+// shares both fairly between functions and between callers.
+//
+// A free slot is never withheld: one function may use all slots while nothing else is
+// asked for. When all slots are taken:
+//
+//   - A function that runs nothing may start one evaluation in a small reserve, and so
+//     may a caller that runs nothing. The two reserves are separate, so that a caller
+//     with many functions and a function with many callers each exhaust only one.
+//   - A slot that becomes free goes to the waiting request whose function and caller
+//     run the fewest evaluations, first come within those. Every fourth goes to the
+//     request that has waited longest, so that each one is served in the end.
+//   - A full queue drops the newest request of the function and caller with the most
+//     waiting requests in favour of one with fewer.
 package admission
 
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
 // Limits are the bounds of a Gate.
 type Limits struct {
-	// Concurrent is how many may run at once; less than one counts as one.
+	// Concurrent is how many evaluations may run at once; less than one counts as one.
 	Concurrent int
+	// Reserve is how many more may run for functions that run nothing, and again as many
+	// for callers that run nothing.
+	Reserve int
 	// Queue is how many more may wait; zero or less lets none wait.
 	Queue int
 }
 
-// Gate admits callers first come, first served, within its limits.
+// Claim says for what a slot is wanted.
+type Claim struct {
+	// Function is the function to run.
+	Function string
+	// Caller is who asks; empty if that is not known.
+	Caller string
+}
+
+// Gate admits evaluations within its limits. It is safe for concurrent use.
 type Gate struct {
-	limits           Limits
-	slots            *semaphore.Weighted // first in, first out
-	running, waiting atomic.Int64
-	service          serviceTime
+	limits  Limits
+	service serviceTime
+
+	mu      sync.Mutex
+	slots   slots
+	waiting queue
 }
 
-// New returns a Gate that nobody has passed yet.
+// New returns a Gate.
 func New(limits Limits) *Gate {
-	limits = Limits{Concurrent: max(1, limits.Concurrent), Queue: max(0, limits.Queue)}
-	return &Gate{limits: limits, slots: semaphore.NewWeighted(int64(limits.Concurrent))}
+	limits = Limits{Concurrent: max(1, limits.Concurrent), Reserve: max(0, limits.Reserve), Queue: max(0, limits.Queue)}
+	return &Gate{limits: limits, slots: newSlots(limits), waiting: newQueue()}
 }
 
-// Acquire admits the caller, who has to call release when done; calls after the first
-// do nothing. If all slots are taken it waits in the queue until ctx ends, and then
-// returns an error of the class of ctx's. If the queue is full it returns at once an
-// error of class fault.Exhausted, with a hint when to try again: the time that the
-// queue needs to empty, judged by how long recent callers took.
-func (g *Gate) Acquire(ctx context.Context) (release func(), err error) {
+// Acquire waits for a slot. The caller has to call release when the evaluation has
+// ended; calls after the first do nothing. If ctx ends first, the error has the class
+// of ctx's. If the queue is full, the error is of class fault.Exhausted and has a hint
+// when to try again: the time that the queue needs to empty, judged by how long recent
+// evaluations took.
+func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err error) {
 	if ctx.Err() != nil {
-		return nil, left(ctx)
+		return nil, ended(ctx)
 	}
-	if !g.slots.TryAcquire(1) {
-		if err := g.wait(ctx); err != nil {
-			return nil, err
-		}
+	if err := g.enter(ctx, claim); err != nil {
+		return nil, err
 	}
-	g.running.Add(1)
 	start := time.Now()
 	return sync.OnceFunc(func() {
 		g.service.observe(time.Since(start))
-		g.running.Add(-1)
-		g.slots.Release(1)
+		g.leave(claim)
 	}), nil
 }
 
-// Running returns how many callers are admitted now.
-func (g *Gate) Running() int { return int(g.running.Load()) }
-
-// Waiting returns how many callers wait now.
-func (g *Gate) Waiting() int { return int(g.waiting.Load()) }
-
-// wait takes a place in the queue, if there is one, until there is a slot.
-func (g *Gate) wait(ctx context.Context) error {
-	if !g.queue() {
-		err := fault.New(fault.Exhausted, "%d evaluations run and %d wait, which is the limit: try again later",
-			g.limits.Concurrent, g.limits.Queue)
-		return fault.WithRetryAfter(err, g.service.untilEmpty(g.limits))
-	}
-	defer g.waiting.Add(-1)
-	if err := g.slots.Acquire(ctx, 1); err != nil {
-		return left(ctx)
-	}
-	return nil
+// Running returns how many evaluations have a slot now.
+func (g *Gate) Running() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.slots.running.total
 }
 
-// queue counts the caller as waiting, unless the queue is full.
-func (g *Gate) queue() bool {
-	for {
-		n := g.waiting.Load()
-		if n >= int64(g.limits.Queue) {
-			return false
-		}
-		if g.waiting.CompareAndSwap(n, n+1) {
-			return true
-		}
+// Waiting returns how many requests wait now.
+func (g *Gate) Waiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting.count.total
+}
+
+// enter takes a slot, or waits for one.
+func (g *Gate) enter(ctx context.Context, claim Claim) error {
+	r, err := g.startOrQueue(claim)
+	if r == nil {
+		return err
+	}
+	select {
+	case err := <-r.decided:
+		return err
+	case <-ctx.Done():
+		g.abandon(r)
+		return ended(ctx)
 	}
 }
 
-// left is the error for a caller whose ctx ended before its turn.
-func left(ctx context.Context) error {
+// startOrQueue takes a slot, or else a place in the queue: it returns the request that
+// waits there, nil if none does.
+func (g *Gate) startOrQueue(claim Claim) (*request, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.slots.take(claim) {
+		return nil, nil
+	}
+	if g.waiting.count.total >= g.limits.Queue {
+		dropped := g.waiting.displace(claim)
+		if dropped == nil {
+			return nil, g.refusal("%d evaluations run and %d wait, which is the limit: try again later")
+		}
+		dropped.decided <- g.refusal("%d evaluations run and %d wait, which is the limit, " +
+			"and the place in the queue went to a function or a caller with fewer requests: try again later")
+	}
+	return g.waiting.add(claim), nil
+}
+
+// refusal is the error for a request that has no place in the queue. Text takes how
+// many evaluations run and how many requests wait.
+func (g *Gate) refusal(text string) error {
+	err := fault.New(fault.Exhausted, text, g.slots.running.total, g.waiting.count.total)
+	return fault.WithRetryAfter(err, g.service.untilEmpty(g.limits))
+}
+
+// leave frees the slot of an evaluation, and starts what may start then.
+func (g *Gate) leave(claim Claim) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r := g.waiting.oldestInTurn(); r != nil {
+		g.slots.pass(claim, r.claim)
+		r.decided <- nil
+	} else {
+		g.slots.free(claim)
+	}
+	for r := g.waiting.next(&g.slots); r != nil; r = g.waiting.next(&g.slots) {
+		g.slots.take(r.claim)
+		r.decided <- nil
+	}
+}
+
+// abandon takes a request out of the queue, or frees the slot that it was given in the
+// same moment.
+func (g *Gate) abandon(r *request) {
+	g.mu.Lock()
+	waited := g.waiting.remove(r)
+	g.mu.Unlock()
+	if !waited && <-r.decided == nil {
+		g.leave(r.claim)
+	}
+}
+
+// ended is the error for a caller whose ctx ended before its turn.
+func ended(ctx context.Context) error {
 	return fault.New(fault.Of(ctx.Err()), "%w", context.Cause(ctx))
 }

@@ -16,10 +16,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// acquire passes the gate, which has to succeed.
-func acquire(t *testing.T, g *admission.Gate) (release func()) {
+// fn is what all want where it makes no difference.
+var fn = admission.Claim{Function: "fn", Caller: "porch"}
+
+// acquire takes a slot, which has to succeed.
+func acquire(t *testing.T, g *admission.Gate, claim admission.Claim) (release func()) {
 	t.Helper()
-	release, err := g.Acquire(t.Context())
+	release, err := g.Acquire(t.Context(), claim)
 	if err != nil {
 		t.Error(err)
 		return func() {}
@@ -38,11 +41,11 @@ func wantCounts(t *testing.T, g *admission.Gate, running, waiting int) {
 func TestAcquireServesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := admission.New(admission.Limits{Concurrent: 1, Queue: 10})
-		release := acquire(t, g)
+		release := acquire(t, g, fn)
 		var order []int
 		for i := range 10 {
 			go func() {
-				release := acquire(t, g)
+				release := acquire(t, g, fn)
 				order = append(order, i) // one at a time is what the gate is for
 				release()
 			}()
@@ -79,19 +82,19 @@ func TestAcquireRefusesPastQueue(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := admission.New(tc.limits)
 				if tc.took > 0 {
-					release := acquire(t, g)
+					release := acquire(t, g, fn)
 					time.Sleep(tc.took) //nolint:forbidigo // virtual time
 					release()
 				}
 				done := make(chan struct{})
 				for range max(1, tc.limits.Concurrent) + max(0, tc.limits.Queue) {
 					go func() {
-						defer acquire(t, g)()
+						defer acquire(t, g, fn)()
 						<-done
 					}()
 				}
 				synctest.Wait()
-				_, err := g.Acquire(t.Context())
+				_, err := g.Acquire(t.Context(), fn)
 				if hint, ok := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !ok || hint != tc.want {
 					t.Errorf("error %v of class %v with hint %v, want %v: %s", err, fault.Of(err), hint, tc.want, tc.reason)
 				}
@@ -106,11 +109,11 @@ func TestAcquireRefusesPastQueue(t *testing.T) {
 func TestAcquireEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := admission.New(admission.Limits{Concurrent: 1, Queue: 1})
-		release := acquire(t, g)
+		release := acquire(t, g, fn)
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := g.Acquire(ctx); fault.Of(err) != fault.DeadlineExceeded {
+		if _, err := g.Acquire(ctx, fn); fault.Of(err) != fault.DeadlineExceeded {
 			t.Errorf("a wait past the deadline: %v of class %v", err, fault.Of(err))
 		}
 		wantCounts(t, g, 1, 0)
@@ -119,7 +122,7 @@ func TestAcquireEndsWithContext(t *testing.T) {
 		errGone := errors.New("caller gone")
 		gone, leave := context.WithCancelCause(t.Context())
 		leave(errGone)
-		if _, err := g.Acquire(gone); fault.Of(err) != fault.Canceled || !errors.Is(err, errGone) {
+		if _, err := g.Acquire(gone, fn); fault.Of(err) != fault.Canceled || !errors.Is(err, errGone) {
 			t.Errorf("a caller that has left already: %v of class %v", err, fault.Of(err))
 		}
 		wantCounts(t, g, 0, 0)
@@ -128,12 +131,12 @@ func TestAcquireEndsWithContext(t *testing.T) {
 
 func TestReleaseTwice(t *testing.T) {
 	g := admission.New(admission.Limits{Concurrent: 1})
-	release := acquire(t, g)
+	release := acquire(t, g, fn)
 	release()
 	release()
 	wantCounts(t, g, 0, 0)
-	defer acquire(t, g)()
-	if _, err := g.Acquire(t.Context()); fault.Of(err) != fault.Exhausted {
+	defer acquire(t, g, fn)()
+	if _, err := g.Acquire(t.Context(), fn); fault.Of(err) != fault.Exhausted {
 		t.Errorf("a second slot came from a second release: %v", err)
 	}
 }
@@ -148,7 +151,7 @@ func TestAcquireStarvesNobody(t *testing.T) {
 	for range callers {
 		everybody.Go(func() {
 			for range rounds {
-				release, err := g.Acquire(t.Context())
+				release, err := g.Acquire(t.Context(), fn)
 				if err != nil {
 					t.Error(err)
 					return
