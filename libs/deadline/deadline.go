@@ -1,6 +1,6 @@
-// Package deadline is what services agree on about a caller's deadline, which each of
-// them sees pass at another time: it travels as a duration, and no two clocks run
-// equally fast.
+// Package deadline has the rules for deadlines that all services share: a caller's
+// deadline travels as a duration, so each service sees it pass at another time, and an
+// evaluation ends at some time though its caller has none.
 package deadline
 
 import (
@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// Margin is how long before its caller's deadline a service may answer that the time is
-// over, so that the caller hears what it was spent on.
+// Margin is how long before its caller's deadline a service may answer that the deadline
+// has passed, so that the caller gets the reason.
 const Margin = time.Second
 
-// Early returns ctx with an end a tenth before its own, or Margin where that is less: what
-// is said at that end reaches the caller in time. Without a deadline, ctx stays as it is.
+// Early returns ctx with a deadline a tenth before its own, or Margin where that is less:
+// an answer that is sent then reaches the caller in time. Without a deadline, ctx stays
+// as it is.
 func Early(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -23,9 +24,8 @@ func Early(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, left-min(left/10, Margin))
 }
 
-// Near says whether ctx's deadline has passed, or passes within Margin. Another service
-// that says now that the time is over is right; one that says so before speaks of some
-// other deadline.
+// Near reports whether ctx's deadline has passed, or passes within Margin. If another
+// service reports a deadline that has passed, it is this one only if it is near.
 func Near(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && time.Until(deadline) <= Margin

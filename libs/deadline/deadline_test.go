@@ -44,8 +44,8 @@ func TestNear(t *testing.T) {
 		want   bool
 		reason string
 	}{
-		"far":    {deadline.Margin + time.Nanosecond, false, "nobody ends that early"},
-		"near":   {deadline.Margin, true, "whoever ends as early as it gets is believed"},
+		"far":    {deadline.Margin + time.Nanosecond, false, "no service ends that early"},
+		"near":   {deadline.Margin, true, "a service that ends as early as it may is believed"},
 		"passed": {-time.Nanosecond, true, "the time is over"},
 	}
 	for name, tc := range tests {
@@ -54,7 +54,7 @@ func TestNear(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tc.left)
 				defer cancel()
 				if got := deadline.Near(ctx); got != tc.want {
-					t.Errorf("Near says %t, want %t: %s", got, tc.want, tc.reason)
+					t.Errorf("Near is %t, want %t: %s", got, tc.want, tc.reason)
 				}
 			})
 		})

@@ -23,6 +23,7 @@ const (
 	OutputInvalid  = functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID
 	OutputTooLarge = functionrunnerv1.FunctionFailure_REASON_OUTPUT_TOO_LARGE
 	LogTooLarge    = functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE
+	TimedOut       = functionrunnerv1.FunctionFailure_REASON_TIMED_OUT
 )
 
 // Budgets of a status detail, in bytes: it travels in a header.
@@ -54,7 +55,7 @@ type Failure struct {
 func (f *Failure) Error() string { return f.message }
 
 // Unwrap returns why the output does not parse, which limit was passed, or why the
-// process did not start.
+// process did not start or was stopped.
 func (f *Failure) Unwrap() error { return f.cause }
 
 // Resolved returns err with the image of the failure in its chain, if there is one, as it

@@ -1,19 +1,26 @@
 package function
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
 // Left is the error for a caller of image whose context ended, after the given time and
 // because of cause, while something was being done for it. Porch's users know the text
-// of a deadline that passed.
+// of a deadline that passed. If it was our own limit, the error is a [*Failure]: its
+// detail tells other services that it was not their deadline.
 func Left(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {
-		return fault.New(fault.DeadlineExceeded, "function evaluation timed out for %s: after %v, %s: %w", image, took, doing, cause)
+		err := fmt.Errorf("function evaluation timed out for %s: after %v, %s: %w", image, took, doing, cause)
+		if _, ok := errors.AsType[*deadline.PassedError](cause); ok {
+			err = &Failure{Image: image, Reason: TimedOut, message: err.Error(), cause: cause}
+		}
+		return fault.New(fault.DeadlineExceeded, "%w", err)
 	}
 	return fault.New(fault.Canceled, "function %q: the caller left after %v, %s: %w", image, took, doing, cause)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
@@ -36,6 +37,9 @@ type Config struct {
 	// LogFunctionOutput has the log tell what functions that failed wrote to stderr and in
 	// their results. It may be secret.
 	LogFunctionOutput bool `split_words:"true" default:"false"`
+	// MaxEvaluationTime is how long an evaluation may take from when its request was read,
+	// waiting included; 0 is any time. A caller's shorter deadline comes first.
+	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
 	// MaxConnectionAge is how old a connection of a caller becomes, give or take a
 	// tenth, before the caller is asked to make another one, which may lead to another
 	// replica; 0 is any age.
@@ -82,7 +86,9 @@ type ExecConfig struct {
 	Config string `default:"./config.yaml"`
 	// Functions is the folder with the binaries.
 	Functions string `default:"./functions"`
-	// Concurrency is how many functions run at a time; 0 is four for each processor.
+	// Concurrency is how many functions run at a time; 0 is four for each processor. An
+	// eighth more is reserved for functions that run nothing, and an eighth for callers
+	// that run nothing.
 	Concurrency int `default:"0"`
 	// Queue is how many evaluations may wait for their turn.
 	Queue int `default:"1000"`
@@ -113,6 +119,7 @@ func (c ExecConfig) check(checks *config.Checks) {
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
+	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	checks.That(c.MaxConnectionAge >= 0, "MaxConnectionAge", c.MaxConnectionAge, "zero or more")
 	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver, "http://host:port or https://host:port")
 	checks.That(c.PodManager == "" || isURL(c.PodManager), "PodManager", c.PodManager, "http://host:port or https://host:port")
@@ -154,10 +161,11 @@ func (c *Config) maxInHand(root string) int64 {
 	return max(128<<20, 4*int64(c.MaxMessageBytes))
 }
 
-// concurrency is how many functions run at a time.
-func (c ExecConfig) concurrency() int {
-	if c.Concurrency > 0 {
-		return c.Concurrency
+// limits bound how many functions run at a time.
+func (c ExecConfig) limits() admission.Limits {
+	concurrent := c.Concurrency
+	if concurrent == 0 {
+		concurrent = 4 * runtime.GOMAXPROCS(0)
 	}
-	return 4 * runtime.GOMAXPROCS(0)
+	return admission.Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: c.Queue}
 }

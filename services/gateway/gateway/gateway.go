@@ -73,7 +73,7 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 		File:          cfg.Exec.Config,
 		Functions:     cfg.Exec.Functions,
 		DefaultPrefix: cfg.DefaultImagePrefix,
-		Admission:     admission.New(admission.Limits{Concurrent: cfg.Exec.concurrency(), Queue: cfg.Exec.Queue}),
+		Admission:     admission.New(cfg.Exec.limits()),
 		Runner: function.Runner{
 			Processes: fnproc.Runner{Reaper: reaper},
 			Limits:    function.Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.Exec.MaxLogBytes},
@@ -100,6 +100,7 @@ func newHandler(cfg Config, services Services, frame program.Frame, names naming
 		Names: names, Chain: chain,
 		MaxMessageBytes: int64(cfg.MaxMessageBytes), MaxInHandBytes: cfg.maxInHand(cgroup.Container), MaxInHandWait: cfg.MaxInHandWait,
 		LogFunctionOutput: cfg.LogFunctionOutput,
+		MaxEvaluationTime: cfg.MaxEvaluationTime,
 		Telemetry:         frame.Telemetry,
 	})
 	if err != nil {

@@ -71,6 +71,18 @@ type Config struct {
 	AuthSecretPath string `split_words:"true" default:"/var/tmp/config-secret/.dockerconfigjson"`
 	// Resources are those of function containers.
 	Resources ResourceConfig
+	// ReadOnlyRootFilesystem says whether functions may write to TmpSize bytes in /tmp only.
+	ReadOnlyRootFilesystem bool `split_words:"true" default:"true"`
+	// TmpSize bounds /tmp, as Kubernetes writes quantities; empty is no bound.
+	TmpSize string `split_words:"true" default:"256Mi"`
+	// RuntimeClass is the runtime class of function pods; empty is the cluster's own.
+	RuntimeClass string `split_words:"true"`
+	// HostUsers says whether function pods have the users of their node; false gives each
+	// a user namespace of its own, which nodes have to support.
+	HostUsers bool `split_words:"true" default:"true"`
+	// MaxEvaluationTime is how long an evaluation may take in a pod, unless the function has
+	// a setting of its own; 0 is any time.
+	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
 	// PodEnv are variables that wrapper servers get, besides those that this program
 	// sets: where to send traces, for instance.
 	PodEnv map[string]string `ignored:"true"`
@@ -122,6 +134,10 @@ type ResourceConfig struct {
 	// of CPU by default: it would slow down the only evaluation on an idle node.
 	CPULimit    string `split_words:"true"`
 	MemoryLimit string `split_words:"true" default:"1Gi"`
+	// EphemeralStorageRequest and EphemeralStorageLimit are of the node's disk: for what it
+	// writes, to /tmp too, and for its log.
+	EphemeralStorageRequest string `split_words:"true" default:"64Mi"`
+	EphemeralStorageLimit   string `split_words:"true" default:"1Gi"`
 }
 
 // Validate checks the settings.
@@ -139,6 +155,9 @@ func (c *Config) Validate() error {
 	checks.That(c.Endpoint == EndpointService || c.Endpoint == EndpointPodIP, "Endpoint", c.Endpoint, "service or pod-ip")
 	checks.That(len(validation.IsDNS1123Subdomain(c.PullSecret)) == 0, "PullSecret", c.PullSecret, "the name of a secret")
 	checks.That(!c.EnablePrivateRegistries || c.AuthSecretPath != "", "AuthSecretPath", c.AuthSecretPath, "the path of a docker configuration file")
+	tmp, err := resource.ParseQuantity(c.TmpSize)
+	checks.That(c.TmpSize == "" || err == nil && tmp.Sign() > 0, "TmpSize", c.TmpSize, "a quantity of more than zero, such as 256Mi, or nothing")
+	checks.That(c.RuntimeClass == "" || len(validation.IsDNS1123Subdomain(c.RuntimeClass)) == 0, "RuntimeClass", c.RuntimeClass, "the name of a RuntimeClass, or nothing")
 	checks.Within("Resources", c.Resources.Validate())
 	c.checkLimits(&checks)
 	return checks.Err()
@@ -150,6 +169,7 @@ func (c *Config) checkLimits(checks *config.Checks) {
 	checks.That(c.ScanInterval > 0, "ScanInterval", c.ScanInterval, "more than zero")
 	checks.That(c.ReadyTimeout > 0, "ReadyTimeout", c.ReadyTimeout, "more than zero")
 	checks.That(c.SchedulingPatience >= 0, "SchedulingPatience", c.SchedulingPatience, "zero or more")
+	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	checks.That(c.GracePeriod >= time.Second, "GracePeriod", c.GracePeriod, "a second or more")
 	checks.That(c.MaxWaitlistLength > 0, "MaxWaitlistLength", c.MaxWaitlistLength, "1 or more")
 	checks.That(c.MaxPodsPerFunction > 0, "MaxPodsPerFunction", c.MaxPodsPerFunction, "1 or more")
@@ -171,39 +191,45 @@ func isURL(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
+// amount is what a container gets of one resource.
+type amount struct {
+	name                     corev1.ResourceName
+	request, limit           string
+	requestField, limitField string
+}
+
+// amounts returns the amounts of each resource.
+func (c ResourceConfig) amounts() []amount {
+	return []amount{
+		{corev1.ResourceCPU, c.CPURequest, c.CPULimit, "CPURequest", "CPULimit"},
+		{corev1.ResourceMemory, c.MemoryRequest, c.MemoryLimit, "MemoryRequest", "MemoryLimit"},
+		{corev1.ResourceEphemeralStorage, c.EphemeralStorageRequest, c.EphemeralStorageLimit, "EphemeralStorageRequest", "EphemeralStorageLimit"},
+	}
+}
+
 // Validate checks the settings.
 func (c ResourceConfig) Validate() error {
 	var checks config.Checks
-	for _, q := range []struct{ field, value string }{
-		{"CPURequest", c.CPURequest},
-		{"MemoryRequest", c.MemoryRequest},
-		{"CPULimit", c.CPULimit},
-		{"MemoryLimit", c.MemoryLimit},
-	} {
-		_, err := resource.ParseQuantity(q.value)
-		checks.That(q.value == "" || err == nil, q.field, q.value, "a quantity, such as 500m or 1Gi, or nothing")
-	}
-	for _, q := range []struct{ field, request, limit string }{
-		{"CPURequest", c.CPURequest, c.CPULimit},
-		{"MemoryRequest", c.MemoryRequest, c.MemoryLimit},
-	} {
-		request, noRequest := resource.ParseQuantity(q.request)
-		limit, noLimit := resource.ParseQuantity(q.limit)
-		checks.That(noRequest != nil || noLimit != nil || request.Cmp(limit) <= 0, q.field, q.request, "no more than the limit, which is "+q.limit)
+	for _, a := range c.amounts() {
+		request, noRequest := resource.ParseQuantity(a.request)
+		limit, noLimit := resource.ParseQuantity(a.limit)
+		checks.That(a.request == "" || noRequest == nil, a.requestField, a.request, "a quantity, such as 500m or 1Gi, or nothing")
+		checks.That(a.limit == "" || noLimit == nil, a.limitField, a.limit, "a quantity, such as 500m or 1Gi, or nothing")
+		checks.That(noRequest != nil || noLimit != nil || request.Cmp(limit) <= 0, a.requestField, a.request, "no more than the limit, which is "+a.limit)
 	}
 	return checks.Err()
 }
 
 // requirements are the resources in Kubernetes' form. Quantities have been checked.
 func (c ResourceConfig) requirements() corev1.ResourceRequirements {
-	list := func(cpu, memory string) corev1.ResourceList {
-		resources := corev1.ResourceList{}
-		for name, value := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory} {
-			if value != "" {
-				resources[name] = resource.MustParse(value)
-			}
+	all := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
+	for _, a := range c.amounts() {
+		if a.request != "" {
+			all.Requests[a.name] = resource.MustParse(a.request)
 		}
-		return resources
+		if a.limit != "" {
+			all.Limits[a.name] = resource.MustParse(a.limit)
+		}
 	}
-	return corev1.ResourceRequirements{Requests: list(c.CPURequest, c.MemoryRequest), Limits: list(c.CPULimit, c.MemoryLimit)}
+	return all
 }

@@ -29,6 +29,12 @@ func TestConfig(t *testing.T) {
 		"pull secret":   {"Kubernetes would refuse it later", map[string]string{"FNR_PULL_SECRET": "auth_secret"}, `FNR_PULL_SECRET is "auth_secret"`},
 		"credentials":   {"a path that is set to nothing", map[string]string{"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": ""}, "FNR_AUTH_SECRET_PATH"},
 		"no registries": {"what nobody reads may be anything", map[string]string{"FNR_AUTH_SECRET_PATH": ""}, ""},
+		"storage":       {"nodes that do not count it have none", map[string]string{"FNR_RESOURCES_EPHEMERAL_STORAGE_REQUEST": "", "FNR_RESOURCES_EPHEMERAL_STORAGE_LIMIT": ""}, ""},
+		"small storage": {"Kubernetes would refuse each pod", map[string]string{"FNR_RESOURCES_EPHEMERAL_STORAGE_LIMIT": "1Mi"}, "FNR_RESOURCES_EPHEMERAL_STORAGE_REQUEST"},
+		"/tmp":          {"", map[string]string{"FNR_TMP_SIZE": "0"}, `FNR_TMP_SIZE is "0"`},
+		"any /tmp":      {"its bound is the limit of storage then", map[string]string{"FNR_TMP_SIZE": ""}, ""},
+		"runtime class": {"Kubernetes would refuse each pod", map[string]string{"FNR_RUNTIME_CLASS": "g_visor"}, `FNR_RUNTIME_CLASS is "g_visor"`},
+		"time":          {"", map[string]string{"FNR_MAX_EVALUATION_TIME": "-1s"}, "FNR_MAX_EVALUATION_TIME is -1s"},
 		"image address": {"", map[string]string{"FNR_IMAGE_RESOLVER": "image-resolver:9449"}, "FNR_IMAGE_RESOLVER"},
 	}
 	for name, tc := range tests {

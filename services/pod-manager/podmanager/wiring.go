@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -21,12 +22,25 @@ import (
 // drainDelay is how long a pod that ends takes calls.
 const drainDelay = time.Second
 
+// wrapperEvaluationTime is how long an evaluation may take in a wrapper server that is
+// told nothing else.
+const wrapperEvaluationTime = 5 * time.Minute
+
 // defaults are what pods get where their template says nothing.
 func (c *Config) defaults() podspec.Defaults {
 	return podspec.Defaults{
 		WrapperImage: c.WrapperServerImage, Resources: c.Resources.requirements(), TerminationGracePeriod: c.GracePeriod,
-		Launcher: c.launcher(),
+		Launcher: c.launcher(), ReadOnlyRoot: c.ReadOnlyRootFilesystem, TmpSize: c.tmpSize(),
+		RuntimeClass: c.RuntimeClass, OwnUsers: !c.HostUsers,
 	}
+}
+
+// tmpSize is the size of /tmp in function pods, which has been checked; zero is any.
+func (c *Config) tmpSize() resource.Quantity {
+	if c.TmpSize == "" {
+		return resource.Quantity{}
+	}
+	return resource.MustParse(c.TmpSize)
 }
 
 // builder makes pods and Services.
@@ -60,6 +74,11 @@ func (c *Config) wrapperEnv() []corev1.EnvVar {
 		// Leases are given back before a pod goes: it ends as soon as what it runs is
 		// done. Only one that somebody else deletes may still be called for a moment.
 		"FNR_SERVE_DRAIN_DELAY": drainDelay.String(),
+	}
+	// A wrapper server of an earlier version does not know the variable, and would not
+	// start with it.
+	if c.MaxEvaluationTime != wrapperEvaluationTime {
+		env["FNR_MAX_EVALUATION_TIME"] = c.MaxEvaluationTime.String()
 	}
 	maps.Copy(env, c.PodEnv)
 	vars := make([]corev1.EnvVar, 0, len(env))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
@@ -27,6 +28,9 @@ type Config struct {
 	Concurrency int `default:"0"`
 	// Queue is how many evaluations may wait for their turn.
 	Queue int `default:"100"`
+	// MaxEvaluationTime is how long an evaluation may take from when its request was read,
+	// waiting included; 0 is any time. A caller's shorter deadline comes first.
+	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
 	// MaxLogBytes is how much the function may log.
 	MaxLogBytes int `split_words:"true" default:"1048576"`
 	// Prefork is how many processes of the function are kept started; 0 is none.
@@ -90,6 +94,7 @@ func (c *Config) Validate() error {
 	c.limits().Check(&checks, "MaxRequestBodySize", "MaxLogBytes")
 	checks.That(c.Concurrency >= 0, "Concurrency", c.Concurrency, "0 or more")
 	checks.That(c.Queue >= 0, "Queue", c.Queue, "0 or more")
+	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	function.CheckPrefork(&checks, "Prefork", c.Prefork)
 	checks.That(c.Processors >= 0, "Processors", c.Processors, "0 or more")
 	checks.Within("Serve", c.Serve.Validate())

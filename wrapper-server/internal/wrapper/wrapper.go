@@ -15,6 +15,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -36,6 +37,7 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Part, error) 
 		command:   command(cfg.Entrypoint, function.WithProcessors(functionEnv(environ), cfg.Processors)),
 		admission: admission.New(admission.Limits{Concurrent: cfg.concurrency(), Queue: cfg.Queue}),
 		runner:    runner,
+		maxTime:   cfg.MaxEvaluationTime,
 	}
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: cfg.MaxRequestBodySize}
 	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.handler})
@@ -77,7 +79,11 @@ type server struct {
 	command   fnproc.Command
 	admission *admission.Gate
 	runner    *function.Runner
+	maxTime   time.Duration
 }
+
+// maxTimeSetting is what people call the bound on an evaluation's time.
+const maxTimeSetting = "the wrapper server's setting FNR_MAX_EVALUATION_TIME"
 
 // maintain does what goes on beside evaluations. Function processes are kept started
 // from the beginning: there will be evaluations.
@@ -94,11 +100,13 @@ func (s *server) handler(options ...connect.HandlerOption) (path string, handler
 // EvaluateFunction implements the service. The image is whatever the caller calls
 // the function: there is only one here.
 func (s *server) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	ctx, cancel := deadline.After(s.maxTime, maxTimeSetting).Context(ctx)
+	defer cancel()
 	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	release, err := s.admission.Acquire(ctx)
+	release, err := s.admission.Acquire(ctx, admission.Claim{Function: s.command.Path, Caller: rpcserve.Caller(ctx)})
 	if err != nil {
 		return nil, function.NotAdmitted(req.GetImage(), time.Since(start), err)
 	}

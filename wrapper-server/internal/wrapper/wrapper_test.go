@@ -149,6 +149,31 @@ func TestDeadlineInTheQueue(t *testing.T) {
 	<-ended
 }
 
+// TestEvaluationTime has a caller who waits for ever, in a pod's queue and in the function.
+func TestEvaluationTime(t *testing.T) {
+	t.Setenv("FNR_CONCURRENCY", "1")
+	t.Setenv("FNR_MAX_EVALUATION_TIME", "100ms")
+	address := start(t, "hang", nil)
+	errs := make(chan error, 2)
+	for range cap(errs) {
+		go func() {
+			_, err := evaluate(t.Context(), t, address)
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		err := <-errs
+		said := status.Convert(err)
+		if said.Code() != codes.DeadlineExceeded || !strings.HasPrefix(said.Message(), "function evaluation timed out for fn: after ") ||
+			!strings.Contains(said.Message(), "raise the wrapper server's setting FNR_MAX_EVALUATION_TIME") {
+			t.Errorf("the answer is %v, want the limit that passed", err)
+		}
+		if len(said.Details()) != 1 {
+			t.Errorf("the answer has details %v, want that the limit is the server's own", said.Details())
+		}
+	}
+}
+
 func TestLoadConfigRefuses(t *testing.T) {
 	tests := map[string]struct {
 		args []string

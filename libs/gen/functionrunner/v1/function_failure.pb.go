@@ -42,6 +42,9 @@ const (
 	FunctionFailure_REASON_OUTPUT_TOO_LARGE FunctionFailure_Reason = 5
 	// REASON_LOG_TOO_LARGE: the process logged more than it may and was stopped.
 	FunctionFailure_REASON_LOG_TOO_LARGE FunctionFailure_Reason = 6
+	// REASON_TIMED_OUT: the evaluation took longer than the server allows and was
+	// stopped. A caller's own deadline is none of these.
+	FunctionFailure_REASON_TIMED_OUT FunctionFailure_Reason = 7
 )
 
 // Enum value maps for FunctionFailure_Reason.
@@ -54,6 +57,7 @@ var (
 		4: "REASON_OUTPUT_INVALID",
 		5: "REASON_OUTPUT_TOO_LARGE",
 		6: "REASON_LOG_TOO_LARGE",
+		7: "REASON_TIMED_OUT",
 	}
 	FunctionFailure_Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":      0,
@@ -63,6 +67,7 @@ var (
 		"REASON_OUTPUT_INVALID":   4,
 		"REASON_OUTPUT_TOO_LARGE": 5,
 		"REASON_LOG_TOO_LARGE":    6,
+		"REASON_TIMED_OUT":        7,
 	}
 )
 
@@ -484,7 +489,7 @@ var File_functionrunner_v1_function_failure_proto protoreflect.FileDescriptor
 
 const file_functionrunner_v1_function_failure_proto_rawDesc = "" +
 	"\n" +
-	"(functionrunner/v1/function_failure.proto\x12\x11functionrunner.v1\"\xca\x03\n" +
+	"(functionrunner/v1/function_failure.proto\x12\x11functionrunner.v1\"\xe0\x03\n" +
 	"\x0fFunctionFailure\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12A\n" +
 	"\x06reason\x18\x02 \x01(\x0e2).functionrunner.v1.FunctionFailure.ReasonR\x06reason\x12\x1b\n" +
@@ -492,7 +497,7 @@ const file_functionrunner_v1_function_failure_proto_rawDesc = "" +
 	"\x06signal\x18\x04 \x01(\tR\x06signal\x12\x16\n" +
 	"\x06stderr\x18\x05 \x01(\tR\x06stderr\x123\n" +
 	"\aresults\x18\x06 \x03(\v2\x19.functionrunner.v1.ResultR\aresults\x12'\n" +
-	"\x0fresults_omitted\x18\a \x01(\x05R\x0eresultsOmitted\"\xb2\x01\n" +
+	"\x0fresults_omitted\x18\a \x01(\x05R\x0eresultsOmitted\"\xc8\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rREASON_EXITED\x10\x01\x12\x13\n" +
@@ -500,7 +505,8 @@ const file_functionrunner_v1_function_failure_proto_rawDesc = "" +
 	"\x12REASON_NOT_STARTED\x10\x03\x12\x19\n" +
 	"\x15REASON_OUTPUT_INVALID\x10\x04\x12\x1b\n" +
 	"\x17REASON_OUTPUT_TOO_LARGE\x10\x05\x12\x18\n" +
-	"\x14REASON_LOG_TOO_LARGE\x10\x06\"\xf6\x04\n" +
+	"\x14REASON_LOG_TOO_LARGE\x10\x06\x12\x14\n" +
+	"\x10REASON_TIMED_OUT\x10\a\"\xf6\x04\n" +
 	"\x06Result\x12\x18\n" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12\x1a\n" +
 	"\bseverity\x18\x02 \x01(\tR\bseverity\x12H\n" +

@@ -15,6 +15,7 @@ const (
 	onePort     = "only the gateway has a port here: set --port or FNR_GATEWAY_ADDRESS"
 	imagePrefix = "all services have the same: set --default-image-prefix or FNR_GATEWAY_DEFAULT_IMAGE_PREFIX"
 	messageSize = "all services have the same: set --max-request-body-size or FNR_GATEWAY_MAX_MESSAGE_BYTES"
+	longestTime = "all services have the same: set FNR_GATEWAY_MAX_EVALUATION_TIME"
 	registries  = "it is the image-resolver's: set --enable-private-registries or FNR_IMAGE_RESOLVER_ENABLE_PRIVATE_REGISTRIES"
 	credentials = "it is the image-resolver's: set --registry-auth-secret-path or FNR_IMAGE_RESOLVER_AUTH_SECRET_PATH"
 )
@@ -31,6 +32,7 @@ var overruled = map[string]string{
 	"ImageResolver.DefaultImagePrefix":   imagePrefix,
 	"PodManager.DefaultImagePrefix":      imagePrefix,
 	"PodManager.MaxMessageBytes":         messageSize,
+	"PodManager.MaxEvaluationTime":       longestTime,
 	"PodManager.EnablePrivateRegistries": registries,
 	"PodManager.AuthSecretPath":          credentials,
 }

@@ -88,6 +88,7 @@ func (s *Settings) share() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.MaxMessageBytes = s.Gateway.MaxMessageBytes
+	s.PodManager.MaxEvaluationTime = s.Gateway.MaxEvaluationTime
 	s.PodManager.EnablePrivateRegistries = s.ImageResolver.EnablePrivateRegistries
 	s.PodManager.AuthSecretPath = s.ImageResolver.AuthSecretPath
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
@@ -19,6 +20,11 @@ type Request struct {
 	Image imagename.Name
 	// ResourceList is the function's input. Evaluators pass it on as it is.
 	ResourceList []byte
+	// Caller is who asks, as far as that is known; empty if it is not.
+	Caller string
+	// Limit bounds the evaluation: evaluators apply it to all that they do, except that a
+	// function with a limit of its own may run that long once it has its slot or its pod.
+	Limit deadline.Limit
 }
 
 // Response is what a function that succeeded wrote.

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/krm-function-runner/function-runner/libs/admission"
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
@@ -91,14 +92,13 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	if !ok {
 		return evaluation.Response{}, fault.New(fault.NotFound, "no binary is configured for %s", req.Image)
 	}
-	asked := time.Now()
-	release, err := e.cfg.Admission.Acquire(ctx)
-	waited := time.Since(asked)
-	e.phases.Took(ctx, "queue", waited)
+	release, err := e.admit(ctx, binary, req)
 	if err != nil {
-		return evaluation.Response{}, function.NotAdmitted(req.Given, waited, err)
+		return evaluation.Response{}, err
 	}
 	defer release()
+	ctx, cancel := e.limit(binary, req).Context(ctx)
+	defer cancel()
 	started := time.Now()
 	result, err := e.cfg.Runner.Run(ctx, req.Given, fnproc.Command{Path: binary, Env: e.env, Dir: "/"}, req.ResourceList)
 	e.phases.Took(ctx, "run", time.Since(started))
@@ -106,6 +106,30 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 		return evaluation.Response{}, err
 	}
 	return evaluation.Response{ResourceList: result.ResourceList, Log: result.Log, Results: result.Results}, nil
+}
+
+// admit waits for a slot for an evaluation, at most until the request's limit passes.
+func (e *Evaluator) admit(ctx context.Context, binary string, req evaluation.Request) (release func(), err error) {
+	waiting, cancel := req.Limit.Context(ctx)
+	defer cancel()
+	asked := time.Now()
+	release, err = e.cfg.Admission.Acquire(waiting, admission.Claim{Function: binary, Caller: req.Caller})
+	waited := time.Since(asked)
+	e.phases.Took(ctx, "queue", waited)
+	if err != nil {
+		return nil, function.NotAdmitted(req.Given, waited, err)
+	}
+	return release, nil
+}
+
+// limit returns the limit for the run of a binary: its own, which counts from now, or
+// that of the request.
+func (e *Evaluator) limit(binary string, req evaluation.Request) deadline.Limit {
+	own := e.table.Load().maxTime[binary]
+	if own == 0 {
+		return req.Limit
+	}
+	return deadline.After(own, fmt.Sprintf("maxEvaluationTime of function %s in %s", filepath.Base(binary), e.cfg.File))
 }
 
 // Tags implements naming.TagSource: the tags for which there is a binary.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -17,6 +18,8 @@ type configFile struct {
 		Images   []string `yaml:"images"`
 		// Prefork is ours: how many processes are kept started.
 		Prefork *int `yaml:"prefork"`
+		// MaxEvaluationTime is ours: how long the function may run.
+		MaxEvaluationTime *time.Duration `yaml:"maxEvaluationTime"`
 	} `yaml:"functions"`
 }
 
@@ -41,7 +44,7 @@ func parseFile(content []byte) (file configFile, unknown []string, err error) {
 			continue
 		}
 		for j, entry := range root.Content[i+1].Content {
-			unknown = append(unknown, unknownFields(fmt.Sprintf("functions[%d].", j), entry, "function", "images", "prefork")...)
+			unknown = append(unknown, unknownFields(fmt.Sprintf("functions[%d].", j), entry, "function", "images", "prefork", "maxEvaluationTime")...)
 		}
 	}
 	if hasMore(content) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
@@ -18,6 +19,9 @@ type table struct {
 	binaries map[string]string
 	// prefork maps binaries to how many processes of each are kept started.
 	prefork map[string]int
+	// maxTime maps binaries to how long each may run, of those that have a limit of their
+	// own.
+	maxTime map[string]time.Duration
 	// tags are the tags of each repository.
 	tags map[string][]string
 	// repeated are images that a later entry claims again, for a warning, and unknown the
@@ -28,13 +32,16 @@ type table struct {
 // parseTable reads a configuration file. Binaries are in dir; image names without
 // a slash are under prefix. The first entry for an image wins. Of each function,
 // prefork processes are kept started unless its first entry that has a number says
-// otherwise.
+// otherwise; likewise it runs as long as its first entry that has a time allows.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
 	file, unknown, err := parseFile(content)
 	if err != nil {
 		return nil, err
 	}
-	t := &table{binaries: map[string]string{}, tags: map[string][]string{}, prefork: map[string]int{}, unknown: unknown}
+	t := &table{
+		binaries: map[string]string{}, tags: map[string][]string{}, prefork: map[string]int{},
+		maxTime: map[string]time.Duration{}, unknown: unknown,
+	}
 	for i, entry := range file.Functions {
 		if err := checkName(entry.Function); err != nil {
 			return nil, fmt.Errorf("functions[%d].function: %w", i, err)
@@ -48,6 +55,9 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 		}
 		if err := t.keep(filepath.Join(dir, entry.Function), entry.Prefork); err != nil {
 			return nil, fmt.Errorf("functions[%d].prefork: %w", i, err)
+		}
+		if err := t.bound(filepath.Join(dir, entry.Function), entry.MaxEvaluationTime); err != nil {
+			return nil, fmt.Errorf("functions[%d].maxEvaluationTime: %w", i, err)
 		}
 	}
 	t.prefork = t.mapped(prefork)
@@ -79,6 +89,20 @@ func (t *table) keep(binary string, processes *int) error {
 	}
 	if _, ok := t.prefork[binary]; !ok {
 		t.prefork[binary] = *processes
+	}
+	return nil
+}
+
+// bound records how long binary may run by an entry; nil if the entry does not say.
+func (t *table) bound(binary string, most *time.Duration) error {
+	if most == nil {
+		return nil
+	}
+	if *most <= 0 {
+		return fmt.Errorf("%v is not a time of more than zero, such as 30s or 10m", *most)
+	}
+	if _, ok := t.maxTime[binary]; !ok {
+		t.maxTime[binary] = *most
 	}
 	return nil
 }

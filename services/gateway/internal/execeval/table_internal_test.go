@@ -3,6 +3,7 @@ package execeval
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
@@ -64,10 +65,12 @@ func TestTableRefuses(t *testing.T) {
 		"functions: [{function: a, images: [ok:v1, 'not ok:v1']}]": "functions[0].images[1]",
 		"functions: {": "not the YAML",
 		"functions: a": "not the YAML",
-		"functions: [{function: a, prefork: -1}]":  "functions[0].prefork: -1 is not a number from 0 (off) to 64",
-		"functions: [{function: a, prefork: 65}]":  "functions[0].prefork: 65",
-		"functions: [{function: a, prefork: all}]": "not the YAML",
-		"\xff\xfe\x00broken":                       "not the YAML",
+		"functions: [{function: a, prefork: -1}]":             "functions[0].prefork: -1 is not a number from 0 (off) to 64",
+		"functions: [{function: a, prefork: 65}]":             "functions[0].prefork: 65",
+		"functions: [{function: a, prefork: all}]":            "not the YAML",
+		"functions: [{function: a, maxEvaluationTime: 0s}]":   "functions[0].maxEvaluationTime: 0s is not a time of more than zero",
+		"functions: [{function: a, maxEvaluationTime: soon}]": "not the YAML",
+		"\xff\xfe\x00broken":                                  "not the YAML",
 		// No functions are written as such: all of them would be gone.
 		"":                        "it has no functions",
 		"# set-namespace\n":       "it has no functions",
@@ -146,6 +149,27 @@ functions:
 	} {
 		if got := table.prefork[binary]; got != want {
 			t.Errorf("%d processes of %s are kept started, want %d", got, binary, want)
+		}
+	}
+}
+
+func TestTableMaxEvaluationTime(t *testing.T) {
+	const file = `
+functions:
+- {function: silent, images: [silent:v1]}
+- {function: slow, images: [slow:v1], maxEvaluationTime: 20m}
+- {function: slow, images: [slow:v2], maxEvaluationTime: 1s}
+`
+	table, err := parseTable([]byte(file), "/functions", "example.com", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for binary, want := range map[string]time.Duration{
+		"/functions/silent": 0, // the gateway's own setting
+		"/functions/slow":   20 * time.Minute,
+	} {
+		if got := table.maxTime[binary]; got != want {
+			t.Errorf("%s may run for %v, want %v", binary, got, want)
 		}
 	}
 }

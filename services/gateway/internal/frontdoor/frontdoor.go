@@ -12,10 +12,12 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
@@ -38,6 +40,9 @@ type Config struct {
 	MaxInHandWait time.Duration
 	// LogFunctionOutput has the log tell what functions that failed wrote.
 	LogFunctionOutput bool
+	// MaxEvaluationTime is how long an evaluation may take from when its request was read;
+	// zero is any time.
+	MaxEvaluationTime time.Duration
 	Telemetry         *telemetry.Telemetry
 }
 
@@ -50,6 +55,7 @@ type Handler struct {
 	metrics    *metrics
 	logOutput  bool
 	maxMessage int64
+	maxTime    time.Duration
 	inHand     inHand
 }
 
@@ -58,7 +64,8 @@ func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
 		names: cfg.Names, chain: cfg.Chain, log: tel.Log, tracer: tel.Tracers.Tracer("gateway"),
-		logOutput: cfg.LogFunctionOutput, maxMessage: cfg.MaxMessageBytes, inHand: inHand{limit: cfg.MaxInHandBytes, patience: cfg.MaxInHandWait},
+		logOutput: cfg.LogFunctionOutput, maxMessage: cfg.MaxMessageBytes, maxTime: cfg.MaxEvaluationTime,
+		inHand: inHand{limit: cfg.MaxInHandBytes, patience: cfg.MaxInHandWait},
 	}
 	var err error
 	if h.metrics, err = newMetrics(tel.Meters, h.inHand.now); err != nil {
@@ -92,16 +99,30 @@ func (h *Handler) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionR
 	if err := shareOf(ctx).grow(int64(len(req.GetResourceList()))); err != nil {
 		return imagename.Name{}, evaluation.Response{}, err
 	}
-	name, err := h.resolve(ctx, req)
+	limit := deadline.After(h.maxTime, maxTimeSetting)
+	name, err := h.prepare(ctx, limit, req)
 	if err != nil {
 		return name, evaluation.Response{}, err
 	}
-	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
-		return name, evaluation.Response{}, err
-	}
-	resp, err := h.chain.Evaluate(ctx, evaluation.Request{Given: req.GetImage(), Image: name, ResourceList: req.GetResourceList()})
+	resp, err := h.chain.Evaluate(ctx, evaluation.Request{
+		Given: req.GetImage(), Image: name, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx), Limit: limit,
+	})
 	shareOf(ctx).add(int64(len(resp.ResourceList) + len(resp.Log)))
 	return name, resp, function.Resolved(err, name.String())
+}
+
+// maxTimeSetting is what people call the bound on an evaluation's time.
+const maxTimeSetting = "the gateway's setting FNR_MAX_EVALUATION_TIME"
+
+// prepare resolves the image's name and checks the input, within the limit.
+func (h *Handler) prepare(ctx context.Context, limit deadline.Limit, req *evaluator.EvaluateFunctionRequest) (imagename.Name, error) {
+	ctx, cancel := limit.Context(ctx)
+	defer cancel()
+	name, err := h.resolve(ctx, req)
+	if err != nil {
+		return name, err
+	}
+	return name, function.CheckInput(ctx, req.GetImage(), req.GetResourceList())
 }
 
 // resolve gives the image its canonical name, once for all evaluators.
@@ -114,7 +135,7 @@ func (h *Handler) resolve(ctx context.Context, req *evaluator.EvaluateFunctionRe
 	measure.Resolved(ctx, took)
 	span.SetAttributes(attribute.String("container.image.name", name.String()))
 	if err != nil && ctx.Err() != nil {
-		return name, function.Left(ctx.Err(), req.GetImage(), took, "looking up the image's tag")
+		return name, function.Left(deadline.Err(ctx), req.GetImage(), took, "looking up the image's tag")
 	}
 	return name, err
 }

@@ -16,6 +16,8 @@ import (
 
 // lease waits for a lease on a pod other than the broken ones.
 func (e *Evaluator) lease(ctx context.Context, req evaluation.Request, broken []string) (lease.Lease, error) {
+	ctx, cancel := req.Limit.Context(ctx)
+	defer cancel()
 	image := req.Image.String()
 	ctx, span := e.tracer.Start(ctx, "fn.lease", trace.WithAttributes(attribute.String("container.image.name", image)))
 	defer span.End()

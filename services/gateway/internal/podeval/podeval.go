@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
@@ -82,11 +83,23 @@ func (e *Evaluator) attempt(ctx context.Context, req evaluation.Request, broken 
 		return evaluation.Response{}, err
 	}
 	granted := held.Granted()
+	ctx, cancel := limit(granted, req).Context(ctx)
+	defer cancel()
 	trace.SpanFromContext(ctx).SetAttributes(
 		attribute.Bool("faas.coldstart", granted.GetColdStart()), attribute.String("k8s.pod.name", granted.GetPod()))
 	resp, err := e.call(ctx, req, granted)
 	held.Finish(outcome(ctx, err))
 	return resp, err
+}
+
+// limit returns the limit for the run of a function in a pod: its own, which counts from
+// now, or that of the request.
+func limit(granted *lease.Granted, req evaluation.Request) deadline.Limit {
+	own := granted.GetMaxEvaluationTime().AsDuration()
+	if own <= 0 {
+		return req.Limit
+	}
+	return deadline.After(own, fmt.Sprintf("maxEvaluationTime of %s in the pod cache configuration", req.Given))
 }
 
 // outcome returns what an attempt that ended with err found out about its pod.

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	libdeadline "github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -245,6 +246,70 @@ func TestAPodsDeadline(t *testing.T) {
 	}
 	if got := m.AwaitFinish(t); got.Outcome != lease.Abandoned {
 		t.Errorf("finished with %v, want abandoned", got)
+	}
+}
+
+// TestEvaluationTime has callers who wait for ever, and pods that hang.
+func TestEvaluationTime(t *testing.T) {
+	hang := testpod.Serve(t, 1<<20, func(ctx context.Context, _ *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	granted := func(own time.Duration) leasetest.Grant {
+		g := pod("fn-1", hang)
+		if own > 0 {
+			g.MaxEvaluationTime = durationpb.New(own)
+		}
+		return pods(g)
+	}
+	never := func(ctx context.Context, _ *lease.Open, _ func(*lease.Waiting)) (*lease.Granted, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	tests := map[string]struct {
+		reason string
+		limit  time.Duration
+		grant  leasetest.Grant
+		want   []string
+	}{
+		"the gateway's":        {"it counts all", 50 * time.Millisecond, granted(0), []string{"the function was running in pod fn-1", "may take 50ms: raise FNR_TEST"}},
+		"the function's":       {"it counts the run", time.Hour, granted(60 * time.Millisecond), []string{"may take 60ms: raise maxEvaluationTime of fn:v1 in the pod cache configuration"}},
+		"the function's later": {"it takes the gateway's place", 500 * time.Millisecond, granted(600 * time.Millisecond), []string{"may take 600ms"}},
+		"waiting":              {"no pod is waited for longer", 50 * time.Millisecond, never, []string{"waiting for a pod", "may take 50ms: raise FNR_TEST"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			req := request
+			req.Limit = libdeadline.After(tc.limit, "FNR_TEST")
+			_, err := newEvaluator(t, leasetest.NewManager(tc.grant), telemetry.Discard()).Evaluate(t.Context(), req)
+			if fault.Of(err) != fault.DeadlineExceeded || !strings.HasPrefix(err.Error(), "function evaluation timed out for fn:v1: after ") {
+				t.Errorf("error %v of class %v: %s", err, fault.Of(err), tc.reason)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not say %q: %s", err, want, tc.reason)
+				}
+			}
+		})
+	}
+}
+
+// TestAWrappersOwnLimit has a wrapper server whose limit is shorter than the gateway's, as
+// that of a pod from before a setting was changed: the pod is not broken.
+func TestAWrappersOwnLimit(t *testing.T) {
+	passed := connect.NewError(connect.CodeDeadlineExceeded, errors.New("function evaluation timed out for fn:v1: it may take 1s"))
+	d, _ := connect.NewErrorDetail(&functionrunnerv1.FunctionFailure{Image: "fn:v1", Reason: function.TimedOut})
+	passed.AddDetail(d)
+	address := testpod.Serve(t, 1<<20, func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		return nil, passed
+	})
+	m := leasetest.NewManager(pods(pod("a", address)))
+	_, err := newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
+	if fault.Of(err) != fault.DeadlineExceeded || !strings.Contains(err.Error(), "it may take 1s") {
+		t.Errorf("error %v of class %v, want the wrapper's words", err, fault.Of(err))
+	}
+	if got := m.AwaitFinish(t); got.Outcome != lease.Done {
+		t.Errorf("finished with %v, want done", got)
 	}
 }
 

@@ -52,7 +52,7 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 // was being done for it.
 func left(ctx context.Context, image string, took time.Duration, doing string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return function.Left(ctx.Err(), image, took, doing)
+		return function.Left(deadline.Err(ctx), image, took, doing)
 	}
 	return function.Left(context.Cause(ctx), image, took, doing)
 }

@@ -31,6 +31,8 @@ type Entry struct {
 	MaxQueue int
 	// ReadyTimeout is how long a pod may take to become ready.
 	ReadyTimeout time.Duration
+	// MaxEvaluationTime is how long one evaluation may take.
+	MaxEvaluationTime time.Duration
 	// Prefork is how many processes of the function a pod keeps started; nil if not set.
 	Prefork *int
 	// Resources are what is different for the function's container, one by one; nil if

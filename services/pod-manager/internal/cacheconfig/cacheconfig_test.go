@@ -38,6 +38,7 @@ func TestParse(t *testing.T) {
   maxConcurrency: 5
   maxQueue: 6
   podReadyTimeout: 90s
+  maxEvaluationTime: 10m
   prefork: 0
   resources:
     requests: {cpu: 1, memory: 64Mi}
@@ -45,7 +46,7 @@ func TestParse(t *testing.T) {
 - name: a:v1
 `, []cacheconfig.Entry{
 			{
-				Image: "example.org/b:v1", TTL: 5 * time.Minute, MaxWaitlistLength: 3, MaxPods: 4, MaxConcurrency: 5, MaxQueue: 6, ReadyTimeout: 90 * time.Second, Prefork: new(int),
+				Image: "example.org/b:v1", TTL: 5 * time.Minute, MaxWaitlistLength: 3, MaxPods: 4, MaxConcurrency: 5, MaxQueue: 6, ReadyTimeout: 90 * time.Second, MaxEvaluationTime: 10 * time.Minute, Prefork: new(int),
 				Resources: &corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("64Mi")},
 					Limits:   corev1.ResourceList{"memory": resource.MustParse("1Gi")},

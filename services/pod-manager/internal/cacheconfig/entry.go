@@ -58,6 +58,8 @@ func (e *entry) field(field string, value *yaml.Node) {
 		e.duration(&e.TTL, field, value)
 	case "podReadyTimeout":
 		e.duration(&e.ReadyTimeout, field, value)
+	case "maxEvaluationTime":
+		e.duration(&e.MaxEvaluationTime, field, value)
 	case "maxWaitlistLength":
 		e.number(&e.MaxWaitlistLength, field, value)
 	case "maxParallelPodsPerFunction":

@@ -25,7 +25,9 @@ type waiter struct {
 // answer is a grant or an error.
 type answer struct {
 	grant pool.Grant
-	err   error
+	// maxTime is how long the function may run; zero if it has no setting of its own.
+	maxTime time.Duration
+	err     error
 }
 
 // report replaces a report that has not been fetched. Only the loop calls it.
@@ -59,26 +61,26 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	if err != nil {
 		return nil, err
 	}
-	grant, err := m.await(ctx, id, w, waiting)
+	got, err := m.await(ctx, id, w, waiting)
 	if err != nil {
 		return nil, err
 	}
-	return &held{manager: m, id: id, granted: m.granted(grant, resolving)}, nil
+	return &held{manager: m, id: id, granted: m.granted(got, resolving)}, nil
 }
 
 // await waits for the answer to a lease that the loop knows.
-func (m *Manager) await(ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting)) (pool.Grant, error) {
+func (m *Manager) await(ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting)) (answer, error) {
 	for {
 		select {
 		case a := <-w.answered:
-			return a.grant, a.err
+			return a, a.err
 		case r := <-w.reports:
 			waiting(&lease.Waiting{Phase: r.Phase, Reason: r.Reason, Position: int32(r.Position), Pod: r.Pod}) //nolint:gosec // the queue is bounded
 		case <-ctx.Done():
 			m.end(id, "") // also if it has been granted meanwhile
-			return pool.Grant{}, ctx.Err()
+			return answer{}, ctx.Err()
 		case <-m.ended:
-			return pool.Grant{}, errEnded()
+			return answer{}, errEnded()
 		}
 	}
 }
@@ -134,11 +136,15 @@ func function(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 }
 
 // granted is a grant in the words of the contract.
-func (m *Manager) granted(g pool.Grant, resolving time.Duration) *lease.Granted {
+func (m *Manager) granted(got answer, resolving time.Duration) *lease.Granted {
+	g := got.grant
 	granted := &lease.Granted{
 		Address: g.Address, Pod: g.Pod, Namespace: m.config.Namespace, PodUid: g.UID,
 		Reference: g.Function.Reference, Digest: g.Function.Digest, ColdStart: g.Cold,
 		MaxMessageBytes: int64(m.config.MaxMessageBytes),
+	}
+	if got.maxTime > 0 {
+		granted.MaxEvaluationTime = durationpb.New(got.maxTime)
 	}
 	granted.Phases = append(granted.Phases, &podmanagerv1.PhaseDuration{Phase: podmanagerv1.Phase_PHASE_RESOLVING, Duration: durationpb.New(resolving)})
 	for _, p := range g.Phases {

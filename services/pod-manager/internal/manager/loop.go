@@ -48,7 +48,7 @@ func (l *loop) handle(event pool.Event) {
 func (l *loop) carryOut(action pool.Action) {
 	switch a := action.(type) {
 	case pool.Grant:
-		l.answer(a.Lease, answer{grant: a})
+		l.answer(a.Lease, answer{grant: a, maxTime: l.settings.entry(a.Function).MaxEvaluationTime})
 	case pool.Reject:
 		l.metrics.rejected(a.Class)
 		err := fault.New(a.Class, "%s", a.Reason)

@@ -205,6 +205,7 @@ func TestSettingsReachPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{}
 		m := start(t, c, resolver{})
+		var granted *podmanagerv1.LeaseResponse_Granted
 		evaluate := func(want int, reason string) {
 			t.Helper()
 			place, err := m.Lease(t.Context(), open("example.com/fn:v1"), quietly)
@@ -212,6 +213,7 @@ func TestSettingsReachPods(t *testing.T) {
 				t.Fatal(err)
 			}
 			place.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
+			granted = place.Granted()
 			if len(c.requests) != want {
 				t.Errorf("%d pods have been made, want %d: %s", len(c.requests), want, reason)
 			}
@@ -228,6 +230,14 @@ func TestSettingsReachPods(t *testing.T) {
 			t.Errorf("the pods' versions are %q and %q", first, second)
 		}
 		evaluate(2, "the new pod is as it should be")
+		if granted.GetMaxEvaluationTime() != nil {
+			t.Errorf("a function without a time of its own is granted %v", granted.GetMaxEvaluationTime())
+		}
+		configure(cacheconfig.Entry{MaxEvaluationTime: time.Hour})
+		evaluate(3, "a pod keeps the time that it was made with")
+		if own, told := c.requests[2].MaxEvaluationTime, granted.GetMaxEvaluationTime().AsDuration(); own != time.Hour || told != time.Hour {
+			t.Errorf("an evaluation may take %v in its pod, and %v by its lease, want an hour", own, told)
+		}
 	})
 }
 

@@ -54,7 +54,7 @@ func (s Settings) limits(f pool.Function) pool.Limits {
 func (s Settings) request(limits pool.Limits, entry cacheconfig.Entry) podspec.Request {
 	return podspec.Request{
 		Template: s.Template, SettingsVersion: limits.Settings,
-		Concurrency: limits.MaxConcurrency, Prefork: entry.Prefork, Resources: entry.Resources,
+		Concurrency: limits.MaxConcurrency, MaxEvaluationTime: entry.MaxEvaluationTime, Prefork: entry.Prefork, Resources: entry.Resources,
 	}
 }
 

@@ -67,9 +67,13 @@ func (b Builder) function(spec *corev1.PodSpec, r Request) {
 	}
 }
 
-// processes tells the wrapper server how many of the function's it may have.
+// processes tells the wrapper server how many processes of the function it may have, and
+// how long.
 func processes(r Request) []corev1.EnvVar {
 	env := []corev1.EnvVar{{Name: "FNR_CONCURRENCY", Value: strconv.Itoa(r.Concurrency)}}
+	if r.MaxEvaluationTime > 0 {
+		env = append(env, corev1.EnvVar{Name: "FNR_MAX_EVALUATION_TIME", Value: r.MaxEvaluationTime.String()})
+	}
 	if r.Prefork != nil {
 		env = append(env, corev1.EnvVar{Name: "FNR_PREFORK", Value: strconv.Itoa(*r.Prefork)})
 	}

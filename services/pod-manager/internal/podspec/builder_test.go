@@ -22,8 +22,25 @@ const digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7
 // defaults returns settings as a service has them.
 func defaults() podspec.Defaults {
 	return podspec.Defaults{
-		WrapperImage: "registry.example/wrapper-server:v1", Resources: podspec.DefaultResources(),
+		WrapperImage: "registry.example/wrapper-server:v1", Resources: resources(),
 		TerminationGracePeriod: 5*time.Minute + 10*time.Second,
+		ReadOnlyRoot:           true, TmpSize: resource.MustParse("256Mi"),
+	}
+}
+
+// resources are those of function containers.
+func resources() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{
+			corev1.ResourceCPU:              resource.MustParse("100m"),
+			corev1.ResourceMemory:           resource.MustParse("128Mi"),
+			corev1.ResourceEphemeralStorage: resource.MustParse("64Mi"),
+		},
+		Limits: corev1.ResourceList{
+			corev1.ResourceCPU:              resource.MustParse("2"),
+			corev1.ResourceMemory:           resource.MustParse("1Gi"),
+			corev1.ResourceEphemeralStorage: resource.MustParse("1Gi"),
+		},
 	}
 }
 
@@ -82,6 +99,7 @@ func TestBuild(t *testing.T) {
 	private := request(podspec.Default(defaults()))
 	private.Function.PullSecret, private.Function.User = true, "1000:1000"
 	private.Slot, private.Concurrency, private.Prefork = 2, 16, new(int)
+	private.MaxEvaluationTime = 10 * time.Minute
 	private.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")}}
 	outspoken := request(parsed(t, "outspoken"))
 	outspoken.Function.PullSecret = true
@@ -95,7 +113,7 @@ func TestBuild(t *testing.T) {
 	}{
 		"builtin":      {"the default: pinned by digest, hardened, with an init container", builder(), request(podspec.Default(defaults()))},
 		"image-volume": {"the other launcher mounts the image", builder(), request(podspec.Default(imageVolume()))},
-		"private":      {"a pull secret, an image with a user, resources and processes of its own", builder(), private},
+		"private":      {"a pull secret, an image with a user, resources, processes and a time of its own", builder(), private},
 		"by-tag":       {"images by tag", byTag, request(podspec.Default(defaults()))},
 		"porch":        {"the documentation's template with our image is hardened as a whole", builder(), request(parsed(t, "porch"))},
 		"foreign-init": {"what a foreign image can do with is not known: it is left as it is", builder(), request(parsed(t, "foreign-init"))},

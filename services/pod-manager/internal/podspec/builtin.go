@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -31,7 +32,7 @@ func Default(d Defaults) Template {
 	return Template{version: builtinVersion + content, content: content, pod: pod, service: service}
 }
 
-// builtinPod returns what is ours alone to say; fill adds the rest.
+// builtinPod returns what only the built-in template has; fill adds the rest.
 func builtinPod(d Defaults) *corev1.Pod {
 	function := corev1.Container{
 		Name:         ContainerName,
@@ -41,13 +42,14 @@ func builtinPod(d Defaults) *corev1.Pod {
 	}
 	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
 	tools := corev1.Volume{Name: toolsVolume}
+	toolsSize := resource.MustParse("128Mi") // several times the wrapper server
 	if d.Launcher == ImageVolume {
 		function.Command = []string{toolsPath + imageProgram}
 		tools.Image = &corev1.ImageVolumeSource{Reference: d.WrapperImage}
 		fillPullPolicy(&tools.Image.PullPolicy, d.WrapperImage)
 		function.Lifecycle = pauseBeforeStop()
 	} else {
-		tools.EmptyDir = &corev1.EmptyDirVolumeSource{}
+		tools.EmptyDir = &corev1.EmptyDirVolumeSource{SizeLimit: &toolsSize}
 		pod.Spec.InitContainers = []corev1.Container{{
 			Name:         "copy-wrapper-server",
 			Image:        d.WrapperImage,
@@ -69,9 +71,9 @@ func pauseBeforeStop() *corev1.Lifecycle {
 	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
 }
 
-// builtinService returns the Service without what differs from pod to pod. It leads
-// to pods that are not ready too: whoever leases a pod asks its wrapper server
-// itself, sooner than a probe would.
+// builtinService returns the Service without what differs from pod to pod. It leads to
+// pods that are not ready too: the pod-manager asks their wrapper servers itself, sooner
+// than a probe would.
 func builtinService() *corev1.Service {
 	return &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},

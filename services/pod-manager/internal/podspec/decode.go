@@ -89,7 +89,7 @@ func textualize(raw map[string]any) {
 	}
 }
 
-// said says whether a field is set, to whatever it may be.
+// said reports whether a field is set, to any value.
 func said(raw map[string]any, path ...string) bool {
 	for _, field := range path[:len(path)-1] {
 		raw, _ = raw[field].(map[string]any)

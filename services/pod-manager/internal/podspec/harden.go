@@ -17,10 +17,10 @@ const nonRoot int64 = 65532
 // passes Pod Security's level "restricted" unless the template says otherwise.
 //
 // Only containers whose image is known get the hardening that can break one: the
-// function's, which reads and writes pipes and no more, and those of the wrapper
-// server's image, which needs no rights. Others, such as an init container with
-// somebody else's image, may have to be root: they are left as they are, with a
-// warning, since a namespace that enforces "restricted" refuses them.
+// function's, which reads and writes pipes, and those of the wrapper server's image,
+// which needs no rights. Others, such as an init container with another image, may have
+// to be root: they are left as they are, with a warning, since a namespace that enforces
+// "restricted" refuses them.
 func fill(pod *corev1.Pod, d Defaults) []string {
 	fillPod(&pod.Spec, d)
 	var warnings []string
@@ -32,23 +32,26 @@ func fill(pod *corev1.Pod, d Defaults) []string {
 		switch {
 		case c.Name == ContainerName:
 			restrict(c)
+			readOnlyRoot(c, d)
+			fillTmp(pod, c, d)
 			fillResources(c, d.Resources)
 		case d.WrapperImage != "" && repository(c.Image) == repository(d.WrapperImage):
 			restrict(c)
+			readOnlyRoot(c, d)
 			fillUser(c, &pod.Spec, "")
 			fillResources(c, d.Resources)
 			fillPullPolicy(&c.ImagePullPolicy, c.Image)
 		case c.SecurityContext == nil:
-			warnings = append(warnings, fmt.Sprintf("%s: container %q (%s) has no securityContext, and which one it can do with is not known: a namespace that enforces Pod Security \"restricted\" refuses it", podKey, c.Name, c.Image))
+			warnings = append(warnings, fmt.Sprintf("%s: container %q (%s) has no securityContext, and it is not known which one it works with: a namespace that enforces Pod Security \"restricted\" refuses it", podKey, c.Name, c.Image))
 		}
 	}
 	return warnings
 }
 
-// fillPod adds what is the whole pod's.
+// fillPod adds the settings of the whole pod.
 func fillPod(spec *corev1.PodSpec, d Defaults) {
 	if spec.AutomountServiceAccountToken == nil && spec.ServiceAccountName == "" {
-		// A template that names an account wants what it may do.
+		// A template that names an account needs its rights.
 		spec.AutomountServiceAccountToken = new(false)
 	}
 	if spec.EnableServiceLinks == nil {
@@ -61,15 +64,30 @@ func fillPod(spec *corev1.PodSpec, d Defaults) {
 		spec.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
 	}
 	if spec.RestartPolicy == "" {
-		// A pod that ended says why in its status at once, and the pool replaces it.
-		// A restart in its place would hide the crash, lose what was running all the
-		// same, and make those who wait sit out the kubelet's back-off.
+		// A pod that ended has the reason in its status at once, and the pool replaces
+		// it. A restart in its place would hide the crash, lose the evaluations all the
+		// same, and make callers wait for the kubelet's backoff.
 		spec.RestartPolicy = corev1.RestartPolicyNever
 	}
+	fillIsolation(spec, d)
 	if spec.TerminationGracePeriodSeconds == nil && d.TerminationGracePeriod > 0 {
 		spec.TerminationGracePeriodSeconds = new(int64((d.TerminationGracePeriod + time.Second - 1) / time.Second))
 	}
 }
+
+// fillIsolation adds how pods are kept apart from their node, where that is set. A pod
+// that uses the host's namespaces cannot have users of its own.
+func fillIsolation(spec *corev1.PodSpec, d Defaults) {
+	if spec.RuntimeClassName == nil && d.RuntimeClass != "" {
+		spec.RuntimeClassName = new(d.RuntimeClass)
+	}
+	if spec.HostUsers == nil && d.OwnUsers && !spec.HostNetwork && !spec.HostPID && !spec.HostIPC {
+		spec.HostUsers = new(false)
+	}
+}
+
+// privileged reports whether a container has all rights.
+func privileged(sc *corev1.SecurityContext) bool { return sc.Privileged != nil && *sc.Privileged }
 
 // restrict takes from a container the rights that it does not ask for.
 func restrict(c *corev1.Container) {
@@ -77,7 +95,7 @@ func restrict(c *corev1.Container) {
 		c.SecurityContext = &corev1.SecurityContext{}
 	}
 	sc := c.SecurityContext
-	if sc.Privileged != nil && *sc.Privileged {
+	if privileged(sc) {
 		return
 	}
 	if sc.Capabilities == nil {
@@ -89,12 +107,12 @@ func restrict(c *corev1.Container) {
 	}
 }
 
-// fillUser has a container run as somebody else than root, unless its template asks
-// for root. The image's user counts if it is a number: the kubelet cannot find out
-// whether a name is root's.
+// fillUser has a container run as another user than root, unless its template asks for
+// root. The image's user counts if it is a number: the kubelet cannot find out whether a
+// name is root's.
 func fillUser(c *corev1.Container, spec *corev1.PodSpec, imageUser string) {
 	sc := c.SecurityContext
-	if sc.Privileged != nil && *sc.Privileged {
+	if privileged(sc) {
 		return
 	}
 	user, notRoot := spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot
@@ -115,25 +133,46 @@ func fillUser(c *corev1.Container, spec *corev1.PodSpec, imageUser string) {
 	}
 }
 
-// numeric says whether an image's user is a number other than root's.
+// numeric reports whether an image's user is a number other than root's.
 func numeric(user string) bool {
 	id, _, _ := strings.Cut(user, ":")
 	n, err := strconv.ParseInt(id, 10, 64)
 	return err == nil && n > 0
 }
 
-// fillResources adds resources to a container that says nothing about them at all:
-// a limit beside the template's own request might contradict it.
+// fillResources adds resources to a container without any: a limit beside the template's
+// own request might contradict it. Ephemeral storage is added by itself, since templates
+// seldom have it, and a function that fills the node's disk takes all pods down.
 func fillResources(c *corev1.Container, defaults corev1.ResourceRequirements) {
-	if len(c.Resources.Requests) == 0 && len(c.Resources.Limits) == 0 && len(c.Resources.Claims) == 0 {
-		c.Resources = *defaults.DeepCopy()
+	r := &c.Resources
+	if len(r.Requests) == 0 && len(r.Limits) == 0 && len(r.Claims) == 0 {
+		*r = *defaults.DeepCopy()
+	}
+	const storage = corev1.ResourceEphemeralStorage
+	_, requested := r.Requests[storage]
+	_, limited := r.Limits[storage]
+	if !requested && !limited {
+		addResource(&r.Requests, storage, defaults.Requests)
+		addResource(&r.Limits, storage, defaults.Limits)
 	}
 }
 
-// fillPullPolicy has an image whose name says which one it is taken from the node, if it
-// is there. Without this, Kubernetes would ask the registry at each start of a pod whose
-// tag is "latest", digest or not. An image that may be another one each time, with that
-// tag alone or without any, is left to Kubernetes.
+// addResource adds a resource to a list if the defaults have it.
+func addResource(to *corev1.ResourceList, name corev1.ResourceName, defaults corev1.ResourceList) {
+	amount, ok := defaults[name]
+	if !ok {
+		return
+	}
+	if *to == nil {
+		*to = corev1.ResourceList{}
+	}
+	(*to)[name] = amount.DeepCopy()
+}
+
+// fillPullPolicy has an image that is pinned, by digest or by a tag, taken from the node
+// if it is there. Without this, Kubernetes would ask the registry at each start of a pod
+// whose tag is "latest", digest or not. An image that may change, with that tag alone or
+// without any, is left to Kubernetes.
 func fillPullPolicy(policy *corev1.PullPolicy, image string) {
 	name, _, pinned := strings.Cut(image, "@")
 	tag := strings.TrimPrefix(name, repository(name))

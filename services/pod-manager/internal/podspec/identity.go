@@ -35,12 +35,6 @@ func Identify(pod *corev1.Pod) (Identity, bool) {
 	return identity, ok
 }
 
-// IdentifyService returns which pod a Service belongs to; false if it is not one of
-// ours. Services have neither versions nor end.
-func IdentifyService(service *corev1.Service) (Identity, bool) {
-	return identify(service.ObjectMeta)
-}
-
 func identify(meta metav1.ObjectMeta) (Identity, bool) {
 	slot, err := strconv.Atoi(meta.Annotations[AnnotationSlot])
 	identity := Identity{

@@ -69,6 +69,9 @@ type Request struct {
 	SettingsVersion string
 	// Concurrency is how many evaluations the pod runs at once.
 	Concurrency int
+	// MaxEvaluationTime is how long one of them may take; zero leaves it to the builder's
+	// variables.
+	MaxEvaluationTime time.Duration
 	// Prefork, if not nil, is how many processes the pod keeps started; otherwise the
 	// wrapper server decides.
 	Prefork *int

@@ -22,8 +22,12 @@ func amounts(cpu, memory string) corev1.ResourceList {
 }
 
 // TestResources gives a function resources of its own. The default is to ask for 100m of
-// CPU and 128Mi of memory, and to have 2 and 1Gi at most.
+// CPU and 128Mi of memory, and to have 2 and 1Gi at most. (TestEphemeralStorage has the
+// third resource.)
 func TestResources(t *testing.T) {
+	d := defaults()
+	delete(d.Resources.Requests, corev1.ResourceEphemeralStorage)
+	delete(d.Resources.Limits, corev1.ResourceEphemeralStorage)
 	say := func(requests, limits corev1.ResourceList) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: requests, Limits: limits}
 	}
@@ -34,22 +38,22 @@ func TestResources(t *testing.T) {
 		"none":            {"", say(nil, nil), say(amounts("100m", "128Mi"), amounts("2", "1Gi"))},
 		"one request":     {"the rest stays", say(amounts("500m", ""), nil), say(amounts("500m", "128Mi"), amounts("2", "1Gi"))},
 		"one limit":       {"the rest stays", say(nil, amounts("", "4Gi")), say(amounts("100m", "128Mi"), amounts("2", "4Gi"))},
-		"much":            {"whoever asks for more than the limit wants to have it", say(amounts("", "3Gi"), nil), say(amounts("100m", "3Gi"), amounts("2", "3Gi"))},
-		"little":          {"whoever is to have less needs no more", say(nil, amounts("50m", "")), say(amounts("50m", "128Mi"), amounts("50m", "1Gi"))},
+		"much":            {"a larger request takes the limit along", say(amounts("", "3Gi"), nil), say(amounts("100m", "3Gi"), amounts("2", "3Gi"))},
+		"little":          {"a smaller limit takes the request along", say(nil, amounts("50m", "")), say(amounts("50m", "128Mi"), amounts("50m", "1Gi"))},
 		"both":            {"", say(amounts("3", ""), amounts("4", "")), say(amounts("3", "128Mi"), amounts("4", "1Gi"))},
 		"another kind":    {"", say(nil, corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}), say(amounts("100m", "128Mi"), corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "example.com/gpu": resource.MustParse("1")})},
 		"in other digits": {"1024Mi are no more than 1Gi", say(amounts("", "1024Mi"), nil), say(amounts("100m", "1024Mi"), amounts("2", "1Gi"))},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := request(podspec.Default(defaults()))
+			r := request(podspec.Default(d))
 			r.Resources = &tc.own
 			if diff := cmp.Diff(tc.want, builder().Pod(r).Spec.Containers[0].Resources); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
-	silent, _, err := podspec.Parse("1", map[string]string{"template": pod("{containers: [{name: function, command: [/w], resources: {limits: {cpu: 1}}}]}")}, defaults())
+	silent, _, err := podspec.Parse("1", map[string]string{"template": pod("{containers: [{name: function, command: [/w], resources: {limits: {cpu: 1}}}]}")}, d)
 	if err != nil {
 		t.Fatal(err)
 	}

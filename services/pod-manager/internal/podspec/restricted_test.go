@@ -53,7 +53,10 @@ func TestHardening(t *testing.T) {
 				t.Error("the pod has service links: a function could see what there is")
 			}
 			for _, c := range append(spec.InitContainers, spec.Containers...) {
-				for _, kind := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+				if root := c.SecurityContext.ReadOnlyRootFilesystem; root == nil || !*root {
+					t.Errorf("container %s may write to its root file system", c.Name)
+				}
+				for _, kind := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
 					request, limit := c.Resources.Requests[kind], c.Resources.Limits[kind]
 					if request.IsZero() || limit.IsZero() {
 						t.Errorf("container %s has no request or limit of %s", c.Name, kind)

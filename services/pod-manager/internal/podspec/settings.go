@@ -9,5 +9,5 @@ package podspec
 // are reached is none either: that is no part of a pod, and those that are there can be
 // reached in the other way too.
 func (b Builder) SettingsVersion(r Request) string {
-	return contentHash(r.Template.content, b.MaxMessageBytes, b.PullSecret, b.ByTag, b.Env, r.Concurrency, r.Prefork, r.Resources)
+	return contentHash(r.Template.content, b.MaxMessageBytes, b.PullSecret, b.ByTag, b.Env, r.Concurrency, r.MaxEvaluationTime, r.Prefork, r.Resources)
 }

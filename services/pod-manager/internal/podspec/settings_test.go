@@ -42,6 +42,9 @@ func TestSettingsVersion(t *testing.T) {
 		}, false},
 		"concurrency": {"it is a variable", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Concurrency++ }, false},
 		"prefork":     {"none is not the wrapper server's choice", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Prefork = new(int) }, false},
+		"time":        {"it is a variable", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.MaxEvaluationTime = time.Hour }, false},
+		"file system": {"", func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.ReadOnlyRoot = false }, false},
+		"isolation":   {"", func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.RuntimeClass = "gvisor" }, false},
 		"resources": {"the function's own", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) {
 			r.Resources = &corev1.ResourceRequirements{}
 		}, false},

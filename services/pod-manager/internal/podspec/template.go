@@ -25,28 +25,21 @@ type Defaults struct {
 	WrapperImage string
 	// Launcher is for the built-in template only; empty means InitContainer.
 	Launcher Launcher
-	// Resources are the function container's; see [DefaultResources].
+	// Resources are the function container's.
 	Resources corev1.ResourceRequirements
-	// TerminationGracePeriod is how long a pod that is being deleted may go on with
-	// what it runs: the longest evaluation, and some 10 seconds more. Zero leaves it
-	// to Kubernetes.
+	// ReadOnlyRoot has the function's root file system read-only, with a /tmp of TmpSize;
+	// zero is any size.
+	ReadOnlyRoot bool
+	TmpSize      resource.Quantity
+	// RuntimeClass is the pods' runtime class; empty leaves it to Kubernetes.
+	RuntimeClass string
+	// OwnUsers has pods run in a user namespace of their own, in which root is no user of
+	// the node.
+	OwnUsers bool
+	// TerminationGracePeriod is how long a pod that is being deleted may finish its
+	// evaluations: the longest one, and some 10 seconds more. Zero leaves it to
+	// Kubernetes.
 	TerminationGracePeriod time.Duration
-}
-
-// DefaultResources returns the resources of function containers if nothing else is
-// configured: room for a catalog function and its data, and little enough asked for
-// that idle pods may share a node.
-func DefaultResources() corev1.ResourceRequirements {
-	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse("100m"),
-			corev1.ResourceMemory: resource.MustParse("128Mi"),
-		},
-		Limits: corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse("2"),
-			corev1.ResourceMemory: resource.MustParse("1Gi"),
-		},
-	}
 }
 
 // Template is what pods and their Services are made from. It never changes and may
@@ -81,8 +74,8 @@ const (
 // version is the ConfigMap's resourceVersion. What the pod does not say is filled in,
 // see [Defaults] and the hardening in this package; what it says stays.
 //
-// The warnings are sentences for people: about what is ignored, and about what may
-// not work. An error says what to change, all problems together.
+// The warnings are sentences for people: about what is ignored, and about what may not
+// work. An error has all problems, and what to change.
 func Parse(version string, data map[string]string, d Defaults) (Template, []string, error) {
 	pod, podWarnings, err := parsePod(data, d)
 	service, serviceWarnings, serviceErr := parseService(data)
@@ -99,13 +92,14 @@ func parsePod(data map[string]string, d Defaults) (*corev1.Pod, []string, error)
 	if !ok {
 		return nil, nil, missingKey(data)
 	}
-	_, warnings, err := decode(podKey, text, "Pod", pod)
+	raw, warnings, err := decode(podKey, text, "Pod", pod)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := checkPod(pod); err != nil {
 		return nil, nil, err
 	}
+	protectTools(pod, raw)
 	functionFirst(pod)
 	return pod, append(warnings, fill(pod, d)...), nil
 }
@@ -127,8 +121,8 @@ func parseService(data map[string]string) (*corev1.Service, []string, error) {
 	if err := checkService(service); err != nil {
 		return nil, nil, err
 	}
-	// Whoever leases a pod asks its wrapper server itself: to wait for a probe's
-	// period on top would only take time.
+	// The pod-manager asks the wrapper server itself: waiting for a probe's period on top
+	// would only take time.
 	if !said(object, "spec", "publishNotReadyAddresses") {
 		service.Spec.PublishNotReadyAddresses = true
 	}

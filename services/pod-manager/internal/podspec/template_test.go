@@ -15,7 +15,7 @@ func pod(spec string) string { return "apiVersion: v1\nkind: Pod\nspec: " + spec
 const goodPod = "{containers: [{name: function, command: [/w]}]}"
 
 func TestParseWarns(t *testing.T) {
-	foreign := `template: container "copy-wrapper-server" (docker.io/nephio/porch-wrapper-server:latest) has no securityContext, and which one it can do with is not known: a namespace that enforces Pod Security "restricted" refuses it`
+	foreign := `template: container "copy-wrapper-server" (docker.io/nephio/porch-wrapper-server:latest) has no securityContext, and it is not known which one it works with: a namespace that enforces Pod Security "restricted" refuses it`
 	tests := map[string]struct {
 		reason string
 		data   map[string]string
@@ -164,7 +164,7 @@ func FuzzParse(f *testing.F) {
 		if _, ok := podspec.Identify(built); !ok || built.Spec.Containers[0].Name != podspec.ContainerName {
 			t.Errorf("the pod of a template that was taken is not one of ours: %v", built)
 		}
-		if got, ok := podspec.IdentifyService(builder().Service(r)); !ok || got.ID != built.Labels[podspec.LabelID] {
+		if got := builder().Service(r); got.Spec.Selector[podspec.LabelID] != built.Labels[podspec.LabelID] {
 			t.Errorf("its Service is not the pod's")
 		}
 	})

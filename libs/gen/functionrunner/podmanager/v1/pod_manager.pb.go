@@ -1289,8 +1289,11 @@ type LeaseResponse_Granted struct {
 	// max_message_bytes is the size up to which the pod takes and gives messages,
 	// in bytes.
 	MaxMessageBytes int64 `protobuf:"varint,9,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// max_evaluation_time is how long one evaluation of the function may take on the pod;
+	// not set if the function has no setting of its own, and the holder's applies.
+	MaxEvaluationTime *durationpb.Duration `protobuf:"bytes,10,opt,name=max_evaluation_time,json=maxEvaluationTime,proto3" json:"max_evaluation_time,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *LeaseResponse_Granted) Reset() {
@@ -1384,6 +1387,13 @@ func (x *LeaseResponse_Granted) GetMaxMessageBytes() int64 {
 		return x.MaxMessageBytes
 	}
 	return 0
+}
+
+func (x *LeaseResponse_Granted) GetMaxEvaluationTime() *durationpb.Duration {
+	if x != nil {
+		return x.MaxEvaluationTime
+	}
+	return nil
 }
 
 // Synced marks the end of the initial list.
@@ -1528,7 +1538,7 @@ const file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc = "" +
 	"\fOUTCOME_DONE\x10\x01\x12\x16\n" +
 	"\x12OUTCOME_POD_BROKEN\x10\x02\x12\x15\n" +
 	"\x11OUTCOME_ABANDONED\x10\x03B\t\n" +
-	"\amessage\"\xfe\x04\n" +
+	"\amessage\"\xc9\x05\n" +
 	"\rLeaseResponse\x12O\n" +
 	"\awaiting\x18\x01 \x01(\v23.functionrunner.podmanager.v1.LeaseResponse.WaitingH\x00R\awaiting\x12O\n" +
 	"\agranted\x18\x02 \x01(\v23.functionrunner.podmanager.v1.LeaseResponse.GrantedH\x00R\agranted\x1a\x8a\x01\n" +
@@ -1536,7 +1546,7 @@ const file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc = "" +
 	"\x05phase\x18\x01 \x01(\x0e2#.functionrunner.podmanager.v1.PhaseR\x05phase\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bposition\x18\x03 \x01(\x05R\bposition\x12\x10\n" +
-	"\x03pod\x18\x04 \x01(\tR\x03pod\x1a\xb2\x02\n" +
+	"\x03pod\x18\x04 \x01(\tR\x03pod\x1a\xfd\x02\n" +
 	"\aGranted\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x1c\n" +
@@ -1547,7 +1557,9 @@ const file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc = "" +
 	"\n" +
 	"cold_start\x18\a \x01(\bR\tcoldStart\x12C\n" +
 	"\x06phases\x18\b \x03(\v2+.functionrunner.podmanager.v1.PhaseDurationR\x06phases\x12*\n" +
-	"\x11max_message_bytes\x18\t \x01(\x03R\x0fmaxMessageBytesB\t\n" +
+	"\x11max_message_bytes\x18\t \x01(\x03R\x0fmaxMessageBytes\x12I\n" +
+	"\x13max_evaluation_time\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\x11maxEvaluationTimeB\t\n" +
 	"\amessage\"\x81\x01\n" +
 	"\rPhaseDuration\x129\n" +
 	"\x05phase\x18\x01 \x01(\x0e2#.functionrunner.podmanager.v1.PhaseR\x05phase\x125\n" +
@@ -1690,18 +1702,19 @@ var file_functionrunner_podmanager_v1_pod_manager_proto_depIdxs = []int32{
 	1,  // 19: functionrunner.podmanager.v1.LeaseRequest.Finish.outcome:type_name -> functionrunner.podmanager.v1.LeaseRequest.Outcome
 	0,  // 20: functionrunner.podmanager.v1.LeaseResponse.Waiting.phase:type_name -> functionrunner.podmanager.v1.Phase
 	5,  // 21: functionrunner.podmanager.v1.LeaseResponse.Granted.phases:type_name -> functionrunner.podmanager.v1.PhaseDuration
-	19, // 22: functionrunner.podmanager.v1.Pool.Limits.time_to_live:type_name -> google.protobuf.Duration
-	3,  // 23: functionrunner.podmanager.v1.PodManagerService.Lease:input_type -> functionrunner.podmanager.v1.LeaseRequest
-	6,  // 24: functionrunner.podmanager.v1.PodManagerService.ListPools:input_type -> functionrunner.podmanager.v1.ListPoolsRequest
-	8,  // 25: functionrunner.podmanager.v1.PodManagerService.WatchPools:input_type -> functionrunner.podmanager.v1.WatchPoolsRequest
-	4,  // 26: functionrunner.podmanager.v1.PodManagerService.Lease:output_type -> functionrunner.podmanager.v1.LeaseResponse
-	7,  // 27: functionrunner.podmanager.v1.PodManagerService.ListPools:output_type -> functionrunner.podmanager.v1.ListPoolsResponse
-	9,  // 28: functionrunner.podmanager.v1.PodManagerService.WatchPools:output_type -> functionrunner.podmanager.v1.WatchPoolsResponse
-	26, // [26:29] is the sub-list for method output_type
-	23, // [23:26] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	19, // 22: functionrunner.podmanager.v1.LeaseResponse.Granted.max_evaluation_time:type_name -> google.protobuf.Duration
+	19, // 23: functionrunner.podmanager.v1.Pool.Limits.time_to_live:type_name -> google.protobuf.Duration
+	3,  // 24: functionrunner.podmanager.v1.PodManagerService.Lease:input_type -> functionrunner.podmanager.v1.LeaseRequest
+	6,  // 25: functionrunner.podmanager.v1.PodManagerService.ListPools:input_type -> functionrunner.podmanager.v1.ListPoolsRequest
+	8,  // 26: functionrunner.podmanager.v1.PodManagerService.WatchPools:input_type -> functionrunner.podmanager.v1.WatchPoolsRequest
+	4,  // 27: functionrunner.podmanager.v1.PodManagerService.Lease:output_type -> functionrunner.podmanager.v1.LeaseResponse
+	7,  // 28: functionrunner.podmanager.v1.PodManagerService.ListPools:output_type -> functionrunner.podmanager.v1.ListPoolsResponse
+	9,  // 29: functionrunner.podmanager.v1.PodManagerService.WatchPools:output_type -> functionrunner.podmanager.v1.WatchPoolsResponse
+	27, // [27:30] is the sub-list for method output_type
+	24, // [24:27] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_functionrunner_podmanager_v1_pod_manager_proto_init() }

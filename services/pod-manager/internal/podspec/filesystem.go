@@ -1,0 +1,75 @@
+package podspec
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// tmpVolume and tmpPath are where functions write: the rest is read-only.
+	tmpVolume = "function-tmp"
+	tmpPath   = "/tmp"
+)
+
+// readOnlyRoot has a container's root file system read-only unless its template, or the
+// settings, say otherwise.
+func readOnlyRoot(c *corev1.Container, d Defaults) {
+	sc := c.SecurityContext
+	if sc.ReadOnlyRootFilesystem == nil && d.ReadOnlyRoot && !privileged(sc) {
+		sc.ReadOnlyRootFilesystem = new(true)
+	}
+}
+
+// fillTmp gives the function container a /tmp of bounded size if it could not write to its
+// own, and the template mounts nothing there.
+func fillTmp(pod *corev1.Pod, c *corev1.Container, d Defaults) {
+	if readOnly := c.SecurityContext.ReadOnlyRootFilesystem; readOnly == nil || !*readOnly {
+		return
+	}
+	if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == tmpPath }) {
+		return
+	}
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: tmpVolume, MountPath: tmpPath})
+	if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == tmpVolume }) {
+		return
+	}
+	tmp := &corev1.EmptyDirVolumeSource{}
+	if !d.TmpSize.IsZero() {
+		tmp.SizeLimit = new(d.TmpSize.DeepCopy())
+	}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: tmpVolume, VolumeSource: corev1.VolumeSource{EmptyDir: tmp}})
+}
+
+// protectTools mounts the wrapper server's directory read-only in the function container:
+// a function that could write there would replace the server. A template that says of
+// the mount whether it is read-only keeps that.
+func protectTools(pod *corev1.Pod, raw map[string]any) {
+	c := &pod.Spec.Containers[functionIndex(pod)]
+	if mount := rawMount(raw); mount == nil || said(mount, "readOnly") {
+		return
+	}
+	for i := range c.VolumeMounts {
+		if c.VolumeMounts[i].Name == toolsVolume {
+			c.VolumeMounts[i].ReadOnly = true
+		}
+	}
+}
+
+// rawMount returns the mount of the wrapper server's directory in the function container
+// as a template has it; nil if there is none.
+func rawMount(raw map[string]any) map[string]any {
+	spec, _ := raw["spec"].(map[string]any)
+	return named(named(spec, "containers", ContainerName), "volumeMounts", toolsVolume)
+}
+
+// named returns the object of that name in a list of an object; nil if there is none.
+func named(object map[string]any, list, name string) map[string]any {
+	items, _ := object[list].([]any)
+	for _, item := range items {
+		if o, _ := item.(map[string]any); o["name"] == name {
+			return o
+		}
+	}
+	return nil
+}
