@@ -46,7 +46,7 @@ images: cluster-program ## Build all images with ko and push them to REPO=regist
 manifests: ## Have deploy/ use the images in REPO=registry/path (TAG=latest)
 	@test -n "$(REPO)" || { echo "say where the images are: make manifests REPO=registry.example/path"; exit 1; }
 	@sed -i -E -e 's|^(  registry: ).*|\1$(REPO)|' -e 's|^(  tag: ).*|\1$(or $(TAG),latest)|' deploy/setters.yaml
-	@grep -rl ' # kpt-set: ' deploy | xargs sed -i -E -e 's|: [^ ]+ # kpt-set: (.*)$$|: \1 # kpt-set: \1|' \
+	@grep -rl ' # kpt-set: ' deploy | xargs sed -i -E -e '/\$$\{(registry|tag)\}/ s|: [^ ]+ # kpt-set: (.*)$$|: \1 # kpt-set: \1|' \
 	 -e 's|\$$\{registry\}|$(REPO)|' -e 's|\$$\{tag\}|$(or $(TAG),latest)|'
 
 .PHONY: e2e

@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -49,8 +50,11 @@ func passes(t *testing.T, objects []runtime.Object, which pod, direction network
 func allows(t *testing.T, p *networkingv1.NetworkPolicy, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort, other pod, protocol corev1.Protocol, port int32) bool {
 	t.Helper()
 	isPeer := func(peer networkingv1.NetworkPolicyPeer) bool {
-		if peer.IPBlock != nil || other.namespace == "" {
-			return false // addresses are for kubelets, and only pods have labels
+		if peer.IPBlock != nil {
+			return within(t, peer.IPBlock, other.address())
+		}
+		if other.namespace == "" {
+			return false // only pods have labels
 		}
 		namespace := other.namespace == p.Namespace
 		if peer.NamespaceSelector != nil {
@@ -67,7 +71,23 @@ func allows(t *testing.T, p *networkingv1.NetworkPolicy, peers []networkingv1.Ne
 	return (len(peers) == 0 || slices.ContainsFunc(peers, isPeer)) && (len(ports) == 0 || slices.ContainsFunc(ports, isPort))
 }
 
-// matches says whether a selector selects what has these labels.
+// within reports whether an address is in a block. What is excepted has to be in it, or the
+// API server refuses the policy.
+func within(t *testing.T, block *networkingv1.IPBlock, address netip.Addr) bool {
+	t.Helper()
+	all := netip.MustParsePrefix(block.CIDR)
+	in := all.Contains(address)
+	for _, text := range block.Except {
+		except := netip.MustParsePrefix(text)
+		if !all.Contains(except.Addr()) || except.Bits() <= all.Bits() || except != except.Masked() {
+			t.Errorf("%s is excepted from %s, and no part of it", except, all)
+		}
+		in = in && !except.Contains(address)
+	}
+	return in
+}
+
+// matches reports whether a selector selects what has these labels.
 func matches(t *testing.T, selector *metav1.LabelSelector, set labels.Set) bool {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)

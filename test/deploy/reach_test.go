@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -11,25 +12,41 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// foreign are pods that are none of ours. What is outside of the cluster, or in the node's
-// network, has no labels to select it by.
+// foreign is what is none of ours. What is outside of the cluster, or in the node's
+// network, has no labels to select it by, but an address.
 var foreign = map[string]pod{
-	"porch":         {"porch-system", labels.Set{"app": "porch-server"}},
-	"function":      {"porch-fn-system", labels.Set{"fn.kpt.dev/image": "some"}},
-	"prometheus":    {"monitoring", nil},
-	"stranger":      {"elsewhere", labels.Set{"app": "gateway"}}, // the label alone says nothing
-	"collector":     {"observability", nil},
-	"name server":   {"kube-system", labels.Set{"k8s-app": "kube-dns"}},
-	"OpenShift's":   {"openshift-dns", nil},
-	"the API's":     {},
-	"registry":      {},
-	"anybody's pod": {"elsewhere", nil},
+	"porch":            {namespace: "porch-system", labels: labels.Set{"app": "porch-server"}},
+	"function":         {namespace: "porch-fn-system", labels: labels.Set{"fn.kpt.dev/image": "some"}},
+	"prometheus":       {namespace: "monitoring"},
+	"stranger":         {namespace: "elsewhere", labels: labels.Set{"app": "gateway"}}, // the label alone does not count
+	"collector":        {namespace: "observability"},
+	"name server":      {namespace: "kube-system", labels: labels.Set{"k8s-app": "kube-dns"}},
+	"OpenShift's":      {namespace: "openshift-dns", labels: labels.Set{"dns.operator.openshift.io/daemonset-dns": "default"}},
+	"the node's cache": {ip: "169.254.20.10"},
+	"other system pod": {namespace: "kube-system", labels: labels.Set{"k8s-app": "metrics-server"}},
+	"the API's":        {ip: "192.168.0.2"},
+	"registry":         {ip: "203.0.113.7"},
+	"IPv6 registry":    {ip: "2001:db8::7"},
+	"metadata":         {ip: "169.254.169.254"},
+	"AWS's metadata":   {ip: "fd00:ec2::254"},
+	"Alibaba's":        {ip: "100.100.100.200"},
+	"Azure's":          {ip: "168.63.129.16"},
+	"some pod":         {namespace: "elsewhere"},
 }
 
-// pod is what policies know of one: its namespace, and its labels.
+// pod is what policies know of one: its namespace, its labels and its address.
 type pod struct {
 	namespace string
 	labels    labels.Set
+	ip        string // one of the cluster's if it is empty
+}
+
+// address returns a pod's address.
+func (p pod) address() netip.Addr {
+	if p.ip == "" {
+		return netip.MustParseAddr("10.244.0.9")
+	}
+	return netip.MustParseAddr(p.ip)
 }
 
 // podOf returns a pod of a program: a Deployment's, a foreign one, or another one in
@@ -37,13 +54,13 @@ type pod struct {
 func podOf(objects []runtime.Object, name string) pod {
 	for _, d := range of[*appsv1.Deployment](objects) {
 		if d.Name == name {
-			return pod{d.Namespace, d.Spec.Template.Labels}
+			return pod{namespace: d.Namespace, labels: d.Spec.Template.Labels}
 		}
 	}
 	if known, ok := foreign[name]; ok {
 		return known
 	}
-	return pod{"porch-system", labels.Set{"app": name}}
+	return pod{namespace: "porch-system", labels: labels.Set{"app": name}}
 }
 
 // TestWhoReachesWhom holds who gets through to whom by all network policies together, and
@@ -62,14 +79,25 @@ func TestWhoReachesWhom(t *testing.T) {
 			ours = append(ours, d.Name)
 		}
 		everyone = append(everyone, ours...)
-		// Registries are anywhere and on any port: who asks them may go wherever it is let in.
-		outside := slices.Concat(others, []string{"image-resolver", "function-runner"})
-		scrapers, traced, resolvers := outside, outside, slices.Concat(others, ours)
+		has := func(policy string) bool {
+			return slices.ContainsFunc(of[*networkingv1.NetworkPolicy](objects), func(p *networkingv1.NetworkPolicy) bool { return p.Name == policy })
+		}
+		with := func(callers ...string) []string { return slices.Concat(others, callers) }
+		registries, managers := with("image-resolver", "function-runner"), with("pod-manager", "function-runner")
+		scrapers, traced, resolvers, cached, anyPort := others, others, with(ours...), others, others
+		inNamespace := []string{"porch"}
+		if has("registries-at-any-port") { // dev's, which may be pods
+			scrapers, traced, anyPort = registries, registries, registries
+			inNamespace = append(inNamespace, "image-resolver", "function-runner")
+		}
 		if len(of[*corev1.ResourceQuota](objects)) > 0 { // as production has
 			scrapers = []string{"prometheus"}
 		}
-		if slices.ContainsFunc(of[*networkingv1.NetworkPolicy](objects), func(p *networkingv1.NetworkPolicy) bool { return p.Name == "tracing" }) {
+		if has("tracing") {
 			traced, resolvers = everyone, everyone
+		}
+		if has("node-local-dns") {
+			cached = with(ours...)
 		}
 		for _, tc := range []struct {
 			to       string
@@ -77,8 +105,8 @@ func TestWhoReachesWhom(t *testing.T) {
 			ports    []int32
 			callers  []string
 		}{
-			{"gateway", tcp, []int32{9445}, []string{"porch", "image-resolver"}}, // all of Porch's namespace that may go there
-			{"function-runner", tcp, []int32{9445}, []string{"porch", "function-runner"}},
+			{"gateway", tcp, []int32{9445}, inNamespace},
+			{"function-runner", tcp, []int32{9445}, inNamespace},
 			{"pod-manager", tcp, []int32{9448}, []string{"gateway"}},
 			{"image-resolver", tcp, []int32{9449}, []string{"gateway", "pod-manager"}},
 			{"function", tcp, []int32{9446}, []string{"gateway", "pod-manager", "function-runner"}},
@@ -92,17 +120,31 @@ func TestWhoReachesWhom(t *testing.T) {
 			{"pod-manager", tcp, []int32{1}, nil},
 			{"image-resolver", tcp, []int32{1}, nil},
 			{"function", tcp, []int32{1}, nil},
+			// Names: the cluster's DNS pods, and nothing beside them or outside.
 			{"name server", tcp, []int32{53}, resolvers},
 			{"name server", udp, []int32{53}, resolvers},
 			{"OpenShift's", tcp, []int32{5353}, resolvers}, // those listen there
 			{"OpenShift's", udp, []int32{5353}, resolvers},
+			{"the node's cache", udp, []int32{53}, cached},
+			{"the node's cache", tcp, []int32{53}, cached},
+			{"other system pod", tcp, []int32{53, 10250}, anyPort},
+			{"registry", udp, []int32{53}, anyPort},
 			// Many networks ask about the port at which the API server listens, and not about
 			// the Service's: those of kubeadm and k3s, minikube, MicroK8s.
-			{"the API's", tcp, []int32{443, 6443, 8443, 16443}, slices.Concat(outside, []string{"pod-manager"})},
-			{"registry", tcp, []int32{80, 5000}, outside},
+			{"the API's", tcp, []int32{443}, append(managers, "image-resolver")}, // a registry may be there
+			{"the API's", tcp, []int32{6443, 8443, 16443}, append(managers, anyPort...)},
+			{"registry", tcp, []int32{443}, append(registries, managers...)},
+			{"registry", tcp, []int32{80, 5000}, anyPort},
+			{"IPv6 registry", tcp, []int32{80}, others},
+			{"some pod", tcp, []int32{80, 4318}, anyPort},
+			{"porch", tcp, []int32{4443}, anyPort}, // whose own pods no policy is for
 			{"collector", tcp, []int32{4318}, traced},
-			{"anybody's pod", tcp, []int32{80, 4318}, outside},
-			{"porch", tcp, []int32{4443}, outside}, // whose own pods no policy is for
+			// Metadata services have credentials of the node.
+			{"metadata", tcp, []int32{80}, others},
+			{"AWS's metadata", tcp, []int32{80}, others},
+			{"Alibaba's", tcp, []int32{80}, others},
+			{"Azure's", tcp, []int32{80, 32526}, others},
+			{"metadata", tcp, []int32{443}, managers}, // on the API server's port, where none listens
 		} {
 			if _, known := foreign[tc.to]; !known && !slices.Contains(ours, tc.to) {
 				continue

@@ -14,7 +14,7 @@ import (
 // already, in any number and order.
 var (
 	Bases      = []string{"microservices", "function-runner"}
-	Components = []string{"dev", "pod-template", "private-registry", "production", "service-mesh", "tracing", "with-porch"}
+	Components = []string{"api-server", "dev", "node-local-dns", "pod-template", "private-registry", "production", "service-mesh", "tracing", "with-porch"}
 )
 
 // Combinations are the folders of kustomizations to test by their names: all of those
