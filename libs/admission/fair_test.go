@@ -74,27 +74,33 @@ func TestNoCrowdTakesAllSlots(t *testing.T) {
 	}{
 		"another function": {
 			"the looping function does not stop the others of its caller",
-			[]admission.Claim{claim("loop", "porch")}, claim("good", "porch"), true,
+			[]admission.Claim{claim("loop", "porch")},
+			claim("good", "porch"), true,
 		},
 		"another caller": {
 			"one caller does not stop the others",
-			[]admission.Claim{claim("loop", "a")}, claim("loop", "b"), true,
+			[]admission.Claim{claim("loop", "a")},
+			claim("loop", "b"), true,
 		},
 		"caller with many functions": {
 			"it takes the reserve for functions, and not that for callers",
-			[]admission.Claim{claim("loop", "a"), claim("f1", "a"), claim("f2", "a")}, claim("loop", "b"), true,
+			[]admission.Claim{claim("loop", "a"), claim("f1", "a"), claim("f2", "a")},
+			claim("loop", "b"), true,
 		},
 		"function with many callers": {
 			"they take the reserve for callers, and not that for functions",
-			[]admission.Claim{claim("loop", "a"), claim("loop", "b"), claim("loop", "c")}, claim("good", "a"), true,
+			[]admission.Claim{claim("loop", "a"), claim("loop", "b"), claim("loop", "c")},
+			claim("good", "a"), true,
 		},
 		"the same": {
 			"the reserve is for others",
-			[]admission.Claim{claim("loop", "a")}, claim("loop", "a"), false,
+			[]admission.Claim{claim("loop", "a")},
+			claim("loop", "a"), false,
 		},
 		"unknown callers": {
 			"callers that are not known share nothing",
-			[]admission.Claim{claim("loop", "")}, claim("loop", ""), false,
+			[]admission.Claim{claim("loop", "")},
+			claim("loop", ""), false,
 		},
 	}
 	for name, tc := range tests {

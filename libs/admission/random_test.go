@@ -36,7 +36,7 @@ type waiter struct {
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the same each time
+			random := rand.New(rand.NewPCG(seed, 0))
 			h := &history{
 				random: random, running: map[admission.Claim]int{},
 				limits: admission.Limits{Concurrent: 1 + random.IntN(6), Reserve: random.IntN(3), Queue: 1 + random.IntN(30)},

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
-// startTimed runs a gateway whose evaluations may take maxTime, with one slot and two
-// functions: hang, and echo, for which hang's fields are none.
+// startTimed runs a gateway whose evaluations may take maxTime, with one slot and the
+// functions echo and hang. The entry of hang has hangFields too.
 func startTimed(t *testing.T, maxTime time.Duration, hangFields string) (address, dir string) {
 	t.Helper()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
