@@ -70,12 +70,7 @@ func (c *agingConn) Write(p []byte) (int, error) {
 
 // CloseWrite lets a client of HTTP/1.1 read an answer that came before the end of its
 // request.
-func (c *agingConn) CloseWrite() error {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		return tcp.CloseWrite()
-	}
-	return nil
-}
+func (c *agingConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // connKey is the key of a connection in the contexts of its requests.
 type connKey struct{}

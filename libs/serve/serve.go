@@ -55,6 +55,13 @@ type Endpoint struct {
 	// streams included. Clients that keep one connection for ever would never be
 	// spread over the replicas of a service otherwise.
 	MaxConnectionAge time.Duration
+	// MaxConnections bounds the connections at a time, and MaxConnectionsPerPeer those from
+	// one address; zero is [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer].
+	// Further ones are closed.
+	MaxConnections, MaxConnectionsPerPeer int
+	// MaxStreams is the number of requests at a time on one connection of HTTP/2; zero is
+	// [DefaultMaxStreams].
+	MaxStreams int
 }
 
 // Task runs beside the endpoints until its context ends. An error ends the whole
@@ -73,7 +80,7 @@ type Part struct {
 // Run serves parts until ctx ends or one of them fails, and returns after
 // everything that it started has ended. It returns nil for an orderly end.
 func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, parts ...Part) error {
-	servers, err := bind(ctx, parts)
+	servers, err := bind(ctx, log, parts)
 	if err != nil {
 		return err
 	}

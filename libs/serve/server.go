@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -18,11 +19,11 @@ type server struct {
 }
 
 // bind opens the ports of all endpoints, or none.
-func bind(ctx context.Context, parts []Part) ([]*server, error) {
+func bind(ctx context.Context, log *slog.Logger, parts []Part) ([]*server, error) {
 	var servers []*server
 	for _, part := range parts {
 		for _, e := range part.Endpoints {
-			s, err := newServer(ctx, e)
+			s, err := newServer(ctx, log, e)
 			if err != nil {
 				for _, opened := range servers {
 					err = errors.Join(err, opened.listener.Close())
@@ -35,7 +36,7 @@ func bind(ctx context.Context, parts []Part) ([]*server, error) {
 	return servers, nil
 }
 
-func newServer(ctx context.Context, e Endpoint) (*server, error) {
+func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, error) {
 	listener := e.Listener
 	if listener == nil {
 		var lc net.ListenConfig
@@ -44,17 +45,41 @@ func newServer(ctx context.Context, e Endpoint) (*server, error) {
 			return nil, fmt.Errorf("open the port of %s: %w", e.Name, err)
 		}
 	}
-	s := &server{name: e.Name, listener: listener, http: newHTTPServer(e.Handler)}
+	listener = &limitedListener{Listener: listener, limits: newLimits(e), refused: refusal(log, e.Name)}
+	s := &server{name: e.Name, listener: listener, http: newHTTPServer(paced(e.Handler), streams(e))}
 	if e.MaxConnectionAge > 0 {
 		s.aging = &agingListener{Listener: listener, age: e.MaxConnectionAge}
-		s.listener, s.http.ConnContext, s.http.Handler = s.aging, withConn, s.aging.handler(e.Handler)
+		s.listener, s.http.ConnContext, s.http.Handler = s.aging, withConn, s.aging.handler(s.http.Handler)
 	}
 	return s, nil
 }
 
+// streams is the number of requests at a time on one connection of e.
+func streams(e Endpoint) int {
+	if e.MaxStreams > 0 {
+		return e.MaxStreams
+	}
+	return DefaultMaxStreams
+}
+
+// refusal returns a function that logs refused connections of an endpoint, once a minute
+// at most. One goroutine calls it.
+func refusal(log *slog.Logger, endpoint string) func(peer string) {
+	var last time.Time
+	count := 0
+	return func(peer string) {
+		count++
+		if time.Since(last) < time.Minute {
+			return
+		}
+		log.Warn("connections refused: too many are open", "endpoint", endpoint, "peer", peer, "count", count)
+		last, count = time.Now(), 0
+	}
+}
+
 // newHTTPServer returns a server for HTTP/1.1 and for HTTP/2 without TLS, which is
 // what gRPC clients inside a cluster speak.
-func newHTTPServer(handler http.Handler) *http.Server {
+func newHTTPServer(handler http.Handler, maxStreams int) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -63,13 +88,12 @@ func newHTTPServer(handler http.Handler) *http.Server {
 		Protocols:         protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    maxHeaderBytes,
 		HTTP2: &http.HTTP2Config{
-			// Windows of a whole message: a resource list of some megabytes must
-			// not wait for the client's acknowledgements.
-			MaxReceiveBufferPerConnection: 16 << 20,
-			MaxReceiveBufferPerStream:     8 << 20,
-			MaxReadFrameSize:              256 << 10,
-			MaxConcurrentStreams:          1000,
+			MaxReceiveBufferPerConnection: ConnReceiveWindow,
+			MaxReceiveBufferPerStream:     ReceiveWindow,
+			MaxReadFrameSize:              maxReadFrameBytes,
+			MaxConcurrentStreams:          maxStreams,
 			// A client whose machine has gone is noticed, so that its evaluations
 			// end.
 			SendPingTimeout: 30 * time.Second,

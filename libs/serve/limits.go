@@ -1,0 +1,155 @@
+package serve
+
+import (
+	"net"
+	"sync"
+
+	"github.com/krm-function-runner/function-runner/libs/pace"
+)
+
+// Limits of a connection. What a server holds for one client at most is the product of
+// these with the client's connections.
+const (
+	// ReceiveWindow is how much of a request the server buffers before its handler reads
+	// it: large enough that a resource list of some megabytes hardly waits for
+	// acknowledgements inside a cluster, and small since requests that wait for memory
+	// hold that much each.
+	ReceiveWindow = 128 << 10
+	// ConnReceiveWindow is the same for all requests of a connection.
+	ConnReceiveWindow = 2 << 20
+	// maxHeaderBytes bounds the headers of a request: some ids, and a token.
+	maxHeaderBytes = 16 << 10
+	// maxReadFrameBytes bounds the frames of HTTP/2, which the server reads whole.
+	maxReadFrameBytes = 64 << 10
+)
+
+// Defaults of an endpoint.
+const (
+	// DefaultMaxConnections is far above what the callers of a service need: each has one
+	// connection, or a few.
+	DefaultMaxConnections = 256
+	// DefaultMaxConnectionsPerPeer leaves connections for others when one address, which
+	// may be that of many callers behind a proxy, takes all that it can get.
+	DefaultMaxConnectionsPerPeer = 64
+	// DefaultMaxStreams is the number of requests at a time on one connection of HTTP/2.
+	// Clients wait or make another connection beyond.
+	DefaultMaxStreams = 250
+)
+
+// limits counts the connections of an endpoint.
+type limits struct {
+	total, perPeer int
+
+	mu    sync.Mutex
+	open  int
+	peers map[string]int // open connections by address
+}
+
+// newLimits returns the limits of e.
+func newLimits(e Endpoint) *limits {
+	l := &limits{total: DefaultMaxConnections, perPeer: DefaultMaxConnectionsPerPeer, peers: make(map[string]int)}
+	if e.MaxConnections > 0 {
+		l.total = e.MaxConnections
+	}
+	if e.MaxConnectionsPerPeer > 0 {
+		l.perPeer = e.MaxConnectionsPerPeer
+	}
+	return l
+}
+
+// admit reports whether there may be another connection of a peer, and counts it then.
+func (l *limits) admit(peer string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open >= l.total || l.peers[peer] >= l.perPeer {
+		return false
+	}
+	l.open++
+	l.peers[peer]++
+	return true
+}
+
+// release ends the count of a connection.
+func (l *limits) release(peer string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.peers[peer]--; l.peers[peer] == 0 {
+		delete(l.peers, peer)
+	}
+}
+
+// limitedListener accepts as many connections as its limits admit, and closes others at
+// once. Those could only wait otherwise, without a hint what for.
+type limitedListener struct {
+	net.Listener
+	limits *limits
+	// refused is called with the peer of each connection that is closed.
+	refused func(peer string)
+}
+
+// Accept implements net.Listener.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		peer := Peer(conn.RemoteAddr().String())
+		if l.limits.admit(peer) {
+			return newLimitedConn(conn, func() { l.limits.release(peer) }), nil
+		}
+		_ = conn.Close()
+		l.refused(peer)
+	}
+}
+
+// Peer returns the host of an address as net/http gives it: who shares it counts as one.
+func Peer(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}
+
+// limitedConn is a connection that is counted, and closed if its client does not read
+// what the server writes.
+type limitedConn struct {
+	net.Conn
+	released func()
+	meter    *pace.Meter
+}
+
+func newLimitedConn(conn net.Conn, release func()) *limitedConn {
+	c := &limitedConn{Conn: conn, released: sync.OnceFunc(release)}
+	c.meter = pace.New(func() { _ = c.Close() })
+	return c
+}
+
+// Write implements net.Conn. The server writes one thing after the other.
+func (c *limitedConn) Write(p []byte) (int, error) {
+	n, inTime, err := c.meter.Write(c.Conn.Write, p)
+	if !inTime && err == nil {
+		err = net.ErrClosed // in the last moment
+	}
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *limitedConn) Close() error {
+	c.released()
+	return c.Conn.Close()
+}
+
+// CloseWrite lets a client of HTTP/1.1 read an answer that came before the end of its
+// request.
+func (c *limitedConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// closeWrite ends the sending half of a connection that has one.
+func closeWrite(conn net.Conn) error {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}

@@ -1,0 +1,351 @@
+package serve_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/pace"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+)
+
+// Frames of HTTP/2 (RFC 9113, section 6), as raw clients send and read them.
+const (
+	frameHeaders  = 0x1
+	framePriority = 0x2
+	frameReset    = 0x3
+	frameSettings = 0x4
+	framePing     = 0x6
+
+	settingStreams = 0x3
+	settingWindow  = 0x4
+)
+
+func rawFrame(kind, flags byte, stream uint32, payload []byte) []byte {
+	f := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
+	f = binary.BigEndian.AppendUint32(append(f, flags), stream)
+	return append(f, payload...)
+}
+
+// rawClient is a client of HTTP/2 that asks once and never opens its window.
+type rawClient struct {
+	net.Conn
+	sent     chan struct{}      // closed when the request is sent
+	reset    chan time.Duration // after which the server reset the stream
+	settings chan map[uint16]uint32
+}
+
+// dialRaw connects, and sends a request on stream 1.
+func dialRaw(t *testing.T, listener *pipes, path string) *rawClient {
+	t.Helper()
+	conn, err := listener.dial(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &rawClient{Conn: conn, sent: make(chan struct{}), reset: make(chan time.Duration, 1), settings: make(chan map[uint16]uint32, 1)}
+	window := []byte{0, settingWindow, 0, 0, 0, 0}
+	headers := append([]byte{0x82, 0x86, 0x41, 1, 'x', 0x04, byte(len(path))}, path...) // GET, http, authority and path
+	go func() {
+		_, _ = conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+		_, _ = conn.Write(rawFrame(frameSettings, 0, 0, window))
+		_, _ = conn.Write(rawFrame(frameHeaders, 0x5, 1, headers))
+		close(c.sent)
+	}()
+	return c
+}
+
+// read reads frames until the connection ends, and answers pings if it is to.
+func (c *rawClient) read(pong bool) {
+	begin := time.Now()
+	for r := bufio.NewReader(c); ; {
+		header := make([]byte, 9)
+		if _, err := io.ReadFull(r, header); err != nil {
+			close(c.reset)
+			return
+		}
+		payload := make([]byte, binary.BigEndian.Uint32(header)>>8)
+		if _, err := io.ReadFull(r, payload); err != nil {
+			close(c.reset)
+			return
+		}
+		switch kind, flags := header[3], header[4]; {
+		case kind == framePing && flags == 0 && pong:
+			go func() { _, _ = c.Write(rawFrame(framePing, 1, 0, payload)) }()
+		case kind == frameReset:
+			c.reset <- time.Since(begin)
+		case kind == frameSettings && flags == 0:
+			settings := make(map[uint16]uint32)
+			for ; len(payload) > 0; payload = payload[6:] {
+				settings[binary.BigEndian.Uint16(payload)] = binary.BigEndian.Uint32(payload[2:])
+			}
+			c.settings <- settings
+		}
+	}
+}
+
+// startPipes serves handler on pipes until the test ends. It belongs into a bubble.
+func startPipes(t *testing.T, e serve.Endpoint) *pipes {
+	t.Helper()
+	listener := newPipes()
+	e.Name, e.Listener = "test", listener
+	p := start(t, serve.Config{ShutdownTimeout: time.Second}, serve.Part{Endpoints: []serve.Endpoint{e}})
+	t.Cleanup(func() { p.stop(); <-p.ended })
+	synctest.Wait()
+	return listener
+}
+
+// TestResponsesHaveToBeRead has a client that keeps its connection alive and the window of
+// its stream closed.
+func TestResponsesHaveToBeRead(t *testing.T) {
+	tests := map[string]struct {
+		handler http.HandlerFunc
+		want    time.Duration // until the stream is reset
+		fails   bool          // the handler's last write
+		reason  string
+	}{
+		"large": {func(w http.ResponseWriter, r *http.Request) { write(r, w, 1<<20) }, pace.Grace, true, "the handler waits in its write"},
+		"small": {func(w http.ResponseWriter, r *http.Request) { write(r, w, 100) }, pace.Grace, false, "the handler has returned"},
+		"stream": {func(w http.ResponseWriter, r *http.Request) {
+			write(r, w, 100)
+			_ = http.NewResponseController(w).Flush()
+			write(r, w, 100)
+		}, pace.Grace, true, "the handler waits in its flush"},
+		"idle stream": {func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			<-time.After(time.Hour)
+			write(r, w, 100)
+		}, time.Hour + pace.Grace, false, "time in which nothing is written does not count"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				failed := make(chan error, 2)
+				listener := startPipes(t, serve.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					tc.handler(w, r.WithContext(context.WithValue(r.Context(), failedKey{}, failed)))
+				})})
+				c := dialRaw(t, listener, "/")
+				defer func() { _ = c.Close() }()
+				go c.read(true)
+				if took := <-c.reset; took != tc.want {
+					t.Errorf("the stream is reset after %v, want %v: %s", took, tc.want, tc.reason)
+				}
+				synctest.Wait()
+				if got := len(failed) > 0; got != tc.fails {
+					t.Errorf("a write failed: %v, want %v: %s", got, tc.fails, tc.reason)
+				}
+			})
+		})
+	}
+}
+
+// failedKey is the key of a channel for the errors of write.
+type failedKey struct{}
+
+func write(r *http.Request, w io.Writer, size int) {
+	if _, err := w.Write(make([]byte, size)); err != nil {
+		r.Context().Value(failedKey{}).(chan error) <- err
+	}
+}
+
+// TestConnectionsHaveToBeRead has clients that read nothing at all.
+func TestConnectionsHaveToBeRead(t *testing.T) {
+	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ended := make(chan struct{})
+				listener := startPipes(t, serve.Endpoint{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					defer close(ended)
+					for r.Context().Err() == nil {
+						if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+							return
+						}
+					}
+				})})
+				begin := time.Now()
+				c := stuck(t, listener, h2)
+				<-ended
+				if took := time.Since(begin); took > 2*pace.Grace {
+					t.Errorf("the request ends after %v", took)
+				}
+				_ = c.Close()
+				<-time.After(time.Minute) // for the client's last write
+			})
+		})
+	}
+}
+
+// stuck returns a connection with a request whose client reads no byte of the answer. With
+// HTTP/2 it keeps sending, so that pings do not find it.
+func stuck(t *testing.T, listener *pipes, h2 bool) net.Conn {
+	t.Helper()
+	if !h2 {
+		conn, err := listener.dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")) }()
+		return conn
+	}
+	c := dialRaw(t, listener, "/")
+	go func() {
+		<-c.sent
+		for err := error(nil); err == nil; <-time.After(10 * time.Second) {
+			_, err = c.Write(rawFrame(framePriority, 0, 3, make([]byte, 5)))
+		}
+	}()
+	return c.Conn
+}
+
+// TestClientsThatVanishAreNoticed has one that sends nothing any more, not even answers to
+// pings.
+func TestClientsThatVanishAreNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan struct{})
+		listener := startPipes(t, serve.Endpoint{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			close(ended)
+		})})
+		c := dialRaw(t, listener, "/")
+		defer func() { _ = c.Close() }()
+		go c.read(false)
+		select {
+		case <-ended:
+		case <-time.After(time.Hour):
+			t.Error("the request goes on for its client")
+		}
+	})
+}
+
+// TestHeadersHaveToCome has a client that stops in the middle of a request's headers.
+func TestHeadersHaveToCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := startPipes(t, serve.Endpoint{Handler: http.NotFoundHandler()})
+		conn, err := listener.dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err := conn.Write([]byte("POST / HTTP/1.1\r\nHost:")); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, conn); err != nil {
+			t.Errorf("the connection stays open: %v", err)
+		}
+	})
+}
+
+func TestHeadersAreBounded(t *testing.T) {
+	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		for size, want := range map[int]int{8 << 10: http.StatusNotFound, 40 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+			t.Run(fmt.Sprintf("%s, %d bytes", name, size), func(t *testing.T) {
+				listener := listen(t)
+				p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Part{
+					Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, Handler: http.NotFoundHandler()}},
+				})
+				c, transport := client(h2)
+				defer func() { transport.CloseIdleConnections(); p.stop(); <-p.ended }()
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("Token", strings.Repeat("a", size))
+				resp, err := c.Do(req)
+				if h2 && want == http.StatusRequestHeaderFieldsTooLarge && err != nil {
+					return // the client knows the limit
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = resp.Body.Close() }()
+				if resp.StatusCode != want {
+					t.Errorf("status %s, want %d", resp.Status, want)
+				}
+			})
+		}
+	}
+}
+
+func TestStreamsAreBounded(t *testing.T) {
+	for name, tc := range map[string]struct{ set, want int }{
+		"default": {0, serve.DefaultMaxStreams}, "set": {1000, 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				listener := startPipes(t, serve.Endpoint{Handler: http.NotFoundHandler(), MaxStreams: tc.set})
+				c := dialRaw(t, listener, "/")
+				defer func() { _ = c.Close() }()
+				go c.read(true)
+				settings := <-c.settings
+				if got := settings[settingStreams]; int(got) != tc.want {
+					t.Errorf("%d streams on a connection, want %d", got, tc.want)
+				}
+				if got := settings[settingWindow]; got != serve.ReceiveWindow {
+					t.Errorf("a stream's window has %d bytes, want %d", got, serve.ReceiveWindow)
+				}
+			})
+		})
+	}
+}
+
+// from is a connection from an address.
+type from struct {
+	net.Conn
+	address string
+}
+
+func (f from) RemoteAddr() net.Addr { return f }
+func (f from) Network() string      { return "tcp" }
+func (f from) String() string       { return f.address }
+
+func TestConnectionsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := startPipes(t, serve.Endpoint{Handler: http.NotFoundHandler(), MaxConnections: 5, MaxConnectionsPerPeer: 3})
+		dial := func(host string, i int) net.Conn {
+			client, server := net.Pipe()
+			listener.conns <- from{server, fmt.Sprintf("%s:%d", host, i)}
+			return client
+		}
+		open := func(conn net.Conn) bool {
+			_ = conn.SetDeadline(time.Now().Add(time.Second))
+			_, err := conn.Read(make([]byte, 1))
+			return !errors.Is(err, io.EOF)
+		}
+		var conns []net.Conn
+		for i, want := range []struct {
+			host   string
+			open   bool
+			reason string
+		}{
+			{"10.0.0.1", true, "the first"}, {"10.0.0.1", true, ""}, {"10.0.0.1", true, "the third of three"},
+			{"10.0.0.1", false, "one more than a peer may have"},
+			{"10.0.0.2", true, "another peer"}, {"10.0.0.2", true, "the fifth of five"},
+			{"10.0.0.2", false, "one more than the endpoint may have"}, {"10.0.0.3", false, "likewise"},
+		} {
+			conn := dial(want.host, i)
+			defer func() { _ = conn.Close() }()
+			if got := open(conn); got != want.open {
+				t.Errorf("connection %d from %s is open: %v, want %v: %s", i, want.host, got, want.open, want.reason)
+			}
+			conns = append(conns, conn)
+		}
+		_ = conns[0].Close()
+		synctest.Wait()
+		again := dial("10.0.0.1", 100)
+		defer func() { _ = again.Close() }()
+		if !open(again) {
+			t.Error("a connection that was closed still counts")
+		}
+	})
+}

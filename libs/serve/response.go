@@ -1,0 +1,61 @@
+package serve
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/pace"
+)
+
+// errSlowReader is the error of a response whose client does not keep the pace.
+var errSlowReader = fault.New(fault.DeadlineExceeded,
+	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v", pace.BytesPerSecond, pace.Grace)
+
+// paced has next's responses over HTTP/2 given up when their client does not read them:
+// each stream has a window of its own, which a client can keep closed while the connection
+// goes on. For HTTP/1.1 the connection does that.
+func paced(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor < 2 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		stream := http.NewResponseController(w)
+		next.ServeHTTP(newPacedWriter(w, stream), r)
+		// The server writes what is left of the response after the handler.
+		_ = stream.SetWriteDeadline(time.Now().Add(pace.Grace))
+	})
+}
+
+// pacedWriter is a response that has to be read with the pace.
+type pacedWriter struct {
+	http.ResponseWriter
+	stream *http.ResponseController
+	meter  *pace.Meter
+}
+
+func newPacedWriter(w http.ResponseWriter, stream *http.ResponseController) *pacedWriter {
+	reset := func() { _ = stream.SetWriteDeadline(time.Unix(1, 0)) }
+	return &pacedWriter{ResponseWriter: w, stream: stream, meter: pace.New(reset)}
+}
+
+// Write implements io.Writer. The stream of a client that is too slow is reset.
+func (w *pacedWriter) Write(p []byte) (int, error) {
+	n, inTime, err := w.meter.Write(w.ResponseWriter.Write, p)
+	if !inTime {
+		err = errSlowReader
+	}
+	return n, err
+}
+
+// Flush implements http.Flusher. If it fails, the next Write does too.
+func (w *pacedWriter) Flush() {
+	w.meter.Do(func() int {
+		_ = w.stream.Flush()
+		return 0
+	})
+}
+
+// Unwrap is for http.ResponseController.
+func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
