@@ -12,6 +12,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
+// MaxRequestBytes bounds each message that a client sends: the name of an image, or the
+// reason why a pod is broken.
+const MaxRequestBytes = 64 << 10
+
 // Handler returns the PodManagerService over m. When stopping closes, what waits or
 // watches ends with an error of class fault.Unavailable, so that clients turn to
 // another replica; leases that are granted stay until their holders finish. A nil

@@ -3,7 +3,6 @@ package rpcserve_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"io"
 	"net"
 	"net/http"
@@ -15,10 +14,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
-// pipes is a network without machines: a listener and what dials it.
+// pipes is a network in memory: a listener and what dials it.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -41,7 +39,7 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 // servePipes serves moody until stop, and returns a client for its plain requests.
 func servePipes(t *testing.T, protocol func(*http.Protocols, bool)) (client *http.Client, stop func()) {
 	t.Helper()
-	handler := newMoody(t, 1<<20)
+	handler := newMoody(t, 4<<20)
 	protocols := new(http.Protocols)
 	protocol(protocols, true)
 	network := make(pipes)
@@ -54,11 +52,12 @@ func servePipes(t *testing.T, protocol func(*http.Protocols, bool)) (client *htt
 	}
 }
 
-// trickle brings data in parts of the given size, one in each interval, and then nothing
-// any more if it is to stop there.
+// trickle brings data in parts of the given size, one in each interval. After them it
+// stalls or ends.
 type trickle struct {
 	data   []byte
 	part   int
+	left   int // of this part
 	every  time.Duration
 	stalls bool
 	closed chan struct{}
@@ -71,13 +70,16 @@ func (r *trickle) Read(p []byte) (int, error) {
 	if len(r.data) == 0 {
 		return 0, io.EOF
 	}
-	select {
-	case <-time.After(r.every):
-	case <-r.closed:
-		return 0, io.EOF
+	if r.left == 0 {
+		select {
+		case <-time.After(r.every):
+		case <-r.closed:
+			return 0, io.EOF
+		}
+		r.left = r.part
 	}
-	n := copy(p[:min(len(p), r.part)], r.data)
-	r.data = r.data[n:]
+	n := copy(p[:min(len(p), r.left)], r.data)
+	r.data, r.left = r.data[n:], r.left-n
 	return n, nil
 }
 
@@ -90,21 +92,19 @@ func (r *trickle) Close() error {
 	return nil
 }
 
-// TestRequestsHaveToGoOn has clients of each protocol that send slowly, or stop.
-func TestRequestsHaveToGoOn(t *testing.T) {
-	message, err := proto.Marshal(&evaluator.EvaluateFunctionRequest{ResourceList: bytes.Repeat([]byte("a"), 100<<10)})
+// TestRequestsHaveToKeepThePace has clients of each protocol that send slowly, or stop.
+func TestRequestsHaveToKeepThePace(t *testing.T) {
+	message, err := proto.Marshal(&evaluator.EvaluateFunctionRequest{ResourceList: bytes.Repeat([]byte("a"), 3<<20)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	envelope := append([]byte{0}, binary.BigEndian.AppendUint32(nil, uint32(len(message)))...)
-	envelope = append(envelope, message...)
 	callers := map[string]struct {
 		contentType string
 		body        []byte
 		protocol    func(*http.Protocols, bool)
 	}{
-		"gRPC":                {"application/grpc", envelope, (*http.Protocols).SetUnencryptedHTTP2},
-		"gRPC-Web":            {"application/grpc-web+proto", envelope, (*http.Protocols).SetHTTP1},
+		"gRPC":                {"application/grpc", envelope(0, message), (*http.Protocols).SetUnencryptedHTTP2},
+		"gRPC-Web":            {"application/grpc-web+proto", envelope(0, message), (*http.Protocols).SetHTTP1},
 		"Connect over HTTP/1": {"application/proto", message, (*http.Protocols).SetHTTP1},
 		"Connect over HTTP/2": {"application/proto", message, (*http.Protocols).SetUnencryptedHTTP2},
 	}
@@ -115,12 +115,13 @@ func TestRequestsHaveToGoOn(t *testing.T) {
 		every  time.Duration
 		ok     bool
 	}{
-		"stopped at once":   {"there is not even a length", 2, 2, 0, false},
-		"stopped":           {"it brought enough until then", 50 << 10, 16 << 10, 0, false},
-		"too slow":          {"a byte now and then is nothing", 1 << 20, 500, time.Second, false},
-		"slow and steady":   {"it takes minutes, and gets there", 1 << 20, 600, time.Second, true},
-		"with long pauses":  {"what counts is what comes in half a minute", 1 << 20, 17 << 10, 29 * time.Second, true},
-		"as fast as it can": {"as ever", 1 << 20, 1 << 20, 0, true},
+		"stopped at once":   {"not even a length has come", 2, 2, 0, false},
+		"stopped":           {"what came before earns no more than the grace", 1 << 20, 16 << 10, 0, false},
+		"too slow":          {"a trickle keeps its memory for hours", 4 << 20, 16 << 10, 25 * time.Second, false},
+		"half the pace":     {"it would take a minute and a half", 4 << 20, 32 << 10, time.Second, false},
+		"slow and steady":   {"it takes longer than the grace, and keeps the pace", 4 << 20, 70 << 10, time.Second, true},
+		"with pauses":       {"the pauses are shorter than the grace together", 4 << 20, 1 << 20, 9 * time.Second, true},
+		"as fast as it can": {"as ever", 4 << 20, 4 << 20, 0, true},
 	}
 	for protocol, caller := range callers {
 		for name, tc := range tests {
@@ -128,7 +129,7 @@ func TestRequestsHaveToGoOn(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					client, stop := servePipes(t, caller.protocol)
 					body := &trickle{data: caller.body[:min(tc.brings, len(caller.body))], part: tc.part, every: tc.every, stalls: !tc.ok, closed: make(chan struct{})}
-					answer := post(t, client, caller.contentType, body)
+					answer := post(t, client, evaluatePath, caller.contentType, body)
 					if said := strings.Contains(answer, "given up"); said == tc.ok {
 						t.Errorf("answered %.300q: %s", answer, tc.reason)
 					}
@@ -140,10 +141,47 @@ func TestRequestsHaveToGoOn(t *testing.T) {
 	}
 }
 
+// TestHealthChecksHaveToKeepThePace has one that is never sent to its end.
+func TestHealthChecksHaveToKeepThePace(t *testing.T) {
+	for name, protocol := range map[string]func(*http.Protocols, bool){
+		"HTTP/1": (*http.Protocols).SetHTTP1, "HTTP/2": (*http.Protocols).SetUnencryptedHTTP2,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, stop := servePipes(t, protocol)
+				body := &trickle{data: []byte{10}, part: 1, stalls: true, closed: make(chan struct{})}
+				if answer := post(t, client, healthPath, "application/proto", body); !strings.Contains(answer, "given up") {
+					t.Errorf("answered %.300q", answer)
+				}
+				_ = body.Close()
+				stop()
+			})
+		})
+	}
+}
+
+// TestReflectionStreamsEnd has one whose client is silent after its first request.
+func TestReflectionStreamsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, stop := servePipes(t, (*http.Protocols).SetUnencryptedHTTP2)
+		list := envelope(0, []byte{7<<3 | 2, 0})
+		body := &trickle{data: list, part: len(list), stalls: true, closed: make(chan struct{})}
+		begin := time.Now()
+		if answer := post(t, client, reflectionPath, "application/grpc", body); !strings.Contains(answer, "evaluator.FunctionEvaluator") {
+			t.Errorf("answered %.300q, want the services", answer)
+		}
+		if took := time.Since(begin); took != time.Minute {
+			t.Errorf("the stream ends after %v, want a minute", took)
+		}
+		_ = body.Close()
+		stop()
+	})
+}
+
 // post sends a request and returns all of the answer.
-func post(t *testing.T, client *http.Client, contentType string, body io.ReadCloser) string {
+func post(t *testing.T, client *http.Client, path, contentType string, body io.ReadCloser) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://server"+evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure, body)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://server"+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,15 +5,14 @@ package rpcserve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"runtime/debug"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
-	"connectrpc.com/grpcreflect"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
@@ -27,59 +26,52 @@ type Service struct {
 	Name string
 	// Handler is the generated function that makes its handler.
 	Handler func(options ...connect.HandlerOption) (path string, handler http.Handler)
-	// Streams says whether one of its methods is a stream.
+	// Streams is set if one of its methods is a stream. Clients of streams may be silent
+	// for as long as they like.
 	Streams bool
+	// MaxRequestBytes and MaxResponseBytes bound each message that it reads and sends;
+	// they have to be set. Beyond them the answer is ResourceExhausted.
+	MaxRequestBytes, MaxResponseBytes int
 }
 
 // Config is what the services of a port share.
 type Config struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
-	// MaxMessageBytes bounds each message, read or sent, after decompression.
-	// Beyond it the answer is ResourceExhausted.
-	MaxMessageBytes int
 }
 
-// NewHandler returns the handler of a port with the given services.
+// healthBytes bounds the messages of health checks: the name of a service.
+const healthBytes = 4 << 10
+
+// NewHandler returns the handler of a port with the given services. It returns an error
+// for a service whose messages have no limit.
 func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	tracing, err := cfg.Telemetry.Interceptor()
 	if err != nil {
 		return nil, fmt.Errorf("set up tracing of RPCs: %w", err)
 	}
 	options := []connect.HandlerOption{
-		connect.WithReadMaxBytes(cfg.MaxMessageBytes),
-		connect.WithSendMaxBytes(cfg.MaxMessageBytes),
 		connect.WithInterceptors(tracing, rpcfault.Interceptor()),
-		// Requests may be compressed; responses never are. Callers are near, and
-		// compressing megabytes takes longer than sending them.
-		connect.WithCompressMinBytes(math.MaxInt),
 		connect.WithRecover(recovered(cfg.Telemetry.Log)),
 	}
 	mux := http.NewServeMux()
 	names := []string{grpchealth.HealthV1ServiceName}
 	for _, s := range services {
-		path, handler := s.Handler(options...)
-		if !s.Streams {
-			handler = paced(atOnce(handler))
+		m := mount{
+			name: s.Name, requestBytes: s.MaxRequestBytes, responseBytes: s.MaxResponseBytes,
+			flushes: s.Streams, idles: s.Streams, options: options,
 		}
-		mux.Handle(path, handler)
+		if err := m.on(mux, s.Handler); err != nil {
+			return nil, err
+		}
 		names = append(names, s.Name)
 	}
 	// Health checks come every few seconds: tracing them would drown the rest.
-	path, health := grpchealth.NewHandler(cfg.Health.Checker(names...))
-	mux.Handle(path, paced(health))
-	reflector := grpcreflect.NewStaticReflector(names...)
-	mux.Handle(grpcreflect.NewHandlerV1(reflector))
-	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector))
-	return mux, nil
-}
-
-// atOnce has responses sent when they are complete. Connect flushes a response after
-// its message and again after its trailers if it can, which wakes the client twice.
-func atOnce(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(struct{ http.ResponseWriter }{w}, r) // without http.Flusher
+	health := mount{name: grpchealth.HealthV1ServiceName, requestBytes: healthBytes, responseBytes: healthBytes, flushes: true}
+	err = health.on(mux, func(options ...connect.HandlerOption) (string, http.Handler) {
+		return grpchealth.NewHandler(cfg.Health.Checker(names...), options...)
 	})
+	return mux, errors.Join(err, reflection(mux, names))
 }
 
 // recovered answers a request whose handler panicked: one request fails, the

@@ -32,9 +32,9 @@ func (moody) EvaluateFunction(_ context.Context, req *evaluator.EvaluateFunction
 // newMoody returns moody as it is served, with messages of up to maxBytes.
 func newMoody(t *testing.T, maxBytes int) http.Handler {
 	t.Helper()
-	cfg := rpcserve.Config{Telemetry: telemetry.Discard(), Health: new(serve.Health), MaxMessageBytes: maxBytes}
+	cfg := rpcserve.Config{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
 	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
-		Name: evaluatorconnect.FunctionEvaluatorName,
+		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: maxBytes, MaxResponseBytes: maxBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return evaluatorconnect.NewFunctionEvaluatorHandler(moody{}, options...)
 		},

@@ -3,6 +3,7 @@ package conformance
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -20,7 +21,6 @@ func testProtocols(t *testing.T, target Target) {
 	for name, options := range map[string][]connect.ClientOption{
 		"Connect":           nil,
 		"Connect with JSON": {connect.WithProtoJSON()},
-		"Connect with gzip": {connect.WithSendGzip()},
 		"gRPC-Web":          {connect.WithGRPCWeb()},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,25 @@ func testProtocols(t *testing.T, target Target) {
 			}
 		})
 	}
+	for name, options := range map[string][]connect.ClientOption{
+		"Connect": nil, "gRPC": {connect.WithGRPC()}, "gRPC-Web": {connect.WithGRPCWeb()},
+	} {
+		t.Run(name+", compressed", func(t *testing.T) { testCompressed(t, fn, options...) })
+	}
 	t.Run("JSON by hand", func(t *testing.T) { testPlainJSON(t, fn) })
+}
+
+// testCompressed sends a compressed request, which a server refuses.
+func testCompressed(t *testing.T, fn Function, options ...connect.ClientOption) {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	client := evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport}, "http://"+fn.Address, append(options, connect.WithSendGzip())...)
+	_, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
+	if connect.CodeOf(err) != connect.CodeUnimplemented || !strings.Contains(err.Error(), "without compression") {
+		t.Errorf("got %v, want Unimplemented and what to do", err)
+	}
 }
 
 // testPlainJSON calls as a person does with curl.

@@ -37,9 +37,9 @@ func (tagLister) ListTags(_ context.Context, req *imageresolverv1.ListTagsReques
 }
 
 func newTagLister(frame program.Frame) (serve.Part, error) {
-	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: 1 << 20}
+	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
-		Name: imageresolverv1connect.ImageResolverServiceName,
+		Name: imageresolverv1connect.ImageResolverServiceName, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return imageresolverv1connect.NewImageResolverServiceHandler(tagLister{}, options...)
 		},

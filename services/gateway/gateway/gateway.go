@@ -106,16 +106,16 @@ func newHandler(cfg Config, services Services, frame program.Frame, names naming
 	if err != nil {
 		return nil, err
 	}
-	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: cfg.MaxMessageBytes}
+	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	served := []rpcserve.Service{{
-		Name: evaluatorconnect.FunctionEvaluatorName,
+		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: cfg.MaxMessageBytes, MaxResponseBytes: cfg.MaxMessageBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			path, handler := evaluatorconnect.NewFunctionEvaluatorHandler(door, connect.WithHandlerOptions(options...), connect.WithInterceptors(function.Late()))
 			return path, door.Bounded(handler)
 		},
 	}}
 	if services.PodManager != nil {
-		served = append(served, pools(services.PodManager, frame))
+		served = append(served, pools(cfg, services.PodManager, frame))
 	}
 	return rpcserve.NewHandler(rpc, served...)
 }

@@ -31,9 +31,10 @@ func newPod(cfg Config, manager lease.Manager, frame program.Frame) (*podeval.Ev
 
 // pools returns the service that shows the pools of m, so that people need to know
 // one address only.
-func pools(m lease.Manager, frame program.Frame) rpcserve.Service {
+func pools(cfg Config, m lease.Manager, frame program.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
+		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: cfg.MaxMessageBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(readOnly{m}, frame.Health.Stopping()), options...)
 		},

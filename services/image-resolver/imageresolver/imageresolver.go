@@ -24,8 +24,12 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/trust"
 )
 
-// maxMessageBytes bounds requests and answers: names and lists of tags.
-const maxMessageBytes = 32 << 20
+const (
+	// maxRequestBytes bounds requests: the name of an image and a constraint.
+	maxRequestBytes = 64 << 10
+	// maxResponseBytes bounds answers, of which lists of tags are the largest.
+	maxResponseBytes = 32 << 20
+)
 
 // Resolver is the service without a port, to be called in the same process. It
 // has the methods of the generated client; their errors have fault classes, and
@@ -47,9 +51,9 @@ func New(cfg Config, frame program.Frame) (serve.Part, error) {
 	if err != nil {
 		return serve.Part{}, err
 	}
-	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: maxMessageBytes}
+	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(options, rpcserve.Service{
-		Name: imageresolverv1connect.ImageResolverServiceName,
+		Name: imageresolverv1connect.ImageResolverServiceName, MaxRequestBytes: maxRequestBytes, MaxResponseBytes: maxResponseBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return imageresolverv1connect.NewImageResolverServiceHandler(r, options...)
 		},

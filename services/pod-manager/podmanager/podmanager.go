@@ -27,8 +27,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/probe"
 )
 
-// maxMessageBytes bounds requests and answers: names, and lists of pools.
-const maxMessageBytes = 32 << 20
+// maxResponseBytes bounds answers, of which lists of pools are the largest.
+const maxResponseBytes = 32 << 20
 
 // Resolver is the part of the image-resolver's client that the pod-manager needs.
 type Resolver = images.Resolver
@@ -48,10 +48,10 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error)
 	if err != nil {
 		return serve.Part{}, err
 	}
-	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: maxMessageBytes}
+	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(options, rpcserve.Service{
-		Name:    podmanagerv1connect.PodManagerServiceName,
-		Streams: true,
+		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
+		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: maxResponseBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(m, frame.Health.Stopping()), options...)
 		},

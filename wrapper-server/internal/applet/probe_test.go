@@ -19,9 +19,9 @@ import (
 // handler serves health and a service without methods.
 func handler(t *testing.T, frame program.Frame) http.Handler {
 	t.Helper()
-	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: 1 << 20}
+	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	h, err := rpcserve.NewHandler(cfg, rpcserve.Service{
-		Name: evaluatorconnect.FunctionEvaluatorName,
+		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return evaluatorconnect.NewFunctionEvaluatorHandler(evaluatorconnect.UnimplementedFunctionEvaluatorHandler{}, options...)
 		},

@@ -39,8 +39,11 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Part, error) 
 		runner:    runner,
 		maxTime:   cfg.MaxEvaluationTime,
 	}
-	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: cfg.MaxRequestBodySize}
-	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.handler})
+	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
+	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{
+		Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.handler,
+		MaxRequestBytes: cfg.MaxRequestBodySize, MaxResponseBytes: cfg.MaxRequestBodySize,
+	})
 	if err != nil {
 		return serve.Part{}, fmt.Errorf("set up the wrapper server: %w", err)
 	}

@@ -20,9 +20,10 @@ import (
 func Start(t testing.TB, m lease.Manager, stopping <-chan struct{}) string {
 	t.Helper()
 	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
-		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: 1 << 20}
+		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
+			MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: 1 << 20,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 				return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(m, stopping), options...)
 			},

@@ -36,9 +36,9 @@ func Serve(t testing.TB, limit int, f Func) string {
 }
 
 func part(limit int, f Func, frame program.Frame) (serve.Part, error) {
-	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, MaxMessageBytes: limit}
+	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
-		Name: evaluatorconnect.FunctionEvaluatorName,
+		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: limit, MaxResponseBytes: limit,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return evaluatorconnect.NewFunctionEvaluatorHandler(f, options...)
 		},
