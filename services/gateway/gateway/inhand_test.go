@@ -27,7 +27,7 @@ func kibibytes(n int) []byte {
 	return []byte("kind: ResourceList\nitems:\n" + strings.Repeat(item, n<<10/len(item)))
 }
 
-// startBounded runs a gateway that holds up to one request of the largest size, with
+// startBounded runs a gateway with a memory budget of one request of the largest size, and
 // the functions hang and echo, in the folder that it returns.
 func startBounded(t *testing.T) (address, dir string) {
 	t.Helper()
@@ -50,9 +50,9 @@ func startBounded(t *testing.T) (address, dir string) {
 	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) }), dir
 }
 
-// TestBytesInHandAreBounded has a caller whose request takes most of what a gateway
-// holds, and others who come meanwhile.
-func TestBytesInHandAreBounded(t *testing.T) {
+// TestMemoryIsBounded has a caller whose request takes most of a gateway's memory budget,
+// and others that come meanwhile.
+func TestMemoryIsBounded(t *testing.T) {
 	address, dir := startBounded(t)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -73,11 +73,10 @@ func TestBytesInHandAreBounded(t *testing.T) {
 		want   connect.Code
 		reason string
 	}{
-		"Connect":    {client(), kibibytes(700), connect.CodeResourceExhausted, "both together are more than the gateway holds"},
-		"gRPC-Web":   {client(connect.WithGRPCWeb()), kibibytes(700), connect.CodeResourceExhausted, "nor do other protocols make them smaller"},
-		"compressed": {client(connect.WithSendGzip()), kibibytes(700), connect.CodeResourceExhausted, "what counts is the size in memory"},
-		"too large":  {client(connect.WithGRPCWeb()), kibibytes(1200), connect.CodeResourceExhausted, "a request that is too large by itself is too large first"},
-		"small":      {client(), []byte(conformance.List), 0, "there is room for small requests"},
+		"Connect":   {client(), kibibytes(700), connect.CodeResourceExhausted, "both together are more than the memory budget"},
+		"gRPC-Web":  {client(connect.WithGRPCWeb()), kibibytes(700), connect.CodeResourceExhausted, "nor do other protocols make them smaller"},
+		"too large": {client(connect.WithGRPCWeb()), kibibytes(1200), connect.CodeResourceExhausted, "a request that is too large by itself is too large first"},
+		"small":     {client(), []byte(conformance.List), 0, "a small request fits beside the large one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := tc.client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: image("echo"), ResourceList: tc.list})
@@ -93,5 +92,5 @@ func TestBytesInHandAreBounded(t *testing.T) {
 	<-left
 	largest := newCaller(t, address)
 	largest.list = kibibytes(1000)
-	largest.await(t, image("echo"), codes.OK) // what the first held is given back a moment later
+	largest.await(t, image("echo"), codes.OK) // the first reservation ends a moment later
 }

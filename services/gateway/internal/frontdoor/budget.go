@@ -1,170 +1,165 @@
 package frontdoor
 
 import (
-	"context"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
 // tryAgain is the retry hint for callers that were refused: requests come and go.
 const tryAgain = time.Second
 
-// inHand bounds the bytes that are held at a time: of requests, from the first that is
-// read until the response is written, and of outputs. Evaluations that wait are bounded in
-// number by those whom they wait for; memory only runs out by their size.
+// memoryBudget bounds the bytes in memory at a time: of requests, from the first byte that
+// is read until the response is written, and of outputs. Other queues of the gateway bound
+// the number of evaluations; memory only runs out by their size.
 //
-// Requests that find no room wait for it, first come first served, before they are read.
-// One that is larger than the limit gets its turn too, and goes alone.
-type inHand struct {
-	limit    int64
-	patience time.Duration // how long a request may wait
+// A request that does not fit is queued, unread, for at most timeout. Its size is reserved
+// whole before it is read, so requests that hold a part never wait for each other. One that
+// is larger than the budget is admitted when nothing else is reserved.
+//
+// Requests are admitted in the order of the queue, except that one that can be admitted
+// overtakes those that cannot: while they do not fit, requests of as many bytes as the whole
+// budget; while requests from the same peer are being read, a fourth of that. So a large
+// request neither holds up the small ones nor waits for ever.
+type memoryBudget struct {
+	limit   int64
+	timeout time.Duration
 
-	mu      sync.Mutex
-	held    int64
-	waiting []*arrival
+	mu           sync.Mutex
+	reserved     int64
+	conns, peers tally // reserved by requests that are being read
+	queue        []*queued
 }
 
-// arrival is a request that waits for room.
-type arrival struct {
-	size     int64
-	admitted chan struct{} // closed when it has its room
+// Parts of the budget. A client decides how long it takes to send a request, so requests
+// that are being read leave most of the budget to others; when they have been read, they
+// may take all of it.
+const (
+	connShare = 4 // a connection's requests that are being read have a fourth of the budget
+	peerShare = 2 // and those of all connections from one address a half
+
+	// maxQueued bounds the length of the queue.
+	maxQueued = 1000
+	// maxUnread bounds what the queued requests of one connection may have in the server's
+	// receive buffers: they share the connection's window with those that are being read.
+	maxUnread = serve.ConnReceiveWindow * 3 / 4
+)
+
+// source is where a request comes from.
+type source struct {
+	conn, peer string // addresses, with and without port
 }
 
-// now returns how many bytes are held.
-func (i *inHand) now() int64 {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.held
+// queued is a request that waits for its reservation.
+type queued struct {
+	size      int64
+	from      source
+	overtaken int64         // bytes that were admitted before it although they came later
+	admitted  chan struct{} // closed when the size is reserved
 }
 
-// fits says whether there is room for size more bytes. The caller holds mu.
-func (i *inHand) fits(size int64) bool { return i.held == 0 || i.held+size <= i.limit }
+// now returns how many bytes are reserved.
+func (b *memoryBudget) now() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reserved
+}
 
-// arrive takes room for a request, or has it wait: the arrival is nil if it does not have
-// to. Those that wait have no room yet, but the network's buffers have parts of them:
-// together they are bounded too.
-func (i *inHand) arrive(size int64) (*arrival, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.waiting) == 0 && i.fits(size) {
-		i.held += size
+// enqueue reserves size bytes for a request, or queues it: the queued request is nil if the
+// reservation is made. Requests in the queue are bounded too: they have no reservation, but
+// receive buffers hold parts of them.
+func (b *memoryBudget) enqueue(from source, size int64) (*queued, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := &queued{size: size, from: from, admitted: make(chan struct{})}
+	b.queue = append(b.queue, q)
+	b.admit()
+	last := len(b.queue) - 1
+	if last < 0 || b.queue[last] != q {
 		return nil, nil
 	}
-	sum := size
-	for _, other := range i.waiting {
-		sum += other.size
+	if err := b.overfull(q); err != nil {
+		b.queue = b.queue[:last]
+		return nil, err
 	}
-	if len(i.waiting) > 0 && sum > i.limit {
-		return nil, i.full()
-	}
-	a := &arrival{size: size, admitted: make(chan struct{})}
-	i.waiting = append(i.waiting, a)
-	return a, nil
+	return q, nil
 }
 
-// admit lets in who waits, as long as there is room. The caller holds mu.
-func (i *inHand) admit() {
-	for len(i.waiting) > 0 && i.fits(i.waiting[0].size) {
-		first := i.waiting[0]
-		i.waiting = i.waiting[1:]
-		i.held += first.size
-		close(first.admitted)
+// overfull returns the error for q, the last of the queue, if the queue is too long with it.
+// The caller holds mu.
+func (b *memoryBudget) overfull(q *queued) error {
+	others := b.queue[:len(b.queue)-1]
+	var all, peer, unread int64
+	for _, o := range others {
+		all += o.size
+		if o.from.peer == q.from.peer {
+			peer += o.size
+		}
+		if o.from.conn == q.from.conn {
+			unread += min(o.size, serve.ReceiveWindow)
+		}
 	}
+	switch {
+	case len(others) >= maxQueued, len(others) > 0 && all+q.size > b.limit:
+		return b.full()
+	case peer > 0 && peer+q.size > b.limit/peerShare, unread > 0 && unread+min(q.size, serve.ReceiveWindow) > maxUnread:
+		return fault.WithRetryAfter(fault.New(fault.Exhausted,
+			"too many requests from %s wait for the gateway's memory: send fewer at a time, or try again later", q.from.peer), tryAgain)
+	}
+	return nil
 }
 
-// full is the error for a request that there is no room for. The caller holds mu.
-func (i *inHand) full() error {
+// admit makes the reservations of queued requests that can be admitted. The caller holds mu.
+func (b *memoryBudget) admit() {
+	var passed overtaking
+	kept := b.queue[:0]
+	for _, q := range b.queue {
+		readable := b.mayRead(q.from, q.size)
+		switch {
+		case passed.closed(q.from.peer):
+			kept = append(kept, q)
+		case !readable || !b.fits(q.size):
+			kept = append(kept, q)
+			passed.wait(q, readable, b.limit)
+		default:
+			passed.admit(q)
+			b.reserve(q.from, q.size)
+			close(q.admitted)
+		}
+	}
+	clear(b.queue[len(kept):])
+	b.queue = kept
+}
+
+// fits reports whether size more bytes are within the budget. The caller holds mu.
+func (b *memoryBudget) fits(size int64) bool { return b.reserved == 0 || b.reserved+size <= b.limit }
+
+// mayRead reports whether a request may be read beside those that are being read from its
+// connection and its peer. One at a time always may. The caller holds mu.
+func (b *memoryBudget) mayRead(from source, size int64) bool {
+	conn, peer := b.conns[from.conn], b.peers[from.peer]
+	return (conn == 0 || conn+size <= b.limit/connShare) && (peer == 0 || peer+size <= b.limit/peerShare)
+}
+
+// reserve reserves bytes for a request that is about to be read. The caller holds mu.
+func (b *memoryBudget) reserve(from source, size int64) {
+	b.reserved += size
+	b.conns.add(from.conn, size)
+	b.peers.add(from.peer, size)
+}
+
+// received ends the reading of size bytes. The caller holds mu.
+func (b *memoryBudget) received(from source, size int64) {
+	b.conns.add(from.conn, -size)
+	b.peers.add(from.peer, -size)
+}
+
+// full is the error for a request that does not fit. The caller holds mu.
+func (b *memoryBudget) full() error {
 	return fault.WithRetryAfter(fault.New(fault.Exhausted,
-		"requests of %d bytes are being evaluated or wait for it, and the gateway holds up to %d: try again later, run more gateways, or give them more memory",
-		i.held, i.limit), tryAgain)
-}
-
-// share is what one request holds. It belongs to one goroutine; a nil share is without
-// bounds.
-type share struct {
-	of   *inHand
-	held int64
-}
-
-// reserve has a request that holds nothing yet hold that many bytes, as soon as there is
-// room. It returns an error of class fault.Exhausted if there is none for too long, and one
-// of ctx's class if that ends before. Who holds something must not wait for more: two of
-// them would wait for each other.
-func (s *share) reserve(ctx context.Context, size int64) error {
-	if size <= 0 {
-		return nil
-	}
-	a, err := s.of.arrive(size)
-	if err == nil && a != nil {
-		err = s.of.await(ctx, a)
-	}
-	if err != nil {
-		return err
-	}
-	s.held = size
-	return nil
-}
-
-// await returns when a has its room, or an error when its patience or ctx ends before.
-func (i *inHand) await(ctx context.Context, a *arrival) error {
-	patience := time.NewTimer(i.patience)
-	defer patience.Stop()
-	select {
-	case <-a.admitted:
-	case <-patience.C:
-	case <-ctx.Done():
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	at := slices.Index(i.waiting, a)
-	if at < 0 {
-		return nil // it has its room, be it in the last moment
-	}
-	i.waiting = slices.Delete(i.waiting, at, at+1)
-	i.admit() // who came later may be smaller
-	if err := ctx.Err(); err != nil {
-		return fault.New(fault.Of(err), "the request waited for room in the gateway's memory: %w", context.Cause(ctx))
-	}
-	return i.full()
-}
-
-// grow has the request hold that many bytes, unless it holds more. It returns an error
-// of class fault.Exhausted if that is more than is left, except if the request is the
-// only one: it would be refused for ever.
-func (s *share) grow(to int64) error {
-	if s == nil || to <= s.held {
-		return nil
-	}
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	if others := s.of.held - s.held; others > 0 && others+to > s.of.limit {
-		return s.of.full()
-	}
-	s.of.held += to - s.held
-	s.held = to
-	return nil
-}
-
-// add has the request hold so many more bytes, which are there already: those of its
-// output. Others wait for them.
-func (s *share) add(size int64) {
-	if s == nil {
-		return
-	}
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	s.of.held += size
-	s.held += size
-}
-
-// release gives back what the request holds.
-func (s *share) release() {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	s.of.held -= s.held
-	s.held = 0
-	s.of.admit()
+		"requests of %d bytes are being read, queued or evaluated, and the gateway's memory budget is %d: "+
+			"try again later, run more gateways, or give them more memory",
+		b.reserved, b.limit), tryAgain)
 }

@@ -33,10 +33,10 @@ type Config struct {
 	Names Namer
 	// Chain evaluates requests.
 	Chain evaluation.Chain
-	// MaxMessageBytes bounds each request, and MaxInHandBytes all that are held at a
-	// time, with their outputs.
+	// MaxMessageBytes bounds each request, and MaxInHandBytes, the memory budget, all that
+	// are in memory at a time, with their outputs.
 	MaxMessageBytes, MaxInHandBytes int64
-	// MaxInHandWait is how long a request may wait until there is room for it.
+	// MaxInHandWait is how long a request may be queued for the memory budget.
 	MaxInHandWait time.Duration
 	// LogFunctionOutput has the log tell what functions that failed wrote.
 	LogFunctionOutput bool
@@ -56,19 +56,19 @@ type Handler struct {
 	logOutput  bool
 	maxMessage int64
 	maxTime    time.Duration
-	inHand     inHand
+	budget     memoryBudget
 }
 
-// New returns a handler. What it serves has to be [Handler.Bounded].
+// New returns a handler. It has to be served through [Handler.Bounded].
 func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
 		names: cfg.Names, chain: cfg.Chain, log: tel.Log, tracer: tel.Tracers.Tracer("gateway"),
 		logOutput: cfg.LogFunctionOutput, maxMessage: cfg.MaxMessageBytes, maxTime: cfg.MaxEvaluationTime,
-		inHand: inHand{limit: cfg.MaxInHandBytes, patience: cfg.MaxInHandWait},
+		budget: memoryBudget{limit: cfg.MaxInHandBytes, timeout: cfg.MaxInHandWait},
 	}
 	var err error
-	if h.metrics, err = newMetrics(tel.Meters, h.inHand.now); err != nil {
+	if h.metrics, err = newMetrics(tel.Meters, h.budget.now); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -92,13 +92,9 @@ func (h *Handler) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateF
 	return &evaluator.EvaluateFunctionResponse{ResourceList: resp.ResourceList, Log: resp.Log}, nil
 }
 
-// evaluate checks the request and has it evaluated. The name is that of the image
-// as far as it was resolved.
+// evaluate checks the request and has it evaluated. It returns the name of the image as
+// far as it was resolved.
 func (h *Handler) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (imagename.Name, evaluation.Response, error) {
-	// A compressed request is larger than what was read of it.
-	if err := shareOf(ctx).grow(int64(len(req.GetResourceList()))); err != nil {
-		return imagename.Name{}, evaluation.Response{}, err
-	}
 	limit := deadline.After(h.maxTime, maxTimeSetting)
 	name, err := h.prepare(ctx, limit, req)
 	if err != nil {
@@ -107,7 +103,7 @@ func (h *Handler) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionR
 	resp, err := h.chain.Evaluate(ctx, evaluation.Request{
 		Given: req.GetImage(), Image: name, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx), Limit: limit,
 	})
-	shareOf(ctx).add(int64(len(resp.ResourceList) + len(resp.Log)))
+	reservationOf(ctx).add(int64(len(resp.ResourceList) + len(resp.Log)))
 	return name, resp, function.Resolved(err, name.String())
 }
 
@@ -173,14 +169,14 @@ func (h *Handler) failed(err error) []any {
 	return []any{"class", class, "reason", failure.Reason.String(), "exit_code", failure.ExitCode, "signal", failure.Signal}
 }
 
-// refused measures and logs a request that was not even read to its end.
+// refused measures and logs a request that was not read to its end.
 func (h *Handler) refused(ctx context.Context, err error) {
 	h.metrics.rejected(ctx, err)
 	h.log.Log(ctx, levelOf(err), "request refused", "class", fault.Of(err).String(), "error", err)
 }
 
-// levelOf says whether the end of an evaluation concerns those who run the system:
-// not if it is the function's or the caller's own affair.
+// levelOf returns the level at which the end of an evaluation is logged: warnings and
+// errors are for operators, not for what the function or the caller did wrong.
 func levelOf(err error) slog.Level {
 	if err == nil {
 		return slog.LevelDebug

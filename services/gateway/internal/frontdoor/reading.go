@@ -12,20 +12,22 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
-// Bounded returns next, which serves h, with the bytes of its requests counted before
-// they are read: once they are in memory it is too late to refuse them. Requests that come
-// together and say how long they are take their room whole; otherwise each would get a
-// part of it, and all of them be refused.
+// Bounded returns next, which serves h, with the bytes of its requests reserved in the
+// memory budget before they are read: once they are in memory it is too late to refuse
+// them. The bytes as they were sent are what counts: requests are not compressed, and what
+// is decoded of them, unknown fields included, is not larger.
 func (h *Handler) Bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, held := r.Context(), &share{of: &h.inHand}
+		ctx := r.Context()
+		held := &reservation{budget: &h.budget, from: source{conn: r.RemoteAddr, peer: serve.Peer(r.RemoteAddr)}}
 		defer held.release()
-		body := &countedBody{ReadCloser: r.Body, share: held, most: h.maxMessage}
-		r = r.WithContext(context.WithValue(ctx, shareKey{}, held))
+		body := &countedBody{ReadCloser: r.Body, held: held, most: h.maxMessage}
+		r = r.WithContext(context.WithValue(ctx, reservationKey{}, held))
 		r.Body = body
-		body.refused = held.reserve(ctx, min(announced(r, body), h.maxMessage))
+		body.refused = held.acquire(ctx, min(announced(r, body, h.maxMessage), h.maxMessage))
 		next.ServeHTTP(w, r)
 		if body.refused != nil {
 			h.refused(ctx, body.refused)
@@ -33,12 +35,12 @@ func (h *Handler) Bounded(next http.Handler) http.Handler {
 	})
 }
 
-// shareKey is the key of a request's share in its context.
-type shareKey struct{}
+// reservationKey is the key of a request's reservation in its context.
+type reservationKey struct{}
 
-// shareOf returns what the request of ctx holds, nil if that is not counted.
-func shareOf(ctx context.Context) *share {
-	held, _ := ctx.Value(shareKey{}).(*share)
+// reservationOf returns the reservation of the request of ctx, nil if it has none.
+func reservationOf(ctx context.Context) *reservation {
+	held, _ := ctx.Value(reservationKey{}).(*reservation)
 	return held
 }
 
@@ -46,9 +48,13 @@ func shareOf(ctx context.Context) *share {
 // the message's length in four.
 const prefixBytes = 5
 
-// announced returns how long a request says that it is, zero or less if it does not.
-func announced(r *http.Request, body *countedBody) int64 {
+// announced returns the length of a request: the one that it announces, or the largest one
+// if it announces none. It returns zero if the client sends not even that.
+func announced(r *http.Request, body *countedBody, largest int64) int64 {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		if r.ContentLength < 0 {
+			return largest
+		}
 		return r.ContentLength
 	}
 	var prefix [prefixBytes]byte
@@ -64,15 +70,15 @@ func announced(r *http.Request, body *countedBody) int64 {
 type countedBody struct {
 	io.ReadCloser
 	ahead *bytes.Reader // what has been read to learn the length
-	share *share
+	held  *reservation
 	read  int64
 	most  int64 // what comes after that is only read to be thrown away
 	// refused is why no more is read, nil if there is no reason.
 	refused error
 }
 
-// Read implements io.Reader. The error for a request that there is no room for is one
-// of connect's, which it passes on as it is.
+// Read implements io.Reader. The error for a request that is refused is one of connect's,
+// which it passes on as it is.
 func (b *countedBody) Read(p []byte) (int, error) {
 	if b.refused != nil {
 		return 0, rpcfault.ToConnect(b.refused)
@@ -81,13 +87,16 @@ func (b *countedBody) Read(p []byte) (int, error) {
 		return b.ahead.Read(p)
 	}
 	n, err := b.ReadCloser.Read(p)
-	if given, ok := errors.AsType[*connect.Error](err); ok { // by rpcserve, which waits for nobody for ever
+	if given, ok := errors.AsType[*connect.Error](err); ok { // by rpcserve, for a client that is too slow
 		b.refused = rpcfault.FromConnect(given)
 		return n, err
 	}
 	b.read += int64(n)
-	if b.refused = b.share.grow(min(b.read, b.most)); b.refused != nil {
+	if b.refused = b.held.grow(min(b.read, b.most)); b.refused != nil {
 		return 0, rpcfault.ToConnect(b.refused)
+	}
+	if errors.Is(err, io.EOF) {
+		b.held.received(min(b.read, b.most))
 	}
 	return n, err
 }

@@ -1,0 +1,125 @@
+package frontdoor
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// reservation is the part of the memory budget that one request has. It belongs to one
+// goroutine; a nil reservation is without bounds.
+type reservation struct {
+	budget *memoryBudget
+	from   source
+	size   int64
+	read   bool // the request is in memory
+}
+
+// acquire reserves size bytes for a request that has nothing reserved yet, as soon as they
+// are within the budget. It returns an error of class fault.Exhausted if that takes too
+// long, and one of ctx's class if ctx ends before.
+func (r *reservation) acquire(ctx context.Context, size int64) error {
+	if size <= 0 {
+		return nil
+	}
+	q, err := r.budget.enqueue(r.from, size)
+	if err == nil && q != nil {
+		err = r.budget.await(ctx, q)
+	}
+	if err != nil {
+		return err
+	}
+	r.size = size
+	return nil
+}
+
+// await returns when q is admitted, or an error when the timeout or ctx ends before.
+func (b *memoryBudget) await(ctx context.Context, q *queued) error {
+	timeout := time.NewTimer(b.timeout)
+	defer timeout.Stop()
+	select {
+	case <-q.admitted:
+	case <-timeout.C:
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := slices.Index(b.queue, q)
+	if at < 0 {
+		return nil // admitted, be it in the last moment
+	}
+	b.queue = slices.Delete(b.queue, at, at+1)
+	b.admit() // a request behind it may be smaller
+	if err := ctx.Err(); err != nil {
+		return fault.New(fault.Of(err), "the request was queued for the gateway's memory: %w", context.Cause(ctx))
+	}
+	if !b.mayRead(q.from, q.size) {
+		return fault.WithRetryAfter(fault.New(fault.Exhausted,
+			"requests from %s that are not sent to their end have the memory that one client may have: "+
+				"send them faster, or fewer at a time", q.from.peer), tryAgain)
+	}
+	return b.full()
+}
+
+// grow reserves to bytes in all, unless more are reserved. It returns an error of class
+// fault.Exhausted if they are not within the budget, except for the only request: it would
+// be refused for ever. A request that has a reservation never waits for a larger one: two
+// of them would wait for each other.
+func (r *reservation) grow(to int64) error {
+	if r == nil || to <= r.size {
+		return nil
+	}
+	b := r.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if others := b.reserved - r.size; others > 0 && others+to > b.limit {
+		return b.full()
+	}
+	if r.read {
+		b.reserved += to - r.size
+	} else {
+		b.reserve(r.from, to-r.size)
+	}
+	r.size = to
+	return nil
+}
+
+// received ends the reading of a request of that many bytes: how long it stays in memory
+// does not depend on its client any more. What was reserved beyond is given back.
+func (r *reservation) received(bytes int64) {
+	if r.read {
+		return
+	}
+	b := r.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.read = true
+	b.received(r.from, r.size)
+	b.reserved -= max(0, r.size-bytes)
+	r.size = min(r.size, bytes)
+	b.admit()
+}
+
+// add reserves so many more bytes for an output, which is in memory already. Other
+// requests wait for them.
+func (r *reservation) add(size int64) {
+	if r == nil {
+		return
+	}
+	r.budget.mu.Lock()
+	defer r.budget.mu.Unlock()
+	r.budget.reserved += size
+	r.size += size
+}
+
+// release ends the reservation.
+func (r *reservation) release() {
+	r.received(r.size)
+	r.budget.mu.Lock()
+	defer r.budget.mu.Unlock()
+	r.budget.reserved -= r.size
+	r.size = 0
+	r.budget.admit()
+}
