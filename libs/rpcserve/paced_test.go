@@ -11,9 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 // pipes is a network in memory: a listener and what dials it.
@@ -39,7 +44,11 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 // servePipes serves moody until stop, and returns a client for its plain requests.
 func servePipes(t *testing.T, protocol func(*http.Protocols, bool)) (client *http.Client, stop func()) {
 	t.Helper()
-	handler := newMoody(t, 4<<20)
+	return serveHandler(newMoody(t, 4<<20), protocol)
+}
+
+// serveHandler serves a handler in the same way.
+func serveHandler(handler http.Handler, protocol func(*http.Protocols, bool)) (client *http.Client, stop func()) {
 	protocols := new(http.Protocols)
 	protocol(protocols, true)
 	network := make(pipes)
@@ -174,6 +183,35 @@ func TestReflectionStreamsEnd(t *testing.T) {
 			t.Errorf("the stream ends after %v, want a minute", took)
 		}
 		_ = body.Close()
+		stop()
+	})
+}
+
+// TestIdleStreamsStay has a client that opens a stream of a service, and sends its message
+// much later: a lease is like that.
+func TestIdleStreamsStay(t *testing.T) {
+	const path = "/idle.Service/Stream"
+	synctest.Test(t, func(t *testing.T) {
+		cfg := rpcserve.Config{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+			Name: "idle.Service", Streams: true, MaxRequestBytes: 100, MaxResponseBytes: 100,
+			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
+				return path, connect.NewBidiStreamHandler(path, func(_ context.Context, stream *connect.BidiStream[emptypb.Empty, emptypb.Empty]) error {
+					if _, err := stream.Receive(); err != nil {
+						return err
+					}
+					return stream.Send(&emptypb.Empty{})
+				}, options...)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, stop := serveHandler(handler, (*http.Protocols).SetUnencryptedHTTP2)
+		body := &trickle{data: envelope(0, nil), part: 5, every: time.Hour, closed: make(chan struct{})}
+		if answer := post(t, client, path, "application/grpc", body); answer != string(envelope(0, nil)) {
+			t.Errorf("answered %q, want a message", answer)
+		}
 		stop()
 	})
 }

@@ -62,13 +62,11 @@ func few(slots chan struct{}, next http.Handler) http.Handler {
 	})
 }
 
-// brief ends streams after reflectionTimeout, whether they wait for their client to send
-// or to read.
+// brief ends streams after reflectionTimeout. Package serve ends those whose client does
+// not read, before that.
 func brief(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, end := http.NewResponseController(w), time.Now().Add(reflectionTimeout)
-		_ = conn.SetReadDeadline(end)
-		_ = conn.SetWriteDeadline(end)
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(reflectionTimeout))
 		next.ServeHTTP(w, r)
 	})
 }

@@ -27,12 +27,12 @@ type Config struct {
 	Address string `split_words:"true" default:":9445"`
 	// MaxMessageBytes bounds requests and responses.
 	MaxMessageBytes int `split_words:"true" default:"6291456"`
-	// MaxInHandBytes bounds the requests that are read, wait or are evaluated at a
-	// time, together with their outputs; 0 is an eighth of the container's memory limit,
+	// MaxInHandBytes is the memory budget: it bounds the requests that are read, queued or
+	// evaluated at a time, together with their outputs; 0 is an eighth of the container's memory limit,
 	// or, without one, 128 MiB or four of the largest requests. While a request is read
 	// and while it is sent to a pod there are two copies of it.
 	MaxInHandBytes int `split_words:"true" default:"0"`
-	// MaxInHandWait is how long a request may wait until there is room for it.
+	// MaxInHandWait is how long a request may be queued for the memory budget.
 	MaxInHandWait time.Duration `split_words:"true" default:"10s"`
 	// LogFunctionOutput has the log tell what functions that failed wrote to stderr and in
 	// their results. It may be secret.
@@ -44,6 +44,10 @@ type Config struct {
 	// tenth, before the caller is asked to make another one, which may lead to another
 	// replica; 0 is any age.
 	MaxConnectionAge time.Duration `split_words:"true" default:"5m"`
+	// MaxConnections bounds the connections at a time, and MaxConnectionsPerPeer those from
+	// one address, which may be that of a proxy with many callers behind it.
+	MaxConnections        int `split_words:"true" default:"256"`
+	MaxConnectionsPerPeer int `split_words:"true" default:"64"`
 	// DefaultImagePrefix is where image names without a slash are looked up.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
 	// DisableRuntimes are the runtimes not to use: exec, pod.
@@ -121,6 +125,8 @@ func (c *Config) Validate() error {
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	checks.That(c.MaxConnectionAge >= 0, "MaxConnectionAge", c.MaxConnectionAge, "zero or more")
+	checks.That(c.MaxConnections >= 0, "MaxConnections", c.MaxConnections, "1 or more, or 0 for the default")
+	checks.That(c.MaxConnectionsPerPeer >= 0, "MaxConnectionsPerPeer", c.MaxConnectionsPerPeer, "1 or more, or 0 for the default")
 	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver, "http://host:port or https://host:port")
 	checks.That(c.PodManager == "" || isURL(c.PodManager), "PodManager", c.PodManager, "http://host:port or https://host:port")
 	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix", c.DefaultImagePrefix, imagename.PrefixWanted)

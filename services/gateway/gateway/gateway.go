@@ -53,8 +53,11 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Part, error)
 		return serve.Part{}, fmt.Errorf("set up the gateway: %w", err)
 	}
 	return serve.Part{
-		Endpoints: []serve.Endpoint{{Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: cfg.MaxConnectionAge}},
-		Tasks:     append(tasks, services.tasks...),
+		Endpoints: []serve.Endpoint{{
+			Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: cfg.MaxConnectionAge,
+			MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnectionsPerPeer,
+		}},
+		Tasks: append(tasks, services.tasks...),
 	}, nil
 }
 

@@ -30,6 +30,10 @@ import (
 // maxResponseBytes bounds answers, of which lists of pools are the largest.
 const maxResponseBytes = 32 << 20
 
+// maxStreams is the number of leases and watches at a time on one connection. A gateway has
+// a lease for each evaluation in a pod or in the queue for one.
+const maxStreams = 1000
+
 // Resolver is the part of the image-resolver's client that the pod-manager needs.
 type Resolver = images.Resolver
 
@@ -60,7 +64,9 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error)
 		return serve.Part{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
 	part := m.Part()
-	part.Endpoints = []serve.Endpoint{{Name: "pod-manager", Address: cfg.Address, Handler: handler}}
+	part.Endpoints = []serve.Endpoint{{
+		Name: "pod-manager", Address: cfg.Address, Handler: handler, MaxStreams: maxStreams,
+	}}
 	return part, nil
 }
 
