@@ -13,10 +13,10 @@ import (
 type agingListener struct {
 	net.Listener
 	age time.Duration
-	// draining says that all of them count as old, since the server is about to stop.
+	// draining is set when the server is about to stop: all connections count as old then.
 	draining atomic.Bool
-	// newcomer is when the last request came on a connection that began while draining.
-	newcomer atomic.Pointer[time.Time]
+	// lastLate is when the last request came on a connection that began while draining.
+	lastLate atomic.Pointer[time.Time]
 }
 
 // Accept implements net.Listener. Ages differ by up to a tenth, so that clients that
@@ -35,13 +35,13 @@ func (l *agingListener) Accept() (net.Conn, error) {
 // HTTP/2 has a frame for that. Go's server sends it for "Connection: close", but with
 // the number of the last request that it has seen, and drops requests that are on their
 // way: clients cannot repeat those, once they have sent more than they keep. So the
-// connection writes the frame itself, with a number that no request has. Whatever comes
-// is answered, and the client closes the connection after its last answer.
+// connection writes the frame itself, with a number that no request has. All
+// requests are answered, and the client closes the connection after its last response.
 type agingConn struct {
 	net.Conn
 	old     time.Time
 	late    bool        // it began while the server was draining
-	leaving atomic.Bool // the client is to be asked
+	replace atomic.Bool // the client has to be asked
 	asked   bool
 	frames  frames // written so far
 }
@@ -57,7 +57,7 @@ var goAway = []byte{
 // Write implements net.Conn. The server writes one thing after the other. The client is
 // asked before it gets its answer, so that its next request is on another connection.
 func (c *agingConn) Write(p []byte) (int, error) {
-	if c.leaving.Load() && !c.asked && c.frames.between() {
+	if c.replace.Load() && !c.asked && c.frames.between() {
 		c.asked = true
 		if _, err := c.Conn.Write(goAway); err != nil {
 			return 0, err
@@ -79,17 +79,17 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// handler has next's answers take leave of connections that are old.
+// handler has next's responses ask clients to replace connections that are old.
 func (l *agingListener) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, ok := r.Context().Value(connKey{}).(*agingConn)
 		if ok && conn.late && !isProbe(r.URL.Path) {
-			l.newcomer.Store(new(time.Now()))
+			l.lastLate.Store(new(time.Now()))
 		}
 		switch {
 		case !ok || !l.draining.Load() && time.Now().Before(conn.old):
 		case r.ProtoMajor == 2:
-			conn.leaving.Store(true)
+			conn.replace.Store(true)
 		default:
 			w.Header().Set("Connection", "close")
 		}

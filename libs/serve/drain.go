@@ -13,9 +13,9 @@ import (
 // LongestDrain is how many times its delay a drain takes at most.
 const LongestDrain = 4
 
-// drain has servers take requests for as long as clients need to hear that they are to go
-// elsewhere: that is delay, and more while somebody still comes anew, whom a load balancer
-// sent that is late. To refuse those would lose their requests. It returns how long it took.
+// drain has servers take requests until clients use other replicas: for delay, and longer
+// while new connections still come from load balancers that are late. To refuse those would
+// lose their requests. It returns how long it took.
 func drain(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()
 	for _, s := range servers {
@@ -25,34 +25,35 @@ func drain(ctx context.Context, delay time.Duration, servers []*server) time.Dur
 	for wait := delay; wait > 0 && pause.For(ctx, wait); {
 		wait = 0
 		for _, s := range servers {
-			wait = max(wait, quiet-time.Since(s.lastNewcomer()))
+			wait = max(wait, quiet-time.Since(s.lastLate()))
 		}
 		wait = min(wait, LongestDrain*delay-time.Since(begin))
 	}
 	return time.Since(begin)
 }
 
-// drain asks clients to use other connections, which lead to other replicas by now. The
-// server's own shutdown asks them too, but drops requests that are on their way.
+// drain asks clients to use other connections, which lead to other replicas by now.
+// http.Server's Shutdown asks them too, but drops requests that are on their way.
 func (s *server) drain() {
 	if s.aging != nil {
 		s.aging.draining.Store(true)
 	}
 }
 
-// lastNewcomer is when somebody last came anew since the server drains, zero if nobody did.
-func (s *server) lastNewcomer() time.Time {
+// lastLate returns when the last request came on a connection that began while the server
+// was draining, zero if none did.
+func (s *server) lastLate() time.Time {
 	if s.aging == nil {
 		return time.Time{}
 	}
-	if last := s.aging.newcomer.Load(); last != nil {
+	if last := s.aging.lastLate.Load(); last != nil {
 		return *last
 	}
 	return time.Time{}
 }
 
-// isProbe says whether a request for a path is from somebody who knows that this very
-// process is here, and wants nothing else from it.
+// isProbe reports whether a request for a path is a health check: it is meant for this very
+// process, and its client does not need another replica.
 func isProbe(path string) bool {
 	return strings.HasPrefix(path, "/"+grpchealth.HealthV1ServiceName+"/")
 }

@@ -50,11 +50,11 @@ func TestDrainLastsWhileClientsComeAnew(t *testing.T) {
 		want   time.Duration
 		reason string
 	}{
-		"nobody":  {"/", 0, delay, "the delay is for those who hear of it late, whoever they are"},
-		"at once": {"/", delay / 4, delay, "they came early in the delay, and nobody since"},
-		"late":    {"/", 2*delay + delay/4, 2*delay + delay/4 + delay/2, "half a delay without newcomers says that there are no more"},
+		"none":    {"/", 0, delay, "the delay is for load balancers that are late"},
+		"at once": {"/", delay / 4, delay, "they came early in the delay only"},
+		"late":    {"/", 2*delay + delay/4, 2*delay + delay/4 + delay/2, "half a delay without new connections: there will be no more"},
 		"always":  {"/", time.Hour, serve.LongestDrain * delay, "the process has to end"},
-		"probes":  {"/grpc.health.v1.Health/Check", time.Hour, delay, "who asks for this process's health is not lost on the way to another"},
+		"probes":  {"/grpc.health.v1.Health/Check", time.Hour, delay, "a health check does not need another replica"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,6 @@
 package serve
 
-// What is looked at of HTTP/2's frames (RFC 9113, section 4.1).
+// The parts of HTTP/2 frames that are read (RFC 9113, section 4.1).
 const (
 	frameHeaderBytes  = 9
 	frameHeaders      = 0x1
@@ -9,17 +9,17 @@ const (
 	flagEndHeaders    = 0x4
 )
 
-// frames follows what a server writes over HTTP/2, to tell where a frame may be put
-// between others. Its zero value is the beginning.
+// frames parses what a server writes over HTTP/2, to find where another frame may be
+// inserted. Its zero value is the beginning of a connection.
 type frames struct {
 	header [frameHeaderBytes]byte
 	have   int  // bytes of the header
 	rest   int  // bytes of the frame's content that are still to come
 	begun  bool // there was a frame: the first one is the server's settings
-	open   bool // the next frame goes on with the headers of the last
+	open   bool // the next frame continues the headers of the last
 }
 
-// passed takes what was written.
+// passed records what was written.
 func (f *frames) passed(p []byte) {
 	for len(p) > 0 {
 		if f.rest > 0 {
@@ -35,7 +35,7 @@ func (f *frames) passed(p []byte) {
 	}
 }
 
-// begin takes the header of a frame.
+// begin records the header of a frame.
 func (f *frames) begin() {
 	f.have, f.begun = 0, true
 	f.rest = int(f.header[0])<<16 | int(f.header[1])<<8 | int(f.header[2])
@@ -44,5 +44,5 @@ func (f *frames) begin() {
 	}
 }
 
-// between says whether another frame may come now.
+// between reports whether another frame may be inserted now.
 func (f *frames) between() bool { return f.begun && f.have == 0 && f.rest == 0 && !f.open }

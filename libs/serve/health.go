@@ -19,8 +19,8 @@ type Health struct {
 	stopping chan struct{}
 }
 
-// Stopping returns a channel that closes when requests that run are to finish. What
-// would go on for ever, such as a stream that watches something, ends then.
+// Stopping returns a channel that closes when requests in flight have to finish. Streams
+// that would go on for ever, such as watches, end then.
 func (h *Health) Stopping() <-chan struct{} {
 	h.once.Do(func() { h.stopping = make(chan struct{}) })
 	return h.stopping

@@ -79,8 +79,8 @@ func (l *limits) release(peer string) {
 	}
 }
 
-// limitedListener accepts as many connections as its limits admit, and closes others at
-// once. Those could only wait otherwise, without a hint what for.
+// limitedListener accepts as many connections as its limits admit, and closes further ones
+// at once: a client learns more from that than from a connection that never answers.
 type limitedListener struct {
 	net.Listener
 	limits *limits
@@ -104,7 +104,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// Peer returns the host of an address as net/http gives it: who shares it counts as one.
+// Peer returns the host of an address as net/http gives it. Clients that share it count as
+// one peer.
 func Peer(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

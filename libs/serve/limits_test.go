@@ -328,10 +328,14 @@ func TestConnectionsAreBounded(t *testing.T) {
 			open   bool
 			reason string
 		}{
-			{"10.0.0.1", true, "the first"}, {"10.0.0.1", true, ""}, {"10.0.0.1", true, "the third of three"},
+			{"10.0.0.1", true, "the first"},
+			{"10.0.0.1", true, ""},
+			{"10.0.0.1", true, "the third of three"},
 			{"10.0.0.1", false, "one more than a peer may have"},
-			{"10.0.0.2", true, "another peer"}, {"10.0.0.2", true, "the fifth of five"},
-			{"10.0.0.2", false, "one more than the endpoint may have"}, {"10.0.0.3", false, "likewise"},
+			{"10.0.0.2", true, "another peer"},
+			{"10.0.0.2", true, "the fifth of five"},
+			{"10.0.0.2", false, "one more than the endpoint may have"},
+			{"10.0.0.3", false, "likewise"},
 		} {
 			conn := dial(want.host, i)
 			defer func() { _ = conn.Close() }()

@@ -1,10 +1,10 @@
 // Package serve is the one life cycle of all servers of this project.
 //
-// [Run] binds every port, then serves, then turns ready once every part is: a
-// program that cannot have a port does nothing at all. When its context ends it turns not ready, goes
-// on serving until load balancers have noticed, refuses new connections, lets what
-// runs finish under a deadline, and stops background tasks last, because requests
-// may need them. A rolling update loses nothing that way.
+// [Run] binds every port, then serves, then turns ready once every part is: a program that
+// cannot bind a port starts nothing. When its context ends it turns not ready, goes on
+// serving until load balancers have noticed, refuses new connections, finishes requests in
+// flight under a deadline, and stops background tasks last, because requests may need them.
+// A rolling update loses no request that way.
 package serve
 
 import (
@@ -24,8 +24,8 @@ import (
 // Config is the life cycle's settings.
 type Config struct {
 	// DrainDelay is how long a server goes on taking requests after it turned not
-	// ready: the time that endpoint removal takes to reach every client. While new ones
-	// still come it takes up to [LongestDrain] times as long.
+	// ready: the time that endpoint removal takes to reach every client. While new
+	// connections still come it takes up to [LongestDrain] times as long.
 	DrainDelay time.Duration `split_words:"true" default:"5s"`
 	// ShutdownTimeout is how long requests in flight may take to finish after that.
 	ShutdownTimeout time.Duration `split_words:"true" default:"5m"`
@@ -41,7 +41,7 @@ func (c Config) Validate() error {
 
 // Endpoint is one port.
 type Endpoint struct {
-	// Name says what is served, in logs and errors.
+	// Name names the endpoint in logs and errors.
 	Name string
 	// Address is where to listen, as host:port. It is ignored if there is a
 	// Listener.
@@ -51,9 +51,9 @@ type Endpoint struct {
 	// Handler answers the requests.
 	Handler http.Handler
 	// MaxConnectionAge, if not zero, is how old a connection becomes, give or take a
-	// tenth, before its client is asked to use another one. Requests on it end as ever,
-	// streams included. Clients that keep one connection for ever would never be
-	// spread over the replicas of a service otherwise.
+	// tenth, before its client is asked to use another one. Requests in flight on it
+	// finish, streams included. Otherwise clients that keep one connection for ever would
+	// not be spread over the replicas of a service.
 	MaxConnectionAge time.Duration
 	// MaxConnections bounds the connections at a time, and MaxConnectionsPerPeer those from
 	// one address; zero is [DefaultMaxConnections] and [DefaultMaxConnectionsPerPeer].

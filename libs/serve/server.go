@@ -94,8 +94,7 @@ func newHTTPServer(handler http.Handler, maxStreams int) *http.Server {
 			MaxReceiveBufferPerStream:     ReceiveWindow,
 			MaxReadFrameSize:              maxReadFrameBytes,
 			MaxConcurrentStreams:          maxStreams,
-			// A client whose machine has gone is noticed, so that its evaluations
-			// end.
+			// The evaluations of a client whose machine has gone end.
 			SendPingTimeout: 30 * time.Second,
 			PingTimeout:     15 * time.Second,
 		},

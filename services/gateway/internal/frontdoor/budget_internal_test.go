@@ -96,15 +96,21 @@ func TestRequestsAreQueued(t *testing.T) {
 		"fits":     {"no request is queued without need", time.Hour, time.Second, []request{{p[1], 40, -1, 0}}},
 		"in time":  {"the memory comes in time", 5 * time.Second, time.Second, []request{{p[1], 50, -1, 5 * time.Second}}},
 		"too long": {"a caller has to hear of it", time.Minute, time.Second, []request{{p[1], 50, fault.Exhausted, timeout}}},
-		"overtakes": {"a small request does not wait for a large one", time.Minute, time.Second,
-			[]request{{p[1], 50, fault.Exhausted, timeout}, {p[2], 20, -1, 0}, {p[2], 20, -1, 0}}},
-		"overtakes no more": {"as many bytes as the budget have overtaken the first", time.Minute, time.Second / 2,
-			[]request{{p[1], 50, fault.Exhausted, timeout}, {p[2], 40, -1, 0}, {p[3], 40, -1, 0}, {p[2], 40, -1, 0}, {p[3], 1, -1, 6 * time.Second}}},
+		"overtakes": {
+			"a small request does not wait for a large one", time.Minute, time.Second,
+			[]request{{p[1], 50, fault.Exhausted, timeout}, {p[2], 20, -1, 0}, {p[2], 20, -1, 0}},
+		},
+		"overtakes no more": {
+			"as many bytes as the budget have overtaken the first", time.Minute, time.Second / 2,
+			[]request{{p[1], 50, fault.Exhausted, timeout}, {p[2], 40, -1, 0}, {p[3], 40, -1, 0}, {p[2], 40, -1, 0}, {p[3], 1, -1, 6 * time.Second}},
+		},
 		"too many":  {"the queue is bounded too", 5 * time.Second, time.Second, []request{{p[1], 50, -1, 5 * time.Second}, {p[2], 60, fault.Exhausted, 0}}},
 		"of a peer": {"one peer has half of the queue", 5 * time.Second, time.Second, []request{{p[1], 45, -1, 5 * time.Second}, {p[1], 45, fault.Exhausted, 0}, {p[2], 45, -1, 3 * time.Second}}},
 		"larger":    {"one larger than the budget is admitted alone", 5 * time.Second, time.Second, []request{{p[1], 1000, -1, 5 * time.Second}}},
-		"as soon as": {"as soon as they fit, and one after the other", time.Second / 2, 3 * time.Second,
-			[]request{{p[1], 70, -1, time.Second / 2}, {p[2], 55, -1, 2500 * time.Millisecond}, {p[3], 45, -1, 1500 * time.Millisecond}}},
+		"as soon as": {
+			"as soon as they fit, and one after the other", time.Second / 2, 3 * time.Second,
+			[]request{{p[1], 70, -1, time.Second / 2}, {p[2], 55, -1, 2500 * time.Millisecond}, {p[3], 45, -1, 1500 * time.Millisecond}},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +159,10 @@ func TestSlowUploadsLeaveMemory(t *testing.T) {
 		reason string
 	}{
 		"one connection": {func(int) source { return slow }, 240, "a fourth of the budget, and what fits of it"},
-		"one peer": {func(i int) source { return source{conn: fmt.Sprintf("10.0.0.1:%d", i), peer: "10.0.0.1"} }, 480,
-			"a half of the budget"},
+		"one peer": {
+			func(i int) source { return source{conn: fmt.Sprintf("10.0.0.1:%d", i), peer: "10.0.0.1"} }, 480,
+			"a half of the budget",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

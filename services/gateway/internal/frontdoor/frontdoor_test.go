@@ -121,7 +121,7 @@ func TestImageLabelsAreBounded(t *testing.T) {
 		}
 	}
 	if n := strings.Count(scrape(), "\nfn_evaluations_total{"); n > 201 {
-		t.Errorf("%d series, one for each image that anybody named", n)
+		t.Errorf("%d series, one for each image that a caller named", n)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestARequestThatWasGivenUpIsCounted(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", iotest.ErrReader(given))
 	h.Bounded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); !errors.Is(err, given) {
-			t.Errorf("read: %v, want what rpcserve said", err)
+			t.Errorf("read: %v, want rpcserve's error", err)
 		}
 	})).ServeHTTP(httptest.NewRecorder(), r)
 	if want := `fn_rejections_total{reason="deadline_exceeded"} 1`; !strings.Contains(scrape(), want) {

@@ -32,8 +32,9 @@ type metrics struct {
 // sizes are buckets from a small list to the message limit.
 var sizes = metric.WithExplicitBucketBoundaries(1<<10, 4<<10, 16<<10, 64<<10, 256<<10, 1<<20, 2<<20, 4<<20, 6<<20, 16<<20)
 
-// newMetrics returns the metrics. held returns how many bytes of requests are held.
-func newMetrics(provider metric.MeterProvider, held func() int64) (*metrics, error) {
+// newMetrics returns the metrics. reserved returns how many bytes of the memory budget are
+// reserved.
+func newMetrics(provider metric.MeterProvider, reserved func() int64) (*metrics, error) {
 	meter := provider.Meter("gateway")
 	m := &metrics{}
 	var errs [7]error
@@ -45,8 +46,8 @@ func newMetrics(provider metric.MeterProvider, held func() int64) (*metrics, err
 	m.requestBytes, errs[4] = meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists received."))
 	m.responseBytes, errs[5] = meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists returned."))
 	_, errs[6] = meter.Int64ObservableGauge("fn.requests.in.hand", metric.WithUnit("By"),
-		metric.WithDescription("Bytes of requests that are being read, wait or are evaluated, and of their outputs."),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(held()); return nil }))
+		metric.WithDescription("Bytes reserved from the memory budget, for requests and outputs."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(reserved()); return nil }))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the gateway's metrics: %w", err)
 	}
