@@ -33,6 +33,13 @@ func peers(n int) []source {
 	return sources
 }
 
+// length returns how many requests are queued.
+func length(b *memoryBudget) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.queue)
+}
+
 func TestReservationsGrow(t *testing.T) {
 	tests := map[string]struct {
 		reason      string
@@ -242,7 +249,7 @@ func TestUnreadRequestsLeaveTheWindow(t *testing.T) {
 			go func() { _ = (&reservation{budget: all, from: p[1]}).acquire(t.Context(), 1<<20) }()
 		}
 		synctest.Wait()
-		if got, want := len(all.queue), maxUnread/serve.ReceiveWindow; got != want {
+		if got, want := length(all), maxUnread/serve.ReceiveWindow; got != want {
 			t.Errorf("%d requests are queued, want %d", got, want)
 		}
 		<-time.After(time.Minute)
@@ -261,7 +268,7 @@ func TestTheQueueHasALength(t *testing.T) {
 			go func() { _ = (&reservation{budget: all, from: p[i+1]}).acquire(t.Context(), 1) }()
 		}
 		synctest.Wait()
-		if got := len(all.queue); got != maxQueued {
+		if got := length(all); got != maxQueued {
 			t.Errorf("%d requests are queued, want %d", got, maxQueued)
 		}
 		<-time.After(time.Minute)
@@ -299,12 +306,14 @@ func TestACallerThatLeavesAdmitsTheNext(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		go func() { _ = (&reservation{budget: all, from: p[1]}).acquire(ctx, 50) }()
 		synctest.Wait()
+		all.mu.Lock()
 		all.queue[0].overtaken = 100
+		all.mu.Unlock()
 		admitted := make(chan error, 1)
 		go func() { admitted <- (&reservation{budget: all, from: p[2]}).acquire(t.Context(), 20) }()
 		synctest.Wait()
-		if len(all.queue) != 2 {
-			t.Fatalf("%d requests are queued, want 2", len(all.queue))
+		if got := length(all); got != 2 {
+			t.Fatalf("%d requests are queued, want 2", got)
 		}
 		begin := time.Now()
 		leave()
