@@ -46,7 +46,8 @@ type Config struct {
 	// general one, as host=folder.
 	RegistryTLSPaths Pairs `split_words:"true"`
 	// InsecureRegistries are the registries to which plain HTTP may be spoken, as
-	// host or host:port. Loopback addresses always are.
+	// host or host:port. A registry at a local address, such as one on loopback, has to be
+	// listed here, in RegistryTLSPaths or as a mirror.
 	InsecureRegistries []string `split_words:"true"`
 	// Mirrors are places to try before a registry, as registry=host/prefix. Several
 	// of one registry are tried in their order.

@@ -31,7 +31,9 @@ type setup struct {
 // open is a registry that anybody may use.
 func open(middleware ...func(http.Handler) http.Handler) func(testing.TB) setup {
 	return func(t testing.TB) setup {
-		return setup{testregistry.Start(t, nil, middleware...), newConfig(t)}
+		s := setup{testregistry.Start(t, nil, middleware...), newConfig(t)}
+		s.config.InsecureRegistries = []string{s.registry.Host}
+		return s
 	}
 }
 
@@ -54,9 +56,9 @@ func encrypted(end time.Duration, trusted func(theirs *testcert.Authority, t tes
 	return func(t testing.TB) setup {
 		authority := testcert.NewAuthority(t)
 		s := setup{testregistry.Start(t, authority.Server(t, time.Now().Add(end))), newConfig(t)}
+		s.config.RegistryTLSPaths = imageresolver.Pairs{s.registry.Host: {t.TempDir()}}
 		if other := trusted(authority, t); other != nil {
-			s.config.EnableTLS, s.config.TLSSecretPath = true, t.TempDir()
-			testcert.Write(t, s.config.TLSSecretPath, "ca.crt", other.PEM)
+			testcert.Write(t, s.config.RegistryTLSPaths[s.registry.Host][0], "ca.crt", other.PEM)
 		}
 		return s
 	}
@@ -176,6 +178,7 @@ func manifestOf(config []byte) string {
 func TestRegistryIsDown(t *testing.T) {
 	t.Parallel()
 	s := open(answer("/", http.StatusServiceUnavailable, "maintenance"))(t)
+	s.config.InsecureRegistries = append(s.config.InsecureRegistries, "127.0.0.1:1")
 	r, _ := start(t, s.config)
 	_, err := resolve(t, r, s.registry.Host+"/fn:v1")
 	if fault.Of(err) != fault.Unavailable {

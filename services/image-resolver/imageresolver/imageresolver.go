@@ -7,8 +7,10 @@ package imageresolver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 
 	"connectrpc.com/connect"
 	dockerconfig "github.com/docker/cli/cli/config"
@@ -93,7 +95,7 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, []serve.Task,
 	}
 	client, err := registry.New(registry.Config{
 		Transport: trusted, Credentials: creds, Insecure: cfg.InsecureRegistries, Mirrors: cfg.Mirrors,
-		Concurrent: cfg.Fetch.Concurrency, Telemetry: frame.Telemetry,
+		Local: slices.Collect(maps.Keys(cfg.RegistryTLSPaths)), Concurrent: cfg.Fetch.Concurrency, Telemetry: frame.Telemetry,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -171,6 +171,7 @@ func TestPullCredentials(t *testing.T) {
 func TestServedOverRPC(t *testing.T) {
 	s := open()(t)
 	s.registry.Push(t, "fn:v1", function)
+	s.config.InsecureRegistries = append(s.config.InsecureRegistries, "127.0.0.1:1")
 	s.config.Policy = imageresolver.PolicyConfig{Deny: []string{"no-hub=docker.io/**"}}
 	part, err := imageresolver.New(s.config, program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)})
 	if err != nil {

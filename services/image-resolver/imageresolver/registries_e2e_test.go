@@ -127,6 +127,7 @@ func TestDistributionOpen(t *testing.T) {
 	old := push(t, host+"/org/fn:v0.1.0", unkept())
 	push(t, host+"/org/fn:v0.1.1", unkept())
 	cfg := newConfig(t)
+	cfg.InsecureRegistries = []string{host}
 	r, _ := start(t, cfg)
 	got, err := resolve(t, r, host+"/org/fn:v0.1.0")
 	if err != nil || got.GetDigest() != old || got.GetPullCredentials() {
@@ -162,6 +163,7 @@ func TestDistributionWithPassword(t *testing.T) {
 	host, _ := distribution(t, folder, "", fmt.Sprintf("auth: {htpasswd: {realm: test, path: %s/htpasswd}}", folder))
 	want := push(t, host+"/fn:v1", unkept(), remote.WithAuth(&authn.Basic{Username: "user", Password: "right"}))
 	cfg := newConfig(t)
+	cfg.InsecureRegistries = []string{host}
 	expectClass(t, cfg, host+"/fn:v1", fault.Precondition, "UNAUTHORIZED: authentication required", "no credentials are configured")
 	cfg.EnablePrivateRegistries, cfg.AuthSecretPath = true, filepath.Join(folder, "docker.json")
 	dockerConfig(t, cfg.AuthSecretPath, host, "user", password)
@@ -184,12 +186,12 @@ func TestDistributionWithTLS(t *testing.T) {
 		return host
 	}
 	host, expired := encrypted(t.TempDir(), time.Now().Add(time.Hour)), encrypted(t.TempDir(), time.Now().Add(-time.Hour))
-	cfg := newConfig(t)
+	cfg, trusted := newConfig(t), t.TempDir()
+	cfg.RegistryTLSPaths = imageresolver.Pairs{host: {trusted}, expired: {trusted}}
 	expectClass(t, cfg, host+"/fn:v1", fault.Precondition, "unknown authority", "ca.crt")
-	cfg.EnableTLS, cfg.TLSSecretPath = true, t.TempDir()
-	testcert.Write(t, cfg.TLSSecretPath, "ca.crt", testcert.NewAuthority(t).PEM)
+	testcert.Write(t, trusted, "ca.crt", testcert.NewAuthority(t).PEM)
 	expectClass(t, cfg, host+"/fn:v1", fault.Precondition, "unknown authority")
-	testcert.Write(t, cfg.TLSSecretPath, "ca.crt", authority.PEM)
+	testcert.Write(t, trusted, "ca.crt", authority.PEM)
 	expectClass(t, cfg, host+"/fn:v1", fault.Precondition, "MANIFEST_UNKNOWN")
 	expectClass(t, cfg, expired+"/fn:v1", fault.Precondition, "expired")
 }
@@ -201,6 +203,7 @@ func TestProgram(t *testing.T) {
 	binary := gobuild.Program(t, "..", ".")
 	address := freeAddress(t)
 	t.Setenv("FNR_ADDRESS", address)
+	t.Setenv("FNR_INSECURE_REGISTRIES", host)
 	t.Setenv("FNR_TELEMETRY_METRICS_ADDRESS", "off")
 	t.Setenv("FNR_SERVE_DRAIN_DELAY", "0s")
 	p := launch(t, exec.Command(binary), `"endpoint":"image-resolver"`)

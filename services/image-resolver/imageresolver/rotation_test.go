@@ -110,8 +110,9 @@ func TestRotationUnderLoad(t *testing.T) {
 
 	cfg := newConfig(t)
 	cfg.EnablePrivateRegistries, cfg.AuthSecretPath = true, filepath.Join(t.TempDir(), "config.json")
-	cfg.EnableTLS, cfg.TLSSecretPath = true, t.TempDir()
-	authorities := filepath.Join(cfg.TLSSecretPath, "ca.crt")
+	directory := t.TempDir()
+	cfg.RegistryTLSPaths = imageresolver.Pairs{registry.Host: {directory}}
+	authorities := filepath.Join(directory, "ca.crt")
 	dockerConfig(t, cfg.AuthSecretPath, registry.Host, "one", "1")
 	replace(t, authorities, old.PEM)
 	r, _ := start(t, cfg)

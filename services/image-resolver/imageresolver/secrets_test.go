@@ -95,6 +95,7 @@ func TestNothingSecretIsSaid(t *testing.T) {
 			t.Parallel()
 			s := private(password)(t)
 			s.registry = testregistry.Start(t, nil, tc.registry)
+			s.config.InsecureRegistries = []string{s.registry.Host}
 			dockerConfig(t, s.config.AuthSecretPath, s.registry.Host, "user", password)
 			tel, scrape := scrapetest.New(t)
 			said := &traces{spans: tracetest.NewInMemoryExporter()}

@@ -33,6 +33,7 @@ func TestEachCallOfARegistryHasASpan(t *testing.T) {
 			image := s.registry.Host + "/" + tc.image
 			if tc.image == "gone" {
 				image = "127.0.0.1:1/fn"
+				s.config.InsecureRegistries = []string{"127.0.0.1:1"}
 			}
 			r, said := start(t, s.config)
 			_, _ = r.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: image, TagConstraint: tc.constraint})

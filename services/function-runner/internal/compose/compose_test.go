@@ -114,6 +114,7 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 	host := strings.TrimPrefix(server.URL, "http://")
 	push(t, host+"/fns/echo:v1.0.0", host+"/fns/echo:v1.2.0", host+"/fns/echo:v2.0.0")
 
+	t.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", host)
 	client, scrape := start(t, kubeconfig(t))
 	tests := map[string]struct {
 		image, tag string

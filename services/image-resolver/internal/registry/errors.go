@@ -177,15 +177,18 @@ func (s *Session) advice(c cause) string {
 
 func (s *Session) adviceOnConnection(err error) string {
 	_, plaintext := errors.AsType[*plaintextError](err)
+	local, isLocal := errors.AsType[*localError](err)
 	_, tooLarge := errors.AsType[*tooLargeError](err)
 	_, page := errors.AsType[*pageError](err)
 	switch {
+	case isLocal && local.own:
+		return "if it is a registry, list it in FNR_INSECURE_REGISTRIES (plain HTTP) or FNR_REGISTRY_TLS_PATHS"
 	case isDistrust(err):
 		return adviceOnTrust(err)
 	case isUnreachable(err): // plain HTTP, which is refused, would be no better
 		return "check that it runs, and that DNS, proxies and network policies let this service reach it"
 	case plaintext || speaksPlain(err):
-		return "it has to speak TLS, or to be listed as insecure"
+		return "it has to speak TLS, or to be listed as insecure in FNR_INSECURE_REGISTRIES"
 	case page:
 		return "check the registry's name, and what proxies on the way want"
 	case tooLarge:

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/inside"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
 )
 
 const (
@@ -60,7 +60,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if token {
 		send = hurry(send)
 	}
-	resp, err := g.client.metrics.observe(g.host, g.confine(req), send)
+	resp, err := g.client.metrics.observe(g.host, g.restrict(req), send)
 	if err != nil {
 		return nil, g.failed(err)
 	}
@@ -92,8 +92,8 @@ func origin(req *http.Request) *http.Request {
 // failed notes what an error of the connection has to say, and returns it as what
 // it is.
 func (g *guard) failed(err error) error {
-	if refused, ok := errors.AsType[*inside.Error](err); ok {
-		return refused
+	if refused, ok := errors.AsType[*dialguard.Error](err); ok {
+		return g.refused(refused)
 	}
 	if isDistrust(err) {
 		g.distrusted.Store(true)
@@ -101,16 +101,16 @@ func (g *guard) failed(err error) error {
 	return unanswered(err)
 }
 
-// permit refuses what a registry must not make this service ask: local addresses
-// of this machine, and plain HTTP where that is not listed, or where a certificate
-// without trust has just been shown: that must not be a way around the check.
+// permit refuses requests to local addresses, and plain HTTP, where they are not listed. Plain
+// HTTP is also refused once the registry has shown a certificate without trust: it must not be
+// a way around the check.
 //
-// It stands here and not in a client's CheckRedirect because every request comes
-// by, also those that the library sends with clients of its own: to find out how a
-// registry wants to be spoken to, and to token servers.
+// It stands here and not in a client's CheckRedirect because every request passes here, also
+// those that the library sends with clients of its own: the first ping, and those to token
+// servers.
 func (g *guard) permit(req *http.Request) error {
-	if to := req.URL.Hostname(); inside.Is(to) && !g.owns(to) {
-		return &inside.Error{Host: to}
+	if host := req.URL.Hostname(); dialguard.IsLocal(host) && !g.mayReach(host) {
+		return g.refused(&dialguard.Error{Host: host})
 	}
 	if req.URL.Scheme == "https" {
 		return nil
@@ -124,22 +124,44 @@ func (g *guard) permit(req *http.Request) error {
 	return nil
 }
 
-// owns says whether a host is the registry's own, or like the registry on this
-// machine. Anything else is where the registry sends us, by a redirect or to a
-// token server.
+// mayReach reports whether requests may be sent to a local address: a listed registry's own, or
+// one on this machine to which a listed registry on this machine sends them on. Being listed
+// does not make an address reachable by way of other registries.
+func (g *guard) mayReach(host string) bool { return g.client.listed(g.host) && g.owns(host) }
+
+// owns reports whether a host is the registry's own, or like the registry on this machine.
 func (g *guard) owns(host string) bool {
 	own := hostname(g.host)
-	return strings.EqualFold(own, host) || inside.IsLoopback(own) && inside.IsLoopback(host)
+	return strings.EqualFold(own, host) || dialguard.IsLoopback(own) && dialguard.IsLoopback(host)
 }
 
-// confine returns req so that the name of a foreign host must not turn out to mean
-// this machine. A registry on this machine may well use such names.
-func (g *guard) confine(req *http.Request) *http.Request {
-	to := req.URL.Hostname()
-	if g.owns(to) || inside.IsLoopback(hostname(g.host)) {
+// restrict returns req so that no connection is made to a local address that its host resolves
+// to, unless both the host and the registry are listed. An address needs no name to be resolved,
+// and [guard.permit] has allowed it.
+func (g *guard) restrict(req *http.Request) *http.Request {
+	host := req.URL.Hostname()
+	if dialguard.IsLocal(host) || g.client.listed(req.URL.Host) && g.client.listed(g.host) {
 		return req
 	}
-	return req.WithContext(inside.Forbid(req.Context(), to))
+	return req.WithContext(dialguard.Restrict(req.Context(), host))
+}
+
+// refused returns a refusal with what led to the address.
+func (g *guard) refused(err *dialguard.Error) error {
+	return &localError{host: err.Host, own: err.Host == hostname(g.host)}
+}
+
+// localError is a request to a local address that was refused.
+type localError struct {
+	host string
+	own  bool // the registry's own host, which the caller has named
+}
+
+func (e *localError) Error() string {
+	if e.own {
+		return e.host + " is a local address, or resolves to one, which is refused"
+	}
+	return fmt.Sprintf("the registry sends requests on to %s, which is a local address: that is refused", e.host)
 }
 
 // plaintextError is a request that would have gone out without encryption.
@@ -182,14 +204,6 @@ type tooLargeError struct{ limit int64 }
 
 func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("the answer is larger than %d MiB, which is the limit", e.limit>>20)
-}
-
-// isLoopback says whether a host, with or without port, is this machine, so that
-// plain HTTP may be spoken to it.
-func isLoopback(hostport string) bool {
-	host := hostname(hostport)
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // hostname returns a host without its port, if it has one.

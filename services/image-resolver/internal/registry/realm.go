@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/inside"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
 )
 
 // disguises give names to token servers that are given by a private address. The library
@@ -90,15 +90,15 @@ func (g *guard) mayName(ctx context.Context, addr netip.Addr) bool {
 	if g.owns(addr.String()) {
 		return true
 	}
-	return addr.Unmap().IsPrivate() && !inside.Is(addr.String()) && g.isPrivate(ctx)
+	return addr.Unmap().IsPrivate() && !dialguard.IsLocal(addr.String()) && g.isPrivate(ctx)
 }
 
 // isPrivate says whether the registry is at a private address, whatever its name leads
 // to, or on this machine.
 func (g *guard) isPrivate(ctx context.Context) bool {
 	host := hostname(g.host)
-	if addr, err := netip.ParseAddr(host); err == nil || inside.IsLoopback(host) {
-		return inside.IsLoopback(host) || addr.Unmap().IsPrivate()
+	if addr, err := netip.ParseAddr(host); err == nil || dialguard.IsLoopback(host) {
+		return dialguard.IsLoopback(host) || addr.Unmap().IsPrivate()
 	}
 	found, err := g.client.cfg.Lookup(ctx, "ip", host)
 	for _, addr := range found {

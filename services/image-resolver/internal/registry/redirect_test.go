@@ -13,7 +13,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/inside"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testcert"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testregistry"
 )
@@ -39,7 +39,7 @@ func newEncrypted(t *testing.T) *encrypted {
 		if addr, ok := w.found[host]; ok {
 			found = addr
 		}
-		if err := inside.Check(ctx, address, net.JoinHostPort(found, "443")); err != nil {
+		if err := dialguard.Check(ctx, net.JoinHostPort(found, "443")); err != nil {
 			return nil, &net.OpError{Op: "dial", Err: err}
 		}
 		return dial(ctx, network, address)
@@ -78,7 +78,7 @@ func tokensFrom(realm, _ string) func(http.Handler) http.Handler {
 	}
 }
 
-func TestRegistryLeadsNowhereInside(t *testing.T) {
+func TestRegistryLeadsToNoLocalAddress(t *testing.T) {
 	const ping, manifest = "/v2/", "/manifests/v1"
 	tests := map[string]struct {
 		reason string
@@ -104,6 +104,12 @@ func TestRegistryLeadsNowhereInside(t *testing.T) {
 		"metadata, translated":      {"gateways know the way", sendTo, manifest, "https://[64:ff9b::169.254.169.254]/latest"},
 		"through a third":           {"what counts is where it begins", sendTo, manifest, "https://hop.example/"},
 		"a name that leads inside":  {"DNS is the attacker's", sendTo, manifest, "https://alias.example/"},
+		"no host":                   {"Go connects to this machine", sendTo, manifest, "https://:9464/"},
+		"wide digits":               {"package http maps them to ASCII", sendTo, manifest, "https://１２７.０.０.１:9464/"},
+		"wide letters":              {"package http maps them to ASCII", sendTo, manifest, "https://ｌocalhost:9464/"},
+		"decimal":                   {"resolvers and proxies know the way", sendTo, manifest, "https://2130706433:9464/"},
+		"IPv6 with zone, NAT64":     {"prefixes contain no zones", sendTo, manifest, "https://[64:ff9b::a9fe:a9fe%25eth0]:9464/"},
+		"token server, wide digits": {"package http maps them to ASCII", tokensFrom, "", "https://１６９.２５４.１６９.２５４/token"},
 		"token server by name":      {"it is asked as well", tokensFrom, "", "https://localhost:9464/token"},
 		"token server leads inside": {"DNS is the attacker's", tokensFrom, "", "https://alias.example/token"},
 	}
@@ -122,7 +128,7 @@ func TestRegistryLeadsNowhereInside(t *testing.T) {
 			for _, host := range []string{
 				"127.0.0.1", "169.254.169.254", "localhost", "LocalHost", "localhost.", "x.localhost",
 				"::1", "::ffff:127.0.0.1", "fe80::1%eth0", "0.0.0.0", "alias.example",
-				"fd00:ec2::254", "100.100.100.200", "64:ff9b::169.254.169.254",
+				"fd00:ec2::254", "100.100.100.200", "64:ff9b::169.254.169.254", "", "2130706433", "64:ff9b::a9fe:a9fe%eth0",
 			} {
 				w.hosts[host] = trap.Listener.Addr().String()
 			}
@@ -160,7 +166,8 @@ func TestRegistryLeadsElsewhere(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newEncrypted(t)
-			w.Insecure = []string{"store.example:5000"}
+			w.Insecure = []string{"store.example:5000", "localhost:5000"}
+			w.Local = []string{"127.0.0.1", "here.example", "here.example:5000", "169.254.1.1"}
 			w.found["here.example"] = "127.0.0.1"
 			from := w.addTLS(t, tc.from, sendTo(tc.scheme+"://"+tc.host+":5000"+tc.to, tc.path))
 			from.Push(t, "fn:v1", v1.Config{})

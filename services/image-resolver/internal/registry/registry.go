@@ -33,8 +33,11 @@ type Config struct {
 	Transport   http.RoundTripper
 	Credentials Credentials
 	// Insecure are the registries, as host or host:port, to which plain HTTP may be
-	// spoken. Loopback addresses always are.
+	// spoken.
 	Insecure []string
+	// Local are further registries that may be at local addresses, beside those in
+	// Insecure and the mirrors.
+	Local []string
 	// Mirrors are repositories' prefixes to try before a registry, by its host or
 	// host:port.
 	Mirrors map[string][]string
@@ -52,9 +55,10 @@ type Client struct {
 	cfg     Config
 	turns   *turns
 	metrics *metrics
-	// plaintext are the registries listed as insecure, and mirrors those that have
-	// some, by their canonical names.
+	// plaintext are the registries listed as insecure, local those that may be at local
+	// addresses, and mirrors those that have some, all by canonical name.
 	plaintext map[string]bool
+	local     map[string]bool
 	mirrors   map[string][]string
 }
 
@@ -69,14 +73,21 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		cfg: cfg, turns: newTurns(cfg.Concurrent), metrics: m,
-		plaintext: make(map[string]bool), mirrors: make(map[string][]string),
+		plaintext: make(map[string]bool), local: make(map[string]bool), mirrors: make(map[string][]string),
 	}
 	for _, host := range cfg.Insecure {
 		c.plaintext[registryname.Canonical(host)] = true
 	}
+	for _, host := range slices.Concat(cfg.Insecure, cfg.Local) {
+		c.local[registryname.Canonical(host)] = true
+	}
 	for _, host := range slices.Sorted(maps.Keys(cfg.Mirrors)) {
 		name := registryname.Canonical(host)
 		c.mirrors[name] = append(c.mirrors[name], cfg.Mirrors[host]...)
+		for _, mirror := range cfg.Mirrors[host] {
+			address, _, _ := strings.Cut(mirror, "/")
+			c.local[registryname.Canonical(address)] = true
+		}
 	}
 	return c, nil
 }
@@ -165,7 +176,8 @@ func (c *Client) attempt(ctx context.Context, source string, cred credentials.Cr
 	return use(ctx, s)
 }
 
-// insecure says whether plain HTTP may be spoken to a host.
-func (c *Client) insecure(host string) bool {
-	return isLoopback(host) || c.plaintext[registryname.Canonical(host)]
-}
+// insecure reports whether plain HTTP may be spoken to a host.
+func (c *Client) insecure(host string) bool { return c.plaintext[registryname.Canonical(host)] }
+
+// listed reports whether a host may be at a local address.
+func (c *Client) listed(host string) bool { return c.local[registryname.Canonical(host)] }

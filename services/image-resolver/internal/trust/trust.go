@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/inside"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
 )
 
@@ -84,6 +84,10 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 	f, ok := s.hosts[registryname.Canonical(req.URL.Host)]
 	if !ok {
 		f = s.general
+	}
+	if proxy, err := http.ProxyFromEnvironment(req); err == nil && proxy != nil {
+		// The connection leads to the proxy, which the administrator has chosen.
+		req = req.WithContext(dialguard.Lift(req.Context()))
 	}
 	used := f.transport.Load()
 	resp, err := used.RoundTrip(req)
@@ -185,12 +189,12 @@ func newTransport() *http.Transport {
 	}
 }
 
-// dial connects to an address, unless its name turns out to mean this machine and
-// must not.
+// dial connects to an address. A restricted request gets no connection to a local address,
+// whatever the name resolved to: the address is checked that the kernel connects to.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout: 10 * time.Second, KeepAlive: 30 * time.Second,
-		Control: func(_, found string, _ syscall.RawConn) error { return inside.Check(ctx, address, found) },
+		Control: func(_, found string, _ syscall.RawConn) error { return dialguard.Check(ctx, found) },
 	}
 	return dialer.DialContext(ctx, network, address)
 }

@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/inside"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testcert"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/trust"
 )
@@ -135,13 +135,20 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestNameMustNotLeadInside(t *testing.T) {
+func TestRestrictedRequestReachesNoLocalAddress(t *testing.T) {
 	authority, folder := testcert.NewAuthority(t), t.TempDir()
 	testcert.Write(t, folder, "ca.crt", authority.PEM)
 	s := open(t, trust.Config{Folder: folder})
 	url := strings.Replace(server(t, authority.Server(t, time.Now().Add(time.Hour))), "127.0.0.1", "localhost", 1)
-	for host, refused := range map[string]bool{"": false, "proxy.example": false, "localhost": true} {
-		req, err := http.NewRequestWithContext(inside.Forbid(t.Context(), host), http.MethodGet, url, nil)
+	for name, refused := range map[string]bool{"unrestricted": false, "lifted": false, "restricted": true} {
+		ctx := dialguard.Restrict(t.Context(), "registry.example")
+		switch name {
+		case "unrestricted":
+			ctx = t.Context()
+		case "lifted":
+			ctx = dialguard.Lift(ctx)
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,8 +157,8 @@ func TestNameMustNotLeadInside(t *testing.T) {
 		if err == nil {
 			_ = resp.Body.Close()
 		}
-		if _, got := errors.AsType[*inside.Error](err); got != refused || (err == nil) == refused {
-			t.Errorf("%q must be outside, and the request goes to %s: %v, want refused: %v", host, url, err, refused)
+		if _, got := errors.AsType[*dialguard.Error](err); got != refused || (err == nil) == refused {
+			t.Errorf("%s request to %s: %v, want refused: %t", name, url, err, refused)
 		}
 	}
 }

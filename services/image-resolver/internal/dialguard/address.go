@@ -1,0 +1,129 @@
+package dialguard
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// local are the prefixes of local addresses. The metadata services that are listed one by one
+// are those outside of the link-local prefixes.
+var local = prefixes(
+	"0.0.0.0/8",          // this host
+	"127.0.0.0/8",        // loopback
+	"169.254.0.0/16",     // link-local, with most metadata services
+	"224.0.0.0/4",        // multicast
+	"255.255.255.255/32", // broadcast
+	"::/128", "::1/128", "fe80::/10", "ff00::/8",
+	"100.100.100.200/32",                       // metadata of Alibaba
+	"168.63.129.16/32",                         // metadata of Azure
+	"192.0.0.192/32", "fd00:c1::a9fe:a9fe/128", // metadata of Oracle
+	"fd00:ec2::/32",    // metadata and credentials of AWS
+	"fd20:ce::254/128", // metadata of Google
+	"fd00:42::42/128",  // metadata of Scaleway
+)
+
+// embedding are the prefixes of IPv6 addresses that hold an IPv4 address at an offset in bytes,
+// which gateways, tunnels or kernels take for the destination. ::ffff:0:0/96 is not among them:
+// netip unmaps it.
+var embedding = []struct {
+	prefix netip.Prefix
+	offset int
+}{
+	{netip.MustParsePrefix("::/96"), 12},           // IPv4-compatible
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12}, // IPv4-translated
+	{netip.MustParsePrefix("64:ff9b::/96"), 12},    // NAT64
+	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},  // NAT64, for local use
+	{netip.MustParsePrefix("2002::/16"), 2},        // 6to4
+}
+
+func prefixes(list ...string) []netip.Prefix {
+	out := make([]netip.Prefix, 0, len(list))
+	for _, s := range list {
+		out = append(out, netip.MustParsePrefix(s))
+	}
+	return out
+}
+
+// isLocal reports whether an address is local, or embeds one that is.
+func isLocal(addr netip.Addr) bool {
+	addr = addr.WithZone("").Unmap() // prefixes contain no address with a zone
+	if slices.ContainsFunc(local, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+		return true
+	}
+	for _, e := range embedding {
+		if e.prefix.Contains(addr) {
+			return isLocal(netip.AddrFrom4([4]byte(addr.AsSlice()[e.offset:])))
+		}
+	}
+	return false
+}
+
+// IsLocal reports whether a host, without port, is a local address or a name of this machine.
+// Other names have to be resolved first: see [Check].
+func IsLocal(host string) bool {
+	addr, ok := parse(host)
+	return IsLoopback(host) || ok && isLocal(addr)
+}
+
+// IsLoopback reports whether a host, without port, is a loopback address or a name of this
+// machine.
+func IsLoopback(host string) bool {
+	addr, ok := parse(host)
+	name := normalize(host)
+	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || ok && addr.Unmap().IsLoopback()
+}
+
+// parse returns the address that a host is, in any form that a resolver or proxy takes for one.
+func parse(host string) (netip.Addr, bool) {
+	name := normalize(host)
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return addr, true
+	}
+	return parseNumbers(name)
+}
+
+// normalize returns a host in small letters, as it is sent to DNS and proxies: package http
+// maps other forms of letters and digits, such as wide ones, to ASCII.
+func normalize(host string) string {
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+		host = ascii
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// parseNumbers reads an IPv4 address of one to four numbers, decimal, octal or hexadecimal, as
+// inet_aton does: 127.1 and 2130706433 and 0x7f.0.0.1 are 127.0.0.1.
+func parseNumbers(name string) (netip.Addr, bool) {
+	parts := strings.Split(name, ".")
+	if len(parts) > 4 {
+		return netip.Addr{}, false
+	}
+	var sum uint64
+	for i, part := range parts {
+		bits := 8
+		if i == len(parts)-1 {
+			bits = 8 * (5 - len(parts)) // the last number has all bytes that are left
+		}
+		n, err := parseNumber(part, bits)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		sum = sum<<bits | n
+	}
+	return netip.AddrFrom4([4]byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}), true
+}
+
+func parseNumber(s string, bits int) (uint64, error) {
+	switch {
+	case strings.HasPrefix(s, "0x"):
+		return strconv.ParseUint(s[2:], 16, bits)
+	case strings.HasPrefix(s, "0") && len(s) > 1:
+		return strconv.ParseUint(s[1:], 8, bits)
+	default:
+		return strconv.ParseUint(s, 10, bits)
+	}
+}

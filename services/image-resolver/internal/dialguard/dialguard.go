@@ -1,0 +1,50 @@
+// Package dialguard keeps this service from connecting to local addresses: those of this
+// machine, of its link, and of cloud metadata services. Callers choose image names, and
+// registries choose redirects and token servers, so both could otherwise make this service send
+// requests there. Private addresses are not local: registries in clusters have them.
+package dialguard
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+)
+
+// Error is a request to a local address that is refused.
+type Error struct {
+	// Host is the host of the request, by name or by address.
+	Host string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s is a local address, or resolves to one", e.Host)
+}
+
+// restricted is the context key of requests that must not reach local addresses.
+type restricted struct{}
+
+// Restrict returns ctx for a request that must not reach a local address. host is the
+// request's, for the error.
+func Restrict(ctx context.Context, host string) context.Context {
+	return context.WithValue(ctx, restricted{}, host)
+}
+
+// Lift returns ctx without the restriction. A request that a proxy forwards needs it: the
+// connection leads to the proxy, which may be local.
+func Lift(ctx context.Context) context.Context {
+	return context.WithValue(ctx, restricted{}, nil)
+}
+
+// Check returns an [Error] if ctx is restricted and address, as IP:port, is local. It has to
+// be called with the address that the connection is made to, after names are resolved.
+func Check(ctx context.Context, address string) error {
+	host, ok := ctx.Value(restricted{}).(string)
+	if !ok {
+		return nil
+	}
+	found, err := netip.ParseAddrPort(address)
+	if err == nil && !isLocal(found.Addr()) {
+		return nil
+	}
+	return &Error{Host: host}
+}
