@@ -28,6 +28,7 @@ const (
 // bounds what is read, and notes what errors and answers have to say.
 type guard struct {
 	client  *Client
+	slot    *slot
 	host    string
 	secrets secrets
 	// disguises are what the library calls some token servers.
@@ -43,8 +44,8 @@ type guard struct {
 	read atomic.Int64
 }
 
-func newGuard(c *Client, repo name.Repository, cred credentials.Credential) *guard {
-	g := &guard{client: c, host: repo.RegistryStr()}
+func newGuard(c *Client, slot *slot, repo name.Repository, cred credentials.Credential) *guard {
+	g := &guard{client: c, slot: slot, host: repo.RegistryStr()}
 	g.secrets.addCredential(cred.Auth)
 	return g
 }
@@ -67,8 +68,9 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode == http.StatusUnauthorized && req.URL.Host == g.host {
 		g.challenged.Store(true)
 	}
+	g.slot.answered()
 	g.retryAfter.Store(int64(retryAfter(resp.Header, time.Now())))
-	resp.Body = &bounded{ReadCloser: resp.Body, guard: g}
+	resp.Body = &bounded{ReadCloser: resp.Body, guard: g, grow: func() error { return g.slot.grow(req.Context()) }}
 	g.disguise(req, resp)
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:
@@ -182,9 +184,16 @@ type bounded struct {
 	io.ReadCloser
 	guard *guard
 	read  int64
+	// grow waits until more than smallAnswers may be read.
+	grow func() error
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
+	if b.guard.read.Load()+int64(len(p)) > smallAnswers {
+		if err := b.grow(); err != nil {
+			return 0, err
+		}
+	}
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
 	total := b.guard.read.Add(int64(n))

@@ -53,7 +53,7 @@ type Config struct {
 // Client talks to registries.
 type Client struct {
 	cfg     Config
-	turns   *turns
+	limiter *limiter
 	metrics *metrics
 	// plaintext are the registries listed as insecure, local those that may be at local
 	// addresses, and mirrors those that have some, all by canonical name.
@@ -72,7 +72,7 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		cfg: cfg, turns: newTurns(cfg.Concurrent), metrics: m,
+		cfg: cfg, limiter: newLimiter(cfg.Concurrent), metrics: m,
 		plaintext: make(map[string]bool), local: make(map[string]bool), mirrors: make(map[string][]string),
 	}
 	for _, host := range cfg.Insecure {
@@ -140,18 +140,18 @@ func (c *Client) visit(ctx context.Context, source string, last bool, use func(c
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
 		defer cancel()
 	}
-	// Before the turn: a credential helper that hangs holds up its registries alone.
+	// Without a slot: a credential helper that hangs delays only its own registries.
 	cred, err := c.cfg.Credentials.Lookup(ctx, source)
 	if err != nil {
 		return err
 	}
 	host, _, _ := strings.Cut(source, "/")
-	release, err := c.turns.take(ctx, registryname.Canonical(host))
+	slot, err := c.limiter.acquire(ctx, registryname.Canonical(host))
 	if err != nil {
 		return err
 	}
-	defer release()
-	err = c.attempt(ctx, source, cred, use)
+	defer slot.release()
+	err = c.attempt(ctx, slot, source, cred, use)
 	status := refusedWith(err)
 	if status == 0 || status == http.StatusForbidden && !cred.Kept {
 		return err
@@ -165,11 +165,11 @@ func (c *Client) visit(ctx context.Context, source string, last bool, use func(c
 	case status == http.StatusForbidden && fresh.Auth == cred.Auth:
 		return err // it knows who asks, and says no
 	}
-	return c.attempt(ctx, source, fresh, use)
+	return c.attempt(ctx, slot, source, fresh, use)
 }
 
-func (c *Client) attempt(ctx context.Context, source string, cred credentials.Credential, use func(context.Context, *Session) error) error {
-	s, err := c.open(ctx, source, cred)
+func (c *Client) attempt(ctx context.Context, slot *slot, source string, cred credentials.Credential, use func(context.Context, *Session) error) error {
+	s, err := c.open(ctx, slot, source, cred)
 	if err != nil {
 		return err
 	}

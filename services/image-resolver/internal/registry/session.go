@@ -30,7 +30,7 @@ type Session struct {
 
 // open begins a session: it asks the registry how it wants to be spoken to, and
 // gets a token if it wants one.
-func (c *Client) open(ctx context.Context, repository string, cred credentials.Credential) (*Session, error) {
+func (c *Client) open(ctx context.Context, slot *slot, repository string, cred credentials.Credential) (*Session, error) {
 	host, _, _ := strings.Cut(repository, "/")
 	options := []name.Option{name.StrictValidation}
 	if c.insecure(host) {
@@ -40,7 +40,7 @@ func (c *Client) open(ctx context.Context, repository string, cred credentials.C
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "repository %q: %w", repository, err)
 	}
-	s := &Session{repo: repo, cred: cred, guard: newGuard(c, repo, cred)}
+	s := &Session{repo: repo, cred: cred, guard: newGuard(c, slot, repo, cred)}
 	auth := authn.FromConfig(cred.Auth)
 	if cred.IsZero() {
 		auth = authn.Anonymous

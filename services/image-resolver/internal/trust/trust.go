@@ -186,6 +186,9 @@ func newTransport() *http.Transport {
 		MaxIdleConnsPerHost:    16,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
+		// What is received and not read yet counts for memory: 16 fetches from one
+		// registry fill half of a connection's buffer.
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: 4<<20 - 1},
 	}
 }
 
