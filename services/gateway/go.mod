@@ -14,6 +14,8 @@ require (
 
 require go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.66.0
 
+require github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
+
 require (
 	connectrpc.com/grpchealth v1.5.0 // indirect
 	connectrpc.com/grpcreflect v1.3.0 // indirect

@@ -6,6 +6,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/registrytags"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/replicas"
 )
 
@@ -14,7 +15,7 @@ import (
 type Services struct {
 	// ImageResolver knows the tags in registries; nil if there is none. Version
 	// constraints are answered from the exec evaluator's images alone then.
-	ImageResolver imageresolverv1connect.ImageResolverServiceClient
+	ImageResolver registrytags.Lister
 	// PodManager lends places on function pods; nil if there is none. Functions run
 	// as local binaries only then.
 	PodManager lease.Manager
@@ -38,7 +39,9 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 		if err != nil {
 			return s, err
 		}
-		s.ImageResolver = imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, append(client.Options, rpcclient.Patient())...)
+		options := append(client.Options, rpcclient.Patient())
+		cached := registrytags.NewCache(imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, options...))
+		s.ImageResolver, s.tasks = cached, append(s.tasks, cached.Run)
 	}
 	if cfg.PodManager != "" && cfg.Enabled(RuntimePod) {
 		client, err := s.client(cfg.PodManager, frame)

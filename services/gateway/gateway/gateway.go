@@ -45,8 +45,7 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Part, error)
 		chain, tasks = append(chain, pod), append(tasks, keep)
 	}
 	if services.ImageResolver != nil {
-		registries := registrytags.New(services.ImageResolver)
-		names.Tags, tasks = append(names.Tags, registries), append(tasks, registries.Run)
+		names.Tags = append(names.Tags, registrytags.Source{Lister: services.ImageResolver})
 	}
 	handler, err := newHandler(cfg, services, frame, names, chain)
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 // has the methods of the generated client; their errors have fault classes, and
 // their answers are shared with other callers: they must not be changed.
 type Resolver struct {
-	imageresolverv1connect.ImageResolverServiceHandler
+	*rpc.Handler
 	tasks []serve.Task
 }
 
@@ -77,7 +77,7 @@ func NewResolver(cfg Config, frame program.Frame) (*Resolver, error) {
 		return nil, fmt.Errorf("set up the image-resolver: %w", err)
 	}
 	handler := &rpc.Handler{Resolver: core, Tracer: frame.Telemetry.Tracers.Tracer("image-resolver")}
-	return &Resolver{ImageResolverServiceHandler: handler, tasks: tasks}, nil
+	return &Resolver{Handler: handler, tasks: tasks}, nil
 }
 
 // newCore wires the resolver, and returns the tasks that it needs.

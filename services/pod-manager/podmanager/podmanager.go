@@ -37,6 +37,9 @@ const maxStreams = 1000
 // Resolver is the part of the image-resolver's client that the pod-manager needs.
 type Resolver = images.Resolver
 
+// Images is a Resolver with a cache, which an image-resolver in the same process is.
+type Images = manager.Images
+
 // Manager is the service without a port, to be called in the same process.
 type Manager struct {
 	lease.Manager
@@ -48,7 +51,8 @@ func (m *Manager) Part() serve.Part { return m.part }
 
 // New returns the pod-manager as a part of a program, with its port.
 func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error) {
-	m, err := NewManager(cfg, resolver, frame)
+	cached := images.New(resolver)
+	m, err := NewManager(cfg, cached, frame)
 	if err != nil {
 		return serve.Part{}, err
 	}
@@ -64,6 +68,7 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error)
 		return serve.Part{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
 	part := m.Part()
+	part.Tasks = append(part.Tasks, cached.Run)
 	part.Endpoints = []serve.Endpoint{{
 		Name: "pod-manager", Address: cfg.Address, Handler: handler, MaxStreams: maxStreams,
 	}}
@@ -72,7 +77,7 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error)
 
 // NewManager returns a manager. It starts nothing: its part has to run while it is
 // called. Neither does it ask for anything: what Kubernetes has to say is followed later.
-func NewManager(cfg Config, resolver Resolver, frame program.Frame) (*Manager, error) {
+func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
 	m, err := newManager(cfg, resolver, frame)
 	if err != nil {
 		return nil, fmt.Errorf("set up the pod-manager: %w", err)
@@ -81,7 +86,7 @@ func NewManager(cfg Config, resolver Resolver, frame program.Frame) (*Manager, e
 }
 
 // newManager wires the service.
-func newManager(cfg Config, resolver Resolver, frame program.Frame) (*Manager, error) {
+func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	clock := kube.NewClock(log)
 	client, err := kube.Connect(cfg.Kubeconfig, clock, log)
@@ -115,10 +120,9 @@ func newManager(cfg Config, resolver Resolver, frame program.Frame) (*Manager, e
 	if err != nil {
 		return nil, err
 	}
-	known := images.New(resolver)
 	prober := probe.New(func(e pool.Event) { core.Tell(e) })
 	core, err = manager.New(manager.Config{
-		Images: known, Cluster: guarded, Prober: prober,
+		Images: resolver, Cluster: guarded, Prober: prober,
 		Synced: cluster.Synced(), Obstacle: cluster.Obstacle, Stopping: frame.Health.Stopping(),
 		Settings: cfg.settings(templates.Current(), file.Settings()),
 		Replica:  cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
@@ -131,7 +135,7 @@ func newManager(cfg Config, resolver Resolver, frame program.Frame) (*Manager, e
 	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Tell) }
 	ready, awaitAll := all(cluster.Synced(), templates.There())
 	return &Manager{Manager: core, part: serve.Part{
-		Tasks: []serve.Task{core.Run, watch, follow, file.Run, known.Run, prober.Run, keepPullSecret, launching.Run, awaitAll},
+		Tasks: []serve.Task{core.Run, watch, follow, file.Run, prober.Run, keepPullSecret, launching.Run, awaitAll},
 		Ready: ready,
 	}}, nil
 }

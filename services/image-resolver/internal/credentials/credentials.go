@@ -16,9 +16,9 @@ import (
 	"github.com/docker/cli/cli/config/types"
 	"github.com/google/go-containerregistry/pkg/authn"
 
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 )
 
 // helperLife is how long a helper's answer is used: a short time, since tokens of
@@ -51,7 +51,7 @@ func (c Credential) IsZero() bool { return c.Auth == authn.AuthConfig{} }
 // Store is the credentials of several files.
 type Store struct {
 	cfg     Config
-	helpers *cache.Cache[types.AuthConfig]
+	helpers *cache.Cache[string, types.AuthConfig]
 	files   []*file
 }
 
@@ -78,10 +78,16 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-func newHelpers() *cache.Cache[types.AuthConfig] {
-	return cache.New(cache.Config[types.AuthConfig]{
+// helperStaleWait is how long a helper may take until requests use stale credentials.
+const helperStaleWait = 2 * time.Second
+
+func newHelpers() *cache.Cache[string, types.AuthConfig] {
+	return cache.New(cache.Config[string, types.AuthConfig]{
 		MaxBytes: 1 << 20, MaxFetches: 100, FetchTimeout: helperTimeout + 2*helperGrace,
-		Size: func(a types.AuthConfig) int64 { return int64(len(a.Username) + len(a.Password) + len(a.IdentityToken)) },
+		StaleWait: helperStaleWait,
+		Size: func(key string, a types.AuthConfig) int64 {
+			return int64(len(key) + len(a.Username) + len(a.Password) + len(a.IdentityToken))
+		},
 	})
 }
 
@@ -125,7 +131,7 @@ func (s *Store) ask(ctx context.Context, f *file, repository string, renew bool)
 	if helper == "" {
 		return inline, true, nil
 	}
-	answer, err := s.helpers.Get(ctx, cache.Query[types.AuthConfig]{
+	answer, err := s.helpers.Get(ctx, cache.Query[string, types.AuthConfig]{
 		Key: helper + " " + server, Lifetime: helperLife, Renew: renew,
 		Fetch: func(ctx context.Context) (types.AuthConfig, error) {
 			return runHelper(ctx, helperTimeout, helper, server)

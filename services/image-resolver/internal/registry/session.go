@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
@@ -60,7 +60,7 @@ func (s *Session) failed(req *http.Request, resp *http.Response, err error) {
 	if resp != nil {
 		err = transport.CheckError(resp)
 	}
-	cache.Tell(req.Context(), s.explain(req.Context(), doing(req), err))
+	cache.Progress(req.Context(), s.explain(req.Context(), doing(req), err))
 }
 
 // doing says what a request is for.

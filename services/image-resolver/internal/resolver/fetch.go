@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
@@ -36,8 +36,8 @@ func (r *Resolver) forever() cache.Lifetime {
 }
 
 // tagsQuery asks for all tags of a repository.
-func (r *Resolver) tagsQuery(repository string, renew bool) cache.Query[answer] {
-	return cache.Query[answer]{
+func (r *Resolver) tagsQuery(repository string, renew bool) cache.Query[string, answer] {
+	return cache.Query[string, answer]{
 		Key: "tags " + repository, Lifetime: r.cfg.Cache.Tags, Renew: renew,
 		Fetch: func(ctx context.Context) (a answer, err error) {
 			err = r.cfg.Registry.With(ctx, repository, func(ctx context.Context, s *registry.Session) error {
@@ -51,8 +51,8 @@ func (r *Resolver) tagsQuery(repository string, renew bool) cache.Query[answer] 
 }
 
 // imageQuery asks for an image on a platform.
-func (r *Resolver) imageQuery(name imagename.Name, req Request) cache.Query[answer] {
-	q := cache.Query[answer]{Key: imageKey(name.Key(), req.Platform), Lifetime: r.forever()}
+func (r *Resolver) imageQuery(name imagename.Name, req Request) cache.Query[string, answer] {
+	q := cache.Query[string, answer]{Key: imageKey(name.Key(), req.Platform), Lifetime: r.forever()}
 	f := fetch{resolver: r, repository: name.Repository, reference: name.Digest, platform: req.Platform}
 	if name.Digest == "" {
 		q.Lifetime, q.Renew = r.cfg.Cache.Tags, req.Renew

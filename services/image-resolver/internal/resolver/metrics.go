@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 )
 
 // metrics counts how requests are answered.
@@ -24,7 +24,7 @@ type metrics struct {
 func newMetrics(tel *telemetry.Telemetry, bytes func() int64) (*metrics, error) {
 	meter := tel.Meters.Meter("image-resolver")
 	m := &metrics{log: tel.Log, sources: make(map[cache.Source]metric.MeasurementOption)}
-	for _, s := range []cache.Source{cache.Hit, cache.Renewal, cache.Failure, cache.Miss} {
+	for _, s := range []cache.Source{cache.Hit, cache.Refresh, cache.Failure, cache.Miss} {
 		m.sources[s] = metric.WithAttributeSet(attribute.NewSet(attribute.String("source", string(s))))
 	}
 	var errs [3]error

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
@@ -59,17 +59,21 @@ type Result struct {
 	Age time.Duration
 }
 
+// staleWait is how long a registry may take until requests get a stale answer, if there is one.
+const staleWait = 2 * time.Second
+
 // Resolver answers requests.
 type Resolver struct {
 	cfg     Config
-	cache   *cache.Cache[answer]
+	cache   *cache.Cache[string, answer]
 	metrics *metrics
 }
 
 // New returns a resolver. Its fetches end with [Resolver.Run].
 func New(cfg Config) (*Resolver, error) {
-	r := &Resolver{cfg: cfg, cache: cache.New(cache.Config[answer]{
-		MaxBytes: cfg.Cache.MaxBytes, MaxFetches: cfg.Fetches, FetchTimeout: cfg.FetchTimeout, Size: answer.bytes,
+	r := &Resolver{cfg: cfg, cache: cache.New(cache.Config[string, answer]{
+		MaxBytes: cfg.Cache.MaxBytes, MaxFetches: cfg.Fetches, FetchTimeout: cfg.FetchTimeout, StaleWait: staleWait,
+		Size: func(key string, a answer) int64 { return int64(len(key)) + a.bytes() },
 	})}
 	var err error
 	if r.metrics, err = newMetrics(cfg.Telemetry, r.cache.Bytes); err != nil {
@@ -88,7 +92,7 @@ func (r *Resolver) ForgetFailures() { r.cache.ForgetFailures() }
 // Resolve says what an image is. Errors are of the classes of DESIGN: Invalid,
 // Denied, Precondition, Unavailable, Exhausted, and those of ctx.
 func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
-	name, err := r.name(ctx, req)
+	name, err := r.name(req, func(repository string) ([]string, error) { return r.tags(ctx, repository, req.Renew) })
 	if err != nil {
 		return Result{}, err
 	}
@@ -100,15 +104,21 @@ func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, annotate(err, "resolve", name.String())
 	}
+	return result(name, found), nil
+}
+
+// result returns what an answer says about an image.
+func result(name imagename.Name, found cache.Answer[answer]) Result {
 	reference := name.Repository
 	if name.Tag != "" {
 		reference += ":" + name.Tag
 	}
-	return Result{Reference: reference, Image: found.Value.image, Age: found.Age}, nil
+	return Result{Reference: reference, Image: found.Value.image, Age: found.Age}
 }
 
-// name returns the image that a request asks for, with its constraint settled.
-func (r *Resolver) name(ctx context.Context, req Request) (imagename.Name, error) {
+// name returns the image that a request asks for, with the tag that its constraint selects
+// among those that list returns.
+func (r *Resolver) name(req Request, list func(repository string) ([]string, error)) (imagename.Name, error) {
 	name, err := imagename.Parse(req.Image, r.cfg.DefaultPrefix)
 	if err != nil {
 		return imagename.Name{}, err
@@ -120,7 +130,7 @@ func (r *Resolver) name(ctx context.Context, req Request) (imagename.Name, error
 	if tag, ok := constraint.Exact(); ok {
 		return name.WithTag(tag)
 	}
-	tags, err := r.tags(ctx, name.Repository, req.Renew)
+	tags, err := list(name.Repository)
 	if err != nil {
 		return imagename.Name{}, err
 	}
@@ -165,7 +175,7 @@ func (r *Resolver) tags(ctx context.Context, repository string, renew bool) ([]s
 }
 
 // get asks the cache and counts how it answered.
-func (r *Resolver) get(ctx context.Context, q cache.Query[answer]) (cache.Answer[answer], error) {
+func (r *Resolver) get(ctx context.Context, q cache.Query[string, answer]) (cache.Answer[answer], error) {
 	found, err := r.cache.Get(ctx, q)
 	r.metrics.answered(ctx, found.Source)
 	return found, err

@@ -25,14 +25,27 @@ type Handler struct {
 func (h *Handler) ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
 	ctx, span := h.Tracer.Start(ctx, "fn.resolve", trace.WithAttributes(attribute.String("container.image.name", req.GetImage())))
 	defer span.End()
-	result, err := h.Resolver.Resolve(ctx, resolver.Request{
-		Image: req.GetImage(), Constraint: req.GetTagConstraint(), Platform: platform(req.GetPlatform()), Renew: req.GetRefresh(),
-	})
+	result, err := h.Resolver.Resolve(ctx, request(req))
 	if err != nil {
 		span.SetStatus(codes.Error, fault.Of(err).String())
 		return nil, err
 	}
 	return response(result), nil
+}
+
+// Cached returns what ResolveImage would return without waiting.
+func (h *Handler) Cached(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, bool) {
+	result, ok := h.Resolver.Cached(context.Background(), request(req))
+	if !ok {
+		return nil, false
+	}
+	return response(result), true
+}
+
+func request(req *imageresolverv1.ResolveImageRequest) resolver.Request {
+	return resolver.Request{
+		Image: req.GetImage(), Constraint: req.GetTagConstraint(), Platform: platform(req.GetPlatform()), Renew: req.GetRefresh(),
+	}
 }
 
 // ListTags lists tags.

@@ -1,15 +1,17 @@
-// Package images knows what images are, as the image-resolver said a moment ago.
+// Package images caches what images are, as an image-resolver in another process says.
 package images
 
 import (
 	"context"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
-	"github.com/krm-function-runner/function-runner/libs/recall"
 )
 
-// maxKnown bounds how many images are remembered.
-const maxKnown = 10_000
+// maxBytes bounds the images that are kept: ten thousand that have a KiB to say.
+const maxBytes = 32 << 20
 
 // Resolver is the part of the image-resolver's client that is needed.
 type Resolver interface {
@@ -17,37 +19,45 @@ type Resolver interface {
 	ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error)
 }
 
-// Memory asks a Resolver, and remembers its answers. Use [New].
-type Memory struct {
-	answers *recall.Memory[wanted, *imageresolverv1.ResolveImageResponse]
+// Cache keeps the answers of a Resolver. Use [New].
+type Cache struct {
+	answers *cache.Remote[key, *imageresolverv1.ResolveImageResponse]
 }
 
-// wanted is what is asked for.
-type wanted struct{ image, tagConstraint string }
+type key struct{ image, tagConstraint string }
 
-// New returns a memory with nothing in it.
-func New(resolver Resolver) *Memory {
-	return &Memory{answers: recall.New(recall.Config[wanted, *imageresolverv1.ResolveImageResponse]{
-		Ask: func(ctx context.Context, w wanted) (*imageresolverv1.ResolveImageResponse, error) {
-			return resolver.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: w.image, TagConstraint: w.tagConstraint})
+// New returns an empty cache. Its fetches end with [Cache.Run].
+func New(resolver Resolver) *Cache {
+	return &Cache{answers: cache.NewRemote(cache.RemoteConfig[key, *imageresolverv1.ResolveImageResponse]{
+		Fetch: func(ctx context.Context, k key) (*imageresolverv1.ResolveImageResponse, error) {
+			return resolver.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: k.image, TagConstraint: k.tagConstraint})
 		},
-		Size:    func(*imageresolverv1.ResolveImageResponse) int { return 1 },
-		MaxSize: maxKnown,
+		Size: size, MaxBytes: maxBytes,
 	})}
 }
 
-// Recall returns what is known of an image without waiting for anybody, if that is good
-// enough. It is shared: it must not be changed.
-func (m *Memory) Recall(image, tagConstraint string) (*imageresolverv1.ResolveImageResponse, bool) {
-	return m.answers.Recall(wanted{image, tagConstraint})
+// size returns the memory that an answer needs, in bytes.
+func size(k key, answer *imageresolverv1.ResolveImageResponse) int64 {
+	const decoded = 3 // times as large as encoded: headers of strings, and the message itself
+	return int64(len(k.image) + len(k.tagConstraint) + decoded*proto.Size(answer))
 }
 
-// ResolveImage says what an image is, and waits for the image-resolver to say so unless
-// that was a moment ago, or it is away. The answer is shared: it must not be changed.
-// Errors are those of the image-resolver and of ctx.
-func (m *Memory) ResolveImage(ctx context.Context, image, tagConstraint string) (*imageresolverv1.ResolveImageResponse, error) {
-	return m.answers.Get(ctx, wanted{image, tagConstraint})
+// Cached returns what is known of an image if ResolveImage would not wait. It is shared: it
+// must not be changed.
+func (c *Cache) Cached(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, bool) {
+	return c.answers.Cached(keyOf(req))
 }
 
-// Run waits for ctx to end, then ends what goes on in the background.
-func (m *Memory) Run(ctx context.Context) error { return m.answers.Run(ctx) }
+// ResolveImage returns what an image is, and waits for the image-resolver unless that answered
+// a short time ago, or is away. The answer is shared: it must not be changed. Errors are those
+// of the image-resolver and of ctx.
+func (c *Cache) ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
+	return c.answers.Get(ctx, keyOf(req))
+}
+
+func keyOf(req *imageresolverv1.ResolveImageRequest) key {
+	return key{req.GetImage(), req.GetTagConstraint()}
+}
+
+// Run waits for ctx to end, then ends all fetches.
+func (c *Cache) Run(ctx context.Context) error { return c.answers.Run(ctx) }

@@ -24,9 +24,9 @@ func (r *resolver) ResolveImage(_ context.Context, req *imageresolverv1.ResolveI
 	return &imageresolverv1.ResolveImageResponse{Reference: req.GetImage() + req.GetTagConstraint()}, nil
 }
 
-func TestMemory(t *testing.T) {
+func TestCache(t *testing.T) {
 	r := new(resolver)
-	memory := images.New(r)
+	cached := images.New(r)
 	tests := []struct {
 		reason            string
 		image, constraint string
@@ -41,7 +41,8 @@ func TestMemory(t *testing.T) {
 		{reason: "and are not remembered", asked: 4, class: fault.NotFound},
 	}
 	for _, tc := range tests {
-		got, err := memory.ResolveImage(t.Context(), tc.image, tc.constraint)
+		req := &imageresolverv1.ResolveImageRequest{Image: tc.image, TagConstraint: tc.constraint}
+		got, err := cached.ResolveImage(t.Context(), req)
 		if r.asked != tc.asked {
 			t.Errorf("%d questions, want %d: %s", r.asked, tc.asked, tc.reason)
 		}
@@ -54,8 +55,8 @@ func TestMemory(t *testing.T) {
 		if err != nil || got.GetReference() != tc.image+tc.constraint {
 			t.Errorf("%v, %v, want %s%s: %s", got, err, tc.image, tc.constraint, tc.reason)
 		}
-		if known, ok := memory.Recall(tc.image, tc.constraint); !ok || known != got {
-			t.Errorf("Recall = %v, %t, want the same: %s", known, ok, tc.reason)
+		if known, ok := cached.Cached(req); !ok || known != got {
+			t.Errorf("Cached = %v, %t, want the same: %s", known, ok, tc.reason)
 		}
 	}
 }

@@ -98,7 +98,8 @@ const slowResolve = 20 * time.Millisecond
 
 // resolve finds out what an image is.
 func (m *Manager) resolve(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (podspec.Function, error) {
-	if image, ok := m.config.Images.Recall(open.GetImage(), open.GetTagConstraint()); ok {
+	req := &imageresolverv1.ResolveImageRequest{Image: open.GetImage(), TagConstraint: open.GetTagConstraint()}
+	if image, ok := m.config.Images.Cached(req); ok {
 		return function(image), nil
 	}
 	type answer struct {
@@ -107,7 +108,7 @@ func (m *Manager) resolve(ctx context.Context, open *lease.Open, waiting func(*l
 	}
 	answered := make(chan answer, 1)
 	go func() { // ends with ctx at the latest
-		image, err := m.config.Images.ResolveImage(ctx, open.GetImage(), open.GetTagConstraint())
+		image, err := m.config.Images.ResolveImage(ctx, req)
 		answered <- answer{image, err}
 	}()
 	slow := time.NewTimer(slowResolve)

@@ -17,11 +17,12 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Images knows what images are.
+// Images resolves images.
 type Images interface {
-	// Recall returns what is known of an image without waiting for anybody.
-	Recall(image, tagConstraint string) (*imageresolverv1.ResolveImageResponse, bool)
-	ResolveImage(ctx context.Context, image, tagConstraint string) (*imageresolverv1.ResolveImageResponse, error)
+	// Cached returns what ResolveImage would return without waiting.
+	Cached(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, bool)
+	// ResolveImage has errors with fault classes.
+	ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error)
 }
 
 // Cluster carries out what is decided about pods. None of its methods waits; what

@@ -29,11 +29,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // resolver takes each image for what it says, after a while.
 type resolver struct{ takes time.Duration }
 
-func (resolver) Recall(string, string) (*imageresolverv1.ResolveImageResponse, bool) {
+func (resolver) Cached(*imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, bool) {
 	return nil, false
 }
 
-func (r resolver) ResolveImage(ctx context.Context, image, _ string) (*imageresolverv1.ResolveImageResponse, error) {
+func (r resolver) ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
+	image := req.GetImage()
 	select {
 	case <-time.After(r.takes):
 	case <-ctx.Done():

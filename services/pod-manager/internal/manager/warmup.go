@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -16,7 +17,7 @@ func (m *Manager) WarmUp(ctx context.Context, image string) (await func(context.
 	if err := m.synced(ctx, unheard); err != nil {
 		return nil, err
 	}
-	resolved, err := m.config.Images.ResolveImage(ctx, image, "")
+	resolved, err := m.config.Images.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image})
 	if err != nil {
 		return nil, fmt.Errorf("look up the image %s: %w", image, err)
 	}

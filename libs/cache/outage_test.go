@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 )
 
 func TestOutageHoldsUpNobody(t *testing.T) {
@@ -25,8 +25,8 @@ func TestOutageHoldsUpNobody(t *testing.T) {
 		"in use, source hangs":       {"a renewal before the TTL has failed", time.Hour, nil, 0, 0},
 		"in use, source refuses":     {"a renewal before the TTL has failed", 1500 * time.Millisecond, away, 0, 0},
 		"in use, source is limited":  {"it does not say no", 0, limited, 0, 0},
-		"not in use, source hangs":   {"the first one finds out", time.Hour, nil, 2 * life.TTL, cache.Patience},
-		"not in use, source refuses": {"the first one finds out", 1500 * time.Millisecond, away, 2 * life.TTL, cache.Patience},
+		"not in use, source hangs":   {"the first one finds out", time.Hour, nil, 2 * life.TTL, staleWait},
+		"not in use, source refuses": {"the first one finds out", 1500 * time.Millisecond, away, 2 * life.TTL, staleWait},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestOutageHoldsUpNobody(t *testing.T) {
 				s.takes, s.err = tc.takes, tc.err
 				pass(tc.idle)
 				var stalled time.Duration
-				for time.Since(known) < life.Stale-cache.Patience {
+				for time.Since(known) < life.Stale-staleWait {
 					start := time.Now()
 					if got, err := s.Get(t.Context(), s.query("k")); err != nil || got.Value != 1 {
 						t.Fatalf("at the age of %v: %+v, %v, want the stale answer", time.Since(known), got, err)
@@ -53,7 +53,7 @@ func TestOutageHoldsUpNobody(t *testing.T) {
 				}
 				pass(time.Minute) // the last fetch ends
 				synctest.Wait()
-				pass(cache.Patience)
+				pass(staleWait)
 				if _, err := s.Get(t.Context(), s.query("k")); !slices.Contains([]fault.Class{fault.Unavailable, fault.Exhausted}, fault.Of(err)) {
 					t.Errorf("when even a stale answer is too old: %v, want the failure", err)
 				}
@@ -71,7 +71,7 @@ func TestOutageEnds(t *testing.T) {
 		s.expect(t, 1, cache.Hit)
 		s.err = nil
 		pass(life.Failure)
-		s.expect(t, 1, cache.Renewal)
+		s.expect(t, 1, cache.Refresh)
 		synctest.Wait()
 		s.expect(t, 3, cache.Hit)
 	})
@@ -89,14 +89,14 @@ func TestFirstToAskAfterTheTTL(t *testing.T) {
 		class fault.Class
 	}{
 		"source answers":   {"a new answer is worth a little time", time.Second, nil, false, 2, cache.Miss, 0},
-		"source is slow":   {"but not more", 5 * time.Second, nil, false, 1, cache.Renewal, 0},
+		"source is slow":   {"but not more", 5 * time.Second, nil, false, 1, cache.Refresh, 0},
 		"source says no":   {"an answer that was taken back is not given", time.Second, fault.New(fault.Precondition, "deleted"), false, 0, cache.Miss, fault.Precondition},
 		"too many fetches": {"an old answer is better than none", 0, nil, true, 1, cache.Hit, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSource(t, func(c *cache.Config[int]) { c.MaxFetches = 1 })
+				s := newSource(t, func(c *cache.Config[string, int]) { c.MaxFetches = 1 })
 				s.expect(t, 1, cache.Miss)
 				pass(life.TTL)
 				s.takes, s.err = tc.takes, tc.err
@@ -111,7 +111,7 @@ func TestFirstToAskAfterTheTTL(t *testing.T) {
 					t.Errorf("Get = %+v, %v, want %d by %s, or class %v: %s", got, err, tc.want, tc.from, tc.class, tc.reason)
 				}
 				pass(time.Minute) // what goes on in the background ends
-				if tc.from == cache.Renewal {
+				if tc.from == cache.Refresh {
 					s.expect(t, 2, cache.Hit)
 				}
 			})
@@ -128,7 +128,7 @@ func TestPatienceIsForAFetchAndNotForEachWhoWaits(t *testing.T) {
 		s.takes = 10 * time.Second
 		pass(life.TTL)
 		for range 2 {
-			hasty, cancel := context.WithTimeout(t.Context(), cache.Patience/4)
+			hasty, cancel := context.WithTimeout(t.Context(), staleWait/4)
 			if _, err := s.Get(hasty, s.query("k")); fault.Of(err) != fault.DeadlineExceeded {
 				t.Errorf("hasty caller: %v, want its own deadline", err)
 			}
@@ -136,12 +136,12 @@ func TestPatienceIsForAFetchAndNotForEachWhoWaits(t *testing.T) {
 			cancel()
 		}
 		start := time.Now()
-		s.expect(t, 1, cache.Renewal)
-		if got := time.Since(start); got != cache.Patience/2 {
+		s.expect(t, 1, cache.Refresh)
+		if got := time.Since(start); got != staleWait/2 {
 			t.Errorf("waited %v, want what is left of the fetch's time", got)
 		}
 		start = time.Now()
-		s.expect(t, 1, cache.Renewal)
+		s.expect(t, 1, cache.Refresh)
 		if got := time.Since(start); got != 0 {
 			t.Errorf("waited %v for a fetch that is known to be slow", got)
 		}

@@ -1,4 +1,4 @@
-package recall_test
+package cache_test
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/libs/recall"
 )
 
 // ask gets an answer n times at once and returns how many got each. It fails the test
 // if somebody waits longer than that.
-func ask(t *testing.T, m *memory, n int, within time.Duration) map[string]int {
+func ask(t *testing.T, m *remoteCache, n int, within time.Duration) map[string]int {
 	t.Helper()
 	got := make(map[string]int)
 	var mu sync.Mutex
@@ -39,7 +39,7 @@ func ask(t *testing.T, m *memory, n int, within time.Duration) map[string]int {
 func TestManyAskOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{takes: time.Second}
-		m := newMemory(s)
+		m := newRemote(s)
 		for i, want := range []string{"1", "2"} {
 			if got := ask(t, m, 100, time.Second); got[want] != 100 || s.questions() != i+1 {
 				t.Errorf("answers %v to %d questions, want one question for all", got, s.questions())
@@ -65,7 +65,7 @@ func TestWhoLeavesTakesNobodyAlong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &service{takes: 10 * time.Second, early: tc.early, sofar: tc.sofar}
-				m := newMemory(s)
+				m := newRemote(s)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				left := make(chan error, 1)
@@ -136,7 +136,7 @@ func TestRenewalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 1000
 		s := &stuck{answers: keys}
-		m := recall.New(recall.Config[string, string]{Ask: s.Ask, Size: func(string) int { return 1 }, MaxSize: keys})
+		m := cache.NewRemote(cache.RemoteConfig[string, string]{Fetch: s.Ask, Size: func(string, string) int64 { return 1 }, MaxBytes: 1 << 20})
 		for i := range keys {
 			if _, err := m.Get(t.Context(), strconv.Itoa(i)); err != nil {
 				t.Fatal(err)
@@ -145,7 +145,7 @@ func TestRenewalsAreBounded(t *testing.T) {
 		recallAll := func() {
 			<-time.After(15 * time.Second)
 			for i := range keys {
-				if _, ok := m.Recall(strconv.Itoa(i)); !ok {
+				if _, ok := m.Cached(strconv.Itoa(i)); !ok {
 					t.Fatalf("%d is not known", i)
 				}
 			}
@@ -169,9 +169,10 @@ func TestRenewalsAreBounded(t *testing.T) {
 
 // TestDefectInAnAnswerHoldsUpNobody has the asking itself panic.
 func TestDefectInAnAnswerHoldsUpNobody(t *testing.T) {
-	m := recall.New(recall.Config[string, string]{
-		Ask:  func(context.Context, string) (string, error) { panic("a defect") },
-		Size: func(string) int { return 1 },
+	m := cache.NewRemote(cache.RemoteConfig[string, string]{
+		Fetch:    func(context.Context, string) (string, error) { panic("a defect") },
+		Size:     func(string, string) int64 { return 1 },
+		MaxBytes: maxSize,
 	})
 	for range 2 {
 		func() {

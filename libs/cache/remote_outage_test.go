@@ -1,4 +1,4 @@
-package recall_test
+package cache_test
 
 import (
 	"testing"
@@ -9,9 +9,9 @@ import (
 )
 
 // known returns a memory that has known "key" for a while. It runs until the test ends.
-func known(t *testing.T, s *service, age time.Duration) *memory {
+func known(t *testing.T, s *service, age time.Duration) *remoteCache {
 	t.Helper()
-	m := newMemory(s)
+	m := newRemote(s)
 	servetest.Go(t, m.Run)
 	if _, err := m.Get(t.Context(), "key"); err != nil {
 		t.Fatal(err)
@@ -21,10 +21,10 @@ func known(t *testing.T, s *service, age time.Duration) *memory {
 }
 
 // use asks as a lease does, and says how long that took.
-func use(t *testing.T, m *memory) (said string, took time.Duration, err error) {
+func use(t *testing.T, m *remoteCache) (said string, took time.Duration, err error) {
 	t.Helper()
 	began := time.Now()
-	said, ok := m.Recall("key")
+	said, ok := m.Cached("key")
 	if !ok {
 		said, err = m.Get(t.Context(), "key")
 	}

@@ -1,4 +1,4 @@
-package recall_test
+package cache_test
 
 import (
 	"cmp"
@@ -9,14 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/pause"
-	"github.com/krm-function-runner/function-runner/libs/recall"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // unavailable is how a service sounds that cannot be reached.
 var unavailable = fault.New(fault.Unavailable, "connection refused")
@@ -30,7 +26,7 @@ type service struct {
 	asked int
 	err   error         // the answer, if there is one
 	takes time.Duration // until the answer
-	size  int           // of answers
+	size  int64         // of answers
 	early time.Duration // how long before its caller's deadline it answers
 	sofar error         // what it says then
 }
@@ -65,16 +61,16 @@ func (s *service) questions() int {
 	return s.asked
 }
 
-// maxSize is how much fits into the memories of the tests.
+// maxSize is how many bytes fit into the caches of the tests.
 const maxSize = 10_000
 
-type memory = recall.Memory[string, string]
+type remoteCache = cache.Remote[string, string]
 
-func newMemory(s *service) *memory {
-	return recall.New(recall.Config[string, string]{Ask: s.Ask, Size: func(string) int { return s.size }, MaxSize: maxSize})
+func newRemote(s *service) *remoteCache {
+	return cache.NewRemote(cache.RemoteConfig[string, string]{Fetch: s.Ask, Size: func(string, string) int64 { return s.size }, MaxBytes: maxSize})
 }
 
-func TestGet(t *testing.T) {
+func TestRemoteGet(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		after  time.Duration
@@ -85,7 +81,7 @@ func TestGet(t *testing.T) {
 		asked  int
 	}{
 		"fresh":            {reason: "what is warm asks nobody", after: 9 * time.Second, said: "1", asked: 1},
-		"not fresh":        {reason: "tags move", after: 11 * time.Second, said: "2", asked: 2},
+		"not fresh":        {reason: "the next caller gets the new answer", after: 11 * time.Second, said: "1", asked: 2},
 		"away":             {reason: "running pods do not depend on it", after: 59 * time.Minute, err: unavailable, said: "1", asked: 2},
 		"away for long":    {reason: "what is old may be wrong", after: 61 * time.Minute, err: unavailable, asked: 2},
 		"silent":           {reason: "nor is that waited for long", after: time.Minute, takes: time.Hour, said: "1", waited: 3 * time.Second, asked: 2},
@@ -96,7 +92,7 @@ func TestGet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := new(service)
-				m := newMemory(s)
+				m := newRemote(s)
 				if _, err := m.Get(t.Context(), "key"); err != nil {
 					t.Fatal(err)
 				}
@@ -104,7 +100,9 @@ func TestGet(t *testing.T) {
 				s.become(tc.takes, tc.err)
 				began := time.Now()
 				got, err := m.Get(t.Context(), "key")
-				if waited := time.Since(began); waited != tc.waited || s.questions() != tc.asked {
+				waited := time.Since(began)
+				synctest.Wait() // a refresh in the background has begun
+				if waited != tc.waited || s.questions() != tc.asked {
 					t.Errorf("waited %s for %d questions, want %s for %d: %s", waited, s.questions(), tc.waited, tc.asked, tc.reason)
 				}
 				if got != tc.said && tc.said != "" || (err == nil) != (tc.said != "") || err != nil && fault.Of(err) != fault.Of(tc.err) {
@@ -164,10 +162,10 @@ func TestARefusalInTheBackgroundCounts(t *testing.T) {
 	})
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestRemoteIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{size: 10}
-		m := newMemory(s)
+		m := newRemote(s)
 		knows := func(key string) bool {
 			before := s.questions()
 			if _, err := m.Get(t.Context(), key); err != nil {
@@ -191,7 +189,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		s.size = 10
 		count := 0
 		for i := range 2500 {
-			if _, ok := m.Recall(strconv.Itoa(i)); ok {
+			if _, ok := m.Cached(strconv.Itoa(i)); ok {
 				count++
 			}
 		}

@@ -12,17 +12,20 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/cache"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// staleWait is how long callers wait for a fetch while there is a stale entry.
+const staleWait = 2 * time.Second
 
 var life = cache.Lifetime{TTL: 10 * time.Minute, Refresh: 5 * time.Minute, Stale: time.Hour, Failure: 10 * time.Second}
 
 // source is where values come from: a number that tells the fetches apart.
 type source struct {
-	*cache.Cache[int]
+	*cache.Cache[string, int]
 	fetches atomic.Int64
 	// takes is how long a fetch takes.
 	takes time.Duration
@@ -32,9 +35,9 @@ type source struct {
 	ended error
 }
 
-func newSource(t *testing.T, edit func(*cache.Config[int])) *source {
+func newSource(t *testing.T, edit func(*cache.Config[string, int])) *source {
 	t.Helper()
-	cfg := cache.Config[int]{MaxBytes: 1 << 20, MaxFetches: 100, FetchTimeout: time.Minute, Size: func(int) int64 { return 8 }}
+	cfg := cache.Config[string, int]{MaxBytes: 1 << 20, MaxFetches: 100, FetchTimeout: time.Minute, StaleWait: staleWait, Size: func(key string, _ int) int64 { return int64(len(key)) + 8 }}
 	if edit != nil {
 		edit(&cfg)
 	}
@@ -52,8 +55,8 @@ func (s *source) fetch(ctx context.Context) (int, error) {
 	}
 }
 
-func (s *source) query(key string) cache.Query[int] {
-	return cache.Query[int]{Key: key, Lifetime: life, Fetch: s.fetch}
+func (s *source) query(key string) cache.Query[string, int] {
+	return cache.Query[string, int]{Key: key, Lifetime: life, Fetch: s.fetch}
 }
 
 // expect asks for key "k" and compares.
@@ -89,7 +92,7 @@ func TestAnswerInUseIsRenewedInTheBackground(t *testing.T) {
 		pass(life.Refresh - time.Nanosecond)
 		s.expect(t, 1, cache.Hit)
 		pass(time.Nanosecond)
-		s.expect(t, 1, cache.Renewal)
+		s.expect(t, 1, cache.Refresh)
 		s.expect(t, 1, cache.Hit) // one renewal at a time
 		pass(2 * time.Second)
 		s.expect(t, 2, cache.Hit)
@@ -113,7 +116,7 @@ func TestFailedRenewal(t *testing.T) {
 				s.expect(t, 1, cache.Miss)
 				s.err = tc.err
 				pass(life.Refresh)
-				s.expect(t, 1, cache.Renewal)
+				s.expect(t, 1, cache.Refresh)
 				synctest.Wait()
 				s.expect(t, 1, cache.Hit) // the failure holds: no other renewal
 				pass(life.TTL)
@@ -245,7 +248,7 @@ func TestSlowSourceIsUnavailable(t *testing.T) {
 
 func TestTooManyFetches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(t, func(c *cache.Config[int]) { c.MaxFetches = 2 })
+		s := newSource(t, func(c *cache.Config[string, int]) { c.MaxFetches = 2 })
 		s.takes = time.Second
 		var asking sync.WaitGroup
 		for i := range 2 {
@@ -293,7 +296,7 @@ func TestValueForEver(t *testing.T) {
 func TestMemoryStaysWithinItsBound(t *testing.T) {
 	t.Parallel()
 	const bound = 64 << 10
-	s := newSource(t, func(c *cache.Config[int]) { c.MaxBytes = bound })
+	s := newSource(t, func(c *cache.Config[string, int]) { c.MaxBytes = bound })
 	q := s.query("in use")
 	if _, err := s.Get(t.Context(), q); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,45 @@
+package resolver
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
+)
+
+func TestCachedDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{tags: `"v1.0.0"`}
+		r := newResolver(t, s, forAnswers, nil)
+		for _, constraint := range []string{"", "v1.0.0", "^1"} {
+			req := Request{Image: "registry.example/fn:v1.0.0", Constraint: constraint}
+			if constraint == "^1" {
+				if _, ok := r.Cached(t.Context(), req); ok || s.lists != 0 {
+					t.Errorf("Cached knows tags that no registry has listed, after %d lists", s.lists)
+				}
+			}
+			want, err := r.Resolve(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, ok := r.Cached(t.Context(), req); !ok || got != want {
+				t.Errorf("constraint %q: Cached = %+v, %t, want %+v as resolved", constraint, got, ok, want)
+			}
+		}
+		s.become("", http.StatusServiceUnavailable)
+		if _, ok := r.Cached(t.Context(), Request{Image: "registry.example/other:v1"}); ok {
+			t.Error("Cached knows an image that was not resolved")
+		}
+		deny, err := policy.ParseRules([]string{"registry.example/**"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.cfg.Policy.Deny = deny
+		for _, constraint := range []string{"", "^1"} {
+			if _, ok := r.Cached(t.Context(), Request{Image: "registry.example/fn:v1.0.0", Constraint: constraint}); ok {
+				t.Errorf("constraint %q: Cached returns an image that the policy denies", constraint)
+			}
+		}
+	})
+}
