@@ -11,7 +11,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 // unavailable is how a service sounds that cannot be reached.
@@ -41,7 +41,7 @@ func (s *service) Ask(ctx context.Context, _ string) (string, error) {
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-s.early))
 		defer cancel()
 	}
-	if !pause.For(ctx, takes) {
+	if !retry.Sleep(ctx, takes) {
 		return "", cmp.Or(s.sofar, ctx.Err())
 	}
 	return said, err

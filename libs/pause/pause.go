@@ -1,19 +1,12 @@
-// Package pause waits between two attempts.
+// Package pause is an older name of [retry.Sleep].
 package pause
 
 import (
 	"context"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-// For lets d pass, or less if ctx ends before. It says whether ctx lasted that long.
-func For(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+// For is [retry.Sleep].
+func For(ctx context.Context, d time.Duration) bool { return retry.Sleep(ctx, d) }

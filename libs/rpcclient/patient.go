@@ -6,40 +6,43 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 const (
-	// patience is how long a service may be unreachable before a patient call fails. One
-	// that is alone and starts anew is back by then, and a busy node has learned where
-	// its Service leads.
-	patience = 15 * time.Second
-	// firstPause is the pause after a call that reached nobody; each further one is twice
-	// as long, up to maxPause.
-	firstPause = 50 * time.Millisecond
-	maxPause   = time.Second
+	// retryFor is how long a service may be unreachable before a call fails. A single
+	// replica that restarts is back by then, and a busy node has learned its Service's
+	// endpoints.
+	retryFor = 15 * time.Second
+	// firstWait is the wait after the first call that did not reach the service; each
+	// further one is twice as long, up to maxWait.
+	firstWait = 50 * time.Millisecond
+	maxWait   = time.Second
 )
 
-// Patient returns an option for clients of services that only answer questions: a call
-// that reached nobody is made again, for up to 15 seconds. What a service answers, good
-// or bad, stays as it is.
+// Patient returns an option for clients of services whose calls change nothing: a call that did
+// not reach the service is retried for up to 15 seconds. Answers, good or bad, are final.
 func Patient() connect.ClientOption {
 	return connect.WithInterceptors(connect.UnaryInterceptorFunc(patiently))
 }
 
 func patiently(call connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		giveUp := time.Now().Add(patience)
-		for next := firstPause; ; next = min(2*next, maxPause) {
+		giveUp := time.Now().Add(retryFor)
+		backoff := retry.Backoff{First: firstWait, Max: maxWait}
+		for {
 			resp, err := call(ctx, req)
-			if !unreached(err) || time.Now().Add(next).After(giveUp) || !pause.For(ctx, next) {
+			if !unreached(err) {
+				return resp, err
+			}
+			if wait := backoff.Next(); time.Now().Add(wait).After(giveUp) || !retry.Sleep(ctx, wait) {
 				return resp, err
 			}
 		}
 	}
 }
 
-// unreached says whether a call failed on its way.
+// unreached reports whether a call did not reach the service.
 func unreached(err error) bool {
 	return connect.CodeOf(err) == connect.CodeUnavailable && !connect.IsWireError(err)
 }

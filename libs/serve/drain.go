@@ -7,7 +7,7 @@ import (
 
 	"connectrpc.com/grpchealth"
 
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 // LongestDrain is how many times its delay a drain takes at most.
@@ -22,7 +22,7 @@ func drain(ctx context.Context, delay time.Duration, servers []*server) time.Dur
 		s.drain()
 	}
 	quiet := delay / 2
-	for wait := delay; wait > 0 && pause.For(ctx, wait); {
+	for wait := delay; wait > 0 && retry.Sleep(ctx, wait); {
 		wait = 0
 		for _, s := range servers {
 			wait = max(wait, quiet-time.Since(s.lastLate()))

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
@@ -82,7 +82,7 @@ func TestDrainLastsWhileClientsComeAnew(t *testing.T) {
 // comeAnew makes a request on a new connection each second for a while.
 func comeAnew(ctx context.Context, listener *pipes, path string, lasts time.Duration) {
 	c := &http.Client{Transport: &http.Transport{DialContext: listener.dial, DisableKeepAlives: true}}
-	for end := time.Now().Add(lasts); time.Now().Before(end) && pause.For(ctx, time.Second); {
+	for end := time.Now().Add(lasts); time.Now().Before(end) && retry.Sleep(ctx, time.Second); {
 		if resp, err := c.Get("http://test" + path); err == nil {
 			_ = resp.Body.Close()
 		}

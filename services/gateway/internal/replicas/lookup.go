@@ -11,7 +11,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 const (
@@ -33,7 +33,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		m.update(ctx)
-		if !pause.For(ctx, lookupPause) {
+		if !retry.Sleep(ctx, lookupPause) {
 			return nil
 		}
 		select {

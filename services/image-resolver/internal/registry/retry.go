@@ -3,7 +3,6 @@ package registry
 import (
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
@@ -13,18 +12,17 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 const (
 	// attempts is how often a request is tried in all.
 	attempts = 4
-	// firstPause is about how long the first pause is; each one after is twice as
-	// long.
-	firstPause = 200 * time.Millisecond
-	// maxLost bounds what failed attempts and pauses of a session take together.
-	// Whoever would have to wait for longer should know rather than wait: callers have
-	// deadlines that a session, which is for all of them, does not see.
+	// firstWait is the first wait between attempts; each further one is twice as long.
+	firstWait = 200 * time.Millisecond
+	// maxLost bounds what failed attempts and waits of a session take together. Callers
+	// that would wait for longer get the error: they have deadlines that a session, which
+	// is for all of them, does not know.
 	maxLost = 2500 * time.Millisecond
 	// maxRetryAfter bounds what is believed of a Retry-After header.
 	maxRetryAfter = 24 * time.Hour
@@ -36,32 +34,33 @@ var transient = []int{
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// retrier tries the requests of a session again, with growing pauses or those that a
-// registry asks for.
+// retrier retries the requests of a session, with growing waits or those that a registry asks
+// for.
 type retrier struct {
 	next     http.RoundTripper
 	attempts int
-	// failed hears of an attempt after which there is another. It may read what was
-	// answered.
+	// failed is called after an attempt that is followed by another. It may read the
+	// answer.
 	failed func(req *http.Request, resp *http.Response, err error)
-	// lost is how long failed attempts and pauses took so far, in nanoseconds.
+	// lost is how long failed attempts and waits took so far, in nanoseconds.
 	lost atomic.Int64
 }
 
-// RoundTrip sends req until it is answered for good, the attempts or the time for
-// them are used up, or the request's own time would be over before the next.
+// RoundTrip sends req until the answer is final, the attempts or the time for them are used up,
+// or the request's deadline would pass before the next.
 func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
+	backoff := retry.Backoff{First: firstWait, Jitter: 0.5}
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
 		resp, err := r.next.RoundTrip(req)
 		if attempt == r.attempts || !worthRetrying(resp, err) {
 			return resp, err
 		}
-		wait := jittered(firstPause << (attempt - 1))
+		wait := backoff.Next()
 		if resp != nil {
 			wait = max(wait, retryAfter(resp.Header, time.Now()))
 		}
-		if !fits(req, wait) || !r.spend(time.Since(began)+wait) {
+		if !retry.Fits(req.Context(), wait) || !r.spend(time.Since(began)+wait) {
 			return resp, err
 		}
 		if again := rewind(req); again != nil {
@@ -74,14 +73,14 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 			_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
 			_ = resp.Body.Close()
 		}
-		if !pause.For(req.Context(), wait) {
+		if !retry.Sleep(req.Context(), wait) {
 			return nil, req.Context().Err()
 		}
 	}
 }
 
-// spend takes an attempt and a pause from the time that there is for them, and says
-// whether there was so much.
+// spend takes an attempt and a wait from the time for them, and reports whether there was as
+// much.
 func (r *retrier) spend(took time.Duration) bool {
 	if r.lost.Add(int64(took)) <= int64(maxLost) {
 		return true
@@ -90,7 +89,7 @@ func (r *retrier) spend(took time.Duration) bool {
 	return false
 }
 
-// worthRetrying says whether the same request may fare better a little later.
+// worthRetrying reports whether the same request may succeed a little later.
 func worthRetrying(resp *http.Response, err error) bool {
 	if err == nil {
 		return slices.Contains(transient, resp.StatusCode)
@@ -99,8 +98,8 @@ func worthRetrying(resp *http.Response, err error) bool {
 	if errors.As(err, &dns) {
 		return dns.IsTemporary && !dns.IsNotFound
 	}
-	for _, passing := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.EPIPE, net.ErrClosed} {
-		if errors.Is(err, passing) {
+	for _, temporary := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.EPIPE, net.ErrClosed} {
+		if errors.Is(err, temporary) {
 			return true
 		}
 	}
@@ -122,18 +121,6 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 		now = theirs
 	}
 	return min(max(0, at.Sub(now)), maxRetryAfter)
-}
-
-// jittered returns d, or up to half as much again, so that clients which failed
-// together do not come back together.
-func jittered(d time.Duration) time.Duration {
-	return d + rand.N(d/2) //nolint:gosec // spreading load needs no secret
-}
-
-// fits says whether req may still be sent after a pause.
-func fits(req *http.Request, pause time.Duration) bool {
-	deadline, ok := req.Context().Deadline()
-	return !ok || time.Until(deadline) > pause
 }
 
 // rewind returns req to be sent once more, or nil if its body is used up.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 // answers is a network that answers requests by the end of their path.
@@ -35,7 +35,7 @@ func (a answers) RoundTrip(req *http.Request) (*http.Response, error) {
 		<-req.Context().Done()
 		return nil, req.Context().Err()
 	}
-	if !pause.For(req.Context(), r.takes) {
+	if !retry.Sleep(req.Context(), r.takes) {
 		return nil, req.Context().Err()
 	}
 	header := make(http.Header)
