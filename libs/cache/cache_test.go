@@ -71,7 +71,7 @@ func (s *source) expect(t *testing.T, value int, from cache.Source) {
 // pass lets the time of a test's bubble go by.
 func pass(d time.Duration) { <-time.After(d) }
 
-func TestOneFetchHoweverManyAsk(t *testing.T) {
+func TestOneFetchForAllCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(t, nil)
 		s.takes = time.Second
@@ -84,7 +84,7 @@ func TestOneFetchHoweverManyAsk(t *testing.T) {
 	})
 }
 
-func TestAnswerInUseIsRenewedInTheBackground(t *testing.T) {
+func TestEntryInUseIsRefreshedInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(t, nil)
 		s.expect(t, 1, cache.Miss)
@@ -99,7 +99,7 @@ func TestAnswerInUseIsRenewedInTheBackground(t *testing.T) {
 	})
 }
 
-func TestFailedRenewal(t *testing.T) {
+func TestFailedRefresh(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		err    error
@@ -139,7 +139,7 @@ func TestFailedRenewal(t *testing.T) {
 	}
 }
 
-func TestFailureIsKeptBriefly(t *testing.T) {
+func TestFailureIsRememberedBriefly(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		err    error
@@ -180,8 +180,8 @@ func TestFailureIsKeptBriefly(t *testing.T) {
 	}
 }
 
-// TestFailureUnderWayIsForgotten has a fetch fail that began before its cause was gone.
-func TestFailureUnderWayIsForgotten(t *testing.T) {
+// TestFailureOfARunningFetchIsForgotten has a fetch fail that began before its cause was gone.
+func TestFailureOfARunningFetchIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(t, nil)
 		s.expect(t, 1, cache.Miss)
@@ -200,25 +200,25 @@ func TestFailureUnderWayIsForgotten(t *testing.T) {
 	})
 }
 
-func TestFetchBelongsToAllWhoWait(t *testing.T) {
+func TestFetchBelongsToAllCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(t, nil)
 		s.takes = 10 * time.Second
-		hasty, cancel := context.WithTimeout(t.Context(), time.Second)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var asking sync.WaitGroup
 		asking.Go(func() {
-			if _, err := s.Get(hasty, s.query("k")); fault.Of(err) != fault.DeadlineExceeded {
-				t.Errorf("hasty caller: %v, want its own deadline", err)
+			if _, err := s.Get(short, s.query("k")); fault.Of(err) != fault.DeadlineExceeded {
+				t.Errorf("short caller: %v, want its own deadline", err)
 			}
 		})
-		synctest.Wait() // the hasty one starts the fetch
+		synctest.Wait() // the caller with the short deadline starts the fetch
 		asking.Go(func() { s.expect(t, 1, cache.Miss) })
 		asking.Wait()
 	})
 }
 
-func TestFetchEndsWhenNobodyWaits(t *testing.T) {
+func TestFetchEndsWithItsLastCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(t, nil)
 		s.takes = time.Hour
@@ -227,7 +227,7 @@ func TestFetchEndsWhenNobodyWaits(t *testing.T) {
 		_, _ = s.Get(ctx, s.query("k"))
 		synctest.Wait()
 		if s.ended == nil {
-			t.Error("the fetch goes on though nobody waits")
+			t.Error("the fetch goes on though no caller waits")
 		}
 		s.takes = 0
 		s.expect(t, 2, cache.Miss) // what was abandoned is no failure

@@ -29,8 +29,8 @@ type Lifetime struct {
 	// Failure is how long a failed fetch is not tried again.
 	Failure time.Duration
 	// RemoteFailures is for sources that remember failures themselves. A refusal then
-	// removes the entry at once, and not when its TTL is over, and no failure is returned
-	// to other callers than those that waited for it.
+	// removes the entry at once, and not when its TTL is over, and a failure is returned
+	// only to the callers that waited for it.
 	RemoteFailures bool
 }
 

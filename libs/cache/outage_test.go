@@ -11,13 +11,13 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-func TestOutageHoldsUpNobody(t *testing.T) {
+func TestOutageDelaysNoCaller(t *testing.T) {
 	away, limited := fault.New(fault.Unavailable, "no route"), fault.New(fault.Exhausted, "429")
 	tests := map[string]struct {
 		reason string
 		takes  time.Duration
 		err    error
-		// idle is the age at which somebody asks first.
+		// idle is the age at the first request.
 		idle time.Duration
 		// stall is how long all who ask one after the other may wait in all.
 		stall time.Duration
@@ -119,20 +119,20 @@ func TestFirstToAskAfterTheTTL(t *testing.T) {
 	}
 }
 
-// TestPatienceIsForAFetchAndNotForEachWhoWaits also has callers who leave early:
+// TestStaleWaitIsPerFetch also has callers who leave early:
 // they must not end the fetch that tells the others how the source is.
-func TestPatienceIsForAFetchAndNotForEachWhoWaits(t *testing.T) {
+func TestStaleWaitIsPerFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSource(t, nil)
 		s.expect(t, 1, cache.Miss)
 		s.takes = 10 * time.Second
 		pass(life.TTL)
 		for range 2 {
-			hasty, cancel := context.WithTimeout(t.Context(), staleWait/4)
-			if _, err := s.Get(hasty, s.query("k")); fault.Of(err) != fault.DeadlineExceeded {
-				t.Errorf("hasty caller: %v, want its own deadline", err)
+			short, cancel := context.WithTimeout(t.Context(), staleWait/4)
+			if _, err := s.Get(short, s.query("k")); fault.Of(err) != fault.DeadlineExceeded {
+				t.Errorf("short caller: %v, want its own deadline", err)
 			}
-			<-hasty.Done() // it hears a little before
+			<-short.Done() // Get returned a little before
 			cancel()
 		}
 		start := time.Now()

@@ -14,7 +14,7 @@ import (
 )
 
 // ask gets an answer n times at once and returns how many got each. It fails the test
-// if somebody waits longer than that.
+// if a caller waits longer than within.
 func ask(t *testing.T, m *remoteCache, n int, within time.Duration) map[string]int {
 	t.Helper()
 	got := make(map[string]int)
@@ -49,8 +49,8 @@ func TestManyAskOnce(t *testing.T) {
 	})
 }
 
-// TestWhoLeavesTakesNobodyAlong has the one leave who asks for all.
-func TestWhoLeavesTakesNobodyAlong(t *testing.T) {
+// TestACallerThatLeavesTakesNoOtherAlong has the one leave who asks for all.
+func TestACallerThatLeavesTakesNoOtherAlong(t *testing.T) {
 	limited := fault.New(fault.Exhausted, "still being fetched, after this: pull rate limit")
 	tests := map[string]struct {
 		early time.Duration
@@ -75,7 +75,7 @@ func TestWhoLeavesTakesNobodyAlong(t *testing.T) {
 				}()
 				synctest.Wait()
 				if got := ask(t, m, 10, 11*time.Second); got["2"] != 10 || s.questions() != 2 {
-					t.Errorf("answers %v to %d questions, want a second question for those who stayed", got, s.questions())
+					t.Errorf("answers %v to %d questions, want a second question for the callers that stayed", got, s.questions())
 				}
 				if err := <-left; fault.Of(err) != tc.class {
 					t.Errorf("%v for the one who left, want class %v", err, tc.class)
@@ -85,7 +85,7 @@ func TestWhoLeavesTakesNobodyAlong(t *testing.T) {
 	}
 }
 
-func TestCallersDoNotWaitLongerThanTheyLike(t *testing.T) {
+func TestCallersDeadlinesHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(service)
 		m := known(t, s, 10*time.Minute)
@@ -101,8 +101,8 @@ func TestCallersDoNotWaitLongerThanTheyLike(t *testing.T) {
 	})
 }
 
-// TestSlowAnswerIsForThoseWhoComeLater has an answer take longer than anybody waits.
-func TestSlowAnswerIsForThoseWhoComeLater(t *testing.T) {
+// TestSlowAnswerIsForLaterCallers has an answer take longer than callers wait.
+func TestSlowAnswerIsForLaterCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(service)
 		m := known(t, s, 2*time.Minute)
@@ -132,7 +132,7 @@ func (s *stuck) Ask(ctx context.Context, _ string) (string, error) {
 	return "", ctx.Err()
 }
 
-func TestRenewalsAreBounded(t *testing.T) {
+func TestRefreshesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 1000
 		s := &stuck{answers: keys}
@@ -167,8 +167,8 @@ func TestRenewalsAreBounded(t *testing.T) {
 	})
 }
 
-// TestDefectInAnAnswerHoldsUpNobody has the asking itself panic.
-func TestDefectInAnAnswerHoldsUpNobody(t *testing.T) {
+// TestPanicInAFetchDelaysNoOtherCaller has the asking itself panic.
+func TestPanicInAFetchDelaysNoOtherCaller(t *testing.T) {
 	m := cache.NewRemote(cache.RemoteConfig[string, string]{
 		Fetch:    func(context.Context, string) (string, error) { panic("a defect") },
 		Size:     func(string, string) int64 { return 1 },

@@ -31,7 +31,7 @@ func use(t *testing.T, m *remoteCache) (said string, took time.Duration, err err
 	return said, time.Since(began), err
 }
 
-func TestNobodyWaitsForAServiceThatIsAway(t *testing.T) {
+func TestNoWaitForAServiceThatIsAway(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		age    time.Duration // of what is known when the service goes
@@ -39,8 +39,8 @@ func TestNobodyWaitsForAServiceThatIsAway(t *testing.T) {
 		waits  int           // how many wait for that
 		asked  int           // in the 100 seconds after
 	}{
-		"refused":          {"asked every 10 s, while nobody waits", 10 * time.Second, 1550 * time.Millisecond, 0, 9},
-		"packets vanish":   {"nor does a slower failure hold up anybody", 10 * time.Second, 2 * time.Second, 0, 9},
+		"refused":          {"asked every 10 s, while no caller waits", 10 * time.Second, 1550 * time.Millisecond, 0, 9},
+		"packets vanish":   {"nor does a slower failure delay a caller", 10 * time.Second, 2 * time.Second, 0, 9},
 		"silent":           {"one question at a time, until it has no more time", 10 * time.Second, time.Hour, 0, 3},
 		"not used of late": {"much may have changed: the first waits to hear of it", 10 * time.Minute, 1550 * time.Millisecond, 1, 9},
 		"not used, silent": {"but not for long", 10 * time.Minute, time.Hour, 1, 3},

@@ -80,7 +80,7 @@ func TestRemoteGet(t *testing.T) {
 		waited time.Duration
 		asked  int
 	}{
-		"fresh":            {reason: "what is warm asks nobody", after: 9 * time.Second, said: "1", asked: 1},
+		"fresh":            {reason: "a fresh entry asks no source", after: 9 * time.Second, said: "1", asked: 1},
 		"not fresh":        {reason: "the next caller gets the new answer", after: 11 * time.Second, said: "1", asked: 2},
 		"away":             {reason: "running pods do not depend on it", after: 59 * time.Minute, err: unavailable, said: "1", asked: 2},
 		"away for long":    {reason: "what is old may be wrong", after: 61 * time.Minute, err: unavailable, asked: 2},
@@ -120,7 +120,7 @@ func TestMovedTagIsNoticed(t *testing.T) {
 		age    time.Duration
 		first  string // what the first use gets
 	}{
-		"fresh":       {"nobody is asked", 9 * time.Second, "1"},
+		"fresh":       {"no source is asked", 9 * time.Second, "1"},
 		"in use":      {"the first has it asked for, the next have it", 11 * time.Second, "1"},
 		"not in use":  {"the first waits for it", 61 * time.Second, "2"},
 		"long unused": {"the first waits for it", 2 * time.Hour, "2"},

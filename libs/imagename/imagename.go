@@ -66,7 +66,7 @@ func Parse(image, defaultPrefix string) (Name, error) {
 	return name.checked()
 }
 
-// checkLength says whether a name is too long, given or whole.
+// checkLength reports whether a name is too long, given or whole.
 func checkLength(image string) error {
 	if len(image) > MaxBytes {
 		return fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d: it begins with %q", len(image), MaxBytes, image[:32])
@@ -82,7 +82,7 @@ func (n Name) checked() (Name, error) {
 	return n, nil
 }
 
-// IsPrefix says whether names without a slash can be looked up under prefix, as [Parse]
+// IsPrefix reports whether names without a slash can be looked up under prefix, as [Parse]
 // does. Under an empty one they are docker.io's.
 func IsPrefix(prefix string) bool {
 	_, err := Parse("name", prefix)
@@ -104,7 +104,7 @@ func parse(image string) (reference.Named, error) {
 		return named, nil
 	}
 	if !strings.ContainsAny(lower, ".:") && lower != "localhost" {
-		return nil, fmt.Errorf("in lower case, its registry %s looks like a folder of docker.io: give it with its port or its domain", registry)
+		return nil, fmt.Errorf("in lower case, its registry %s looks like a directory of docker.io: give it with its port or its domain", registry)
 	}
 	return reference.ParseNormalizedNamed(lower + strings.TrimPrefix(image, registry))
 }

@@ -68,7 +68,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestLongNames has the longest name that there is, and one that nobody has.
+// TestLongNames has the longest name that there is, and one that is longer.
 func TestLongNames(t *testing.T) {
 	host := strings.Repeat(strings.Repeat("h", 62)+".", 4) + "io:65535"
 	longest := host + "/" + strings.Repeat("p", 255) + ":" + strings.Repeat("t", 128) + "@sha512:" + strings.Repeat("0", 128)

@@ -51,7 +51,7 @@ func Parse(s string) (Constraint, error) {
 	return Constraint{}, fault.New(fault.Invalid, "tag %q is neither a tag nor a version constraint: %w", s, err)
 }
 
-// IsZero says whether c asks for nothing.
+// IsZero reports whether c asks for nothing.
 func (c Constraint) IsZero() bool { return c.text == "" }
 
 // Exact returns the one tag that c allows, if it names one. No tags have to be

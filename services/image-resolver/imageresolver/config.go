@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
 )
 
-// Config is the image-resolver's settings, without those that every program has.
+// Config is the image-resolver's own settings, beside those of every program.
 type Config struct {
 	// Address is where callers connect, as host:port.
 	Address string `split_words:"true" default:":9449"`
@@ -27,7 +27,7 @@ type Config struct {
 	// architecture.
 	Platform string `split_words:"true"`
 
-	// EnablePrivateRegistries says whether AuthSecretPath is read.
+	// EnablePrivateRegistries reports whether AuthSecretPath is read.
 	EnablePrivateRegistries bool `split_words:"true"`
 	// AuthSecretPath is a docker configuration file with credentials. It comes
 	// before the default one, for each registry by itself.
@@ -36,14 +36,14 @@ type Config struct {
 	// where docker itself looks for it.
 	DefaultAuthPath string `split_words:"true"`
 
-	// EnableTLS says whether TLSSecretPath is read.
+	// EnableTLS reports whether TLSSecretPath is read.
 	EnableTLS bool `split_words:"true"`
-	// TLSSecretPath is a folder with certificates for all registries: ca.crt or
+	// TLSSecretPath is a directory with certificates for all registries: ca.crt or
 	// ca.pem, added to the system's authorities, and tls.crt with tls.key for
 	// registries that want a client certificate.
 	TLSSecretPath string `split_words:"true" default:"/var/tmp/tls-secret/"`
-	// RegistryTLSPaths are such folders for single registries, in place of the
-	// general one, as host=folder.
+	// RegistryTLSPaths are such directories for single registries, in place of the
+	// general one, as host=directory.
 	RegistryTLSPaths Pairs `split_words:"true"`
 	// InsecureRegistries are the registries to which plain HTTP may be spoken, as
 	// host or host:port. A registry at a local address, such as one on loopback, has to be
@@ -125,12 +125,12 @@ func (c *Config) Validate() error {
 	_, err := c.platform()
 	checks.That(err == nil, "Platform", c.Platform, "os/architecture or os/architecture/variant")
 	checks.That(!c.EnablePrivateRegistries || c.AuthSecretPath != "", "AuthSecretPath", c.AuthSecretPath, "the path of a docker configuration file")
-	checks.That(!c.EnableTLS || c.TLSSecretPath != "", "TLSSecretPath", c.TLSSecretPath, "the path of a folder")
-	folders := make(map[string][]string)
+	checks.That(!c.EnableTLS || c.TLSSecretPath != "", "TLSSecretPath", c.TLSSecretPath, "the path of a directory")
+	directories := make(map[string][]string)
 	for _, host := range slices.Sorted(maps.Keys(c.RegistryTLSPaths)) {
 		name := registryname.Canonical(host)
-		folders[name] = append(folders[name], c.RegistryTLSPaths[host]...)
-		checks.That(len(folders[name]) == 1, "RegistryTLSPaths", strings.Join(folders[name], ","), "one folder for "+name)
+		directories[name] = append(directories[name], c.RegistryTLSPaths[host]...)
+		checks.That(len(directories[name]) == 1, "RegistryTLSPaths", strings.Join(directories[name], ","), "one directory for "+name)
 	}
 	checks.Within("Cache", c.Cache.validate())
 	checks.Within("Fetch", c.Fetch.validate())

@@ -22,7 +22,7 @@ func TestConfig(t *testing.T) {
 			"FNR_CACHE_TAG_TTL": "1m", "FNR_FETCH_TIMEOUT": "10s", "FNR_PLATFORM": "linux/arm64",
 		}, ""},
 		"no pair":         {"a mirror of what?", map[string]string{"FNR_MIRRORS": "mirror:5000"}, "FNR_MIRRORS"},
-		"two folders":     {"which of them?", map[string]string{"FNR_REGISTRY_TLS_PATHS": "r=/a,r=/b"}, "FNR_REGISTRY_TLS_PATHS"},
+		"two directories": {"which of them?", map[string]string{"FNR_REGISTRY_TLS_PATHS": "r=/a,r=/b"}, "FNR_REGISTRY_TLS_PATHS"},
 		"two spellings":   {"of one registry", map[string]string{"FNR_REGISTRY_TLS_PATHS": "docker.io=/a,index.docker.io=/b"}, "FNR_REGISTRY_TLS_PATHS"},
 		"no path":         {"nothing to read", map[string]string{"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": ""}, "FNR_AUTH_SECRET_PATH"},
 		"prefix":          {"no short name would be one of an image", map[string]string{"FNR_DEFAULT_IMAGE_PREFIX": "https://r.io"}, "FNR_DEFAULT_IMAGE_PREFIX"},

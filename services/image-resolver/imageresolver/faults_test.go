@@ -28,7 +28,7 @@ type setup struct {
 	config   imageresolver.Config
 }
 
-// open is a registry that anybody may use.
+// open is a registry without authentication.
 func open(middleware ...func(http.Handler) http.Handler) func(testing.TB) setup {
 	return func(t testing.TB) setup {
 		s := setup{testregistry.Start(t, nil, middleware...), newConfig(t)}
@@ -65,7 +65,7 @@ func encrypted(end time.Duration, trusted func(theirs *testcert.Authority, t tes
 }
 
 func theirs(a *testcert.Authority, _ testing.TB) *testcert.Authority { return a }
-func nobodys(*testcert.Authority, testing.TB) *testcert.Authority    { return nil }
+func untrusted(*testcert.Authority, testing.TB) *testcert.Authority  { return nil }
 func another(_ *testcert.Authority, t testing.TB) *testcert.Authority {
 	return testcert.NewAuthority(t)
 }
@@ -89,11 +89,11 @@ func TestFaults(t *testing.T) {
 		class  fault.Class
 		says   []string
 	}{
-		"no password":         {"somebody has to add one", private(""), "", fault.Precondition, []string{"UNAUTHORIZED: authentication required", "no credentials are configured"}},
-		"wrong password":      {"somebody has to change it", private(password), "", fault.Precondition, []string{"UNAUTHORIZED: authentication required", "check the credentials for it in /"}},
-		"missing authority":   {"somebody has to add it", encrypted(time.Hour, nobodys), "", fault.Precondition, []string{"unknown authority", "ca.crt"}},
-		"wrong authority":     {"somebody has to add the right one", encrypted(time.Hour, another), "", fault.Precondition, []string{"unknown authority", "ca.crt"}},
-		"expired certificate": {"somebody has to renew it", encrypted(-time.Hour, theirs), "", fault.Precondition, []string{"expired", "renew its certificate"}},
+		"no password":         {"a password has to be added", private(""), "", fault.Precondition, []string{"UNAUTHORIZED: authentication required", "no credentials are configured"}},
+		"wrong password":      {"the password has to be changed", private(password), "", fault.Precondition, []string{"UNAUTHORIZED: authentication required", "check the credentials for it in /"}},
+		"missing authority":   {"it has to be added", encrypted(time.Hour, untrusted), "", fault.Precondition, []string{"unknown authority", "ca.crt"}},
+		"wrong authority":     {"the right one has to be added", encrypted(time.Hour, another), "", fault.Precondition, []string{"unknown authority", "ca.crt"}},
+		"expired certificate": {"it has to be renewed", encrypted(-time.Hour, theirs), "", fault.Precondition, []string{"expired", "renew its certificate"}},
 		"unknown tag":         {"never NotFound, which has another meaning", open(), "fn:v2", fault.Precondition, []string{"MANIFEST_UNKNOWN", "HTTP 404", "check the image's name"}},
 		"unknown repository":  {"never NotFound", open(), "other:v1", fault.Precondition, []string{"NAME_UNKNOWN", "HTTP 404"}},
 		"too many requests": {
@@ -245,9 +245,9 @@ func TestClientCertificate(t *testing.T) {
 	settings.ClientAuth, settings.ClientCAs = tls.RequireAndVerifyClientCert, authority.Pool()
 	s := setup{testregistry.Start(t, settings), newConfig(t)}
 	s.registry.Push(t, "fn:v1", function)
-	folder := t.TempDir()
-	testcert.Write(t, folder, "ca.pem", authority.PEM)
-	s.config.RegistryTLSPaths = imageresolver.Pairs{s.registry.Host: {folder}}
+	directory := t.TempDir()
+	testcert.Write(t, directory, "ca.pem", authority.PEM)
+	s.config.RegistryTLSPaths = imageresolver.Pairs{s.registry.Host: {directory}}
 
 	r, _ := start(t, s.config)
 	_, err := resolve(t, r, s.registry.Host+"/fn:v1")
@@ -257,8 +257,8 @@ func TestClientCertificate(t *testing.T) {
 	expectText(t, err, "client certificate")
 
 	cert, key := authority.Issue(t, time.Now().Add(time.Hour))
-	testcert.Write(t, folder, "tls.crt", cert)
-	testcert.Write(t, folder, "tls.key", key)
+	testcert.Write(t, directory, "tls.crt", cert)
+	testcert.Write(t, directory, "tls.key", key)
 	r, _ = start(t, s.config)
 	if _, err := resolve(t, r, s.registry.Host+"/fn:v1"); err != nil {
 		t.Errorf("with a client certificate: %v", err)

@@ -85,7 +85,7 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, []serve.Task,
 	var core *resolver.Resolver
 	changed := func() { core.ForgetFailures() } // called by tasks only
 	log := frame.Telemetry.Log
-	trusted, err := trust.New(trust.Config{Folder: cfg.tlsFolder(), Folders: cfg.tlsFolders(), Log: log, Changed: changed})
+	trusted, err := trust.New(trust.Config{Directory: cfg.tlsDirectory(), Directories: cfg.tlsDirectories(), Log: log, Changed: changed})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,17 +126,17 @@ func (c *Config) authFiles() []string {
 	return append(files, filepath.Join(dockerconfig.Dir(), dockerconfig.ConfigFileName))
 }
 
-func (c *Config) tlsFolder() string {
+func (c *Config) tlsDirectory() string {
 	if !c.EnableTLS {
 		return ""
 	}
 	return c.TLSSecretPath
 }
 
-func (c *Config) tlsFolders() map[string]string {
-	folders := make(map[string]string)
+func (c *Config) tlsDirectories() map[string]string {
+	directories := make(map[string]string)
 	for host, paths := range c.RegistryTLSPaths {
-		folders[host] = paths[0]
+		directories[host] = paths[0]
 	}
-	return folders
+	return directories
 }

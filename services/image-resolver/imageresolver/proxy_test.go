@@ -60,8 +60,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 func TestProxyOfTheEnvironment(t *testing.T) {
-	authority, folder := testcert.NewAuthority(t), t.TempDir()
-	testcert.Write(t, folder, "ca.crt", authority.PEM)
+	authority, directory := testcert.NewAuthority(t), t.TempDir()
+	testcert.Write(t, directory, "ca.crt", authority.PEM)
 	registry := testregistry.Start(t, authority.Server(t, time.Now().Add(time.Hour)))
 	registry.Push(t, "fn:v1", function)
 	p := &proxy{host: testcert.Name + ":443", leadsTo: registry.Host}
@@ -69,7 +69,7 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	defer server.Close()
 	address := url.URL{Scheme: "http", Host: server.Listener.Addr().String(), User: url.UserPassword("user", password)}
 
-	folder, there := rerun.Test(t, folder, "HTTPS_PROXY="+address.String(), "HTTP_PROXY=", "NO_PROXY=", "https_proxy=", "no_proxy=")
+	directory, there := rerun.Test(t, directory, "HTTPS_PROXY="+address.String(), "HTTP_PROXY=", "NO_PROXY=", "https_proxy=", "no_proxy=")
 	if !there {
 		if p.refused > 0 || p.reached == 0 || registry.Count("GET /v2/fn/manifests/") != 1 {
 			t.Errorf("%d connections through the proxy, %d of all without its password, %d manifests", p.reached, p.refused, registry.Count("GET /v2/fn/manifests/"))
@@ -77,7 +77,7 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 		return
 	}
 	cfg := newConfig(t)
-	cfg.EnableTLS, cfg.TLSSecretPath = true, folder
+	cfg.EnableTLS, cfg.TLSSecretPath = true, directory
 	r, said := start(t, cfg)
 	if _, err := resolve(t, r, testcert.Name+"/fn:v1"); err != nil {
 		t.Errorf("through the proxy: %v", err)

@@ -83,13 +83,13 @@ func freeAddress(t *testing.T) string {
 }
 
 // distribution starts a registry with what is added to its configuration, which
-// may use the folder that it gets.
-func distribution(t *testing.T, folder, http, more string) (host string, p *process) {
+// may use the directory that it gets.
+func distribution(t *testing.T, directory, http, more string) (host string, p *process) {
 	t.Helper()
 	host = freeAddress(t)
-	config := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %s/data}}\nhttp: {addr: %q%s}\n%s\n", folder, host, http, more)
-	testcert.Write(t, folder, "config.yml", []byte(config))
-	return host, launch(t, exec.Command("docker-registry", "serve", filepath.Join(folder, "config.yml")), "listening on")
+	config := fmt.Sprintf("version: 0.1\nstorage: {filesystem: {rootdirectory: %s/data}}\nhttp: {addr: %q%s}\n%s\n", directory, host, http, more)
+	testcert.Write(t, directory, "config.yml", []byte(config))
+	return host, launch(t, exec.Command("docker-registry", "serve", filepath.Join(directory, "config.yml")), "listening on")
 }
 
 // push puts an image into a registry and returns its digest.
@@ -143,7 +143,7 @@ func TestDistributionOpen(t *testing.T) {
 		t.Errorf("%v, %v, want the moved tag's %s", got, err, moved)
 	}
 	expectClass(t, cfg, host+"/org/fn:v9", fault.Precondition, "MANIFEST_UNKNOWN", "HTTP 404")
-	expectClass(t, cfg, host+"/nobody/fn:v1", fault.Precondition, "MANIFEST_UNKNOWN")
+	expectClass(t, cfg, host+"/unknown/fn:v1", fault.Precondition, "MANIFEST_UNKNOWN")
 	if err := registry.stop(); err != nil {
 		t.Log(err)
 	}
@@ -154,18 +154,18 @@ func TestDistributionOpen(t *testing.T) {
 }
 
 func TestDistributionWithPassword(t *testing.T) {
-	folder := t.TempDir()
+	directory := t.TempDir()
 	hash, err := bcrypt.GenerateFromPassword([]byte("right"), bcrypt.MinCost)
 	if err != nil {
 		t.Fatal(err)
 	}
-	testcert.Write(t, folder, "htpasswd", fmt.Appendf(nil, "user:%s\n", hash))
-	host, _ := distribution(t, folder, "", fmt.Sprintf("auth: {htpasswd: {realm: test, path: %s/htpasswd}}", folder))
+	testcert.Write(t, directory, "htpasswd", fmt.Appendf(nil, "user:%s\n", hash))
+	host, _ := distribution(t, directory, "", fmt.Sprintf("auth: {htpasswd: {realm: test, path: %s/htpasswd}}", directory))
 	want := push(t, host+"/fn:v1", unkept(), remote.WithAuth(&authn.Basic{Username: "user", Password: "right"}))
 	cfg := newConfig(t)
 	cfg.InsecureRegistries = []string{host}
 	expectClass(t, cfg, host+"/fn:v1", fault.Precondition, "UNAUTHORIZED: authentication required", "no credentials are configured")
-	cfg.EnablePrivateRegistries, cfg.AuthSecretPath = true, filepath.Join(folder, "docker.json")
+	cfg.EnablePrivateRegistries, cfg.AuthSecretPath = true, filepath.Join(directory, "docker.json")
 	dockerConfig(t, cfg.AuthSecretPath, host, "user", password)
 	expectClass(t, cfg, host+"/fn:v1", fault.Precondition, "UNAUTHORIZED", cfg.AuthSecretPath)
 	dockerConfig(t, cfg.AuthSecretPath, host, "user", "right")
@@ -178,11 +178,11 @@ func TestDistributionWithPassword(t *testing.T) {
 
 func TestDistributionWithTLS(t *testing.T) {
 	authority := testcert.NewAuthority(t)
-	encrypted := func(folder string, end time.Time) string {
+	encrypted := func(directory string, end time.Time) string {
 		cert, key := authority.Issue(t, end)
-		testcert.Write(t, folder, "tls.crt", cert)
-		testcert.Write(t, folder, "tls.key", key)
-		host, _ := distribution(t, folder, fmt.Sprintf(", tls: {certificate: %s/tls.crt, key: %s/tls.key}", folder, folder), "")
+		testcert.Write(t, directory, "tls.crt", cert)
+		testcert.Write(t, directory, "tls.key", key)
+		host, _ := distribution(t, directory, fmt.Sprintf(", tls: {certificate: %s/tls.crt, key: %s/tls.key}", directory, directory), "")
 		return host
 	}
 	host, expired := encrypted(t.TempDir(), time.Now().Add(time.Hour)), encrypted(t.TempDir(), time.Now().Add(-time.Hour))

@@ -99,8 +99,8 @@ func (l *load) finish(t *testing.T) {
 }
 
 // TestRotationUnderLoad replaces password and authority of a registry in the
-// order of an administrator who is in a hurry: nobody waits until the resolver has
-// noticed the new files.
+// order of an administrator who does not wait until the resolver has noticed the new
+// files.
 func TestRotationUnderLoad(t *testing.T) {
 	registry := newRotating(t)
 	registry.users.Store(&map[string]string{"one": "1"})

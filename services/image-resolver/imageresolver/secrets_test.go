@@ -41,7 +41,7 @@ func say(status int, text string) http.HandlerFunc {
 	}
 }
 
-// lead sends whoever asks for manifests elsewhere.
+// lead redirects requests for manifests.
 func lead(to string) func(http.Handler) http.Handler {
 	return testregistry.On("/manifests/", func(w http.ResponseWriter, req *http.Request, _ http.Handler) {
 		w.Header().Set("Location", strings.ReplaceAll(to, "HOST", req.Host))

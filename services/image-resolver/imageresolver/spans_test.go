@@ -22,7 +22,7 @@ func TestEachCallOfARegistryHasASpan(t *testing.T) {
 		"image":      {"a cold start can be taken apart", "fn:v1", "", []string{"ping 401", "manifest 200", "blob 200"}},
 		"constraint": {"with the list of tags", "fn", ">=1.0.0", []string{"ping 401", "tags 200", "ping 401", "manifest 200", "blob 200"}},
 		"unknown":    {"also what fails", "fn:v2", "", []string{"ping 401", "manifest 404"}},
-		"no answer":  {"also what nobody answers", "gone", "", []string{"ping error"}},
+		"no answer":  {"also requests without an answer", "gone", "", []string{"ping error"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

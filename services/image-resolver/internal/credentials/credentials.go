@@ -45,7 +45,7 @@ type Credential struct {
 	Kept bool
 }
 
-// IsZero says whether there is no credential.
+// IsZero reports whether there is no credential.
 func (c Credential) IsZero() bool { return c.Auth == authn.AuthConfig{} }
 
 // Store is the credentials of several files.
@@ -159,7 +159,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return err
 }
 
-// reload reads a file again. One that cannot be read leaves things as they were.
+// reload reads a file again. One that cannot be read changes nothing.
 func (s *Store) reload(ctx context.Context, f *file) {
 	changed, err := f.reload()
 	switch {
@@ -171,12 +171,12 @@ func (s *Store) reload(ctx context.Context, f *file) {
 		s.cfg.Log.ErrorContext(ctx, "docker configuration cannot be used: what was last read of it stays in use", "error", err)
 	case changed:
 		s.cfg.Log.InfoContext(ctx, "read changed docker configuration", "path", f.path)
-		s.helpers.ForgetFailures() // before those that came of them
+		s.helpers.ForgetFailures() // before the failures that they caused
 		s.cfg.Changed()
 	}
 }
 
-// reload reads the file and says whether it has changed.
+// reload reads the file and reports whether it has changed.
 func (f *file) reload() (changed bool, err error) {
 	content, err := os.ReadFile(f.path)
 	if err != nil {

@@ -138,7 +138,7 @@ func TestHelperFails(t *testing.T) {
 		"cut off":          {"what it wrote may be secret", `echo '{"Secret":"hunter2'`, "not valid JSON"},
 		"no secret":        {"it serves for nothing", `echo '{"Username":"u"}'`, "without a secret"},
 		"JSON of others":   {"it serves for nothing", `echo '{"error":"hunter2"}'`, "without a secret"},
-		"answers, fails":   {"the answer is no business of anybody", `echo '` + answer + `'; echo "wrote hunter2-hunter2" >&2; exit 1`, "wrote [hidden]"},
+		"answers, fails":   {"the answer stays secret", `echo '` + answer + `'; echo "wrote hunter2-hunter2" >&2; exit 1`, "wrote [hidden]"},
 		"traces":           {"scripts do that", `set -x; curl -H "Authorization: Bearer hunter2" 2>/dev/null; exit 1`, "exit status 1"},
 		"names a secret":   {"programs do that", `echo 'login with password="hunter2 x", token: hunter2 at https://u:hunter2@h/?sig=hunter2' >&2; exit 1`, "login with password=[hidden], token: [hidden] at https://[hidden]@h/"},
 		"endless answer":   {"memory is bounded", `exec yes hunter2`, "it wrote more than 1 MiB"},

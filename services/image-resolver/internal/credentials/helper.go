@@ -41,7 +41,7 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 		return types.AuthConfig{}, fmt.Errorf("credential helper %s for %s did not answer: %w", p.program, server, ctx.Err())
 	case limited.Err() != nil:
 		return types.AuthConfig{}, fault.New(fault.Unavailable, "credential helper %s for %s did not answer within %v: "+
-			"check that it can reach what it asks, and that it waits for nobody's input", p.program, server, limit)
+			"check that it can reach what it asks, and that it waits for no input", p.program, server, limit)
 	case p.err != nil:
 		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s failed: %w%s%s",
 			p.program, server, p.err, p.complaint(), adviceOnHelper(p.err))
@@ -55,7 +55,7 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 	return types.AuthConfig{Username: creds.Username, Password: creds.Secret}, nil
 }
 
-// adviceOnHelper says what somebody can do about a helper that could not be run.
+// adviceOnHelper returns what to do about a helper that could not be run.
 func adviceOnHelper(err error) string {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return ": add it to the image of this service, or take it out of the docker configuration"

@@ -126,7 +126,7 @@ var revealing = []struct {
 var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
 
 // complaint returns what the helper wrote to its standard error, on one line and after
-// a colon, or nothing. What it also wrote to its standard output is its answer, which is nobody's business.
+// a colon, or nothing. What it also wrote to its standard output is its answer, which stays secret.
 func (p *process) complaint() string {
 	said := p.stderr.taken.String()
 	for _, word := range answerWord.FindAllString(p.stdout.taken.String(), 100) {

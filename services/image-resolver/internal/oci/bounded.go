@@ -100,7 +100,7 @@ func elements(raw []byte, begin json.Delim, read func(*json.Decoder) error) erro
 // present is whether a document has a field.
 type present bool
 
-// UnmarshalJSON notes that there is something.
+// UnmarshalJSON records that there is a value.
 func (p *present) UnmarshalJSON([]byte) error {
 	*p = true
 	return nil

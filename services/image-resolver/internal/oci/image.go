@@ -26,7 +26,7 @@ type Image struct {
 	Labels     map[string]string
 	// Size is the compressed size of all layers, in bytes.
 	Size int64
-	// PullCredentials says whether the registry wanted credentials.
+	// PullCredentials reports whether the registry wanted credentials.
 	PullCredentials bool
 }
 
@@ -125,7 +125,7 @@ func (p Platform) Or(other Platform) Platform {
 	return p
 }
 
-// serves says whether an image for p runs where want is asked for.
+// serves reports whether an image for p runs where want is asked for.
 func (p Platform) serves(want Platform) bool {
 	return p.OS == want.OS && p.Architecture == want.Architecture && (want.Variant == "" || p.Variant == want.Variant)
 }

@@ -1,6 +1,6 @@
 // Package oci says what the manifests and configurations of images mean. It has
 // no I/O, and decodes no more than it needs: a hostile document takes little more
-// memory than its text. Errors are of class fault.Precondition: somebody has to push something
+// memory than its text. Errors are of class fault.Precondition: another image has to be pushed
 // else.
 package oci
 
@@ -48,7 +48,7 @@ type Child struct {
 	Platform *Platform
 }
 
-// IsIndex says whether m is an index.
+// IsIndex reports whether m is an index.
 func (m *Manifest) IsIndex() bool { return m.Children != nil }
 
 // Digest returns the digest of content, as registries write it.

@@ -129,7 +129,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		reason, mediaType, raw, want string
 	}{
 		"garbage":     {"no JSON", imageType, "<html>", "not valid JSON"},
-		"schema 1":    {"nobody runs that any more", "application/vnd.docker.distribution.manifest.v1+prettyjws", "{}", "obsolete"},
+		"schema 1":    {"it is no longer in use", "application/vnd.docker.distribution.manifest.v1+prettyjws", "{}", "obsolete"},
 		"chart":       {"artifacts are no images", imageType, `{"config":{"mediaType":"application/vnd.cncf.helm.config.v1+json","digest":"` + someDigest + `"}}`, "no container image"},
 		"no config":   {"nothing to look at", imageType, `{}`, "names no configuration"},
 		"bad digests": {"not even hexadecimal", imageType, `{"config":{"digest":"sha256:nonsense"}}`, "not valid"},

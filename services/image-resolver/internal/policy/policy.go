@@ -92,7 +92,7 @@ func (p *Policy) CheckRepository(repository string) error {
 	return fault.New(fault.Denied, "repository %q is refused by the rule %q: no pattern of the allow list matches it", repository, "allow-list")
 }
 
-// matches says whether the rule is about a repository, in its canonical spelling or
+// matches reports whether the rule is about a repository, in its canonical spelling or
 // as it is written.
 func (r Rule) matches(repository string) bool {
 	return r.pattern.MatchString(canonical(repository)) || r.pattern.MatchString(strings.ToLower(repository))

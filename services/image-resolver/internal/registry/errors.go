@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// maxWords bounds what is quoted of a registry.
-const maxWords = 1000
+// maxQuoted bounds what is quoted of a registry.
+const maxQuoted = 1000
 
 // refusal is an answer with status 401 or 403.
 type refusal struct {
@@ -43,7 +43,7 @@ func (s *Session) explain(ctx context.Context, op string, err error) error {
 		return fmt.Errorf("registry %s: %s: %w", s.repo.RegistryStr(), op, ctx.Err())
 	}
 	cause := classify(err)
-	words := excerpt.Middle(s.guard.secrets.hide(cause.words), maxWords)
+	words := excerpt.Middle(s.guard.secrets.hide(cause.words), maxQuoted)
 	text := fmt.Sprintf("registry %s: %s: %s", s.repo.RegistryStr(), op, words)
 	if advice := s.advice(cause); advice != "" {
 		text += ": " + advice
@@ -111,7 +111,7 @@ func quote(e *transport.Error) string {
 	return fmt.Sprintf("%s (HTTP %d)", strings.Join(words, "; "), e.StatusCode)
 }
 
-// isDistrust says whether err is about a certificate, ours or theirs.
+// isDistrust reports whether err is about a certificate, ours or theirs.
 func isDistrust(err error) bool {
 	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
 	return verification || tlsAlert(err) != nil
@@ -126,7 +126,7 @@ func tlsAlert(err error) error {
 	return nil
 }
 
-// speaksPlain says whether err is because of a server without TLS.
+// speaksPlain reports whether err is because of a server without TLS.
 func speaksPlain(err error) bool {
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	return record || errors.Is(err, http.ErrSchemeMismatch)
@@ -157,7 +157,7 @@ func (e *pageError) Error() string {
 	return fmt.Sprintf("the %s is not valid JSON, it is a web page: %q", e.what, e.text)
 }
 
-// advice says what somebody can do.
+// advice returns what to do about a cause.
 func (s *Session) advice(c cause) string {
 	switch c.status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -199,7 +199,7 @@ func (s *Session) adviceOnConnection(err error) string {
 
 func adviceOnTrust(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "add the authority that signed its certificate to the TLS folder, as ca.crt"
+		return "add the authority that signed its certificate to the TLS directory, as ca.crt"
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		return "its certificate has to name the host by which it is called"
@@ -208,7 +208,7 @@ func adviceOnTrust(err error) string {
 		return "renew its certificate, and check the clocks"
 	}
 	if tlsAlert(err) != nil {
-		return "it refused our side of TLS: it may want a client certificate, as tls.crt and tls.key in the TLS folder"
+		return "it refused our side of TLS: it may want a client certificate, as tls.crt and tls.key in the TLS directory"
 	}
 	return "check its certificate"
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // guard is the innermost transport of a session. It refuses what must not be sent,
-// bounds what is read, and notes what errors and answers have to say.
+// bounds what is read, and records what errors and answers tell.
 type guard struct {
 	client  *Client
 	slot    *slot
@@ -59,7 +59,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	send, token := g.client.cfg.Transport.RoundTrip, operation(origin(req)) == opToken
 	if token {
-		send = hurry(send)
+		send = withTokenTimeout(send)
 	}
 	resp, err := g.client.metrics.observe(g.host, g.restrict(req), send)
 	if err != nil {
@@ -91,8 +91,7 @@ func origin(req *http.Request) *http.Request {
 	return req
 }
 
-// failed notes what an error of the connection has to say, and returns it as what
-// it is.
+// failed records what an error of the connection tells, and returns it classified.
 func (g *guard) failed(err error) error {
 	if refused, ok := errors.AsType[*dialguard.Error](err); ok {
 		return g.refused(refused)
@@ -108,8 +107,7 @@ func (g *guard) failed(err error) error {
 // a way around the check.
 //
 // It stands here and not in a client's CheckRedirect because every request passes here, also
-// those that the library sends with clients of its own: the first ping, and those to token
-// servers.
+// the first ping and requests to token servers, which the library sends with clients of its own.
 func (g *guard) permit(req *http.Request) error {
 	if host := req.URL.Hostname(); dialguard.IsLocal(host) && !g.mayReach(host) {
 		return g.refused(&dialguard.Error{Host: host})

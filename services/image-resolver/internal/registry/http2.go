@@ -19,7 +19,7 @@ func (e streamError) Error() string { return "stream reset" }
 // request, or are about to. Package http has no other way to tell them.
 var broken = []string{"GOAWAY", "http2: client connection", "http2: client conn "}
 
-// isReset says whether err is a stream or a connection of HTTP/2 that was given up, as
+// isReset reports whether err is a stream or a connection of HTTP/2 that was given up, as
 // servers do that are restarted or have too much to do. The request was not at fault.
 func isReset(err error) bool {
 	if _, ok := errors.AsType[streamError](err); ok {

@@ -48,7 +48,7 @@ type limited struct {
 	large *semaphore.Weighted
 }
 
-// queued is a fetch that waits for its turn.
+// queued is a fetch that waits for a slot.
 type queued struct {
 	registry *limited
 	granted  chan struct{}

@@ -155,7 +155,7 @@ func newClient(t *testing.T, cfg registry.Config) *registry.Client {
 	return c
 }
 
-func TestAHelperThatHangsTakesNoTurn(t *testing.T) {
+func TestAHelperThatHangsTakesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, registry.Config{Credentials: hanging{}})
 		ctx, stop := context.WithCancel(t.Context())
@@ -172,7 +172,7 @@ func TestAHelperThatHangsTakesNoTurn(t *testing.T) {
 	})
 }
 
-func TestATurnIsGivenBack(t *testing.T) {
+func TestASlotIsReleased(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		use    func(ctx context.Context) error
@@ -186,7 +186,7 @@ func TestATurnIsGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newClient(t, registry.Config{Credentials: fixed{}})
-				for range 5 { // more than there are turns
+				for range 5 { // more than there are slots
 					func() {
 						defer func() { _ = recover() }()
 						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -196,14 +196,14 @@ func TestATurnIsGivenBack(t *testing.T) {
 				}
 				begin := time.Now()
 				if err := fetch(t.Context(), c, "r.example/fn"); err != nil || time.Since(begin) != 0 {
-					t.Errorf("%v after %v, want a turn at once: %s", err, time.Since(begin), tc.reason)
+					t.Errorf("%v after %v, want a slot at once: %s", err, time.Since(begin), tc.reason)
 				}
 			})
 		})
 	}
 }
 
-func TestTurnsAreInOrder(t *testing.T) {
+func TestSlotsAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, registry.Config{Credentials: fixed{}})
 		var mu sync.Mutex

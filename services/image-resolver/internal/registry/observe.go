@@ -103,7 +103,7 @@ func (m *metrics) label(registry string) string {
 	return registry
 }
 
-// kind says in a word or two what failed, without any text from outside.
+// kind returns what failed in a few words, without any text from outside.
 func kind(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {

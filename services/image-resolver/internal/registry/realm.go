@@ -14,7 +14,7 @@ import (
 )
 
 // disguises give names to token servers that are given by a private address. The library
-// refuses such addresses, whoever names them; a registry that has one itself may well
+// refuses such addresses in any challenge; a registry that has one itself may well
 // have its token server beside it. Which ones may be asked is decided here, see
 // [guard.mayName] and [guard.permit].
 type disguises struct {
@@ -84,7 +84,7 @@ func (g *guard) named(ctx context.Context, target string) string {
 	return u.String()
 }
 
-// mayName says whether the registry may have its token server at an address: at its own,
+// mayName reports whether the registry may have its token server at an address: at its own,
 // on the same machine, or at a private one if it is at a private one itself.
 func (g *guard) mayName(ctx context.Context, addr netip.Addr) bool {
 	if g.owns(addr.String()) {
@@ -93,7 +93,7 @@ func (g *guard) mayName(ctx context.Context, addr netip.Addr) bool {
 	return addr.Unmap().IsPrivate() && !dialguard.IsLocal(addr.String()) && g.isPrivate(ctx)
 }
 
-// isPrivate says whether the registry is at a private address, whatever its name leads
+// isPrivate reports whether the registry is at a private address, whatever its name leads
 // to, or on this machine.
 func (g *guard) isPrivate(ctx context.Context) bool {
 	host := hostname(g.host)

@@ -55,8 +55,8 @@ type Client struct {
 	cfg     Config
 	limiter *limiter
 	metrics *metrics
-	// plaintext are the registries listed as insecure, local those that may be at local
-	// addresses, and mirrors those that have some, all by canonical name.
+	// plaintext are the registries listed as insecure, local the ones that may be at local
+	// addresses, and mirrors the mirrors of each registry, all by canonical name.
 	plaintext map[string]bool
 	local     map[string]bool
 	mirrors   map[string][]string

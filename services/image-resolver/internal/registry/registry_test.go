@@ -72,7 +72,7 @@ func (w *world) add(t *testing.T, name string, middleware ...func(http.Handler) 
 	return r
 }
 
-// manifest asks for a manifest and says whether the registry wanted credentials.
+// manifest asks for a manifest and reports whether the registry wanted credentials.
 func (w *world) manifest(t *testing.T, repository, reference string) (wanted bool, err error) {
 	t.Helper()
 	c, err := registry.New(w.Config)
@@ -122,7 +122,7 @@ func TestARegistryThatIsDownIsNoReasonForPlainHTTP(t *testing.T) {
 			w.hosts[cmp.Or(name, host)] = "127.0.0.1:1"
 			_, err := w.manifest(t, host+"/fn", "v1")
 			if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "connection refused: check that it runs") || strings.Contains(err.Error(), "insecure") {
-				t.Errorf("%v, want Unavailable, and no word of less security", err)
+				t.Errorf("%v, want Unavailable, and no advice to use plain HTTP", err)
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestMirrors(t *testing.T) {
 		"mirror has it":    {"the registry is spared", nil, true, true, false, 0, "", ""},
 		"mirror lacks it":  {"then the registry is asked", nil, false, true, true, 0, "", ""},
 		"mirror is broken": {"then the registry is asked", func(http.Handler) http.Handler { return http.NotFoundHandler() }, false, true, true, 0, "", ""},
-		"nobody has it":    {"the registry's answer counts, and the mirror's is told", nil, false, false, true, fault.Precondition, "MANIFEST_UNKNOWN", "mirror.example"},
+		"neither has it":   {"the registry's answer counts, and names the mirror's", nil, false, false, true, fault.Precondition, "MANIFEST_UNKNOWN", "mirror.example"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

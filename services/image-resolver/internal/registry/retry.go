@@ -34,8 +34,8 @@ var transient = []int{
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// retrier retries the requests of a session, with growing waits or those that a registry asks
-// for.
+// retrier retries the requests of a session, with growing waits, or with the ones that a
+// registry asks for.
 type retrier struct {
 	next     http.RoundTripper
 	attempts int

@@ -56,7 +56,7 @@ func (s *secrets) addHeader(value string) {
 const maxToken = 64 << 10
 
 // tokenError is an answer of a token server that is of no use. It quotes nothing of it:
-// there may be a token where nobody looks for one.
+// there may be a token in an unexpected field.
 type tokenError struct{ host, contentType string }
 
 func (e *tokenError) Error() string {
@@ -86,7 +86,7 @@ func (s *secrets) learn(host string, resp *http.Response) error {
 }
 
 // What is secret by its look. In URLs, also relative ones, queries hold signatures and
-// user parts hold passwords. Whoever repeats a header may change it or cut it off, and
+// user parts hold passwords. A server that repeats a header may change it or cut it off, and
 // tokens have one beginning. The library quotes what is no token, and may be one.
 var looks = []struct {
 	secret *regexp.Regexp

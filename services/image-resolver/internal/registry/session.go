@@ -54,8 +54,8 @@ func (c *Client) open(ctx context.Context, slot *slot, repository string, cred c
 	return s, nil
 }
 
-// failed tells those who wait what came of an attempt: their time may be over before
-// the last one.
+// failed reports the error of an attempt to the callers, whose time may be over before the last
+// attempt.
 func (s *Session) failed(req *http.Request, resp *http.Response, err error) {
 	if resp != nil {
 		err = transport.CheckError(resp)
@@ -73,7 +73,7 @@ func doing(req *http.Request) string {
 	}
 }
 
-// WantedCredentials says whether the registry asked for credentials and got some.
+// WantedCredentials reports whether the registry asked for credentials and got some.
 func (s *Session) WantedCredentials() bool { return !s.cred.IsZero() && s.guard.challenged.Load() }
 
 // Head returns the digest of the manifest that a tag points at, or "" if the

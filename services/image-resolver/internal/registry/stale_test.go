@@ -56,7 +56,7 @@ func TestStaleCredentials(t *testing.T) {
 		"403, anonymous":     {"nothing was refused", 403, "", "new", false, 1, 0, false},
 		"403, newer as bad":  {"that is final", 403, "old", "older", true, 2, 1, false},
 		"401, newer as bad":  {"that is final", 401, "old", "older", true, 2, 1, false},
-		"good":               {"nobody asks for another", 403, "new", "newer", true, 1, 0, true},
+		"good":               {"no other is asked for", 403, "new", "newer", true, 1, 0, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

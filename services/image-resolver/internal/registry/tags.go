@@ -17,7 +17,7 @@ const (
 	// tagsPerPage is how many tags are asked for at a time; some registries refuse
 	// more than 1000.
 	tagsPerPage = 1000
-	// maxTags bounds a list: somebody may well have a tag for each commit, and a
+	// maxTags bounds a list: some repositories have a tag for each commit, and a
 	// hostile registry makes up any number.
 	maxTags = 50_000
 	// maxTagBytes bounds the text of a list. It is enough for that many signatures,

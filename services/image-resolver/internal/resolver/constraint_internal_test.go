@@ -93,7 +93,7 @@ func TestConstraintFollowsItsRepository(t *testing.T) {
 				<-time.After(life.Refresh - time.Nanosecond)
 				expect("v1.0.0")
 				<-time.After(time.Nanosecond)
-				expect("v1.0.0") // nobody waits for the new list
+				expect("v1.0.0") // refreshed in the background
 				expect("v1.1.0")
 				if s.lists != 2 {
 					t.Errorf("%d lists were read, want two", s.lists)

@@ -34,16 +34,16 @@ func (wordy) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusForbidden, Body: io.NopCloser(strings.NewReader(words)), Request: req}, nil
 }
 
-// nobody has no credentials.
-type nobody struct{}
+// anonymous has no credentials.
+type anonymous struct{}
 
-func (nobody) Lookup(context.Context, string) (c credentials.Credential, err error) { return c, nil }
-func (nobody) Renew(context.Context, string) (c credentials.Credential, err error)  { return c, nil }
+func (anonymous) Lookup(context.Context, string) (c credentials.Credential, err error) { return c, nil }
+func (anonymous) Renew(context.Context, string) (c credentials.Credential, err error)  { return c, nil }
 
 func newResolver(t *testing.T, network http.RoundTripper, bound int64, mirrors map[string][]string) *Resolver {
 	t.Helper()
 	client, err := registry.New(registry.Config{
-		Transport: network, Credentials: nobody{}, Mirrors: mirrors, Concurrent: 64, Telemetry: telemetry.Discard(),
+		Transport: network, Credentials: anonymous{}, Mirrors: mirrors, Concurrent: 64, Telemetry: telemetry.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestMemoryIsWhatItIsTakenToBe(t *testing.T) {
 	}
 }
 
-// fail asks for an image that nobody gets.
+// fail asks for an image that is denied.
 func fail(t *testing.T, r *Resolver, n int) {
 	t.Helper()
 	_, err := r.Resolve(t.Context(), Request{Image: fmt.Sprintf("example.com/fn%d:v1", n)})

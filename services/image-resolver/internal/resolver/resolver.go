@@ -117,7 +117,7 @@ func result(name imagename.Name, found cache.Answer[answer]) Result {
 }
 
 // name returns the image that a request asks for, with the tag that its constraint selects
-// among those that list returns.
+// from list.
 func (r *Resolver) name(req Request, list func(repository string) ([]string, error)) (imagename.Name, error) {
 	name, err := imagename.Parse(req.Image, r.cfg.DefaultPrefix)
 	if err != nil {

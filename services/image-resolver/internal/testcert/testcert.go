@@ -80,10 +80,10 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Write makes a file in a folder.
-func Write(t testing.TB, folder, name string, content []byte) {
+// Write makes a file in a directory.
+func Write(t testing.TB, directory, name string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(directory, name), content, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// The files of a folder. Those of authorities are added to the system's; a pair of
+// The files of a directory. Those of authorities are added to the system's; a pair of
 // certificate and key is shown to registries that ask for one, under the names of
 // a Kubernetes TLS secret or of docker.
 var (

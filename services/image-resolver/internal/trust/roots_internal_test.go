@@ -13,7 +13,7 @@ import (
 )
 
 // TestAuthoritiesWhereTheSystemHasNone is how the program finds itself in its image: it
-// trusts public registries, and those that the folder is for.
+// trusts public registries, and the registries of the directory.
 func TestAuthoritiesWhereTheSystemHasNone(t *testing.T) {
 	if _, there := rerun.Test(t, "", "SSL_CERT_FILE=/nonexistent", "SSL_CERT_DIR=/nonexistent"); !there {
 		return

@@ -1,5 +1,5 @@
 // Package trust makes the connections to registries: TLS 1.2 and up with verified
-// certificates, by the system's authorities and those of configured folders, and
+// certificates, by the system's authorities and those of configured directories, and
 // through the proxies that the environment names.
 package trust
 
@@ -27,26 +27,26 @@ import (
 
 // Config says where certificates are.
 type Config struct {
-	// Folder holds the files for all registries; empty for the system's
+	// Directory holds the files for all registries; empty for the system's
 	// authorities only. See [load] for the names of files.
-	Folder string
-	// Folders hold the files for single registries, by host or host:port, in place
-	// of those in Folder.
-	Folders map[string]string
-	Log     *slog.Logger
-	// Changed is called after the content of a folder has changed.
+	Directory string
+	// Directories hold the files for single registries, by host or host:port, in place
+	// of those in Directory.
+	Directories map[string]string
+	Log         *slog.Logger
+	// Changed is called after the content of a directory has changed.
 	Changed func()
 }
 
 // Store is the HTTP transports for all registries.
 type Store struct {
 	cfg     Config
-	general *folder
-	hosts   map[string]*folder
+	general *directory
+	hosts   map[string]*directory
 }
 
-// folder is a folder with the transport that its files make.
-type folder struct {
+// directory is a directory with the transport that its files make.
+type directory struct {
 	path      string
 	transport atomic.Pointer[http.Transport]
 
@@ -54,14 +54,14 @@ type folder struct {
 	last map[string][]byte
 }
 
-// New reads the folders. Files that do not exist yet are no error, files that make
+// New reads the directories. Files that do not exist yet are no error, files that make
 // no sense are.
 func New(cfg Config) (*Store, error) {
-	s := &Store{cfg: cfg, general: &folder{path: cfg.Folder}, hosts: make(map[string]*folder)}
-	for host, path := range cfg.Folders {
-		s.hosts[registryname.Canonical(host)] = &folder{path: path}
+	s := &Store{cfg: cfg, general: &directory{path: cfg.Directory}, hosts: make(map[string]*directory)}
+	for host, path := range cfg.Directories {
+		s.hosts[registryname.Canonical(host)] = &directory{path: path}
 	}
-	for _, f := range s.folders() {
+	for _, f := range s.directories() {
 		if _, err := f.reload(); err != nil {
 			return nil, err
 		}
@@ -69,8 +69,8 @@ func New(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) folders() []*folder {
-	all := []*folder{s.general}
+func (s *Store) directories() []*directory {
+	all := []*directory{s.general}
 	for _, f := range s.hosts {
 		all = append(all, f)
 	}
@@ -100,37 +100,37 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Run follows changes of the folders until ctx ends.
+// Run follows changes of the directories until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
-	for _, f := range s.folders() {
+	for _, f := range s.directories() {
 		if f.path != "" {
 			watching.Go(func() { filewatch.WatchFolder(ctx, s.cfg.Log, f.path, func() { s.reload(ctx, f) }) })
 		}
 	}
 	<-ctx.Done()
 	watching.Wait()
-	for _, f := range s.folders() {
+	for _, f := range s.directories() {
 		f.transport.Load().CloseIdleConnections()
 	}
 	return nil
 }
 
-// reload reads a folder again. One that makes no sense leaves things as they were.
-func (s *Store) reload(ctx context.Context, f *folder) {
+// reload reads a directory again. One that makes no sense changes nothing.
+func (s *Store) reload(ctx context.Context, f *directory) {
 	changed, err := f.reload()
 	if err != nil {
 		s.cfg.Log.ErrorContext(ctx, "certificates cannot be used: those last read stay in use", "error", err)
 		return
 	}
 	if changed {
-		s.cfg.Log.InfoContext(ctx, "read changed certificates", "folder", f.path)
+		s.cfg.Log.InfoContext(ctx, "read changed certificates", "directory", f.path)
 		s.cfg.Changed()
 	}
 }
 
-// read returns the files that the folder has, by name.
-func (f *folder) read() (map[string][]byte, error) {
+// read returns the files that the directory has, by name.
+func (f *directory) read() (map[string][]byte, error) {
 	content := make(map[string][]byte)
 	if f.path == "" {
 		return content, nil
@@ -147,9 +147,9 @@ func (f *folder) read() (map[string][]byte, error) {
 	return content, nil
 }
 
-// reload reads the folder's files, and makes a new transport if they have changed.
+// reload reads the directory's files, and makes a new transport if they have changed.
 // Requests under way keep the old one.
-func (f *folder) reload() (changed bool, err error) {
+func (f *directory) reload() (changed bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	content, err := f.read()

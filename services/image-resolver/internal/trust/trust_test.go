@@ -61,46 +61,46 @@ func TestEachRegistryHasItsOwnTrust(t *testing.T) {
 	testcert.Write(t, general, "ca.crt", one.PEM)
 	testcert.Write(t, own, "ca.pem", two.PEM)
 	first, second := server(t, one.Server(t, time.Now().Add(time.Hour))), server(t, two.Server(t, time.Now().Add(time.Hour)))
-	s := open(t, trust.Config{Folder: general, Folders: map[string]string{strings.Replace(second, "https://127.0.0.1", "[::FFFF:127.0.0.1]", 1): own}})
+	s := open(t, trust.Config{Directory: general, Directories: map[string]string{strings.Replace(second, "https://127.0.0.1", "[::FFFF:127.0.0.1]", 1): own}})
 	for _, url := range []string{first, second} {
 		if err := get(t, s, url); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
-	if err := get(t, open(t, trust.Config{Folder: general}), second); err == nil {
+	if err := get(t, open(t, trust.Config{Directory: general}), second); err == nil {
 		t.Error("a registry is trusted by another's authority")
 	}
 }
 
 func TestOldTLSIsRefused(t *testing.T) {
-	authority, folder := testcert.NewAuthority(t), t.TempDir()
-	testcert.Write(t, folder, "ca.crt", authority.PEM)
+	authority, directory := testcert.NewAuthority(t), t.TempDir()
+	testcert.Write(t, directory, "ca.crt", authority.PEM)
 	settings := authority.Server(t, time.Now().Add(time.Hour))
 	settings.MinVersion, settings.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
-	if err := get(t, open(t, trust.Config{Folder: folder}), server(t, settings)); err == nil {
+	if err := get(t, open(t, trust.Config{Directory: directory}), server(t, settings)); err == nil {
 		t.Error("TLS 1.1 is accepted")
 	}
 }
 
-func TestFolderChanges(t *testing.T) {
-	authority, folder := testcert.NewAuthority(t), t.TempDir()
+func TestDirectoryChanges(t *testing.T) {
+	authority, directory := testcert.NewAuthority(t), t.TempDir()
 	url := server(t, authority.Server(t, time.Now().Add(time.Hour)))
 	changed := make(chan struct{}, 10)
-	s := open(t, trust.Config{Folder: folder, Changed: func() { changed <- struct{}{} }})
+	s := open(t, trust.Config{Directory: directory, Changed: func() { changed <- struct{}{} }})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
 	if err := get(t, s, url); err == nil {
 		t.Error("trusted without any file")
 	}
-	testcert.Write(t, folder, "ca.crt", authority.PEM)
+	testcert.Write(t, directory, "ca.crt", authority.PEM)
 	<-changed
 	if err := get(t, s, url); err != nil {
 		t.Errorf("with the authority: %v", err)
 	}
-	testcert.Write(t, folder, "tls.crt", []byte("garbage"))
+	testcert.Write(t, directory, "tls.crt", []byte("garbage"))
 	if err := get(t, s, url); err != nil {
-		t.Errorf("after the folder broke: %v, want that the last good files stay in use", err)
+		t.Errorf("after the directory broke: %v, want that the last good files stay in use", err)
 	}
 	cancel()
 	if err := <-ended; err != nil {
@@ -123,22 +123,22 @@ func TestNewRefuses(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			folder := t.TempDir()
+			directory := t.TempDir()
 			for file, content := range tc.files {
-				testcert.Write(t, folder, file, content)
+				testcert.Write(t, directory, file, content)
 			}
-			_, err := trust.New(trust.Config{Folder: folder, Log: slog.New(slog.DiscardHandler)})
-			if err == nil || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), folder) {
-				t.Errorf("%v, want the folder and %q: %s", err, tc.says, tc.reason)
+			_, err := trust.New(trust.Config{Directory: directory, Log: slog.New(slog.DiscardHandler)})
+			if err == nil || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), directory) {
+				t.Errorf("%v, want the directory and %q: %s", err, tc.says, tc.reason)
 			}
 		})
 	}
 }
 
 func TestRestrictedRequestReachesNoLocalAddress(t *testing.T) {
-	authority, folder := testcert.NewAuthority(t), t.TempDir()
-	testcert.Write(t, folder, "ca.crt", authority.PEM)
-	s := open(t, trust.Config{Folder: folder})
+	authority, directory := testcert.NewAuthority(t), t.TempDir()
+	testcert.Write(t, directory, "ca.crt", authority.PEM)
+	s := open(t, trust.Config{Directory: directory})
 	url := strings.Replace(server(t, authority.Server(t, time.Now().Add(time.Hour))), "127.0.0.1", "localhost", 1)
 	for name, refused := range map[string]bool{"unrestricted": false, "lifted": false, "restricted": true} {
 		ctx := dialguard.Restrict(t.Context(), "registry.example")

@@ -18,8 +18,8 @@ const (
 	// maxRead bounds what is read of an answer that says what is wrong, in bytes. The
 	// library reads no more either, and forgets the status then.
 	maxRead = 32 << 10
-	// readTime bounds how long that may take. What has come until then has to do.
-	readTime = 2 * time.Second
+	// errorReadTimeout bounds how long that may take. What has come until then has to do.
+	errorReadTimeout = 2 * time.Second
 	// maxSaid bounds what is kept of an answer that is not in the format of registries.
 	maxSaid = 300
 )
@@ -29,7 +29,7 @@ const (
 // format of registries stays.
 func (s *secrets) abridge(resp *http.Response) {
 	body := resp.Body
-	giveUp := time.AfterFunc(readTime, func() { _ = body.Close() })
+	giveUp := time.AfterFunc(errorReadTimeout, func() { _ = body.Close() })
 	content, err := io.ReadAll(io.LimitReader(body, maxRead))
 	giveUp.Stop()
 	_ = body.Close()
@@ -60,13 +60,13 @@ func readable(content []byte, contentType string) string {
 	return strings.Join(words, " ")
 }
 
-// isPage says whether an answer is for browsers.
+// isPage reports whether an answer is for browsers.
 func isPage(content []byte, contentType string) bool {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	return kind == "text/html" || kind == "application/xhtml+xml" || bytes.HasPrefix(bytes.TrimSpace(content), []byte("<"))
 }
 
-// unread are the elements of pages whose content nobody reads.
+// unread are the elements of pages whose content is not for readers.
 var unread = map[string]bool{"script": true, "style": true, "noscript": true, "template": true, "svg": true}
 
 // pageText returns the text of a page, from its title on.

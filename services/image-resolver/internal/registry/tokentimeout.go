@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tokenTimeout bounds what a token server may take for its few words, so that what is
-// left of a caller's time is enough to say so.
+// tokenTimeout bounds the answer of a token server, so that what is left of a caller's
+// time is enough to report that it is slow.
 const tokenTimeout = 8 * time.Second
 
 // slowError is a token server that took too long.
@@ -19,8 +19,9 @@ func (e *slowError) Error() string {
 	return fmt.Sprintf("the token server %s has not answered within %v", e.host, tokenTimeout)
 }
 
-// hurry is send for a request to a token server: it ends in time, with its answer.
-func hurry(send func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
+// withTokenTimeout returns send for requests to token servers, whose answers are read within
+// tokenTimeout.
+func withTokenTimeout(send func(*http.Request) (*http.Response, error)) func(*http.Request) (*http.Response, error) {
 	return func(req *http.Request) (*http.Response, error) {
 		ctx, cancel := context.WithTimeoutCause(req.Context(), tokenTimeout, &slowError{host: req.URL.Host})
 		resp, err := send(req.WithContext(ctx))
@@ -28,7 +29,7 @@ func hurry(send func(*http.Request) (*http.Response, error)) func(*http.Request)
 			cancel()
 			return nil, slow(ctx, err)
 		}
-		resp.Body = &hurried{ReadCloser: resp.Body, cancel: cancel, slow: func(err error) error { return slow(ctx, err) }}
+		resp.Body = &timedBody{ReadCloser: resp.Body, cancel: cancel, slow: func(err error) error { return slow(ctx, err) }}
 		return resp, nil
 	}
 }
@@ -41,14 +42,14 @@ func slow(ctx context.Context, err error) error {
 	return err
 }
 
-// hurried is a body that has to be read in time.
-type hurried struct {
+// timedBody is a body that has to be read before the timeout.
+type timedBody struct {
 	io.ReadCloser
 	cancel context.CancelFunc
 	slow   func(error) error
 }
 
-func (h *hurried) Read(p []byte) (int, error) {
+func (h *timedBody) Read(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
 	if err != nil && err != io.EOF { //nolint:errorlint // as readers have it
 		err = h.slow(err)
@@ -56,7 +57,7 @@ func (h *hurried) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (h *hurried) Close() error {
+func (h *timedBody) Close() error {
 	defer h.cancel()
 	return h.ReadCloser.Close()
 }
