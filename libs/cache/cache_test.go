@@ -37,7 +37,13 @@ type source struct {
 
 func newSource(t *testing.T, edit func(*cache.Config[string, int])) *source {
 	t.Helper()
-	cfg := cache.Config[string, int]{MaxBytes: 1 << 20, MaxFetches: 100, FetchTimeout: time.Minute, StaleWait: staleWait, Size: func(key string, _ int) int64 { return int64(len(key)) + 8 }}
+	cfg := cache.Config[string, int]{
+		MaxBytes:     1 << 20,
+		MaxFetches:   100,
+		FetchTimeout: time.Minute,
+		StaleWait:    staleWait,
+		Size:         func(key string, _ int) int64 { return int64(len(key)) + 8 },
+	}
 	if edit != nil {
 		edit(&cfg)
 	}
@@ -107,7 +113,11 @@ func TestFailedRefresh(t *testing.T) {
 		late fault.Class
 	}{
 		"source is away": {"an old answer is better than none", fault.New(fault.Unavailable, "no route"), -1},
-		"source says no": {"an answer that was taken back is not given", fault.New(fault.Precondition, "deleted"), fault.Precondition},
+		"source says no": {
+			"an answer that was taken back is not given",
+			fault.New(fault.Precondition, "deleted"),
+			fault.Precondition,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -147,11 +157,35 @@ func TestFailureIsRememberedBriefly(t *testing.T) {
 		forget bool
 		life   cache.Lifetime
 	}{
-		"brief":       {"an unknown image must not load its registry", fault.New(fault.Precondition, "unknown"), life.Failure, false, life},
-		"retry hint":  {"a registry that says when is not asked before", fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute), time.Minute, false, life},
-		"long hint":   {"no longer than an answer would hold", fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), 24*time.Hour), life.TTL, false, life},
-		"of a digest": {"what holds for ever is not kept away for ever", fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute), time.Minute, false, cache.Lifetime{Failure: time.Second}},
-		"forgotten":   {"new credentials may help at once", fault.New(fault.Precondition, "unauthorized"), 0, true, life},
+		"brief": {
+			"an unknown image must not load its registry",
+			fault.New(fault.Precondition, "unknown"),
+			life.Failure,
+			false,
+			life,
+		},
+		"retry hint": {
+			"a registry that says when is not asked before",
+			fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute),
+			time.Minute,
+			false,
+			life,
+		},
+		"long hint": {
+			"no longer than an answer would hold",
+			fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), 24*time.Hour),
+			life.TTL,
+			false,
+			life,
+		},
+		"of a digest": {
+			"what holds for ever is not kept away for ever",
+			fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), time.Minute),
+			time.Minute,
+			false,
+			cache.Lifetime{Failure: time.Second},
+		},
+		"forgotten": {"new credentials may help at once", fault.New(fault.Precondition, "unauthorized"), 0, true, life},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

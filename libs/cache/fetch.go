@@ -64,7 +64,11 @@ func (c *Cache[K, V]) refresh(ctx context.Context, q Query[K, V]) bool {
 }
 
 // join returns the fetch for q's key, a new one if there is none. c is locked.
-func (c *Cache[K, V]) join(ctx context.Context, q Query[K, V], background bool) (f *fetch[V], starter bool, err error) {
+func (c *Cache[K, V]) join(
+	ctx context.Context,
+	q Query[K, V],
+	background bool,
+) (f *fetch[V], starter bool, err error) {
 	if f, ok := c.fetches[q.Key]; ok {
 		f.waiting++
 		return f, false, nil

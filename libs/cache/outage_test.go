@@ -54,7 +54,13 @@ func TestOutageDelaysNoCaller(t *testing.T) {
 				pass(time.Minute) // the last fetch ends
 				synctest.Wait()
 				pass(staleWait)
-				if _, err := s.Get(t.Context(), s.query("k")); !slices.Contains([]fault.Class{fault.Unavailable, fault.Exhausted}, fault.Of(err)) {
+				if _, err := s.Get(
+					t.Context(),
+					s.query("k"),
+				); !slices.Contains(
+					[]fault.Class{fault.Unavailable, fault.Exhausted},
+					fault.Of(err),
+				) {
 					t.Errorf("when even a stale answer is too old: %v, want the failure", err)
 				}
 			})
@@ -88,9 +94,17 @@ func TestFirstToAskAfterTheTTL(t *testing.T) {
 		from  cache.Source
 		class fault.Class
 	}{
-		"source answers":   {"a new answer is worth a little time", time.Second, nil, false, 2, cache.Miss, 0},
-		"source is slow":   {"but not more", 5 * time.Second, nil, false, 1, cache.Refresh, 0},
-		"source says no":   {"an answer that was taken back is not given", time.Second, fault.New(fault.Precondition, "deleted"), false, 0, cache.Miss, fault.Precondition},
+		"source answers": {"a new answer is worth a little time", time.Second, nil, false, 2, cache.Miss, 0},
+		"source is slow": {"but not more", 5 * time.Second, nil, false, 1, cache.Refresh, 0},
+		"source says no": {
+			"an answer that was taken back is not given",
+			time.Second,
+			fault.New(fault.Precondition, "deleted"),
+			false,
+			0,
+			cache.Miss,
+			fault.Precondition,
+		},
 		"too many fetches": {"an old answer is better than none", 0, nil, true, 1, cache.Hit, 0},
 	}
 	for name, tc := range tests {

@@ -136,7 +136,9 @@ func TestRefreshesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 1000
 		s := &stuck{answers: keys}
-		m := cache.NewRemote(cache.RemoteConfig[string, string]{Fetch: s.Ask, Size: func(string, string) int64 { return 1 }, MaxBytes: 1 << 20})
+		m := cache.NewRemote(
+			cache.RemoteConfig[string, string]{Fetch: s.Ask, Size: func(string, string) int64 { return 1 }, MaxBytes: 1 << 20},
+		)
 		for i := range keys {
 			if _, err := m.Get(t.Context(), strconv.Itoa(i)); err != nil {
 				t.Fatal(err)

@@ -39,10 +39,16 @@ func TestNoWaitForAServiceThatIsAway(t *testing.T) {
 		waits  int           // how many wait for that
 		asked  int           // in the 100 seconds after
 	}{
-		"refused":          {"asked every 10 s, while no caller waits", 10 * time.Second, 1550 * time.Millisecond, 0, 9},
-		"packets vanish":   {"nor does a slower failure delay a caller", 10 * time.Second, 2 * time.Second, 0, 9},
-		"silent":           {"one question at a time, until it has no more time", 10 * time.Second, time.Hour, 0, 3},
-		"not used of late": {"much may have changed: the first waits to hear of it", 10 * time.Minute, 1550 * time.Millisecond, 1, 9},
+		"refused":        {"asked every 10 s, while no caller waits", 10 * time.Second, 1550 * time.Millisecond, 0, 9},
+		"packets vanish": {"nor does a slower failure delay a caller", 10 * time.Second, 2 * time.Second, 0, 9},
+		"silent":         {"one question at a time, until it has no more time", 10 * time.Second, time.Hour, 0, 3},
+		"not used of late": {
+			"much may have changed: the first waits to hear of it",
+			10 * time.Minute,
+			1550 * time.Millisecond,
+			1,
+			9,
+		},
 		"not used, silent": {"but not for long", 10 * time.Minute, time.Hour, 1, 3},
 		"fails at once":    {"that is no reason to ask more often", 10 * time.Second, 0, 0, 10},
 	}
@@ -68,7 +74,14 @@ func TestNoWaitForAServiceThatIsAway(t *testing.T) {
 				}
 				synctest.Wait()
 				if asked := s.questions() - 1; waited != tc.waits || asked != tc.asked {
-					t.Errorf("%d of 100 waited, and the service was asked %d times, want %d and %d: %s", waited, asked, tc.waits, tc.asked, tc.reason)
+					t.Errorf(
+						"%d of 100 waited, and the service was asked %d times, want %d and %d: %s",
+						waited,
+						asked,
+						tc.waits,
+						tc.asked,
+						tc.reason,
+					)
 				}
 			})
 		})

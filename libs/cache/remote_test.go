@@ -67,7 +67,13 @@ const maxSize = 10_000
 type remoteCache = cache.Remote[string, string]
 
 func newRemote(s *service) *remoteCache {
-	return cache.NewRemote(cache.RemoteConfig[string, string]{Fetch: s.Ask, Size: func(string, string) int64 { return s.size }, MaxBytes: maxSize})
+	return cache.NewRemote(
+		cache.RemoteConfig[string, string]{
+			Fetch:    s.Ask,
+			Size:     func(string, string) int64 { return s.size },
+			MaxBytes: maxSize,
+		},
+	)
 }
 
 func TestRemoteGet(t *testing.T) {
@@ -80,13 +86,32 @@ func TestRemoteGet(t *testing.T) {
 		waited time.Duration
 		asked  int
 	}{
-		"fresh":            {reason: "a fresh entry asks no source", after: 9 * time.Second, said: "1", asked: 1},
-		"not fresh":        {reason: "the next caller gets the new answer", after: 11 * time.Second, said: "1", asked: 2},
-		"away":             {reason: "running pods do not depend on it", after: 59 * time.Minute, err: unavailable, said: "1", asked: 2},
-		"away for long":    {reason: "what is old may be wrong", after: 61 * time.Minute, err: unavailable, asked: 2},
-		"silent":           {reason: "nor is that waited for long", after: time.Minute, takes: time.Hour, said: "1", waited: 3 * time.Second, asked: 2},
-		"a refusal":        {reason: "an answer is an answer, also a bad one", after: time.Minute, err: denied, asked: 2},
-		"fresh, a refusal": {reason: "an error to come changes nothing yet", after: time.Second, err: denied, said: "1", asked: 1},
+		"fresh":     {reason: "a fresh entry asks no source", after: 9 * time.Second, said: "1", asked: 1},
+		"not fresh": {reason: "the next caller gets the new answer", after: 11 * time.Second, said: "1", asked: 2},
+		"away": {
+			reason: "running pods do not depend on it",
+			after:  59 * time.Minute,
+			err:    unavailable,
+			said:   "1",
+			asked:  2,
+		},
+		"away for long": {reason: "what is old may be wrong", after: 61 * time.Minute, err: unavailable, asked: 2},
+		"silent": {
+			reason: "nor is that waited for long",
+			after:  time.Minute,
+			takes:  time.Hour,
+			said:   "1",
+			waited: 3 * time.Second,
+			asked:  2,
+		},
+		"a refusal": {reason: "an answer is an answer, also a bad one", after: time.Minute, err: denied, asked: 2},
+		"fresh, a refusal": {
+			reason: "an error to come changes nothing yet",
+			after:  time.Second,
+			err:    denied,
+			said:   "1",
+			asked:  1,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +130,8 @@ func TestRemoteGet(t *testing.T) {
 				if waited != tc.waited || s.questions() != tc.asked {
 					t.Errorf("waited %s for %d questions, want %s for %d: %s", waited, s.questions(), tc.waited, tc.asked, tc.reason)
 				}
-				if got != tc.said && tc.said != "" || (err == nil) != (tc.said != "") || err != nil && fault.Of(err) != fault.Of(tc.err) {
+				if got != tc.said && tc.said != "" || (err == nil) != (tc.said != "") ||
+					err != nil && fault.Of(err) != fault.Of(tc.err) {
 					t.Errorf("%q, %v, want %q, %v: %s", got, err, tc.said, tc.err, tc.reason)
 				}
 				<-time.After(time.Minute) // every question has its end

@@ -41,7 +41,7 @@ func (c *Cache[K, V]) store(q Query[K, V], value V, err error) {
 	switch {
 	case err == nil:
 		e.succeed(value, time.Now())
-	case q.Lifetime.RemoteFailures && !(e.known && isOutage(err)):
+	case q.Lifetime.RemoteFailures && (!e.known || !isOutage(err)):
 		return
 	default:
 		e.fail(err, q.Lifetime, time.Now())

@@ -69,7 +69,13 @@ func Parse(image, defaultPrefix string) (Name, error) {
 // checkLength reports whether a name is too long, given or whole.
 func checkLength(image string) error {
 	if len(image) > MaxBytes {
-		return fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d: it begins with %q", len(image), MaxBytes, image[:32])
+		return fault.New(
+			fault.Invalid,
+			"the image's name has %d bytes, and may have up to %d: it begins with %q",
+			len(image),
+			MaxBytes,
+			image[:32],
+		)
 	}
 	return nil
 }
@@ -89,7 +95,7 @@ func IsPrefix(prefix string) bool {
 	return err == nil
 }
 
-// PrefixWanted says in words what IsPrefix is true of.
+// PrefixWanted describes what IsPrefix accepts.
 const PrefixWanted = "a registry and a path, such as " + DefaultPrefix + ", or nothing"
 
 // parse returns the reference that image is, with its registry in lower case.
@@ -104,7 +110,10 @@ func parse(image string) (reference.Named, error) {
 		return named, nil
 	}
 	if !strings.ContainsAny(lower, ".:") && lower != "localhost" {
-		return nil, fmt.Errorf("in lower case, its registry %s looks like a directory of docker.io: give it with its port or its domain", registry)
+		return nil, fmt.Errorf(
+			"in lower case, its registry %s looks like a directory of docker.io: give it with its port or its domain",
+			registry,
+		)
 	}
 	return reference.ParseNormalizedNamed(lower + strings.TrimPrefix(image, registry))
 }
@@ -117,7 +126,13 @@ func (n Name) WithTag(tag string) (Name, error) {
 		return Name{}, fault.New(fault.Invalid, "repository %q is not valid: %w", n.Repository, err)
 	}
 	if _, err := reference.WithTag(named, tag); err != nil {
-		return Name{}, fault.New(fault.Invalid, "tag %q for image %q is neither a tag nor a version constraint: %w", tag, n.Repository, err)
+		return Name{}, fault.New(
+			fault.Invalid,
+			"tag %q for image %q is neither a tag nor a version constraint: %w",
+			tag,
+			n.Repository,
+			err,
+		)
 	}
 	return Name{Repository: n.Repository, Tag: tag}.checked()
 }

@@ -18,19 +18,67 @@ func TestParse(t *testing.T) {
 		want   string
 		key    string
 	}{
-		"short":           {"a name without slash is looked up under the prefix", "set-namespace:v0.4.5", "example.com/fns", "example.com/fns/set-namespace:v0.4.5", ""},
-		"trailing slash":  {"the old default prefix ends in a slash", "set-namespace:v0.4.5", "gcr.io/kpt-fn/", "gcr.io/kpt-fn/set-namespace:v0.4.5", ""},
-		"short digest":    {"a digest has no slash", "fn@" + digest, "example.com", "example.com/fn@" + digest, ""},
-		"no prefix":       {"without prefix a short name is docker's", "busybox", "", "docker.io/library/busybox:latest", ""},
-		"docker":          {"a path without registry is docker's, never the prefix's", "nephio/fn:v1", "example.com", "docker.io/nephio/fn:v1", ""},
-		"docker alias":    {"docker.io has an alias", "index.docker.io/nephio/fn:v1", "", "docker.io/nephio/fn:v1", ""},
-		"port":            {"a port is no tag", "localhost:5000/fn", "", "localhost:5000/fn:latest", ""},
-		"tag and digest":  {"the digest selects the image", "example.com/fn:v1@" + digest, "", "example.com/fn:v1@" + digest, "example.com/fn@" + digest},
-		"foreign":         {"a registry that only looks like the prefix is another", "example.com.evil/fn:v1", "example.com", "example.com.evil/fn:v1", ""},
-		"prefix in path":  {"nor does the prefix as a path make it the same", "evil.com/example.com/fn:v1", "example.com", "evil.com/example.com/fn:v1", ""},
-		"upper-case host": {"host names are the same in any case", "Example.COM:5000/fn:v1", "", "example.com:5000/fn:v1", ""},
-		"docker shouted":  {"docker.io's are no exception", "INDEX.docker.IO/fn:V1", "", "docker.io/library/fn:V1", ""},
-		"local":           {"nor is this machine's", "LOCALHOST/fn", "", "localhost/fn:latest", ""},
+		"short": {
+			"a name without slash is looked up under the prefix",
+			"set-namespace:v0.4.5",
+			"example.com/fns",
+			"example.com/fns/set-namespace:v0.4.5",
+			"",
+		},
+		"trailing slash": {
+			"the old default prefix ends in a slash",
+			"set-namespace:v0.4.5",
+			"gcr.io/kpt-fn/",
+			"gcr.io/kpt-fn/set-namespace:v0.4.5",
+			"",
+		},
+		"short digest": {"a digest has no slash", "fn@" + digest, "example.com", "example.com/fn@" + digest, ""},
+		"no prefix": {
+			"without prefix a short name is docker's",
+			"busybox",
+			"",
+			"docker.io/library/busybox:latest",
+			"",
+		},
+		"docker": {
+			"a path without registry is docker's, never the prefix's",
+			"nephio/fn:v1",
+			"example.com",
+			"docker.io/nephio/fn:v1",
+			"",
+		},
+		"docker alias": {"docker.io has an alias", "index.docker.io/nephio/fn:v1", "", "docker.io/nephio/fn:v1", ""},
+		"port":         {"a port is no tag", "localhost:5000/fn", "", "localhost:5000/fn:latest", ""},
+		"tag and digest": {
+			"the digest selects the image",
+			"example.com/fn:v1@" + digest,
+			"",
+			"example.com/fn:v1@" + digest,
+			"example.com/fn@" + digest,
+		},
+		"foreign": {
+			"a registry that only looks like the prefix is another",
+			"example.com.evil/fn:v1",
+			"example.com",
+			"example.com.evil/fn:v1",
+			"",
+		},
+		"prefix in path": {
+			"nor does the prefix as a path make it the same",
+			"evil.com/example.com/fn:v1",
+			"example.com",
+			"evil.com/example.com/fn:v1",
+			"",
+		},
+		"upper-case host": {
+			"host names are the same in any case",
+			"Example.COM:5000/fn:v1",
+			"",
+			"example.com:5000/fn:v1",
+			"",
+		},
+		"docker shouted": {"docker.io's are no exception", "INDEX.docker.IO/fn:V1", "", "docker.io/library/fn:V1", ""},
+		"local":          {"nor is this machine's", "LOCALHOST/fn", "", "localhost/fn:latest", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +119,16 @@ func TestParseRefuses(t *testing.T) {
 // TestLongNames has the longest name that there is, and one that is longer.
 func TestLongNames(t *testing.T) {
 	host := strings.Repeat(strings.Repeat("h", 62)+".", 4) + "io:65535"
-	longest := host + "/" + strings.Repeat("p", 255) + ":" + strings.Repeat("t", 128) + "@sha512:" + strings.Repeat("0", 128)
+	longest := host + "/" + strings.Repeat(
+		"p",
+		255,
+	) + ":" + strings.Repeat(
+		"t",
+		128,
+	) + "@sha512:" + strings.Repeat(
+		"0",
+		128,
+	)
 	if name, err := imagename.Parse(longest, ""); err != nil || name.String() != longest {
 		t.Errorf("Parse(%q) = %q, %v", longest, name, err)
 	}
@@ -115,7 +172,8 @@ func TestShort(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"fn", "fn:v1", "example.com/fn:v1@" + digest, "localhost:5000/a/b", "a/b:c", "🙂", "a@b", "::", "a//b", "EXAMPLE.com/fn", "Fn/a"} {
+	for _, seed := range []string{"fn", "fn:v1", "example.com/fn:v1@" + digest, "localhost:5000/a/b", "a/b:c", "🙂",
+		"a@b", "::", "a//b", "EXAMPLE.com/fn", "Fn/a"} {
 		f.Add(seed, "example.com/fns")
 	}
 	f.Add("fn", strings.Repeat("a", imagename.MaxBytes-len(".io/fn"))+".io") // too long with its tag

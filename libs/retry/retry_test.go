@@ -40,7 +40,11 @@ func TestBackoff(t *testing.T) {
 		backoff retry.Backoff
 		want    []time.Duration
 	}{
-		"bounded":   {"waits double up to the limit", retry.Backoff{First: 50, Max: 150}, []time.Duration{50, 100, 150, 150}},
+		"bounded": {
+			"waits double up to the limit",
+			retry.Backoff{First: 50, Max: 150},
+			[]time.Duration{50, 100, 150, 150},
+		},
 		"unbounded": {"waits double", retry.Backoff{First: 1}, []time.Duration{1, 2, 4, 8}},
 		"zero":      {"it does not wait", retry.Backoff{}, []time.Duration{0, 0}},
 		"too small": {"the limit counts", retry.Backoff{First: 50, Max: 10}, []time.Duration{10, 10}},

@@ -36,7 +36,13 @@ func Parse(s string) (Constraint, error) {
 		return Constraint{}, nil
 	}
 	if len(s) > maxBytes {
-		return Constraint{}, fault.New(fault.Invalid, "the tag has %d bytes, and a version constraint may have up to %d: it begins with %q", len(s), maxBytes, s[:32])
+		return Constraint{}, fault.New(
+			fault.Invalid,
+			"the tag has %d bytes, and a version constraint may have up to %d: it begins with %q",
+			len(s),
+			maxBytes,
+			s[:32],
+		)
 	}
 	if _, err := semver.NewVersion(s); err == nil && tagPattern.MatchString(s) {
 		return Constraint{text: s}, nil

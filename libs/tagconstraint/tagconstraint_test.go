@@ -10,7 +10,18 @@ import (
 )
 
 func TestHighest(t *testing.T) {
-	tags := []string{"v0.4", "v0.4.1", "v0.4.5", "v0.5.0-rc1", "v1.0.0", "v1", "latest", "sha256-abc.sig", "v9.0.0-git-1234", "main"}
+	tags := []string{
+		"v0.4",
+		"v0.4.1",
+		"v0.4.5",
+		"v0.5.0-rc1",
+		"v1.0.0",
+		"v1",
+		"latest",
+		"sha256-abc.sig",
+		"v9.0.0-git-1234",
+		"main",
+	}
 	tests := map[string]struct {
 		reason     string
 		constraint string
@@ -46,7 +57,8 @@ func TestHighest(t *testing.T) {
 }
 
 func TestExact(t *testing.T) {
-	for text, want := range map[string]bool{"": false, "v1.2.3": true, "1.2.3-rc1": true, "latest": true, "~1.2": false, "v1": true, "1.x": false} {
+	for text, want := range map[string]bool{"": false, "v1.2.3": true, "1.2.3-rc1": true, "latest": true,
+		"~1.2": false, "v1": true, "1.x": false} {
 		c, err := tagconstraint.Parse(text)
 		if err != nil {
 			t.Fatal(err)

@@ -26,8 +26,10 @@ func main() {
 	if err := config.Load(&s); err != nil {
 		os.Exit(program.Refuse("image-resolver", err))
 	}
-	os.Exit(program.Main("image-resolver", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
-		part, err := imageresolver.New(s.Config, frame)
-		return []serve.Part{part}, err
-	}))
+	os.Exit(
+		program.Main("image-resolver", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
+			part, err := imageresolver.New(s.Config, frame)
+			return []serve.Part{part}, err
+		}),
+	)
 }

@@ -46,7 +46,10 @@ func BenchmarkUnknownResolve(b *testing.B) {
 	r := startWith(b, s.config, telemetry.Discard())
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := r.ResolveImage(b.Context(), &imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: true}); err != nil {
+		if _, err := r.ResolveImage(
+			b.Context(),
+			&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: true},
+		); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -58,11 +58,11 @@ type Config struct {
 	Policy PolicyConfig
 }
 
-// CacheConfig says what is kept, and how long.
+// CacheConfig bounds what is cached, and for how long.
 type CacheConfig struct {
 	// MaxBytes bounds what is kept.
 	MaxBytes int64 `split_words:"true" default:"67108864"`
-	// TagTTL is how long the meaning of a tag holds. One in use is asked for again
+	// TagTTL is how long the answer about a tag is used. One in use is refreshed
 	// in the background when half of that is over.
 	TagTTL time.Duration `split_words:"true" default:"5m"`
 	// StaleTTL is the age up to which the meaning of a tag is used while its
@@ -76,7 +76,7 @@ type CacheConfig struct {
 // FetchConfig bounds the work with registries.
 type FetchConfig struct {
 	// Timeout bounds one fetch, with all its retries. It is less than callers usually
-	// wait, so that they hear what is wrong.
+	// wait, so that they get the error.
 	Timeout time.Duration `split_words:"true" default:"20s"`
 	// Concurrency is how many fetches use the network at a time.
 	Concurrency int64 `split_words:"true" default:"64"`
@@ -84,7 +84,7 @@ type FetchConfig struct {
 	Queue int `split_words:"true" default:"10000"`
 }
 
-// PolicyConfig says which images may be used. A rule is a pattern of repositories,
+// PolicyConfig is which images may be used. A rule is a pattern of repositories,
 // such as "ghcr.io/org/**", or name=pattern; "*" is anything but a slash and "**"
 // is anything.
 type PolicyConfig struct {
@@ -121,16 +121,31 @@ func (p *Pairs) Decode(s string) error {
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
-	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix", c.DefaultImagePrefix, imagename.PrefixWanted)
+	checks.That(
+		imagename.IsPrefix(c.DefaultImagePrefix),
+		"DefaultImagePrefix",
+		c.DefaultImagePrefix,
+		imagename.PrefixWanted,
+	)
 	_, err := c.platform()
 	checks.That(err == nil, "Platform", c.Platform, "os/architecture or os/architecture/variant")
-	checks.That(!c.EnablePrivateRegistries || c.AuthSecretPath != "", "AuthSecretPath", c.AuthSecretPath, "the path of a docker configuration file")
+	checks.That(
+		!c.EnablePrivateRegistries || c.AuthSecretPath != "",
+		"AuthSecretPath",
+		c.AuthSecretPath,
+		"the path of a docker configuration file",
+	)
 	checks.That(!c.EnableTLS || c.TLSSecretPath != "", "TLSSecretPath", c.TLSSecretPath, "the path of a directory")
 	directories := make(map[string][]string)
 	for _, host := range slices.Sorted(maps.Keys(c.RegistryTLSPaths)) {
 		name := registryname.Canonical(host)
 		directories[name] = append(directories[name], c.RegistryTLSPaths[host]...)
-		checks.That(len(directories[name]) == 1, "RegistryTLSPaths", strings.Join(directories[name], ","), "one directory for "+name)
+		checks.That(
+			len(directories[name]) == 1,
+			"RegistryTLSPaths",
+			strings.Join(directories[name], ","),
+			"one directory for "+name,
+		)
 	}
 	checks.Within("Cache", c.Cache.validate())
 	checks.Within("Fetch", c.Fetch.validate())

@@ -85,7 +85,9 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, []serve.Task,
 	var core *resolver.Resolver
 	changed := func() { core.ForgetFailures() } // called by tasks only
 	log := frame.Telemetry.Log
-	trusted, err := trust.New(trust.Config{Directory: cfg.tlsDirectory(), Directories: cfg.tlsDirectories(), Log: log, Changed: changed})
+	trusted, err := trust.New(
+		trust.Config{Directory: cfg.tlsDirectory(), Directories: cfg.tlsDirectories(), Log: log, Changed: changed},
+	)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,7 +97,9 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, []serve.Task,
 	}
 	client, err := registry.New(registry.Config{
 		Transport: trusted, Credentials: creds, Insecure: cfg.InsecureRegistries, Mirrors: cfg.Mirrors,
-		Local: slices.Collect(maps.Keys(cfg.RegistryTLSPaths)), Concurrent: cfg.Fetch.Concurrency, Telemetry: frame.Telemetry,
+		Local: slices.Collect(
+			maps.Keys(cfg.RegistryTLSPaths),
+		), Concurrent: cfg.Fetch.Concurrency, Telemetry: frame.Telemetry,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -41,7 +41,10 @@ func digest(t testing.TB, image interface{ Digest() (v1.Hash, error) }) string {
 func TestResolve(t *testing.T) {
 	s := open()(t)
 	image := s.registry.Push(t, "fn:v1", v1.Config{
-		Entrypoint: []string{"/fn"}, Cmd: []string{"--quiet"}, Env: []string{"A=b"}, WorkingDir: "/w", User: "65532", Labels: map[string]string{"k": "v"},
+		Entrypoint: []string{
+			"/fn",
+		}, Cmd: []string{"--quiet"}, Env: []string{"A=b"}, WorkingDir: "/w", User: "65532",
+		Labels: map[string]string{"k": "v"},
 	})
 	r, _ := start(t, s.config)
 	for _, ref := range []string{":v1", "@" + digest(t, image), ":v1@" + digest(t, image)} {
@@ -63,7 +66,10 @@ func TestResolve(t *testing.T) {
 func TestResolveIndex(t *testing.T) {
 	s := open()(t)
 	member := func(arch string) mutate.IndexAddendum {
-		return mutate.IndexAddendum{Add: testregistry.Image(t, function), Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}}
+		return mutate.IndexAddendum{
+			Add:        testregistry.Image(t, function),
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},
+		}
 	}
 	amd, arm := member("amd64"), member("arm64")
 	index := mutate.AppendManifests(empty.Index, amd, arm)
@@ -88,22 +94,38 @@ func TestTags(t *testing.T) {
 		s.registry.Push(t, "fn:"+tag, function)
 	}
 	r, _ := start(t, s.config)
-	got, err := r.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:latest", TagConstraint: "~0.4"})
+	got, err := r.ResolveImage(
+		t.Context(),
+		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:latest", TagConstraint: "~0.4"},
+	)
 	if err != nil || !strings.HasSuffix(got.GetReference(), "/fn:v0.4.5") {
 		t.Errorf("constraint: %v, %v, want v0.4.5", got, err)
 	}
 	tags, err := r.ListTags(t.Context(), &imageresolverv1.ListTagsRequest{Repository: s.registry.Host + "/fn"})
-	if want := []string{"v0.10.0", "v0.4.6-git-abc", "v0.4.5", "v0.4.1", "latest"}; err != nil || !slices.Equal(tags.GetTags(), want) {
+	if want := []string{
+		"v0.10.0",
+		"v0.4.6-git-abc",
+		"v0.4.5",
+		"v0.4.1",
+		"latest",
+	}; err != nil ||
+		!slices.Equal(tags.GetTags(), want) {
 		t.Errorf("tags %v, %v, want %v", tags.GetTags(), err, want)
 	}
-	tags, err = r.ListTags(t.Context(), &imageresolverv1.ListTagsRequest{Repository: s.registry.Host + "/fn", Constraint: "0.4.x"})
+	tags, err = r.ListTags(
+		t.Context(),
+		&imageresolverv1.ListTagsRequest{Repository: s.registry.Host + "/fn", Constraint: "0.4.x"},
+	)
 	if want := []string{"v0.4.5", "v0.4.1"}; err != nil || !slices.Equal(tags.GetTags(), want) {
 		t.Errorf("tags %v, %v, want %v", tags.GetTags(), err, want)
 	}
 	if got := s.registry.Count("GET /v2/fn/tags/list"); got != 1 {
 		t.Errorf("%d lists read, want one", got)
 	}
-	_, err = r.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn", TagConstraint: ">=2"})
+	_, err = r.ResolveImage(
+		t.Context(),
+		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn", TagConstraint: ">=2"},
+	)
 	if fault.Of(err) != fault.Invalid {
 		t.Errorf("no match: %v, want Invalid", err)
 	}
@@ -116,7 +138,10 @@ func TestTagMoves(t *testing.T) {
 	r, said := start(t, s.config)
 	ask := func(refresh bool, want string) {
 		t.Helper()
-		got, err := r.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: refresh})
+		got, err := r.ResolveImage(
+			t.Context(),
+			&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: refresh},
+		)
 		if err != nil || got.GetDigest() != want {
 			t.Errorf("refresh %v: %v, %v, want %s", refresh, got.GetDigest(), err, want)
 		}
@@ -186,14 +211,21 @@ func TestServedOverRPC(t *testing.T) {
 	run(t, part.Tasks)
 
 	client := imageresolverv1connect.NewImageResolverServiceClient(server.Client(), server.URL)
-	if got, err := client.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1"}); err != nil || len(got.GetCommand()) != 2 {
+	if got, err := client.ResolveImage(
+		t.Context(),
+		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1"},
+	); err != nil ||
+		len(got.GetCommand()) != 2 {
 		t.Errorf("Connect: %v, %v", got, err)
 	}
 	_, err = client.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: "docker.io/library/busybox"})
 	if connect.CodeOf(err) != connect.CodePermissionDenied || !strings.Contains(err.Error(), `"no-hub"`) {
 		t.Errorf("denied: %v, want PermissionDenied with the rule's name", err)
 	}
-	conn, err := grpc.NewClient(strings.TrimPrefix(server.URL, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(
+		strings.TrimPrefix(server.URL, "http://"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,14 +237,24 @@ func TestServedOverRPC(t *testing.T) {
 		"127.0.0.1:1/fn":            codes.Unavailable,
 		"NOT VALID":                 codes.InvalidArgument,
 	} {
-		_, err := imageresolverv1.NewImageResolverServiceClient(conn).ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: image})
+		_, err := imageresolverv1.NewImageResolverServiceClient(
+			conn,
+		).ResolveImage(
+			t.Context(),
+			&imageresolverv1.ResolveImageRequest{Image: image},
+		)
 		if got := status.Code(err); got != want {
 			t.Errorf("%s: %v (%v), want %v", image, got, err, want)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
-	if _, err := client.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v3"}); connect.CodeOf(err) != connect.CodeDeadlineExceeded {
+	if _, err := client.ResolveImage(
+		ctx,
+		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v3"},
+	); connect.CodeOf(
+		err,
+	) != connect.CodeDeadlineExceeded {
 		t.Errorf("deadline: %v", err)
 	}
 }

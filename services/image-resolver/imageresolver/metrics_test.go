@@ -14,7 +14,10 @@ func TestMetrics(t *testing.T) {
 	s.registry.Push(t, "fn:v1", function)
 	r := startWith(t, s.config, tel)
 	for _, refresh := range []bool{false, false, true} {
-		_, err := r.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: refresh})
+		_, err := r.ResolveImage(
+			t.Context(),
+			&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: refresh},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -22,7 +25,10 @@ func TestMetrics(t *testing.T) {
 			s.registry.Push(t, "fn:v1", function)
 		}
 	}
-	if _, err := r.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: true}); err != nil {
+	if _, err := r.ResolveImage(
+		t.Context(),
+		&imageresolverv1.ResolveImageRequest{Image: s.registry.Host + "/fn:v1", Refresh: true},
+	); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = resolve(t, r, s.registry.Host+"/fn:v2")

@@ -27,16 +27,24 @@ type rotating struct {
 func newRotating(t *testing.T) *rotating {
 	t.Helper()
 	r := new(rotating)
-	settings := &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		return r.settings.Load(), nil
-	}}
+	settings := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return r.settings.Load(), nil
+		},
+	}
 	hangUp := func(next http.Handler) http.Handler { // so that each request sees the certificate
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			w.Header().Set("Connection", "close")
 			next.ServeHTTP(w, req)
 		})
 	}
-	r.Registry = testregistry.Start(t, settings, testregistry.BasicAuth(func() map[string]string { return *r.users.Load() }), hangUp)
+	r.Registry = testregistry.Start(
+		t,
+		settings,
+		testregistry.BasicAuth(func() map[string]string { return *r.users.Load() }),
+		hangUp,
+	)
 	return r
 }
 

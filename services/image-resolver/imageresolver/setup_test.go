@@ -40,8 +40,13 @@ func newConfig(t testing.TB) imageresolver.Config {
 	cfg := imageresolver.Config{
 		Address: "127.0.0.1:0", Platform: "linux/amd64",
 		DefaultAuthPath: filepath.Join(t.TempDir(), "none.json"),
-		Cache:           imageresolver.CacheConfig{MaxBytes: 1 << 20, TagTTL: 5 * time.Minute, StaleTTL: time.Hour, FailureTTL: 0},
-		Fetch:           imageresolver.FetchConfig{Timeout: 20 * time.Second, Concurrency: 64, Queue: 10_000},
+		Cache: imageresolver.CacheConfig{
+			MaxBytes:   1 << 20,
+			TagTTL:     5 * time.Minute,
+			StaleTTL:   time.Hour,
+			FailureTTL: 0,
+		},
+		Fetch: imageresolver.FetchConfig{Timeout: 20 * time.Second, Concurrency: 64, Queue: 10_000},
 	}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)

@@ -25,9 +25,9 @@ import (
 // clouds end by themselves.
 var helperLife = cache.Lifetime{TTL: time.Minute, Refresh: time.Minute, Failure: 5 * time.Second}
 
-// Config says where credentials are.
+// Config is where credentials are found.
 type Config struct {
-	// Files are paths of docker configuration files. The first that knows a
+	// Files are paths of docker configuration files. The first that has a
 	// registry counts. A file may come later, and may change.
 	Files []string
 	Log   *slog.Logger
@@ -39,7 +39,7 @@ type Config struct {
 type Credential struct {
 	// Auth is the secret.
 	Auth authn.AuthConfig
-	// Origin says where it is from, for messages.
+	// Origin is the file that it is from, for messages.
 	Origin string
 	// Kept is whether it was known from before, so that it may have been replaced.
 	Kept bool
@@ -124,7 +124,12 @@ func (s *Store) lookup(ctx context.Context, repository string, renew bool) (Cred
 }
 
 // ask returns what one file has for a repository, and whether it is from before.
-func (s *Store) ask(ctx context.Context, f *file, repository string, renew bool) (auth types.AuthConfig, kept bool, err error) {
+func (s *Store) ask(
+	ctx context.Context,
+	f *file,
+	repository string,
+	renew bool,
+) (auth types.AuthConfig, kept bool, err error) {
 	f.mu.RLock()
 	helper, server, inline := f.config.find(repository)
 	f.mu.RUnlock()
@@ -166,9 +171,19 @@ func (s *Store) reload(ctx context.Context, f *file) {
 	case errors.Is(err, fs.ErrNotExist) && f.last() == nil:
 		s.cfg.Log.InfoContext(ctx, "there is no docker configuration yet", "path", f.path)
 	case errors.Is(err, fs.ErrNotExist):
-		s.cfg.Log.WarnContext(ctx, "docker configuration is not there: what was last read of it stays in use", "path", f.path)
+		s.cfg.Log.WarnContext(
+			ctx,
+			"docker configuration is not there: what was last read of it stays in use",
+			"path",
+			f.path,
+		)
 	case err != nil:
-		s.cfg.Log.ErrorContext(ctx, "docker configuration cannot be used: what was last read of it stays in use", "error", err)
+		s.cfg.Log.ErrorContext(
+			ctx,
+			"docker configuration cannot be used: what was last read of it stays in use",
+			"error",
+			err,
+		)
 	case changed:
 		s.cfg.Log.InfoContext(ctx, "read changed docker configuration", "path", f.path)
 		s.helpers.ForgetFailures() // before the failures that they caused

@@ -15,7 +15,7 @@ import (
 // hubServer is what docker itself calls docker.io where it keeps credentials.
 const hubServer = "https://index.docker.io/v1/"
 
-// dockerConfig is what a docker configuration file says about credentials.
+// dockerConfig is what a docker configuration file has about credentials.
 type dockerConfig struct {
 	// auths are the credentials in the file itself, by host or host/path.
 	auths map[string]types.AuthConfig
@@ -31,7 +31,11 @@ func parse(content []byte) (*dockerConfig, error) {
 	if err := file.LoadFromReader(bytes.NewReader(content)); err != nil {
 		return nil, fmt.Errorf("not a docker configuration: %w", err)
 	}
-	c := &dockerConfig{auths: make(map[string]types.AuthConfig), helpers: make(map[string]string), store: file.CredentialsStore}
+	c := &dockerConfig{
+		auths:   make(map[string]types.AuthConfig),
+		helpers: make(map[string]string),
+		store:   file.CredentialsStore,
+	}
 	for key, auth := range file.AuthConfigs {
 		auth.ServerAddress = ""
 		if auth != (types.AuthConfig{}) { // docker leaves empty ones beside a store
@@ -82,7 +86,7 @@ func scopes(repository string) []string {
 	return append(out, host)
 }
 
-// find says where the credentials for a repository are: in a helper, which is
+// find returns where the credentials for a repository are: in a helper, which is
 // asked for server, or in the file itself, or in both, the helper first; or
 // nowhere.
 func (c *dockerConfig) find(repository string) (helper, server string, inline types.AuthConfig) {

@@ -25,7 +25,10 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		host, _, _ := strings.Cut(repository, "/")
-		if kept := scope(server); kept != registryname.Canonical(host) && !strings.HasPrefix(kept, registryname.Canonical(host)+"/") {
+		if kept := scope(
+			server,
+		); kept != registryname.Canonical(host) &&
+			!strings.HasPrefix(kept, registryname.Canonical(host)+"/") {
 			t.Errorf("%q gets the credentials of %q", repository, server)
 		}
 	})

@@ -44,11 +44,21 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 			"check that it can reach what it asks, and that it waits for no input", p.program, server, limit)
 	case p.err != nil:
 		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s failed: %w%s%s",
-			p.program, server, p.err, p.complaint(), adviceOnHelper(p.err))
+			p.program, server, p.err, p.stderrText(), adviceOnHelper(p.err))
 	case err != nil: // the text of err may quote what should be secret
-		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s gave an answer that is not valid JSON: run it by hand, as docker does", p.program, server)
+		return types.AuthConfig{}, fault.New(
+			fault.Precondition,
+			"credential helper %s for %s gave an answer that is not valid JSON: run it by hand, as docker does",
+			p.program,
+			server,
+		)
 	case creds.Secret == "":
-		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s gave an answer without a secret: run it by hand, as docker does", p.program, server)
+		return types.AuthConfig{}, fault.New(
+			fault.Precondition,
+			"credential helper %s for %s gave an answer without a secret: run it by hand, as docker does",
+			p.program,
+			server,
+		)
 	case creds.Username == tokenUser:
 		return types.AuthConfig{IdentityToken: creds.Secret}, nil
 	}

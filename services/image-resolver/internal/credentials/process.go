@@ -21,16 +21,16 @@ import (
 const (
 	// maxOutput bounds what is read of a helper: its answer is a few tokens long.
 	maxOutput = 1 << 20
-	// maxComplaint bounds what is kept of a helper's standard error, and maxQuoted what
+	// maxStderr bounds what is kept of a helper's standard error, and maxQuoted what
 	// is quoted of it.
-	maxComplaint = 8 << 10
-	maxQuoted    = 300
+	maxStderr = 8 << 10
+	maxQuoted = 300
 )
 
 // errTooMuch is a helper that writes without end.
 var errTooMuch = errors.New("it wrote more than 1 MiB")
 
-// process is a run of a helper as its client library wants it.
+// process runs a helper, as its client library requires.
 type process struct {
 	ctx     context.Context //nolint:containedctx // client.Program has no place for one
 	program string
@@ -49,7 +49,7 @@ func (p *process) Output() ([]byte, error) {
 	cmd := exec.CommandContext(p.ctx, p.program, p.args...)
 	kill := func() error { return killTree(cmd.Process) }
 	p.stdout = limited{limit: maxOutput, full: func() { _ = kill() }}
-	p.stderr = limited{limit: maxComplaint}
+	p.stderr = limited{limit: maxStderr}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, &p.stdout, &p.stderr
 	cmd.Cancel, cmd.WaitDelay = kill, helperGrace
 	p.err = cmd.Run()
@@ -70,7 +70,7 @@ func killTree(root *os.Process) error {
 	return err
 }
 
-// descendants returns the processes below one, as far as the kernel tells.
+// descendants returns the processes below one, as far as the kernel lists them.
 func descendants(pid int) []int {
 	var below []int
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well-formed
@@ -109,13 +109,18 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// revealing is what may be secret in a complaint: what stands after a word for secrets
+// revealing is what may be secret in standard error: what stands after a word for secrets
 // or in a URL, and what looks like a token.
 var revealing = []struct {
 	secret *regexp.Regexp
 	shown  string
 }{
-	{regexp.MustCompile(`(?i)((?:password|passwd|secret|token|authorization|api[-_]?key)["']?\s*[:=]\s*)("[^"]*"|'[^']*'|(?:basic |bearer )?[^\s,;}"']+)`), "$1[hidden]"},
+	{
+		regexp.MustCompile(
+			`(?i)((?:password|passwd|secret|token|authorization|api[-_]?key)["']?\s*[:=]\s*)("[^"]*"|'[^']*'|(?:basic |bearer )?[^\s,;}"']+)`,
+		),
+		"$1[hidden]",
+	},
 	{regexp.MustCompile(`(?i)\b(basic|bearer)\s+[\w+/=.~-]{16,}`), "$1 [hidden]"},
 	{regexp.MustCompile(`\beyJ[\w-]{8,}[\w.-]*`), "[hidden]"},
 	{regexp.MustCompile(`://[^/\s@"]+@`), "://[hidden]@"},
@@ -125,9 +130,10 @@ var revealing = []struct {
 // answerWord finds a text in a helper's answer.
 var answerWord = regexp.MustCompile(`[^\s"'{}:,<>]{4,}`)
 
-// complaint returns what the helper wrote to its standard error, on one line and after
-// a colon, or nothing. What it also wrote to its standard output is its answer, which stays secret.
-func (p *process) complaint() string {
+// stderrText returns what the helper wrote to its standard error, on one line and after
+// a colon, or nothing. What it also wrote to its standard output is its answer,
+// which stays secret.
+func (p *process) stderrText() string {
 	said := p.stderr.taken.String()
 	for _, word := range answerWord.FindAllString(p.stdout.taken.String(), 100) {
 		if !harmless[word] {
@@ -137,7 +143,10 @@ func (p *process) complaint() string {
 	for _, r := range revealing {
 		said = r.secret.ReplaceAllString(said, r.shown)
 	}
-	words := strings.FieldsFunc(strings.ToValidUTF8(said, "?"), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+	words := strings.FieldsFunc(
+		strings.ToValidUTF8(said, "?"),
+		func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) },
+	)
 	if len(words) == 0 {
 		return ""
 	}

@@ -103,7 +103,8 @@ func TestIsLocal(t *testing.T) {
 			t.Errorf("%q is not local: %s", host, reason)
 		}
 	}
-	for _, host := range append(otherAddresses, "registry.example", "localhost.example", "134744072", "1.2.3.4.5", "0x", "256.1.1.1", "0xg") {
+	for _, host := range append(otherAddresses, "registry.example", "localhost.example", "134744072", "1.2.3.4.5",
+		"0x", "256.1.1.1", "0xg") {
 		if dialguard.IsLocal(host) {
 			t.Errorf("%q is local", host)
 		}

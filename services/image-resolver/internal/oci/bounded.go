@@ -108,5 +108,10 @@ func (p *present) UnmarshalJSON([]byte) error {
 
 // invalid is the error for a document that cannot be read. It quotes little of it.
 func invalid(what string, err error) error {
-	return fault.New(fault.Precondition, "%s is not valid: %s: build and push the image again", what, excerpt.Middle(err.Error(), maxQuoted))
+	return fault.New(
+		fault.Precondition,
+		"%s is not valid: %s: build and push the image again",
+		what,
+		excerpt.Middle(err.Error(), maxQuoted),
+	)
 }

@@ -73,7 +73,10 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 	}
 	c := file.Config
 	if len(c.Entrypoint)+len(c.Cmd) == 0 {
-		return nil, fault.New(fault.Precondition, "the image has neither Entrypoint nor Cmd, so there is nothing to run: set ENTRYPOINT in its Dockerfile")
+		return nil, fault.New(
+			fault.Precondition,
+			"the image has neither Entrypoint nor Cmd, so there is nothing to run: set ENTRYPOINT in its Dockerfile",
+		)
 	}
 	return &Image{
 		Digest:     m.Digest,
@@ -125,7 +128,7 @@ func (p Platform) Or(other Platform) Platform {
 	return p
 }
 
-// serves reports whether an image for p runs where want is asked for.
+// serves reports whether an image for p runs on want.
 func (p Platform) serves(want Platform) bool {
 	return p.OS == want.OS && p.Architecture == want.Architecture && (want.Variant == "" || p.Variant == want.Variant)
 }

@@ -1,4 +1,4 @@
-// Package oci says what the manifests and configurations of images mean. It has
+// Package oci reads the manifests and configurations of images. It has
 // no I/O, and decodes no more than it needs: a hostile document takes little more
 // memory than its text. Errors are of class fault.Precondition: another image has to be pushed
 // else.
@@ -44,7 +44,7 @@ type Manifest struct {
 // Child is a member of an index.
 type Child struct {
 	Digest string
-	// Platform is nil if the index does not say.
+	// Platform is nil if the index does not name one.
 	Platform *Platform
 }
 
@@ -73,7 +73,11 @@ func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
 	}
 	switch {
 	case kind == types.DockerManifestSchema1 || kind == types.DockerManifestSchema1Signed:
-		return nil, fault.New(fault.Precondition, "the manifest has the obsolete format %q: push the image again with a current tool", kind)
+		return nil, fault.New(
+			fault.Precondition,
+			"the manifest has the obsolete format %q: push the image again with a current tool",
+			kind,
+		)
 	case kind.IsIndex() || !kind.IsImage() && bool(probe.Manifests):
 		return parseIndex(raw)
 	default:
@@ -81,7 +85,7 @@ func ParseManifest(mediaType string, raw []byte) (*Manifest, error) {
 	}
 }
 
-// platform is what a descriptor or a configuration says it is for.
+// platform is what a descriptor or a configuration is for.
 type platform struct {
 	OS           string `json:"os"`
 	Architecture string `json:"architecture"`
@@ -122,7 +126,11 @@ func parseImage(raw []byte) (*Manifest, error) {
 		return nil, invalid("the manifest", err)
 	}
 	if !slices.Contains(configTypes, image.Config.MediaType) {
-		return nil, fault.New(fault.Precondition, "it is no container image: its configuration is of type %q", excerpt.Middle(string(image.Config.MediaType), maxQuoted))
+		return nil, fault.New(
+			fault.Precondition,
+			"it is no container image: its configuration is of type %q",
+			excerpt.Middle(string(image.Config.MediaType), maxQuoted),
+		)
 	}
 	if image.Config.Digest.Hex == "" {
 		return nil, fault.New(fault.Precondition, "the manifest names no configuration: push the image again")
@@ -134,8 +142,8 @@ func parseImage(raw []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Select returns the digest of the member for a platform: the first that says it
-// is for it, or else the first that does not say what it is for.
+// Select returns the digest of the member for a platform: the first that
+// is for it, or else the first that names no platform.
 func (m *Manifest) Select(want Platform) (digest string, err error) {
 	var others []string
 	for _, c := range m.Children {
@@ -154,5 +162,10 @@ func (m *Manifest) Select(want Platform) (digest string, err error) {
 	if len(others) == 0 {
 		return "", fault.New(fault.Precondition, "there is no image for %s: the index lists none at all", want)
 	}
-	return "", fault.New(fault.Precondition, "there is no image for %s, only for %s: push one for that platform too", want, excerpt.Middle(strings.Join(others, ", "), maxQuoted))
+	return "", fault.New(
+		fault.Precondition,
+		"there is no image for %s, only for %s: push one for that platform too",
+		want,
+		excerpt.Middle(strings.Join(others, ", "), maxQuoted),
+	)
 }

@@ -46,7 +46,8 @@ func TestImage(t *testing.T) {
 	for _, l := range must(image.Layers()) {
 		size += must(l.Size())
 	}
-	if got.Size != size || got.WorkingDir != "/work" || got.User != "65532" || got.Labels["k"] != "v" || !slices.Equal(got.Env, []string{"A=b"}) {
+	if got.Size != size || got.WorkingDir != "/work" || got.User != "65532" || got.Labels["k"] != "v" ||
+		!slices.Equal(got.Env, []string{"A=b"}) {
 		t.Errorf("got %+v, want all of the configuration, and %d bytes", got, size)
 	}
 }
@@ -96,12 +97,17 @@ func TestSelect(t *testing.T) {
 		platform string
 		want     string // the digit of the digest, or a part of the error
 	}{
-		"exact":         {"the platform asked for", []v1.Descriptor{armV6, amd}, "linux/amd64", "a"},
-		"variant":       {"the variant asked for", []v1.Descriptor{armV6, armV7}, "linux/arm/v7", "7"},
-		"any variant":   {"the first, if none is asked for", []v1.Descriptor{armV6, armV7}, "linux/arm", "6"},
-		"unsaid":        {"an image that says nothing may be for all", []v1.Descriptor{unsaid, armV6}, "linux/amd64", "0"},
-		"said first":    {"but one that says so is better", []v1.Descriptor{unsaid, amd}, "linux/amd64", "a"},
-		"missing":       {"the error says what there is", []v1.Descriptor{amd, armV6, attestation}, "linux/s390x", "only for linux/amd64, linux/arm/v6: push"},
+		"exact":       {"the platform asked for", []v1.Descriptor{armV6, amd}, "linux/amd64", "a"},
+		"variant":     {"the variant asked for", []v1.Descriptor{armV6, armV7}, "linux/arm/v7", "7"},
+		"any variant": {"the first, if none is asked for", []v1.Descriptor{armV6, armV7}, "linux/arm", "6"},
+		"unsaid":      {"an image that says nothing may be for all", []v1.Descriptor{unsaid, armV6}, "linux/amd64", "0"},
+		"said first":  {"but one that says so is better", []v1.Descriptor{unsaid, amd}, "linux/amd64", "a"},
+		"missing": {
+			"the error says what there is",
+			[]v1.Descriptor{amd, armV6, attestation},
+			"linux/s390x",
+			"only for linux/amd64, linux/arm/v6: push",
+		},
 		"no image":      {"attestations are no images", []v1.Descriptor{attestation}, "linux/amd64", "lists none at all"},
 		"no member":     {"an empty index", nil, "linux/amd64", "lists none at all"},
 		"other variant": {"no variant fits", []v1.Descriptor{armV6}, "linux/arm/v7", "only for linux/arm/v6"},
@@ -128,9 +134,19 @@ func TestParseManifestRefuses(t *testing.T) {
 	tests := map[string]struct {
 		reason, mediaType, raw, want string
 	}{
-		"garbage":     {"no JSON", imageType, "<html>", "not valid JSON"},
-		"schema 1":    {"it is no longer in use", "application/vnd.docker.distribution.manifest.v1+prettyjws", "{}", "obsolete"},
-		"chart":       {"artifacts are no images", imageType, `{"config":{"mediaType":"application/vnd.cncf.helm.config.v1+json","digest":"` + someDigest + `"}}`, "no container image"},
+		"garbage": {"no JSON", imageType, "<html>", "not valid JSON"},
+		"schema 1": {
+			"it is no longer in use",
+			"application/vnd.docker.distribution.manifest.v1+prettyjws",
+			"{}",
+			"obsolete",
+		},
+		"chart": {
+			"artifacts are no images",
+			imageType,
+			`{"config":{"mediaType":"application/vnd.cncf.helm.config.v1+json","digest":"` + someDigest + `"}}`,
+			"no container image",
+		},
 		"no config":   {"nothing to look at", imageType, `{}`, "names no configuration"},
 		"bad digests": {"not even hexadecimal", imageType, `{"config":{"digest":"sha256:nonsense"}}`, "not valid"},
 	}
@@ -161,7 +177,13 @@ func TestParsePlatform(t *testing.T) {
 // Precondition, and an image always has something to run.
 func FuzzInterpret(f *testing.F) {
 	image := must(random.Image(10, 1))
-	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}}})
+	index := mutate.AppendManifests(
+		empty.Index,
+		mutate.IndexAddendum{
+			Add:        image,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: "amd64"}},
+		},
+	)
 	manifest, config := must(image.RawManifest()), must(image.RawConfigFile())
 	f.Add(imageType, manifest, config)
 	f.Add(indexType, must(index.RawManifest()), config)

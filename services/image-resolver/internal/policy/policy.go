@@ -1,4 +1,4 @@
-// Package policy says which images may be used.
+// Package policy decides which images may be used.
 package policy
 
 import (
@@ -63,13 +63,19 @@ func ParseRules(list []string) ([]Rule, error) {
 }
 
 // Check returns nil if name may be used, and an error of class fault.Denied with
-// the name of the rule that says no.
+// the name of the rule that denies it.
 func (p *Policy) Check(name imagename.Name) error {
 	if err := p.CheckRepository(name.Repository); err != nil {
 		return err
 	}
 	if p.RequireDigest && name.Digest == "" {
-		return fault.New(fault.Denied, "image %q is refused by the rule %q: name it by digest, as %s@sha256:…", name, "require-digest", name.Repository)
+		return fault.New(
+			fault.Denied,
+			"image %q is refused by the rule %q: name it by digest, as %s@sha256:…",
+			name,
+			"require-digest",
+			name.Repository,
+		)
 	}
 	return nil
 }
@@ -89,7 +95,12 @@ func (p *Policy) CheckRepository(repository string) error {
 			return nil
 		}
 	}
-	return fault.New(fault.Denied, "repository %q is refused by the rule %q: no pattern of the allow list matches it", repository, "allow-list")
+	return fault.New(
+		fault.Denied,
+		"repository %q is refused by the rule %q: no pattern of the allow list matches it",
+		repository,
+		"allow-list",
+	)
 }
 
 // matches reports whether the rule is about a repository, in its canonical spelling or

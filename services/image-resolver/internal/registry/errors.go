@@ -118,7 +118,7 @@ func isDistrust(err error) bool {
 }
 
 // tlsAlert returns the alert with which the other side ended TLS, or nil. Package
-// tls has no exported type for it, only the operation that it says it was.
+// tls has no exported type for it, only the name of its operation.
 func tlsAlert(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
 		return op

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// maxRead bounds what is read of an answer that says what is wrong, in bytes. The
+	// maxRead bounds what is read of an error answer, in bytes. The
 	// library reads no more either, and forgets the status then.
 	maxRead = 32 << 10
 	// errorReadTimeout bounds how long that may take. What has come until then has to do.
@@ -24,8 +24,8 @@ const (
 	maxSaid = 300
 )
 
-// abridge replaces the body of an answer that says what is wrong by what a person would
-// want to read of it: proxies send whole pages, and some no end of them. One in the
+// abridge replaces the body of an error answer by the text that a person would read of it:
+// proxies send whole pages, and some do not end. One in the
 // format of registries stays.
 func (s *secrets) abridge(resp *http.Response) {
 	body := resp.Body
@@ -56,14 +56,18 @@ func readable(content []byte, contentType string) string {
 	default:
 		text = string(content)
 	}
-	words := strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+	words := strings.FieldsFunc(
+		strings.ToValidUTF8(text, "?"),
+		func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) },
+	)
 	return strings.Join(words, " ")
 }
 
 // isPage reports whether an answer is for browsers.
 func isPage(content []byte, contentType string) bool {
 	kind, _, _ := mime.ParseMediaType(contentType)
-	return kind == "text/html" || kind == "application/xhtml+xml" || bytes.HasPrefix(bytes.TrimSpace(content), []byte("<"))
+	return kind == "text/html" || kind == "application/xhtml+xml" ||
+		bytes.HasPrefix(bytes.TrimSpace(content), []byte("<"))
 }
 
 // unread are the elements of pages whose content is not for readers.

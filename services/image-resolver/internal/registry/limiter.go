@@ -88,8 +88,13 @@ func (l *limiter) acquire(ctx context.Context, registry string) (*slot, error) {
 	l.queue.Remove(element)
 	r.queued--
 	l.leave(r)
-	return nil, fmt.Errorf("registry %s: queued behind %d fetches from it, at most %d are made at a time, and fewer until it answers: %w",
-		registry, r.fetches, l.perRegistry, ctx.Err())
+	return nil, fmt.Errorf(
+		"registry %s: queued behind %d fetches from it, at most %d are made at a time, and fewer until it answers: %w",
+		registry,
+		r.fetches,
+		l.perRegistry,
+		ctx.Err(),
+	)
 }
 
 // grant starts the queued fetches that fit, in their order. l is locked.

@@ -29,7 +29,9 @@ func TestFourDeadRegistries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newNetwork(4)
-				c, err := registry.New(registry.Config{Transport: n, Credentials: fixed{}, Concurrent: 64, Telemetry: telemetry.Discard()})
+				c, err := registry.New(
+					registry.Config{Transport: n, Credentials: fixed{}, Concurrent: 64, Telemetry: telemetry.Discard()},
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,7 +114,9 @@ func (b *unendingBody) Close() error { return nil }
 func TestAnswersBeingReadAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(unending)
-		c, err := registry.New(registry.Config{Transport: e, Credentials: fixed{}, Concurrent: 64, Telemetry: telemetry.Discard()})
+		c, err := registry.New(
+			registry.Config{Transport: e, Credentials: fixed{}, Concurrent: 64, Telemetry: telemetry.Discard()},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +135,10 @@ func TestAnswersBeingReadAreBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := e.sent.Load(); got < 8<<20-2 || got > 9<<20 {
-			t.Errorf("%d bytes are held of one registry's 16 answers of 4 MiB, want two answers and the beginnings of the others", got)
+			t.Errorf(
+				"%d bytes are held of one registry's 16 answers of 4 MiB, want two answers and the beginnings of the others",
+				got,
+			)
 		}
 		for host := 1; host < 4; host++ {
 			for range 16 {

@@ -64,10 +64,16 @@ func TestADeadRegistryDoesNotDelayAnother(t *testing.T) {
 		asked   string
 		takes   time.Duration
 	}{
-		"one dead":    {"others have slots of their own", 1, nil, "alive.example/fn", 0},
-		"several":     {"registries that do not answer get few slots", 3, nil, "alive.example/fn", 0},
-		"many":        {"and half of all at most", 100, nil, "alive.example/fn", 0},
-		"dead mirror": {"a mirror takes half of the time at most", 1, map[string][]string{"alive.example": {"dead0.example/x"}}, "alive.example/fn", 15 * time.Second},
+		"one dead": {"others have slots of their own", 1, nil, "alive.example/fn", 0},
+		"several":  {"registries that do not answer get few slots", 3, nil, "alive.example/fn", 0},
+		"many":     {"and half of all at most", 100, nil, "alive.example/fn", 0},
+		"dead mirror": {
+			"a mirror takes half of the time at most",
+			1,
+			map[string][]string{"alive.example": {"dead0.example/x"}},
+			"alive.example/fn",
+			15 * time.Second,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +118,9 @@ func TestADeadRegistryDoesNotDelayAnother(t *testing.T) {
 func TestFetchesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork(100)
-		c, err := registry.New(registry.Config{Transport: n, Credentials: fixed{}, Concurrent: 16, Telemetry: telemetry.Discard()})
+		c, err := registry.New(
+			registry.Config{Transport: n, Credentials: fixed{}, Concurrent: 16, Telemetry: telemetry.Discard()},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

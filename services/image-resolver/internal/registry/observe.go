@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// What is asked of registries.
+// The operations of requests.
 const (
 	opPing     = "ping"
 	opToken    = "token"
@@ -26,7 +26,7 @@ const (
 	opRedirect = "redirect"
 )
 
-// operation says what a request asks for.
+// operation returns what a request is for.
 func operation(req *http.Request) string {
 	path := req.URL.Path
 	switch {
@@ -69,13 +69,22 @@ func newMetrics(tel *telemetry.Telemetry) (*metrics, error) {
 
 // observe sends a request in a span of its own and counts it. Neither names the
 // URL: its query may be a secret.
-func (m *metrics) observe(registry string, req *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+func (m *metrics) observe(
+	registry string,
+	req *http.Request,
+	send func(*http.Request) (*http.Response, error),
+) (*http.Response, error) {
 	op := operation(req)
-	ctx, span := m.tracer.Start(req.Context(), "fn.registry."+op, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		attribute.String("fn.registry", registry),
-		attribute.String("http.request.method", req.Method),
-		attribute.String("server.address", req.URL.Host),
-	))
+	ctx, span := m.tracer.Start(
+		req.Context(),
+		"fn.registry."+op,
+		trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(
+			attribute.String("fn.registry", registry),
+			attribute.String("http.request.method", req.Method),
+			attribute.String("server.address", req.URL.Host),
+		),
+	)
 	defer span.End()
 	resp, err := send(req)
 	code := "error"

@@ -39,24 +39,115 @@ func TestWhereTokenServersMayBe(t *testing.T) {
 		moved    string // where the token server sends us, or empty
 		asked    bool
 	}{
-		"by name":                   {"the usual case", "registry.example", "203.0.113.1", "https://tokens.example/token", "", true},
-		"public":                    {"an address is as good", "registry.example", "203.0.113.1", "https://203.0.113.7/token", "", true},
-		"private beside private":    {"a company's registry", "10.1.2.3", "", "https://10.1.2.4/token", "", true},
-		"another port":              {"a company's registry", "10.1.2.3", "", "https://10.1.2.3:5001/token", "", true},
-		"private, by IPv6":          {"a company's registry", "10.1.2.3", "", "https://[fd00::7]:5001/token", "", true},
-		"beside a name that is one": {"a registry in the cluster", "registry.example", "10.1.2.3", "https://10.1.2.4/token", "", true},
-		"beside this machine":       {"a registry under development", "127.0.0.1", "", "https://10.1.2.4/token", "", true},
-		"on this machine":           {"a registry under development", "127.0.0.1", "", "https://127.0.0.2:5001/token", "", true},
-		"moved":                     {"it is asked where it is", "10.1.2.3", "", "https://10.1.2.4/token", "https://10.1.2.5/token", true},
-		"moved on itself":           {"it is asked where it is", "10.1.2.3", "", "https://10.1.2.4/token", "/other", true},
-		"private to public":         {"a registry may lead outside", "registry.example", "203.0.113.1", "https://10.1.2.4/token", "", false},
-		"two addresses":             {"one of them is public", "registry.example", "10.1.2.3,203.0.113.1", "https://10.1.2.4/token", "", false},
-		"unknown":                   {"nothing says that it is private", "registry.example", "", "https://10.1.2.4/token", "", false},
-		"moved inside":              {"a public one is not sent to a private one", "registry.example", "203.0.113.1", "https://tokens.example/token", "https://10.1.2.4/token", false},
-		"metadata":                  {"it gives out credentials", "10.1.2.3", "", "https://169.254.169.254/token", "", false},
-		"metadata in IPv6":          {"it gives out credentials", "10.1.2.3", "", "https://[fd00:ec2::254]/token", "", false},
-		"metadata, moved":           {"it gives out credentials", "10.1.2.3", "", "https://10.1.2.4/token", "https://169.254.169.254/token", false},
-		"this machine":              {"only a registry on it leads there", "10.1.2.3", "", "https://127.0.0.1/token", "", false},
+		"by name": {
+			"the usual case",
+			"registry.example",
+			"203.0.113.1",
+			"https://tokens.example/token",
+			"",
+			true,
+		},
+		"public": {
+			"an address is as good",
+			"registry.example",
+			"203.0.113.1",
+			"https://203.0.113.7/token",
+			"",
+			true,
+		},
+		"private beside private": {"a company's registry", "10.1.2.3", "", "https://10.1.2.4/token", "", true},
+		"another port":           {"a company's registry", "10.1.2.3", "", "https://10.1.2.3:5001/token", "", true},
+		"private, by IPv6":       {"a company's registry", "10.1.2.3", "", "https://[fd00::7]:5001/token", "", true},
+		"beside a name that is one": {
+			"a registry in the cluster",
+			"registry.example",
+			"10.1.2.3",
+			"https://10.1.2.4/token",
+			"",
+			true,
+		},
+		"beside this machine": {"a registry under development", "127.0.0.1", "", "https://10.1.2.4/token", "", true},
+		"on this machine": {
+			"a registry under development",
+			"127.0.0.1",
+			"",
+			"https://127.0.0.2:5001/token",
+			"",
+			true,
+		},
+		"moved": {
+			"it is asked where it is",
+			"10.1.2.3",
+			"",
+			"https://10.1.2.4/token",
+			"https://10.1.2.5/token",
+			true,
+		},
+		"moved on itself": {"it is asked where it is", "10.1.2.3", "", "https://10.1.2.4/token", "/other", true},
+		"private to public": {
+			"a registry may lead outside",
+			"registry.example",
+			"203.0.113.1",
+			"https://10.1.2.4/token",
+			"",
+			false,
+		},
+		"two addresses": {
+			"one of them is public",
+			"registry.example",
+			"10.1.2.3,203.0.113.1",
+			"https://10.1.2.4/token",
+			"",
+			false,
+		},
+		"unknown": {
+			"nothing says that it is private",
+			"registry.example",
+			"",
+			"https://10.1.2.4/token",
+			"",
+			false,
+		},
+		"moved inside": {
+			"a public one is not sent to a private one",
+			"registry.example",
+			"203.0.113.1",
+			"https://tokens.example/token",
+			"https://10.1.2.4/token",
+			false,
+		},
+		"metadata": {
+			"it gives out credentials",
+			"10.1.2.3",
+			"",
+			"https://169.254.169.254/token",
+			"",
+			false,
+		},
+		"metadata in IPv6": {
+			"it gives out credentials",
+			"10.1.2.3",
+			"",
+			"https://[fd00:ec2::254]/token",
+			"",
+			false,
+		},
+		"metadata, moved": {
+			"it gives out credentials",
+			"10.1.2.3",
+			"",
+			"https://10.1.2.4/token",
+			"https://169.254.169.254/token",
+			false,
+		},
+		"this machine": {
+			"only a registry on it leads there",
+			"10.1.2.3",
+			"",
+			"https://127.0.0.1/token",
+			"",
+			false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +174,8 @@ func TestWhereTokenServersMayBe(t *testing.T) {
 					_, _ = rw.Write([]byte(`{"token":"good"}`))
 				})
 			})
-			for _, host := range []string{"tokens.example", "203.0.113.7", "10.1.2.4", "10.1.2.5", "fd00::7", "127.0.0.2", "169.254.169.254", "fd00:ec2::254", "10.1.2.3:5001"} {
+			for _, host := range []string{"tokens.example", "203.0.113.7", "10.1.2.4", "10.1.2.5", "fd00::7",
+				"127.0.0.2", "169.254.169.254", "fd00:ec2::254", "10.1.2.3:5001"} {
 				w.hosts[host] = tokens.Host
 			}
 			_, err := w.manifest(t, tc.registry+"/fn", "v1")

@@ -48,7 +48,11 @@ func newEncrypted(t *testing.T) *encrypted {
 }
 
 // addTLS makes a registry of that name.
-func (w *encrypted) addTLS(t *testing.T, name string, middleware ...func(http.Handler) http.Handler) *testregistry.Registry {
+func (w *encrypted) addTLS(
+	t *testing.T,
+	name string,
+	middleware ...func(http.Handler) http.Handler,
+) *testregistry.Registry {
 	t.Helper()
 	r := testregistry.Start(t, w.authority.Server(t, time.Now().Add(time.Hour)), middleware...)
 	w.hosts[name] = r.Host
@@ -86,29 +90,39 @@ func TestRegistryLeadsToNoLocalAddress(t *testing.T) {
 		path   string
 		target string
 	}{
-		"ping to a port here":       {"the ping is the library's own", sendTo, ping, "http://127.0.0.1:15000/quitquitquit"},
-		"ping to metadata":          {"it gives out credentials", sendTo, ping, "https://169.254.169.254/latest/meta-data"},
-		"ping to a name":            {"a name is no way around", sendTo, ping, "http://localhost:9464/"},
-		"manifest to a port here":   {"so is anything else", sendTo, manifest, "http://127.0.0.1:15000/quitquitquit"},
-		"manifest to metadata":      {"so is anything else", sendTo, manifest, "https://169.254.169.254/latest/meta-data"},
-		"manifest to a name":        {"a name is no way around", sendTo, manifest, "http://localhost:9464/"},
-		"capitals":                  {"hosts have no case", sendTo, manifest, "https://LocalHost:9464/"},
-		"name with a dot":           {"the same name", sendTo, manifest, "https://localhost.:9464/"},
-		"below localhost":           {"all of these names are here", sendTo, manifest, "https://x.localhost:9464/"},
-		"IPv6":                      {"the same machine", sendTo, manifest, "http://[::1]:9464/"},
-		"IPv4 in IPv6":              {"the same machine", sendTo, manifest, "http://[::ffff:127.0.0.1]:9464/"},
-		"IPv6 with a zone":          {"link-local", sendTo, manifest, "https://[fe80::1%25eth0]:9464/"},
-		"any address":               {"which Linux takes for loopback", sendTo, manifest, "https://0.0.0.0:9464/"},
-		"metadata in IPv6":          {"it is not link-local everywhere", sendTo, manifest, "https://[fd00:ec2::254]/latest"},
-		"metadata of others":        {"it is not link-local everywhere", sendTo, manifest, "https://100.100.100.200/latest"},
-		"metadata, translated":      {"gateways know the way", sendTo, manifest, "https://[64:ff9b::169.254.169.254]/latest"},
-		"through a third":           {"what counts is where it begins", sendTo, manifest, "https://hop.example/"},
-		"a name that leads inside":  {"DNS is the attacker's", sendTo, manifest, "https://alias.example/"},
-		"no host":                   {"Go connects to this machine", sendTo, manifest, "https://:9464/"},
-		"wide digits":               {"package http maps them to ASCII", sendTo, manifest, "https://１２７.０.０.１:9464/"},
-		"wide letters":              {"package http maps them to ASCII", sendTo, manifest, "https://ｌocalhost:9464/"},
-		"decimal":                   {"resolvers and proxies know the way", sendTo, manifest, "https://2130706433:9464/"},
-		"IPv6 with zone, NAT64":     {"prefixes contain no zones", sendTo, manifest, "https://[64:ff9b::a9fe:a9fe%25eth0]:9464/"},
+		"ping to a port here":     {"the ping is the library's own", sendTo, ping, "http://127.0.0.1:15000/quitquitquit"},
+		"ping to metadata":        {"it gives out credentials", sendTo, ping, "https://169.254.169.254/latest/meta-data"},
+		"ping to a name":          {"a name is no way around", sendTo, ping, "http://localhost:9464/"},
+		"manifest to a port here": {"so is anything else", sendTo, manifest, "http://127.0.0.1:15000/quitquitquit"},
+		"manifest to metadata":    {"so is anything else", sendTo, manifest, "https://169.254.169.254/latest/meta-data"},
+		"manifest to a name":      {"a name is no way around", sendTo, manifest, "http://localhost:9464/"},
+		"capitals":                {"hosts have no case", sendTo, manifest, "https://LocalHost:9464/"},
+		"name with a dot":         {"the same name", sendTo, manifest, "https://localhost.:9464/"},
+		"below localhost":         {"all of these names are here", sendTo, manifest, "https://x.localhost:9464/"},
+		"IPv6":                    {"the same machine", sendTo, manifest, "http://[::1]:9464/"},
+		"IPv4 in IPv6":            {"the same machine", sendTo, manifest, "http://[::ffff:127.0.0.1]:9464/"},
+		"IPv6 with a zone":        {"link-local", sendTo, manifest, "https://[fe80::1%25eth0]:9464/"},
+		"any address":             {"which Linux takes for loopback", sendTo, manifest, "https://0.0.0.0:9464/"},
+		"metadata in IPv6":        {"it is not link-local everywhere", sendTo, manifest, "https://[fd00:ec2::254]/latest"},
+		"metadata of others":      {"it is not link-local everywhere", sendTo, manifest, "https://100.100.100.200/latest"},
+		"metadata, translated": {
+			"gateways know the way",
+			sendTo,
+			manifest,
+			"https://[64:ff9b::169.254.169.254]/latest",
+		},
+		"through a third":          {"what counts is where it begins", sendTo, manifest, "https://hop.example/"},
+		"a name that leads inside": {"DNS is the attacker's", sendTo, manifest, "https://alias.example/"},
+		"no host":                  {"Go connects to this machine", sendTo, manifest, "https://:9464/"},
+		"wide digits":              {"package http maps them to ASCII", sendTo, manifest, "https://１２７.０.０.１:9464/"},
+		"wide letters":             {"package http maps them to ASCII", sendTo, manifest, "https://ｌocalhost:9464/"},
+		"decimal":                  {"resolvers and proxies know the way", sendTo, manifest, "https://2130706433:9464/"},
+		"IPv6 with zone, NAT64": {
+			"prefixes contain no zones",
+			sendTo,
+			manifest,
+			"https://[64:ff9b::a9fe:a9fe%25eth0]:9464/",
+		},
 		"token server, wide digits": {"package http maps them to ASCII", tokensFrom, "", "https://１６９.２５４.１６９.２５４/token"},
 		"token server by name":      {"it is asked as well", tokensFrom, "", "https://localhost:9464/token"},
 		"token server leads inside": {"DNS is the attacker's", tokensFrom, "", "https://alias.example/token"},

@@ -134,7 +134,12 @@ func (c *Client) sources(repository string) []string {
 
 // visit calls use with one source. A mirror may take half of the time that is
 // left.
-func (c *Client) visit(ctx context.Context, source string, last bool, use func(context.Context, *Session) error) error {
+func (c *Client) visit(
+	ctx context.Context,
+	source string,
+	last bool,
+	use func(context.Context, *Session) error,
+) error {
 	if deadline, ok := ctx.Deadline(); ok && !last {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
@@ -168,7 +173,13 @@ func (c *Client) visit(ctx context.Context, source string, last bool, use func(c
 	return c.attempt(ctx, slot, source, fresh, use)
 }
 
-func (c *Client) attempt(ctx context.Context, slot *slot, source string, cred credentials.Credential, use func(context.Context, *Session) error) error {
+func (c *Client) attempt(
+	ctx context.Context,
+	slot *slot,
+	source string,
+	cred credentials.Credential,
+	use func(context.Context, *Session) error,
+) error {
 	s, err := c.open(ctx, slot, source, cred)
 	if err != nil {
 		return err

@@ -121,7 +121,8 @@ func TestARegistryThatIsDownIsNoReasonForPlainHTTP(t *testing.T) {
 			name, _, _ := net.SplitHostPort(host)
 			w.hosts[cmp.Or(name, host)] = "127.0.0.1:1"
 			_, err := w.manifest(t, host+"/fn", "v1")
-			if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "connection refused: check that it runs") || strings.Contains(err.Error(), "insecure") {
+			if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "connection refused: check that it runs") ||
+				strings.Contains(err.Error(), "insecure") {
 				t.Errorf("%v, want Unavailable, and no advice to use plain HTTP", err)
 			}
 		})
@@ -151,10 +152,28 @@ func TestMirrors(t *testing.T) {
 		class         fault.Class
 		wantErr, says string
 	}{
-		"mirror has it":    {"the registry is spared", nil, true, true, false, 0, "", ""},
-		"mirror lacks it":  {"then the registry is asked", nil, false, true, true, 0, "", ""},
-		"mirror is broken": {"then the registry is asked", func(http.Handler) http.Handler { return http.NotFoundHandler() }, false, true, true, 0, "", ""},
-		"neither has it":   {"the registry's answer counts, and names the mirror's", nil, false, false, true, fault.Precondition, "MANIFEST_UNKNOWN", "mirror.example"},
+		"mirror has it":   {"the registry is spared", nil, true, true, false, 0, "", ""},
+		"mirror lacks it": {"then the registry is asked", nil, false, true, true, 0, "", ""},
+		"mirror is broken": {
+			"then the registry is asked",
+			func(http.Handler) http.Handler { return http.NotFoundHandler() },
+			false,
+			true,
+			true,
+			0,
+			"",
+			"",
+		},
+		"neither has it": {
+			"the registry's answer counts, and names the mirror's",
+			nil,
+			false,
+			false,
+			true,
+			fault.Precondition,
+			"MANIFEST_UNKNOWN",
+			"mirror.example",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +197,9 @@ func TestMirrors(t *testing.T) {
 			if (err == nil) != (tc.wantErr == "") {
 				t.Fatalf("%v: %s", err, tc.reason)
 			}
-			if err != nil && (fault.Of(err) != tc.class || !strings.Contains(err.Error(), tc.wantErr) || !strings.Contains(err.Error(), tc.says)) {
+			if err != nil &&
+				(fault.Of(err) != tc.class || !strings.Contains(err.Error(), tc.wantErr) || !strings.Contains(err.Error(),
+					tc.says)) {
 				t.Errorf("%v, want %v with %q and %q: %s", err, tc.class, tc.wantErr, tc.says, tc.reason)
 			}
 			if asked := origin.Count("GET /v2/fn/") > 0; asked != tc.askOrigin {
@@ -205,7 +226,10 @@ func (k *tokens) middleware(next http.Handler) http.Handler {
 			return
 		}
 		if req.Header.Get("Authorization") != "Bearer token-"+secret || req.URL.Path != "/v2/" && k.stale.Add(-1) >= 0 {
-			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="test",scope="repository:fn:pull"`, req.Host))
+			w.Header().Set(
+				"WWW-Authenticate",
+				fmt.Sprintf(`Bearer realm="http://%s/token",service="test",scope="repository:fn:pull"`, req.Host),
+			)
 			testregistry.Refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "no good: "+req.Header.Get("Authorization"))
 			return
 		}
@@ -236,14 +260,30 @@ func TestTokens(t *testing.T) {
 		answer   string
 		says     string // in the error; empty for success
 	}{
-		"plain":                  {"the usual way", 0, 0, 0, secret, good, ""},
-		"second try, 503":        {"the token server has a hiccup", 1, http.StatusServiceUnavailable, 0, secret, good, ""},
-		"second try, 401":        {"the token server learns of the user late", 1, http.StatusUnauthorized, 0, secret, good, ""},
-		"token ended":            {"a fresh one is fetched", 0, 0, 1, secret, good, ""},
-		"tokens end twice":       {"and everything from the start, once", 0, 0, 2, secret, good, ""},
-		"tokens are never good":  {"but not for ever", 0, 0, 1000, secret, good, "no good"},
-		"wrong password":         {"nothing secret in the error", 0, 0, 0, secret + "-wrong", good, "UNAUTHORIZED"},
-		"no token in the answer": {"nothing secret in the error", 0, 0, 0, secret, `{"refresh_token":"` + secret + `"}`, "and not with a token"},
+		"plain":           {"the usual way", 0, 0, 0, secret, good, ""},
+		"second try, 503": {"the token server has a hiccup", 1, http.StatusServiceUnavailable, 0, secret, good, ""},
+		"second try, 401": {
+			"the token server learns of the user late",
+			1,
+			http.StatusUnauthorized,
+			0,
+			secret,
+			good,
+			"",
+		},
+		"token ended":           {"a fresh one is fetched", 0, 0, 1, secret, good, ""},
+		"tokens end twice":      {"and everything from the start, once", 0, 0, 2, secret, good, ""},
+		"tokens are never good": {"but not for ever", 0, 0, 1000, secret, good, "no good"},
+		"wrong password":        {"nothing secret in the error", 0, 0, 0, secret + "-wrong", good, "UNAUTHORIZED"},
+		"no token in the answer": {
+			"nothing secret in the error",
+			0,
+			0,
+			0,
+			secret,
+			`{"refresh_token":"` + secret + `"}`,
+			"and not with a token",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +302,8 @@ func TestTokens(t *testing.T) {
 				}
 				return
 			}
-			if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), secret) {
+			if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.says) ||
+				strings.Contains(err.Error(), secret) {
 				t.Errorf("%v, want Precondition with %q and without the secret: %s", err, tc.says, tc.reason)
 			}
 		})
@@ -280,9 +321,14 @@ func TestCredentialsStayWithTheirRegistry(t *testing.T) {
 			next.ServeHTTP(rw, req)
 		})
 	})
-	w.add(t, "registry.example", testregistry.On("/manifests/", func(rw http.ResponseWriter, req *http.Request, _ http.Handler) {
-		http.Redirect(rw, req, "http://storage.example/v2/fn/manifests/v1?signature="+secret, http.StatusTemporaryRedirect)
-	}), testregistry.BasicAuth(func() map[string]string { return map[string]string{"user": secret} }))
+	w.add(
+		t,
+		"registry.example",
+		testregistry.On("/manifests/", func(rw http.ResponseWriter, req *http.Request, _ http.Handler) {
+			http.Redirect(rw, req, "http://storage.example/v2/fn/manifests/v1?signature="+secret, http.StatusTemporaryRedirect)
+		}),
+		testregistry.BasicAuth(func() map[string]string { return map[string]string{"user": secret} }),
+	)
 	w.Credentials = fixed{"registry.example": {Username: "user", Password: secret}}
 
 	w.Insecure = []string{"registry.example"}
@@ -303,9 +349,13 @@ func TestCredentialsStayWithTheirRegistry(t *testing.T) {
 func TestRedirectToThisMachineIsRefused(t *testing.T) {
 	for _, target := range []string{"http://127.0.0.1:9/x", "http://169.254.169.254/latest/meta-data"} {
 		w := newWorld(t)
-		w.add(t, "registry.example", testregistry.On("/manifests/", func(rw http.ResponseWriter, req *http.Request, _ http.Handler) {
-			http.Redirect(rw, req, target, http.StatusFound)
-		}))
+		w.add(
+			t,
+			"registry.example",
+			testregistry.On("/manifests/", func(rw http.ResponseWriter, req *http.Request, _ http.Handler) {
+				http.Redirect(rw, req, target, http.StatusFound)
+			}),
+		)
 		w.Insecure = []string{"registry.example", "169.254.169.254"}
 		_, err := w.manifest(t, "registry.example/fn", "v1")
 		if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "is refused") {
@@ -329,13 +379,17 @@ func TestTagsOnSeveralPages(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.add(t, "registry.example", testregistry.On("/tags/list", func(rw http.ResponseWriter, req *http.Request, _ http.Handler) {
-				page := pages[req.URL.Query().Get("last")]
-				if page.link != "" {
-					rw.Header().Set("Link", tc.link)
-				}
-				_, _ = io.WriteString(rw, `{"tags":[`+page.tags+`]}`)
-			}))
+			w.add(
+				t,
+				"registry.example",
+				testregistry.On("/tags/list", func(rw http.ResponseWriter, req *http.Request, _ http.Handler) {
+					page := pages[req.URL.Query().Get("last")]
+					if page.link != "" {
+						rw.Header().Set("Link", tc.link)
+					}
+					_, _ = io.WriteString(rw, `{"tags":[`+page.tags+`]}`)
+				}),
+			)
 			w.Insecure = []string{"registry.example"}
 			c, err := registry.New(w.Config)
 			if err != nil {

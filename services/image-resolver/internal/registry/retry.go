@@ -98,7 +98,8 @@ func worthRetrying(resp *http.Response, err error) bool {
 	if errors.As(err, &dns) {
 		return dns.IsTemporary && !dns.IsNotFound
 	}
-	for _, temporary := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNREFUSED, syscall.EPIPE, net.ErrClosed} {
+	for _, temporary := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNREFUSED,
+		syscall.EPIPE, net.ErrClosed} {
 		if errors.Is(err, temporary) {
 			return true
 		}

@@ -60,7 +60,11 @@ const maxToken = 64 << 10
 type tokenError struct{ host, contentType string }
 
 func (e *tokenError) Error() string {
-	return fmt.Sprintf("the token server %s answered, and not with a token (HTTP 200, content of type %q)", e.host, e.contentType)
+	return fmt.Sprintf(
+		"the token server %s answered, and not with a token (HTTP 200, content of type %q)",
+		e.host,
+		e.contentType,
+	)
 }
 
 // learn adds the tokens in a token server's answer, and leaves nothing but them in it.

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
-// Session is a conversation with one registry about one repository. It ends with
+// Session is the requests to one registry about one repository. It ends with
 // the function that it was given to.
 type Session struct {
 	repo  name.Repository
@@ -28,9 +28,14 @@ type Session struct {
 	http  *http.Client
 }
 
-// open begins a session: it asks the registry how it wants to be spoken to, and
-// gets a token if it wants one.
-func (c *Client) open(ctx context.Context, slot *slot, repository string, cred credentials.Credential) (*Session, error) {
+// open begins a session: it finds out the registry's scheme and authentication, and gets
+// a token if there is a token server.
+func (c *Client) open(
+	ctx context.Context,
+	slot *slot,
+	repository string,
+	cred credentials.Credential,
+) (*Session, error) {
 	host, _, _ := strings.Cut(repository, "/")
 	options := []name.Option{name.StrictValidation}
 	if c.insecure(host) {
@@ -63,7 +68,7 @@ func (s *Session) failed(req *http.Request, resp *http.Response, err error) {
 	cache.Progress(req.Context(), s.explain(req.Context(), doing(req), err))
 }
 
-// doing says what a request is for.
+// doing returns what a request is for, for errors.
 func doing(req *http.Request) string {
 	switch op := operation(req); op {
 	case opPing, opToken:
@@ -77,7 +82,7 @@ func doing(req *http.Request) string {
 func (s *Session) WantedCredentials() bool { return !s.cred.IsZero() && s.guard.challenged.Load() }
 
 // Head returns the digest of the manifest that a tag points at, or "" if the
-// registry does not say.
+// registry does not send it.
 func (s *Session) Head(ctx context.Context, tag string) (string, error) {
 	resp, err := s.send(ctx, http.MethodHead, s.url("manifests", tag))
 	if err != nil {
@@ -117,13 +122,19 @@ func verify(raw []byte, digest, what string) error {
 		return fault.New(fault.Precondition, "the %s has the digest %s: only sha256 is supported", what, digest)
 	}
 	if got := oci.Digest(raw); got != digest {
-		return fault.New(fault.Precondition, "the registry answered with the %s %s where %s was asked for: something on the way is broken, or tampers with it", what, got, digest)
+		return fault.New(
+			fault.Precondition,
+			"the registry answered with the %s %s where %s was asked for: something on the way is broken, or tampers with it",
+			what,
+			got,
+			digest,
+		)
 	}
 	return nil
 }
 
-// url returns the address of a resource. The scheme is settled by the transport,
-// which knows what the registry speaks.
+// url returns the address of a resource. The transport replaces the scheme
+// by the registry's.
 func (s *Session) url(kind, identifier string) *url.URL {
 	return &url.URL{
 		Scheme: "https", Host: s.repo.RegistryStr(),
@@ -162,7 +173,11 @@ func (s *Session) readOnce(ctx context.Context, u *url.URL) (raw []byte, content
 	contentType = resp.Header.Get("Content-Type")
 	if isPage(raw, contentType) {
 		asked := origin(resp.Request)
-		return nil, "", s.explain(ctx, doing(asked), &pageError{operation(asked), beginning(readable(raw, contentType), maxSaid)})
+		return nil, "", s.explain(
+			ctx,
+			doing(asked),
+			&pageError{operation(asked), beginning(readable(raw, contentType), maxSaid)},
+		)
 	}
 	return raw, contentType, nil
 }

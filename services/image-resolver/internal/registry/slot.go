@@ -32,7 +32,12 @@ func (s *slot) grow(ctx context.Context) error {
 		return nil
 	}
 	if err := s.registry.large.Acquire(ctx, 1); err != nil {
-		return fmt.Errorf("%d other answers of more than %d KiB are being read from this registry: %w", maxLargePerRegistry, smallAnswers>>10, err)
+		return fmt.Errorf(
+			"%d other answers of more than %d KiB are being read from this registry: %w",
+			maxLargePerRegistry,
+			smallAnswers>>10,
+			err,
+		)
 	}
 	if err := s.limiter.large.Acquire(ctx, 1); err != nil {
 		s.registry.large.Release(1)

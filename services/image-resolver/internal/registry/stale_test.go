@@ -36,7 +36,11 @@ func (r *replaced) credential(password string, kept bool) credentials.Credential
 	if password == "" {
 		return credentials.Credential{}
 	}
-	return credentials.Credential{Auth: authn.AuthConfig{Username: "user", Password: password}, Origin: "config.json", Kept: kept}
+	return credentials.Credential{
+		Auth:   authn.AuthConfig{Username: "user", Password: password},
+		Origin: "config.json",
+		Kept:   kept,
+	}
 }
 
 func TestStaleCredentials(t *testing.T) {
@@ -80,11 +84,19 @@ func TestStaleCredentials(t *testing.T) {
 			creds := &replaced{known: tc.known, fresh: tc.fresh, kept: tc.kept}
 			w.Credentials = creds
 			_, err := w.manifest(t, "registry.example/fn", "v1")
-			if (err == nil) != tc.good || err != nil && (fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "not for you")) {
+			if (err == nil) != tc.good ||
+				err != nil && (fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "not for you")) {
 				t.Errorf("%v, want success: %t, or else the registry's words: %s", err, tc.good, tc.reason)
 			}
 			if got := r.Count("GET /v2/fn/manifests/"); got != tc.manifests || creds.renewed.Load() != tc.renewals {
-				t.Errorf("asked %d times and renewed %d times, want %d and %d: %s", got, creds.renewed.Load(), tc.manifests, tc.renewals, tc.reason)
+				t.Errorf(
+					"asked %d times and renewed %d times, want %d and %d: %s",
+					got,
+					creds.renewed.Load(),
+					tc.manifests,
+					tc.renewals,
+					tc.reason,
+				)
 			}
 		})
 	}
@@ -121,15 +133,19 @@ func TestWhatBreaksOffIsTriedAgain(t *testing.T) {
 			settings := w.authority.Server(t, time.Now().Add(time.Hour))
 			settings.NextProtos = tc.protos
 			var failed atomic.Bool
-			r := testregistry.Start(t, settings, testregistry.On("/manifests/", func(rw http.ResponseWriter, req *http.Request, next http.Handler) {
-				if tc.protos[0] == "h2" && req.ProtoMajor != 2 {
-					t.Errorf("asked by %s", req.Proto)
-				}
-				if !failed.Swap(true) || tc.always {
-					tc.fail(rw)
-				}
-				next.ServeHTTP(rw, req)
-			}))
+			r := testregistry.Start(
+				t,
+				settings,
+				testregistry.On("/manifests/", func(rw http.ResponseWriter, req *http.Request, next http.Handler) {
+					if tc.protos[0] == "h2" && req.ProtoMajor != 2 {
+						t.Errorf("asked by %s", req.Proto)
+					}
+					if !failed.Swap(true) || tc.always {
+						tc.fail(rw)
+					}
+					next.ServeHTTP(rw, req)
+				}),
+			)
 			w.hosts["registry.example"] = r.Host
 			r.Push(t, "fn:v1", v1.Config{})
 			_, err := w.manifest(t, "registry.example/fn", "v1")

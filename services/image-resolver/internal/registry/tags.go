@@ -47,7 +47,7 @@ func (s *Session) Tags(ctx context.Context) ([]string, error) {
 	return list.tags, nil
 }
 
-// nextPage returns where a Link header says that the list goes on, or nil. The
+// nextPage returns the address of the next page in a Link header, or nil. The
 // list never leads to another host or path.
 func (s *Session) nextPage(page *url.URL, link string) (*url.URL, error) {
 	target, _, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
@@ -56,7 +56,11 @@ func (s *Session) nextPage(page *url.URL, link string) (*url.URL, error) {
 	}
 	next, err := page.Parse(target)
 	if err != nil || next.Host != page.Host || next.Path != page.Path {
-		return nil, fault.New(fault.Precondition, "registry %s: list the tags: the next page is said to be at a foreign address", s.repo.RegistryStr())
+		return nil, fault.New(
+			fault.Precondition,
+			"registry %s: list the tags: the next page is said to be at a foreign address",
+			s.repo.RegistryStr(),
+		)
 	}
 	next.Scheme = page.Scheme
 	return next, nil
@@ -121,7 +125,7 @@ func (l *tagList) add(tag string) error {
 	return nil
 }
 
-// expect reads the next token, which has to be want.
+// expect reads the next token, and returns an error if it is another than want.
 func expect(in *json.Decoder, want json.Delim) error {
 	got, err := in.Token()
 	if err == nil && got != want {

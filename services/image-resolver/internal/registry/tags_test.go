@@ -53,8 +53,13 @@ func TestListOfTagsHasABound(t *testing.T) {
 		// pages is how many may be asked for at most.
 		pages int
 	}{
-		"as many as may be":       {"a tag for each commit", endless(1000, 20, 49_000), 50_000, 50},
-		"one more":                {"the list is not cut: the highest version may be missing", endless(1000, 20, 50_000), 0, 51},
+		"as many as may be": {"a tag for each commit", endless(1000, 20, 49_000), 50_000, 50},
+		"one more": {
+			"the list is not cut: the highest version may be missing",
+			endless(1000, 20, 50_000),
+			0,
+			51,
+		},
 		"without end":             {"it would fill the memory", endless(1000, 20, -1), 0, 51},
 		"on one page":             {"a registry may not care how many are asked for", endless(60_000, 20, 0), 0, 1},
 		"signatures":              {"they have long tags", endless(1000, 75, 49_000), 50_000, 50},
@@ -85,24 +90,33 @@ func TestPageOfTags(t *testing.T) {
 		reason, page, want string
 		says               string // in the error; empty for success
 	}{
-		"usual":        {"as the specification has it", `{"name":"fn","tags":["v1","v2"]}`, "v1 v2", ""},
-		"other fields": {"some registries say more", `{"manifest":{"sha256:0":{"tag":["x"]}},"tags":["v1"],"child":[]}`, "v1", ""},
-		"null":         {"a repository without tags", `{"name":"fn","tags":null}`, "", ""},
-		"none":         {"a repository without tags", `{}`, "", ""},
-		"no object":    {"a proxy's answer", `["v1"]`, "", "[ stands where { should"},
-		"no array":     {"a proxy's answer", `{"tags":"v1"}`, "", "not as an array"},
-		"no text":      {"a proxy's answer", `{"tags":[1]}`, "", "cannot unmarshal number"},
-		"no JSON":      {"a proxy's login page", `<html>`, "", "invalid character"},
-		"cut off":      {"half a list is none", `{"tags":["v1","v2"`, "", "EOF"},
-		"nothing":      {"half a list is none", ``, "", "EOF"},
+		"usual": {"as the specification has it", `{"name":"fn","tags":["v1","v2"]}`, "v1 v2", ""},
+		"other fields": {
+			"some registries say more",
+			`{"manifest":{"sha256:0":{"tag":["x"]}},"tags":["v1"],"child":[]}`,
+			"v1",
+			"",
+		},
+		"null":      {"a repository without tags", `{"name":"fn","tags":null}`, "", ""},
+		"none":      {"a repository without tags", `{}`, "", ""},
+		"no object": {"a proxy's answer", `["v1"]`, "", "[ stands where { should"},
+		"no array":  {"a proxy's answer", `{"tags":"v1"}`, "", "not as an array"},
+		"no text":   {"a proxy's answer", `{"tags":[1]}`, "", "cannot unmarshal number"},
+		"no JSON":   {"a proxy's login page", `<html>`, "", "invalid character"},
+		"cut off":   {"half a list is none", `{"tags":["v1","v2"`, "", "EOF"},
+		"nothing":   {"half a list is none", ``, "", "EOF"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.Insecure = []string{"registry.example"}
-			w.add(t, "registry.example", testregistry.On("/tags/list", func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
-				_, _ = io.WriteString(rw, tc.page)
-			}))
+			w.add(
+				t,
+				"registry.example",
+				testregistry.On("/tags/list", func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
+					_, _ = io.WriteString(rw, tc.page)
+				}),
+			)
 			tags, err := w.tags(t, "registry.example/fn")
 			if got := strings.Join(tags, " "); got != tc.want || (err == nil) != (tc.says == "") {
 				t.Errorf("tags %q, %v, want %q: %s", got, err, tc.want, tc.reason)

@@ -28,7 +28,12 @@ func (s *shelf) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer s.mu.Unlock()
 	const config = `{"os":"linux","architecture":"amd64","config":{"Cmd":["fn"]}}`
 	answer := func(status int, body string) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: make(http.Header), Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+		return &http.Response{
+			StatusCode: status,
+			Header:     make(http.Header),
+			Body:       io.NopCloser(strings.NewReader(body)),
+			Request:    req,
+		}, nil
 	}
 	listing := strings.HasSuffix(req.URL.Path, "/tags/list")
 	if listing {
@@ -40,7 +45,10 @@ func (s *shelf) RoundTrip(req *http.Request) (*http.Response, error) {
 	case listing:
 		return answer(http.StatusOK, `{"tags":[`+s.tags+`]}`)
 	case strings.Contains(req.URL.Path, "/manifests/"):
-		return answer(http.StatusOK, `{"config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"`+oci.Digest([]byte(config))+`"}}`)
+		return answer(
+			http.StatusOK,
+			`{"config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"`+oci.Digest([]byte(config))+`"}}`,
+		)
 	case strings.Contains(req.URL.Path, "/blobs/"):
 		return answer(http.StatusOK, config)
 	default:

@@ -30,7 +30,7 @@ func (a answer) bytes() int64 {
 	return n
 }
 
-// forever is how long the meaning of a digest holds. A failure to get it does not.
+// forever is the lifetime of what a digest means. A failure to fetch it expires.
 func (r *Resolver) forever() cache.Lifetime {
 	return cache.Lifetime{Failure: r.cfg.Cache.Tags.Failure}
 }
@@ -120,7 +120,7 @@ func (f fetch) previous() (*oci.Image, bool) {
 	return old.image, ok
 }
 
-// image gets the manifest, the platform's one if it is an index, and what it says.
+// image gets the manifest, the platform's one if it is an index, and its configuration.
 func (f fetch) image(ctx context.Context, s *registry.Session) (*oci.Image, error) {
 	top, err := s.Manifest(ctx, f.reference)
 	if err != nil {

@@ -31,7 +31,11 @@ func (wordy) RoundTrip(req *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, nil
 	}
 	words := `{"errors":[{"code":"DENIED","message":"` + strings.Repeat("no ", 500) + `"}]}`
-	return &http.Response{StatusCode: http.StatusForbidden, Body: io.NopCloser(strings.NewReader(words)), Request: req}, nil
+	return &http.Response{
+		StatusCode: http.StatusForbidden,
+		Body:       io.NopCloser(strings.NewReader(words)),
+		Request:    req,
+	}, nil
 }
 
 // anonymous has no credentials.
@@ -50,7 +54,10 @@ func newResolver(t *testing.T, network http.RoundTripper, bound int64, mirrors m
 	}
 	r, err := New(Config{
 		Platform: oci.Platform{OS: "linux", Architecture: "amd64"}, Registry: client,
-		Cache:        CacheConfig{MaxBytes: bound, Tags: cache.Lifetime{TTL: time.Hour, Refresh: time.Hour, Failure: time.Hour}},
+		Cache: CacheConfig{
+			MaxBytes: bound,
+			Tags:     cache.Lifetime{TTL: time.Hour, Refresh: time.Hour, Failure: time.Hour},
+		},
 		FetchTimeout: 20 * time.Second, Fetches: 100, Telemetry: telemetry.Discard(),
 	})
 	if err != nil {
@@ -64,7 +71,9 @@ func newResolver(t *testing.T, network http.RoundTripper, bound int64, mirrors m
 func image(t *testing.T, n, labels, env int) *oci.Image {
 	t.Helper()
 	var config strings.Builder
-	config.WriteString(`{"os":"linux","architecture":"amd64","config":{"Entrypoint":["/usr/local/bin/function"],"User":"65532:65532","Env":["PATH=/usr/bin"`)
+	config.WriteString(
+		`{"os":"linux","architecture":"amd64","config":{"Entrypoint":["/usr/local/bin/function"],"User":"65532:65532","Env":["PATH=/usr/bin"`,
+	)
 	for i := range env {
 		fmt.Fprintf(&config, `,"VARIABLE_%d=value %d"`, i, n)
 	}
@@ -72,7 +81,15 @@ func image(t *testing.T, n, labels, env int) *oci.Image {
 	for i := range labels {
 		fmt.Fprintf(&config, `,"org.opencontainers.image.label%d":"value %d"`, i, n)
 	}
-	config.WriteString(`}},"rootfs":{"type":"layers","diff_ids":["sha256:` + strings.Repeat("0", 64) + `"]},"history":[{"created_by":"` + strings.Repeat("RUN make ", 100) + `"}]}`)
+	config.WriteString(
+		`}},"rootfs":{"type":"layers","diff_ids":["sha256:` + strings.Repeat(
+			"0",
+			64,
+		) + `"]},"history":[{"created_by":"` + strings.Repeat(
+			"RUN make ",
+			100,
+		) + `"}]}`,
+	)
 	m := &oci.Manifest{Digest: oci.Digest([]byte(config.String()))}
 	parsed, err := oci.ParseConfig(m, []byte(config.String()))
 	if err != nil {

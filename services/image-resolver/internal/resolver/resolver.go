@@ -32,7 +32,7 @@ type Config struct {
 	Telemetry    *telemetry.Telemetry
 }
 
-// CacheConfig says what is kept, and how long.
+// CacheConfig bounds what is cached, and for how long.
 type CacheConfig struct {
 	MaxBytes int64
 	// Tags is for tags and lists of tags. What a digest names never changes.
@@ -55,7 +55,7 @@ type Result struct {
 	// Reference is the canonical name with tag and without digest.
 	Reference string
 	Image     *oci.Image
-	// Age is how long ago the registry said so.
+	// Age is how long ago the registry was asked.
 	Age time.Duration
 }
 
@@ -89,7 +89,7 @@ func (r *Resolver) Run(ctx context.Context) error { return r.cache.Run(ctx) }
 // or certificates have changed.
 func (r *Resolver) ForgetFailures() { r.cache.ForgetFailures() }
 
-// Resolve says what an image is. Errors are of the classes of DESIGN: Invalid,
+// Resolve resolves an image. Errors are of the classes of DESIGN: Invalid,
 // Denied, Precondition, Unavailable, Exhausted, and those of ctx.
 func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
 	name, err := r.name(req, func(repository string) ([]string, error) { return r.tags(ctx, repository, req.Renew) })
@@ -107,7 +107,7 @@ func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
 	return result(name, found), nil
 }
 
-// result returns what an answer says about an image.
+// result returns what a request gets of an answer.
 func result(name imagename.Name, found cache.Answer[answer]) Result {
 	reference := name.Repository
 	if name.Tag != "" {
@@ -136,7 +136,13 @@ func (r *Resolver) name(req Request, list func(repository string) ([]string, err
 	}
 	tag, ok := constraint.Highest(tags)
 	if !ok {
-		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies the constraint %q: %s", name.Repository, req.Constraint, offer(tags))
+		return imagename.Name{}, fault.New(
+			fault.Invalid,
+			"no tag of %s satisfies the constraint %q: %s",
+			name.Repository,
+			req.Constraint,
+			offer(tags),
+		)
 	}
 	return name.WithTag(tag)
 }
@@ -181,7 +187,7 @@ func (r *Resolver) get(ctx context.Context, q cache.Query[string, answer]) (cach
 	return found, err
 }
 
-// annotate says in err what was being done, and with what.
+// annotate adds to err what was being done, and with what.
 func annotate(err error, doing, what string) error {
 	out := fault.New(fault.Of(err), "%s %s: %w", doing, what, err)
 	if after, ok := fault.RetryAfter(err); ok {

@@ -34,7 +34,7 @@ func order(tags []string) []string {
 // offered is how many tags a message names.
 const offered = 5
 
-// offer says what tags there are.
+// offer returns a text that names some of the tags.
 func offer(tags []string) string {
 	switch {
 	case len(tags) == 0:

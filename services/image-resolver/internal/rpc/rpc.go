@@ -21,9 +21,16 @@ type Handler struct {
 	Tracer   trace.Tracer
 }
 
-// ResolveImage says what an image is.
-func (h *Handler) ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
-	ctx, span := h.Tracer.Start(ctx, "fn.resolve", trace.WithAttributes(attribute.String("container.image.name", req.GetImage())))
+// ResolveImage resolves an image.
+func (h *Handler) ResolveImage(
+	ctx context.Context,
+	req *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
+	ctx, span := h.Tracer.Start(
+		ctx,
+		"fn.resolve",
+		trace.WithAttributes(attribute.String("container.image.name", req.GetImage())),
+	)
 	defer span.End()
 	result, err := h.Resolver.Resolve(ctx, request(req))
 	if err != nil {
@@ -44,12 +51,16 @@ func (h *Handler) Cached(req *imageresolverv1.ResolveImageRequest) (*imageresolv
 
 func request(req *imageresolverv1.ResolveImageRequest) resolver.Request {
 	return resolver.Request{
-		Image: req.GetImage(), Constraint: req.GetTagConstraint(), Platform: platform(req.GetPlatform()), Renew: req.GetRefresh(),
+		Image: req.GetImage(), Constraint: req.GetTagConstraint(), Platform: platform(req.GetPlatform()),
+		Renew: req.GetRefresh(),
 	}
 }
 
 // ListTags lists tags.
-func (h *Handler) ListTags(ctx context.Context, req *imageresolverv1.ListTagsRequest) (*imageresolverv1.ListTagsResponse, error) {
+func (h *Handler) ListTags(
+	ctx context.Context,
+	req *imageresolverv1.ListTagsRequest,
+) (*imageresolverv1.ListTagsResponse, error) {
 	tags, err := h.Resolver.Tags(ctx, req.GetRepository(), req.GetConstraint())
 	if err != nil {
 		return nil, err
@@ -64,16 +75,20 @@ func platform(p *imageresolverv1.Platform) oci.Platform {
 func response(r resolver.Result) *imageresolverv1.ResolveImageResponse {
 	image := r.Image
 	return &imageresolverv1.ResolveImageResponse{
-		Reference:       r.Reference,
-		Digest:          image.Digest,
-		IndexDigest:     image.IndexDigest,
-		Command:         image.Command(),
-		Entrypoint:      image.Entrypoint,
-		Cmd:             image.Cmd,
-		Env:             image.Env,
-		WorkingDir:      image.WorkingDir,
-		User:            image.User,
-		Platform:        &imageresolverv1.Platform{Os: image.Platform.OS, Architecture: image.Platform.Architecture, Variant: image.Platform.Variant},
+		Reference:   r.Reference,
+		Digest:      image.Digest,
+		IndexDigest: image.IndexDigest,
+		Command:     image.Command(),
+		Entrypoint:  image.Entrypoint,
+		Cmd:         image.Cmd,
+		Env:         image.Env,
+		WorkingDir:  image.WorkingDir,
+		User:        image.User,
+		Platform: &imageresolverv1.Platform{
+			Os:           image.Platform.OS,
+			Architecture: image.Platform.Architecture,
+			Variant:      image.Platform.Variant,
+		},
 		Labels:          image.Labels,
 		SizeBytes:       image.Size,
 		PullCredentials: image.PullCredentials,

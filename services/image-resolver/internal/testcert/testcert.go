@@ -97,7 +97,11 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-func sign(t testing.TB, template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) ([]byte, *x509.Certificate) {
+func sign(
+	t testing.TB,
+	template, parent *x509.Certificate,
+	key, parentKey *ecdsa.PrivateKey,
+) ([]byte, *x509.Certificate) {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), parentKey)
 	if err != nil {

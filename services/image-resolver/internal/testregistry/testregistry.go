@@ -1,5 +1,5 @@
-// Package testregistry runs registries in memory for tests, which count what they
-// are asked and fail as they are told.
+// Package testregistry runs registries in memory for tests, which count their
+// requests and fail as the tests require.
 package testregistry
 
 import (
@@ -121,7 +121,7 @@ func Image(t testing.TB, config v1.Config) v1.Image {
 	return image
 }
 
-// BasicAuth lets requests pass that know the password of any of the users.
+// BasicAuth lets requests pass that have the password of any of the users.
 func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -132,7 +132,12 @@ func BasicAuth(users func() map[string]string) func(http.Handler) http.Handler {
 			}
 			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
 			// A careless server that repeats what it was sent.
-			Refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "authentication required, not "+password+" in "+req.Header.Get("Authorization"))
+			Refuse(
+				w,
+				http.StatusUnauthorized,
+				"UNAUTHORIZED",
+				"authentication required, not "+password+" in "+req.Header.Get("Authorization"),
+			)
 		})
 	}
 }
@@ -145,7 +150,10 @@ func Refuse(w http.ResponseWriter, status int, code, message string) {
 }
 
 // On answers requests whose path contains part with handler, which may call next.
-func On(part string, handler func(w http.ResponseWriter, req *http.Request, next http.Handler)) func(http.Handler) http.Handler {
+func On(
+	part string,
+	handler func(w http.ResponseWriter, req *http.Request, next http.Handler),
+) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			if strings.Contains(req.URL.Path, part) {

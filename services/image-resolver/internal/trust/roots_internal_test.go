@@ -34,7 +34,9 @@ func TestAuthoritiesWhereTheSystemHasNone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := cert.Verify(x509.VerifyOptions{Roots: config.RootCAs, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		if _, err := cert.Verify(
+			x509.VerifyOptions{Roots: config.RootCAs, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}},
+		); err != nil {
 			t.Errorf("%s is not trusted: %v", name, err)
 		}
 	}

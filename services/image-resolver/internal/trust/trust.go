@@ -25,7 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
 )
 
-// Config says where certificates are.
+// Config is where certificates are found.
 type Config struct {
 	// Directory holds the files for all registries; empty for the system's
 	// authorities only. See [load] for the names of files.
@@ -91,7 +91,10 @@ func (s *Store) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	used := f.transport.Load()
 	resp, err := used.RoundTrip(req)
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted && (req.Body == nil || req.Body == http.NoBody) {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](
+		err,
+	); untrusted &&
+		(req.Body == nil || req.Body == http.NoBody) {
 		s.reload(req.Context(), f)
 		if now := f.transport.Load(); now != used {
 			return now.RoundTrip(req)

@@ -60,8 +60,20 @@ func TestEachRegistryHasItsOwnTrust(t *testing.T) {
 	general, own := t.TempDir(), t.TempDir()
 	testcert.Write(t, general, "ca.crt", one.PEM)
 	testcert.Write(t, own, "ca.pem", two.PEM)
-	first, second := server(t, one.Server(t, time.Now().Add(time.Hour))), server(t, two.Server(t, time.Now().Add(time.Hour)))
-	s := open(t, trust.Config{Directory: general, Directories: map[string]string{strings.Replace(second, "https://127.0.0.1", "[::FFFF:127.0.0.1]", 1): own}})
+	first, second := server(
+		t,
+		one.Server(t, time.Now().Add(time.Hour)),
+	), server(
+		t,
+		two.Server(t, time.Now().Add(time.Hour)),
+	)
+	s := open(
+		t,
+		trust.Config{
+			Directory:   general,
+			Directories: map[string]string{strings.Replace(second, "https://127.0.0.1", "[::FFFF:127.0.0.1]", 1): own},
+		},
+	)
 	for _, url := range []string{first, second} {
 		if err := get(t, s, url); err != nil {
 			t.Errorf("%s: %v", url, err)
@@ -118,8 +130,12 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"no certificate": {"an empty file is a mistake", map[string][]byte{"ca.crt": nil}, "ca.crt holds no certificate"},
 		"no key":         {"a pair is two", map[string][]byte{"tls.crt": cert}, "one is there without the other"},
-		"foreign key":    {"a pair fits together", map[string][]byte{"client.cert": cert, "client.key": foreign}, "private key does not match"},
-		"swapped":        {"it happens", map[string][]byte{"tls.crt": key, "tls.key": cert}, "tls.crt"},
+		"foreign key": {
+			"a pair fits together",
+			map[string][]byte{"client.cert": cert, "client.key": foreign},
+			"private key does not match",
+		},
+		"swapped": {"it happens", map[string][]byte{"tls.crt": key, "tls.key": cert}, "tls.crt"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
