@@ -172,8 +172,10 @@ func TestShort(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"fn", "fn:v1", "example.com/fn:v1@" + digest, "localhost:5000/a/b", "a/b:c", "🙂",
-		"a@b", "::", "a//b", "EXAMPLE.com/fn", "Fn/a"} {
+	for _, seed := range []string{
+		"fn", "fn:v1", "example.com/fn:v1@" + digest, "localhost:5000/a/b", "a/b:c", "🙂",
+		"a@b", "::", "a//b", "EXAMPLE.com/fn", "Fn/a",
+	} {
 		f.Add(seed, "example.com/fns")
 	}
 	f.Add("fn", strings.Repeat("a", imagename.MaxBytes-len(".io/fn"))+".io") // too long with its tag

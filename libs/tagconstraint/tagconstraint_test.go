@@ -57,8 +57,10 @@ func TestHighest(t *testing.T) {
 }
 
 func TestExact(t *testing.T) {
-	for text, want := range map[string]bool{"": false, "v1.2.3": true, "1.2.3-rc1": true, "latest": true,
-		"~1.2": false, "v1": true, "1.x": false} {
+	for text, want := range map[string]bool{
+		"": false, "v1.2.3": true, "1.2.3-rc1": true, "latest": true,
+		"~1.2": false, "v1": true, "1.x": false,
+	} {
 		c, err := tagconstraint.Parse(text)
 		if err != nil {
 			t.Fatal(err)

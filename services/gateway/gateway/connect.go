@@ -1,6 +1,10 @@
 package gateway
 
 import (
+	"slices"
+
+	"connectrpc.com/connect"
+
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -39,7 +43,7 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 		if err != nil {
 			return s, err
 		}
-		options := append(client.Options, rpcclient.Patient())
+		options := slices.Concat(client.Options, []connect.ClientOption{rpcclient.Patient()})
 		cached := registrytags.NewCache(imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, options...))
 		s.ImageResolver, s.tasks = cached, append(s.tasks, cached.Run)
 	}

@@ -6,7 +6,6 @@ package dialguard
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 )
 
@@ -17,7 +16,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("%s is a local address, or resolves to one", e.Host)
+	return e.Host + " is a local address, or resolves to one"
 }
 
 // restricted is the context key of requests that must not reach local addresses.

@@ -192,8 +192,10 @@ func TestParseRulesRefuses(t *testing.T) {
 
 // FuzzDeny looks for a spelling with which a connection would go to a denied registry.
 func FuzzDeny(f *testing.F) {
-	for _, seed := range []string{"ghcr.io", "ghcr.io:443", "ghcr.io:0443", "GHCR.IO:00443", "ghcr.io:5000",
-		"ghcr.io:", "[::1]:0443", "localhost"} {
+	for _, seed := range []string{
+		"ghcr.io", "ghcr.io:443", "ghcr.io:0443", "GHCR.IO:00443", "ghcr.io:5000",
+		"ghcr.io:", "[::1]:0443", "localhost",
+	} {
 		f.Add(seed)
 	}
 	denying := policy.Policy{Deny: rules(f, []string{"ghcr.io/**", "10.0.0.5/**", "[::1]/**"})}

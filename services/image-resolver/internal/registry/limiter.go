@@ -102,7 +102,7 @@ func (l *limiter) grant() {
 	var next *list.Element
 	for e := l.queue.Front(); e != nil; e = next {
 		next = e.Next()
-		q := e.Value.(*queued) //nolint:errcheck // the queue holds nothing else
+		q := e.Value.(*queued)
 		if !l.fits(q.registry) {
 			continue
 		}

@@ -92,7 +92,7 @@ func (e *unending) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 type unendingBody struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // a reader has no other way to get it
 	left int
 	sent *atomic.Int64
 }

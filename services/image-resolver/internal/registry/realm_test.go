@@ -174,8 +174,10 @@ func TestWhereTokenServersMayBe(t *testing.T) {
 					_, _ = rw.Write([]byte(`{"token":"good"}`))
 				})
 			})
-			for _, host := range []string{"tokens.example", "203.0.113.7", "10.1.2.4", "10.1.2.5", "fd00::7",
-				"127.0.0.2", "169.254.169.254", "fd00:ec2::254", "10.1.2.3:5001"} {
+			for _, host := range []string{
+				"tokens.example", "203.0.113.7", "10.1.2.4", "10.1.2.5", "fd00::7",
+				"127.0.0.2", "169.254.169.254", "fd00:ec2::254", "10.1.2.3:5001",
+			} {
 				w.hosts[host] = tokens.Host
 			}
 			_, err := w.manifest(t, tc.registry+"/fn", "v1")

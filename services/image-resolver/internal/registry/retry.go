@@ -49,6 +49,7 @@ type retrier struct {
 // RoundTrip sends req until the answer is final, the attempts or the time for them are used up,
 // or the request's deadline would pass before the next.
 func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
 	backoff := retry.Backoff{First: firstWait, Jitter: 0.5}
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
@@ -60,7 +61,7 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		if resp != nil {
 			wait = max(wait, retryAfter(resp.Header, time.Now()))
 		}
-		if !retry.Fits(req.Context(), wait) || !r.spend(time.Since(began)+wait) {
+		if !retry.Fits(ctx, wait) || !r.spend(time.Since(began)+wait) {
 			return resp, err
 		}
 		if again := rewind(req); again != nil {
@@ -73,8 +74,8 @@ func (r *retrier) RoundTrip(req *http.Request) (*http.Response, error) {
 			_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
 			_ = resp.Body.Close()
 		}
-		if !retry.Sleep(req.Context(), wait) {
-			return nil, req.Context().Err()
+		if !retry.Sleep(ctx, wait) {
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -98,8 +99,10 @@ func worthRetrying(resp *http.Response, err error) bool {
 	if errors.As(err, &dns) {
 		return dns.IsTemporary && !dns.IsNotFound
 	}
-	for _, temporary := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNREFUSED,
-		syscall.EPIPE, net.ErrClosed} {
+	for _, temporary := range []error{
+		io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.ECONNREFUSED,
+		syscall.EPIPE, net.ErrClosed,
+	} {
 		if errors.Is(err, temporary) {
 			return true
 		}
