@@ -35,7 +35,7 @@ func BenchmarkRun(b *testing.B) {
 // in turns. Between two evaluations there is time for the next process to start.
 func BenchmarkPrefork(b *testing.B) {
 	cmd, _ := install(b, "echo")
-	without, with := fnproc.Runner{}, startStock(b, 1)
+	without, with := fnproc.Runner{}, startPool(b, 1)
 	with.Prepare(cmd)
 	input := bytes.Repeat([]byte("x"), 4<<10)
 	var off, on []time.Duration

@@ -13,6 +13,7 @@ const minBuffer = 4 << 10
 // evaluate feeds stdin to the process, waits for its end and frees everything. It can
 // be called once.
 func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
+	close(p.taken)
 	stopKilling := context.AfterFunc(ctx, func() { p.end(stopped(ctx)) })
 	defer stopKilling()
 	p.output.expect(len(stdin) + minBuffer)
@@ -48,7 +49,7 @@ func (p *process) feed(stdin []byte) {
 	})
 }
 
-// outcome returns how a process ended; a nil state is one that nobody knows.
+// outcome returns how a process ended; a nil state is unknown.
 func outcome(state *os.ProcessState) Outcome {
 	if state == nil {
 		return Outcome{ExitCode: -1}

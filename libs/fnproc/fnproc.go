@@ -1,12 +1,12 @@
 // Package fnproc runs KRM functions as processes: input on stdin, output on stdout,
 // log on stderr, one process per evaluation.
 //
-// A function cannot hang its runner, nor outlive its evaluation. It leads a process
-// group of its own, which is killed as a whole when the function ends, when the
+// A function cannot hang its runner, nor outlive its evaluation. It leads a session and
+// a process group of its own, which is killed as a whole when the function ends, when the
 // context ends and when a limit is passed. Like a container, an evaluation ends with
 // its main process: what that process has written is read to the last byte, and
 // pipes that some descendant still holds open are not waited for. Descendants that
-// left the group are the business of the [Reaper].
+// left the group are ended by the [Reaper].
 //
 // Functions get no parent-death signal. Linux sends it when the thread that forked
 // ends, and Go ends threads when it likes, so that a healthy function could be
@@ -20,6 +20,8 @@ import (
 	"context"
 	"sync"
 	"syscall"
+
+	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
 // Command says how to start a function.
@@ -34,6 +36,8 @@ type Command struct {
 	Env []string
 	// Dir is the working directory; empty means the runner's own.
 	Dir string
+	// Network allows the function to use the network, where functions are confined.
+	Network bool
 	// MaxOutput and MaxLog are the most bytes that the function may write to stdout
 	// and to stderr. Zero allows none.
 	MaxOutput, MaxLog int64
@@ -58,14 +62,16 @@ type Outcome struct {
 // Runner runs functions. The zero value is ready to use, and one Runner serves any
 // number of goroutines.
 type Runner struct {
-	// Reaper, if not nil, is told of each process and each evaluation.
+	// Reaper, if not nil, ends orphans.
 	Reaper *Reaper
-	// Stock, if not nil, has processes that were started before.
-	Stock *Stock
+	// Confiner, if not nil, confines functions.
+	Confiner *confine.Confiner
+	// Prefork, if not nil, has spare processes.
+	Prefork *PreforkPool
 }
 
-// Run starts cmd, or takes a process of it that was started before, writes stdin to
-// it, and returns when it has ended. It does not modify stdin. Whether the function
+// Run starts cmd, or takes a spare process of it, writes stdin to it, and returns when it
+// has ended. It does not modify stdin. Whether the function
 // reads its input to the end is its own affair.
 //
 // A function that exits non-zero, or dies by a signal that Run did not send, is an
@@ -76,41 +82,44 @@ func (r Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, er
 	if ctx.Err() != nil {
 		return Outcome{}, stopped(ctx)
 	}
-	visit := r.Stock.begin(cmd, stdin)
-	defer visit.end()
-	if visit.process != nil {
-		out, err := visit.process.evaluate(ctx, stdin)
-		if err != nil || !visit.process.untouched {
-			visit.worked()
+	claim := r.Prefork.begin(cmd, stdin)
+	defer claim.end()
+	if claim.process != nil {
+		out, err := claim.process.evaluate(ctx, stdin)
+		if err != nil || !claim.process.untouched {
+			claim.worked()
 			out.Prefork = PreforkHit
 			return out, err
 		}
-		visit.failed() // it was about to end when it was taken: nothing was evaluated
+		claim.failed() // it was about to end when it was taken: nothing was evaluated
 	}
-	p := newProcess(cmd, r.Reaper)
+	p := r.newProcess(cmd)
 	if err := p.start(len(stdin) + minBuffer); err != nil {
 		return Outcome{}, err
 	}
 	out, err := p.evaluate(ctx, stdin)
-	out.Prefork = visit.without()
+	out.Prefork = claim.without()
 	return out, err
 }
 
-// Prepare has processes of cmd started before its first evaluation, if any are to be
-// kept of it.
-func (r Runner) Prepare(cmd Command) { r.Stock.prepare(cmd) }
+// Prepare has spare processes of cmd started before its first evaluation, if it is to have
+// some.
+func (r Runner) Prepare(cmd Command) { r.Prefork.prepare(cmd) }
 
-// Maintain does what goes on beside evaluations, for the Reaper and the Stock, until
-// ctx ends. No process that was kept started is left then. The evaluations should be
-// over by that time.
+// Maintain does what goes on beside evaluations until ctx ends. No spare process and no
+// temporary directory is left then. The evaluations should be over by that time.
 func (r Runner) Maintain(ctx context.Context) {
 	reaping, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var reaper sync.WaitGroup
+	var beside sync.WaitGroup
 	if r.Reaper != nil {
-		reaper.Go(func() { r.Reaper.Run(reaping) })
+		beside.Go(func() { r.Reaper.Run(reaping) })
 	}
-	r.Stock.run(ctx, r.Reaper)
+	if r.Confiner != nil {
+		beside.Go(func() { r.Confiner.Run(reaping) })
+	}
+	r.Prefork.run(ctx, r)
 	<-ctx.Done()
 	stop() // last, for what the last processes leave behind
-	reaper.Wait()
+	beside.Wait()
+	r.Confiner.Close()
 }

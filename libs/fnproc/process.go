@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
 // process is a function that was started, with our ends of its pipes. What it writes
@@ -15,53 +17,58 @@ type process struct {
 	*os.Process
 	cmd                   Command
 	reaper                *Reaper
-	number                uint64 // in the Reaper's books
+	confiner              *confine.Confiner
+	temp                  *confine.TempDir // nil without
 	stdin, stdout, stderr *os.File
 	output, log           *collector
-	pipes                 sync.WaitGroup // those who serve the pipes
+	pipes                 sync.WaitGroup // goroutines that serve the pipes
 	exited                chan struct{}  // closed when the main process has ended, which is unreaped then
 	waitErr               error          // of waiting for that
 	handle                *os.File       // its pidfd, nil if the kernel has none
-	idle                  idle
-	fed                   int  // bytes of input written
-	untouched             bool // it ended without having read any of them
+	spare                 spare
+	taken                 chan struct{} // closed when its evaluation begins
+	fed                   int           // bytes of input written
+	untouched             bool          // it ended without having read any of them
 
 	mu     sync.Mutex // of what follows
 	reaped bool       // the ids may be another's
 	reason error      // why it was killed, nil if it was not
 }
 
-func newProcess(cmd Command, reaper *Reaper) *process {
-	return &process{cmd: cmd, reaper: reaper, exited: make(chan struct{})}
+func (r Runner) newProcess(cmd Command) *process {
+	return &process{
+		cmd: cmd, reaper: r.Reaper, confiner: r.Confiner,
+		exited: make(chan struct{}), taken: make(chan struct{}),
+	}
 }
 
-// start starts the process as the leader of a new process group; size is how many
-// bytes of output are expected. If it returns no error, somebody has to call finish,
-// which frees everything.
+// start starts the process as the leader of a new session; size is how many bytes of
+// output are expected. If it returns no error, the caller has to call finish, which frees
+// everything.
 //
-// A session of its own would hold the descendants better, but it costs a twentieth of
-// the time that a small program takes, and more on a busy machine: Linux makes a
-// scheduling group for each.
+// A session costs a small program some of its time, since Linux makes a scheduling group
+// for each. But a process group does not hold: a function can move to the program's own.
 func (p *process) start(size int) error {
-	p.number = p.reaper.begin()
 	pidfd := -1 // stays so on a kernel that has none
 	theirs, err := p.openPipes()
 	defer closeAll(theirs)
 	if err == nil {
-		p.Process, err = p.reaper.start(func() (*os.Process, error) { return p.fork(theirs, &pidfd) })
+		err = p.fork(theirs, &pidfd)
 	}
 	if err != nil {
 		p.closePipes()
-		p.reaper.end(p.number)
 		return startError(p.cmd, err)
 	}
-	if !p.idle.taken() {
-		p.idle.input, theirs[0] = theirs[0], nil
+	if !p.spare.taken() {
+		p.spare.input, theirs[0] = theirs[0], nil
 	}
 	p.output = newCollector("output", p.stdout, p.cmd.MaxOutput, size)
 	p.log = newCollector("log", p.stderr, p.cmd.MaxLog, minBuffer)
 	for _, c := range []*collector{p.output, p.log} {
 		p.pipes.Go(func() { p.gather(c) })
+	}
+	if p.temp != nil {
+		p.pipes.Go(p.watchTempDir)
 	}
 	p.handle = newHandle(pidfd)
 	go p.awaitExit()
@@ -69,15 +76,17 @@ func (p *process) start(size int) error {
 }
 
 // fork starts the process with these ends of its pipes, and has pidfd filled in.
-func (p *process) fork(theirs []*os.File, pidfd *int) (*os.Process, error) {
-	return unhurried(func() (*os.Process, error) {
-		return os.StartProcess(p.cmd.Path, append([]string{p.cmd.Path}, p.cmd.Args...), &os.ProcAttr{
-			Dir:   p.cmd.Dir,
-			Env:   append([]string{}, p.cmd.Env...), // nil would mean our own
-			Files: theirs,
-			Sys:   &syscall.SysProcAttr{Setpgid: true, PidFD: pidfd},
+func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
+	attr := &os.ProcAttr{Dir: p.cmd.Dir, Files: theirs, Sys: &syscall.SysProcAttr{Setsid: true, PidFD: pidfd}}
+	args := append([]string{p.cmd.Path}, p.cmd.Args...)
+	function := confine.Function{Path: p.cmd.Path, Dir: p.cmd.Dir, Network: p.cmd.Network}
+	p.Process, p.temp, err = p.confiner.Start(function, p.cmd.Env, func(env []string) (*os.Process, error) {
+		attr.Env = append([]string{}, env...) // nil would mean our own
+		return withSlack(func() (*os.Process, error) {
+			return p.reaper.start(func() (*os.Process, error) { return os.StartProcess(p.cmd.Path, args, attr) })
 		})
 	})
+	return err
 }
 
 // openPipes makes the three pipes and returns the function's ends, which the caller
@@ -95,7 +104,7 @@ func (p *process) openPipes() (theirs []*os.File, err error) {
 }
 
 func (p *process) closePipes() {
-	closeAll([]*os.File{p.stdin, p.stdout, p.stderr, p.idle.input, p.handle})
+	closeAll([]*os.File{p.stdin, p.stdout, p.stderr, p.spare.input, p.handle})
 }
 
 // closeAll closes pipes, of which there is nothing to learn; those that are nil or
@@ -108,8 +117,8 @@ func closeAll(files []*os.File) {
 
 // gather has c read its pipe, and ends the process if that fails.
 func (p *process) gather(c *collector) {
-	if err := c.gather(p.idle.tooMuch); err != nil {
-		p.idle.end()
+	if err := c.gather(p.spare.tooMuch); err != nil {
+		p.spare.end()
 		p.end(err)
 	}
 }
@@ -151,17 +160,17 @@ func (p *process) kill() {
 }
 
 // finish frees everything of a process that has exited, and returns how it ended. It
-// is called once, by whoever the process belongs to.
+// is called once, by the owner of the process.
 func (p *process) finish() (*os.ProcessState, error) {
 	p.mu.Lock()
 	p.kill() // what is left of the group
 	p.mu.Unlock()
 	p.interrupt()
 	p.pipes.Wait()
-	p.untouched = p.idle.untouched(p.fed)
+	p.untouched = p.spare.untouched(p.fed)
 	state, err := p.reap()
 	p.closePipes()
-	p.reaper.end(p.number)
+	_ = p.temp.Remove() // tried again with a later one
 	if p.waitErr != nil {
 		err = p.waitErr
 	}

@@ -12,43 +12,43 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long until the next look while there are orphans: one that was just killed ends
-// soon, others have to wait for an evaluation, whose end causes a look anyway.
+// How long until the next look: what was just killed ends soon, and what it had started
+// becomes ours then. Orphans of evaluations that go on are found by looking regularly.
 const (
-	afterKill = 20 * time.Millisecond
-	idleLook  = time.Second
+	afterKill   = 20 * time.Millisecond
+	regularLook = time.Second
 )
 
-// gather is how long a look waits for further evaluations to end.
-const gather = 100 * time.Millisecond
+// gatherEnds is how long a look waits for further evaluations to end.
+const gatherEnds = 100 * time.Millisecond
 
-// Reaper ends what functions leave behind: processes that left their function's
-// group. They become children of this process, which kills them as soon as no
-// evaluation is running that they could belong to, and takes them out of the kernel's
-// table.
+// abandoned is how long a child of another part of the program may have ended without being
+// waited for. After that it is the orphan of such a child.
+const abandoned = time.Minute
+
+// Reaper ends orphans: what functions started and left behind. The kernel makes them
+// children of this process.
 //
-// A process that is kept started may have orphans too, which its evaluation may need.
-// But nobody waits for such a process: where nothing else spares an orphan, the process
-// is ended before it is used, and the orphan after it.
+// Each function leads a session of its own, which nothing that it starts can leave for the
+// session of this program or of another function. An orphan in the session of an evaluation
+// that is running ends with it; any other is killed when it is found, after a second at
+// most, whatever else is running.
 //
-// Other parts of the program may start processes, as long as these stay in the
-// program's own process group (no Setpgid, no Setsid), which the Reaper leaves alone;
-// nobody may wait for unknown children, as wait4(-1) does. A program that is the first
-// of its container needs a Reaper, since orphans come to it anyway.
-//
-// It tidies up after careless functions. One that means ill can hide in the program's
-// group, or fork faster than it is killed: that is for the container to hold.
+// Other parts of the program may start processes, as long as these stay in the program's
+// own session (no Setsid), which the Reaper leaves alone; nothing may wait for unknown
+// children, as wait4(-1) does. A program that is the first of its container needs a Reaper,
+// since orphans come to it anyway.
 type Reaper struct {
-	log   *slog.Logger
-	group int           // the program's own process group
-	nudge chan struct{} // of size one: a look that is still to come sees everything
+	log     *slog.Logger
+	session int           // the program's own
+	nudge   chan struct{} // of size one: a look that is still to come sees everything
 
-	// starts is held for reading while a function is started, so that its pid is in
-	// the books before anybody who holds it for writing looks at them.
-	starts sync.RWMutex
-	mu     sync.Mutex
-	books  ledger
-	idle   map[uint64]func() // how to retire the idle processes, by number
+	// starts is held for reading while a function is started, so that its pid is registered
+	// before it can be taken for an orphan.
+	starts  sync.RWMutex
+	mu      sync.Mutex
+	running map[int]int       // registrations by pid, which is also the session
+	ended   map[int]time.Time // children in our own session that have ended: since when
 }
 
 // NewReaper makes this process the parent of the orphans among its descendants, for
@@ -57,14 +57,21 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the parent of orphaned processes: %w", os.NewSyscallError("prctl", err))
 	}
-	return &Reaper{log: log, group: unix.Getpgrp(), nudge: make(chan struct{}, 1), books: newLedger(), idle: map[uint64]func(){}}, nil
+	session, err := unix.Getsid(0)
+	if err != nil {
+		return nil, fmt.Errorf("find the program's own session: %w", os.NewSyscallError("getsid", err))
+	}
+	return &Reaper{
+		log: log, session: session, nudge: make(chan struct{}, 1),
+		running: map[int]int{}, ended: map[int]time.Time{},
+	}, nil
 }
 
-// Run looks for orphans after each evaluation until ctx ends, and then until there are
-// none, for a second at most. The
-// evaluations should be over by that time: orphans of those that are not stay.
+// Run looks for orphans after each evaluation and every second until ctx ends, and then
+// until there are none, for a second at most.
 func (r *Reaper) Run(ctx context.Context) {
-	var next <-chan time.Time
+	next := time.NewTimer(regularLook)
+	defer next.Stop()
 	nudge := r.nudge
 	for {
 		select {
@@ -72,13 +79,11 @@ func (r *Reaper) Run(ctx context.Context) {
 			r.lookLast()
 			return
 		case <-nudge:
-			// One look for all evaluations that end in the meantime.
-			nudge, next = nil, time.After(gather)
-		case <-next:
-			nudge, next = r.nudge, nil
-			if wait := r.look(); wait > 0 {
-				next = time.After(wait)
-			}
+			nudge = nil // one look for all evaluations that end in the meantime
+			next.Reset(gatherEnds)
+		case <-next.C:
+			nudge = r.nudge
+			next.Reset(r.look())
 		}
 	}
 }
@@ -86,79 +91,77 @@ func (r *Reaper) Run(ctx context.Context) {
 // lastLooks is how many looks there are at the end.
 const lastLooks = int(time.Second / afterKill)
 
-// lookLast looks until nothing is left that could be ended: an orphan may have started
-// others that become ours once it is dead.
+// lookLast looks until nothing was left to be ended.
 func (r *Reaper) lookLast() {
 	for range lastLooks {
-		if wait := r.look(); wait == 0 {
+		if r.look() == regularLook {
 			return
 		}
 		<-time.After(afterKill)
 	}
 }
 
-// look reaps and kills what it may, and returns when to look again, zero if there are
-// no orphans.
-func (r *Reaper) look() (wait time.Duration) {
+// look reaps and kills orphans, and returns when to look again.
+func (r *Reaper) look() time.Duration {
 	children, err := childrenOf(os.DirFS("/proc"), os.Getpid())
 	if err != nil {
-		r.log.Error("cannot look for processes that functions left behind", "error", err)
-		return idleLook
+		r.log.Error("cannot look for orphans of functions", "error", err)
+		return regularLook
 	}
-	// What was listed and is a function of ours is in the books once no start is under
-	// way. Whatever else is listed, and is still our child, can only be an orphan, or a
-	// process that another part of the program started.
+	// What was listed and is a function is registered once no start is under way. What else
+	// was listed, and is still our child, is an orphan or another part of the program's.
 	r.starts.Lock()
 	defer r.starts.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, pid := range r.books.suspects(children) {
-		wait = soonest(wait, r.handle(pid))
-	}
-	return wait
-}
-
-// handle reaps a suspect that has ended, and kills one whose time is over. It returns
-// when to look again because of it, zero if never.
-func (r *Reaper) handle(pid int) time.Duration {
-	if group, err := unix.Getpgid(pid); err == nil && group == r.group {
-		return 0
-	}
-	ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
-	if err != nil || ended == pid {
-		r.books.gone(pid) // reaped now, or it was no child of ours any more
-		return afterKill  // what it had started may have become ours meanwhile
-	}
-	if owners := r.books.seen(pid); len(owners) > 0 {
-		return r.retire(owners)
-	}
-	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	r.log.Warn("killing a process that a function left behind", "pid", pid, "command", string(command))
-	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-		r.log.Error("cannot kill a process that a function left behind", "pid", pid, "error", err)
-		return idleLook
-	}
-	return afterKill
-}
-
-// retire ends those that an orphan waits for if all of them are idle, and returns when
-// to look again.
-func (r *Reaper) retire(owners []uint64) time.Duration {
-	for _, number := range owners {
-		if r.idle[number] == nil {
-			return idleLook
+	again := regularLook
+	seen := r.ended
+	r.ended = map[int]time.Time{}
+	for _, pid := range children {
+		if r.running[pid] == 0 && r.handle(pid, seen[pid]) {
+			again = afterKill
 		}
 	}
-	for _, number := range owners {
-		r.idle[number]()
-	}
-	return afterKill
+	return again
 }
 
-// soonest returns the shorter of two waits, of which zero is none.
-func soonest(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
+// handle reaps an orphan that has ended, and kills one that belongs to no evaluation. It
+// reports whether its descendants may have become ours. If it was seen ended before, since
+// is when that was.
+func (r *Reaper) handle(pid int, since time.Time) (more bool) {
+	session, err := unix.Getsid(pid)
+	if err != nil {
+		return true // it was reaped in the meantime, by its owner
 	}
-	return min(a, b)
+	if session == r.session && !r.isAbandoned(pid, since) {
+		return false
+	}
+	if ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || ended == pid {
+		return true
+	}
+	if r.running[session] > 0 {
+		return false
+	}
+	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	r.log.Warn("killing an orphan of a function", "pid", pid, "command", string(command))
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		r.log.Error("cannot kill an orphan of a function", "pid", pid, "error", err)
+		return false
+	}
+	return true
+}
+
+// isAbandoned reports whether a child in our own session has ended so long ago that nothing
+// waits for it: then it is the orphan of a process that another part of the program started.
+func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	if err != nil || info.Signo == 0 {
+		return false // it runs, or is gone
+	}
+	if since.IsZero() {
+		since = time.Now()
+	}
+	r.ended[pid] = since
+	return time.Since(since) > abandoned
 }

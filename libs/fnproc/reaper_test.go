@@ -1,16 +1,17 @@
 package fnproc_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
@@ -45,27 +46,48 @@ func TestReaperKillsDaemons(t *testing.T) {
 	testfn.AssertNoneLeft(t, dir)
 }
 
-func TestReaperWaitsForEvaluations(t *testing.T) {
+// TestReaperWaitsForNoEvaluation has functions leave daemons while another function hangs:
+// they are killed, and no zombie is left.
+func TestReaperWaitsForNoEvaluation(t *testing.T) {
 	runner := startReaper(t)
 	hang, hangDir := install(t, "hang")
-	daemon, daemonDir := install(t, "daemon")
+	daemons, daemonsDir := install(t, "daemons=20")
 	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
 	var older sync.WaitGroup
 	older.Go(func() { _, _ = runner.Run(ctx, hang, nil) })
 	testfn.AwaitRunning(t, hangDir, 1)
-
-	const evaluations = 5 // each makes the Reaper look at what those before have left
-	for range evaluations {
-		if _, err := runner.Run(t.Context(), daemon, nil); err != nil {
+	for range 5 {
+		if _, err := runner.Run(t.Context(), daemons, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	testfn.AwaitRunning(t, daemonDir, evaluations)
-
+	testfn.AssertNoneLeft(t, daemonsDir)
+	awaitChildren(t, 1)
+	testfn.AwaitRunning(t, hangDir, 1)
 	cancel()
 	older.Wait()
-	testfn.AssertNoneLeft(t, daemonDir)
+}
+
+// TestReaperSparesSessionsThatRun has an orphan in the session of a function that runs: it
+// ends with the function, and not before.
+func TestReaperSparesSessionsThatRun(t *testing.T) {
+	runner := startReaper(t)
+	cmd, dir := install(t, "hang-with-orphan")
+	daemon, daemonDir := install(t, "daemon")
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _, _ = runner.Run(ctx, cmd, nil) })
+	testfn.AwaitRunning(t, dir, 2)
+	for range 2 { // when the second daemon is gone, the look that ended the first is over
+		if _, err := runner.Run(t.Context(), daemon, nil); err != nil {
+			t.Fatal(err)
+		}
+		testfn.AssertNoneLeft(t, daemonDir)
+	}
+	testfn.AwaitRunning(t, dir, 2)
+	cancel()
+	running.Wait()
+	testfn.AssertNoneLeft(t, dir)
 }
 
 func TestReaperLeavesOthersAlone(t *testing.T) {
@@ -112,18 +134,23 @@ func TestReaperLeavesStatuses(t *testing.T) {
 		}
 	}
 	runs.Wait()
-	awaitNoChildren(t)
+	awaitChildren(t, 0)
 }
 
-// awaitNoChildren waits until this process has no children, not even ended ones.
-func awaitNoChildren(t *testing.T) {
+// awaitChildren waits until this process has n children, those that have ended included.
+func awaitChildren(t *testing.T, n int) {
 	t.Helper()
-	const options = unix.WEXITED | unix.WNOHANG | unix.WNOWAIT
-	var info unix.Siginfo
-	for start := time.Now(); unix.Waitid(unix.P_ALL, 0, &info, options, nil) != unix.ECHILD; {
-		if time.Since(start) > 10*time.Second {
-			t.Fatal("children that have ended were not reaped")
+	var children []byte
+	for start := time.Now(); time.Since(start) < 10*time.Second; runtime.Gosched() {
+		children = nil
+		lists, _ := filepath.Glob("/proc/self/task/*/children")
+		for _, list := range lists {
+			some, _ := os.ReadFile(list) // a thread may have ended
+			children = append(children, some...)
 		}
-		runtime.Gosched()
+		if len(bytes.Fields(children)) == n {
+			return
+		}
 	}
+	t.Fatalf("the children of this process are %s, want %d", children, n)
 }

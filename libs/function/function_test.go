@@ -242,7 +242,7 @@ func TestPreforkIsTold(t *testing.T) {
 		if _, err := runner.Run(t.Context(), "fn", echo, []byte(list)); err != nil {
 			t.Fatal(err)
 		}
-		for start := time.Now(); runner.Processes.Stock.Waiting() == 0 && time.Since(start) < 10*time.Second; {
+		for start := time.Now(); runner.Processes.Prefork.Waiting() == 0 && time.Since(start) < 10*time.Second; {
 			<-time.After(time.Millisecond)
 		}
 	}
@@ -273,7 +273,7 @@ func TestPreforkIsTold(t *testing.T) {
 // keepStarted has runner keep a process of each function started until the test ends.
 func keepStarted(t *testing.T, runner *function.Runner) {
 	t.Helper()
-	runner.Processes.Stock = fnproc.NewStock(fnproc.StockConfig{
+	runner.Processes.Prefork = fnproc.NewPreforkPool(fnproc.PreforkConfig{
 		Keep: func(string) int { return 1 }, Total: 1, Unused: function.PreforkUnused, Busy: 10,
 	})
 	ctx, stop := context.WithCancel(context.Background())

@@ -63,11 +63,11 @@ func newRunner(cfg Config, frame program.Frame) (*function.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	stock := fnproc.NewStock(fnproc.StockConfig{
+	pool := fnproc.NewPreforkPool(fnproc.PreforkConfig{
 		Keep: func(string) int { return cfg.Prefork }, Total: cfg.Prefork, Unused: function.PreforkUnused, Log: frame.Telemetry.Log,
 	})
 	return &function.Runner{
-		Processes:  fnproc.Runner{Reaper: reaper, Stock: stock},
+		Processes:  fnproc.Runner{Reaper: reaper, Prefork: pool},
 		Limits:     cfg.limits(),
 		Wording:    function.WrapperWording,
 		FlattenLog: cfg.FlattenLog,

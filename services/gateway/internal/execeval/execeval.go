@@ -56,7 +56,7 @@ type Evaluator struct {
 	env     []string // of functions
 	content []byte   // of the file, at the start
 	table   atomic.Pointer[table]
-	stock   *fnproc.Stock
+	pool    *fnproc.PreforkPool
 	phases  *measure.Phases
 }
 
@@ -75,8 +75,8 @@ func New(cfg Config) (*Evaluator, error) {
 	if e.phases, err = newPhases(cfg.Meters, cfg.Admission); err != nil {
 		return nil, err
 	}
-	e.stock = fnproc.NewStock(fnproc.StockConfig{Keep: e.keep, Total: cfg.PreforkTotal, Unused: function.PreforkUnused, Log: cfg.Log})
-	e.cfg.Runner.Processes.Stock = e.stock
+	e.pool = fnproc.NewPreforkPool(fnproc.PreforkConfig{Keep: e.keep, Total: cfg.PreforkTotal, Unused: function.PreforkUnused, Log: cfg.Log})
+	e.cfg.Runner.Processes.Prefork = e.pool
 	if err := e.load(content); err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (e *Evaluator) load(content []byte) error {
 		e.cfg.Log.Warn("exec configuration names a function that is not there", "binary", binary)
 	}
 	e.table.Store(table)
-	e.stock.Changed()
+	e.pool.Changed()
 	e.cfg.Log.Info("exec configuration in force", "file", e.cfg.File, "images", len(table.binaries))
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strconv"
 	"syscall"
 )
 
@@ -23,6 +24,18 @@ func hangWithChild(string) int {
 	return hang("")
 }
 
+// hangWithOrphan hangs, with a process in its session whose parent has ended.
+func hangWithOrphan(string) int {
+	_, err := startSelf("detach-in-session", syscall.SysProcAttr{}).Wait()
+	check(err)
+	return hang("")
+}
+
+func detachInSession(string) int {
+	startSelf("hang", syscall.SysProcAttr{Setpgid: true})
+	return 0
+}
+
 func orphan(string) int {
 	startSelf("hang", syscall.SysProcAttr{})
 	return echo("")
@@ -41,13 +54,23 @@ func detach(string) int {
 	return 0
 }
 
-// leaveGroup moves to its parent's process group, out of the one that it leads. A child
-// keeps that group alive, and another one, started into it, tells that the move is done.
+// daemons leaves as many daemons as value says, each in a session of its own.
+func daemons(value string) int {
+	n, err := strconv.Atoi(value)
+	check(err)
+	for range n {
+		_, err := startSelf("detach", syscall.SysProcAttr{Setsid: true}).Wait()
+		check(err)
+	}
+	return echo("")
+}
+
+// leaveGroup tries to move to its parent's process group, out of the one that it leads.
 func leaveGroup(string) int {
-	startSelf("hang", syscall.SysProcAttr{})
 	group, err := syscall.Getpgid(os.Getppid())
 	check(err)
-	check(syscall.Setpgid(0, group))
-	startSelf("hang", syscall.SysProcAttr{Setpgid: true, Pgid: os.Getpid()})
+	if err := syscall.Setpgid(0, group); err != nil {
+		write(os.Stderr, "cannot leave: "+err.Error()+"\n")
+	}
 	return hang("")
 }

@@ -46,12 +46,20 @@ var behaviours = map[string]behaviour{
 	"flood-stderr":   floodStderr,   // logs VALUE bytes, or without end
 	"flood-both":     floodBoth,     // writes and logs without end
 
+	// Functions that mean ill.
+	"try":  try,  // attempts VALUE, see attempts, and writes how that went
+	"fill": fill, // writes VALUE files of a mebibyte to its temporary directory, and hangs
+	"nest": nest, // makes VALUE directories there, one in the other, and hangs
+
 	// Functions that leave something behind. What they start holds their pipes open.
-	"hang-with-child": hangWithChild, // logs, starts a child that hangs, and hangs
-	"orphan":          orphan,        // echoes; its child hangs on
-	"daemon":          daemon,        // echoes; a process in another session hangs on
-	"leave-group":     leaveGroup,    // hangs in its parent's process group, two children in its own
-	"detach":          detach,        // starts a hanging process in another session
+	"hang-with-child":   hangWithChild,   // logs, starts a child that hangs, and hangs
+	"orphan":            orphan,          // echoes; its child hangs on
+	"daemon":            daemon,          // echoes; a process in another session hangs on
+	"daemons":           daemons,         // echoes; VALUE processes in sessions of their own hang on
+	"hang-with-orphan":  hangWithOrphan,  // hangs; so does an orphan in its session and another group
+	"detach-in-session": detachInSession, // starts a hanging process in another group
+	"leave-group":       leaveGroup,      // hangs, in its parent's process group if it can
+	"detach":            detach,          // starts a hanging process in another session
 }
 
 func main() {

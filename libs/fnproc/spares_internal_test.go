@@ -11,15 +11,15 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // keepOf keeps what is in m, by path.
 func keepOf(m map[string]int) func(string) int { return func(path string) int { return m[path] } }
 
-func TestShelvesFill(t *testing.T) {
-	s := newShelves(StockConfig{Keep: keepOf(map[string]int{"a": 2, "b": 2}), Total: 3, Unused: time.Minute, Busy: 2})
+func TestSparesFill(t *testing.T) {
+	s := newSpares(PreforkConfig{Keep: keepOf(map[string]int{"a": 2, "b": 2}), Total: 3, Unused: time.Minute, Busy: 2})
 	a := s.want(Command{Path: "a"}, epoch)
 	b := s.want(Command{Path: "b"}, epoch.Add(time.Second))
 	if s.want(Command{Path: "c"}, epoch) != nil {
-		t.Error("there is a shelf for a command of which nothing is kept")
+		t.Error("there is a spareSet for a command of which nothing is kept")
 	}
 	now := epoch.Add(2 * time.Second)
-	for i, want := range []*shelf{b, b, a, nil} {
+	for i, want := range []*spareSet{b, b, a, nil} {
 		todo := s.next(now)
 		if todo.start != want {
 			t.Fatalf("start %d is for %+v, want %+v: the one used last goes first, and three in all", i, todo.start, want)
@@ -29,7 +29,7 @@ func TestShelvesFill(t *testing.T) {
 		}
 	}
 	s.pop(a)
-	for running, want := range map[int]*shelf{1: a, 2: nil} {
+	for running, want := range map[int]*spareSet{1: a, 2: nil} {
 		s.running = running
 		if got := s.next(now).start; got != want {
 			t.Errorf("with %d evaluations a process is started for %+v, want %+v", running, got, want)
@@ -37,8 +37,8 @@ func TestShelvesFill(t *testing.T) {
 	}
 }
 
-func TestShelvesWaitForCalm(t *testing.T) {
-	s := newShelves(StockConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 2})
+func TestSparesWaitForCalm(t *testing.T) {
+	s := newSpares(PreforkConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 2})
 	a := s.want(Command{Path: "a"}, epoch)
 	s.began()
 	s.began()
@@ -57,9 +57,9 @@ func TestShelvesWaitForCalm(t *testing.T) {
 	}
 }
 
-// TestShelvesAreLeftAlone has callers come again as soon as they have their answers.
-func TestShelvesAreLeftAlone(t *testing.T) {
-	s := newShelves(StockConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
+// TestSparesAreLeftAlone has callers come again as soon as they have their answers.
+func TestSparesAreLeftAlone(t *testing.T) {
+	s := newSpares(PreforkConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
 	a := s.want(Command{Path: "a"}, epoch)
 	expect := func(want bool, reason string) {
 		t.Helper()
@@ -80,15 +80,15 @@ func TestShelvesAreLeftAlone(t *testing.T) {
 	s.put(s.next(now).start, &process{})
 	s.next(now)
 	s.pop(a)
-	expect(true, "a place is free, and nothing was to be done before the shelf is out of use")
+	expect(true, "a place is free, and nothing was to be done before the spareSet is out of use")
 	a.failed(now)
 	s.next(now)
 	expect(false, "nothing may be started before it is looked at again")
 }
 
-func TestShelvesRetire(t *testing.T) {
+func TestSparesRetire(t *testing.T) {
 	keep := map[string]int{"a": 2}
-	s := newShelves(StockConfig{Keep: keepOf(keep), Total: 10, Unused: time.Minute, Busy: 1})
+	s := newSpares(PreforkConfig{Keep: keepOf(keep), Total: 10, Unused: time.Minute, Busy: 1})
 	a := s.want(Command{Path: "a"}, epoch)
 	first, second := &process{}, &process{}
 	s.put(a, first)
@@ -105,12 +105,12 @@ func TestShelvesRetire(t *testing.T) {
 		t.Errorf("%+v once it is over, want nothing left", todo)
 	}
 	if s.drop(a, second) {
-		t.Error("a process that was retired is on its shelf")
+		t.Error("a process that was retired is on its spareSet")
 	}
 }
 
-func TestShelfBackoff(t *testing.T) {
-	s := newShelves(StockConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
+func TestSpareSetBackoff(t *testing.T) {
+	s := newSpares(PreforkConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
 	a := s.want(Command{Path: "a"}, epoch)
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		if got := a.failed(epoch); got != want {

@@ -19,20 +19,20 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
-// stock returns a Stock that keeps so many processes of each program.
-func stock(keep int) *fnproc.Stock {
-	return fnproc.NewStock(fnproc.StockConfig{Keep: func(string) int { return keep }, Total: keep, Unused: time.Hour, Busy: 100})
+// stock returns a PreforkPool that keeps so many processes of each program.
+func newPool(keep int) *fnproc.PreforkPool {
+	return fnproc.NewPreforkPool(fnproc.PreforkConfig{Keep: func(string) int { return keep }, Total: keep, Unused: time.Hour, Busy: 100})
 }
 
-// startStock returns a Runner with a Reaper and a Stock of so many processes, which are
+// startPool returns a Runner with a Reaper and a PreforkPool of so many processes, which are
 // maintained until the test ends. The test fails if processes are left then.
-func startStock(t testing.TB, keep int) fnproc.Runner {
+func startPool(t testing.TB, keep int) fnproc.Runner {
 	t.Helper()
 	reaper, err := fnproc.NewReaper(slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := fnproc.Runner{Reaper: reaper, Stock: stock(keep)}
+	runner := fnproc.Runner{Reaper: reaper, Prefork: newPool(keep)}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { runner.Maintain(ctx) })
@@ -44,22 +44,22 @@ func startStock(t testing.TB, keep int) fnproc.Runner {
 }
 
 // awaitWaiting waits until n processes wait for their evaluations. That they run is not
-// enough: one runs for a moment before the Stock has it.
+// enough: one runs for a moment before the PreforkPool has it.
 func awaitWaiting(t testing.TB, runner fnproc.Runner, n int) {
 	t.Helper()
 	deadline := time.After(10 * time.Second)
-	for runner.Stock.Waiting() != n {
+	for runner.Prefork.Waiting() != n {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-deadline:
-			t.Fatalf("%d processes wait for their evaluations, not %d", runner.Stock.Waiting(), n)
+			t.Fatalf("%d processes wait for their evaluations, not %d", runner.Prefork.Waiting(), n)
 		}
 	}
 }
 
-func TestStockUsesEachProcessOnce(t *testing.T) {
+func TestPreforkUsesEachProcessOnce(t *testing.T) {
 	cmd, dir := install(t, "echo")
-	runner := startStock(t, 2)
+	runner := startPool(t, 2)
 	runner.Prepare(cmd)
 	for range 5 {
 		awaitWaiting(t, runner, 2)
@@ -76,9 +76,9 @@ func TestStockUsesEachProcessOnce(t *testing.T) {
 	}
 }
 
-func TestStockStartsAfterFirstUse(t *testing.T) {
+func TestPreforkStartsAfterFirstUse(t *testing.T) {
 	cmd, _ := install(t, "echo")
-	runner := startStock(t, 1)
+	runner := startPool(t, 1)
 	for i, want := range []fnproc.Prefork{fnproc.PreforkMiss, fnproc.PreforkHit} {
 		got, err := runner.Run(t.Context(), cmd, []byte(input))
 		if err != nil || got.Prefork != want {
@@ -93,20 +93,20 @@ func TestStockStartsAfterFirstUse(t *testing.T) {
 	}
 }
 
-func TestStockOff(t *testing.T) {
+func TestPreforkOff(t *testing.T) {
 	cmd, _ := install(t, "echo")
-	runner := startStock(t, 0)
+	runner := startPool(t, 0)
 	runner.Prepare(cmd)
 	if got, err := runner.Run(t.Context(), cmd, []byte(input)); err != nil || got.Prefork != fnproc.PreforkOff {
 		t.Errorf("%v, prefork %v, want off", err, got.Prefork)
 	}
 }
 
-// TestStockHandsOutNoDeadProcess kills idle processes right before they are wanted:
+// TestPreforkHandsOutNoDeadProcess kills idle processes right before they are wanted:
 // each evaluation has to work all the same.
-func TestStockHandsOutNoDeadProcess(t *testing.T) {
+func TestPreforkHandsOutNoDeadProcess(t *testing.T) {
 	cmd, dir := install(t, "echo")
-	runner := startStock(t, 8)
+	runner := startPool(t, 8)
 	runner.Prepare(cmd)
 	awaitWaiting(t, runner, 8)
 	var runs sync.WaitGroup
@@ -123,11 +123,11 @@ func TestStockHandsOutNoDeadProcess(t *testing.T) {
 	runs.Wait()
 }
 
-// TestStockLeaversGetAnotherTry takes a process that ends without reading its input,
+// TestPreforkLeaversGetAnotherTry takes a process that ends without reading its input,
 // as one would that was about to end when it was taken.
-func TestStockLeaversGetAnotherTry(t *testing.T) {
+func TestPreforkLeaversGetAnotherTry(t *testing.T) {
 	cmd, _ := install(t, "leave=300ms")
-	runner := startStock(t, 1)
+	runner := startPool(t, 1)
 	runner.Prepare(cmd)
 	awaitWaiting(t, runner, 1)
 	got, err := runner.Run(t.Context(), cmd, bytes.Repeat([]byte("x"), 1<<20))
@@ -136,7 +136,7 @@ func TestStockLeaversGetAnotherTry(t *testing.T) {
 	}
 }
 
-func TestStockSameOutcomes(t *testing.T) {
+func TestPreforkSameOutcomes(t *testing.T) {
 	tests := map[string]struct{ reason, function string }{
 		"ok":           {"the output is the function's", "echo"},
 		"greets":       {"what is written before the input counts", "greet=1000"},
@@ -150,7 +150,7 @@ func TestStockSameOutcomes(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			cmd, _ := install(t, tc.function)
-			runner := startStock(t, 2)
+			runner := startPool(t, 2)
 			want, err := fnproc.Runner{Reaper: runner.Reaper}.Run(t.Context(), cmd, []byte(input))
 			if err != nil {
 				t.Fatal(err)
@@ -167,9 +167,9 @@ func TestStockSameOutcomes(t *testing.T) {
 	}
 }
 
-func TestStockKeepsLimitsAndDeadlines(t *testing.T) {
+func TestPreforkKeepsLimitsAndDeadlines(t *testing.T) {
 	hang, _ := install(t, "hang")
-	runner := startStock(t, 1)
+	runner := startPool(t, 1)
 	runner.Prepare(hang)
 	awaitWaiting(t, runner, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -181,7 +181,7 @@ func TestStockKeepsLimitsAndDeadlines(t *testing.T) {
 
 	echo, _ := install(t, "echo")
 	echo.MaxOutput = 1000
-	runner = startStock(t, 1)
+	runner = startPool(t, 1)
 	runner.Prepare(echo)
 	awaitWaiting(t, runner, 1)
 	got, err = runner.Run(t.Context(), echo, bytes.Repeat([]byte("x"), 1001))
@@ -190,10 +190,10 @@ func TestStockKeepsLimitsAndDeadlines(t *testing.T) {
 	}
 }
 
-func TestStockNoticesAnotherProgram(t *testing.T) {
+func TestPreforkNoticesAnotherProgram(t *testing.T) {
 	cmd, dir := install(t, "echo")
 	testfn.Install(t, dir, "new")
-	runner := startStock(t, 2)
+	runner := startPool(t, 2)
 	runner.Prepare(cmd)
 	awaitWaiting(t, runner, 2)
 	old := testfn.Running(dir)
@@ -213,27 +213,12 @@ func TestStockNoticesAnotherProgram(t *testing.T) {
 	}
 }
 
-// TestStockEndsWithItsOrphans has idle processes leave something behind that no
-// evaluation may ever clear away: they go with it.
-func TestStockEndsWithItsOrphans(t *testing.T) {
-	runner := startStock(t, 1)
-	daemon, dir := install(t, "daemon")
-	runner.Prepare(daemon)
-	awaitWaiting(t, runner, 1)
-	testfn.AwaitRunning(t, dir, 2) // the function and its daemon
-	echo, _ := install(t, "echo")
-	if _, err := (fnproc.Runner{Reaper: runner.Reaper}).Run(t.Context(), echo, []byte(input)); err != nil {
-		t.Fatal(err)
-	}
-	testfn.AwaitRunning(t, dir, 0)
-}
-
 // attempts is a log handler's writer that notes when something was logged.
 type attempts struct{ at []time.Duration }
 
 func (a *attempts) log(start time.Time) *slog.Logger {
 	return slog.New(slog.NewTextHandler(writerFunc(func(line []byte) {
-		if strings.Contains(string(line), "did not wait") {
+		if strings.Contains(string(line), "spare process ended") {
 			a.at = append(a.at, time.Since(start))
 		}
 	}), nil))
@@ -243,10 +228,10 @@ type writerFunc func(line []byte)
 
 func (f writerFunc) Write(line []byte) (int, error) { f(line); return len(line), nil }
 
-func TestStockBacksOff(t *testing.T) {
+func TestPreforkBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tried attempts
-		runner := fnproc.Runner{Stock: fnproc.NewStock(fnproc.StockConfig{
+		runner := fnproc.Runner{Prefork: fnproc.NewPreforkPool(fnproc.PreforkConfig{
 			Keep: func(string) int { return 1 }, Total: 1, Unused: 10 * time.Minute, Log: tried.log(time.Now()),
 		})}
 		runner.Prepare(fnproc.Command{Path: "/no/such/function"})

@@ -10,41 +10,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxIdleBytes is how much a process may write to stdout and to stderr before it gets
-// its input. What waits for its input has at most greeted.
-const maxIdleBytes = 64 << 10
+// maxSpareBytes is how much a spare process may write to stdout and to stderr each. What
+// waits for its input has at most greeted.
+const maxSpareBytes = 64 << 10
 
 var (
-	errTalksBeforeInput = errors.New("it wrote more than a process may that waits for its input")
+	errTalksBeforeInput = errors.New("it wrote more than a spare process may")
 	errNotNeeded        = errors.New("it is not needed any more")
 )
 
-// idle is the life of a process before its evaluation. One that was started for its
+// spare is the life of a process before its evaluation. One that was started for its
 // evaluation has none: the zero value.
-type idle struct {
+type spare struct {
 	state atomic.Int32
 	file  fileID
 	// input is the function's end of its stdin, kept to see what it has not read.
 	input *os.File
 }
 
-// The states. Only one of those who want to change stateIdle succeeds.
+// The states. Only one change of stateSpare succeeds.
 const (
 	stateTaken int32 = iota // belongs to an evaluation
-	stateIdle               // belongs to nobody
+	stateSpare              // can be taken
 	stateEnded              // must not be used any more
 )
 
-// startIdle starts a process of cmd that waits for its evaluation. Its owner is who
-// takes it, or who sees it end before.
-func startIdle(cmd Command, reaper *Reaper) (*process, error) {
-	p := newProcess(cmd, reaper)
-	p.idle.state.Store(stateIdle)
-	p.idle.file, _ = identify(cmd) // before it starts: a file that changes meanwhile is another one
+// startSpare starts a spare process of cmd. Its owner is the evaluation that takes it, or
+// the pool if it ends before.
+func (r Runner) startSpare(cmd Command) (*process, error) {
+	p := r.newProcess(cmd)
+	p.spare.state.Store(stateSpare)
+	p.spare.file, _ = identify(cmd) // before it starts: a file that changes meanwhile is another one
 	if err := p.start(minBuffer); err != nil {
 		return nil, err
 	}
-	reaper.waits(p.number, p.retire)
 	return p, nil
 }
 
@@ -56,39 +55,35 @@ func (p *process) take() bool {
 		return false
 	default:
 	}
-	if !p.idle.change(stateTaken) {
-		return false
-	}
-	p.reaper.taken(p.number)
-	return true
+	return p.spare.change(stateTaken)
 }
 
 // retire ends the process unless it was taken.
 func (p *process) retire() {
-	if p.idle.end() {
+	if p.spare.end() {
 		p.end(errNotNeeded)
 	}
 }
 
-// end makes sure that an idle process is not taken any more. It reports whether the
-// process was idle.
-func (i *idle) end() bool { return i.change(stateEnded) }
+// end makes sure that a spare process is not taken any more. It reports whether the
+// process was a spare one.
+func (s *spare) end() bool { return s.change(stateEnded) }
 
-func (i *idle) change(state int32) bool { return i.state.CompareAndSwap(stateIdle, state) }
+func (s *spare) change(state int32) bool { return s.state.CompareAndSwap(stateSpare, state) }
 
-func (i *idle) taken() bool { return i.state.Load() == stateTaken }
+func (s *spare) taken() bool { return s.state.Load() == stateTaken }
 
-// tooMuch reports whether the process is idle and has written too much for that. It is
-// not idle any more then.
-func (i *idle) tooMuch(size int) bool { return size > maxIdleBytes && i.end() }
+// tooMuch reports whether the process is a spare one and has written too much for that. It
+// is not one any more then.
+func (s *spare) tooMuch(size int) bool { return size > maxSpareBytes && s.end() }
 
 // untouched reports whether the function has read nothing of so many bytes that were
-// written to it. It is known only of processes that were idle.
-func (i *idle) untouched(written int) bool {
-	if i.input == nil {
+// written to it. It is known only of spare processes.
+func (s *spare) untouched(written int) bool {
+	if s.input == nil {
 		return false
 	}
-	raw, err := i.input.SyscallConn()
+	raw, err := s.input.SyscallConn()
 	if err != nil {
 		return false
 	}

@@ -16,9 +16,9 @@ import (
 // waking that thread. Beyond a millisecond there is little left to save.
 const slack = time.Millisecond
 
-// unhurried calls start on a thread with slack, which a process that it starts inherits.
+// withSlack calls start on a thread with slack, which a process that it starts inherits.
 // A kernel that knows no slack starts it all the same.
-func unhurried(start func() (*os.Process, error)) (*os.Process, error) {
+func withSlack(start func() (*os.Process, error)) (*os.Process, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack.Nanoseconds()), 0, 0, 0)

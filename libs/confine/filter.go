@@ -1,0 +1,145 @@
+package confine
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// filter is a seccomp program, ready to be loaded.
+type filter struct{ program []unix.SockFilter }
+
+// Offsets in struct seccomp_data. Of arguments, the half is taken that the kernel takes of
+// an int, on a machine whose lower half comes first: amd64 and arm64 are such.
+const (
+	numberOffset    = 0
+	archOffset      = 4
+	argumentsOffset = 16
+)
+
+// firstX32 is where the numbers of calls with 32-bit pointers begin, which amd64 kernels
+// take besides.
+const firstX32 = 0x40000000
+
+var allowed = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+
+// newFilter returns a filter that allows everything but calls.
+//
+// The calls are found by halving their numbers. When a filter is loaded, the kernel runs it
+// once for each number: a list of comparisons takes some three times as long for that as
+// starting a thread.
+func newFilter(calls []call) (*filter, error) {
+	slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.number, b.number) })
+	native := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
+	program := []bpf.Instruction{
+		// Calls of other architectures have other numbers.
+		bpf.LoadAbsolute{Off: archOffset, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: native, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+		bpf.LoadAbsolute{Off: numberOffset, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: firstX32, SkipTrue: 1},
+		notImplemented,
+	}
+	raw, err := bpf.Assemble(append(program, search(calls)...))
+	if err != nil {
+		return nil, fmt.Errorf("assemble the seccomp filter: %w", err)
+	}
+	f := &filter{program: make([]unix.SockFilter, 0, len(raw))}
+	for _, i := range raw {
+		f.program = append(f.program, unix.SockFilter{Code: i.Op, Jt: i.Jt, Jf: i.Jf, K: i.K})
+	}
+	return f, nil
+}
+
+// maxRun is how many calls are compared one after the other.
+const maxRun = 8
+
+// search returns instructions that find the loaded number among sorted calls, and answer it.
+func search(calls []call) []bpf.Instruction {
+	if len(calls) <= maxRun {
+		return compare(calls)
+	}
+	middle := len(calls) / 2
+	lower, higher := search(calls[:middle]), search(calls[middle:])
+	return slices.Concat([]bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: calls[middle].number, SkipTrue: 1},
+		bpf.Jump{Skip: uint32(len(lower))}, // which may be farther than a conditional jump reaches
+	}, lower, higher)
+}
+
+// compare returns instructions that compare the loaded number with each of some calls.
+func compare(calls []call) []bpf.Instruction {
+	// From the end, where the answers are, to know how far they are.
+	program := []bpf.Instruction{allowed, forbidden, notImplemented}
+	for _, c := range slices.Backward(calls) {
+		beyond := uint8(len(program))
+		switch {
+		case len(c.cases) > 0:
+			judge := c.judge()
+			program = slices.Concat([]bpf.Instruction{
+				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.number, SkipTrue: uint8(len(judge))},
+			}, judge, program)
+		case c.answer == forbidden:
+			program = slices.Insert(program, 0, bpf.Instruction(bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.number, SkipTrue: beyond - 2}))
+		default:
+			program = slices.Insert(program, 0, bpf.Instruction(bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.number, SkipTrue: beyond - 1}))
+		}
+	}
+	return program
+}
+
+// call is a system call that is not allowed, or not with all arguments.
+type call struct {
+	number uint32
+	answer bpf.RetConstant
+	// cases are the arguments with which it is not; none are all.
+	cases []match
+}
+
+// match is conditions that hold together.
+type match []condition
+
+// condition compares the lower half of an argument.
+type condition struct {
+	argument uint32
+	test     bpf.JumpTest
+	value    uint32
+}
+
+// judge returns instructions that answer the call by its arguments.
+func (c call) judge() []bpf.Instruction {
+	var program []bpf.Instruction
+	for _, match := range c.cases {
+		for i, condition := range match {
+			left := 2*(len(match)-i) - 1 // instructions to the end of the case
+			program = append(program,
+				bpf.LoadAbsolute{Off: argumentsOffset + 8*condition.argument, Size: 4},
+				bpf.JumpIf{Cond: condition.test, Val: condition.value, SkipFalse: uint8(left)})
+		}
+		program = append(program, c.answer)
+	}
+	return append(program, allowed)
+}
+
+// allowAll returns a filter that changes nothing.
+func allowAll() *filter {
+	return &filter{program: []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}}
+}
+
+// load puts the calling thread under the filter. A nil filter is none.
+func (f *filter) load() error {
+	if f == nil {
+		return nil
+	}
+	program := unix.SockFprog{Len: uint16(len(f.program)), Filter: &f.program[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,285 @@
+package confine_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/krm-function-runner/function-runner/libs/confine"
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Limits of the tests.
+const (
+	maxTempBytes = 8 << 20
+	maxTempFiles = 100
+)
+
+// config returns a configuration whose temporary directories go with the test.
+func config(t testing.TB) confine.Config {
+	t.Helper()
+	return confine.Config{
+		Level: confine.Require, TempDir: t.TempDir(), MaxTempBytes: maxTempBytes, MaxTempFiles: maxTempFiles,
+		Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// start returns a Runner that is maintained until it is stopped, which has to be before the
+// next one is started: a process has one Reaper.
+func start(t testing.TB, cfg confine.Config) (runner fnproc.Runner, stop func()) {
+	t.Helper()
+	c, err := confine.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reaper, err := fnproc.NewReaper(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner = fnproc.Runner{Reaper: reaper, Confiner: c}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { runner.Maintain(ctx) })
+	return runner, func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func command(t testing.TB, behaviour string) fnproc.Command {
+	t.Helper()
+	dir := t.TempDir()
+	testfn.Install(t, dir, "testfn")
+	return fnproc.Command{Path: filepath.Join(dir, "testfn"), Args: []string{behaviour}, Dir: "/", MaxOutput: 1 << 20, MaxLog: 1 << 20}
+}
+
+var message = regexp.MustCompile(`- message: "(.*)"`)
+
+// attempt runs a function that attempts something, and returns what came of it.
+func attempt(t testing.TB, runner fnproc.Runner, cmd fnproc.Command) string {
+	t.Helper()
+	got, err := runner.Run(t.Context(), cmd, []byte("kind: Input\n"))
+	if err != nil || got.ExitCode != 0 {
+		t.Fatalf("%v, %s, log %q", err, got.Status, got.Log)
+	}
+	found := message.FindSubmatch(got.Output)
+	if found == nil {
+		t.Fatalf("no result in %q", got.Output)
+	}
+	return string(found[1])
+}
+
+// targets are what attempts are made on.
+type targets struct{ secret, tcp, udp, socket string }
+
+func newTargets(t testing.TB) targets {
+	t.Helper()
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var lc net.ListenConfig
+	tcp, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := lc.ListenPacket(t.Context(), "udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unixSocket, err := lc.Listen(t.Context(), "unix", filepath.Join(dir, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _, _ = tcp.Close(), udp.Close(), unixSocket.Close() })
+	return targets{secret, "tcp," + tcp.Addr().String(), "udp," + udp.LocalAddr().String(), "unix," + unixSocket.Addr().String()}
+}
+
+// heldBack are the rows of the table in docs/security.md: what a function attempts, by what
+// it is held back and so on which kernels, and what the function sees.
+func heldBack(to targets) map[string]struct{ reason, attempt, by, want string } {
+	const (
+		denied    = "permission denied"
+		forbidden = "operation not permitted"
+		missing   = "function not implemented"
+	)
+	server := strconv.Itoa(os.Getpid())
+	return map[string]struct{ reason, attempt, by, want string }{
+		"read a secret":           {"credentials are in files beside functions", "read:" + to.secret, "landlock", denied},
+		"list a directory":        {"names tell who else is there", "list:" + filepath.Dir(to.secret), "landlock", denied},
+		"write a file":            {"nothing persists", "write:" + to.secret, "landlock", denied},
+		"truncate a file":         {"nor is anything destroyed", "truncate:" + to.secret, "landlock 3, seccomp", "p"},
+		"remove a file":           {"whatever its user may", "remove:" + to.secret, "landlock", denied},
+		"link a file":             {"into its own directory", "link:" + to.secret, "landlock", "p"},
+		"write to /tmp":           {"later evaluations find nothing", "write:/tmp/function-runner-test-left", "landlock", denied},
+		"read the environment":    {"of the server", "read:/proc/" + server + "/environ", "landlock", denied},
+		"read the memory":         {"of the server", "read:/proc/" + server + "/mem", "landlock", denied},
+		"see open files":          {"of the server, whose pipes are other callers' packages", "list:/proc/" + server + "/fd", "landlock", denied},
+		"read memory by call":     {"of the server", "vm-read:" + server, "seccomp", forbidden},
+		"trace":                   {"the server", "ptrace:" + server, "seccomp", forbidden},
+		"make a device":           {"root could reach the disk by it", "device:", "landlock, capabilities", "p"},
+		"join the server's group": {"a process there would outlive its evaluation", "join-group:" + server, "session", forbidden},
+		"signal the server":       {"it would end, or stop", "kill:" + server, "landlock 6, seccomp", forbidden},
+		"signal its parent":       {"another way to say it", "tgkill:" + server, "landlock 6, seccomp", forbidden},
+		"signal a thread":         {"and another one", "tkill:" + server, "landlock 6, seccomp", forbidden},
+		"have it signalled":       {"by the kernel, for a pipe", "set-owner:" + server, "seccomp", forbidden},
+		"lower limits":            {"later evaluations would find no files", "prlimit:" + server, "seccomp", forbidden},
+		"renice":                  {"the server", "renice:" + server, "seccomp", forbidden},
+		"renice a user":           {"with all its processes", "renice-all:", "seccomp", forbidden},
+		"bind to a processor":     {"the server", "affinity:" + server, "seccomp", forbidden},
+		"connect by TCP":          {"to ports of the pod", "socket:" + to.tcp, "seccomp", forbidden},
+		"send by UDP":             {"to ports of the pod", "socket:" + to.udp, "seccomp", forbidden},
+		"connect to a socket":     {"of another program", "socket:" + to.socket, "seccomp", forbidden},
+		"listen":                  {"as if it were a service", "listen:127.0.0.1:0", "seccomp", forbidden},
+		"send datagrams":          {"from a pair of sockets to any other", "datagrams:", "seccomp", forbidden},
+		"unshare":                 {"namespaces open much of the kernel", "unshare:", "seccomp", forbidden},
+		"clone a namespace":       {"also by clone", "clone:", "seccomp", forbidden},
+		"mount":                   {"over files of others", "mount:/not/there", "seccomp", forbidden},
+		"change the root":         {"around rules of paths", "chroot:/", "seccomp", forbidden},
+		"use io_uring":            {"calls there pass the filter", "io-uring:", "seccomp", missing},
+		"share memory":            {"it outlives the process", "shm:", "seccomp", forbidden},
+		"use keyrings":            {"they outlive the process", "keyring:", "seccomp", forbidden},
+		"raise limits":            {"core files would fill the disk", "core:", "limits, capabilities", forbidden},
+		"call as i386":            {"other numbers, which the filter would take for harmless ones", "i386:", "seccomp", "signal: bad system call"},
+		"call as x32":             {"likewise", "x32:", "seccomp", missing},
+	}
+}
+
+// TestHeldBack has a function attempt each, on this kernel and with what older ones have.
+func TestHeldBack(t *testing.T) {
+	cfg := config(t)
+	to := newTargets(t)
+	cmd := command(t, "")
+	for name, tc := range heldBack(to) {
+		t.Run(name, func(t *testing.T) {
+			cmd := cmd
+			cmd.Args = []string{"try=" + tc.attempt}
+			for _, abi := range []int{6, 5, 3, 1} {
+				runner, stop := start(t, cfg.WithKernel(abi, true))
+				got := attempt(t, runner, cmd)
+				stop()
+				if !bytes.Contains([]byte(got), []byte(tc.want)) {
+					t.Errorf("with Landlock %d: %q, want %q: %s", abi, got, tc.want, tc.reason)
+				}
+			}
+		})
+	}
+}
+
+// TestNotHeldBackWithout is the other half of the test above: without confinement, the
+// attempts come to something else.
+func TestNotHeldBackWithout(t *testing.T) {
+	to := newTargets(t)
+	cmd := command(t, "")
+	for name, tc := range heldBack(to) {
+		switch name {
+		case "join the server's group", "call as x32", "write to /tmp", "change the root":
+			continue // held back at every level, or nothing to try without
+		}
+		cmd.Args = []string{"try=" + tc.attempt}
+		if got := attempt(t, fnproc.Runner{}, cmd); got == tc.want {
+			t.Errorf("%s: %q without confinement: the attempt shows nothing", name, got)
+		}
+	}
+}
+
+// TestNeighbours has two functions that run at the same time, of which one looks at the other.
+func TestNeighbours(t *testing.T) {
+	for _, abi := range []int{6, 1} {
+		t.Run(fmt.Sprintf("landlock %d", abi), func(t *testing.T) {
+			runner, end := start(t, config(t).WithKernel(abi, true))
+			defer end()
+			neighbour, cmd := command(t, "hang"), command(t, "")
+			ctx, stop := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { _, _ = runner.Run(ctx, neighbour, nil) })
+			dir := filepath.Dir(neighbour.Path)
+			testfn.AwaitRunning(t, dir, 1)
+			pid := strconv.Itoa(testfn.Running(dir)[0])
+			for _, what := range []string{
+				"read:" + neighbour.Path, "read:/proc/" + pid + "/environ", "read:/proc/" + pid + "/mem",
+				"list:/proc/" + pid + "/fd", "kill:" + pid, "join-group:" + pid, "prlimit:" + pid, "vm-read:" + pid,
+			} {
+				cmd.Args = []string{"try=" + what}
+				if got := attempt(t, runner, cmd); !bytes.Contains([]byte(got), []byte("permi")) {
+					t.Errorf("%s: %q, want that it is not permitted", what, got)
+				}
+			}
+			stop()
+			running.Wait()
+		})
+	}
+}
+
+// TestReadAll is a container of one function: it reads everything but other evaluations'
+// temporary files and what is in the memory of other processes.
+func TestReadAll(t *testing.T) {
+	to := newTargets(t)
+	cfg := config(t)
+	cfg.ReadAll = true
+	runner, stop := start(t, cfg)
+	defer stop()
+	cmd := command(t, "")
+	for what, want := range map[string]string{
+		"read:" + to.secret:   "done",
+		"read:/proc/meminfo":  "done",
+		"write:" + to.secret:  "permission denied",
+		"list:" + cfg.TempDir: "permission denied",
+		"read:/proc/" + strconv.Itoa(os.Getpid()) + "/environ": "permission denied",
+		"write:/proc/" + strconv.Itoa(os.Getpid()) + "/comm":   "permission denied",
+		"write:/proc/self/oom_score_adj":                       "permission denied",
+	} {
+		cmd.Args = []string{"try=" + what}
+		if got := attempt(t, runner, cmd); !bytes.Contains([]byte(got), []byte(want)) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+}
+
+// TestHidden has a secret in a directory that functions may read otherwise.
+func TestHidden(t *testing.T) {
+	to := newTargets(t)
+	cfg := config(t)
+	cfg.ReadAll, cfg.Hidden = true, []string{to.secret}
+	cmd := command(t, "try=read:"+to.secret)
+	runner, stop := start(t, cfg)
+	defer stop()
+	if got := attempt(t, runner, cmd); !bytes.Contains([]byte(got), []byte("permission denied")) {
+		t.Errorf("a hidden file: %q", got)
+	}
+}
+
+// TestNetwork has a function that may use the network.
+func TestNetwork(t *testing.T) {
+	to := newTargets(t)
+	for _, abi := range []int{6, 1} {
+		runner, stop := start(t, config(t).WithKernel(abi, true))
+		cmd := command(t, "")
+		cmd.Network = true
+		for what, want := range map[string]string{
+			"socket:" + to.tcp: "done", "socket:" + to.udp: "done", "listen:127.0.0.1:0": "done",
+			"kill:" + strconv.Itoa(os.Getpid()): "operation not permitted",
+			"packets:":                          "operation not permitted",
+		} {
+			cmd.Args = []string{"try=" + what}
+			if got := attempt(t, runner, cmd); !bytes.Contains([]byte(got), []byte(want)) {
+				t.Errorf("%s: %q, want %q", what, got, want)
+			}
+		}
+		stop()
+	}
+}

@@ -1,0 +1,101 @@
+package confine
+
+import (
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxTempDepth bounds how deep directories may be nested, so that they can be counted and
+// removed.
+const maxTempDepth = 64
+
+// TempDir is the temporary directory of one process. A nil TempDir is none.
+type TempDir struct {
+	dirs *tempDirs
+	path string
+}
+
+// environment returns env with the variable that names the directory.
+func (d *TempDir) environment(env []string) []string {
+	if d == nil {
+		return env
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") })
+	return append(env, "TMPDIR="+d.path)
+}
+
+// Remove removes the directory. What cannot be removed, since a process still writes to it,
+// is removed with a later one.
+func (d *TempDir) Remove() error {
+	if d == nil {
+		return nil
+	}
+	return d.dirs.remove(d.path)
+}
+
+// Limit returns how many bytes the directory may have.
+func (d *TempDir) Limit() int64 { return d.dirs.maxBytes }
+
+// Exceeded reports whether there is more in the directory than allowed, or what cannot be
+// counted: directories nested too deep, or unreadable ones.
+func (d *TempDir) Exceeded() bool {
+	if d == nil {
+		return false
+	}
+	dir, err := os.OpenFile(d.path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	defer func() { _ = dir.Close() }()
+	count := counter{bytes: d.dirs.maxBytes, files: d.dirs.maxFiles}
+	return !count.take(dir, maxTempDepth)
+}
+
+// counter counts down what is left of the limits.
+type counter struct{ bytes, files int64 }
+
+// take takes what is in dir, and reports whether there was enough left.
+func (c *counter) take(dir *os.File, depth int) bool {
+	if depth == 0 {
+		return false
+	}
+	for {
+		names, err := dir.Readdirnames(128)
+		for _, name := range names {
+			if !c.takeEntry(dir, name, depth) {
+				return false
+			}
+		}
+		if err != nil {
+			return errors.Is(err, io.EOF)
+		}
+	}
+}
+
+func (c *counter) takeEntry(dir *os.File, name string, depth int) bool {
+	var stat unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return errors.Is(err, unix.ENOENT) // removed meanwhile
+	}
+	const blockSize = 512 // of Blocks, whatever the file system's is
+	c.files--
+	c.bytes -= stat.Blocks * blockSize
+	if c.files < 0 || c.bytes < 0 {
+		return false
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return true
+	}
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return errors.Is(err, unix.ENOENT)
+	}
+	below := os.NewFile(uintptr(fd), name)
+	defer func() { _ = below.Close() }()
+	return c.take(below, depth-1)
+}

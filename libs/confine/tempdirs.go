@@ -1,0 +1,152 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// tempPrefix is how the names of the directories begin in which programs keep the
+// temporary directories of their functions.
+const tempPrefix = "function-runner-"
+
+// tempDirs makes temporary directories in a directory of this program's own, whose lock
+// tells other programs that it is in use.
+type tempDirs struct {
+	base     string
+	lock     *os.File
+	maxBytes int64
+	maxFiles int64
+	made     atomic.Uint64
+
+	mu   sync.Mutex
+	left []string // what could not be removed yet
+}
+
+func (cfg Config) tempDir() string {
+	if cfg.TempDir == "" {
+		return os.TempDir()
+	}
+	return cfg.TempDir
+}
+
+// newTempDirs also removes what programs left that ended before they could do it.
+func newTempDirs(cfg Config) (*tempDirs, error) {
+	parent := cfg.tempDir()
+	sweep(parent)
+	base, err := os.MkdirTemp(parent, tempPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the temporary files of functions: %w", err)
+	}
+	lock, err := lockDir(base)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the directory for the temporary files of functions: %w", err), os.Remove(base))
+	}
+	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles}, nil
+}
+
+// lockDir locks a directory until the file is closed, or this program has ended.
+func lockDir(path string) (*os.File, error) {
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return dir, nil
+}
+
+// sweep removes the directories in parent that no program has locked.
+func sweep(parent string) {
+	entries, _ := os.ReadDir(parent)
+	for _, entry := range entries {
+		path := filepath.Join(parent, entry.Name())
+		if !entry.IsDir() || !strings.HasPrefix(entry.Name(), tempPrefix) {
+			continue
+		}
+		if lock, err := lockDir(path); err == nil {
+			_ = removeAll(path)
+			_ = lock.Close()
+		}
+	}
+}
+
+// make returns a new directory; nil if there are none.
+func (t *tempDirs) make() (*TempDir, error) {
+	if t == nil {
+		return nil, nil //nolint:nilnil // functions go without
+	}
+	path := filepath.Join(t.base, strconv.FormatUint(t.made.Add(1), 10))
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return nil, fmt.Errorf("make a function's temporary directory: %w", err)
+	}
+	return &TempDir{dirs: t, path: path}, nil
+}
+
+// remove removes a directory, and what could not be removed before.
+func (t *tempDirs) remove(path string) error {
+	t.mu.Lock()
+	paths := append(t.left, path)
+	t.left = nil
+	t.mu.Unlock()
+	var errs []error
+	for _, path := range paths {
+		if err := removeAll(path); err != nil {
+			errs = append(errs, fmt.Errorf("remove a function's temporary directory: %w", err))
+			t.mu.Lock()
+			t.left = append(t.left, path)
+			t.mu.Unlock()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// close removes everything.
+func (t *tempDirs) close() {
+	if t == nil {
+		return
+	}
+	_ = removeAll(t.base) // what is left is for the next program to sweep
+	_ = t.lock.Close()
+}
+
+// removeAll removes a directory in which a function may have taken any rights from itself.
+func removeAll(path string) error {
+	if os.Remove(path) == nil { // most are empty
+		return nil
+	}
+	if os.RemoveAll(path) == nil {
+		return nil
+	}
+	if err := restoreRights(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(path)
+}
+
+// restoreRights makes all directories below path usable again. It follows no link out of it.
+func restoreRights(path string) error {
+	if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // a directory needs to be searched
+		return err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		return root.Chmod(name, 0o700)
+	})
+}

@@ -1,0 +1,97 @@
+package fnproc
+
+import "time"
+
+// Prefork is whether a process was started before its evaluation.
+type Prefork int
+
+// The ways to get a process.
+const (
+	PreforkOff  Prefork = iota // this command has no spare processes
+	PreforkMiss                // there was none, so one was started
+	PreforkHit                 // one was there
+)
+
+func (p Prefork) String() string { return [...]string{"off", "miss", "hit"}[p] }
+
+// claim is one evaluation as a PreforkPool sees it.
+type claim struct {
+	pool *PreforkPool // nil without
+	set  *spareSet    // nil if the command has no spare processes
+	// process is a spare process, which belongs to the evaluation; nil if there is none.
+	process *process
+}
+
+// begin records that an evaluation begins. The caller has to call end.
+//
+// Whether a process has read its input is unknown if there is none, so there is no spare
+// process for that.
+func (pool *PreforkPool) begin(cmd Command, stdin []byte) *claim {
+	c := &claim{pool: pool}
+	if pool == nil {
+		return c
+	}
+	file, ok := identify(cmd)
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	pool.spares.began()
+	c.set = pool.spares.want(cmd, time.Now())
+	if c.set == nil || len(stdin) == 0 {
+		return c
+	}
+	for p := pool.spares.pop(c.set); p != nil; p = pool.spares.pop(c.set) {
+		switch {
+		case !ok || p.spare.file != file:
+			p.retire()
+		case p.take():
+			c.process = p
+			if pool.spares.early(c.set) {
+				pool.Changed()
+			}
+			return c
+		default:
+			pool.failed(c.set, "it has ended")
+		}
+	}
+	return c
+}
+
+// end records the evaluation's end.
+func (c *claim) end() {
+	if c.pool == nil {
+		return
+	}
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	now := time.Now()
+	c.pool.spares.ended(now)
+	if c.set == nil {
+		return
+	}
+	c.set.lastUse = now
+	if c.pool.spares.early(c.set) {
+		c.pool.Changed()
+	}
+}
+
+// worked records that the process was of use.
+func (c *claim) worked() {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	c.set.worked()
+}
+
+// failed records that the process was not of use.
+func (c *claim) failed() {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	c.pool.failed(c.set, "it ended without reading its input")
+}
+
+// without returns the result for an evaluation that had its process started.
+func (c *claim) without() Prefork {
+	if c.set == nil {
+		return PreforkOff
+	}
+	return PreforkMiss
+}

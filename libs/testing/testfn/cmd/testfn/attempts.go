@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// attempts are what functions must not be able to do, each with what it is done to. Where
+// they succeed, they change nothing of importance.
+var attempts = map[string]func(target string) error{
+	"read":       func(path string) error { _, err := os.ReadFile(path); return err },
+	"list":       func(path string) error { _, err := os.ReadDir(path); return err },
+	"write":      func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) },
+	"remove":     os.Remove,
+	"truncate":   func(path string) error { return os.Truncate(path, 0) },
+	"link":       func(path string) error { return os.Link(path, filepath.Join(os.TempDir(), "link")) },
+	"device":     makeDevice,
+	"join-group": joinGroup,
+	"kill":       onPID(func(pid int) error { return syscall.Kill(pid, syscall.SIGURG) }),
+	"tgkill":     onPID(func(pid int) error { return call(syscall.SYS_TGKILL, pid, pid, int(syscall.SIGURG)) }),
+	"tkill":      onPID(func(pid int) error { return call(syscall.SYS_TKILL, pid, int(syscall.SIGURG)) }),
+	"set-owner":  onPID(setOwner),
+	"prlimit":    onPID(askLimit),
+	"renice":     onPID(func(pid int) error { return syscall.Setpriority(syscall.PRIO_PROCESS, pid, 19) }),
+	"renice-all": func(string) error { return syscall.Setpriority(syscall.PRIO_USER, noUser, 19) },
+	"affinity": onPID(func(pid int) error {
+		var all uint64 = 1
+		return call(syscall.SYS_SCHED_SETAFFINITY, pid, 8, address(&all))
+	}),
+	"ptrace":    onPID(func(pid int) error { return call(syscall.SYS_PTRACE, seize, pid, 1) }),
+	"vm-read":   onPID(readMemory),
+	"socket":    func(address string) error { network, to, _ := strings.Cut(address, ","); return dial(network, to) },
+	"listen":    func(address string) error { l, err := net.Listen("tcp", address); closeIf(l, err); return err },
+	"make-file": makeFile,
+	"packets":   func(string) error { _, err := syscall.Socket(syscall.AF_PACKET, syscall.SOCK_DGRAM, 0); return err },
+	"datagrams": func(string) error { _, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_DGRAM, 0); return err },
+	"unshare":   func(string) error { return syscall.Unshare(syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS) },
+	"clone":     cloneNamespace,
+	"mount":     func(path string) error { return syscall.Mount("none", path, "tmpfs", 0, "") },
+	"chroot":    syscall.Chroot,
+	"io-uring": func(string) error {
+		var p [120]byte
+		return call(unix.SYS_IO_URING_SETUP, 1, int(uintptr(unsafe.Pointer(&p))))
+	},
+	"shm":     func(string) error { return call(syscall.SYS_SHMGET, 1<<30, 0, 0) },
+	"keyring": func(string) error { return call(syscall.SYS_KEYCTL, 0, -3, 0) },
+	"core": func(string) error {
+		return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20})
+	},
+	"i386": runForeign,
+	"x32":  func(string) error { return call(x32Getpid) },
+}
+
+// seize would trace a process, if the next argument were right.
+const seize = 0x4206
+
+// noUser has no processes.
+const noUser = 1 << 30
+
+// x32Getpid is a call of programs for amd64 with 32-bit pointers.
+const x32Getpid = 0x40000000 + 39
+
+// try makes an attempt and writes what came of it: "done", or the error.
+func try(value string) int {
+	readInput()
+	name, target, _ := strings.Cut(value, ":")
+	attempt, ok := attempts[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "testfn: no attempt %q\n", name)
+		return usageStatus
+	}
+	result := "done"
+	if err := attempt(target); err != nil {
+		result = err.Error()
+	}
+	write(os.Stdout, emptyList+"results:\n- message: "+strconv.Quote(result)+"\n  severity: info\n")
+	return 0
+}
+
+func onPID(attempt func(pid int) error) func(string) error {
+	return func(target string) error {
+		pid, err := strconv.Atoi(target)
+		check(err)
+		return attempt(pid)
+	}
+}
+
+// call makes a system call.
+func call(number int, args ...int) error {
+	var a [6]uintptr
+	for i, arg := range args {
+		a[i] = uintptr(arg)
+	}
+	if _, _, errno := syscall.Syscall6(uintptr(number), a[0], a[1], a[2], a[3], a[4], a[5]); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func address[T any](value *T) int { return int(uintptr(unsafe.Pointer(value))) }
+
+// makeFile makes a file in the temporary directory, which must not be there already.
+func makeFile(string) error {
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "left"), os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
+	return err
+}
+
+func makeDevice(string) error {
+	return syscall.Mknod(filepath.Join(os.TempDir(), "null"), syscall.S_IFCHR|0o600, 1<<8|3)
+}
+
+// joinGroup starts a child in the process group of another process.
+func joinGroup(target string) error {
+	pid, err := strconv.Atoi(target)
+	check(err)
+	group, err := syscall.Getpgid(pid)
+	check(err)
+	exe, err := os.Executable()
+	check(err)
+	child, err := os.StartProcess(exe, []string{exe, "empty"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Setpgid: true, Pgid: group}})
+	if err == nil {
+		_, err = child.Wait()
+	}
+	return err
+}
+
+// setOwner has the kernel send a signal to pid whenever a pipe becomes readable.
+func setOwner(pid int) error {
+	const setOwner = 8
+	r, w, err := os.Pipe()
+	check(err)
+	defer func() { _, _ = r.Close(), w.Close() }()
+	return call(syscall.SYS_FCNTL, int(r.Fd()), setOwner, pid)
+}
+
+// askLimit asks for a limit of another process, by the call that sets it too.
+func askLimit(pid int) error {
+	var limit syscall.Rlimit
+	return call(syscall.SYS_PRLIMIT64, pid, syscall.RLIMIT_NOFILE, 0, address(&limit))
+}
+
+// readMemory reads a byte of another process, at no address in particular: what is asked
+// first is whether this process may.
+func readMemory(pid int) error {
+	var b byte
+	local := syscall.Iovec{Base: &b, Len: 1}
+	return call(unix.SYS_PROCESS_VM_READV, pid, address(&local), 1, address(&local), 1)
+}
+
+func dial(network, to string) error {
+	conn, err := net.Dial(network, to)
+	if err == nil {
+		_, err = conn.Write([]byte("x"))
+		_ = conn.Close()
+	}
+	return err
+}
+
+func closeIf(l net.Listener, err error) {
+	if err == nil {
+		_ = l.Close()
+	}
+}
+
+func cloneNamespace(string) error {
+	exe, err := os.Executable()
+	check(err)
+	child, err := os.StartProcess(exe, []string{exe, "empty"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUTS}})
+	if err == nil {
+		_, err = child.Wait()
+	}
+	return err
+}
