@@ -16,6 +16,8 @@ require go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelg
 
 require github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 
+require github.com/elastic/go-seccomp-bpf v1.6.0 // indirect
+
 require (
 	connectrpc.com/grpchealth v1.5.0 // indirect
 	connectrpc.com/grpcreflect v1.3.0 // indirect
