@@ -52,7 +52,7 @@ func TestAFunctionFindsNoSecrets(t *testing.T) {
 		t.Errorf("a function finds:\n%s", found)
 	}
 	// What the server does with /proc itself still works.
-	for wait := time.Millisecond; !strings.Contains(log(), "killing a process that a function left behind"); wait *= 2 {
+	for wait := time.Millisecond; !strings.Contains(log(), "killing an orphan of a function"); wait *= 2 {
 		if wait > 5*time.Second {
 			t.Fatalf("an orphan is left:\n%s", log())
 		}

@@ -12,6 +12,7 @@
 package confine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,7 +22,7 @@ import (
 
 // Config is what a Confiner works with.
 type Config struct {
-	// Level says what to do where the kernel cannot hold back everything.
+	// Level says what to do where the kernel cannot hold back everything; empty is BestEffort.
 	Level Level
 	// ReadAll lets functions read every file, except those in Hidden and in TempDir. It is
 	// for a container that has nothing but one function.
@@ -31,7 +32,7 @@ type Config struct {
 	Hidden []string
 	// TempDir is where temporary directories of functions are made; empty is the system's.
 	TempDir string
-	// MaxTempBytes and MaxTempFiles bound each of these directories.
+	// MaxTempBytes and MaxTempFiles bound each of these directories; zero is 256 MiB and 10,000.
 	MaxTempBytes, MaxTempFiles int64
 	// Log gets one line that says what is not held back.
 	Log *slog.Logger
@@ -56,6 +57,7 @@ func New(cfg Config) (*Confiner, error) {
 		cfg.Log.Warn("functions are not confined", "setting", "FNR_CONFINE=off")
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
 	}
+	cfg = cfg.withDefaults()
 	c := &Confiner{cfg: cfg, kernel: cfg.probe(), ready: make(chan place, maxReady)}
 	if err := c.build(); err != nil {
 		return nil, fmt.Errorf("confine functions: %w", err)
@@ -72,6 +74,13 @@ func New(cfg Config) (*Confiner, error) {
 	cfg.Log.Info("functions are confined", "level", cfg.Level, "landlock_abi", c.kernel.abi,
 		"lacks", lacks, "replaced", c.kernel.replaced())
 	return c, nil
+}
+
+func (cfg Config) withDefaults() Config {
+	cfg.Level = cmp.Or(cfg.Level, BestEffort)
+	cfg.MaxTempBytes = cmp.Or(cfg.MaxTempBytes, 256<<20)
+	cfg.MaxTempFiles = cmp.Or(cfg.MaxTempFiles, 10_000)
+	return cfg
 }
 
 // probe returns what the kernel can do, which a trial on a thread of its own confirms.

@@ -12,7 +12,7 @@ const (
 	Off        Level = "off"         // hold back nothing
 )
 
-// Check adds a problem if the setting of that name is no level.
+// Check adds a problem if the setting of that name is no level. Empty is BestEffort.
 func (l Level) Check(checks *config.Checks, name string) {
-	checks.That(l == Require || l == BestEffort || l == Off, name, string(l), "require, best-effort or off")
+	checks.That(l == "" || l == Require || l == BestEffort || l == Off, name, string(l), "require, best-effort or off")
 }

@@ -83,7 +83,7 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 	p.Process, p.temp, err = p.confiner.Start(function, p.cmd.Env, func(env []string) (*os.Process, error) {
 		attr.Env = append([]string{}, env...) // nil would mean our own
 		return withSlack(func() (*os.Process, error) {
-			return p.reaper.start(func() (*os.Process, error) { return os.StartProcess(p.cmd.Path, args, attr) })
+			return functions.start(func() (*os.Process, error) { return os.StartProcess(p.cmd.Path, args, attr) })
 		})
 	})
 	return err
@@ -187,7 +187,8 @@ func (p *process) interrupt() {
 
 // reap frees the process's entry in the kernel's table and returns how it ended.
 func (p *process) reap() (*os.ProcessState, error) {
-	defer p.reaper.forget(p.Pid)
+	defer p.reaper.evaluationEnded()
+	defer functions.forget(p.Pid)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reaped = true

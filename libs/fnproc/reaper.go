@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,14 +39,8 @@ const abandoned = time.Minute
 // since orphans come to it anyway.
 type Reaper struct {
 	log     *slog.Logger
-	session int           // the program's own
-	nudge   chan struct{} // of size one: a look that is still to come sees everything
-
-	// starts is held for reading while a function is started, so that its pid is registered
-	// before it can be taken for an orphan.
-	starts  sync.RWMutex
-	mu      sync.Mutex
-	running map[int]int       // registrations by pid, which is also the session
+	session int               // the program's own
+	nudge   chan struct{}     // of size one: a look that is still to come sees everything
 	ended   map[int]time.Time // children in our own session that have ended: since when
 }
 
@@ -62,9 +55,19 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 		return nil, fmt.Errorf("find the program's own session: %w", os.NewSyscallError("getsid", err))
 	}
 	return &Reaper{
-		log: log, session: session, nudge: make(chan struct{}, 1),
-		running: map[int]int{}, ended: map[int]time.Time{},
+		log: log, session: session, nudge: make(chan struct{}, 1), ended: map[int]time.Time{},
 	}, nil
+}
+
+// evaluationEnded has orphans looked for soon. A nil Reaper does nothing.
+func (r *Reaper) evaluationEnded() {
+	if r == nil {
+		return
+	}
+	select {
+	case r.nudge <- struct{}{}:
+	default:
+	}
 }
 
 // Run looks for orphans after each evaluation and every second until ctx ends, and then
@@ -110,15 +113,12 @@ func (r *Reaper) look() time.Duration {
 	}
 	// What was listed and is a function is registered once no start is under way. What else
 	// was listed, and is still our child, is an orphan or another part of the program's.
-	r.starts.Lock()
-	defer r.starts.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer functions.hold()()
 	again := regularLook
 	seen := r.ended
 	r.ended = map[int]time.Time{}
 	for _, pid := range children {
-		if r.running[pid] == 0 && r.handle(pid, seen[pid]) {
+		if functions.running[pid] == 0 && r.handle(pid, seen[pid]) {
 			again = afterKill
 		}
 	}
@@ -139,7 +139,7 @@ func (r *Reaper) handle(pid int, since time.Time) (more bool) {
 	if ended, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || ended == pid {
 		return true
 	}
-	if r.running[session] > 0 {
+	if functions.running[session] > 0 {
 		return false
 	}
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))

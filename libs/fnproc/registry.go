@@ -1,14 +1,26 @@
 package fnproc
 
-import "os"
+import (
+	"os"
+	"sync"
+)
 
-// The methods of this file are for processes. A nil Reaper does nothing.
+// registry is the functions that run. A process has one, as it has one set of children,
+// whatever number of Reapers and Runners it has.
+type registry struct {
+	// starts is held for reading while a function is started, so that its pid is registered
+	// before it can be taken for an orphan.
+	starts sync.RWMutex
+	mu     sync.Mutex
+	// running counts the registrations of each pid, which is also that of a session. There
+	// are two for a moment when a pid is used again before its last owner is forgotten.
+	running map[int]int
+}
 
-// start forks and registers the new process in one step, as far as Run can see.
-func (r *Reaper) start(fork func() (*os.Process, error)) (*os.Process, error) {
-	if r == nil {
-		return fork()
-	}
+var functions = registry{running: map[int]int{}}
+
+// start forks and registers the new process in one step, as far as a Reaper can see.
+func (r *registry) start(fork func() (*os.Process, error)) (*os.Process, error) {
 	r.starts.RLock()
 	defer r.starts.RUnlock()
 	p, err := fork()
@@ -21,22 +33,23 @@ func (r *Reaper) start(fork func() (*os.Process, error)) (*os.Process, error) {
 	return p, nil
 }
 
-// forget forgets a process once it was reaped, and has its orphans looked for. Before
-// that, Run would take it for an orphan and steal its exit status.
-//
-// There are two registrations for a moment when a pid is used again before its last owner
-// is forgotten.
-func (r *Reaper) forget(pid int) {
-	if r == nil {
-		return
-	}
+// forget forgets a process once it was reaped. Before that, a Reaper would take it for an
+// orphan and steal its exit status.
+func (r *registry) forget(pid int) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.running[pid]--; r.running[pid] <= 0 {
 		delete(r.running, pid)
 	}
-	r.mu.Unlock()
-	select {
-	case r.nudge <- struct{}{}:
-	default:
+}
+
+// hold waits until no start is under way, and keeps functions from being started and
+// forgotten until release is called.
+func (r *registry) hold() (release func()) {
+	r.starts.Lock()
+	r.mu.Lock()
+	return func() {
+		r.mu.Unlock()
+		r.starts.Unlock()
 	}
 }

@@ -146,6 +146,7 @@ func TestKeyTellsCommandsApart(t *testing.T) {
 		{Path: "a", Env: []string{"b", "c"}},
 		{Path: "a", MaxOutput: 1},
 		{Path: "a", MaxLog: 1},
+		{Path: "a", Network: true},
 	} {
 		if k := key(cmd); seen[k] {
 			t.Errorf("%+v has the key of another command", cmd)

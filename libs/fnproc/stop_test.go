@@ -57,7 +57,7 @@ func TestRunStops(t *testing.T) {
 	}{
 		"hangs":            {"a function that hangs is killed", "hang", 1, ""},
 		"ignores SIGTERM":  {"and cannot refuse", "ignore-sigterm", 1, ""},
-		"leaves its group": {"nor hide from the signal", "leave-group", 1, "cannot leave: operation not permitted\n"},
+		"leaves its group": {"nor hide from the signal", "leave-group", 2, "cannot leave: operation not permitted\n"},
 		"has a child":      {"its children are killed with it; the log is kept", "hang-with-child", 2, "about to hang\n"},
 	}
 	for name, tc := range tests {

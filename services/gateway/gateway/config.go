@@ -60,6 +60,13 @@ type Config struct {
 	// each replica. Without it functions run as local binaries only.
 	PodManager string `split_words:"true"`
 
+	// FunctionNetwork are patterns of the repositories of images whose functions may use the
+	// network, as local binaries.
+	FunctionNetwork []string `split_words:"true"`
+	// Secrets are files and directories that no function may read.
+	Secrets []string `ignored:"true"`
+	function.Confinement
+
 	Exec ExecConfig
 	Pod  PodConfig
 }
@@ -139,6 +146,9 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxInHandWait >= 0, "MaxInHandWait", c.MaxInHandWait, "zero or more")
 	if c.Enabled(RuntimeExec) {
 		c.Exec.check(&checks)
+		c.Confinement.Check(&checks)
+		_, err := imagename.ParsePatterns(c.FunctionNetwork)
+		checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","), "patterns of repositories, such as ghcr.io/example/fn-*")
 	}
 	if c.Enabled(RuntimePod) {
 		c.Pod.check(&checks)

@@ -14,6 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/oomkill"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
@@ -71,19 +72,28 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 	if err != nil {
 		return nil, nil, err
 	}
+	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
+	if err != nil {
+		return nil, nil, err
+	}
+	confiner, err := cfg.Confiner(log, false, append(cfg.Secrets, cfg.Exec.Functions)...)
+	if err != nil {
+		return nil, nil, err
+	}
 	exec, err := execeval.New(execeval.Config{
 		File:          cfg.Exec.Config,
 		Functions:     cfg.Exec.Functions,
 		DefaultPrefix: cfg.DefaultImagePrefix,
 		Admission:     admission.New(cfg.Exec.limits()),
 		Runner: function.Runner{
-			Processes: fnproc.Runner{Reaper: reaper},
+			Processes: fnproc.Runner{Reaper: reaper, Confiner: confiner},
 			Limits:    function.Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.Exec.MaxLogBytes},
 			Wording:   function.ExecWording,
 			Memory:    oomkill.New(cgroup.Container),
 			Tracer:    frame.Telemetry.Tracers.Tracer("gateway"),
 			Preforks:  preforks,
 		},
+		Network:      network,
 		Prefork:      cfg.Exec.Prefork,
 		PreforkTotal: cfg.Exec.PreforkTotal,
 		Processors:   cfg.Exec.Processors,
@@ -91,6 +101,7 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 		Meters:       frame.Telemetry.Meters,
 	})
 	if err != nil {
+		confiner.Close()
 		return nil, nil, err
 	}
 	return exec, []serve.Task{exec.Watch, exec.Maintain}, nil

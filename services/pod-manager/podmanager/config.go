@@ -2,6 +2,7 @@ package podmanager
 
 import (
 	"net/url"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
@@ -83,6 +85,11 @@ type Config struct {
 	// MaxEvaluationTime is how long an evaluation may take in a pod, unless the function has
 	// a setting of its own; 0 is any time.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
+	// FunctionNetwork are patterns of the repositories of images whose functions may use the
+	// network.
+	FunctionNetwork []string `split_words:"true"`
+	// Confine says how wrapper servers hold back functions: require, best-effort or off.
+	Confine confine.Level `default:"best-effort"`
 	// PodEnv are variables that wrapper servers get, besides those that this program
 	// sets: where to send traces, for instance.
 	PodEnv map[string]string `ignored:"true"`
@@ -149,6 +156,9 @@ func (c *Config) Validate() error {
 	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix", c.DefaultImagePrefix, imagename.PrefixWanted)
 	checks.That(len(validation.IsDNS1123Label(c.Namespace)) == 0, "Namespace", c.Namespace, "the namespace for function pods")
 	checks.That(c.Template == "" || len(validation.IsDNS1123Subdomain(c.Template)) == 0, "Template", c.Template, "the name of a ConfigMap, or nothing")
+	_, err := imagename.ParsePatterns(c.FunctionNetwork)
+	checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","), "patterns of repositories, such as ghcr.io/example/fn-*")
+	c.Confine.Check(&checks, "Confine")
 	checks.That(c.ClusterDomain != "", "ClusterDomain", c.ClusterDomain, "a domain")
 	checks.That(isImage(c.WrapperServerImage), "WrapperServerImage", c.WrapperServerImage, "the image of the wrapper server, or the pod runtime disabled")
 	checks.That(c.Launcher == LauncherAuto || c.Launcher == LauncherInitContainer || c.Launcher == LauncherImageVolume, "Launcher", c.Launcher, "auto, init-container or image-volume")

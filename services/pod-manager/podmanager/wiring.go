@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/krm-function-runner/function-runner/libs/confine"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
@@ -47,7 +49,7 @@ func (c *Config) tmpSize() resource.Quantity {
 func (c *Config) builder() podspec.Builder {
 	return podspec.Builder{
 		Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes, PullSecret: c.PullSecret,
-		ByTag: !c.PinDigest, Env: c.wrapperEnv(),
+		ByTag: !c.PinDigest, Env: c.wrapperEnv(), Network: c.network(),
 	}
 }
 
@@ -80,12 +82,25 @@ func (c *Config) wrapperEnv() []corev1.EnvVar {
 	if c.MaxEvaluationTime != wrapperEvaluationTime {
 		env["FNR_MAX_EVALUATION_TIME"] = c.MaxEvaluationTime.String()
 	}
+	if c.Confine != "" && c.Confine != confine.BestEffort {
+		env["FNR_CONFINE"] = string(c.Confine)
+	}
 	maps.Copy(env, c.PodEnv)
 	vars := make([]corev1.EnvVar, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		vars = append(vars, corev1.EnvVar{Name: name, Value: env[name]})
 	}
 	return vars
+}
+
+// network returns the images whose functions may use the network. Validate refuses what does
+// not parse.
+func (c *Config) network() imagename.Patterns {
+	patterns, err := imagename.ParsePatterns(c.FunctionNetwork)
+	if err != nil {
+		return nil
+	}
+	return patterns
 }
 
 // settings are those of the pools at the start.

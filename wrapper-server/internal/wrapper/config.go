@@ -39,6 +39,10 @@ type Config struct {
 	// leaves it to Go, which takes all.
 	Processors int `default:"1"`
 
+	// Network allows the function to use the network.
+	Network bool
+	function.Confinement
+
 	Serve     serve.Config
 	Telemetry telemetry.Config
 
@@ -97,6 +101,7 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	function.CheckPrefork(&checks, "Prefork", c.Prefork)
 	checks.That(c.Processors >= 0, "Processors", c.Processors, "0 or more")
+	c.Confinement.Check(&checks)
 	checks.Within("Serve", c.Serve.Validate())
 	checks.Within("Telemetry", c.Telemetry.Validate())
 	return checks.Err()

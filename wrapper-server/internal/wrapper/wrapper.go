@@ -34,7 +34,7 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Part, error) 
 		return serve.Part{}, err
 	}
 	s := &server{
-		command:   command(cfg.Entrypoint, function.WithProcessors(functionEnv(environ), cfg.Processors)),
+		command:   command(cfg, functionEnv(environ)),
 		admission: admission.New(admission.Limits{Concurrent: cfg.concurrency(), Queue: cfg.Queue}),
 		runner:    runner,
 		maxTime:   cfg.MaxEvaluationTime,
@@ -63,11 +63,15 @@ func newRunner(cfg Config, frame program.Frame) (*function.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	confiner, err := cfg.Confiner(frame.Telemetry.Log, true)
+	if err != nil {
+		return nil, err
+	}
 	pool := fnproc.NewPreforkPool(fnproc.PreforkConfig{
 		Keep: func(string) int { return cfg.Prefork }, Total: cfg.Prefork, Unused: function.PreforkUnused, Log: frame.Telemetry.Log,
 	})
 	return &function.Runner{
-		Processes:  fnproc.Runner{Reaper: reaper, Prefork: pool},
+		Processes:  fnproc.Runner{Reaper: reaper, Confiner: confiner, Prefork: pool},
 		Limits:     cfg.limits(),
 		Wording:    function.WrapperWording,
 		FlattenLog: cfg.FlattenLog,
@@ -122,14 +126,14 @@ func (s *server) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFu
 }
 
 // command returns what a container of the function's image would run, in an environment.
-func command(entrypoint, env []string) fnproc.Command {
-	path := entrypoint[0]
+func command(cfg Config, env []string) fnproc.Command {
+	path := cfg.Entrypoint[0]
 	// A program that is not found is reported with each evaluation: the pod's
-	// caller reads that, while nobody reads the log of a pod that does not start.
+	// caller reads that, but not the log of a pod that does not start.
 	if found, err := exec.LookPath(path); err == nil {
 		path = found
 	}
-	return fnproc.Command{Path: path, Args: entrypoint[1:], Env: env}
+	return fnproc.Command{Path: path, Args: cfg.Entrypoint[1:], Env: function.WithProcessors(env, cfg.Processors), Network: cfg.Network}
 }
 
 // functionEnv returns the image's own environment: what is left of the pod's

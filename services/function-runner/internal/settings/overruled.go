@@ -17,6 +17,7 @@ const (
 	messageSize = "all services have the same: set --max-request-body-size or FNR_GATEWAY_MAX_MESSAGE_BYTES"
 	longestTime = "all services have the same: set FNR_GATEWAY_MAX_EVALUATION_TIME"
 	registries  = "it is the image-resolver's: set --enable-private-registries or FNR_IMAGE_RESOLVER_ENABLE_PRIVATE_REGISTRIES"
+	confinement = "all services have the same: set the variable without the service's name in it"
 	credentials = "it is the image-resolver's: set --registry-auth-secret-path or FNR_IMAGE_RESOLVER_AUTH_SECRET_PATH"
 )
 
@@ -25,6 +26,13 @@ var overruled = map[string]string{
 	"Gateway.ImageResolver":    inProcess,
 	"Gateway.PodManager":       inProcess,
 	"PodManager.ImageResolver": inProcess,
+
+	"Gateway.Confine":            confinement,
+	"Gateway.MaxTempBytes":       confinement,
+	"Gateway.MaxTempFiles":       confinement,
+	"Gateway.FunctionNetwork":    confinement,
+	"PodManager.Confine":         confinement,
+	"PodManager.FunctionNetwork": confinement,
 
 	"ImageResolver.Address": onePort,
 	"PodManager.Address":    onePort,

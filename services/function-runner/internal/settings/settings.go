@@ -9,8 +9,10 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
@@ -23,6 +25,9 @@ type Settings struct {
 	PodManager    podmanager.Config    `split_words:"true"`
 	ImageResolver imageresolver.Config `split_words:"true"`
 	program.Settings
+	// function.Confinement and FunctionNetwork are shared by the services.
+	function.Confinement
+	FunctionNetwork []string `split_words:"true"`
 }
 
 // Validate checks all settings.
@@ -36,7 +41,7 @@ func (s *Settings) Validate() error {
 	r := &s.ImageResolver
 	checks.That(!r.EnablePrivateRegistries || exists(r.AuthSecretPath), "ImageResolver.AuthSecretPath", r.AuthSecretPath, "a file that exists, if private registries are enabled")
 	checks.That(!r.EnableTLS || exists(r.TLSSecretPath), "ImageResolver.TLSSecretPath", r.TLSSecretPath, "a folder that exists, if TLS for private registries is enabled")
-	s.Check(&checks)
+	s.Settings.Check(&checks)
 	return checks.Err()
 }
 
@@ -75,6 +80,9 @@ func nameIn(flags []porchFlag) func(field string) string {
 		if field == "PodManager.WrapperServerImage" {
 			return "WRAPPER_SERVER_IMAGE" // the name that Porch's users know
 		}
+		if service, name, ok := strings.Cut(field, "."); ok && slices.Contains(shared, name) && service != "ImageResolver" {
+			return config.Variable(name)
+		}
 		i := slices.IndexFunc(flags, func(f porchFlag) bool { return f.field == field })
 		if i < 0 {
 			return config.Variable(field)
@@ -83,6 +91,9 @@ func nameIn(flags []porchFlag) func(field string) string {
 	}
 }
 
+// shared are the settings of services that have no prefix here.
+var shared = []string{"Confine", "MaxTempBytes", "MaxTempFiles", "FunctionNetwork"}
+
 // share gives all services what a flag sets for one. What it writes over is in overruled.
 func (s *Settings) share() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
@@ -90,6 +101,9 @@ func (s *Settings) share() {
 	s.PodManager.MaxMessageBytes = s.Gateway.MaxMessageBytes
 	s.PodManager.MaxEvaluationTime = s.Gateway.MaxEvaluationTime
 	s.PodManager.EnablePrivateRegistries = s.ImageResolver.EnablePrivateRegistries
+	s.Gateway.Confinement, s.Gateway.FunctionNetwork = s.Confinement, s.FunctionNetwork
+	s.Gateway.Secrets = []string{s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath}
+	s.PodManager.Confine, s.PodManager.FunctionNetwork = s.Confine, s.FunctionNetwork
 	s.PodManager.AuthSecretPath = s.ImageResolver.AuthSecretPath
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
@@ -41,6 +42,8 @@ type Config struct {
 	Admission *admission.Gate
 	// Runner runs them. The evaluator adds to its copy what it keeps started.
 	Runner function.Runner
+	// Network are the images whose functions may use the network.
+	Network imagename.Patterns
 	// Prefork is how many processes of each function in use are kept started, unless
 	// the file says it, and PreforkTotal how many of all functions.
 	Prefork, PreforkTotal int
@@ -100,7 +103,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	ctx, cancel := e.limit(binary, req).Context(ctx)
 	defer cancel()
 	started := time.Now()
-	result, err := e.cfg.Runner.Run(ctx, req.Given, fnproc.Command{Path: binary, Env: e.env, Dir: "/"}, req.ResourceList)
+	cmd := fnproc.Command{Path: binary, Env: e.env, Dir: "/", Network: e.cfg.Network.Match(req.Image)}
+	result, err := e.cfg.Runner.Run(ctx, req.Given, cmd, req.ResourceList)
 	e.phases.Took(ctx, "run", time.Since(started))
 	if err != nil {
 		return evaluation.Response{}, err

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
 )
 
@@ -26,6 +27,8 @@ type Builder struct {
 	// Env are variables for the wrapper server, where the template sets no others of
 	// these names. Those with the prefixes FNR_ and OTEL_ are kept from the function.
 	Env []corev1.EnvVar
+	// Network are the images whose functions may use the network.
+	Network imagename.Patterns
 }
 
 // Pod returns the pod that r asks for. It belongs to the caller.
@@ -56,7 +59,7 @@ func (b Builder) function(spec *corev1.PodSpec, r Request) {
 	fillPullPolicy(&c.ImagePullPolicy, c.Image)
 	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes), "--")
 	c.Args = append(c.Args, r.Function.Command...)
-	for _, variable := range slices.Concat(processes(r), b.Env, shutdownTimeout(spec)) {
+	for _, variable := range slices.Concat(processes(r), b.networkEnv(r.Function), b.Env, shutdownTimeout(spec)) {
 		if !slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name }) {
 			c.Env = append(c.Env, *variable.DeepCopy())
 		}
@@ -78,6 +81,15 @@ func processes(r Request) []corev1.EnvVar {
 		env = append(env, corev1.EnvVar{Name: "FNR_PREFORK", Value: strconv.Itoa(*r.Prefork)})
 	}
 	return env
+}
+
+// networkEnv tells the wrapper server whether the function may use the network.
+func (b Builder) networkEnv(f Function) []corev1.EnvVar {
+	name, err := imagename.Parse(f.Reference, "")
+	if err != nil || !b.Network.Match(name) {
+		return nil
+	}
+	return []corev1.EnvVar{{Name: "FNR_NETWORK", Value: "true"}}
 }
 
 // shutdownTimeout tells the wrapper server how long it may finish what it runs: what

@@ -72,5 +72,6 @@ func leaveGroup(string) int {
 	if err := syscall.Setpgid(0, group); err != nil {
 		write(os.Stderr, "cannot leave: "+err.Error()+"\n")
 	}
+	startSelf("hang", syscall.SysProcAttr{}) // which tells that the attempt is over
 	return hang("")
 }

@@ -58,7 +58,7 @@ var behaviours = map[string]behaviour{
 	"daemons":           daemons,         // echoes; VALUE processes in sessions of their own hang on
 	"hang-with-orphan":  hangWithOrphan,  // hangs; so does an orphan in its session and another group
 	"detach-in-session": detachInSession, // starts a hanging process in another group
-	"leave-group":       leaveGroup,      // hangs, in its parent's process group if it can
+	"leave-group":       leaveGroup,      // hangs with a child, in its parent's process group if it can
 	"detach":            detach,          // starts a hanging process in another session
 }
 

@@ -1,0 +1,36 @@
+package function
+
+import (
+	"log/slog"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/confine"
+)
+
+// Confinement is the settings of how functions are held back, the same for all programs that
+// run some.
+type Confinement struct {
+	// Confine says what to do where the kernel cannot hold back everything: require
+	// (refuse to start), best-effort, or off (hold back nothing).
+	Confine confine.Level `default:"best-effort"`
+	// MaxTempBytes is how much a function may have in its temporary directory.
+	MaxTempBytes int64 `split_words:"true" default:"268435456"`
+	// MaxTempFiles is how many files and directories it may have there.
+	MaxTempFiles int64 `split_words:"true" default:"10000"`
+}
+
+// Check adds the problems of the settings.
+func (c Confinement) Check(checks *config.Checks) {
+	c.Confine.Check(checks, "Confine")
+	checks.That(c.MaxTempBytes >= 0, "MaxTempBytes", c.MaxTempBytes, "a number of bytes, or 0 for 256 MiB")
+	checks.That(c.MaxTempFiles >= 0, "MaxTempFiles", c.MaxTempFiles, "a number of files, or 0 for 10,000")
+}
+
+// Confiner returns what confines functions: in a container that has but one, readAll lets it
+// read every file; hidden are files and directories that no function reads.
+func (c Confinement) Confiner(log *slog.Logger, readAll bool, hidden ...string) (*confine.Confiner, error) {
+	return confine.New(confine.Config{
+		Level: c.Confine, MaxTempBytes: c.MaxTempBytes, MaxTempFiles: c.MaxTempFiles,
+		ReadAll: readAll, Hidden: hidden, Log: log,
+	})
+}

@@ -1,0 +1,34 @@
+package imagename_test
+
+import (
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+)
+
+func TestPatterns(t *testing.T) {
+	patterns, err := imagename.ParsePatterns([]string{"ghcr.io/a/fn-*", "docker.io/b/**"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for image, want := range map[string]bool{
+		"ghcr.io/a/fn-get:v1": true, "ghcr.io/a/fn-get/x": false, "ghcr.io/a/other": false, "b/c/d:v2": true,
+		"evil.example/ghcr.io/a/fn-get": false, "docker.io/b": false,
+	} {
+		name, err := imagename.Parse(image, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := patterns.Match(name); got != want {
+			t.Errorf("%s matches: %v, want %v", image, got, want)
+		}
+	}
+	if (imagename.Patterns{}).Match(imagename.Name{Repository: "docker.io/b/c"}) {
+		t.Error("no patterns match something")
+	}
+	for _, bad := range []string{"", "a b", "a@sha256:0"} {
+		if _, err := imagename.ParsePatterns([]string{bad}); err == nil {
+			t.Errorf("%q is a pattern", bad)
+		}
+	}
+}
