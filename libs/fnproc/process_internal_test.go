@@ -1,0 +1,63 @@
+package fnproc
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestNoKillAfterReaping: the ids of a process that was reaped may be another's, as here.
+func TestNoKillAfterReaping(t *testing.T) {
+	other := exec.Command("sleep", "600")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = other.Process.Kill()
+		_ = other.Wait()
+	}()
+	p := &process{Process: other.Process, reaped: true}
+	p.end(errNotNeeded)
+	var info unix.Siginfo
+	// A signal that is sent to a process ends it before its next wait in the kernel is over.
+	if err := other.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Waitid(unix.P_PID, other.Process.Pid, &info, unix.WSTOPPED|unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	const stopped = 5 // CLD_STOPPED
+	if info.Code != stopped {
+		t.Errorf("another process that got the ids of one that was reaped has ended (code %d)", info.Code)
+	}
+}
+
+// TestAbandonedZombies has a child in our own session that its parent does not wait for.
+func TestAbandonedZombies(t *testing.T) {
+	other := exec.Command("true")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := awaitEnd(other.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reaper{ended: map[int]time.Time{}}
+	pid := other.Process.Pid
+	if r.isAbandoned(pid, time.Time{}) || r.ended[pid].IsZero() {
+		t.Errorf("a child that has just ended counts as abandoned, or its time is not noted (%v)", r.ended)
+	}
+	if r.isAbandoned(pid, time.Now().Add(-abandoned+time.Second)) {
+		t.Error("it counts as abandoned too early")
+	}
+	if !r.isAbandoned(pid, time.Now().Add(-abandoned-time.Second)) {
+		t.Error("it does not count as abandoned in the end")
+	}
+	if err := other.Wait(); err != nil {
+		t.Error(err)
+	}
+	if r.isAbandoned(pid, time.Now().Add(-2*abandoned)) {
+		t.Error("what was waited for counts as abandoned")
+	}
+}
