@@ -84,7 +84,9 @@ func TestLevels(t *testing.T) {
 			cfg := config(t).WithKernel(tc.abi, tc.seccomp)
 			cfg.Level, cfg.Log = tc.level, slog.New(slog.NewTextHandler(&log, nil))
 			c, err := confine.New(cfg)
-			defer c.Close()
+			if err == nil {
+				defer c.Close()
+			}
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("error %v, want %q: %s", err, tc.err, tc.reason)

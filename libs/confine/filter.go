@@ -68,7 +68,8 @@ func search(calls []call) []bpf.Instruction {
 	lower, higher := search(calls[:middle]), search(calls[middle:])
 	return slices.Concat([]bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: calls[middle].number, SkipTrue: 1},
-		bpf.Jump{Skip: uint32(len(lower))}, // which may be farther than a conditional jump reaches
+		// Which may be farther than a conditional jump reaches.
+		bpf.Jump{Skip: uint32(len(lower))}, //nolint:gosec // a program has at most 4,096 instructions
 	}, lower, higher)
 }
 
@@ -77,12 +78,12 @@ func compare(calls []call) []bpf.Instruction {
 	// From the end, where the answers are, to know how far they are.
 	program := []bpf.Instruction{allowed, forbidden, notImplemented}
 	for _, c := range slices.Backward(calls) {
-		beyond := uint8(len(program))
+		beyond := uint8(len(program)) //nolint:gosec // eight calls have less than 256 instructions
 		switch {
 		case len(c.cases) > 0:
 			judge := c.judge()
 			program = slices.Concat([]bpf.Instruction{
-				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.number, SkipTrue: uint8(len(judge))},
+				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.number, SkipTrue: uint8(len(judge))}, //nolint:gosec // likewise
 			}, judge, program)
 		case c.answer == forbidden:
 			program = slices.Insert(program, 0, bpf.Instruction(bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.number, SkipTrue: beyond - 2}))
@@ -119,7 +120,7 @@ func (c call) judge() []bpf.Instruction {
 			left := 2*(len(match)-i) - 1 // instructions to the end of the case
 			program = append(program,
 				bpf.LoadAbsolute{Off: argumentsOffset + 8*condition.argument, Size: 4},
-				bpf.JumpIf{Cond: condition.test, Val: condition.value, SkipFalse: uint8(left)})
+				bpf.JumpIf{Cond: condition.test, Val: condition.value, SkipFalse: uint8(left)}) //nolint:gosec // a case has few conditions
 		}
 		program = append(program, c.answer)
 	}
@@ -136,8 +137,8 @@ func (f *filter) load() error {
 	if f == nil {
 		return nil
 	}
-	program := unix.SockFprog{Len: uint16(len(f.program)), Filter: &f.program[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program)))
+	program := unix.SockFprog{Len: uint16(len(f.program)), Filter: &f.program[0]} //nolint:gosec // bounded by bpf.Assemble
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))) //nolint:gosec // there is no other way to pass it
 	if errno != 0 {
 		return errno
 	}

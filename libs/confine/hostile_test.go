@@ -283,3 +283,16 @@ func TestNetwork(t *testing.T) {
 		stop()
 	}
 }
+
+// TestTheTableIsInTheDocuments holds docs/security.md to the rows above.
+func TestTheTableIsInTheDocuments(t *testing.T) {
+	text, err := os.ReadFile("../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range heldBack(targets{}) {
+		if row := fmt.Sprintf("| %s | %s | %s |\n", name, tc.by, tc.reason); !bytes.Contains(text, []byte(row)) {
+			t.Errorf("docs/security.md has no row %s", row)
+		}
+	}
+}

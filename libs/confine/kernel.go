@@ -80,7 +80,7 @@ func (k kernel) replaced() []string {
 
 // createRuleset wraps the system call, which golang.org/x/sys has no function for.
 func createRuleset(attr *unix.LandlockRulesetAttr) (fd int, err error) {
-	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr), 0)
+	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr), 0) //nolint:gosec // there is no other way to pass it
 	if errno != 0 {
 		return -1, errno
 	}
@@ -89,7 +89,7 @@ func createRuleset(attr *unix.LandlockRulesetAttr) (fd int, err error) {
 
 func addRule(ruleset int, attr *unix.LandlockPathBeneathAttr) error {
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
-		uintptr(unsafe.Pointer(attr)), 0, 0, 0)
+		uintptr(unsafe.Pointer(attr)), 0, 0, 0) //nolint:gosec // there is no other way to pass it
 	if errno != 0 {
 		return errno
 	}

@@ -20,7 +20,7 @@ func (c *Confiner) limit(pid int) {
 	for resource, value := range map[int]uint64{
 		unix.RLIMIT_CORE:   0,
 		unix.RLIMIT_NOFILE: maxFiles,
-		unix.RLIMIT_FSIZE:  uint64(c.cfg.MaxTempBytes),
+		unix.RLIMIT_FSIZE:  uint64(c.cfg.MaxTempBytes), //nolint:gosec // settings are checked
 	} {
 		lower(pid, resource, value)
 	}

@@ -56,12 +56,12 @@ func (k kernel) calls(network bool) ([]call, error) {
 	var calls []call
 	for name, cases := range k.forbidden(network) {
 		if number, ok := here.SyscallNames[name]; ok {
-			calls = append(calls, call{uint32(number), forbidden, cases})
+			calls = append(calls, call{uint32(number), forbidden, cases}) //nolint:gosec // numbers of calls are small
 		}
 	}
 	for _, name := range k.notImplemented() {
 		if number, ok := here.SyscallNames[name]; ok {
-			calls = append(calls, call{uint32(number), notImplemented, nil})
+			calls = append(calls, call{uint32(number), notImplemented, nil}) //nolint:gosec // numbers of calls are small
 		}
 	}
 	return calls, nil

@@ -95,11 +95,11 @@ func (t *tempDirs) make() (*TempDir, error) {
 // remove removes a directory, and what could not be removed before.
 func (t *tempDirs) remove(path string) error {
 	t.mu.Lock()
-	paths := append(t.left, path)
+	paths := t.left
 	t.left = nil
 	t.mu.Unlock()
 	var errs []error
-	for _, path := range paths {
+	for _, path := range append(paths, path) {
 		if err := removeAll(path); err != nil {
 			errs = append(errs, fmt.Errorf("remove a function's temporary directory: %w", err))
 			t.mu.Lock()
