@@ -137,7 +137,7 @@ func (f *filter) load() error {
 	if f == nil {
 		return nil
 	}
-	program := unix.SockFprog{Len: uint16(len(f.program)), Filter: &f.program[0]} //nolint:gosec // bounded by bpf.Assemble
+	program := unix.SockFprog{Len: uint16(len(f.program)), Filter: &f.program[0]}                                     //nolint:gosec // bounded by bpf.Assemble
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))) //nolint:gosec // there is no other way to pass it
 	if errno != 0 {
 		return errno
