@@ -135,7 +135,7 @@ func otherFamilies() []match {
 // about whose process or thread it is, so only a process's own threads (tgkill, of which the
 // kernel checks that they belong to the first number) and its group are left.
 func addSignals(r rules) {
-	ours := uint32(unix.Getpid())
+	ours := uint32(unix.Getpid()) //nolint:gosec // a pid is positive
 	r["kill"] = []match{{{0, bpf.JumpNotEqual, 0}}}
 	r["tkill"], r["rt_sigqueueinfo"] = nil, nil
 	r["tgkill"] = []match{{{0, bpf.JumpEqual, ours}}}
