@@ -1,0 +1,67 @@
+// Command function is the function that test/attack has evaluated. It returns its input,
+// and before that does what the input's function configuration says.
+//
+// The behaviour comes with the input and not with the program's name, so that one program
+// server can serve harmless and hostile evaluations side by side.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+)
+
+// behaviours do something with the argument that the input has for them.
+var behaviours = map[string]func(arg string){
+	"hang":      hang,      // never ends, and ignores SIGTERM
+	"wait":      wait,      // ends after the duration ARG
+	"tags":      tags,      // writes results with ARG distinct tags in place of its input
+	"orphans":   orphans,   // leaves ARG processes in sessions of their own
+	"hide":      hide,      // leaves a spy in the server's process group
+	"steal":     steal,     // searches the memory of all processes for ARG
+	"look":      look,      // opens what /proc has of the server
+	"signal":    signalled, // sends SIGTERM to the server
+	"limit":     limit,     // lowers the server's limit of open files
+	"connect":   connect,   // connects to the address ARG
+	"read":      read,      // reads the file ARG
+	"leave":     leave,     // leaves a file in the temporary directory
+	"find":      find,      // looks for such a file
+	"fill":      fill,      // writes ARG bytes into the temporary directory
+	"processes": processes, // starts ARG processes at once
+}
+
+func main() {
+	// What the behaviours start are copies of this program with a role as their name.
+	if role := roles[os.Args[0]]; role != nil {
+		role()
+		return
+	}
+	input, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if behave := behaviours[field(input, "do")]; behave != nil {
+		behave(field(input, "arg"))
+	}
+	if _, err := os.Stdout.Write(input); err != nil {
+		os.Exit(1)
+	}
+}
+
+// field returns a value of the input's function configuration, as [attacks.List] writes it.
+func field(input []byte, name string) string {
+	_, rest, found := bytes.Cut(input, []byte("\n    "+name+": \""))
+	if !found {
+		return ""
+	}
+	value, _, _ := bytes.Cut(rest, []byte("\"\n"))
+	return string(value)
+}
+
+// breach reports to the attack, in the log, what the function should not have been able
+// to do.
+func breach(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "breach: "+format+"\n", args...)
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// lifetime bounds what is left behind, so that a broken run leaves nothing for ever.
+const lifetime = 2 * time.Minute
+
+// roles are what copies of this program do, by the name that they are started with.
+var roles = map[string]func(){
+	"orphan": func() { hang("") },
+	"parent": func() { start("orphan", &syscall.SysProcAttr{Setsid: true}) },
+	"spy":    spy,
+}
+
+// start starts this program in a role, without pipes, and returns its process, or nil.
+func start(role string, attr *syscall.SysProcAttr) *os.Process {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	process, err := os.StartProcess(self, []string{role}, &os.ProcAttr{Sys: attr})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start:", err)
+		return nil
+	}
+	return process
+}
+
+func hang(string) {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	time.Sleep(lifetime)
+}
+
+func wait(arg string) {
+	if d, err := time.ParseDuration(arg); err == nil {
+		time.Sleep(d)
+	}
+}
+
+// orphans starts each process by a parent that ends, so that it is no child of this one.
+func orphans(arg string) {
+	n, _ := strconv.Atoi(arg)
+	for range n {
+		if parent := start("parent", &syscall.SysProcAttr{Setsid: true}); parent != nil {
+			_, _ = parent.Wait()
+		}
+	}
+}
+
+func processes(arg string) {
+	n, _ := strconv.Atoi(arg)
+	started := 0
+	for range n {
+		if start("orphan", nil) == nil {
+			break
+		}
+		started++
+	}
+	if started == n {
+		breach("started %d processes at once", n)
+	}
+}
+
+// hide leaves a process in the group of the server, which the server cannot kill as a
+// whole without ending itself.
+func hide(string) {
+	group, err := syscall.Getpgid(os.Getppid())
+	if err != nil {
+		return
+	}
+	if start("spy", &syscall.SysProcAttr{Setpgid: true, Pgid: group}) != nil {
+		fmt.Fprintln(os.Stderr, "joined the server's group")
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// leftFile is what [leave] leaves and [find] looks for.
+const leftFile = "left-by-an-earlier-evaluation"
+
+// look opens what would tell of the server's memory and environment.
+func look(string) {
+	server := filepath.Join("/proc", strconv.Itoa(os.Getppid()))
+	for _, name := range []string{"environ", "mem", "maps"} {
+		file, err := os.Open(filepath.Join(server, name))
+		if err != nil {
+			continue
+		}
+		if n, err := file.Read(make([]byte, 64)); name != "mem" && err == nil && n > 0 {
+			breach("read the server's %s", name)
+		}
+		_ = file.Close()
+	}
+	if _, err := os.ReadDir(filepath.Join(server, "fd")); err == nil {
+		breach("listed the server's open files")
+	}
+	if _, _, err := syscall.Syscall6(syscall.SYS_PTRACE, syscall.PTRACE_ATTACH, uintptr(os.Getppid()), 0, 0, 0, 0); err == 0 {
+		breach("attached to the server as a debugger")
+	}
+}
+
+func signalled(string) {
+	if err := syscall.Kill(os.Getppid(), syscall.SIGTERM); err == nil {
+		breach("sent SIGTERM to the server")
+	}
+}
+
+// limit lowers how many files the server may have open, which is irrevocable.
+func limit(string) {
+	files := [2]uint64{16, 16}
+	_, _, err := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(os.Getppid()),
+		syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&files)), 0, 0, 0)
+	if err == 0 {
+		breach("lowered the server's limit of open files")
+	}
+}
+
+func connect(arg string) {
+	conn, err := net.DialTimeout("tcp", arg, time.Second)
+	if err == nil {
+		breach("connected to %s", arg)
+		_ = conn.Close()
+	}
+}
+
+func read(arg string) {
+	if content, err := os.ReadFile(arg); err == nil && len(content) > 0 {
+		breach("read %s", arg)
+	}
+}
+
+// directories are where functions leave files.
+func directories() []string { return []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"} }
+
+func leave(string) {
+	for _, dir := range directories() {
+		_ = os.WriteFile(filepath.Join(dir, leftFile), []byte("x"), 0o600)
+	}
+}
+
+func find(string) {
+	for _, dir := range directories() {
+		if _, err := os.Stat(filepath.Join(dir, leftFile)); err == nil {
+			breach("found in %s what an earlier evaluation left", dir)
+		}
+	}
+}
+
+// fill writes many files: the limit on one file's size is not the one in question.
+func fill(arg string) {
+	most, _ := strconv.Atoi(arg)
+	part := make([]byte, 1<<20)
+	for written := 0; written < most; written += len(part) {
+		name := filepath.Join(os.TempDir(), fmt.Sprintf("fill-%d-%d", os.Getpid(), written))
+		err := os.WriteFile(name, part, 0o600)
+		defer func() { _ = os.Remove(name) }()
+		if err != nil {
+			return
+		}
+	}
+	breach("wrote %d bytes into %s", most, os.TempDir())
+}

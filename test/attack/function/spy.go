@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Secret is what the lists of the spied callers have.
+const secret = "secret-of-another-caller"
+
+// injected is what a spy adds to the output of another evaluation.
+const injected = "# added by another function\n"
+
+// spy looks for other evaluations as long as it may, and writes into their outputs.
+func spy() {
+	signal.Ignore(syscall.SIGTERM)
+	for end := time.Now().Add(lifetime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for _, pid := range others() {
+			if !holds(pid, []byte(secret)) {
+				continue
+			}
+			if out, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", pid), os.O_WRONLY, 0); err == nil {
+				_, _ = out.WriteString(injected)
+				_ = out.Close()
+			}
+		}
+	}
+}
+
+// steal looks for the secret in the memory of all other processes for a second.
+func steal(arg string) {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for _, pid := range others() {
+			if holds(pid, []byte(arg)) {
+				breach("read another caller's package in the memory of process %d", pid)
+				return
+			}
+		}
+	}
+}
+
+// others returns all processes but this one.
+func others() []int {
+	var pids []int
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// holds reports whether the memory of a process can be read and has text.
+func holds(pid int, text []byte) bool {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	maps, err := os.ReadFile(filepath.Join(dir, "maps"))
+	if err != nil {
+		return false
+	}
+	memory, err := os.Open(filepath.Join(dir, "mem"))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = memory.Close() }()
+	for line := range strings.Lines(string(maps)) {
+		var from, to int64
+		if n, _ := fmt.Sscanf(line, "%x-%x rw", &from, &to); n != 2 || to-from > 64<<20 {
+			continue
+		}
+		content := make([]byte, to-from)
+		n, _ := memory.ReadAt(content, from)
+		if bytes.Contains(content[:n], text) {
+			return true
+		}
+	}
+	return false
+}

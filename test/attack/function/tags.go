@@ -1,0 +1,21 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// tags writes an output with one result that has so many tags, and fails, so that the
+// server reads them all.
+func tags(arg string) {
+	n, _ := strconv.Atoi(arg)
+	var list bytes.Buffer
+	list.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\nresults:\n- message: odd\n  tags:\n")
+	for i := range n {
+		fmt.Fprintf(&list, "    k%d: v\n", i)
+	}
+	_, _ = os.Stdout.Write(list.Bytes())
+	os.Exit(1)
+}

@@ -1,0 +1,135 @@
+// Package attacks is what hostile and careless callers and functions do. Each attack is
+// one idea in one file.
+package attacks
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
+)
+
+// Attack is one way to do harm.
+type Attack struct {
+	Name string
+	// Issue is where it is described.
+	Programs []string
+	// Short are the programs that the short form attacks.
+	Short []string
+	// Run does it, and returns an error for what went wrong beside what is always checked:
+	// that the program goes on, memory comes back and other callers are served. It ends
+	// with ctx at the latest, and closes its connections.
+	Run func(ctx context.Context, target *Target) error
+}
+
+// Target is what an attack is for.
+type Target struct {
+	*system.System
+	// Brief is whether there is little time.
+	Brief bool
+}
+
+// choose returns one of two numbers, by the time that there is.
+func choose[T any](t *Target, brief, long T) T {
+	if t.Brief {
+		return brief
+	}
+	return long
+}
+
+// Groups of programs.
+var (
+	every      = []string{system.FunctionRunner, system.Gateway, system.WrapperServer, system.PodManager, system.ImageResolver}
+	evaluators = []string{system.FunctionRunner, system.Gateway, system.WrapperServer}
+	runners    = []string{system.FunctionRunner, system.WrapperServer} // of processes
+	runner     = []string{system.FunctionRunner}
+	gateway    = []string{system.Gateway}
+)
+
+// All are all attacks.
+func All() []Attack {
+	return []Attack{
+		healthBomb, reflectionBomb, manyBombs, unknownFields,
+		slowUploads, manyUploads,
+		unreadAnswers, unreadReflection, manyStreams, manyConnections, malformed,
+		tagsInput, tagsOutput, oddLists,
+		hanging, orphans,
+		confined("look at the server", "look", ""),
+		confined("read other memory", "steal", secret),
+		confined("read the token", "read", "/run/secrets/kubernetes.io/serviceaccount/token"),
+		confined("read docker's config", "read", "/run/secrets/docker/config.json"),
+		confined("fill /tmp", "fill", "314572800"),
+		confined("200 processes", "processes", "200"),
+		confined("stop the server", "signal", ""),
+		confined("limit the server", "limit", ""),
+		hide, persist, loopback,
+		hostilePod, inventedImages, innerRegistries,
+		chaos,
+	}
+}
+
+// Paths of methods.
+const (
+	evaluatePath   = "/evaluator.FunctionEvaluator/EvaluateFunction"
+	healthPath     = "/grpc.health.v1.Health/Check"
+	reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+)
+
+// List returns a resource list that tells the function what to do, with so many bytes of
+// padding.
+func List(do, arg string, padding int) []byte {
+	return fmt.Appendf(nil, `apiVersion: config.kubernetes.io/v1
+kind: ResourceList
+items: []
+functionConfig:
+  apiVersion: v1
+  kind: ConfigMap
+  metadata:
+    name: attack
+  data:
+    do: %q
+    arg: %q
+    padding: %q
+`, do, arg, strings.Repeat("x", padding))
+}
+
+// connect returns a gRPC client with a connection of its own, which the caller closes.
+func (t *Target) connect() (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+t.Address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return wire.Dial(ctx, address) }),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
+}
+
+// evaluate has the hostile function evaluated once.
+func (t *Target) evaluate(ctx context.Context, image string, list []byte) (*evaluator.EvaluateFunctionResponse, error) {
+	conn, err := t.connect()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	return evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
+}
+
+// all does n things at once, and returns the first error.
+func all(n int, do func(i int) error) error {
+	var once sync.Once
+	var first error
+	var running sync.WaitGroup
+	for i := range n {
+		running.Go(func() {
+			if err := do(i); err != nil {
+				once.Do(func() { first = err })
+			}
+		})
+	}
+	running.Wait()
+	return first
+}

@@ -1,0 +1,97 @@
+package attacks
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"net"
+	"net/http"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
+)
+
+// unknownField is a field that no message of the services has.
+const unknownField = 15
+
+// healthBomb sends health checks of half a megabyte that become more than the memory.
+var healthBomb = Attack{
+	Name: "gzip bomb to health", Programs: every, Short: runner,
+	Run: func(ctx context.Context, t *Target) error { return t.bombs(ctx, healthPath, 1200<<20, 1) },
+}
+
+// reflectionBomb does the same with reflection.
+var reflectionBomb = Attack{
+	Name: "gzip bomb to reflection", Programs: every,
+	Run: func(ctx context.Context, t *Target) error { return t.bombs(ctx, reflectionPath, 1200<<20, 1) },
+}
+
+// manyBombs sends hundreds of evaluations of some kilobytes that become 5 MiB each.
+var manyBombs = Attack{
+	Name: "600 compressed requests", Programs: evaluators, Short: runner,
+	Run: func(ctx context.Context, t *Target) error { return t.bombs(ctx, evaluatePath, 5<<20, 600) },
+}
+
+// bombs sends n requests at once, each with an unknown field of size bytes, compressed.
+// Whatever the answers are will do.
+func (t *Target) bombs(ctx context.Context, path string, size, n int) error {
+	message, err := bomb(size)
+	if err != nil {
+		return err
+	}
+	t.post(ctx, path, wire.Envelope(message, true, len(message)), n, "Grpc-Encoding", "gzip")
+	return nil
+}
+
+// bomb returns a message that is size bytes long, compressed.
+func bomb(size int) ([]byte, error) {
+	var message bytes.Buffer
+	w, err := gzip.NewWriterLevel(&message, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(protowire.AppendVarint(protowire.AppendTag(nil, unknownField, protowire.BytesType), uint64(size))); err != nil {
+		return nil, err
+	}
+	zeros := make([]byte, 1<<20)
+	for left := size; left > 0; left -= len(zeros) {
+		if _, err := w.Write(zeros[:min(left, len(zeros))]); err != nil {
+			return nil, err
+		}
+	}
+	return message.Bytes(), w.Close()
+}
+
+// post sends n requests at once over ten connections, and waits until all are answered or
+// ctx ends.
+func (t *Target) post(ctx context.Context, path string, body []byte, n int, header ...string) {
+	const connections = 10
+	var clients [connections]*http.Client
+	for i := range clients {
+		protocols := new(http.Protocols)
+		protocols.SetUnencryptedHTTP2(true)
+		dial := func(ctx context.Context, _, address string) (net.Conn, error) { return wire.Dial(ctx, address) }
+		clients[i] = &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}}
+		defer clients[i].CloseIdleConnections()
+	}
+	_ = all(n, func(i int) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.Address+path, bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/grpc")
+		req.Header.Set("Te", "trailers")
+		for i := 0; i+1 < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		resp, err := clients[i%connections].Do(req)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		_, err = io.Copy(io.Discard, resp.Body)
+		return err
+	})
+}

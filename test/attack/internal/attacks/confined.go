@@ -1,0 +1,54 @@
+package attacks
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// secret is what the package of a spied caller has, and secretList is that package, whose
+// function takes its time.
+const secret = "secret-of-another-caller"
+
+var secretList = append(List("wait", "2s", 0), "# "+secret+"\n"...)
+
+// confined is an attack by a function on what it should not reach. The function reports in
+// its log what it could do.
+func confined(name, do, arg string) Attack {
+	return Attack{
+		Name: name, Programs: runners, Short: runner,
+		Run: func(ctx context.Context, t *Target) error {
+			if do == "steal" {
+				// There has to be an evaluation whose memory it could read.
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					_, _ = t.evaluate(ctx, system.Steady, secretList)
+				}()
+				defer func() { <-ended }()
+			}
+			return t.attempt(ctx, List(do, arg, 0))
+		},
+	}
+}
+
+// attempt has a list evaluated and returns what the function could do, if anything.
+func (t *Target) attempt(ctx context.Context, list []byte) error {
+	answer, err := t.evaluate(ctx, system.Hostile, list)
+	return breaches(string(answer.GetLog()) + status.Convert(err).Message())
+}
+
+// breaches returns what a function's log says that it could do.
+func breaches(log string) error {
+	var failures []error
+	for line := range strings.Lines(log) {
+		if _, what, ok := strings.Cut(line, "breach: "); ok {
+			failures = append(failures, errors.New("a function "+strings.TrimSpace(what)))
+		}
+	}
+	return errors.Join(failures...)
+}

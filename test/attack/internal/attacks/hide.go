@@ -1,0 +1,29 @@
+package attacks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// hide has a function leave a process in the server's process group, where the end of its
+// evaluation does not reach it, and looks at what it does to later evaluations.
+var hide = Attack{
+	Name: "spy in the server's group", Programs: runners, Short: runner,
+	Run: func(ctx context.Context, t *Target) error {
+		if _, err := t.evaluate(ctx, system.Hostile, List("hide", "", 0)); err != nil {
+			return fmt.Errorf("hide: %w", err)
+		}
+		changed := all(3, func(int) error {
+			answer, err := t.evaluate(ctx, system.Steady, secretList)
+			if err == nil && !bytes.Equal(answer.GetResourceList(), secretList) {
+				return errors.New("a hidden process changed another caller's output")
+			}
+			return err
+		})
+		return errors.Join(changed, t.noneLeft(ctx, "spy"))
+	},
+}

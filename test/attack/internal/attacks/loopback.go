@@ -1,0 +1,20 @@
+package attacks
+
+import (
+	"context"
+	"net"
+)
+
+// loopback has a function connect to a port of the server's network.
+var loopback = Attack{
+	Name: "connect to loopback", Programs: runners, Short: runner,
+	Run: func(ctx context.Context, t *Target) error {
+		var config net.ListenConfig
+		listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = listener.Close() }()
+		return t.attempt(ctx, List("connect", listener.Addr().String(), 0))
+	},
+}

@@ -1,0 +1,47 @@
+package attacks
+
+import (
+	"context"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
+)
+
+// manyStreams opens streams on one connection and sends nothing on them.
+var manyStreams = Attack{
+	Name: "5,000 streams", Programs: every,
+	Run: func(ctx context.Context, t *Target) error {
+		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+		defer cancel()
+		conn, err := wire.Open(ctx, t.Address, 0)
+		if err != nil {
+			return err
+		}
+		for range 5000 {
+			if _, err := conn.Request(reflectionPath); err != nil {
+				return nil // the server has had enough
+			}
+		}
+		<-ctx.Done()
+		return nil
+	},
+}
+
+// manyConnections opens connections, on each of which a request begins and stays.
+var manyConnections = Attack{
+	Name: "3,000 connections", Programs: every, Short: nil,
+	Run: func(ctx context.Context, t *Target) error {
+		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+		defer cancel()
+		for i := range 3000 {
+			conn, err := wire.Open(ctx, t.Address, 0)
+			if err != nil {
+				break // the server takes no more
+			}
+			if i%2 == 0 {
+				_, _ = conn.Request(evaluatePath)
+			}
+		}
+		<-ctx.Done()
+		return nil
+	},
+}

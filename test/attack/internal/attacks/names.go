@@ -1,0 +1,44 @@
+package attacks
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// inventedImages has 200 images evaluated that do not exist. An image that does has to
+// have a label of its own in metrics all the same.
+var inventedImages = Attack{
+	Name: "200 invented images", Programs: []string{system.FunctionRunner, system.Gateway}, Short: gateway,
+	Run: func(ctx context.Context, t *Target) error {
+		_ = all(200, func(i int) error {
+			_, err := t.evaluate(ctx, fmt.Sprintf("invented.test/fns/invented-%d:v1", i), List("", "", 0))
+			return err
+		})
+		if _, err := t.evaluate(ctx, system.Hostile, List("", "", 0)); err != nil {
+			return fmt.Errorf("evaluate an image that exists: %w", err)
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.Metrics+"/metrics", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return fmt.Errorf("read metrics: %w", err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		metrics, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return fmt.Errorf("read metrics: %w", err)
+		}
+		image, _, _ := strings.Cut(system.Hostile, ":")
+		if !strings.Contains(string(metrics), image) {
+			return fmt.Errorf("after 200 invented images metrics do not name %s", image)
+		}
+		return nil
+	},
+}

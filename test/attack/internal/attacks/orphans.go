@@ -1,0 +1,56 @@
+package attacks
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// orphanTimeout is how long what a function left may live, and how long processes that
+// have ended may stay.
+const orphanTimeout = 10 * time.Second
+
+// orphans leaves hundreds of processes behind while another evaluation hangs, to which
+// they might belong.
+var orphans = Attack{
+	Name: "orphans beside a hang", Programs: runners, Short: runner,
+	Run: func(ctx context.Context, t *Target) error {
+		hung, end := context.WithCancel(ctx)
+		defer end()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = t.evaluate(hung, system.Hostile, List("hang", "", 0))
+		}()
+		defer func() { end(); <-ended }()
+		for range 3 {
+			if _, err := t.evaluate(ctx, system.Hostile, List("orphans", "200", 0)); err != nil {
+				return fmt.Errorf("leave orphans: %w", err)
+			}
+		}
+		return t.noneLeft(ctx, "orphan")
+	},
+}
+
+// noneLeft returns an error if processes in that role, or zombies, stay.
+func (t *Target) noneLeft(ctx context.Context, role string) error {
+	left, zombies := 0, 0
+	for end := time.Now().Add(orphanTimeout); ; {
+		left = 0
+		for _, process := range t.Processes() {
+			if process.Name == role {
+				left++
+			}
+		}
+		zombies = t.Zombies()
+		if left+zombies == 0 {
+			return nil
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			return fmt.Errorf("%d processes and %d zombies of functions are left after %v", left, zombies, orphanTimeout)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

@@ -1,0 +1,18 @@
+package attacks
+
+import (
+	"context"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// persist has one evaluation leave files and another one look for them.
+var persist = Attack{
+	Name: "files that stay", Programs: runners, Short: runner,
+	Run: func(ctx context.Context, t *Target) error {
+		if _, err := t.evaluate(ctx, system.Hostile, List("leave", "", 0)); err != nil {
+			return err
+		}
+		return t.attempt(ctx, List("find", "", 0))
+	},
+}

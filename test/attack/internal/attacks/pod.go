@@ -1,0 +1,80 @@
+package attacks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// longestRetry is the longest time for which a pod may send callers away.
+const longestRetry = 5 * time.Minute
+
+// hostilePod lets a pod answer what only the gateway should say: that no evaluator serves
+// an image, and when to come again.
+var hostilePod = Attack{
+	Name: "answers of a hostile pod", Programs: gateway, Short: gateway,
+	Run: func(ctx context.Context, t *Target) error {
+		failure := &functionrunnerv1.FunctionFailure{Image: system.Liar, ExitCode: 1}
+		hint := &errdetails.RetryInfo{RetryDelay: durationpb.New(10 * 365 * 24 * time.Hour)}
+		var failures []error
+		for _, answer := range []error{
+			withDetail(connect.CodeNotFound, failure), withDetail(connect.CodeNotFound, hint),
+			withDetail(connect.CodeResourceExhausted, hint), withDetail(connect.CodeUnavailable, hint),
+		} {
+			failures = append(failures, t.passed(ctx, answer))
+		}
+		return errors.Join(failures...)
+	},
+}
+
+func withDetail(code connect.Code, message proto.Message) error {
+	err := connect.NewError(code, errors.New("as the pod says"))
+	if detail, failed := connect.NewErrorDetail(message); failed == nil {
+		err.AddDetail(detail)
+	}
+	return err
+}
+
+// liar is a pod that always answers the same.
+type liar struct{ answer error }
+
+func (l liar) EvaluateFunction(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	return nil, l.answer
+}
+
+// passed returns an error if the gateway passes on a pod's answer that it should not.
+func (t *Target) passed(ctx context.Context, answer error) error {
+	mux := http.NewServeMux()
+	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(liar{answer}))
+	address, server, err := system.Serve(mux)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.Close() }()
+	t.Lender.Lend(system.Liar, address)
+	_, err = t.evaluate(ctx, system.Liar, List("", "", 0))
+	said := status.Convert(err)
+	if said.Code() == codes.NotFound {
+		return fmt.Errorf("the gateway says NotFound because a pod says: %w", answer)
+	}
+	for _, detail := range said.Details() {
+		if hint, ok := detail.(*errdetails.RetryInfo); ok && hint.GetRetryDelay().AsDuration() > longestRetry {
+			return fmt.Errorf("the gateway passes on that callers wait for %v: %w", hint.GetRetryDelay().AsDuration(), answer)
+		}
+	}
+	return nil
+}

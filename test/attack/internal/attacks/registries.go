@@ -1,0 +1,110 @@
+package attacks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/sandbox"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// innerRegistries names images whose registries are ports of the server's own network, or
+// the address at which clouds tell credentials. Nothing may connect there.
+var innerRegistries = Attack{
+	Name: "registries inside", Programs: []string{system.FunctionRunner, system.ImageResolver}, Short: []string{system.ImageResolver},
+	Run: func(ctx context.Context, t *Target) error {
+		trap := new(trap)
+		defer trap.close()
+		port, err := trap.listen(ctx, "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		hosts := []string{"127.0.0.1:" + port, "localhost:" + port, "127.1.2.3:" + port, "0.0.0.0:" + port}
+		if sandbox.Possible() {
+			for _, p := range []string{"80", "443", port} {
+				_, err := trap.listen(ctx, net.JoinHostPort(sandbox.Metadata, p))
+				if err != nil {
+					return err
+				}
+			}
+			hosts = append(hosts, sandbox.Metadata, sandbox.Metadata+":80", sandbox.Metadata+":"+port)
+		}
+		for _, host := range hosts {
+			t.name(ctx, host+"/fns/any")
+		}
+		return trap.sprung()
+	},
+}
+
+// name has the target ask for an image and for its tags.
+func (t *Target) name(ctx context.Context, repository string) {
+	if t.Name == system.FunctionRunner {
+		conn, err := t.connect()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		client := evaluator.NewFunctionEvaluatorClient(conn)
+		_, _ = client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: repository + ":v1", ResourceList: List("", "", 0)})
+		_, _ = client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: repository, Tag: ">=1", ResourceList: List("", "", 0)})
+		return
+	}
+	client := imageresolverv1connect.NewImageResolverServiceClient(http.DefaultClient, "http://"+t.Address)
+	_, _ = client.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: repository + ":v1"})
+	_, _ = client.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
+}
+
+// trap is addresses to which nothing should connect.
+type trap struct {
+	listeners []net.Listener
+	mu        sync.Mutex
+	visited   []error
+}
+
+// listen adds an address and returns its port.
+func (t *trap) listen(ctx context.Context, address string) (port string, err error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return "", fmt.Errorf("set a trap: %w", err)
+	}
+	t.listeners = append(t.listeners, listener)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return // the trap is closed
+			}
+			_ = conn.Close()
+			t.mu.Lock()
+			t.visited = append(t.visited, fmt.Errorf("the program connected to %s because an image is named so", listener.Addr()))
+			t.mu.Unlock()
+		}
+	}()
+	_, port, err = net.SplitHostPort(listener.Addr().String())
+	return port, err
+}
+
+func (t *trap) close() {
+	for _, listener := range t.listeners {
+		_ = listener.Close()
+	}
+}
+
+// sprung returns an error if there was a connection.
+func (t *trap) sprung() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.visited) == 0 {
+		return nil
+	}
+	return errors.Join(t.visited[0], fmt.Errorf("and %d times more", len(t.visited)-1))
+}

@@ -1,0 +1,68 @@
+package attacks
+
+import (
+	"context"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
+)
+
+// How long attacks last that would last for ever.
+const (
+	short = 12 * time.Second
+	long  = 40 * time.Second
+)
+
+// announced is how large the uploads say that they are: the largest that is taken.
+const announced = 6<<20 - 5
+
+// The pace of an upload: just enough for the server's least pace, of 16 KiB in 30 s.
+const (
+	uploadPart  = 4 << 10
+	uploadPause = 6 * time.Second
+)
+
+// slowUploads begins 22 large requests on one connection and hardly sends them.
+var slowUploads = Attack{
+	Name: "22 slow uploads", Programs: evaluators, Short: runner,
+	Run: func(ctx context.Context, t *Target) error { return t.upload(ctx, 1, 22) },
+}
+
+// manyUploads does that with one request on each of many connections.
+var manyUploads = Attack{
+	Name: "200 slow connections", Programs: evaluators,
+	Run: func(ctx context.Context, t *Target) error { return t.upload(ctx, 200, 1) },
+}
+
+// upload has so many connections with so many slow uploads each.
+func (t *Target) upload(ctx context.Context, connections, streams int) error {
+	ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+	defer cancel()
+	return all(connections, func(int) error {
+		conn, err := wire.Open(ctx, t.Address, 65535)
+		if err != nil {
+			return err
+		}
+		var ids []uint32
+		for range streams {
+			id, err := conn.Request(evaluatePath)
+			if err != nil {
+				return nil // the server has had enough
+			}
+			ids = append(ids, id)
+			_ = conn.Send(id, wire.Envelope(nil, false, announced), false)
+		}
+		ticker := time.NewTicker(uploadPause)
+		defer ticker.Stop()
+		for {
+			for _, id := range ids {
+				_ = conn.Send(id, make([]byte, uploadPart), false)
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package attacks
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// decodeTimeout is how long the verdict on a list may take, however it is made.
+const decodeTimeout = 10 * time.Second
+
+// tagsInput sends lists whose results have a hundred thousand different tags.
+var tagsInput = Attack{
+	Name: "tags in the input", Programs: evaluators, Short: runner,
+	Run: func(ctx context.Context, t *Target) error {
+		var list bytes.Buffer
+		list.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\nresults:\n- message: odd\n  tags:\n")
+		for i := range 100_000 {
+			fmt.Fprintf(&list, "    k%d: v\n", i)
+		}
+		return all(4, func(int) error { return t.decided(ctx, list.Bytes()) })
+	},
+}
+
+// tagsOutput has a function write such results.
+var tagsOutput = Attack{
+	Name: "tags in an output", Programs: evaluators, Short: runner,
+	Run: func(ctx context.Context, t *Target) error {
+		return all(4, func(int) error { return t.decided(ctx, List("tags", "100000", 0)) })
+	},
+}
+
+// decided returns an error if there is no answer for a list in time.
+func (t *Target) decided(ctx context.Context, list []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, decodeTimeout)
+	defer cancel()
+	_, err := t.evaluate(ctx, system.Hostile, list)
+	if code := status.Code(err); code == codes.DeadlineExceeded || code == codes.Unavailable {
+		return fmt.Errorf("a list of %d bytes had no verdict within %v: %w", len(list), decodeTimeout, err)
+	}
+	return nil
+}

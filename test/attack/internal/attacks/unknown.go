@@ -1,0 +1,26 @@
+package attacks
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
+)
+
+// unknownFields sends large evaluations whose bytes are in fields that the server does not
+// know, and whose lists are small: what is counted has to be what is held.
+var unknownFields = Attack{
+	Name: "large unknown fields", Programs: evaluators, Short: nil,
+	Run: func(ctx context.Context, t *Target) error {
+		const imageField, listField = 2, 1
+		var message []byte
+		message = protowire.AppendBytes(protowire.AppendTag(message, listField, protowire.BytesType), List("hang", "", 0))
+		message = protowire.AppendString(protowire.AppendTag(message, imageField, protowire.BytesType), "attack.test/fns/hostile:v1")
+		message = protowire.AppendBytes(protowire.AppendTag(message, unknownField, protowire.BytesType), make([]byte, 5<<20))
+		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+		defer cancel()
+		t.post(ctx, evaluatePath, wire.Envelope(message, false, len(message)), 150)
+		return nil
+	},
+}

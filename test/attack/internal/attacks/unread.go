@@ -1,0 +1,58 @@
+package attacks
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
+)
+
+// unreadAnswers has 22 callers evaluate lists of 3 MB and not read the answers, again and
+// again.
+var unreadAnswers = Attack{
+	Name: "22 unread answers", Programs: evaluators, Short: runner,
+	Run: func(ctx context.Context, t *Target) error {
+		request := &evaluator.EvaluateFunctionRequest{Image: system.Hostile, ResourceList: List("", "", 3<<20)}
+		message, err := proto.Marshal(request)
+		if err != nil {
+			return err
+		}
+		return t.unread(ctx, evaluatePath, wire.Envelope(message, false, len(message)), 22, 1, true)
+	},
+}
+
+// unreadReflection has 40 callers ask for reflection on two streams each, go on sending and
+// not read the answers.
+var unreadReflection = Attack{
+	Name: "40 unread reflections", Programs: every, Short: nil,
+	Run: func(ctx context.Context, t *Target) error {
+		listServices := []byte{7<<3 | 2, 0}
+		body := append(wire.Envelope(listServices, false, len(listServices)), make([]byte, 8<<20)...)
+		return t.unread(ctx, reflectionPath, body, 40, 2, false)
+	},
+}
+
+// unread sends body to path on so many connections with so many streams, whose answers it
+// does not read.
+func (t *Target) unread(ctx context.Context, path string, body []byte, connections, streams int, end bool) error {
+	ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+	defer cancel()
+	return all(connections, func(int) error {
+		conn, err := wire.Open(ctx, t.Address, 0)
+		if err != nil {
+			return err
+		}
+		_ = all(streams, func(int) error {
+			id, err := conn.Request(path)
+			if err != nil {
+				return err
+			}
+			return conn.Send(id, body, end)
+		})
+		<-ctx.Done()
+		return nil
+	})
+}

@@ -1,0 +1,98 @@
+// Package caller is the other callers: well-behaved ones that go on evaluating while a
+// program is attacked.
+package caller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+)
+
+// Role is this program's first argument when it is the callers.
+const Role = "callers"
+
+// The load: callers with a connection each, which call at fixed times, whether earlier
+// calls were answered or not. So an answer that takes long is not a reason for fewer calls.
+const (
+	callers     = 4
+	interval    = 100 * time.Millisecond // between two calls of one caller
+	outstanding = 100                    // calls of one caller at most
+	timeout     = 10 * time.Second
+)
+
+// Run calls the program at address until ctx ends, waits for the answers, and writes the
+// time of each call to w. Without an image the calls are health checks.
+func Run(ctx context.Context, address, image string, w io.Writer) error {
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	for i := range callers {
+		conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		running.Go(func() {
+			each(ctx, i, func(start time.Time, n int) {
+				err := call(ctx, conn, image, fmt.Sprintf("caller-%d-%d", i, n))
+				mu.Lock()
+				defer mu.Unlock()
+				_ = Sample{Start: start, Took: time.Since(start), Failed: err}.write(w)
+			})
+		})
+	}
+	running.Wait()
+	return nil
+}
+
+// each calls at one caller's times. A call for which too many are unanswered is a failure.
+func each(ctx context.Context, caller int, call func(start time.Time, n int)) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	free := make(chan struct{}, outstanding)
+	next := time.Now().Add(time.Duration(caller) * interval / callers)
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Until(next)):
+		}
+		start := next
+		next = next.Add(interval)
+		select {
+		case free <- struct{}{}:
+			running.Go(func() {
+				call(start, n)
+				<-free
+			})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// call makes one call and checks what comes back.
+func call(ctx context.Context, conn *grpc.ClientConn, image, marker string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	if image == "" {
+		_, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+		return err
+	}
+	list := "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: " +
+		marker + "\n"
+	answer, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx,
+		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
+	if err == nil && string(answer.GetResourceList()) != list {
+		return errors.New("wrong output")
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package caller
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Sample is one call.
+type Sample struct {
+	Start  time.Time
+	Took   time.Duration
+	Failed error
+}
+
+// line is a sample as it is written.
+type line struct {
+	Start  int64  `json:"start"` // nanoseconds
+	Took   int64  `json:"took"`  // nanoseconds
+	Failed string `json:"failed,omitempty"`
+}
+
+func (s Sample) write(w io.Writer) error {
+	l := line{Start: s.Start.UnixNano(), Took: int64(s.Took)}
+	if s.Failed != nil {
+		l.Failed = s.Failed.Error()
+	}
+	return json.NewEncoder(w).Encode(l)
+}
+
+// Samples are the calls so far.
+type Samples struct {
+	mu  sync.Mutex
+	all []Sample
+}
+
+// Read adds what [Run] writes, until its end.
+func (s *Samples) Read(r io.Reader) {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		var l line
+		if json.Unmarshal(lines.Bytes(), &l) != nil {
+			continue // the callers were ended in the middle of it
+		}
+		sample := Sample{Start: time.Unix(0, l.Start), Took: time.Duration(l.Took)}
+		if l.Failed != "" {
+			sample.Failed = errors.New(l.Failed)
+		}
+		s.mu.Lock()
+		s.all = append(s.all, sample)
+		s.mu.Unlock()
+	}
+}
+
+// Between returns the calls that started in a time.
+func (s *Samples) Between(from, to time.Time) []Sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var some []Sample
+	for _, sample := range s.all {
+		if !sample.Start.Before(from) && sample.Start.Before(to) {
+			some = append(some, sample)
+		}
+	}
+	return some
+}
+
+// Never is the time of a call that failed, or was not answered.
+const Never = time.Duration(math.MaxInt64)
+
+// P99 returns what 99 of 100 calls took at most. A call that failed counts as one that
+// takes for ever: callers who are refused are not served.
+func P99(samples []Sample) time.Duration {
+	if len(samples) == 0 {
+		return Never
+	}
+	times := make([]time.Duration, len(samples))
+	for i, sample := range samples {
+		times[i] = sample.Took
+		if sample.Failed != nil {
+			times[i] = Never
+		}
+	}
+	slices.Sort(times)
+	return times[(len(times)*99+99)/100-1]
+}
+
+// Failures describes the calls that failed; empty if there are none.
+func Failures(samples []Sample) string {
+	n, text := 0, ""
+	for _, sample := range samples {
+		if sample.Failed != nil {
+			n, text = n+1, sample.Failed.Error()
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d calls failed: %.160s", n, len(samples), text)
+}

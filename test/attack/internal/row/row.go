@@ -1,0 +1,169 @@
+// Package row runs an attack against a program, with other callers beside it, and says
+// what came of it.
+package row
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/attacks"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/caller"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/sandbox"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// Config is how rows are run.
+type Config struct {
+	System *system.System
+	// Brief is whether there is little time.
+	Brief bool
+}
+
+// Times of a row.
+const (
+	warmUp      = 2 * time.Second // of the program, not measured
+	briefly     = 3 * time.Second // undisturbed, before and after the attack
+	thoroughly  = 6 * time.Second // likewise
+	attackLimit = 2 * time.Minute // longest time of an attack
+)
+
+// Run runs one row. An error is one of the harness.
+func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (Row, error) {
+	row, err := c.once(ctx, attack, program)
+	if err == nil && row.OnlySlow() {
+		// The machine may have had other work to do: what is a defect shows again.
+		return c.once(ctx, attack, program)
+	}
+	return row, err
+}
+
+func (c Config) once(ctx context.Context, attack attacks.Attack, program string) (row Row, err error) {
+	row = Row{Attack: attack.Name, Program: program}
+	if err := c.System.Start(ctx, program); err != nil {
+		return row, err
+	}
+	defer func() { err = errors.Join(err, c.System.Stop()) }()
+	var samples caller.Samples
+	stop, err := c.call(ctx, program, &samples)
+	if err != nil {
+		return row, err
+	}
+	defer stop()
+	undisturbed := thoroughly
+	if c.Brief {
+		undisturbed = briefly
+	}
+	pause(ctx, warmUp)
+	start := time.Now()
+	pause(ctx, undisturbed)
+	row.Before = c.System.Memory()
+
+	attacked := time.Now()
+	row.Result = c.attack(ctx, attack)
+	over := c.meanwhile(ctx, attacked)
+
+	row.After = c.settled(ctx, row.Before)
+	recovered := time.Now()
+	pause(ctx, undisturbed)
+	end := time.Now()
+	row.Peak, row.Ended = c.System.Peak(), c.System.Ended()
+	if row.Ended != "" {
+		row.Log = c.System.Tail()
+	}
+	stop()
+	before, after := samples.Between(start, attacked), samples.Between(recovered, end)
+	during := samples.Between(attacked, over)
+	row.Undisturbed, row.Meanwhile = undisturbedP99(caller.P99(before), caller.P99(after)), caller.P99(during)
+	row.Recovered = caller.P99(after) < caller.Never
+	row.Failed = caller.Failures(append(during, after...))
+	return row, ctx.Err()
+}
+
+// undisturbedP99 returns what to compare with: the time from before the attack, or that
+// from afterwards if the machine has become a little slower. A much longer time afterwards
+// is none in which callers were undisturbed.
+func undisturbedP99(before, after time.Duration) time.Duration {
+	if after/slower <= max(before, leastP99) {
+		return max(before, after)
+	}
+	return before
+}
+
+// attack runs the attack, whose connections end with it.
+func (c Config) attack(ctx context.Context, attack attacks.Attack) error {
+	ctx, cancel := context.WithTimeout(ctx, attackLimit)
+	defer cancel()
+	return attack.Run(ctx, &attacks.Target{System: c.System, Brief: c.Brief})
+}
+
+// meanwhile returns the end of the time in which other callers are watched: that of the
+// attack, or some seconds more, since what was sent in a moment may take longer to digest.
+func (c Config) meanwhile(ctx context.Context, attacked time.Time) time.Time {
+	pause(ctx, time.Until(attacked.Add(briefly)))
+	return time.Now()
+}
+
+// settled waits until memory is back, as long as it may take, and returns what is used.
+func (c Config) settled(ctx context.Context, before int64) int64 {
+	for end := time.Now().Add(settle); time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == ""; pause(ctx, 200*time.Millisecond) {
+		if used := c.System.Memory(); used <= before+kept {
+			return used
+		}
+	}
+	return c.System.Memory()
+}
+
+// call starts the other callers, in a process of their own so that what the attacks do does
+// not hold them up. They are ended by stop, which waits for their last answers.
+func (c Config) call(ctx context.Context, program string, samples *caller.Samples) (stop func(), err error) {
+	args := []string{"/proc/self/exe", caller.Role, c.System.Address, image(program)}
+	if sandbox.Possible() {
+		args = append([]string{"nice", "-n", "-5"}, args...)
+		args[3], err = os.Executable()
+		if err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the other callers: %w", err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		samples.Read(out)
+	}()
+	return func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-read
+		_ = cmd.Wait()
+	}, nil
+}
+
+// image returns the image that other callers evaluate; empty if a program evaluates none.
+func image(program string) string {
+	switch program {
+	case system.PodManager, system.ImageResolver:
+		return ""
+	default:
+		return system.Steady
+	}
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,38 @@
+package row
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/caller"
+)
+
+const format = "%-28s %-16s %-7s %8s %8s %8s %12s %12s\n"
+
+// Header writes the first line of the table.
+func Header(w io.Writer) error {
+	_, err := fmt.Fprintf(w, format, "ATTACK", "PROGRAM", "RESULT", "BEFORE", "PEAK", "AFTER", "OTHERS' P99", "MEANWHILE")
+	return err
+}
+
+// Write writes the row, and below it what is wrong.
+func (r Row) Write(w io.Writer) error {
+	result, failures := "ok", ""
+	if err := r.Err(); err != nil {
+		result, failures = "FAILED", "    "+strings.ReplaceAll(err.Error(), "\n", "\n    ")+"\n"
+	}
+	_, err := fmt.Fprintf(w, format+"%s", r.Attack, r.Program, result, mebibytes(r.Before), mebibytes(r.Peak), mebibytes(r.After),
+		waited(r.Undisturbed), waited(r.Meanwhile), failures)
+	return err
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%dMiB", n>>20) }
+
+func waited(d time.Duration) string {
+	if d == caller.Never {
+		return "refused"
+	}
+	return d.Round(time.Millisecond / 10).String()
+}

@@ -1,0 +1,73 @@
+package row
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/caller"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// Bounds of what an attack may do to others.
+const (
+	// slower is how many times longer other callers may wait during an attack.
+	slower = 3
+	// leastP99 is taken for shorter undisturbed times. The load and its measurement share
+	// two processors with the program, where a turn of the scheduler is some milliseconds:
+	// a smaller number would count those, and not what the program does.
+	leastP99 = 20 * time.Millisecond
+	// kept is how much more memory than before a program may use afterwards. It is a tenth
+	// of the limit: a tenth of what it used before would be some megabytes, which the
+	// collector and spare processes come and go by. An attack that is repeated must not
+	// add up, and ten of those that keep this much would.
+	kept = system.Limit / 10
+	// settle is how long it may take until memory is back.
+	settle = 30 * time.Second
+)
+
+// Row is what came of an attack on a program.
+type Row struct {
+	Attack, Program        string
+	Before, Peak, After    int64 // bytes
+	Undisturbed, Meanwhile time.Duration
+	Recovered              bool   // other callers are served afterwards
+	Failed                 string // calls of other callers meanwhile
+	Result                 error  // of the attack
+	Ended                  string // how the program ended
+	Log                    string // the end of its log, if it did
+}
+
+// Err returns everything that is wrong.
+func (r Row) Err() error {
+	var failures []error
+	if r.Ended != "" {
+		failures = append(failures, fmt.Errorf("the program ended: %s: %s", r.Ended, r.Log))
+	}
+	if r.Result != nil {
+		failures = append(failures, r.Result)
+	}
+	if r.Ended == "" && r.After > r.Before+kept {
+		failures = append(failures, fmt.Errorf("%s of memory more than before are in use %v later", mebibytes(r.After-r.Before), settle))
+	}
+	return errors.Join(append(failures, r.slow())...)
+}
+
+// slow returns an error if other callers were not served as before.
+func (r Row) slow() error {
+	if r.Ended != "" {
+		return nil // that is said already
+	}
+	if r.Undisturbed == caller.Never || !r.Recovered {
+		return fmt.Errorf("other callers were not served before or afterwards: %s", r.Failed)
+	}
+	if allowed := slower * max(r.Undisturbed, leastP99); r.Meanwhile > allowed {
+		return fmt.Errorf("other callers waited for up to %s, %v would do: %s", waited(r.Meanwhile), allowed.Round(time.Millisecond), r.Failed)
+	}
+	return nil
+}
+
+// OnlySlow reports whether nothing else is wrong than how long other callers waited.
+func (r Row) OnlySlow() bool {
+	return r.slow() != nil && r.Ended == "" && r.Result == nil && r.After <= r.Before+kept
+}

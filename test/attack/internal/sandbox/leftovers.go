@@ -1,0 +1,50 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// directories is where each run has a directory of its own. It is not in /tmp, which the
+// programs under attack see empty.
+const directories = "/var/tmp"
+
+// NewDirectory makes the directory of a run, which other users can read.
+func NewDirectory(owner int) (string, error) {
+	dir := filepath.Join(directories, prefix+strconv.Itoa(owner))
+	return dir, os.Mkdir(dir, 0o755)
+}
+
+// Sweep removes the groups and directories of a process that has ended, or ends now.
+func Sweep(owner int) error {
+	var failures []error
+	for _, root := range []string{v1.root, v2.root} {
+		groups, _ := filepath.Glob(filepath.Join(root, prefix+strconv.Itoa(owner)+"-*"))
+		for _, group := range groups {
+			failures = append(failures, removeGroup(group))
+		}
+	}
+	return errors.Join(append(failures, os.RemoveAll(filepath.Join(directories, prefix+strconv.Itoa(owner))))...)
+}
+
+// SweepAll removes what runs have left that were killed.
+func SweepAll() error {
+	var failures []error
+	for _, root := range []string{v1.root, v2.root, directories} {
+		left, _ := filepath.Glob(filepath.Join(root, prefix+"*"))
+		for _, path := range left {
+			number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), prefix), "-")
+			owner, err := strconv.Atoi(number)
+			if err != nil {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join("/proc", number)); os.IsNotExist(err) {
+				failures = append(failures, Sweep(owner))
+			}
+		}
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,84 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+)
+
+// Lender is the pod-manager of a gateway: it lends any number of leases on pods that are
+// there already.
+type Lender struct {
+	podmanagerv1connect.UnimplementedPodManagerServiceHandler
+	Address string
+
+	server *http.Server
+	mu     sync.Mutex
+	pods   map[string]string // addresses by image
+}
+
+func newLender(pods map[string]string) (*Lender, error) {
+	l := &Lender{pods: maps.Clone(pods)}
+	mux := http.NewServeMux()
+	mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(l))
+	address, server, err := Serve(mux)
+	l.Address, l.server = address, server
+	return l, err
+}
+
+// Serve serves handler by HTTP/2 without TLS, on an address of this machine, until the
+// caller closes the server.
+func Serve(handler http.Handler) (address string, server *http.Server, err error) {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server = &http.Server{Handler: handler, Protocols: protocols}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", server, fmt.Errorf("serve: %w", err)
+	}
+	go func() { _ = server.Serve(listener) }() // it ends with its listener
+	return listener.Addr().String(), server, nil
+}
+
+func (l *Lender) close() {
+	if l.server != nil {
+		_ = l.server.Close()
+	}
+}
+
+// Lend has leases of an image lead to a pod at address.
+func (l *Lender) Lend(image, address string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pods[image] = address
+}
+
+// Lease implements the service: a pod is granted at once, until the client is done.
+func (l *Lender) Lease(_ context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) error {
+	first, err := stream.Receive()
+	if err != nil {
+		return err
+	}
+	image := first.GetOpen().GetImage()
+	l.mu.Lock()
+	address := l.pods[image]
+	l.mu.Unlock()
+	if address == "" {
+		return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("there is no pod of %s", image))
+	}
+	granted := &podmanagerv1.LeaseResponse_Granted{Address: address, Pod: "pod-" + address, Namespace: "attack", PodUid: address}
+	if err := stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Granted_{Granted: granted}}); err != nil {
+		return err
+	}
+	_, err = stream.Receive()
+	return err
+}

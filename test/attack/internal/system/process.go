@@ -1,0 +1,67 @@
+package system
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Process is a process of a function.
+type Process struct {
+	Pid  int
+	Name string // its first argument
+}
+
+// Processes returns the processes of functions that run, spare ones included.
+func (p *Program) Processes() []Process {
+	functions := filepath.Join(p.dir, "functions") + "/"
+	var all []Process
+	for pid := range pids() {
+		dir := filepath.Join("/proc", strconv.Itoa(pid))
+		if exe, err := os.Readlink(filepath.Join(dir, "exe")); err != nil || !strings.HasPrefix(exe, functions) {
+			continue
+		}
+		args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		name, _, _ := bytes.Cut(args, []byte{0})
+		all = append(all, Process{Pid: pid, Name: string(name)})
+	}
+	return all
+}
+
+// Zombies returns how many children of the program have ended and were not waited for.
+func (p *Program) Zombies() int {
+	n := 0
+	for pid := range pids() {
+		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		// What is in parentheses may have spaces; the state and the parent come after it.
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if len(fields) > 1 && fields[0] == "Z" && fields[1] == strconv.Itoa(p.Pid) {
+			n++
+		}
+	}
+	return n
+}
+
+// pids yields the numbers of all processes.
+func pids() func(yield func(int) bool) {
+	entries, _ := os.ReadDir("/proc")
+	return func(yield func(int) bool) {
+		for _, entry := range entries {
+			if pid, err := strconv.Atoi(entry.Name()); err == nil && !yield(pid) {
+				return
+			}
+		}
+	}
+}
+
+// resident returns the resident set of a process in bytes.
+func resident(pid int) int64 {
+	content, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "statm"))
+	if fields := strings.Fields(string(content)); len(fields) > 1 {
+		pages, _ := strconv.ParseInt(fields[1], 10, 64)
+		return pages * int64(os.Getpagesize())
+	}
+	return 0
+}

@@ -1,0 +1,191 @@
+// Package system runs the programs under attack.
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/sandbox"
+)
+
+// Limit is how much memory each program has, in bytes.
+const Limit = 1 << 30
+
+// startTimeout is how long a program may take to start on a busy machine.
+const startTimeout = 30 * time.Second
+
+// Program is a program that runs.
+type Program struct {
+	Name    string
+	Address string // where it serves
+	Metrics string // where it has metrics
+	Pid     int
+	Log     string // the path of its log
+
+	group *sandbox.Group
+	dir   string // of everything that it runs
+	cmd   *exec.Cmd
+	ended chan struct{}
+	peak  atomic.Int64
+}
+
+// start starts a program and waits until it serves.
+func (s *System) start(ctx context.Context, name string, p plan) (*Program, error) {
+	s.started++
+	program := &Program{Name: name, Address: p.address, Metrics: p.metrics, dir: s.dir, ended: make(chan struct{})}
+	program.Log = filepath.Join(s.dir, fmt.Sprintf("%s-%d.log", name, s.started))
+	if s.limited {
+		group, err := sandbox.NewGroup(s.owner, fmt.Sprintf("%s-%d", name, s.started), Limit)
+		if err != nil {
+			return nil, err
+		}
+		program.group = group
+	}
+	if err := program.run(ctx, filepath.Join(s.dir, "bin", name), p); err != nil {
+		return nil, errors.Join(err, program.Stop())
+	}
+	if err := program.await(ctx); err != nil {
+		return nil, errors.Join(err, program.Stop())
+	}
+	return program, nil
+}
+
+func (p *Program) run(ctx context.Context, path string, pl plan) error {
+	log, err := os.Create(p.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	p.cmd = p.group.Command(ctx, path, pl.args...)
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = pl.env, log, log
+	if err := p.cmd.Start(); err != nil {
+		close(p.ended)
+		return fmt.Errorf("start %s: %w", p.Name, err)
+	}
+	p.Pid = p.cmd.Process.Pid
+	go func() {
+		_ = p.cmd.Wait() // how it ended is in its state
+		close(p.ended)
+	}()
+	go p.watch()
+	return nil
+}
+
+// await waits until the program answers health checks. Those that need Kubernetes answer
+// that they are not ready, and serve all the same.
+func (p *Program) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	conn, err := grpc.NewClient("passthrough:///"+p.Address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	for {
+		_, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-p.ended:
+			return fmt.Errorf("%s did not start: %s", p.Name, p.Tail())
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not serve on %s (%w): %s", p.Name, p.Address, err, p.Tail())
+		}
+	}
+}
+
+// Tail returns the end of the log.
+func (p *Program) Tail() string {
+	content, _ := os.ReadFile(p.Log)
+	return strings.TrimSpace(string(content[max(0, len(content)-600):]))
+}
+
+// Ended returns how the program ended; empty while it runs.
+func (p *Program) Ended() string {
+	select {
+	case <-p.ended:
+		return p.cmd.ProcessState.String()
+	default:
+		return ""
+	}
+}
+
+// watch keeps the highest use of memory.
+func (p *Program) watch() {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.ended:
+			return
+		case <-ticker.C:
+			if used := p.Memory(); used > p.peak.Load() {
+				p.peak.Store(used)
+			}
+		}
+	}
+}
+
+// Peak returns the highest use of memory so far, in bytes.
+func (p *Program) Peak() int64 { return p.peak.Load() }
+
+// Memory returns how many bytes the program and its functions use. Without a control
+// group it is the sum of their resident sets, in which shared pages count several times.
+func (p *Program) Memory() int64 {
+	if p.group != nil {
+		return p.group.Used()
+	}
+	total := resident(p.Pid)
+	for _, process := range p.Processes() {
+		total += resident(process.Pid)
+	}
+	return total
+}
+
+// Killed returns how many processes the kernel has killed because the limit was reached.
+func (p *Program) Killed() int64 {
+	if p.group == nil {
+		return 0
+	}
+	return p.group.Killed()
+}
+
+// Stop ends the program and everything that it has started.
+func (p *Program) Stop() error {
+	if p.cmd != nil && p.cmd.Process != nil {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+	for _, process := range p.Processes() {
+		_ = unix.Kill(process.Pid, unix.SIGKILL)
+	}
+	if p.group == nil {
+		return nil
+	}
+	return p.group.Remove()
+}
+
+// freeAddress returns an address of this machine on which nothing listens.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String(), nil
+}

@@ -1,0 +1,189 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/sandbox"
+)
+
+// Names of the programs.
+const (
+	FunctionRunner = "function-runner"
+	Gateway        = "gateway"
+	WrapperServer  = "wrapper-server"
+	PodManager     = "pod-manager"
+	ImageResolver  = "image-resolver"
+)
+
+// Images of the functions: one of the other callers, one of the attackers, and one whose
+// pods answer as an attack wants. All have the same program.
+const (
+	Steady  = "attack.test/fns/steady:v1"
+	Hostile = "attack.test/fns/hostile:v1"
+	Liar    = "attack.test/fns/liar:v1"
+)
+
+// System is what runs during one row: the program under attack, and what it needs.
+type System struct {
+	*Program
+	// Lender says where the gateway finds pods; nil for other programs.
+	Lender *Lender
+
+	dir     string
+	owner   int
+	limited bool
+	started int
+	beside  []*Program
+}
+
+// plan is how to start a program.
+type plan struct {
+	address, metrics string
+	args, env        []string
+}
+
+// New prepares a directory with the programs of bin. Programs have a memory limit if it
+// is to be limited.
+func New(dir, bin string, owner int, limited bool) (*System, error) {
+	s := &System{dir: dir, owner: owner, limited: limited}
+	for _, name := range []string{FunctionRunner, Gateway, WrapperServer, PodManager, ImageResolver} {
+		if err := install(filepath.Join(bin, name), filepath.Join(dir, "bin", name)); err != nil {
+			return nil, err
+		}
+	}
+	var config strings.Builder
+	config.WriteString("functions:\n")
+	for _, image := range []string{Steady, Hostile} {
+		name, _, _ := strings.Cut(filepath.Base(image), ":")
+		if err := install(filepath.Join(bin, "function"), filepath.Join(dir, "functions", name)); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&config, "- function: %s\n  images: [%s]\n", name, image)
+	}
+	return s, errors.Join(
+		os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(config.String()), 0o644),
+		os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(noKubernetes), 0o644),
+	)
+}
+
+// noKubernetes leads to a port on which nothing listens: programs serve without.
+const noKubernetes = `apiVersion: v1
+kind: Config
+clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: none, context: {cluster: none}}]
+current-context: none
+`
+
+// install copies a program, so that other users can run it wherever it was built.
+func install(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("install a program, which make builds before: %w", err)
+	}
+	defer func() { _ = source.Close() }()
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
+}
+
+// Start starts a program by its name, and what it needs.
+func (s *System) Start(ctx context.Context, name string) error {
+	if name == Gateway {
+		if err := s.startPods(ctx); err != nil {
+			return errors.Join(err, s.Stop())
+		}
+	}
+	p, err := s.plan(name)
+	if err != nil {
+		return errors.Join(err, s.Stop())
+	}
+	if s.Program, err = s.start(ctx, name, p); err != nil {
+		return errors.Join(err, s.Stop())
+	}
+	return nil
+}
+
+// startPods starts a wrapper server for each function, and the lender of them.
+func (s *System) startPods(ctx context.Context) error {
+	pods := map[string]string{}
+	for _, image := range []string{Steady, Hostile} {
+		p, err := s.plan(WrapperServer)
+		if err != nil {
+			return err
+		}
+		pod, err := s.start(ctx, WrapperServer, p)
+		if err != nil {
+			return err
+		}
+		pods[image], s.beside = pod.Address, append(s.beside, pod)
+	}
+	lender, err := newLender(pods)
+	s.Lender = lender
+	return err
+}
+
+// plan returns how to start a program of that name.
+func (s *System) plan(name string) (plan, error) {
+	address, err := freeAddress()
+	if err != nil {
+		return plan{}, err
+	}
+	metrics, err := freeAddress()
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{address: address, metrics: metrics, env: []string{
+		"FNR_TELEMETRY_METRICS_ADDRESS=" + metrics, "FNR_SERVE_DRAIN_DELAY=0s",
+	}}
+	_, port, _ := strings.Cut(address, ":")
+	functions, config := filepath.Join(s.dir, "functions"), filepath.Join(s.dir, "config.yaml")
+	kubeconfig, wrapper := filepath.Join(s.dir, "kubeconfig"), "WRAPPER_SERVER_IMAGE=attack.test/wrapper-server:v1"
+	switch name {
+	case FunctionRunner:
+		p.args = []string{"--port=" + port, "--functions=" + functions, "--config=" + config}
+		p.env = append(p.env, wrapper, "FNR_POD_MANAGER_KUBECONFIG="+kubeconfig)
+		if s.limited { // otherwise there is no such file
+			p.args = append(p.args, "--enable-private-registries", "--registry-auth-secret-path="+sandbox.DockerConfig)
+		}
+	case Gateway:
+		p.env = append(p.env, "FNR_ADDRESS="+address, "FNR_DISABLE_RUNTIMES=exec", "FNR_POD_MANAGER=http://"+s.Lender.Address)
+	case WrapperServer:
+		p.args = []string{"--port=" + port, "--", filepath.Join(functions, "steady")}
+	case PodManager:
+		p.env = append(p.env, wrapper, "FNR_ADDRESS="+address, "FNR_KUBECONFIG="+kubeconfig, "FNR_IMAGE_RESOLVER=http://127.0.0.1:1")
+	case ImageResolver:
+		p.env = append(p.env, "FNR_ADDRESS="+address)
+	default:
+		return plan{}, errors.New("there is no program " + strconv.Quote(name))
+	}
+	return p, nil
+}
+
+// Stop ends everything that Start started.
+func (s *System) Stop() error {
+	var failures []error
+	if s.Program != nil {
+		failures = append(failures, s.Program.Stop())
+	}
+	for _, program := range s.beside {
+		failures = append(failures, program.Stop())
+	}
+	if s.Lender != nil {
+		s.Lender.close()
+	}
+	s.Program, s.beside, s.Lender = nil, nil, nil
+	return errors.Join(failures...)
+}

@@ -1,0 +1,168 @@
+// Package wire is an HTTP/2 client that does what no library would: it sends as slowly as
+// it likes and reads no answers. It keeps to the flow control of the server.
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// Source is the address from which attacks connect. Other callers have another one.
+const Source = "127.0.0.66"
+
+// Dial connects to a program from the attackers' address.
+func Dial(ctx context.Context, address string) (net.Conn, error) {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(Source)}}
+	return dialer.DialContext(ctx, "tcp", address)
+}
+
+// frameBytes is the largest frame that servers take without being asked.
+const frameBytes = 16 << 10
+
+// Conn is a connection. Its methods may be called concurrently.
+type Conn struct {
+	net.Conn
+	framer *http2.Framer
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	next    uint32
+	initial int64            // window of a new stream
+	window  int64            // bytes that may be sent on the connection
+	windows map[uint32]int64 // and on each stream
+	failed  error            // why the connection has ended
+}
+
+// Open connects to a program. The server may send so many bytes of each answer unasked.
+// The connection ends with ctx.
+func Open(ctx context.Context, address string, answerBytes uint32) (*Conn, error) {
+	conn, err := Dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{Conn: conn, framer: http2.NewFramer(conn, conn), next: 1, initial: 65535, window: 65535, windows: map[uint32]int64{}}
+	c.changed = sync.NewCond(&c.mu)
+	context.AfterFunc(ctx, func() { _ = conn.Close() })
+	if _, err := conn.Write([]byte(http2.ClientPreface)); err != nil {
+		return nil, err
+	}
+	if err := c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: answerBytes}); err != nil {
+		return nil, err
+	}
+	go c.read()
+	return c, nil
+}
+
+// read takes what the server says about windows, and answers what has to be answered.
+func (c *Conn) read() {
+	for {
+		frame, err := c.framer.ReadFrame()
+		c.mu.Lock()
+		if err == nil {
+			err = c.handle(frame)
+		}
+		c.failed = err
+		c.changed.Broadcast()
+		c.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (c *Conn) handle(frame http2.Frame) error {
+	switch f := frame.(type) {
+	case *http2.SettingsFrame:
+		if f.IsAck() {
+			return nil
+		}
+		if size, ok := f.Value(http2.SettingInitialWindowSize); ok {
+			for id := range c.windows {
+				c.windows[id] += int64(size) - c.initial
+			}
+			c.initial = int64(size)
+		}
+		return c.framer.WriteSettingsAck()
+	case *http2.PingFrame:
+		if !f.IsAck() {
+			return c.framer.WritePing(true, f.Data)
+		}
+	case *http2.WindowUpdateFrame:
+		if f.StreamID == 0 {
+			c.window += int64(f.Increment)
+		} else if _, open := c.windows[f.StreamID]; open {
+			c.windows[f.StreamID] += int64(f.Increment)
+		}
+	case *http2.RSTStreamFrame:
+		delete(c.windows, f.StreamID)
+	case *http2.GoAwayFrame:
+		return fmt.Errorf("the server ends the connection: %v", f.ErrCode)
+	}
+	return nil
+}
+
+// Request begins a gRPC call on a new stream, and returns the stream.
+func (c *Conn) Request(path string) (stream uint32, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed != nil {
+		return 0, c.failed
+	}
+	stream, c.next = c.next, c.next+2
+	c.windows[stream] = c.initial
+	var block bytes.Buffer
+	// Nothing is remembered from one request to the next, so that each stands by itself.
+	encoder := hpack.NewEncoder(&block)
+	for _, field := range [][2]string{
+		{":method", "POST"}, {":scheme", "http"}, {":path", path}, {":authority", "attack.test"},
+		{"content-type", "application/grpc"}, {"te", "trailers"},
+	} {
+		if err := encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1], Sensitive: true}); err != nil {
+			return 0, err
+		}
+	}
+	return stream, c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true})
+}
+
+// Send sends data on a stream as far as the server allows, and waits for more allowance
+// until the stream or the connection ends, which is an error.
+func (c *Conn) Send(stream uint32, data []byte, end bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(data) > 0 {
+		window, open := c.windows[stream]
+		n := min(int64(len(data)), frameBytes, c.window, window)
+		switch {
+		case c.failed != nil:
+			return c.failed
+		case !open:
+			return fmt.Errorf("the server has ended stream %d", stream)
+		case n <= 0:
+			c.changed.Wait()
+			continue
+		}
+		if err := c.framer.WriteData(stream, end && n == int64(len(data)), data[:n]); err != nil {
+			return err
+		}
+		data = data[n:]
+		c.window, c.windows[stream] = c.window-n, window-n
+	}
+	return nil
+}
+
+// Envelope returns a message as gRPC sends it, with the length that is announced.
+func Envelope(message []byte, compressed bool, announced int) []byte {
+	prefix := make([]byte, 5, 5+len(message))
+	if compressed {
+		prefix[0] = 1
+	}
+	binary.BigEndian.PutUint32(prefix[1:], uint32(announced))
+	return append(prefix, message...)
+}

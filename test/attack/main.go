@@ -1,0 +1,149 @@
+// Command attack does to each program of this repository what hostile and careless callers,
+// functions, pods and registries would do, and fails if one does not withstand it: if it
+// ends, keeps memory, makes other callers wait or lets a function out of its confinement.
+//
+// As root it runs in namespaces of its own, and programs in control groups with a memory
+// limit. Otherwise both are left out, and it says so.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/attacks"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/caller"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/row"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/sandbox"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := role(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "attack:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// role does what the first argument says: this program is also the callers, and a stage in
+// the start of each program.
+func role(ctx context.Context, args []string) (code int, err error) {
+	switch {
+	case len(args) > 0 && args[0] == sandbox.Stage:
+		return 1, sandbox.Become(args[1:])
+	case len(args) == 3 && args[0] == caller.Role:
+		return 0, caller.Run(ctx, args[1], args[2], os.Stdout)
+	default:
+		return run(ctx, args)
+	}
+}
+
+// options are what the command line says.
+type options struct {
+	bin, dir     string
+	only         *regexp.Regexp
+	brief, inner bool
+	owner        int
+}
+
+func parse(args []string) (o options, err error) {
+	flags := flag.NewFlagSet("attack", flag.ContinueOnError)
+	flags.StringVar(&o.bin, "bin", "../.build/attack", "directory with the programs")
+	flags.BoolVar(&o.brief, "short", false, "the short form: fewer attacks, fewer programs, less time")
+	only := flags.String("only", "", "regular expression of the rows to run, as \"attack, program\"")
+	flags.BoolVar(&o.inner, "inner", false, "for this program itself: it is in its sandbox")
+	flags.StringVar(&o.dir, "dir", "", "for this program itself: its directory")
+	flags.IntVar(&o.owner, "owner", os.Getpid(), "for this program itself: what to name things after")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	o.only, err = regexp.Compile(*only)
+	return o, err
+}
+
+// run prepares the sandbox, has the rows run in it and leaves nothing of it.
+func run(ctx context.Context, args []string) (code int, err error) {
+	o, err := parse(args)
+	if err != nil {
+		return 2, err
+	}
+	if o.inner {
+		if err := sandbox.Enter(); err != nil {
+			return 1, err
+		}
+		return attack(ctx, o, true)
+	}
+	if err := sandbox.SweepAll(); err != nil {
+		return 1, err
+	}
+	if o.dir, err = sandbox.NewDirectory(o.owner); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, sandbox.Sweep(o.owner)) }()
+	if !sandbox.Possible() {
+		fmt.Println("left out: the memory limit and namespaces, which need root; memory is the resident set")
+		return attack(ctx, o, false)
+	}
+	return sandbox.Run(ctx, append(args, "-inner", "-dir", o.dir, "-owner", strconv.Itoa(o.owner))...)
+}
+
+// attack runs the rows and returns 1 if one failed.
+func attack(ctx context.Context, o options, limited bool) (code int, err error) {
+	if limited {
+		probe, err := sandbox.NewGroup(o.owner, "probe", system.Limit)
+		if err != nil {
+			fmt.Println("left out: the memory limit:", err)
+			limited = false
+		} else if err := probe.Remove(); err != nil {
+			return 1, err
+		}
+	}
+	s, err := system.New(o.dir, o.bin, o.owner, limited)
+	if err != nil {
+		return 1, err
+	}
+	if err := row.Header(os.Stdout); err != nil {
+		return 1, err
+	}
+	failed, total := 0, 0
+	for _, a := range attacks.All() {
+		for _, program := range o.programs(a) {
+			r, err := row.Config{System: s, Brief: o.brief}.Run(ctx, a, program)
+			if err != nil {
+				return 1, fmt.Errorf("%s, %s: %w", a.Name, program, err)
+			}
+			if err := r.Write(os.Stdout); err != nil {
+				return 1, err
+			}
+			total++
+			if r.Err() != nil {
+				failed, code = failed+1, 1
+			}
+		}
+	}
+	fmt.Printf("%d of %d rows failed\n", failed, total)
+	if total == 0 {
+		return 1, errors.New("no row was run: check -only")
+	}
+	return code, nil
+}
+
+// programs returns the programs to attack.
+func (o options) programs(a attacks.Attack) []string {
+	programs := slices.Clone(a.Programs)
+	if o.brief {
+		programs = slices.Clone(a.Short)
+	}
+	return slices.DeleteFunc(programs, func(program string) bool { return !o.only.MatchString(a.Name + ", " + program) })
+}
