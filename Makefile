@@ -224,4 +224,5 @@ clean: ## Remove what was built here
 	rm -rf $(BUILD)
 
 include functions/functions.mk
+include test/attack.mk
 -include test/cluster.mk

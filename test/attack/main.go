@@ -21,8 +21,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/attacks"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/caller"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/row"
-	"github.com/krm-function-runner/function-runner/test/attack/internal/sandbox"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
 func main() {

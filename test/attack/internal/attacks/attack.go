@@ -19,8 +19,7 @@ import (
 
 // Attack is one way to do harm.
 type Attack struct {
-	Name string
-	// Issue is where it is described.
+	Name     string
 	Programs []string
 	// Short are the programs that the short form attacks.
 	Short []string
@@ -62,15 +61,8 @@ func All() []Attack {
 		unreadAnswers, unreadReflection, manyStreams, manyConnections, malformed,
 		tagsInput, tagsOutput, oddLists,
 		hanging, orphans,
-		confined("look at the server", "look", ""),
-		confined("read other memory", "steal", secret),
-		confined("read the token", "read", "/run/secrets/kubernetes.io/serviceaccount/token"),
-		confined("read docker's config", "read", "/run/secrets/docker/config.json"),
-		confined("fill /tmp", "fill", "314572800"),
-		confined("200 processes", "processes", "200"),
-		confined("stop the server", "signal", ""),
-		confined("limit the server", "limit", ""),
-		hide, persist, loopback,
+		lookAround, stealMemory, readToken, readDockerConfig, fillTemporary, startProcesses, stopServer, limitServer,
+		hide, persist, loopback, confinement,
 		hostilePod, inventedImages, innerRegistries,
 		chaos,
 	}

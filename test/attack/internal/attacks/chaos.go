@@ -18,7 +18,7 @@ import (
 // chaos has callers leave at random times and cut connections in the middle of a message.
 // Each answer that comes has to be that of its own request.
 var chaos = Attack{
-	Name: "random cancels and cuts", Programs: evaluators, Short: nil,
+	Name: "random cancels and cuts", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
 		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
 		defer cancel()

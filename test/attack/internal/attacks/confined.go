@@ -3,11 +3,14 @@ package attacks
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
 // secret is what the package of a spied caller has, and secretList is that package, whose
@@ -16,11 +19,40 @@ const secret = "secret-of-another-caller"
 
 var secretList = append(List("wait", "2s", 0), "# "+secret+"\n"...)
 
+// What functions should not reach.
+var (
+	lookAround       = confined("look at the server", "look", "")
+	stealMemory      = confined("read other memory", "steal", secret)
+	readToken        = confined("read the token", "read", sandbox.Token)
+	readDockerConfig = confined("read docker's config", "read", sandbox.DockerConfig)
+	fillTemporary    = confined("fill /tmp", "fill", strconv.Itoa(300<<20))
+	startProcesses   = confined("200 processes", "processes", "200")
+	stopServer       = confined("stop the server", "signal", "")
+	limitServer      = confined("limit the server", "limit", "")
+)
+
+// confinement is all of them at one program, for the short form.
+var confinement = Attack{
+	Name: "confinement, all of it", Short: runner,
+	Run: func(ctx context.Context, t *Target) error {
+		var failures []error
+		for _, attack := range []Attack{
+			lookAround, stealMemory, readToken, readDockerConfig, fillTemporary, startProcesses,
+			persist, loopback, hide, limitServer, stopServer,
+		} {
+			if err := attack.Run(ctx, t); err != nil {
+				failures = append(failures, fmt.Errorf("%s: %w", attack.Name, err))
+			}
+		}
+		return errors.Join(failures...)
+	},
+}
+
 // confined is an attack by a function on what it should not reach. The function reports in
 // its log what it could do.
 func confined(name, do, arg string) Attack {
 	return Attack{
-		Name: name, Programs: runners, Short: runner,
+		Name: name, Programs: runners,
 		Run: func(ctx context.Context, t *Target) error {
 			if do == "steal" {
 				// There has to be an evaluation whose memory it could read.

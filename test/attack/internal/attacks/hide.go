@@ -12,7 +12,7 @@ import (
 // hide has a function leave a process in the server's process group, where the end of its
 // evaluation does not reach it, and looks at what it does to later evaluations.
 var hide = Attack{
-	Name: "spy in the server's group", Programs: runners, Short: runner,
+	Name: "spy in the server's group", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {
 		if _, err := t.evaluate(ctx, system.Hostile, List("hide", "", 0)); err != nil {
 			return fmt.Errorf("hide: %w", err)

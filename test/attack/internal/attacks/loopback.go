@@ -7,7 +7,7 @@ import (
 
 // loopback has a function connect to a port of the server's network.
 var loopback = Attack{
-	Name: "connect to loopback", Programs: runners, Short: runner,
+	Name: "connect to loopback", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {
 		var config net.ListenConfig
 		listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

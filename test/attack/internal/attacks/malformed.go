@@ -13,7 +13,7 @@ import (
 
 // malformed sends what is no request, in many ways, each on ten connections.
 var malformed = Attack{
-	Name: "malformed frames", Programs: every, Short: nil,
+	Name: "malformed frames", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
 		junk := malformedRequests()
 		return all(10*len(junk), func(i int) error {

@@ -28,7 +28,7 @@ var manyStreams = Attack{
 
 // manyConnections opens connections, on each of which a request begins and stays.
 var manyConnections = Attack{
-	Name: "3,000 connections", Programs: every, Short: nil,
+	Name: "3,000 connections", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
 		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
 		defer cancel()

@@ -8,7 +8,7 @@ import (
 
 // oddLists evaluates lists of every kind of oddness, one after the other.
 var oddLists = Attack{
-	Name: "odd lists", Programs: evaluators, Short: nil,
+	Name: "odd lists", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
 		for name, list := range lists() {
 			if err := t.decided(ctx, []byte(list)); err != nil {

@@ -8,7 +8,7 @@ import (
 
 // persist has one evaluation leave files and another one look for them.
 var persist = Attack{
-	Name: "files that stay", Programs: runners, Short: runner,
+	Name: "files that stay", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {
 		if _, err := t.evaluate(ctx, system.Hostile, List("leave", "", 0)); err != nil {
 			return err

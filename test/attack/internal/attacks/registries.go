@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
-	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 
-	"github.com/krm-function-runner/function-runner/test/attack/internal/sandbox"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
 // innerRegistries names images whose registries are ports of the server's own network, or

@@ -9,8 +9,8 @@ import (
 
 // How long attacks last that would last for ever.
 const (
-	short = 12 * time.Second
-	long  = 40 * time.Second
+	short = 8 * time.Second
+	long  = 30 * time.Second
 )
 
 // announced is how large the uploads say that they are: the largest that is taken.
@@ -19,7 +19,7 @@ const announced = 6<<20 - 5
 // The pace of an upload: just enough for the server's least pace, of 16 KiB in 30 s.
 const (
 	uploadPart  = 4 << 10
-	uploadPause = 6 * time.Second
+	uploadPause = 5 * time.Second
 )
 
 // slowUploads begins 22 large requests on one connection and hardly sends them.

@@ -27,7 +27,7 @@ var unreadAnswers = Attack{
 // unreadReflection has 40 callers ask for reflection on two streams each, go on sending and
 // not read the answers.
 var unreadReflection = Attack{
-	Name: "40 unread reflections", Programs: every, Short: nil,
+	Name: "40 unread reflections", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
 		listServices := []byte{7<<3 | 2, 0}
 		body := append(wire.Envelope(listServices, false, len(listServices)), make([]byte, 8<<20)...)

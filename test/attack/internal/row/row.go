@@ -13,8 +13,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/test/attack/internal/attacks"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/caller"
-	"github.com/krm-function-runner/function-runner/test/attack/internal/sandbox"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
 // Config is how rows are run.
@@ -24,13 +24,16 @@ type Config struct {
 	Brief bool
 }
 
-// Times of a row.
-const (
-	warmUp      = 2 * time.Second // of the program, not measured
-	briefly     = 3 * time.Second // undisturbed, before and after the attack
-	thoroughly  = 6 * time.Second // likewise
-	attackLimit = 2 * time.Minute // longest time of an attack
+// times are how long the parts of a row take at least.
+type times struct{ warmUp, before, meanwhile, after time.Duration }
+
+var (
+	thorough = times{2 * time.Second, 5 * time.Second, 3 * time.Second, 5 * time.Second}
+	brief    = times{time.Second, 2 * time.Second, 2 * time.Second, time.Second}
 )
+
+// attackLimit is the longest time of an attack.
+const attackLimit = 2 * time.Minute
 
 // Run runs one row. An error is one of the harness.
 func (c Config) Run(ctx context.Context, attack attacks.Attack, program string) (Row, error) {
@@ -54,22 +57,24 @@ func (c Config) once(ctx context.Context, attack attacks.Attack, program string)
 		return row, err
 	}
 	defer stop()
-	undisturbed := thoroughly
+	times := thorough
 	if c.Brief {
-		undisturbed = briefly
+		times = brief
 	}
-	pause(ctx, warmUp)
+	pause(ctx, times.warmUp)
 	start := time.Now()
-	pause(ctx, undisturbed)
+	pause(ctx, times.before)
 	row.Before = c.System.Memory()
 
 	attacked := time.Now()
 	row.Result = c.attack(ctx, attack)
-	over := c.meanwhile(ctx, attacked)
+	// What was sent in a moment may take longer to digest.
+	pause(ctx, time.Until(attacked.Add(times.meanwhile)))
+	over := time.Now()
 
 	row.After = c.settled(ctx, row.Before)
 	recovered := time.Now()
-	pause(ctx, undisturbed)
+	pause(ctx, times.after)
 	end := time.Now()
 	row.Peak, row.Ended = c.System.Peak(), c.System.Ended()
 	if row.Ended != "" {
@@ -99,13 +104,6 @@ func (c Config) attack(ctx context.Context, attack attacks.Attack) error {
 	ctx, cancel := context.WithTimeout(ctx, attackLimit)
 	defer cancel()
 	return attack.Run(ctx, &attacks.Target{System: c.System, Brief: c.Brief})
-}
-
-// meanwhile returns the end of the time in which other callers are watched: that of the
-// attack, or some seconds more, since what was sent in a moment may take longer to digest.
-func (c Config) meanwhile(ctx context.Context, attacked time.Time) time.Time {
-	pause(ctx, time.Until(attacked.Add(briefly)))
-	return time.Now()
 }
 
 // settled waits until memory is back, as long as it may take, and returns what is used.

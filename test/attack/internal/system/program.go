@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/krm-function-runner/function-runner/test/attack/internal/sandbox"
+	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
 // Limit is how much memory each program has, in bytes.
@@ -112,7 +112,7 @@ func (p *Program) await(ctx context.Context) error {
 // Tail returns the end of the log.
 func (p *Program) Tail() string {
 	content, _ := os.ReadFile(p.Log)
-	return strings.TrimSpace(string(content[max(0, len(content)-600):]))
+	return strings.TrimSpace(string(content[max(0, len(content)-300):]))
 }
 
 // Ended returns how the program ended; empty while it runs.

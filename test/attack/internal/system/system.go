@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/krm-function-runner/function-runner/test/attack/internal/sandbox"
+	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
 // Names of the programs.

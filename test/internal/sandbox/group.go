@@ -18,7 +18,7 @@ const mountPoint = "/sys/fs/cgroup"
 
 // prefix begins the names of all groups and directories of this program. What follows is
 // the number of the process that made them.
-const prefix = "fnr-attack-"
+const prefix = "fnr-sandbox-"
 
 // layout is what a version of the memory controller calls things.
 type layout struct {

@@ -1,0 +1,115 @@
+// Command mutate changes the core packages of this repository in small ways, one at a time,
+// and runs their tests: a change that no test notices is one that a mistake may make too.
+//
+// First come changes with a name, each of which was once not noticed. Their tests have to
+// fail. Then come those that gremlins finds, package by package; which of them live is
+// printed, to be read by people, since some changes make no difference.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
+)
+
+// options are what the command line says.
+type options struct {
+	root, gremlins string
+	budget         time.Duration
+	only           *regexp.Regexp
+	inner          bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func parse(args []string) (o options, err error) {
+	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	flags.StringVar(&o.root, "root", "..", "directory of the repository")
+	flags.StringVar(&o.gremlins, "gremlins", "", "path of gremlins; empty for the changes with a name alone")
+	flags.DurationVar(&o.budget, "budget", 5*time.Minute, "longest time for one package")
+	flags.BoolVar(&o.inner, "inner", false, "for this program itself: it is in its sandbox")
+	only := flags.String("only", "", "regular expression of the packages, or names, to do")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.only, err = regexp.Compile(*only); err != nil {
+		return o, err
+	}
+	o.root, err = filepath.Abs(o.root)
+	return o, err
+}
+
+// run has the mutations tested in a sandbox, if that is possible: code that kills processes
+// may kill others when it is changed.
+func run(ctx context.Context, args []string) (code int, err error) {
+	o, err := parse(args)
+	if err != nil {
+		return 2, err
+	}
+	if o.inner {
+		if err := sandbox.Enter(); err != nil {
+			return 1, err
+		}
+		return mutate(ctx, o, packages)
+	}
+	if sandbox.Possible() {
+		return sandbox.Run(ctx, append(args, "-inner")...)
+	}
+	fmt.Println("left out: packages that kill processes, which need a sandbox, and that needs root")
+	return mutate(ctx, o, harmless(packages))
+}
+
+// mutate returns 1 if a mutation with a name lived, or could not be made.
+func mutate(ctx context.Context, o options, core []target) (code int, err error) {
+	work, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return 1, err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	lived := 0
+	for _, m := range named {
+		if !o.only.MatchString(m.Name) && !o.only.MatchString(m.Package) || !contains(core, m.Package) {
+			continue
+		}
+		verdict, err := m.test(ctx, o, work)
+		if err != nil {
+			return 1, fmt.Errorf("%s: %w", m.Name, err)
+		}
+		fmt.Printf("%-9s %s\n", verdict, m.Name)
+		if verdict != killed {
+			lived++
+		}
+	}
+	if o.gremlins != "" {
+		fmt.Printf("\n%-45s %6s %6s %9s %11s\n", "PACKAGE", "KILLED", "LIVED", "TIMED OUT", "NOT COVERED")
+		for _, p := range core {
+			if !o.only.MatchString(p.path()) {
+				continue
+			}
+			if err := p.unleash(ctx, o, work); err != nil {
+				return 1, fmt.Errorf("%s: %w", p.path(), err)
+			}
+		}
+	}
+	if lived > 0 {
+		return 1, fmt.Errorf("%d mutations with a name were not noticed: their tests are missing", lived)
+	}
+	return 0, ctx.Err()
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// mutation is a change with a name.
+type mutation struct {
+	Name    string
+	Package string // its directory in the repository
+	Edits   []edit
+	// Tests are the packages whose tests have to fail, from the module's directory; empty
+	// for the package itself.
+	Tests []string
+}
+
+// edit replaces what a regular expression matches, which has to be once in the package's
+// source: it is found wherever in the package it has moved to.
+type edit struct{ Old, New string }
+
+// The verdicts on a mutation.
+const (
+	killed = "killed" // a test has failed
+	lived  = "LIVED"  // none has
+)
+
+// module returns the directory of the module that has the package.
+func (m mutation) module() string {
+	i := slices.IndexFunc(packages, func(t target) bool { return t.path() == m.Package })
+	if i < 0 {
+		return ""
+	}
+	return packages[i].module
+}
+
+// test makes the mutation, in files that the compiler takes in place of the real ones, and
+// runs the tests.
+func (m mutation) test(ctx context.Context, o options, work string) (verdict string, err error) {
+	replaced, err := m.apply(filepath.Join(o.root, m.Package))
+	if err != nil {
+		return "", err
+	}
+	overlay, err := writeOverlay(work, replaced)
+	if err != nil {
+		return "", err
+	}
+	module := filepath.Join(o.root, m.module())
+	dir := "." + string(filepath.Separator) + strings.TrimPrefix(m.Package, m.module()+"/")
+	if out, err := goCommand(ctx, module, "build", "-overlay="+overlay, dir); err != nil {
+		return "", fmt.Errorf("it does not compile: adapt it: %w\n%s", err, out)
+	}
+	tests := m.Tests
+	if len(tests) == 0 {
+		tests = []string{dir}
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.budget)
+	defer cancel()
+	out, err := goCommand(ctx, module, append([]string{"test", "-overlay=" + overlay, "-vet=off", "-count=1"}, tests...)...)
+	switch exit, _ := errors.AsType[*exec.ExitError](err); {
+	case err == nil:
+		return lived, nil
+	case exit != nil && !bytes.Contains(out, []byte("[build failed]")):
+		return killed, nil
+	default:
+		return "", fmt.Errorf("its tests did not run: %w\n%s", err, out)
+	}
+}
+
+// apply returns the files that the mutation changes, with their new contents.
+func (m mutation) apply(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		if files[path], err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+	}
+	changed := map[string][]byte{}
+	for _, e := range m.Edits {
+		path, content, err := e.apply(files)
+		if err != nil {
+			return nil, err
+		}
+		files[path], changed[path] = content, content
+	}
+	return changed, nil
+}
+
+// apply returns the file that the edit changes.
+func (e edit) apply(files map[string][]byte) (path string, content []byte, err error) {
+	old := regexp.MustCompile(e.Old)
+	found := 0
+	for p, c := range files {
+		n := len(old.FindAllIndex(c, -1))
+		if found += n; n > 0 {
+			path, content = p, old.ReplaceAll(c, []byte(e.New))
+		}
+	}
+	if found != 1 {
+		return "", nil, fmt.Errorf("%q is there %d times, want once: the code has changed, adapt the mutation", e.Old, found)
+	}
+	return path, content, nil
+}
+
+// writeOverlay writes the contents to work, and the file that leads Go there.
+func writeOverlay(work string, files map[string][]byte) (path string, err error) {
+	replace := map[string]string{}
+	for file, content := range files {
+		replace[file] = filepath.Join(work, filepath.Base(file))
+		if err := os.WriteFile(replace[file], content, 0o600); err != nil {
+			return "", err
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(work, "overlay.json")
+	return path, os.WriteFile(path, overlay, 0o600)
+}
+
+func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	return cmd.CombinedOutput()
+}

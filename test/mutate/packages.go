@@ -1,0 +1,45 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+)
+
+// target is a package to change.
+type target struct {
+	module, dir string // of the repository, and of the module
+	// kills is whether it sends signals to processes.
+	kills bool
+}
+
+// packages are the core of the system.
+var packages = []target{
+	{module: "libs", dir: "admission"},
+	{module: "libs", dir: "fnproc", kills: true},
+	{module: "libs", dir: "function", kills: true},
+	{module: "libs", dir: "resourcelist"},
+	{module: "libs", dir: "rpcserve"},
+	{module: "libs", dir: "serve"},
+	{module: "libs", dir: "lease"},
+	{module: "libs", dir: "fault"},
+	{module: "libs", dir: "rpcfault"},
+	{module: "services/gateway", dir: "internal/frontdoor"},
+	{module: "services/gateway", dir: "internal/evaluation"},
+	{module: "services/gateway", dir: "internal/podeval"},
+	{module: "services/gateway", dir: "internal/replicas"},
+	{module: "services/pod-manager", dir: "internal/pool"},
+	{module: "services/image-resolver", dir: "internal/cache"},
+}
+
+// path is the package's directory in the repository.
+func (t target) path() string { return filepath.Join(t.module, t.dir) }
+
+// harmless returns the packages that send no signals.
+func harmless(all []target) []target {
+	return slices.DeleteFunc(slices.Clone(all), func(t target) bool { return t.kills })
+}
+
+// contains reports whether one of the packages is at path.
+func contains(all []target, path string) bool {
+	return slices.ContainsFunc(all, func(t target) bool { return t.path() == path })
+}
