@@ -28,7 +28,6 @@ var behaviours = map[string]func(arg string){
 	"leave":     leave,     // leaves a file in the temporary directory
 	"find":      find,      // looks for such a file
 	"fill":      fill,      // writes ARG bytes into the temporary directory
-	"processes": processes, // starts ARG processes at once
 }
 
 func main() {

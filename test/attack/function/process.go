@@ -54,20 +54,6 @@ func orphans(arg string) {
 	}
 }
 
-func processes(arg string) {
-	n, _ := strconv.Atoi(arg)
-	started := 0
-	for range n {
-		if start("orphan", nil) == nil {
-			break
-		}
-		started++
-	}
-	if started == n {
-		breach("started %d processes at once", n)
-	}
-}
-
 // hide leaves a process in the group of the server, which the server cannot kill as a
 // whole without ending itself.
 func hide(string) {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -65,8 +66,12 @@ func read(arg string) {
 	}
 }
 
-// directories are where functions leave files.
-func directories() []string { return []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"} }
+// directories returns where functions leave files, each once.
+func directories() []string {
+	all := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 func leave(string) {
 	for _, dir := range directories() {
@@ -76,7 +81,7 @@ func leave(string) {
 
 func find(string) {
 	for _, dir := range directories() {
-		if _, err := os.Stat(filepath.Join(dir, leftFile)); err == nil {
+		if err := os.Remove(filepath.Join(dir, leftFile)); err == nil {
 			breach("found in %s what an earlier evaluation left", dir)
 		}
 	}

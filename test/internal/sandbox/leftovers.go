@@ -8,13 +8,18 @@ import (
 	"strings"
 )
 
-// directories is where each run has a directory of its own. It is not in /tmp, which the
-// programs under attack see empty.
-const directories = "/var/tmp"
+// directories returns where each run has a directory of its own. Root's is none of the
+// temporary ones, which programs in the sandbox see empty.
+func directories() string {
+	if Possible() {
+		return "/var/lib"
+	}
+	return os.TempDir()
+}
 
 // NewDirectory makes the directory of a run, which other users can read.
 func NewDirectory(owner int) (string, error) {
-	dir := filepath.Join(directories, prefix+strconv.Itoa(owner))
+	dir := filepath.Join(directories(), prefix+strconv.Itoa(owner))
 	return dir, os.Mkdir(dir, 0o755)
 }
 
@@ -27,13 +32,13 @@ func Sweep(owner int) error {
 			failures = append(failures, removeGroup(group))
 		}
 	}
-	return errors.Join(append(failures, os.RemoveAll(filepath.Join(directories, prefix+strconv.Itoa(owner))))...)
+	return errors.Join(append(failures, os.RemoveAll(filepath.Join(directories(), prefix+strconv.Itoa(owner))))...)
 }
 
 // SweepAll removes what runs have left that were killed.
 func SweepAll() error {
 	var failures []error
-	for _, root := range []string{v1.root, v2.root, directories} {
+	for _, root := range []string{v1.root, v2.root, directories()} {
 		left, _ := filepath.Glob(filepath.Join(root, prefix+"*"))
 		for _, path := range left {
 			number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), prefix), "-")

@@ -30,7 +30,7 @@ const (
 )
 
 // Command returns a command that runs a program in the group as in a container: as another
-// user, without privileges, with an empty /tmp and the group's limit in sight. Without a
+// user, without privileges, with empty temporary directories and the group's limit in sight. Without a
 // group it runs it as it is.
 func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	if g == nil {
@@ -64,7 +64,7 @@ func mounts(group, root string) error {
 	if err := unix.Mount(group, root, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("show the control group's limit: %w", err)
 	}
-	for _, dir := range []string{"/tmp", "/run"} {
+	for _, dir := range []string{"/tmp", "/var/tmp", "/dev/shm", "/run"} {
 		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil {
 			return fmt.Errorf("mount an empty %s: %w", dir, err)
 		}

@@ -61,7 +61,7 @@ func All() []Attack {
 		unreadAnswers, unreadReflection, manyStreams, manyConnections, malformed,
 		tagsInput, tagsOutput, oddLists,
 		hanging, orphans,
-		lookAround, stealMemory, readToken, readDockerConfig, fillTemporary, startProcesses, stopServer, limitServer,
+		lookAround, stealMemory, readToken, readDockerConfig, fillTemporary, stopServer, limitServer,
 		hide, persist, loopback, confinement,
 		hostilePod, inventedImages, innerRegistries,
 		chaos,

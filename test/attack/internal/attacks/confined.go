@@ -26,7 +26,6 @@ var (
 	readToken        = confined("read the token", "read", sandbox.Token)
 	readDockerConfig = confined("read docker's config", "read", sandbox.DockerConfig)
 	fillTemporary    = confined("fill /tmp", "fill", strconv.Itoa(300<<20))
-	startProcesses   = confined("200 processes", "processes", "200")
 	stopServer       = confined("stop the server", "signal", "")
 	limitServer      = confined("limit the server", "limit", "")
 )
@@ -37,7 +36,7 @@ var confinement = Attack{
 	Run: func(ctx context.Context, t *Target) error {
 		var failures []error
 		for _, attack := range []Attack{
-			lookAround, stealMemory, readToken, readDockerConfig, fillTemporary, startProcesses,
+			lookAround, stealMemory, readToken, readDockerConfig, fillTemporary,
 			persist, loopback, hide, limitServer, stopServer,
 		} {
 			if err := attack.Run(ctx, t); err != nil {

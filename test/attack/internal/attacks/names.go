@@ -15,9 +15,11 @@ import (
 var inventedImages = Attack{
 	Name: "200 invented images", Programs: []string{system.FunctionRunner, system.Gateway}, Short: gateway,
 	Run: func(ctx context.Context, t *Target) error {
-		_ = all(200, func(i int) error {
-			_, err := t.evaluate(ctx, fmt.Sprintf("invented.test/fns/invented-%d:v1", i), List("", "", 0))
-			return err
+		_ = all(5, func(caller int) error {
+			for i := range 40 {
+				_, _ = t.evaluate(ctx, fmt.Sprintf("invented.test/fns/invented-%d-%d:v1", caller, i), List("", "", 0))
+			}
+			return nil
 		})
 		if _, err := t.evaluate(ctx, system.Hostile, List("", "", 0)); err != nil {
 			return fmt.Errorf("evaluate an image that exists: %w", err)

@@ -91,7 +91,8 @@ func P99(samples []Sample) time.Duration {
 	return times[(len(times)*99+99)/100-1]
 }
 
-// Failures describes the calls that failed; empty if there are none.
+// Failures describes the calls that failed, as the end of a sentence; empty if there are
+// none.
 func Failures(samples []Sample) string {
 	n, text := 0, ""
 	for _, sample := range samples {
@@ -102,5 +103,5 @@ func Failures(samples []Sample) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d calls failed: %.160s", n, len(samples), text)
+	return fmt.Sprintf(": %d of %d calls failed: %.160s", n, len(samples), text)
 }

@@ -59,10 +59,10 @@ func (r Row) slow() error {
 		return nil // that is said already
 	}
 	if r.Undisturbed == caller.Never || !r.Recovered {
-		return fmt.Errorf("other callers were not served before or afterwards: %s", r.Failed)
+		return fmt.Errorf("other callers were not served before or afterwards%s", r.Failed)
 	}
 	if allowed := slower * max(r.Undisturbed, leastP99); r.Meanwhile > allowed {
-		return fmt.Errorf("other callers waited for up to %s, %v would do: %s", waited(r.Meanwhile), allowed.Round(time.Millisecond), r.Failed)
+		return fmt.Errorf("other callers waited for up to %s, %v would do%s", waited(r.Meanwhile), allowed.Round(time.Millisecond), r.Failed)
 	}
 	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
 // Names of the programs.
@@ -155,9 +153,6 @@ func (s *System) plan(name string) (plan, error) {
 	case FunctionRunner:
 		p.args = []string{"--port=" + port, "--functions=" + functions, "--config=" + config}
 		p.env = append(p.env, wrapper, "FNR_POD_MANAGER_KUBECONFIG="+kubeconfig)
-		if s.limited { // otherwise there is no such file
-			p.args = append(p.args, "--enable-private-registries", "--registry-auth-secret-path="+sandbox.DockerConfig)
-		}
 	case Gateway:
 		p.env = append(p.env, "FNR_ADDRESS="+address, "FNR_DISABLE_RUNTIMES=exec", "FNR_POD_MANAGER=http://"+s.Lender.Address)
 	case WrapperServer:
