@@ -1,86 +1,70 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"time"
 )
 
-// report is what gremlins writes about a package.
-type report struct {
-	Killed     int `json:"mutants_killed"`
-	Lived      int `json:"mutants_lived"`
-	NotCovered int `json:"mutants_not_covered"`
-	Files      []struct {
-		Name      string `json:"file_name"`
-		Mutations []struct {
-			Type   string `json:"type"`
-			Status string `json:"status"`
-			Line   int    `json:"line"`
-		} `json:"mutations"`
-	} `json:"files"`
-}
+// said is a line of gremlins: what became of a mutation, which one, and where.
+var said = regexp.MustCompile(`(?m)^\s*(KILLED|LIVED|TIMED OUT|NOT COVERED) (\w+) at (\S+?):(\d+):\d+`)
 
-// unleash has gremlins change a package, and prints what came of it.
+// unleash has gremlins change a package, and prints what came of it. What it has found out
+// when the time is over counts too: that is why its lines are read, and not its report.
 func (t target) unleash(ctx context.Context, o options, work string) error {
-	flags, err := t.modfile(ctx, o, work)
+	flag, err := t.modfile(ctx, o, work)
 	if err != nil {
 		return err
 	}
-	output := filepath.Join(work, "report.json")
-	_ = os.Remove(output)
 	limited, cancel := context.WithTimeout(ctx, o.budget)
 	defer cancel()
-	cmd := exec.CommandContext(limited, o.gremlins, "unleash", "--silent", "--workers=2", "--timeout-coefficient=10", "--output="+output, "./"+t.dir)
+	cmd := exec.CommandContext(limited, o.gremlins, "unleash", "--workers=2", "--timeout-coefficient=5", "./"+t.dir)
 	cmd.Dir = filepath.Join(o.root, t.module)
-	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" "+flags)
+	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" "+flag, "TMPDIR="+work)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	cmd.WaitDelay = time.Minute
-	said, err := cmd.CombinedOutput()
-	content, missing := os.ReadFile(output)
-	switch {
-	case missing != nil && limited.Err() != nil && ctx.Err() == nil:
-		fmt.Printf("%-45s not finished within %v: give it more with -budget\n", t.path(), o.budget)
-		return nil
-	case missing != nil:
-		return fmt.Errorf("gremlins: %w\n%s", errors.Join(err, missing), said)
+	cmd.WaitDelay = 10 * time.Second
+	output, err := cmd.CombinedOutput()
+	late := limited.Err() != nil
+	if err != nil && !late {
+		return errors.Join(fmt.Errorf("gremlins: %w", err), errors.New(string(output)))
 	}
-	var r report
-	if err := json.Unmarshal(content, &r); err != nil {
-		return fmt.Errorf("read gremlins' report: %w", err)
-	}
-	r.print(t)
-	return nil
+	return t.print(os.Stdout, output, late, o.budget)
 }
 
 // print prints how many mutations there were, and where those are that lived.
-func (r report) print(t target) {
-	late, where := 0, ""
-	for _, file := range r.Files {
-		for _, m := range file.Mutations {
-			switch m.Status {
-			case "TIMED OUT":
-				late++
-			case "LIVED":
-				where += fmt.Sprintf("    lived: %s:%d %s\n", filepath.Join(t.path(), filepath.Base(file.Name)), m.Line, m.Type)
-			}
+func (t target) print(w io.Writer, output []byte, late bool, budget time.Duration) error {
+	count := map[string]int{}
+	var where bytes.Buffer
+	for _, m := range said.FindAllSubmatch(output, -1) {
+		status := string(m[1])
+		count[status]++
+		if status == "LIVED" {
+			fmt.Fprintf(&where, "    lived: %s:%s %s\n", filepath.Join(t.path(), filepath.Base(string(m[3]))), m[4], m[2])
 		}
 	}
-	fmt.Printf("%-45s %6d %6d %9d %11d\n%s", t.path(), r.Killed, r.Lived, late, r.NotCovered, where)
+	note := ""
+	if late {
+		note = fmt.Sprintf("  (as far as %v went: -budget)", budget)
+	}
+	_, err := fmt.Fprintf(w, "%-45s %6d %6d %9d %11d%s\n%s", t.path(),
+		count["KILLED"], count["LIVED"], count["TIMED OUT"], count["NOT COVERED"], note, &where)
+	return err
 }
 
 // modfile returns the flag for a go.mod with absolute paths in its replacements: gremlins
 // copies the module elsewhere.
 func (t target) modfile(ctx context.Context, o options, work string) (flag string, err error) {
 	module := filepath.Join(o.root, t.module)
-	path := filepath.Join(work, filepath.Base(t.module)+".mod")
-	for from, to := range map[string]string{"go.mod": path, "go.sum": path[:len(path)-len("mod")] + "sum"} {
+	name := filepath.Join(work, filepath.Base(t.module))
+	for from, to := range map[string]string{"go.mod": name + ".mod", "go.sum": name + ".sum"} {
 		content, err := os.ReadFile(filepath.Join(module, from))
 		if err != nil {
 			return "", err
@@ -89,13 +73,13 @@ func (t target) modfile(ctx context.Context, o options, work string) (flag strin
 			return "", err
 		}
 	}
-	if t.module == "libs" {
-		return "-modfile=" + path, nil
-	}
 	const libs = "github.com/krm-function-runner/function-runner/libs"
-	out, err := goCommand(ctx, module, "mod", "edit", "-replace="+libs+"="+filepath.Join(o.root, "libs"), path)
+	if t.module == "libs" {
+		return "-modfile=" + name + ".mod", nil
+	}
+	out, err := goCommand(ctx, module, "mod", "edit", "-replace="+libs+"="+filepath.Join(o.root, "libs"), name+".mod")
 	if err != nil {
 		return "", fmt.Errorf("edit go.mod: %w\n%s", err, out)
 	}
-	return "-modfile=" + path, nil
+	return "-modfile=" + name + ".mod", nil
 }

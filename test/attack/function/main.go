@@ -14,20 +14,20 @@ import (
 
 // behaviours do something with the argument that the input has for them.
 var behaviours = map[string]func(arg string){
-	"hang":      hang,      // never ends, and ignores SIGTERM
-	"wait":      wait,      // ends after the duration ARG
-	"tags":      tags,      // writes results with ARG distinct tags in place of its input
-	"orphans":   orphans,   // leaves ARG processes in sessions of their own
-	"hide":      hide,      // leaves a spy in the server's process group
-	"steal":     steal,     // searches the memory of all processes for ARG
-	"look":      look,      // opens what /proc has of the server
-	"signal":    signalled, // sends SIGTERM to the server
-	"limit":     limit,     // lowers the server's limit of open files
-	"connect":   connect,   // connects to the address ARG
-	"read":      read,      // reads the file ARG
-	"leave":     leave,     // leaves a file in the temporary directory
-	"find":      find,      // looks for such a file
-	"fill":      fill,      // writes ARG bytes into the temporary directory
+	"hang":    hang,      // never ends, and ignores SIGTERM
+	"wait":    wait,      // ends after the duration ARG
+	"tags":    tags,      // writes results with ARG distinct tags in place of its input
+	"orphans": orphans,   // leaves ARG processes in sessions of their own
+	"hide":    hide,      // leaves a spy in the server's process group
+	"steal":   steal,     // searches the memory of all processes for ARG
+	"look":    look,      // opens what /proc has of the server
+	"signal":  signalled, // sends SIGTERM to the server
+	"limit":   limit,     // lowers the server's limit of open files
+	"connect": connect,   // connects to the address ARG
+	"read":    read,      // reads the file ARG
+	"leave":   leave,     // leaves a file in the temporary directory
+	"find":    find,      // looks for such a file
+	"fill":    fill,      // writes ARG bytes into the temporary directory
 }
 
 func main() {
