@@ -5,7 +5,6 @@ package attacks
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 
@@ -96,7 +95,7 @@ functionConfig:
 // connect returns a gRPC client with a connection of its own, which the caller closes.
 func (t *Target) connect() (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+t.Address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return wire.Dial(ctx, address) }),
+		grpc.WithContextDialer(wire.Dial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 }
 

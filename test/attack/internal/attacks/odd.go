@@ -3,6 +3,7 @@ package attacks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -63,9 +64,11 @@ func deepBlocks(n int) string {
 
 // aliases returns a list that has a billion items once its aliases are expanded.
 func aliases() string {
-	text := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	var text strings.Builder
+	text.WriteString("a: &a [x,x,x,x,x,x,x,x,x,x]\n")
 	for c := 'b'; c < 'j'; c++ {
-		text += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat("*"+string(c-1)+",", 10), ","))
+		before := "*" + string(c-1)
+		fmt.Fprintf(&text, "%c: &%c [%s]\n", c, c, strings.Join(slices.Repeat([]string{before}, 10), ","))
 	}
-	return text
+	return text.String()
 }

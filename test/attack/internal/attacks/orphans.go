@@ -36,21 +36,18 @@ var orphans = Attack{
 
 // noneLeft returns an error if processes in that role, or zombies, stay.
 func (t *Target) noneLeft(ctx context.Context, role string) error {
-	left, zombies := 0, 0
-	for end := time.Now().Add(orphanTimeout); ; {
-		left = 0
+	for end := time.Now().Add(orphanTimeout); ; time.Sleep(100 * time.Millisecond) {
+		left, zombies := 0, t.Zombies()
 		for _, process := range t.Processes() {
 			if process.Name == role {
 				left++
 			}
 		}
-		zombies = t.Zombies()
 		if left+zombies == 0 {
 			return nil
 		}
 		if time.Now().After(end) || ctx.Err() != nil {
 			return fmt.Errorf("%d processes and %d zombies of functions are left after %v", left, zombies, orphanTimeout)
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
-
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )

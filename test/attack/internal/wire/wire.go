@@ -121,8 +121,12 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 	// Nothing is remembered from one request to the next, so that each stands by itself.
 	encoder := hpack.NewEncoder(&block)
 	for _, field := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":path", path}, {":authority", "attack.test"},
-		{"content-type", "application/grpc"}, {"te", "trailers"},
+		{":method", "POST"},
+		{":scheme", "http"},
+		{":path", path},
+		{":authority", "attack.test"},
+		{"content-type", "application/grpc"},
+		{"te", "trailers"},
 	} {
 		if err := encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1], Sensitive: true}); err != nil {
 			return 0, err
