@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
+	"strconv"
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
@@ -37,9 +39,9 @@ var inventedImages = Attack{
 		if err != nil {
 			return fmt.Errorf("read metrics: %w", err)
 		}
-		image, _, _ := strings.Cut(system.Hostile, ":")
-		if !strings.Contains(string(metrics), image) {
-			return fmt.Errorf("after 200 invented images metrics do not name %s", image)
+		// A label is the last part of the name.
+		if label := path.Base(system.Hostile); !strings.Contains(string(metrics), strconv.Quote(label)) {
+			return fmt.Errorf("after 200 invented images metrics have no label %s", label)
 		}
 		return nil
 	},
