@@ -12,7 +12,7 @@ var named = []mutation{
 	},
 	{
 		Name: "a request that leaves the queue does not admit the next", Package: "services/gateway/internal/frontdoor",
-		Edits: []edit{{`(slices\.Delete\(\w+\.waiting, [^\n]*\n\s*)\w+\.admit\(\)[^\n]*`, "${1}"}},
+		Edits: []edit{{`(slices\.Delete\(\w+\.(?:waiting|queue), [^\n]*\n\s*)\w+\.admit\(\)[^\n]*`, "${1}"}},
 	},
 	{
 		Name: "servers have no ReadHeaderTimeout", Package: "libs/serve",
