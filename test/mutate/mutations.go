@@ -24,11 +24,11 @@ var named = []mutation{
 	},
 	{
 		Name: "health checks have no pace", Package: "libs/rpcserve",
-		Edits: []edit{{`paced\(health\)`, "health"}},
+		Edits: []edit{{`(healthBytes, flushes: true)\}`, "${1}, idles: true}"}},
 	},
 	{
-		Name: "the alarm of the pace is not awaited", Package: "libs/rpcserve",
-		Edits: []edit{{`\n\s*<-b\.rang\b[^\n]*`, "\n"}},
+		Name: "the alarm of the pace is not awaited", Package: "libs/pace",
+		Edits: []edit{{`\n\s*<-m\.interrupted\b[^\n]*`, "\n"}}, Tests: []string{"./pace", "./rpcserve"},
 	},
 	{
 		Name: "the text of a status is unbounded", Package: "libs/rpcfault",

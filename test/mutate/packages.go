@@ -19,6 +19,7 @@ var packages = []target{
 	{module: "libs", dir: "function", kills: true},
 	{module: "libs", dir: "resourcelist"},
 	{module: "libs", dir: "rpcserve"},
+	{module: "libs", dir: "pace"},
 	{module: "libs", dir: "serve"},
 	{module: "libs", dir: "lease"},
 	{module: "libs", dir: "fault"},
