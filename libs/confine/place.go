@@ -3,6 +3,7 @@ package confine
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -20,8 +21,22 @@ type place struct {
 	rules ruleset
 }
 
-// Run keeps places ready for the next processes until ctx ends.
+// removers is how many directories are removed at a time beside evaluations.
+const removers = 4
+
+// Run keeps places ready for the next processes, and removes the directories of those that
+// have ended, until ctx ends.
 func (c *Confiner) Run(ctx context.Context) {
+	var removing sync.WaitGroup
+	defer removing.Wait()
+	for range removers {
+		removing.Go(func() { c.temp.run(ctx) })
+	}
+	c.keepReady(ctx)
+}
+
+// keepReady keeps places ready until ctx ends.
+func (c *Confiner) keepReady(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, err := c.makePlace()
 		if err != nil {

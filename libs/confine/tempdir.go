@@ -38,6 +38,19 @@ func (d *TempDir) Remove() error {
 	return d.dirs.remove(d.path)
 }
 
+// Discard removes the directory, beside the evaluation if [Confiner.Run] has time for it:
+// a file system with a journal takes as long for that as a small function runs.
+func (d *TempDir) Discard() {
+	if d == nil {
+		return
+	}
+	select {
+	case d.dirs.discarded <- d:
+	default:
+		_ = d.Remove() // tried again with a later one
+	}
+}
+
 // Limit returns how many bytes the directory may have.
 func (d *TempDir) Limit() int64 { return d.dirs.maxBytes }
 

@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,6 +27,8 @@ type tempDirs struct {
 	maxBytes int64
 	maxFiles int64
 	made     atomic.Uint64
+	// discarded takes directories while a remover waits for one; it holds none.
+	discarded chan *TempDir
 
 	mu   sync.Mutex
 	left []string // what could not be removed yet
@@ -50,7 +53,8 @@ func newTempDirs(cfg Config) (*tempDirs, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock the directory for the temporary files of functions: %w", err), os.Remove(base))
 	}
-	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles}, nil
+	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles,
+		discarded: make(chan *TempDir)}, nil
 }
 
 // lockDir locks a directory until the file is closed, or this program has ended.
@@ -108,6 +112,21 @@ func (t *tempDirs) remove(path string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// run removes directories that are discarded until ctx ends.
+func (t *tempDirs) run(ctx context.Context) {
+	if t == nil {
+		return
+	}
+	for {
+		select {
+		case d := <-t.discarded:
+			_ = d.Remove() // tried again with a later one
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // close removes everything.

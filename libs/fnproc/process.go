@@ -170,7 +170,7 @@ func (p *process) finish() (*os.ProcessState, error) {
 	p.untouched = p.spare.untouched(p.fed)
 	state, err := p.reap()
 	p.closePipes()
-	_ = p.temp.Remove() // tried again with a later one
+	p.temp.Discard()
 	if p.waitErr != nil {
 		err = p.waitErr
 	}

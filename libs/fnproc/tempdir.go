@@ -20,6 +20,7 @@ func (p *process) watchTempDir() {
 			return
 		case <-taken:
 			taken, wait = nil, tempLook
+			continue // the evaluation needs the processor now
 		case <-time.After(wait):
 		}
 		if p.temp.Exceeded() {
