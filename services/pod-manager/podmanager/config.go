@@ -122,10 +122,10 @@ type Config struct {
 	// replicas and those that are about to go included; 0 for any number.
 	MaxPods int `split_words:"true" default:"0"`
 
-	// CacheConfig is the file that gives functions settings of their own, and pods
-	// at the start.
+	// CacheConfig is the file that gives functions settings of their own, and a minimum
+	// of pods.
 	CacheConfig string `split_words:"true" default:"/pod-cache-config/pod-cache-config.yaml"`
-	// WarmUp says whether they get those pods.
+	// WarmUp is whether each of these functions keeps one pod at least.
 	WarmUp bool `split_words:"true" default:"true"`
 	// Replica is this replica's name, for people; empty for the host's name.
 	Replica string

@@ -100,9 +100,6 @@ func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 	var core *manager.Manager // its tasks run later than this function
 	file, err := functions.Open(functions.Config{
 		Path: cfg.CacheConfig, DefaultImagePrefix: cfg.DefaultImagePrefix, Log: log,
-		WarmUp: cfg.warmUp(func(ctx context.Context, image string) (func(context.Context) error, error) {
-			return core.WarmUp(ctx, image)
-		}),
 		Changed: func(f map[string]cacheconfig.Entry) { core.Configure(func(s *manager.Settings) { s.Functions = f }) },
 	})
 	if err != nil {

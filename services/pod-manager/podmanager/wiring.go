@@ -14,7 +14,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
@@ -106,7 +105,7 @@ func (c *Config) network() imagename.Patterns {
 // settings are those of the pools at the start.
 func (c *Config) settings(template podspec.Template, functions map[string]cacheconfig.Entry) manager.Settings {
 	return manager.Settings{
-		Template: template, Builder: c.builder(), Functions: functions,
+		Template: template, Builder: c.builder(), Functions: functions, MinPods: c.minPods(),
 		Pools: pool.Config{
 			MaxPods: c.MaxPods, MaxWaiting: c.MaxQueue, ScanInterval: c.ScanInterval, SchedulingPatience: c.SchedulingPatience,
 		},
@@ -117,12 +116,12 @@ func (c *Config) settings(template podspec.Template, functions map[string]cachec
 	}
 }
 
-// warmUp is how functions get pods at the start; nil if they get none.
-func (c *Config) warmUp(do functions.WarmUp) functions.WarmUp {
-	if !c.WarmUp {
-		return nil
+// minPods is how many pods the functions of the pod cache configuration keep.
+func (c *Config) minPods() int {
+	if c.WarmUp {
+		return 1
 	}
-	return do
+	return 0
 }
 
 // PodEnv returns those of the variables of a process, as KEY=value, that wrapper

@@ -1,5 +1,5 @@
-// Package functions follows the pod cache configuration: the file that gives
-// functions settings of their own, and pods at the start.
+// Package functions follows the pod cache configuration: the file that gives functions
+// settings of their own, and a minimum of pods.
 package functions
 
 import (
@@ -21,29 +21,22 @@ type Config struct {
 	Path string
 	// DefaultImagePrefix is where image names without a slash are looked up.
 	DefaultImagePrefix string
-	// WarmUp has a pod of an image made; nil if no pods are to be made.
-	WarmUp WarmUp
 	// Changed takes the settings of functions, by [imagename.Name.Key].
 	Changed func(map[string]cacheconfig.Entry)
 	Log     *slog.Logger
 }
-
-// WarmUp has a pod of an image made. It returns once that is under way, with what waits
-// until the pod is ready.
-type WarmUp func(ctx context.Context, image string) (await func(context.Context) error, err error)
 
 // File is the pod cache configuration. Use [Open].
 type File struct {
 	config  Config
 	content []byte
 	entries []cacheconfig.Entry
-	warming *warming
 }
 
 // Open reads the file. One that is not there is as good as an empty one; one that is
 // wrong is an error that says where.
 func Open(config Config) (*File, error) {
-	f := &File{config: config, warming: newWarming(config)}
+	f := &File{config: config}
 	content, err := os.ReadFile(config.Path)
 	if errors.Is(err, fs.ErrNotExist) || config.Path == "" {
 		config.Log.Info("there is no pod cache configuration: functions get their pods when they are used", "file", config.Path)
@@ -82,11 +75,8 @@ func (f *File) Settings() map[string]cacheconfig.Entry {
 	return settings
 }
 
-// Run has pods made for the functions of the file, and follows its changes, until ctx
-// ends.
+// Run follows the changes of the file until ctx ends.
 func (f *File) Run(ctx context.Context) error {
-	defer f.warming.end()
-	f.warming.follow(ctx, f.entries)
 	if f.config.Path == "" {
 		<-ctx.Done()
 		return nil
@@ -100,9 +90,7 @@ func (f *File) Run(ctx context.Context) error {
 		}
 		if err != nil {
 			f.config.Log.ErrorContext(ctx, "pod cache configuration not changed: the last good one stays in force", "error", err)
-			return
 		}
-		f.warming.follow(ctx, f.entries)
 	})
 	return nil
 }

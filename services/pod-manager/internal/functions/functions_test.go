@@ -1,19 +1,15 @@
 package functions_test
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
@@ -26,29 +22,17 @@ const prefix = "example.com/fns"
 // follower follows a file and passes on what it says.
 type follower struct {
 	path    string
-	warmed  chan string
 	changed chan map[string]cacheconfig.Entry
-	// unavailable is how many times images cannot be looked up at first.
-	unavailable atomic.Int64
 }
 
 // follow begins to follow a file with that content.
 func (f *follower) follow(t *testing.T, content string) *functions.File {
 	t.Helper()
 	f.path = filepath.Join(t.TempDir(), "pod-cache-config.yaml")
-	f.warmed, f.changed = make(chan string, 10), make(chan map[string]cacheconfig.Entry, 10)
+	f.changed = make(chan map[string]cacheconfig.Entry, 10)
 	f.write(t, content)
 	file, err := functions.Open(functions.Config{
 		Path: f.path, DefaultImagePrefix: prefix, Log: slog.New(slog.DiscardHandler),
-		WarmUp: func(_ context.Context, image string) (func(context.Context) error, error) {
-			if f.unavailable.Add(-1) >= 0 {
-				return nil, fault.New(fault.Unavailable, "no resolver yet")
-			}
-			if strings.Contains(image, "bad") {
-				return nil, fault.New(fault.Precondition, "no such image")
-			}
-			return func(context.Context) error { f.warmed <- image; return nil }, nil
-		},
 		Changed: func(settings map[string]cacheconfig.Entry) { f.changed <- settings },
 	})
 	if err != nil {
@@ -69,32 +53,28 @@ func (f *follower) write(t *testing.T, content string) {
 	}
 }
 
-func TestFunctionsGetPodsAtTheStart(t *testing.T) {
-	f := new(follower)
-	f.unavailable.Store(1)
-	file := f.follow(t, "set-namespace:v1: 1h\nbad:v1: 1h\nother.example/fn:v2: 30m\n")
-	got := []string{<-f.warmed, <-f.warmed}
-	slices.Sort(got)
-	if want := []string{prefix + "/set-namespace:v1", "other.example/fn:v2"}; !slices.Equal(got, want) {
-		t.Errorf("pods are made for %v, want %v: one that is wrong holds up none", got, want)
+func TestSettingsAtTheStart(t *testing.T) {
+	file := new(follower).follow(t, "set-namespace:v1: 1h\nother.example/fn:v2: 30m\n")
+	settings := file.Settings()
+	if ttl := settings[prefix+"/set-namespace:v1"].TTL; ttl != time.Hour || len(settings) != 2 {
+		t.Errorf("time to live %v of %d functions, want 1h of 2", ttl, len(settings))
 	}
-	if ttl := file.Settings()[prefix+"/set-namespace:v1"].TTL; ttl != time.Hour {
-		t.Errorf("time to live %v, want 1h", ttl)
+	if image := settings["other.example/fn:v2"].Image; image != "other.example/fn:v2" {
+		t.Errorf("image %q, which keeps a minimum of pods", image)
 	}
 }
 
 func TestChangesAreFollowed(t *testing.T) {
 	f := &follower{}
 	f.follow(t, "a:v1: 1h\n")
-	<-f.warmed
 	f.write(t, "a:v1: [broken")
 	f.write(t, "- {name: a:v1, timeToLive: 2h}\n- {name: b:v1, maxQueue: 3}\n")
 	settings := <-f.changed
 	if settings[prefix+"/a:v1"].TTL != 2*time.Hour || settings[prefix+"/b:v1"].MaxQueue != 3 {
 		t.Errorf("settings are %+v", settings)
 	}
-	if got := <-f.warmed; got != prefix+"/b:v1" {
-		t.Errorf("a pod is made for %s, want one for the new function only", got)
+	if image := settings[prefix+"/b:v1"].Image; image != prefix+"/b:v1" {
+		t.Errorf("the new function's image is %q", image)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
@@ -44,8 +45,11 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	if err := m.synced(ctx, waiting); err != nil {
 		return nil, err
 	}
+	if open.GetTagConstraint() != "" {
+		return nil, fault.New(fault.Invalid, "lease a pod of %s: tag constraints are not supported here: ask for the tag that fits", open.GetImage())
+	}
 	begin := time.Now()
-	image, err := m.resolve(ctx, open, waiting)
+	image, err := m.resolve(ctx, open.GetImage(), waiting)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +57,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	f := pool.Function{Reference: image.Reference, Digest: image.Digest}
 	id := pool.LeaseID(m.ids.Add(1))
 	w := &waiter{reports: make(chan pool.Waiting, 1), answered: make(chan answer, 1)}
-	err = m.ask(ctx, func(l *loop) {
+	err = m.send(ctx, func(l *loop) {
 		l.waiters[id] = w
 		l.images[f] = image
 		l.handle(pool.LeaseRequested{Lease: id, Function: f, Avoid: open.GetAvoidPods()})
@@ -96,11 +100,11 @@ func (m *Manager) end(id pool.LeaseID, broken string) {
 // slowResolve is how long an image may take to be looked up before that is reported.
 const slowResolve = 20 * time.Millisecond
 
-// resolve finds out what an image is.
-func (m *Manager) resolve(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (podspec.Function, error) {
-	req := &imageresolverv1.ResolveImageRequest{Image: open.GetImage(), TagConstraint: open.GetTagConstraint()}
-	if image, ok := m.config.Images.Cached(req); ok {
-		return function(image), nil
+// resolve looks an image up.
+func (m *Manager) resolve(ctx context.Context, image string, waiting func(*lease.Waiting)) (podspec.Function, error) {
+	req := &imageresolverv1.ResolveImageRequest{Image: image}
+	if known, ok := m.config.Images.Cached(req); ok {
+		return function(known), nil
 	}
 	type answer struct {
 		image *imageresolverv1.ResolveImageResponse
@@ -108,8 +112,8 @@ func (m *Manager) resolve(ctx context.Context, open *lease.Open, waiting func(*l
 	}
 	answered := make(chan answer, 1)
 	go func() { // ends with ctx at the latest
-		image, err := m.config.Images.ResolveImage(ctx, req)
-		answered <- answer{image, err}
+		resolved, err := m.config.Images.ResolveImage(ctx, req)
+		answered <- answer{resolved, err}
 	}()
 	slow := time.NewTimer(slowResolve)
 	defer slow.Stop()
@@ -117,13 +121,13 @@ func (m *Manager) resolve(ctx context.Context, open *lease.Open, waiting func(*l
 		select {
 		case a := <-answered:
 			if a.err != nil {
-				return podspec.Function{}, fmt.Errorf("look up the image %s: %w", open.GetImage(), a.err)
+				return podspec.Function{}, fmt.Errorf("look up the image %s: %w", image, a.err)
 			}
 			return function(a.image), nil
 		case <-slow.C:
-			waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_RESOLVING, Reason: "looking up " + open.GetImage() + " in its registry"})
-			m.tell(func(l *loop) { l.lookUp(open.GetImage(), 1) })
-			defer m.tell(func(l *loop) { l.lookUp(open.GetImage(), -1) })
+			waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_RESOLVING, Reason: "looking up " + image + " in its registry"})
+			m.tell(func(l *loop) { l.lookUp(image, 1) })
+			defer m.tell(func(l *loop) { l.lookUp(image, -1) })
 		}
 	}
 }

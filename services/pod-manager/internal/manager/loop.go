@@ -18,8 +18,9 @@ type loop struct {
 	// lookups are how many leases wait until an image is looked up.
 	lookups  map[string]int32
 	watchers map[*watcher]struct{}
-	// warming are those who wait for a first pod of a function to become ready.
-	warming map[pool.Function][]chan error
+	// minimum is the function that each listed image is now; its pool keeps a minimum of
+	// pods.
+	minimum map[string]pool.Function
 }
 
 func newLoop(config Config, metrics *metrics) *loop {
@@ -30,7 +31,7 @@ func newLoop(config Config, metrics *metrics) *loop {
 		images:   make(map[pool.Function]podspec.Function),
 		lookups:  make(map[string]int32),
 		watchers: make(map[*watcher]struct{}),
-		warming:  make(map[pool.Function][]chan error),
+		minimum:  make(map[string]pool.Function),
 	}
 }
 
@@ -41,7 +42,6 @@ func (l *loop) handle(event pool.Event) {
 	}
 	for _, f := range l.machine.Changed() {
 		l.changed(f)
-		l.warmed(f)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
@@ -74,10 +75,12 @@ const inboxSize = 1024
 type Manager struct {
 	config Config
 	// All state belongs to the loop. Whoever wants something of it sends a function.
-	inbox   chan func(*loop)
-	ended   chan struct{}
-	ids     atomic.Uint64
-	metrics *metrics
+	inbox chan func(*loop)
+	ended chan struct{}
+	// relisted has room for one: the listed functions have changed.
+	relisted chan struct{}
+	ids      atomic.Uint64
+	metrics  *metrics
 }
 
 var _ lease.Manager = (*Manager)(nil)
@@ -90,7 +93,7 @@ func New(config Config) (*Manager, error) {
 	}
 	return &Manager{
 		config: config, metrics: metrics,
-		inbox: make(chan func(*loop), inboxSize), ended: make(chan struct{}),
+		inbox: make(chan func(*loop), inboxSize), ended: make(chan struct{}), relisted: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -100,7 +103,12 @@ const tickInterval = time.Second
 // Run answers leases until ctx ends. Those that still wait then are answered with an
 // error.
 func (m *Manager) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var lookups errgroup.Group
+	lookups.Go(func() error { m.keepMinimum(ctx); return nil })
+	defer func() { _ = lookups.Wait() }() // it returns no errors
 	defer close(m.ended)
+	defer cancel()
 	l := newLoop(m.config, m.metrics)
 	ticker := time.NewTicker(tickInterval)
 	defer ticker.Stop()
@@ -124,6 +132,9 @@ func (m *Manager) Tell(event pool.Event) {
 		if gone, ok := event.(pool.PodGone); ok {
 			l.config.Prober.Forget(gone.Name, gone.UID)
 		}
+		if failed, ok := event.(pool.CreateFailed); ok {
+			l.config.Log.Warn("function pod not created", "pod", failed.Name, "error", failed.Problem.Reason)
+		}
 		l.handle(event)
 	})
 }
@@ -136,8 +147,8 @@ func (m *Manager) tell(message func(*loop)) {
 	}
 }
 
-// ask has the loop do something, unless ctx or the manager ends first.
-func (m *Manager) ask(ctx context.Context, message func(*loop)) error {
+// send has the loop do something, unless ctx or the manager ends first.
+func (m *Manager) send(ctx context.Context, message func(*loop)) error {
 	select {
 	case m.inbox <- message:
 		return nil
@@ -145,6 +156,20 @@ func (m *Manager) ask(ctx context.Context, message func(*loop)) error {
 		return ctx.Err()
 	case <-m.ended:
 		return errEnded()
+	}
+}
+
+// ask returns the loop's answer to a question, unless ctx or the manager ends first.
+func ask[T any](ctx context.Context, m *Manager, question func(*loop) T) (answer T, err error) {
+	answered := make(chan T, 1)
+	if err := m.send(ctx, func(l *loop) { answered <- question(l) }); err != nil {
+		return answer, err
+	}
+	select {
+	case answer := <-answered:
+		return answer, nil
+	case <-m.ended:
+		return answer, errEnded()
 	}
 }
 
@@ -164,5 +189,9 @@ func (m *Manager) Configure(change func(*Settings)) {
 	select {
 	case <-inForce:
 	case <-m.ended:
+	}
+	select {
+	case m.relisted <- struct{}{}:
+	default: // that the list may have changed is known already
 	}
 }

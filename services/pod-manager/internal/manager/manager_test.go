@@ -93,7 +93,7 @@ func (c *cluster) Probe(a pool.Probe) {
 func (c *cluster) Forget(string, string) {}
 
 // start runs a manager in the cluster, with one pod a function and one lease a pod.
-func start(t *testing.T, c *cluster, r resolver) *manager.Manager {
+func start(t *testing.T, c *cluster, r manager.Images) *manager.Manager {
 	t.Helper()
 	synced := make(chan struct{})
 	close(synced)
@@ -102,7 +102,7 @@ func start(t *testing.T, c *cluster, r resolver) *manager.Manager {
 
 // startWith is start with a view of the cluster that an obstacle may keep from closing
 // synced.
-func startWith(t *testing.T, c *cluster, r resolver, synced chan struct{}, obstacle error) *manager.Manager {
+func startWith(t *testing.T, c *cluster, r manager.Images, synced chan struct{}, obstacle error) *manager.Manager {
 	t.Helper()
 	m, err := manager.New(manager.Config{
 		Images: r, Cluster: c, Prober: c, Synced: synced, Obstacle: func() error { return obstacle }, Stopping: make(chan struct{}),

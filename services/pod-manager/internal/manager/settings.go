@@ -23,6 +23,20 @@ type Settings struct {
 	// Functions are the functions with settings of their own, by the name that
 	// [imagename.Name.Key] has for them.
 	Functions map[string]cacheconfig.Entry
+	// MinPods is how many pods each of these functions keeps although no lease needs
+	// them.
+	MinPods int
+}
+
+// listed returns the images of the functions that keep a minimum of pods.
+func (s Settings) listed() map[string]bool {
+	listed := make(map[string]bool)
+	if s.MinPods > 0 {
+		for _, entry := range s.Functions {
+			listed[entry.Image] = true
+		}
+	}
+	return listed
 }
 
 // pools is the configuration of the pools.

@@ -19,16 +19,11 @@ func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequ
 	if err := m.synced(ctx, unheard); err != nil {
 		return nil, err
 	}
-	answered := make(chan []*podmanagerv1.Pool, 1)
-	if err := m.ask(ctx, func(l *loop) { answered <- l.list(selects(req.GetImage()), l.functions()) }); err != nil {
+	pools, err := ask(ctx, m, func(l *loop) []*podmanagerv1.Pool { return l.list(selects(req.GetImage()), l.functions()) })
+	if err != nil {
 		return nil, err
 	}
-	select {
-	case pools := <-answered:
-		return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
-	case <-m.ended:
-		return nil, errEnded()
-	}
+	return &podmanagerv1.ListPoolsResponse{Pools: pools}, nil
 }
 
 // watchInterval is the shortest time between two messages about one pool: on a busy
@@ -41,7 +36,7 @@ func (m *Manager) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 		return err
 	}
 	w := &watcher{selects: selects(req.GetImage()), dirty: make(map[pool.Function]struct{}), wake: make(chan struct{}, 1)}
-	if err := m.ask(ctx, func(l *loop) { l.watch(w) }); err != nil {
+	if err := m.send(ctx, func(l *loop) { l.watch(w) }); err != nil {
 		return err
 	}
 	defer m.tell(func(l *loop) { delete(l.watchers, w) })
@@ -76,7 +71,7 @@ func (m *Manager) fetch(ctx context.Context, w *watcher, s *sender) error {
 		pools     []*podmanagerv1.Pool
 	}
 	fetched := make(chan news, 1)
-	err := m.ask(ctx, func(l *loop) {
+	err := m.send(ctx, func(l *loop) {
 		functions := w.take()
 		fetched <- news{functions, l.list(w.selects, functions)}
 	})

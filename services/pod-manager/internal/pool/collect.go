@@ -15,7 +15,7 @@ func (m *Machine) scan() {
 	for _, p := range m.pools {
 		for _, pod := range p.pods {
 			switch {
-			case pod.unneeded() && !m.now.Before(pod.reclaimAfter):
+			case pod.unneeded() && !m.now.Before(pod.reclaimAfter) && !m.keeps(pod):
 				m.drain(pod, ending{reason: "nobody used it for its time to live", eviction: evictionTTL})
 			case pod.unneeded() && m.outdated(pod) && !m.usedElsewhere(pod):
 				m.drain(pod, outOfDate())
@@ -39,12 +39,12 @@ func (p *pod) needed() bool {
 }
 
 // unneeded says whether a pod is there for nothing.
-func (p *pod) unneeded() bool { return p.serves() && !p.needed() && !p.pool.warm }
+func (p *pod) unneeded() bool { return p.serves() && !p.needed() }
 
 // forget drops a pool that has had nothing in it for a while, and says whether it did.
 // Until then it knows how its pods were named: the next one gets another name.
 func (m *Machine) forget(p *pool) bool {
-	if len(p.pods) > 0 || len(p.queue) > 0 || p.warm || m.now.Sub(p.emptySince) < endedFor {
+	if len(p.pods) > 0 || len(p.queue) > 0 || p.minPods > 0 || m.now.Sub(p.emptySince) < endedFor {
 		return false
 	}
 	delete(m.byFunction, p.function)
@@ -75,7 +75,7 @@ const newsDelay = 5 * time.Second
 // shorter time than there is between two scans.
 func (m *Machine) keepNeeded(p *pool) {
 	for _, pod := range p.pods {
-		if pod.uid != "" && pod.state <= draining && pod.needed() && m.now.Add(p.limits.TTL).Sub(pod.writtenReclaim) >= p.limits.TTL/10 {
+		if pod.uid != "" && pod.state <= draining && (pod.needed() || m.keeps(pod)) && m.now.Add(p.limits.TTL).Sub(pod.writtenReclaim) >= p.limits.TTL/10 {
 			m.putOff(pod)
 		}
 	}

@@ -125,13 +125,13 @@ type Probed struct {
 	Unhealthy string
 }
 
-// WarmUp asks for a pod of a function that nobody waits for yet. [Machine.Warming] says
-// what became of it.
-type WarmUp struct{ Function Function }
-
-// WarmUpEnded says that the pod that [WarmUp] asked for is not wanted any more, unless it
-// is under way.
-type WarmUpEnded struct{ Function Function }
+// MinPodsSet has the pool of a function keep at least so many pods, whether or not a
+// lease needs them, until another one says otherwise. Pods beyond the limit of the pool,
+// or of all pools, are not created for it.
+type MinPodsSet struct {
+	Function Function
+	Pods     int
+}
 
 // Configured replaces the configuration.
 type Configured struct{ Config Config }

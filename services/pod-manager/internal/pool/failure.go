@@ -44,10 +44,13 @@ func (f *failure) add(problem Problem, now time.Time) {
 // failed takes note of a pod that came to nothing.
 func (m *Machine) failed(p *pool, problem Problem) {
 	p.failure.add(problem, m.now)
-	if p.failure.until.After(m.now) {
-		p.warm = false // whoever needs a pod will ask for it
-	}
 	m.touch(p)
+}
+
+// backsOff reports whether it is too early for another attempt. Those for a pod that no
+// lease needs come once a minute.
+func (f *failure) backsOff(needed bool, now time.Time) bool {
+	return f.until.After(now) || !needed && f.backoff > 0 && now.Sub(f.at) < failureMemory
 }
 
 // over forgets what failed, since a pod became ready.

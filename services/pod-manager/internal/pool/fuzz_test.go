@@ -137,7 +137,7 @@ func (z *fuzz) observe(o pool.Observation, b [eventSize]byte) {
 func (z *fuzz) configure(f pool.Function, b [eventSize]byte) {
 	switch b[2] % 4 {
 	case 0:
-		z.tell(pool.WarmUp{Function: f})
+		z.tell(pool.MinPodsSet{Function: f, Pods: int(b[3] % 2)})
 		return
 	case 1:
 		z.setup.Template = fmt.Sprint("v", b[3]%3)
@@ -179,7 +179,10 @@ func (z *fuzz) finish() {
 	for lease := range z.leases {
 		z.tell(pool.LeaseEnded{Lease: lease + 1})
 	}
-	for range 2 { // what is created for a warm-up goes too
+	for _, f := range []string{"a", "b", "c"} {
+		z.tell(pool.MinPodsSet{Function: pool.Function{Reference: f, Digest: "sha256:0"}})
+	}
+	for range 2 {
 		for _, p := range z.referee.pools {
 			for _, pod := range p.GetPods() {
 				z.tell(pool.PodGone{Name: pod.GetName(), UID: pod.GetUid()})

@@ -4,7 +4,7 @@ import "time"
 
 // grow creates the pods that a pool wants and may have.
 func (m *Machine) grow(p *pool) {
-	if p.failure.until.After(m.now) {
+	if p.failure.backsOff(p.demand() > 0, m.now) {
 		m.unblock(p)
 		return
 	}

@@ -242,58 +242,93 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "warm up", reason: "a function gets a pod before anybody asks, unless it has one, and lives as long as others",
+			name: "a minimum of one", reason: "the pod is kept although no lease needs it, until it is not listed any more",
 			dialogue: `
-				warm f => create f-1
-				warm f
+				minimum f 1 => create f-1
+				minimum f 1
 				up f-1
-				warm f
 				request 1 f => grant 1 f-1
 				end 1
-				wait 11m => delete f-1 version 1 ttl
+				wait 2m => extend f-1 to 11m0s; extend f-1 to 12m0s
+				minimum f 0
+				see f-1 running reclaim=12m
+				wait 11m => delete f-1 version 2 ttl
 				gone f-1
 			`,
 		},
 		{
-			name: "warm up fails", reason: "a lost pod is tried again; nobody waits, so a fatal problem is not",
+			name: "a minimum beside a second pod", reason: "the pod in the higher slot goes, and the minimum stays",
+			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength, p.limits.TTL = 2, 1, 50*time.Second },
 			dialogue: `
-				warm f => create f-1
+				tick
+				minimum f 1 => create f-1
+				up f-1
+				request 1 f => grant 1 f-1
+				request 2 f => grant 2 f-1; create f-2
+				up f-2
+				end 1
+				end 2
+				wait 30s => extend f-1 to 55s; extend f-1 to 1m0s; extend f-1 to 1m5s; extend f-1 to 1m10s; extend f-1 to 1m15s; extend f-1 to 1m20s
+				see f-1 running reclaim=1m20s
+				wait 30s => extend f-1 to 1m25s; extend f-1 to 1m30s; extend f-1 to 1m35s; extend f-1 to 1m40s; extend f-1 to 1m45s; extend f-1 to 1m50s; delete f-2 version 1 ttl
+			`,
+		},
+		{
+			name: "a minimum of a new version", reason: "an idle pod of the minimum is replaced before anybody uses it",
+			dialogue: `
+				tick
+				minimum f 1 => create f-1
+				up f-1
+				set template=v2
+				wait 60s => create f-2; delete f-1 version 1 template
+				up f-2
+			`,
+		},
+		{
+			name: "a minimum that fails", reason: "a lost pod is replaced at once; a fatal problem is tried again each minute, and a caller does not wait so long",
+			dialogue: `
+				minimum f 1 => create f-1
 				see f-1 lost => create f-2; delete f-1 any version failed
 				gone f-1
 				see f-2 fatal => delete f-2 any version failed
 				gone f-2
-				wait 2m
-				request 1 f => create f-1'
+				wait 59s
+				wait 1s => create f-1'
+				see f-1' fatal => delete f-1' any version failed
+				gone f-1'
+				wait 2s
+				request 1 f => create f-1''
 			`,
 		},
 		{
-			name: "warm up of what starts", reason: "if the pod that is on its way fails, another one is made",
+			name: "a minimum of what starts", reason: "if the pod that is on its way fails, another one is made",
 			dialogue: `
 				request 1 f => create f-1
 				end 1
-				warm f
+				minimum f 1
 				see f-1 lost => create f-2; delete f-1 any version failed
 				up f-2
 			`,
 		},
 		{
-			name: "warm up no more", reason: "what nobody wants any more is not made", config: func(p *player) { p.config.MaxPods = 1 },
+			name: "a minimum no more", reason: "what is not listed any more is not made", config: func(p *player) { p.config.MaxPods = 1 },
 			dialogue: `
-				warm f => create f-1
+				minimum f 1 => create f-1
 				up f-1
-				warm g
-				cool g
+				minimum g 1
+				minimum g 0
+				minimum f 0
 				gone f-1
 				tick
 			`,
 		},
 		{
-			name: "warm up again", reason: "a warm-up in a pause after failures has its turn after it",
+			name: "a minimum after failures", reason: "its pod comes when the pause is over",
 			dialogue: `
 				request 1 f => create f-1
 				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 any version failed
-				warm f
-				wait 1s => create f-2
+				minimum f 1
+				wait 1m => create f-2
 			`,
 		},
 		{
@@ -308,11 +343,12 @@ func TestLifetime(t *testing.T) {
 				end 2
 				gone f-1'
 				wait 9m
-				warm f => create f-1''
+				minimum f 1 => create f-1''
+				minimum f 0
 				up f-1''
 				gone f-1''
 				wait 11m
-				warm f => create f-1
+				minimum f 1 => create f-1
 			`,
 		},
 	})
@@ -487,7 +523,7 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
-			name: "of a version that this one had", reason: "a replica that has not heard of the change made it: it is left alone for a minute",
+			name: "of a version that this one had", reason: "a replica that has not heard of the change made it, uses it, and replaces it when it hears",
 			dialogue: `
 				tick
 				after 5m
@@ -498,7 +534,7 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 				request 1 f => grant 1 f-1
 				end 1
 				after 1m
-				request 2 f => create f-2; delete f-1 version 2 template
+				request 2 f => extend f-1 to 16m10s; grant 2 f-1
 			`,
 		},
 		{

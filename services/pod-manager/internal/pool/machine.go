@@ -8,10 +8,9 @@ import (
 // Machine is the pools of all functions. Use [New]; it is not safe for concurrent use.
 type Machine struct {
 	config Config
-	// past are the configurations that were replaced, the last one last, and began is
-	// since when they are known: when this replica began, at first.
-	past  []past
-	began change
+	// since is when the template came into force that new pods are made from: when this
+	// replica began, at first.
+	since change
 	// In the order in which they came, so that the same events lead to the same
 	// actions.
 	pools      []*pool
@@ -57,7 +56,7 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 		m.now = now
 	}
 	if m.events == 0 {
-		m.began.at = m.now
+		m.since.at = m.now
 	}
 	m.events++
 	m.actions = nil
@@ -108,7 +107,7 @@ func (m *Machine) act(a Action) { m.actions = append(m.actions, a) }
 func (m *Machine) pool(f Function) *pool {
 	p, ok := m.byFunction[f]
 	if !ok {
-		p = &pool{function: f, limits: m.config.limits(f), predecessors: make(map[int]string), emptySince: m.now}
+		p = &pool{function: f, limits: m.config.limits(f), predecessors: make(map[int]string), emptySince: m.now, since: m.since}
 		m.pools = append(m.pools, p)
 		m.byFunction[f] = p
 	}
@@ -117,13 +116,16 @@ func (m *Machine) pool(f Function) *pool {
 
 func (e Configured) apply(m *Machine) {
 	changed := e.Config.Template != m.config.Template
-	m.remember()
+	former := m.config
 	m.config = e.Config
+	if changed && former.Template != "" {
+		m.since = change{m.events, m.now}
+	}
 	for _, p := range m.pools {
 		if changed {
 			p.failure.over() // which may have been the former template's fault, or the lack of one
 		}
-		p.limits = m.config.limits(p.function)
+		m.renew(p, former)
 		m.touch(p)
 	}
 }

@@ -17,7 +17,7 @@ import (
 //	foreign POD ID
 //	healthy POD, or late POD              unhealthy POD
 //	createfailed POD KIND words          deletefailed POD
-//	warm FUNCTION                        cool FUNCTION
+//	minimum FUNCTION PODS
 //	set KEY=VALUE …                      tick
 func (p *player) event(verb string, words []string) pool.Event {
 	rest := ""
@@ -49,10 +49,8 @@ func (p *player) event(verb string, words []string) pool.Event {
 		return pool.CreateFailed{Name: words[0], Problem: pool.Problem{Kind: kinds[words[1]], Reason: strings.Join(words[2:], " ")}}
 	case "deletefailed":
 		return pool.DeleteFailed{Name: words[0], UID: p.pods[words[0]].UID, Reason: "conflict"}
-	case "warm":
-		return pool.WarmUp{Function: function(words[0])}
-	case "cool":
-		return pool.WarmUpEnded{Function: function(words[0])}
+	case "minimum":
+		return pool.MinPodsSet{Function: function(words[0]), Pods: number(words[1])}
 	case "set":
 		p.set(words)
 		return pool.Configured{Config: p.configured()}

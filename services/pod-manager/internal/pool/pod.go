@@ -163,7 +163,6 @@ func (e Probed) apply(m *Machine) {
 		}
 	}
 	p.state, p.healthyEvent = ready, m.events
-	p.pool.warm = false
 	p.pool.failure.over()
 }
 
@@ -301,7 +300,7 @@ func running(o Observation) bool {
 
 // busy says whether anything in a pool waits for time to pass.
 func (p *pool) busy() bool {
-	return p.warm || slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state != ready })
+	return p.usable() < p.minPods || slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state != ready })
 }
 
 // phase is the step that a pod is at on its way to readiness.

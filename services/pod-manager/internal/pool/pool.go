@@ -82,9 +82,11 @@ type pool struct {
 	limits   Limits
 	pods     []*pod   // by slot
 	queue    []*lease // first come, first served
-	// warm says that the pool is to have a pod although nobody waits for one.
-	warm    bool
+	// minPods is how many pods the pool keeps although no lease needs them.
+	minPods int
 	failure failure
+	// since is when the version came into force that new pods are of.
+	since change
 	// predecessors are the UIDs of the last pods that are gone, by slot.
 	predecessors map[int]string
 	// needySince is since when it has been in line for a pod without having any; zero
@@ -117,20 +119,49 @@ func (p *pool) active() int {
 	return n
 }
 
-// wanted is how many usable pods the pool should have for those who use it and who
-// wait. Pods in no need are not ended by it: their time to live does that.
-func (p *pool) wanted() int {
+// demand counts the leases that usable pods hold and that wait.
+func (p *pool) demand() int {
 	demand := len(p.queue)
 	for _, pod := range p.pods {
 		if pod.state.usable() {
 			demand += pod.active
 		}
 	}
-	wanted := (demand + p.limits.MaxWaitlistLength - 1) / p.limits.MaxWaitlistLength
-	if p.warm {
-		wanted = max(wanted, 1)
+	return demand
+}
+
+// wanted is how many usable pods the pool should have for those who use it and who
+// wait. Pods in no need are not ended by it: their time to live does that.
+func (p *pool) wanted() int {
+	wanted := (p.demand() + p.limits.MaxWaitlistLength - 1) / p.limits.MaxWaitlistLength
+	return min(max(wanted, p.minPods), p.limits.MaxPods)
+}
+
+func (e MinPodsSet) apply(m *Machine) {
+	if e.Pods <= 0 && m.byFunction[e.Function] == nil {
+		return
 	}
-	return min(wanted, p.limits.MaxPods)
+	p := m.pool(e.Function)
+	p.minPods = e.Pods
+	m.touch(p)
+}
+
+// keeps reports whether a pod is one of the minimum: the first ones that are up to date,
+// by slot.
+func (m *Machine) keeps(p *pod) bool {
+	n := 0
+	for _, other := range p.pool.pods {
+		if !other.state.usable() || m.outdated(other) {
+			continue
+		}
+		if n++; n > p.pool.minPods {
+			return false
+		}
+		if other == p {
+			return true
+		}
+	}
+	return false
 }
 
 // freeSlot returns the lowest slot whose id no pod has, be it of another function or

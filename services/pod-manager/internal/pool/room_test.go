@@ -200,14 +200,15 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "a warm-up takes nothing", reason: "an idle pod is worth as much as one that is warmed up", config: two,
+			name: "a minimum takes nothing", reason: "an idle pod is worth as much as one of the minimum", config: two,
 			dialogue: `
-				warm f => create f-1
-				warm g => create g-1
+				minimum f 1 => create f-1
+				minimum g 1 => create g-1
 				up f-1
 				up g-1
-				warm h
-				wait 60s
+				minimum f 0
+				minimum h 1
+				wait 60s => extend g-1 to 11m0s
 				gone f-1
 				tick => create h-1
 			`,

@@ -50,9 +50,13 @@ func (r *referee) judgeLives(event pool.Event) error {
 	return nil
 }
 
+func keyOf(p *podmanagerv1.Pool) pool.Function {
+	return pool.Function{Reference: p.GetKey().GetReference(), Digest: p.GetKey().GetDigest()}
+}
+
 func (r *referee) judgeLife(limits pool.Limits, p *podmanagerv1.Pool, pod *podmanagerv1.Pod) error {
 	uid, starting := pod.GetUid(), pod.GetState() == podmanagerv1.Pod_STATE_STARTING
-	if pod.GetActive() > 0 || p.GetWaiting() > 0 {
+	if pod.GetActive() > 0 || p.GetWaiting() > 0 || usable(p) <= r.minimum[keyOf(p)] {
 		r.lives.prolong(uid, r.now.Add(limits.TTL)) // which other replicas are told
 	}
 	if ready := pod.GetReadyTime(); ready != nil && !pod.GetAdopted() {
@@ -60,7 +64,7 @@ func (r *referee) judgeLife(limits pool.Limits, p *podmanagerv1.Pool, pod *podma
 	}
 	limit := r.config.ScanInterval + 2*time.Second
 	if starting {
-		limit += limits.ReadyTimeout // a warm-up may want it
+		limit += limits.ReadyTimeout // the minimum may need it
 	}
 	over := r.now.Sub(r.lives[uid])
 	if uid != "" && over > limit && (starting || pod.GetState() == podmanagerv1.Pod_STATE_READY) {

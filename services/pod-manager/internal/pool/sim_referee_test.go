@@ -26,6 +26,7 @@ type referee struct {
 	pools    map[pool.Function]*podmanagerv1.Pool
 	events   int
 	lives    lives
+	minimum  map[pool.Function]int // pods that are kept
 	requests map[pool.LeaseID]request
 	starved  map[string]time.Time    // when pods ran out of memory, by name
 	twins    map[[2]string]time.Time // since when two pods share an id, by their UIDs
@@ -39,7 +40,7 @@ func newReferee(config pool.Config) *referee {
 		waiting: make(map[pool.Function][]pool.LeaseID), wants: make(map[pool.LeaseID]pool.Function),
 		holds: make(map[pool.LeaseID]string), held: make(map[string]int),
 		extended: make(map[string]time.Time), pools: make(map[pool.Function]*podmanagerv1.Pool), lives: make(lives),
-		requests: make(map[pool.LeaseID]request), starved: make(map[string]time.Time), twins: make(map[[2]string]time.Time),
+		minimum: make(map[pool.Function]int), requests: make(map[pool.LeaseID]request), starved: make(map[string]time.Time), twins: make(map[[2]string]time.Time),
 	}
 }
 
@@ -102,6 +103,8 @@ func (r *referee) expect(event pool.Event) {
 				delete(r.held, uid)
 			}
 		}
+	case pool.MinPodsSet:
+		r.minimum[e.Function] = e.Pods
 	case pool.Configured:
 		r.config = e.Config
 	}

@@ -90,7 +90,7 @@ func (s script) String() string {
 // others are the stimuli other than requests.
 var others = []string{
 	"restart", "crash", "crash", "evict", "end", "kill", "sicken", "sicken", "container restarts", "nodes full", "image broken",
-	"api down", "template", "settings", "limits", "global", "warm up", "strip", "replica extends", "replica extends", "replica creates", "replica creates",
+	"api down", "template", "settings", "limits", "global", "minimum", "strip", "replica extends", "replica extends", "replica creates", "replica creates",
 }
 
 func pick[T any](r *rand.Rand, options ...T) T { return options[r.IntN(len(options))] }

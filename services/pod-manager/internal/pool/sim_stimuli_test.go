@@ -23,8 +23,8 @@ func (w *world) do(s stimulus) {
 		w.call(caller{id: pool.LeaseID(s.ID * maxCallerAttempts), function: f, hold: s.Hold, patience: s.Patience, poison: s.N == 0})
 	case "restart":
 		w.restart()
-	case "warm up":
-		w.tell(pool.WarmUp{Function: f})
+	case "minimum":
+		w.tell(pool.MinPodsSet{Function: f, Pods: s.N % 2})
 	case "nodes full":
 		w.kube.full = w.now.Add(for_)
 	case "image broken":

@@ -94,6 +94,9 @@ func (s script) play(trace *strings.Builder) (err error) {
 func (w *world) settle() error {
 	w.trace("   ", "no more faults")
 	w.calm = true
+	for _, f := range []string{"a", "b", "c", "d"} {
+		w.tell(pool.MinPodsSet{Function: pool.Function{Reference: f, Digest: "sha256:" + f}})
+	}
 	// Everybody is served in this time: at most a hundred callers of at most four
 	// functions, of whom each may fail a pod, which may take a minute to be replaced.
 	if !w.run(30*time.Minute, func() bool { return len(w.callers) == 0 }) {
@@ -103,8 +106,8 @@ func (w *world) settle() error {
 		return err
 	}
 	// A pod lives for its time to live, then until the next scan; it takes a while
-	// until it is gone, and a deletion that was lost is asked for again. By then a
-	// warm-up may have its turn, once for each function. Last, pools are forgotten.
+	// until it is gone, and a deletion that was lost is asked for again. Last,
+	// pools are forgotten.
 	limit := 5*(w.setup.TTL+w.setup.ReadyTimeout+w.setup.Scan+3*time.Minute) + 11*time.Minute
 	if !w.run(limit, func() bool { return len(w.kube.pods)+len(w.referee.machine.Functions()) == 0 }) {
 		return cmp.Or(w.err, fmt.Errorf("there is no end: %d pods in Kubernetes, %v", len(w.kube.pods), w.referee.pools))

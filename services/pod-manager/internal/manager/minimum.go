@@ -1,0 +1,131 @@
+package manager
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+const (
+	// lookupsAtOnce bounds how many listed images are looked up at a time. A registry
+	// that is silent holds one of them for half a minute.
+	lookupsAtOnce = 16
+	// firstLookupPause is the pause before listed images are looked up again after one
+	// failed: when everything starts at once, the image-resolver may come last. Each
+	// further pause is twice as long.
+	firstLookupPause = 2 * time.Second
+	// lookupPause is the longest pause, and the one while all succeed: a tag that moved
+	// has a pod of its new digest as soon.
+	lookupPause = time.Minute
+)
+
+// failures are why listed images could not be looked up, by image.
+type failures map[string]fault.Class
+
+// keepMinimum looks listed images up again and again until ctx ends, and has their pools
+// keep the minimum of pods.
+func (m *Manager) keepMinimum(ctx context.Context) {
+	select {
+	case <-m.config.Synced: // a pod that exists already may be enough
+	case <-ctx.Done():
+		return
+	}
+	var failed failures
+	for next := firstLookupPause; ; next = min(2*next, lookupPause) {
+		failed = m.lookUpListed(ctx, failed)
+		if len(failed) == 0 {
+			next = lookupPause
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-timer.C:
+		case <-m.relisted:
+			next = firstLookupPause / 2
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// lookUpListed looks up each listed image once, and returns which failed. A cause is
+// logged when it is new.
+func (m *Manager) lookUpListed(ctx context.Context, before failures) failures {
+	images, err := ask(ctx, m, (*loop).listed)
+	if err != nil {
+		return before
+	}
+	var (
+		lookups errgroup.Group
+		mu      sync.Mutex
+		failed  = make(failures)
+	)
+	lookups.SetLimit(lookupsAtOnce)
+	for _, image := range images {
+		lookups.Go(func() error {
+			resolved, err := m.config.Images.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image})
+			if err == nil {
+				m.tell(func(l *loop) { l.keep(image, function(resolved)) })
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			failed[image] = fault.Of(err)
+			if class, known := before[image]; ctx.Err() == nil && (!known || class != failed[image]) {
+				m.config.Log.WarnContext(ctx, "listed image not found; it is looked up again", "image", image, "error", err)
+			}
+			return nil
+		})
+	}
+	_ = lookups.Wait() // they return no errors
+	return failed
+}
+
+// listed returns the images whose pools keep a minimum of pods. Pools of other images do
+// not any more.
+func (l *loop) listed() []string {
+	listed := l.settings.listed()
+	for image, f := range l.minimum {
+		if !listed[image] {
+			delete(l.minimum, image)
+			l.endMinimum(f)
+		}
+	}
+	return slices.Sorted(maps.Keys(listed))
+}
+
+// keep has the pool of what an image is now keep the minimum of pods, in place of the
+// pool of what it was before. Images that are not listed any more are ignored.
+func (l *loop) keep(image string, what podspec.Function) {
+	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
+	former, known := l.minimum[image]
+	if known && former == f || !l.settings.listed()[image] {
+		return // as before, or removed from the list meanwhile
+	}
+	l.minimum[image], l.images[f] = f, what
+	if known {
+		l.endMinimum(former)
+	}
+	l.handle(pool.MinPodsSet{Function: f, Pods: l.settings.MinPods})
+}
+
+// endMinimum ends the minimum of a function, unless another listed image is the same.
+func (l *loop) endMinimum(f pool.Function) {
+	for _, other := range l.minimum {
+		if other == f {
+			return
+		}
+	}
+	l.handle(pool.MinPodsSet{Function: f})
+}
