@@ -70,7 +70,7 @@ func (m *Manager) update(ctx context.Context) {
 		m.cfg.Log.WarnContext(ctx, "the pod-manager's addresses could not be looked up: the last ones stay in use", "host", host, "error", err)
 	default:
 		m.cfg.Log.WarnContext(ctx, "the pod-manager's addresses could not be looked up", "host", host, "error", err)
-		m.replace(&known{err: lease.Elsewhere(fault.New(fault.Unavailable, "look up the pod-manager: %w", err))})
+		m.known.Store(&known{err: lease.Elsewhere(fault.New(fault.Unavailable, "look up the pod-manager: %w", err))})
 	}
 }
 
@@ -95,15 +95,7 @@ func (m *Manager) found(addresses []string) {
 		}
 		next.replicas = append(next.replicas, r)
 	}
-	m.replace(next)
-}
-
-// replace makes next what is known. Only New and Run call it.
-func (m *Manager) replace(next *known) {
-	next.replaced = make(chan struct{})
-	if last := m.known.Swap(next); last != nil {
-		close(last.replaced)
-	}
+	m.known.Store(next)
 }
 
 // withPort returns addresses as host:port.

@@ -9,54 +9,120 @@ import (
 	"time"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/pause"
 )
 
-// listTimeout bounds how long one replica may take to list its pools.
-const listTimeout = 5 * time.Second
+const (
+	// listTimeout bounds how long one replica may take to list its pools.
+	listTimeout = 5 * time.Second
+	// watchTimeout is that of a list for a watcher, who sees the last one until then.
+	watchTimeout = time.Second
+	// watchPause is the pause before a watch looks again whether any replica is known.
+	watchPause = time.Second
+)
 
-// ListPools implements lease.Manager: it lists the pools of all replicas that answer,
-// each function's once. It is an error if none does.
+// views are the last lists of replicas, by address.
+type views map[string][]*podmanagerv1.Pool
+
+// ListPools implements lease.Manager: it lists the pools of all replicas that answer, each
+// function's once. It is an error if none does.
 func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
 	now := m.known.Load()
 	if now.err != nil {
 		return nil, now.err
 	}
-	limited, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	lists := make([]*podmanagerv1.ListPoolsResponse, len(now.replicas))
-	errs := make([]error, len(now.replicas))
-	var asked sync.WaitGroup
-	for i, r := range now.replicas {
-		asked.Go(func() { lists[i], errs[i] = r.ListPools(limited, req) })
-	}
-	asked.Wait()
+	lists := make(views)
+	errs := m.list(ctx, req, now.replicas, listTimeout, lists)
 	if !slices.Contains(errs, nil) {
 		return nil, errors.Join(errs...)
 	}
-	views := map[poolKey]map[string]*podmanagerv1.Pool{}
-	for i, list := range lists {
-		if errs[i] != nil {
-			m.failed(ctx, now.replicas[i], errs[i])
-		}
-		for _, p := range list.GetPools() {
-			k := keyOf(p.GetKey())
-			if views[k] == nil {
-				views[k] = map[string]*podmanagerv1.Pool{}
-			}
-			views[k][now.replicas[i].address] = p
-		}
-	}
-	all := &podmanagerv1.ListPoolsResponse{}
-	for _, of := range views {
-		all.Pools = append(all.Pools, merged(of))
-	}
-	slices.SortFunc(all.Pools, comparePools)
-	return all, nil
+	return &podmanagerv1.ListPoolsResponse{Pools: lists.merged()}, nil
 }
 
-func comparePools(a, b *podmanagerv1.Pool) int {
-	return cmp.Or(
-		cmp.Compare(a.GetKey().GetReference(), b.GetKey().GetReference()),
-		cmp.Compare(a.GetKey().GetDigest(), b.GetKey().GetDigest()),
-	)
+// WatchPools implements lease.Manager: it watches all replicas, also those that come later.
+// What a replica listed last stays until it answers again, or is gone.
+func (m *Manager) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error) error {
+	last := make(views)
+	return lease.Watch(ctx, func(ctx context.Context) ([]*podmanagerv1.Pool, error) {
+		now := m.known.Load()
+		for ; now.err != nil; now = m.known.Load() {
+			if !pause.For(ctx, watchPause) {
+				return nil, ctx.Err()
+			}
+		}
+		m.list(ctx, &podmanagerv1.ListPoolsRequest{Image: req.GetImage()}, now.reachable(last), watchTimeout, last)
+		last.keep(now.replicas)
+		return last.merged(), ctx.Err()
+	}, send)
+}
+
+// reachable returns the replicas that are listed now: not those that could not be reached
+// lately, unless they were never listed.
+func (k *known) reachable(last views) []*replica {
+	now := time.Now()
+	return slices.DeleteFunc(slices.Clone(k.replicas), func(r *replica) bool {
+		_, listed := last[r.address]
+		return listed && r.avoided(now)
+	})
+}
+
+// list puts the pools of replicas into lists, and returns each one's error. What a replica
+// that fails listed before stays.
+func (m *Manager) list(ctx context.Context, req *podmanagerv1.ListPoolsRequest, replicas []*replica, timeout time.Duration, lists views) []error {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	answers := make([]*podmanagerv1.ListPoolsResponse, len(replicas))
+	errs := make([]error, len(replicas))
+	var asked sync.WaitGroup
+	for i, r := range replicas {
+		asked.Go(func() { answers[i], errs[i] = r.ListPools(limited, req) })
+	}
+	asked.Wait()
+	for i, r := range replicas {
+		switch {
+		case errs[i] == nil:
+			lists[r.address] = answers[i].GetPools()
+		case ctx.Err() == nil:
+			m.failed(ctx, r, errs[i])
+			lists[r.address] = lists[r.address] // it was asked once at least
+		}
+	}
+	return errs
+}
+
+// keep forgets the lists of replicas that are gone.
+func (v views) keep(replicas []*replica) {
+	addresses := addressesOf(replicas)
+	for address := range v {
+		if !slices.Contains(addresses, address) {
+			delete(v, address)
+		}
+	}
+}
+
+// merged returns all pools, each function's once, ordered by reference and digest.
+func (v views) merged() []*podmanagerv1.Pool {
+	type poolKey struct{ reference, digest string }
+	same := make(map[poolKey]map[string]*podmanagerv1.Pool)
+	for address, pools := range v {
+		for _, p := range pools {
+			k := poolKey{p.GetKey().GetReference(), p.GetKey().GetDigest()}
+			if same[k] == nil {
+				same[k] = make(map[string]*podmanagerv1.Pool)
+			}
+			same[k][address] = p
+		}
+	}
+	all := make([]*podmanagerv1.Pool, 0, len(same))
+	for _, of := range same {
+		all = append(all, merged(of))
+	}
+	slices.SortFunc(all, func(a, b *podmanagerv1.Pool) int {
+		return cmp.Or(
+			cmp.Compare(a.GetKey().GetReference(), b.GetKey().GetReference()),
+			cmp.Compare(a.GetKey().GetDigest(), b.GetKey().GetDigest()),
+		)
+	})
+	return all
 }

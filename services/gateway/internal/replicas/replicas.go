@@ -46,8 +46,6 @@ type known struct {
 	replicas []*replica
 	// err is why there are none.
 	err error
-	// replaced closes when something else is known.
-	replaced chan struct{}
 }
 
 // replica is one pod-manager.
@@ -72,8 +70,7 @@ func New(cfg Config) (*Manager, error) {
 		m.found([]string{u.Hostname()})
 	} else {
 		m.known.Store(&known{
-			err:      lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager's addresses are being looked up: %s", u.Hostname())),
-			replaced: make(chan struct{}),
+			err: lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager's addresses are being looked up: %s", u.Hostname())),
 		})
 	}
 	return m, nil
