@@ -120,7 +120,7 @@ func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 	prober := probe.New(func(e pool.Event) { core.Tell(e) })
 	core, err = manager.New(manager.Config{
 		Images: resolver, Cluster: guarded, Prober: prober,
-		Synced: cluster.Synced(), Obstacle: cluster.Obstacle, Stopping: frame.Health.Stopping(),
+		Synced: cluster.Synced(), Obstacle: cluster.Obstacle,
 		Settings: cfg.settings(templates.Current(), file.Settings()),
 		Replica:  cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),

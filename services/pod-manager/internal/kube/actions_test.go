@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -57,7 +56,7 @@ func TestCreate(t *testing.T) {
 				runs(pod)
 				w.update(t, pod)
 				o = observed(t, w.news())
-				if o.Address != tc.address || o.Phase != podmanagerv1.Phase_PHASE_CONNECTING {
+				if o.Address != tc.address || o.Phase != pool.PhaseConnecting {
 					t.Errorf("address %q in phase %v, want %q: %s", o.Address, o.Phase, tc.address, tc.reason)
 				}
 			})

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -56,13 +55,13 @@ func observation(pod *corev1.Pod) (pool.Observation, bool) {
 	}, true
 }
 
-// phases are the steps in the words of the contract.
-var phases = map[podspec.Phase]podmanagerv1.Phase{
-	podspec.PhaseCreating:   podmanagerv1.Phase_PHASE_CREATING,
-	podspec.PhaseScheduling: podmanagerv1.Phase_PHASE_SCHEDULING,
-	podspec.PhasePulling:    podmanagerv1.Phase_PHASE_PULLING,
-	podspec.PhaseStarting:   podmanagerv1.Phase_PHASE_STARTING,
-	podspec.PhaseRunning:    podmanagerv1.Phase_PHASE_CONNECTING,
+// phases are the steps in the words of the pools.
+var phases = map[podspec.Phase]pool.Phase{
+	podspec.PhaseCreating:   pool.PhaseCreating,
+	podspec.PhaseScheduling: pool.PhaseScheduling,
+	podspec.PhasePulling:    pool.PhasePulling,
+	podspec.PhaseStarting:   pool.PhaseStarting,
+	podspec.PhaseRunning:    pool.PhaseConnecting,
 }
 
 // problem is what a failure means for those who wait.

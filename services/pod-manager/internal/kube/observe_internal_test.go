@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -31,7 +30,7 @@ func TestObservation(t *testing.T) {
 	whole := pool.Observation{
 		Name: "pod", UID: "uid", ResourceVersion: "7", Function: pool.Function{Reference: "example.com/fn:v1", Digest: "sha256:0123"},
 		Slot: 2, TemplateVersion: "9", SettingsVersion: "8", Created: today, ReclaimAfter: time.Unix(1000000000, 0),
-		Phase: podmanagerv1.Phase_PHASE_CONNECTING, Node: "node",
+		Phase: pool.PhaseConnecting, Node: "node",
 	}
 	tests := map[string]struct {
 		reason string
@@ -43,7 +42,7 @@ func TestObservation(t *testing.T) {
 		"foreign": {"pods of Porch's runner have no slot", func(p *corev1.Pod) { delete(p.Annotations, podspec.AnnotationSlot) }, func(o *pool.Observation) { *o = pool.Observation{} }, false},
 		"no end":  {"the pool gives it one", func(p *corev1.Pod) { p.Annotations[podspec.AnnotationReclaimAfter] = "?" }, func(o *pool.Observation) { o.ReclaimAfter = time.Time{} }, true},
 		"new": {"nobody has looked at it", func(p *corev1.Pod) { p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{} }, func(o *pool.Observation) {
-			o.Phase, o.Node = podmanagerv1.Phase_PHASE_CREATING, ""
+			o.Phase, o.Node = pool.PhaseCreating, ""
 		}, true},
 		"deleting": {"an end that has begun is no problem of the pod's", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(today)) }, func(o *pool.Observation) { o.Deleting = true }, true},
 		"unschedulable": {"room may appear", func(p *corev1.Pod) {
@@ -51,13 +50,13 @@ func TestObservation(t *testing.T) {
 				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available"},
 			}}
 		}, func(o *pool.Observation) {
-			o.Phase, o.Node, o.Reason = podmanagerv1.Phase_PHASE_SCHEDULING, "", "Unschedulable: 0/1 nodes are available"
+			o.Phase, o.Node, o.Reason = pool.PhaseScheduling, "", "Unschedulable: 0/1 nodes are available"
 			o.Problem = pool.Problem{Kind: pool.Stuck, Reason: "Unschedulable: 0/1 nodes are available"}
 		}, true},
 		"no image": {"the next pod would not find it either", func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "manifest unknown"}}
 		}, func(o *pool.Observation) {
-			o.Phase, o.Reason = podmanagerv1.Phase_PHASE_PULLING, `container "function": ErrImagePull: manifest unknown`
+			o.Phase, o.Reason = pool.PhasePulling, `container "function": ErrImagePull: manifest unknown`
 			o.Problem = pool.Problem{Kind: pool.Fatal, Reason: `ErrImagePull: container "function": manifest unknown`}
 		}, true},
 		"evicted": {"the next pod may do better", func(p *corev1.Pod) {
@@ -80,7 +79,7 @@ func TestObservation(t *testing.T) {
 // TestPhases holds that each phase has a name in the contract.
 func TestPhases(t *testing.T) {
 	for phase := podspec.PhaseCreating; phase <= podspec.PhaseRunning; phase++ {
-		if phases[phase] == podmanagerv1.Phase_PHASE_UNSPECIFIED {
+		if phases[phase] == pool.PhaseUnknown {
 			t.Errorf("phase %d has no name in the contract", phase)
 		}
 	}

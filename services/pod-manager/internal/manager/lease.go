@@ -79,7 +79,7 @@ func (m *Manager) await(ctx context.Context, id pool.LeaseID, w *waiter, waiting
 		case a := <-w.answered:
 			return a, a.err
 		case r := <-w.reports:
-			waiting(&lease.Waiting{Phase: r.Phase, Reason: r.Reason, Position: int32(r.Position), Pod: r.Pod}) //nolint:gosec // the queue is bounded
+			waiting(&lease.Waiting{Phase: phases[r.Phase], Reason: r.Reason, Position: int32(r.Position), Pod: r.Pod}) //nolint:gosec // the queue is bounded
 		case <-ctx.Done():
 			m.end(id, "") // also if it has been granted meanwhile
 			return answer{}, ctx.Err()
@@ -153,7 +153,7 @@ func (m *Manager) granted(got answer, resolving time.Duration) *lease.Granted {
 	}
 	granted.Phases = append(granted.Phases, &podmanagerv1.PhaseDuration{Phase: podmanagerv1.Phase_PHASE_RESOLVING, Duration: durationpb.New(resolving)})
 	for _, p := range g.Phases {
-		granted.Phases = append(granted.Phases, &podmanagerv1.PhaseDuration{Phase: p.Phase, Duration: durationpb.New(p.Duration)})
+		granted.Phases = append(granted.Phases, &podmanagerv1.PhaseDuration{Phase: phases[p.Phase], Duration: durationpb.New(p.Duration)})
 	}
 	return granted
 }

@@ -16,8 +16,7 @@ type loop struct {
 	// images are what the functions with pools are, for the pods to come.
 	images map[pool.Function]podspec.Function
 	// lookups are how many leases wait until an image is looked up.
-	lookups  map[string]int32
-	watchers map[*watcher]struct{}
+	lookups map[string]int32
 	// minimum is the function that each listed image is now; its pool keeps a minimum of
 	// pods.
 	minimum map[string]pool.Function
@@ -26,12 +25,11 @@ type loop struct {
 func newLoop(config Config, metrics *metrics) *loop {
 	return &loop{
 		config: config, metrics: metrics, settings: config.Settings,
-		machine:  pool.New(config.Settings.pools()),
-		waiters:  make(map[pool.LeaseID]*waiter),
-		images:   make(map[pool.Function]podspec.Function),
-		lookups:  make(map[string]int32),
-		watchers: make(map[*watcher]struct{}),
-		minimum:  make(map[string]pool.Function),
+		machine: pool.New(config.Settings.pools()),
+		waiters: make(map[pool.LeaseID]*waiter),
+		images:  make(map[pool.Function]podspec.Function),
+		lookups: make(map[string]int32),
+		minimum: make(map[string]pool.Function),
 	}
 }
 
@@ -39,9 +37,6 @@ func newLoop(config Config, metrics *metrics) *loop {
 func (l *loop) handle(event pool.Event) {
 	for _, action := range l.machine.Handle(l.config.Now(), event) {
 		l.carryOut(action)
-	}
-	for _, f := range l.machine.Changed() {
-		l.changed(f)
 	}
 }
 
@@ -100,13 +95,13 @@ func (l *loop) abandon() {
 // count writes down how many pods and waiting leases there are, and forgets the
 // images of functions without a pool.
 func (l *loop) count() {
-	counts := counts{waiting: l.machine.Waiting()}
+	counts := counts{waiting: l.machine.Waiting(), pods: make(map[podKind]int)}
+	l.machine.CountPods(func(f pool.Function, s pool.PodState, pods int) { counts.pods[podKind{f.Reference, s}] += pods })
 	known := make(map[pool.Function]podspec.Function, len(l.images))
 	for _, f := range l.machine.Functions() {
 		if image, ok := l.images[f]; ok {
 			known[f] = image
 		}
-		counts.add(l.machine.Snapshot(f))
 	}
 	l.images = known
 	l.metrics.counts.Store(&counts)

@@ -52,8 +52,6 @@ type Config struct {
 	// Obstacle is what keeps them from being told; nil if nothing is known of one.
 	// One of class [fault.Precondition] does not go away by itself.
 	Obstacle func() error
-	// Stopping closes when watches are to end.
-	Stopping <-chan struct{}
 	// Settings are those at the start.
 	Settings Settings
 	// Replica is this replica's name, and Namespace that of the pods: both are

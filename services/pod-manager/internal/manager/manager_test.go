@@ -68,7 +68,7 @@ func (c *cluster) Create(a pool.Create, pod podspec.Request) {
 	o := pool.Observation{
 		Name: a.Name, UID: uid, Function: a.Function, Slot: a.Slot, ReclaimAfter: a.ReclaimAfter,
 		TemplateVersion: pod.Template.Version(), SettingsVersion: pod.SettingsVersion,
-		Phase: podmanagerv1.Phase_PHASE_CONNECTING, Address: "10.0.0.1:9446",
+		Phase: pool.PhaseConnecting, Address: "10.0.0.1:9446",
 	}
 	if c.broken != "" {
 		o.Problem = pool.Problem{Kind: pool.Fatal, Reason: c.broken}
@@ -105,7 +105,7 @@ func start(t *testing.T, c *cluster, r manager.Images) *manager.Manager {
 func startWith(t *testing.T, c *cluster, r manager.Images, synced chan struct{}, obstacle error) *manager.Manager {
 	t.Helper()
 	m, err := manager.New(manager.Config{
-		Images: r, Cluster: c, Prober: c, Synced: synced, Obstacle: func() error { return obstacle }, Stopping: make(chan struct{}),
+		Images: r, Cluster: c, Prober: c, Synced: synced, Obstacle: func() error { return obstacle },
 		Settings: manager.Settings{
 			Template: podspec.Default(podspec.Defaults{WrapperImage: "example.com/wrapper:v1"}),
 			Pools:    pool.Config{MaxWaiting: 10, ScanInterval: time.Minute},

@@ -11,9 +11,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagelabel"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 // metrics are what the manager counts.
@@ -35,26 +35,16 @@ type counts struct {
 // podKind is what pods are counted by.
 type podKind struct {
 	reference string
-	state     podmanagerv1.Pod_State
-}
-
-// add counts the pods of a pool.
-func (c *counts) add(pool *podmanagerv1.Pool) {
-	if c.pods == nil {
-		c.pods = make(map[podKind]int)
-	}
-	for _, p := range pool.GetPods() {
-		c.pods[podKind{pool.GetKey().GetReference(), p.GetState()}]++
-	}
+	state     pool.PodState
 }
 
 // stateNames are the states as the label has them.
-var stateNames = map[podmanagerv1.Pod_State]string{
-	podmanagerv1.Pod_STATE_STARTING: "starting",
-	podmanagerv1.Pod_STATE_READY:    "ready",
-	podmanagerv1.Pod_STATE_DRAINING: "draining",
-	podmanagerv1.Pod_STATE_FAILED:   "failed",
-	podmanagerv1.Pod_STATE_DELETING: "deleting",
+var stateNames = map[pool.PodState]string{
+	pool.Starting: "starting",
+	pool.Ready:    "ready",
+	pool.Draining: "draining",
+	pool.Failed:   "failed",
+	pool.Deleting: "deleting",
 }
 
 // instruments are what is read at each export. The loop only counts.

@@ -1,16 +1,16 @@
 package pool
 
 import (
+	"slices"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
 // Action is something to be done. None of them may keep the machine waiting.
 type Action interface{ action() }
 
-// Grant answers a lease with a place on a pod.
+// Grant answers a lease with a pod.
 type Grant struct {
 	Lease    LeaseID
 	Function Function
@@ -22,7 +22,7 @@ type Grant struct {
 
 // PhaseDuration is how long a lease spent in a phase.
 type PhaseDuration struct {
-	Phase    podmanagerv1.Phase
+	Phase    Phase
 	Duration time.Duration
 }
 
@@ -36,7 +36,7 @@ type Reject struct {
 	RetryAfter time.Duration
 }
 
-// Report tells a lease what it waits for.
+// Report is what a lease waits for.
 type Report struct {
 	Lease   LeaseID
 	Waiting Waiting
@@ -44,15 +44,14 @@ type Report struct {
 
 // Waiting is what a lease waits for.
 type Waiting struct {
-	Phase    podmanagerv1.Phase
+	Phase    Phase
 	Reason   string
 	Position int // in the queue, from one
 	Pod      string
 }
 
-// Create creates a pod, and its Service if there is to be one. A pod of this name
-// that exists already is as good as a new one. What comes of it is [PodObserved] or
-// [CreateFailed].
+// Create creates a pod, and its Service if it gets one. A pod of this name that exists
+// already serves as well. [PodObserved] or [CreateFailed] follows.
 type Create struct {
 	Function     Function
 	Slot         int
@@ -60,12 +59,11 @@ type Create struct {
 	ReclaimAfter time.Time
 }
 
-// Delete deletes a pod and its Service. What comes of it is [PodGone], in time, or
-// [DeleteFailed].
+// Delete deletes a pod and its Service. [PodGone] follows, in time, or [DeleteFailed].
 type Delete struct {
 	Name, UID string
-	// ResourceVersion is the version of the pod about which this was decided: it
-	// must not be deleted if it has another one. Empty means that any will do.
+	// ResourceVersion is the version of the pod about which this was decided: it must not
+	// be deleted if it has another one. Empty means any version.
 	ResourceVersion string
 	Function        Function
 	Slot            int
@@ -74,20 +72,20 @@ type Delete struct {
 	Eviction string
 }
 
-// Extend writes down until when a pod may be kept.
+// Extend writes a pod's expiry to its annotation.
 type Extend struct {
 	Name, UID    string
 	ReclaimAfter time.Time
 }
 
-// Probe asks the wrapper server of a pod for its health until it serves, or the pod
-// goes. What comes of it is [Probed].
+// Probe asks the wrapper server of a pod for its health until it serves, or the pod is
+// gone. [Probed] follows.
 type Probe struct {
 	Name, UID, Address string
 	// Question tells this question from earlier ones to the same pod.
 	Question uint64
-	// Patience is how long it may take; zero means for as long as there is the pod.
-	Patience time.Duration
+	// Timeout bounds it; zero means that it lasts as long as the pod.
+	Timeout time.Duration
 }
 
 func (Grant) action()  {}
@@ -97,3 +95,29 @@ func (Create) action() {}
 func (Delete) action() {}
 func (Extend) action() {}
 func (Probe) action()  {}
+
+// moment is an event, by its number, and its time.
+type moment struct {
+	event uint64
+	at    time.Time
+}
+
+// step is one event being handled: the moment, and what was decided so far.
+type step struct {
+	moment
+	actions []Action
+	dirty   []*pool // to be reconciled, in this order
+}
+
+// emit adds an action.
+func (s *step) emit(a Action) { s.actions = append(s.actions, a) }
+
+// mark marks a pool dirty: it is reconciled before the step ends.
+func (s *step) mark(p *pool) {
+	if !slices.Contains(s.dirty, p) {
+		s.dirty = append(s.dirty, p)
+	}
+}
+
+// age returns how long ago a time was.
+func (s *step) age(t time.Time) time.Duration { return s.at.Sub(t) }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -22,7 +21,7 @@ func BenchmarkWarmLease(b *testing.B) {
 			name := playName(all[i], slot, "")
 			actions := m.Handle(start, pool.PodObserved{Observation: pool.Observation{
 				Name: name, UID: name, Function: all[i], Slot: slot, TemplateVersion: "v1", ReclaimAfter: start.Add(time.Hour),
-				Phase: podmanagerv1.Phase_PHASE_CONNECTING, Address: "10.0.0.1:9446",
+				Phase: pool.PhaseConnecting, Address: "10.0.0.1:9446",
 			}})
 			m.Handle(start, pool.Probed{Name: name, UID: name, Question: actions[0].(pool.Probe).Question})
 		}

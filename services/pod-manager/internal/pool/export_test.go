@@ -1,5 +1,4 @@
 package pool
 
-// Leases is how many leases a machine knows: those that wait and those that have a
-// place.
-func (m *Machine) Leases() int { return len(m.leases) }
+// Leases counts the leases that a machine knows, waiting and granted.
+func (m *Machine) Leases() int { return len(m.leases.known) }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -118,9 +117,9 @@ func (z *fuzz) observe(o pool.Observation, b [eventSize]byte) {
 		z.pods = append(z.pods, o)
 	}
 	o.ResourceVersion = fmt.Sprint(b)
-	o.Phase = podmanagerv1.Phase(b[3] % 8)
+	o.Phase = pool.Phase(b[3] % 8)
 	o.Deleting = b[3]&8 > 0
-	if b[3]&16 > 0 || o.Phase == podmanagerv1.Phase_PHASE_CONNECTING {
+	if b[3]&16 > 0 || o.Phase == pool.PhaseConnecting {
 		o.Address = o.Name + ":9446"
 	}
 	if b[3]&32 > 0 {
@@ -184,8 +183,8 @@ func (z *fuzz) finish() {
 	}
 	for range 2 {
 		for _, p := range z.referee.pools {
-			for _, pod := range p.GetPods() {
-				z.tell(pool.PodGone{Name: pod.GetName(), UID: pod.GetUid()})
+			for _, pod := range p.Pods {
+				z.tell(pool.PodGone{Name: pod.Name, UID: pod.UID})
 			}
 		}
 	}

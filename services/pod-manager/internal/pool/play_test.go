@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -85,7 +84,7 @@ func newPlayer(test behaviour) *player {
 		reports: test.reports,
 		pods:    make(map[string]pool.Observation), planned: make(map[string]time.Time), asked: make(map[string][]uint64),
 	}
-	p.config = pool.Config{MaxWaiting: 100, ScanInterval: time.Minute, SchedulingPatience: 10 * time.Second, Template: "v1", PodName: playName, PodID: playID}
+	p.config = pool.Config{MaxWaiting: 100, ScanInterval: time.Minute, SchedulingTimeout: 10 * time.Second, Template: "v1", PodName: playName, PodID: playID}
 	if test.config != nil {
 		test.config(p)
 	}
@@ -187,8 +186,4 @@ func duration(text string) time.Duration {
 		panic(err)
 	}
 	return d
-}
-
-func phaseName(phase podmanagerv1.Phase) string {
-	return strings.ToLower(strings.TrimPrefix(phase.String(), "PHASE_"))
 }

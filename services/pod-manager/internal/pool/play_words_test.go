@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -75,10 +74,10 @@ func number(text string) int {
 var kinds = map[string]pool.ProblemKind{"none": pool.None, "stuck": pool.Stuck, "held": pool.Held, "lost": pool.Lost, "starved": pool.Lost, "fatal": pool.Fatal}
 
 // phases are the states of a pod in words, with those in which it has a problem.
-var phases = map[string]podmanagerv1.Phase{
-	"scheduling": podmanagerv1.Phase_PHASE_SCHEDULING, "pulling": podmanagerv1.Phase_PHASE_PULLING,
-	"starting": podmanagerv1.Phase_PHASE_STARTING, "running": podmanagerv1.Phase_PHASE_CONNECTING,
-	"stuck": podmanagerv1.Phase_PHASE_SCHEDULING, "held": podmanagerv1.Phase_PHASE_SCHEDULING, "lost": podmanagerv1.Phase_PHASE_CONNECTING, "starved": podmanagerv1.Phase_PHASE_CONNECTING, "fatal": podmanagerv1.Phase_PHASE_PULLING,
+var phases = map[string]pool.Phase{
+	"scheduling": pool.PhaseScheduling, "pulling": pool.PhasePulling,
+	"starting": pool.PhaseStarting, "running": pool.PhaseConnecting,
+	"stuck": pool.PhaseScheduling, "held": pool.PhaseScheduling, "lost": pool.PhaseConnecting, "starved": pool.PhaseConnecting, "fatal": pool.PhasePulling,
 }
 
 // observe changes a pod, a new one if it is not known, and returns how it looks then.
@@ -180,7 +179,7 @@ func (p *player) action(action pool.Action) string {
 		}
 		return text + ": " + a.Reason
 	case pool.Report:
-		return strings.TrimRight(fmt.Sprintf("tell %d %s no. %d: %s", a.Lease, phaseName(a.Waiting.Phase), a.Waiting.Position, a.Waiting.Reason), " ")
+		return strings.TrimRight(fmt.Sprintf("tell %d %s no. %d: %s", a.Lease, a.Waiting.Phase, a.Waiting.Position, a.Waiting.Reason), " ")
 	case pool.Create:
 		return "create " + a.Name
 	case pool.Delete:
@@ -196,8 +195,8 @@ func (p *player) action(action pool.Action) string {
 		if want := p.pods[a.Name].Address; a.Address != want {
 			text += " at " + a.Address
 		}
-		if a.Patience > 0 {
-			text += fmt.Sprintf(" for %s", a.Patience)
+		if a.Timeout > 0 {
+			text += fmt.Sprintf(" for %s", a.Timeout)
 		}
 		return text
 	}

@@ -2,13 +2,12 @@ package pool
 
 import (
 	"cmp"
-	"slices"
+	"fmt"
+	"strconv"
 	"time"
-
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// state is where a pod is in its life.
+// state is where a pod is in its life. The package comment has the transitions.
 type state int
 
 const (
@@ -20,293 +19,296 @@ const (
 	deleting              // its deletion is under way
 )
 
-// usable says whether a pod takes leases or will.
+// usable reports whether a pod takes leases or will.
 func (s state) usable() bool { return s <= checking }
+
+// stage returns the first state of a group, of which one time is kept: a pod that is seen
+// has been starting since it was created, and one that is deleted since it was drained.
+func (s state) stage() state {
+	switch s {
+	case starting:
+		return creating
+	case deleting:
+		return draining
+	default:
+		return s
+	}
+}
 
 // pod is one function pod.
 type pod struct {
 	pool      *pool
+	limits    *Limits // of its pool
 	slot      int
 	id        string // by which its Service finds it
 	name, uid string
 	seen      Observation
-	state     state
-	adopted   bool
-	// hoped says that those who wait may have hoped for it: all but those that were
-	// found ended.
-	hoped bool
 
-	active      int // leases that it holds
-	leasesTotal int64
-	turn        uint64 // when it was chosen last, in grants
-	strikes     int    // leases in a row that found it broken
-	suspected   bool   // is checked before any lease has reported that it broke
+	state state
+	why   string    // it is in this state, for people
+	since time.Time // when this stage began
 
-	created        time.Time // by Kubernetes' clock, once it is known there
-	known          time.Time // since when it is known here
-	knownEvent     uint64    // the event by which it is
-	pendingSince   time.Time // when it began to be creating, starting or checking
-	readySince     time.Time // zero until it was ready once
-	readyEvent     uint64    // the event by which it was
-	healthyEvent   uint64    // the last event by which it said that it is well
-	foundRunning   bool      // its containers ran already when it was adopted
-	reclaimAfter   time.Time // when it may be collected
-	writtenReclaim time.Time // what its annotation says, or soon will
-	elsewhere      time.Time // the last end that another replica gave it; zero if none did
-	extended       time.Time // when that was last asked for
+	adopted bool
+	// countsAsAttempt reports whether losing this pod counts as a failed attempt to have
+	// one. It is false for pods that had already terminated when first observed.
+	countsAsAttempt bool
+	foundRunning    bool      // its containers ran already when it was adopted
+	ran             bool      // Kubernetes reported that its containers run
+	created         time.Time // by Kubernetes' clock, once it is known there
+	known           moment    // when this machine learned of it
+	becameReady     moment    // zero until it was ready once
 
-	ran        bool   // Kubernetes said that its containers run
-	probing    string // the address that is being asked for its health
-	question   uint64 // the last time it was asked
-	stuck      bool   // has had its Problem for longer than there is patience
-	stuckSince time.Time
+	expiry  expiry
+	use     use
+	health  health
+	stall   stall
+	removal removal
+}
 
-	ending     ending
-	endingAt   time.Time // since when it is to go
-	retryAfter time.Time // when to ask again for its deletion
+// use is what leases do with a pod.
+type use struct {
+	active int // leases that it holds
+	total  int64
+	turn   uint64 // when it was chosen last, in grants
+	broken int    // leases in a row that found it broken
+}
+
+// health is what a pod answered about its health.
+type health struct {
+	asked    string // the address of an open question; empty if there is none
+	question uint64 // the last one
+	answered uint64 // the event by which it last answered that it is well
+	// suspected reports whether the pod is checked before any lease has ended as broken.
+	suspected bool
+}
+
+// stall is a problem that the pod may still overcome.
+type stall struct {
+	since time.Time // zero if there is none
+	over  bool      // it has lasted for too long
+}
+
+// removal is why a pod is deleted.
+type removal struct {
+	eviction string // the kind of reason, for metrics
+	// idle reports whether the pod was chosen since no lease used it, as evictionTTL
+	// does: another replica's use undoes it.
+	idle bool
+	// unsound reports whether the pod does not serve: it is deleted in any version.
+	unsound bool
+	// unexplained reports whether it stopped answering, and the kubelet has not said why.
+	unexplained bool
+	retryAt     time.Time // when to emit its deletion again
 }
 
 // evictionTTL is the kind of eviction that another replica's use of the pod undoes.
 const evictionTTL = "ttl"
 
-// ending is why a pod goes.
-type ending struct {
-	reason   string
-	eviction string // the kind of reason, for metrics
-	// idle says that the pod was chosen since nobody used it, as evictionTTL does:
-	// another replica's use undoes it.
-	idle bool
-	// unsound says that the pod does not serve: it goes whatever became of it since.
-	unsound bool
-	// unexplained says that it stopped to answer, and that the kubelet has not said why.
-	unexplained bool
+// setState moves a pod to another state, for a reason that people read.
+func (p *pod) setState(now time.Time, to state, why string) {
+	if to.stage() != p.state.stage() {
+		p.since = now
+	}
+	p.state, p.why = to, why
 }
 
-// add puts a pod into its pool.
-func (m *Machine) add(p *pod) {
-	p.id = m.config.PodID(p.pool.function, p.slot)
-	p.known, p.knownEvent = m.now, m.events
-	m.byName[p.name] = p
-	p.pool.pods = append(p.pool.pods, p)
-	slices.SortStableFunc(p.pool.pods, func(a, b *pod) int { return cmp.Compare(a.slot, b.slot) })
+// serves reports whether a pod is known to be there, and takes leases or will.
+func (p *pod) serves() bool { return p.state.usable() && p.uid != "" }
+
+// served reports whether a pod has been ready, and takes leases or may again.
+func (p *pod) served() bool { return p.state == ready || p.state == checking }
+
+// phase is the step that a pod is at on its way to readiness.
+func (p *pod) phase() Phase {
+	if p.state == creating {
+		return PhaseCreating
+	}
+	return p.seen.Phase
 }
 
-// remove takes a pod that is gone out of its pool.
-func (m *Machine) remove(p *pod) {
-	delete(m.byName, p.name)
-	p.pool.pods = slices.DeleteFunc(p.pool.pods, func(other *pod) bool { return other == p })
-	if p.uid != "" {
-		p.pool.predecessors[p.slot] = p.uid
-		m.ended[p.uid] = m.now
+// version is what the pod was made from.
+func (p *pod) version() version { return version{p.seen.TemplateVersion, p.seen.SettingsVersion} }
+
+// older reports whether Kubernetes has had p for longer than other.
+func (p *pod) older(other *pod) bool {
+	if !p.seen.Created.Equal(other.seen.Created) {
+		return p.seen.Created.Before(other.seen.Created)
 	}
-	p.state = deleting // for those who still hold a lease on it
-	p.pool.emptySince = m.now
-	m.touch(p.pool)
+	return p.name < other.name
 }
 
-func (e ForeignObserved) apply(m *Machine) { m.foreign[e.Name] = e.ID }
-
-func (e PodGone) apply(m *Machine) {
-	delete(m.foreign, e.Name)
-	p, ok := m.byName[e.Name]
-	if !ok || p.uid != "" && p.uid != e.UID {
-		if e.UID != "" {
-			m.ended[e.UID] = m.now
-		}
-		return
+// newerThan reports whether the last observation of a pod is newer than another one, as far
+// as versions tell: those of Kubernetes are numbers that grow. An address that is missing
+// from the same version was only not known yet.
+func (p *pod) newerThan(o Observation) bool {
+	if p.uid != o.UID {
+		return false
 	}
-	p.uid = e.UID // if it came and went unseen, its successor needs another name all the same
-	if p.state.usable() {
-		m.disappoint(p, Problem{Kind: Lost, Reason: "pod " + p.name + " was deleted by somebody else before it was ready"})
+	last, errLast := strconv.ParseUint(p.seen.ResourceVersion, 10, 64)
+	version, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
+	if errLast != nil || err != nil {
+		return false
 	}
-	m.remove(p)
+	return version < last || version == last && o.Address == "" && p.seen.Address != ""
 }
 
-func (e CreateFailed) apply(m *Machine) {
-	p, ok := m.byName[e.Name]
-	if !ok || p.state != creating {
-		return
+// see takes over what Kubernetes reports, and returns what it reported before.
+func (p *pod) see(s *step, o Observation) (before Observation) {
+	before = p.seen
+	o.Deleting = o.Deleting || before.Deleting // a deletion that has begun goes on
+	if p.uid == "" {
+		p.expiry.written = o.ReclaimAfter // which is another replica's if that created it
 	}
-	m.failed(p.pool, e.Problem)
-	m.remove(p)
+	p.uid, p.seen = o.UID, o
+	if p.state == creating {
+		p.setState(s.at, starting, "")
+	}
+	p.expiry.see(o.ReclaimAfter, s.at, p.limits.TTL)
+	if o.Problem.Kind.broken() && p.removal.unexplained {
+		p.why, p.removal.unexplained = o.Problem.Reason, false
+	}
+	switch {
+	case !o.Problem.Kind.open():
+		p.stall = stall{}
+	case p.stall.since.IsZero():
+		p.stall.since = s.at
+	}
+	return before
 }
 
-func (e DeleteFailed) apply(m *Machine) {
-	p, ok := m.byName[e.Name]
-	if !ok || p.uid != e.UID || p.state != deleting || p.seen.Deleting {
-		return
-	}
-	p.state = draining
-	p.retryAfter = m.now.Add(deleteRetry)
-	m.touch(p.pool)
+// stopped reports whether the containers of a pod do not run any more. That Kubernetes has
+// not reported yet that they run means nothing: a probe may have found out before.
+func (p *pod) stopped(before Observation) bool {
+	stalled := p.state == ready && p.seen.Problem.Kind.open()
+	lostAddress := before.Address != "" && p.seen.Address == ""
+	return !p.seen.running() && (p.ran || stalled || lostAddress)
 }
 
-func (e Probed) apply(m *Machine) {
-	p, ok := m.byName[e.Name]
-	if !ok || p.uid != e.UID || p.probing == "" || p.question != e.Question {
-		return
-	}
-	p.probing = ""
-	m.touch(p.pool)
-	if p.state != starting && p.state != checking {
-		return
-	}
-	if e.Unhealthy != "" {
-		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " does not answer: " + e.Unhealthy})
-		p.ending.unexplained = true
-		return
-	}
-	if p.readySince.IsZero() {
-		p.readySince, p.readyEvent = m.now, m.events
-		if !p.adopted {
-			m.keep(p) // an adopted one has its end, written down by who made it
-		}
-	}
-	p.state, p.healthyEvent = ready, m.events
-	p.pool.failure.over()
+// restart has a pod whose containers stopped become ready again.
+func (p *pod) restart(now time.Time) {
+	p.setState(now, starting, "")
+	p.since, p.health.asked, p.ran = now, "", false
 }
 
 // probe asks a pod for its health.
-func (m *Machine) probe(p *pod, patience time.Duration) {
+func (p *pod) probe(s *step, timeout time.Duration) {
 	address := cmp.Or(p.seen.HealthAddress, p.seen.Address)
-	if p.probing == address {
+	if p.health.asked == address {
 		return
 	}
-	p.probing, p.question = address, m.events
-	m.act(Probe{Name: p.name, UID: p.uid, Address: address, Question: p.question, Patience: patience})
+	p.health.asked, p.health.question = address, s.event
+	s.emit(Probe{Name: p.name, UID: p.uid, Address: address, Question: p.health.question, Timeout: timeout})
 }
 
-const (
-	// maxStrikes is how many leases in a row may find a pod broken that says it is
-	// healthy.
-	maxStrikes = 3
-	// checkPatience is how long a pod that was found broken may take to answer.
-	checkPatience = 3 * time.Second
-)
-
-// doubt checks a pod that was found broken, before it serves again.
-func (m *Machine) doubt(p *pod, reason string) {
-	if p.state != ready && (p.state != checking || !p.suspected) {
-		return // it is being checked already, or goes
-	}
-	p.suspected = false
-	if p.strikes++; p.strikes >= maxStrikes {
-		m.fail(p, Problem{Kind: Lost, Reason: "pod " + p.name + " is broken: " + reason})
-		return
-	}
-	if p.state == ready {
-		m.check(p)
-	}
-}
-
-// suspect checks a pod whose caller asks for another one: requests are often faster than
-// reports.
-func (m *Machine) suspect(p *pod) {
-	m.check(p)
-	p.suspected = true
-}
+// checkTimeout is how long a pod that was found broken may take to answer.
+const checkTimeout = 3 * time.Second
 
 // check asks a pod that served for its health. Until it answers it takes no leases.
-func (m *Machine) check(p *pod) {
-	p.state, p.pendingSince, p.suspected = checking, m.now, false
-	m.probe(p, checkPatience)
+func (p *pod) check(s *step, suspected bool) {
+	p.setState(s.at, checking, "an evaluation found it broken, and it is asked for its health")
+	p.health.suspected = suspected
+	p.probe(s, checkTimeout)
 }
 
-// fail has a pod go that cannot serve.
-func (m *Machine) fail(p *pod, problem Problem) {
-	m.disappoint(p, problem)
-	m.drain(p, ending{reason: problem.Reason, eviction: "failed", unsound: true})
+// stalling reports whether a problem has just lasted for too long.
+func (p *pod) stalling(now time.Time, timeout time.Duration) bool {
+	if p.stall.since.IsZero() || p.stall.over || now.Sub(p.stall.since) < timeout {
+		return false
+	}
+	p.stall.over = true
+	return true
 }
 
-// disappoint takes note that a pod serves no more. That is a failed attempt to have
-// one unless it did serve, and another one like it would too.
-//
-// Those that were lost together are one attempt: none of them was made knowing of the
-// others.
-func (m *Machine) disappoint(p *pod, problem Problem) {
-	if !p.hoped || problem.Kind == Lost && (!p.readySince.IsZero() || p.known.Before(p.pool.failure.at)) {
+// extend extends the expiry of a pod that is used.
+func (p *pod) extend(s *step) {
+	if p.expiry.extend(s.at, p.limits.TTL) {
+		s.mark(p.pool)
+	}
+	p.writeExpiry(s)
+}
+
+// writeExpiry has the expiry of a pod written, if it is time.
+func (p *pod) writeExpiry(s *step) {
+	if p.uid == "" || !p.expiry.due(s.at, p.limits.TTL) {
 		return
 	}
-	m.failed(p.pool, problem)
+	p.expiry.written, p.expiry.emitted = p.expiry.at, s.at
+	s.emit(Extend{Name: p.name, UID: p.uid, ReclaimAfter: p.expiry.at})
 }
 
-// drain lets a pod finish what it has, and go.
-func (m *Machine) drain(p *pod, why ending) {
+// usedElsewhere reports whether another replica uses the pod.
+func (p *pod) usedElsewhere(now time.Time) bool { return p.expiry.usedElsewhere(now, p.limits.TTL) }
+
+// drain lets a pod finish its leases, and then deletes it.
+func (p *pod) drain(s *step, why string, r removal) {
 	if p.state.usable() {
-		p.state, p.ending, p.endingAt = draining, why, m.now
+		p.setState(s.at, draining, why)
+		p.removal = r
 	}
-	m.touch(p.pool)
+	s.mark(p.pool)
 }
 
-const (
-	// deleteRetry is when to decide again about a pod that could not be deleted.
-	deleteRetry = time.Second
-	// deletePatience is when to ask again for the deletion of a pod of which nothing
-	// was heard since.
-	deletePatience = 2 * time.Minute
-)
+// spared reports whether a pod was drained since no lease used it, and another replica did.
+func (p *pod) spared(now time.Time) bool {
+	return p.removal.eviction == evictionTTL && now.Before(p.expiry.at) || p.removal.idle && p.usedElsewhere(now)
+}
 
-// release deletes the pods that are to go and hold no lease.
-func (m *Machine) release(p *pool) {
-	for _, pod := range p.pods {
-		if pod.state.usable() || pod.active > 0 || m.now.Before(pod.retryAfter) {
-			continue
-		}
-		first := pod.retryAfter.IsZero()
-		pod.retryAfter = m.now.Add(deletePatience)
-		switch {
-		case pod.seen.Deleting && first: // somebody else asked for it
-		case !pod.seen.Deleting && !pod.ending.unsound && m.undone(pod):
-			m.spare(pod)
-		default:
-			m.delete(p, pod)
-		}
+// explainable reports whether the kubelet may still report why a pod broke: while it is
+// checked, and until it is gone, since a busy node takes longer than a check does.
+func (p *pod) explainable() bool {
+	return p.state == checking || !p.state.usable() && p.removal.unexplained
+}
+
+// standstill is what a pod that does not become ready was last seen doing.
+func (p *pod) standstill() string {
+	switch {
+	case p.seen.Problem.Reason != "":
+		return p.seen.Problem.Reason
+	case p.seen.Reason != "":
+		return p.seen.Reason
+	case p.state == creating:
+		return "Kubernetes has not confirmed it"
+	case p.seen.Phase == PhaseConnecting:
+		return "its containers run, but the wrapper server does not answer"
+	default:
+		return "its containers do not run"
 	}
 }
 
-// undone says whether a pod was to go since nobody used it, and another replica did.
-func (m *Machine) undone(p *pod) bool {
-	return p.ending.eviction == evictionTTL && m.now.Before(p.reclaimAfter) || p.ending.idle && m.usedElsewhere(p)
-}
-
-// spare keeps a pod that another replica used after it was to go.
-func (m *Machine) spare(p *pod) {
-	if p.pool.usable() >= p.pool.limits.MaxPods {
-		p.ending = ending{reason: "the function has a pod in its place", eviction: "surplus"}
-		m.delete(p.pool, p)
-		return
-	}
-	p.state, p.ending, p.retryAfter, p.pendingSince = starting, ending{}, time.Time{}, m.now
+// spare keeps a pod that another replica used after it was drained.
+func (p *pod) spare(s *step) {
+	p.setState(s.at, starting, "")
+	p.removal = removal{}
 	if p.seen.Address != "" {
-		m.probe(p, 0)
+		p.probe(s, 0)
 	}
-	m.touch(p.pool)
+	s.mark(p.pool)
 }
 
-// delete asks for the deletion of a pod.
-func (m *Machine) delete(p *pool, pod *pod) {
-	pod.state = deleting
-	del := Delete{Name: pod.name, UID: pod.uid, Function: p.function, Slot: pod.slot, Reason: pod.ending.reason, Eviction: pod.ending.eviction}
-	if !pod.ending.unsound && !pod.seen.Deleting {
-		del.ResourceVersion = pod.seen.ResourceVersion
+// answer has a pod serve that answered that it is well.
+func (p *pod) answer(s *step) {
+	if p.becameReady.at.IsZero() {
+		p.becameReady = s.moment
+		if !p.adopted {
+			p.extend(s) // an adopted one has the expiry that its creator wrote
+		}
 	}
-	m.act(del)
+	p.setState(s.at, ready, "")
+	p.health.answered = s.event
 }
 
-// running says whether the containers of a pod run.
-func running(o Observation) bool {
-	return o.Phase == podmanagerv1.Phase_PHASE_CONNECTING && o.Address != ""
-}
-
-// busy says whether anything in a pool waits for time to pass.
-func (p *pool) busy() bool {
-	return p.usable() < p.minPods || slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state != ready })
-}
-
-// phase is the step that a pod is at on its way to readiness.
-func (p *pod) phase() podmanagerv1.Phase {
-	if p.state == creating {
-		return podmanagerv1.Phase_PHASE_CREATING
+// overdue returns the problem of a pod that has been in its state for too long; the zero
+// Problem if it has not.
+func (p *pod) overdue(now time.Time) Problem {
+	timeout, age := p.limits.ReadyTimeout, now.Sub(p.since)
+	switch {
+	case p.state == checking && age >= 2*checkTimeout:
+		return Problem{Kind: Lost, Reason: "pod " + p.name + " was found broken, and nothing is known of its health since"}
+	case p.state == creating && age >= timeout:
+		return Problem{Kind: Fatal, Reason: fmt.Sprintf("pod %s was not there after %s: %s", p.name, timeout, p.standstill())}
+	case p.state == starting && age >= timeout:
+		return Problem{Kind: Fatal, Reason: fmt.Sprintf("pod %s was not ready after %s: %s", p.name, timeout, p.standstill())}
+	default:
+		return Problem{}
 	}
-	return p.seen.Phase
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -33,7 +32,7 @@ func config() pool.Config {
 func running(c pool.Create, uid string) pool.PodObserved {
 	return pool.PodObserved{Observation: pool.Observation{
 		Name: c.Name, UID: uid, ResourceVersion: "1", Function: c.Function, Slot: c.Slot,
-		ReclaimAfter: c.ReclaimAfter, Phase: podmanagerv1.Phase_PHASE_CONNECTING, Address: "10.0.0.1:9446",
+		ReclaimAfter: c.ReclaimAfter, Phase: pool.PhaseConnecting, Address: "10.0.0.1:9446",
 	}}
 }
 
@@ -49,7 +48,7 @@ func TestColdStart(t *testing.T) {
 	actions = m.Handle(now, running(create, "uid-1"))
 	want := []pool.Action{
 		pool.Report{Lease: 1, Waiting: pool.Waiting{
-			Phase: podmanagerv1.Phase_PHASE_CONNECTING, Reason: "making pod " + create.Name + " ready", Position: 1, Pod: create.Name,
+			Phase: pool.PhaseConnecting, Reason: "making pod " + create.Name + " ready", Position: 1, Pod: create.Name,
 		}},
 	}
 	if diff := cmp.Diff(want, actions[1:]); diff != "" {
@@ -60,8 +59,8 @@ func TestColdStart(t *testing.T) {
 	want = []pool.Action{pool.Grant{
 		Lease: 1, Function: fn, Pod: create.Name, UID: "uid-1", Address: "10.0.0.1:9446", Cold: true,
 		Phases: []pool.PhaseDuration{
-			{Phase: podmanagerv1.Phase_PHASE_CREATING, Duration: time.Second},
-			{Phase: podmanagerv1.Phase_PHASE_CONNECTING, Duration: 100 * time.Millisecond},
+			{Phase: pool.PhaseCreating, Duration: time.Second},
+			{Phase: pool.PhaseConnecting, Duration: 100 * time.Millisecond},
 		},
 	}}
 	if diff := cmp.Diff(want, actions); diff != "" {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -18,8 +17,8 @@ func (r *referee) judgeIDs(actions []pool.Action) error {
 		}
 		id := r.config.PodID(c.Function, c.Slot)
 		for _, pod := range r.withIDs()[id] {
-			if pod.GetName() != c.Name {
-				return fmt.Errorf("pod %s is created with the id %s, which %s has", c.Name, id, pod.GetName())
+			if pod.Name != c.Name {
+				return fmt.Errorf("pod %s is created with the id %s, which %s has", c.Name, id, pod.Name)
 			}
 		}
 	}
@@ -27,11 +26,11 @@ func (r *referee) judgeIDs(actions []pool.Action) error {
 }
 
 // withIDs returns all pods by id.
-func (r *referee) withIDs() map[string][]*podmanagerv1.Pod {
-	pods := make(map[string][]*podmanagerv1.Pod)
+func (r *referee) withIDs() map[string][]pool.PodStatus {
+	pods := make(map[string][]pool.PodStatus)
 	for f, p := range r.pools {
-		for _, pod := range p.GetPods() {
-			id := r.config.PodID(f, int(pod.GetSlot()))
+		for _, pod := range p.Pods {
+			id := r.config.PodID(f, int(pod.Slot))
 			pods[id] = append(pods[id], pod)
 		}
 	}
@@ -49,7 +48,7 @@ func (r *referee) judgeTwins(event pool.Event) error {
 	for _, pods := range r.withIDs() {
 		for i, a := range pods {
 			for _, b := range pods[i+1:] {
-				pair := [2]string{min(a.GetUid(), b.GetUid()), max(a.GetUid(), b.GetUid())}
+				pair := [2]string{min(a.UID, b.UID), max(a.UID, b.UID)}
 				if !serves(a) || !serves(b) {
 					continue
 				}
@@ -57,7 +56,7 @@ func (r *referee) judgeTwins(event pool.Event) error {
 					r.twins[pair] = r.now
 				}
 				if age := r.now.Sub(r.twins[pair]); age > r.config.ScanInterval+2*time.Second {
-					return fmt.Errorf("pods %s and %s have shared an id for %s", a.GetName(), b.GetName(), age)
+					return fmt.Errorf("pods %s and %s have shared an id for %s", a.Name, b.Name, age)
 				}
 			}
 		}
@@ -66,7 +65,7 @@ func (r *referee) judgeTwins(event pool.Event) error {
 }
 
 // serves says whether a pod is there, and takes leases or will.
-func serves(pod *podmanagerv1.Pod) bool {
-	s := pod.GetState()
-	return pod.GetUid() != "" && (s == podmanagerv1.Pod_STATE_STARTING || s == podmanagerv1.Pod_STATE_READY)
+func serves(pod pool.PodStatus) bool {
+	s := pod.State
+	return pod.UID != "" && (s == pool.Starting || s == pool.Ready)
 }

@@ -5,13 +5,12 @@ import (
 	"strconv"
 	"time"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 // alive says whether the containers of a pod run.
 func (p *kubePod) alive() bool {
-	return !p.ended && p.seen.Phase == podmanagerv1.Phase_PHASE_CONNECTING && p.seen.Problem.Kind == pool.None
+	return !p.ended && p.seen.Phase == pool.PhaseConnecting && p.seen.Problem.Kind == pool.None
 }
 
 // born adds a pod, unless there is one of this name.
@@ -26,7 +25,7 @@ func (k *kube) born(a pool.Create, madeWith setup) *kubePod {
 	k.births[a.Name]++
 	p := &kubePod{seen: pool.Observation{
 		Name: a.Name, UID: fmt.Sprintf("%s#%d", a.Name, k.births[a.Name]), Function: a.Function, Slot: a.Slot,
-		TemplateVersion: madeWith.Template, SettingsVersion: madeWith.Settings, Created: k.world.now, ReclaimAfter: a.ReclaimAfter, Phase: podmanagerv1.Phase_PHASE_SCHEDULING,
+		TemplateVersion: madeWith.Template, SettingsVersion: madeWith.Settings, Created: k.world.now, ReclaimAfter: a.ReclaimAfter, Phase: pool.PhaseScheduling,
 	}}
 	k.pods[a.Name] = p
 	k.changed(p)
@@ -44,20 +43,20 @@ func (k *kube) proceed(p *kubePod) {
 		}
 		p.seen.Problem = pool.Problem{}
 		switch {
-		case phase == podmanagerv1.Phase_PHASE_SCHEDULING && k.full.After(w.now):
+		case phase == pool.PhaseScheduling && k.full.After(w.now):
 			p.seen.Problem = pool.Problem{Kind: pool.Stuck, Reason: "0/3 nodes are available"}
-		case phase == podmanagerv1.Phase_PHASE_PULLING && k.broken[p.seen.Function.Reference].After(w.now):
+		case phase == pool.PhasePulling && k.broken[p.seen.Function.Reference].After(w.now):
 			p.seen.Problem = pool.Problem{Kind: pool.Fatal, Reason: "ErrImagePull: unauthorized"}
 		case w.fault(40, "start", p.seen.UID, p.version):
 			p.seen.Problem = pool.Problem{Kind: pool.Lost, Reason: "Evicted: the node was low on memory"}
-		case phase < podmanagerv1.Phase_PHASE_CONNECTING:
+		case phase < pool.PhaseConnecting:
 			p.seen.Phase++
 		}
-		if p.seen.Phase >= podmanagerv1.Phase_PHASE_STARTING {
+		if p.seen.Phase >= pool.PhaseStarting {
 			p.seen.Address, p.seen.Node = p.seen.Name+":9446", "node-"+strconv.Itoa(w.roll(3, "node", p.seen.UID))
 		}
 		k.changed(p)
-		if p.seen.Phase < podmanagerv1.Phase_PHASE_CONNECTING {
+		if p.seen.Phase < pool.PhaseConnecting {
 			k.proceed(p)
 		}
 	})
@@ -81,7 +80,7 @@ func (k *kube) ask(a pool.Probe, begin time.Time, n int) {
 		case w.epoch != epoch || !ok || p.seen.UID != a.UID:
 		case p.alive() && !p.unhealthy.After(w.now):
 			w.tell(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question})
-		case a.Patience > 0 && w.now.Sub(begin) >= a.Patience:
+		case a.Timeout > 0 && w.now.Sub(begin) >= a.Timeout:
 			w.tell(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question, Unhealthy: "connection refused"})
 		default:
 			k.ask(a, begin, n)

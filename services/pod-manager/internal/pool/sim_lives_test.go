@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -31,16 +30,16 @@ func (r *referee) judgeLives(event pool.Event) error {
 			r.lives.prolong(e.UID, r.now.Add(r.limits(e.Function).TTL))
 		}
 	case pool.LeaseRequested:
-		for _, pod := range r.pools[e.Function].GetPods() {
-			if pod.GetState() == podmanagerv1.Pod_STATE_STARTING {
-				r.lives.prolong(pod.GetUid(), r.now.Add(r.limits(e.Function).TTL))
+		for _, pod := range r.pools[e.Function].Pods {
+			if pod.State == pool.Starting {
+				r.lives.prolong(pod.UID, r.now.Add(r.limits(e.Function).TTL))
 			}
 		}
 	case pool.PodGone:
 		delete(r.lives, e.UID)
 	case pool.Tick:
 		for f, p := range r.pools {
-			for _, pod := range p.GetPods() {
+			for _, pod := range p.Pods {
 				if err := r.judgeLife(r.limits(f), p, pod); err != nil {
 					return err
 				}
@@ -50,25 +49,21 @@ func (r *referee) judgeLives(event pool.Event) error {
 	return nil
 }
 
-func keyOf(p *podmanagerv1.Pool) pool.Function {
-	return pool.Function{Reference: p.GetKey().GetReference(), Digest: p.GetKey().GetDigest()}
-}
-
-func (r *referee) judgeLife(limits pool.Limits, p *podmanagerv1.Pool, pod *podmanagerv1.Pod) error {
-	uid, starting := pod.GetUid(), pod.GetState() == podmanagerv1.Pod_STATE_STARTING
-	if pod.GetActive() > 0 || p.GetWaiting() > 0 || usable(p) <= r.minimum[keyOf(p)] {
+func (r *referee) judgeLife(limits pool.Limits, p pool.Status, pod pool.PodStatus) error {
+	uid, starting := pod.UID, pod.State == pool.Starting
+	if pod.Active > 0 || p.Waiting > 0 || usable(p) <= r.minimum[p.Function] {
 		r.lives.prolong(uid, r.now.Add(limits.TTL)) // which other replicas are told
 	}
-	if ready := pod.GetReadyTime(); ready != nil && !pod.GetAdopted() {
-		r.lives.prolong(uid, ready.AsTime().Add(limits.TTL))
+	if !pod.Ready.IsZero() && !pod.Adopted {
+		r.lives.prolong(uid, pod.Ready.Add(limits.TTL))
 	}
 	limit := r.config.ScanInterval + 2*time.Second
 	if starting {
 		limit += limits.ReadyTimeout // the minimum may need it
 	}
 	over := r.now.Sub(r.lives[uid])
-	if uid != "" && over > limit && (starting || pod.GetState() == podmanagerv1.Pod_STATE_READY) {
-		return fmt.Errorf("pod %s outlives its time by %s", pod.GetName(), over)
+	if uid != "" && over > limit && (starting || pod.State == pool.Ready) {
+		return fmt.Errorf("pod %s outlives its time by %s", pod.Name, over)
 	}
 	return nil
 }
@@ -76,8 +71,8 @@ func (r *referee) judgeLife(limits pool.Limits, p *podmanagerv1.Pool, pod *podma
 // used writes down that a pod lives for its time to live from now on.
 func (r *referee) used(uid string) {
 	for f, p := range r.pools {
-		for _, pod := range p.GetPods() {
-			if pod.GetUid() == uid {
+		for _, pod := range p.Pods {
+			if pod.UID == uid {
 				r.lives.prolong(uid, r.now.Add(r.limits(f).TTL))
 			}
 		}

@@ -20,8 +20,8 @@ func (r *referee) noteMemory(event pool.Event) {
 	if !ok || !e.Problem.OutOfMemory {
 		return
 	}
-	for _, pod := range r.pools[e.Function].GetPods() {
-		if pod.GetUid() == e.UID {
+	for _, pod := range r.pools[e.Function].Pods {
+		if pod.UID == e.UID {
 			r.starved[e.Name] = r.now
 		}
 	}
@@ -46,9 +46,9 @@ func (r *referee) suspected(lease pool.LeaseID) bool {
 // there no more than to say why it does not answer.
 func (r *referee) checks(name string) bool {
 	for _, p := range r.pools {
-		for _, pod := range p.GetPods() {
-			if pod.GetName() == name {
-				return strings.Contains(pod.GetReason(), "found it broken, and it is asked") || strings.Contains(pod.GetReason(), "does not answer: ")
+		for _, pod := range p.Pods {
+			if pod.Name == name {
+				return strings.Contains(pod.Reason, "found it broken, and it is asked") || strings.Contains(pod.Reason, "does not answer: ")
 			}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -23,8 +22,7 @@ type referee struct {
 	holds    map[pool.LeaseID]string          // the UIDs of the pods of those who were granted one
 	held     map[string]int                   // leases by the UID of the pod
 	extended map[string]time.Time             // when by UID
-	pools    map[pool.Function]*podmanagerv1.Pool
-	events   int
+	pools    map[pool.Function]pool.Status
 	lives    lives
 	minimum  map[pool.Function]int // pods that are kept
 	requests map[pool.LeaseID]request
@@ -39,7 +37,7 @@ func newReferee(config pool.Config) *referee {
 		machine: pool.New(config), config: config,
 		waiting: make(map[pool.Function][]pool.LeaseID), wants: make(map[pool.LeaseID]pool.Function),
 		holds: make(map[pool.LeaseID]string), held: make(map[string]int),
-		extended: make(map[string]time.Time), pools: make(map[pool.Function]*podmanagerv1.Pool), lives: make(lives),
+		extended: make(map[string]time.Time), pools: make(map[pool.Function]pool.Status), lives: make(lives),
 		minimum: make(map[pool.Function]int), requests: make(map[pool.LeaseID]request), starved: make(map[string]time.Time), twins: make(map[[2]string]time.Time),
 	}
 }
@@ -192,8 +190,8 @@ func (r *referee) judgeExtend(a pool.Extend) error {
 	last, again := r.extended[a.UID]
 	r.extended[a.UID] = r.now
 	for f, p := range r.pools {
-		for _, pod := range p.GetPods() {
-			if pod.GetUid() == a.UID && again && r.now.Sub(last) < r.limits(f).TTL/10 {
+		for _, pod := range p.Pods {
+			if pod.UID == a.UID && again && r.now.Sub(last) < r.limits(f).TTL/10 {
 				return fmt.Errorf("pod %s is extended %s after it was", a.Name, r.now.Sub(last))
 			}
 		}
@@ -201,17 +199,16 @@ func (r *referee) judgeExtend(a pool.Extend) error {
 	return nil
 }
 
-// look takes new snapshots of what is said to have changed, and returns how many usable
-// pods these functions had before.
+// look takes the present state of all pools, and returns how many usable pods they had
+// before.
 func (r *referee) look() map[pool.Function]int {
 	before := make(map[pool.Function]int)
-	for _, f := range r.machine.Changed() {
+	for _, f := range r.machine.Functions() {
 		before[f] = usable(r.pools[f])
-		if s := r.machine.Snapshot(f); s != nil {
-			r.pools[f] = s
-		} else {
-			delete(r.pools, f)
-		}
+	}
+	clear(r.pools)
+	for f := range before {
+		r.pools[f], _ = r.machine.Status(f)
 	}
 	return before
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -134,7 +133,7 @@ func (r *replicas) carryOut(i int, action pool.Action) error {
 		r.created[a.Function.Reference]++
 		p := &sharedPod{used: r.now, Observation: pool.Observation{
 			Name: a.Name, UID: fmt.Sprint(a.Name, " at ", r.now.Sub(start)), Function: a.Function, Slot: a.Slot, TemplateVersion: r.versions[i],
-			Created: r.now, ReclaimAfter: a.ReclaimAfter, Phase: podmanagerv1.Phase_PHASE_CONNECTING, Address: a.Name + ":9446",
+			Created: r.now, ReclaimAfter: a.ReclaimAfter, Phase: pool.PhaseConnecting, Address: a.Name + ":9446",
 		}}
 		r.pods[a.Name] = p
 		r.show(p)
@@ -198,8 +197,8 @@ func (r *replicas) unused() string {
 	for name, p := range r.pods {
 		served := true
 		for _, referee := range r.both {
-			for _, pod := range referee.pools[p.Function].GetPods() {
-				served = served && pod.GetState() == podmanagerv1.Pod_STATE_READY
+			for _, pod := range referee.pools[p.Function].Pods {
+				served = served && pod.State == pool.Ready
 			}
 		}
 		if served && p.leases == 0 && r.now.Sub(p.used) > 20*time.Second {

@@ -27,7 +27,7 @@ func (s setup) config() pool.Config {
 	limits := s.Limits
 	return pool.Config{
 		Limits:  func(pool.Function) pool.Limits { return limits },
-		MaxPods: s.Global, MaxWaiting: s.MaxWaiting, ScanInterval: s.Scan, SchedulingPatience: s.Patience,
+		MaxPods: s.Global, MaxWaiting: s.MaxWaiting, ScanInterval: s.Scan, SchedulingTimeout: s.Patience,
 		Template: s.Template, PodName: simName, PodID: simID,
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -84,7 +83,7 @@ func (w *world) doToPod(what string, p *kubePod, for_ time.Duration) {
 		p.unhealthy = w.now.Add(for_)
 	case "container restarts":
 		if p.alive() {
-			p.seen.Phase = podmanagerv1.Phase_PHASE_STARTING
+			p.seen.Phase = pool.PhaseStarting
 			p.seen.Problem = pool.Problem{Kind: pool.Stuck, Reason: "the container ended with code 1"}
 			k.changed(p)
 			k.proceed(p)

@@ -6,15 +6,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/testing/protocmp"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-func TestSnapshot(t *testing.T) {
+func TestStatus(t *testing.T) {
 	t.Parallel()
 	p := newPlayer(behaviour{config: func(p *player) { p.limits.MaxPods = 3; p.limits.MaxWaitlistLength = 1 }})
 	for _, event := range []string{
@@ -25,50 +21,51 @@ func TestSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	at := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(start.Add(d)) }
-	want := &podmanagerv1.Pool{
-		Key: &podmanagerv1.PoolKey{Reference: "f", Digest: "sha256:0"}, TemplateVersion: "v1",
+	at := start.Add
+	want := pool.Status{
+		Function: function("f"), Template: "v1",
 		Waiting: 2, Active: 2, LeasesTotal: 2, ColdStartsTotal: 2,
 		LastFailure: "the kubelet says fatal", LastFailureTime: at(2 * time.Second),
-		Limits: &podmanagerv1.Pool_Limits{MaxPods: 3, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 10, TimeToLive: durationpb.New(10 * time.Minute)},
-		Pods: []*podmanagerv1.Pod{
+		Limits: pool.Limits{MaxPods: 3, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 10, TTL: 10 * time.Minute, ReadyTimeout: 5 * time.Minute},
+		Pods: []pool.PodStatus{
 			{
-				Name: "f-1", Uid: "uid of f-1", Slot: 1, Address: "f-1:9446", TemplateVersion: "v1", State: podmanagerv1.Pod_STATE_READY,
-				Active: 2, LeasesTotal: 2, CreateTime: at(0), ReadyTime: at(2 * time.Second), ReclaimTime: at(10*time.Minute + 2*time.Second),
+				Name: "f-1", UID: "uid of f-1", Slot: 1, Address: "f-1:9446", TemplateVersion: "v1", State: pool.Ready,
+				Active: 2, LeasesTotal: 2, Created: at(0), Ready: at(2 * time.Second), ReclaimAfter: at(10*time.Minute + 2*time.Second),
 			},
 			{
-				Name: "f-2", Uid: "uid of f-2", Slot: 2, TemplateVersion: "v1", State: podmanagerv1.Pod_STATE_STARTING,
-				Phase: podmanagerv1.Phase_PHASE_PULLING, CreateTime: at(0), ReclaimTime: at(10 * time.Minute),
+				Name: "f-2", UID: "uid of f-2", Slot: 2, TemplateVersion: "v1", State: pool.Starting,
+				Phase: pool.PhasePulling, Created: at(0), ReclaimAfter: at(10 * time.Minute),
 			},
 			{
-				Name: "f-3", Uid: "uid of f-3", Slot: 3, TemplateVersion: "v1", State: podmanagerv1.Pod_STATE_DELETING,
-				Reason: "the kubelet says fatal", CreateTime: at(0), ReclaimTime: at(10 * time.Minute),
+				Name: "f-3", UID: "uid of f-3", Slot: 3, TemplateVersion: "v1", State: pool.Deleting,
+				Reason: "the kubelet says fatal", Created: at(0), ReclaimAfter: at(10 * time.Minute),
 			},
 			{
-				Name: "f-4", Uid: "uid of f-4", Slot: 4, Address: "f-4:9446", TemplateVersion: "v1", State: podmanagerv1.Pod_STATE_DELETING,
-				Reason: "somebody else deleted it", Adopted: true, CreateTime: at(0), ReclaimTime: at(5 * time.Minute),
+				Name: "f-4", UID: "uid of f-4", Slot: 4, Address: "f-4:9446", TemplateVersion: "v1", State: pool.Deleting,
+				Reason: "somebody else deleted it", Adopted: true, Created: at(0), ReclaimAfter: at(5 * time.Minute),
 			},
 		},
 	}
-	if diff := cmp.Diff(want, p.referee.machine.Snapshot(function("f")), protocmp.Transform()); diff != "" {
-		t.Errorf("snapshot (-want +got):\n%s", diff)
+	got, _ := p.referee.machine.Status(function("f"))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
 	}
 }
 
-// TestSnapshotStates shows the states that pods pass through on their way out.
-func TestSnapshotStates(t *testing.T) {
+// TestStates shows the states that pods pass through on their way out.
+func TestStates(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
 		event  string
-		state  podmanagerv1.Pod_State
+		state  pool.PodState
 		reason string
 	}{
-		{"in use", "tick", podmanagerv1.Pod_STATE_READY, ""},
-		{"found broken", "end 2 reset", podmanagerv1.Pod_STATE_STARTING, "an evaluation found it broken, and it is asked for its health"},
-		{"dead, in use", "see f-1 lost", podmanagerv1.Pod_STATE_FAILED, "the kubelet says lost"},
-		{"deleted by others, in use", "see f-1 running deleting", podmanagerv1.Pod_STATE_DELETING, "somebody else deleted it"},
-		{"stuck", "see f-1 stuck", podmanagerv1.Pod_STATE_STARTING, "the kubelet says stuck"},
+		{"in use", "tick", pool.Ready, ""},
+		{"found broken", "end 2 reset", pool.Starting, "an evaluation found it broken, and it is asked for its health"},
+		{"dead, in use", "see f-1 lost", pool.Failed, "the kubelet says lost"},
+		{"deleted by others, in use", "see f-1 running deleting", pool.Deleting, "somebody else deleted it"},
+		{"stuck", "see f-1 stuck", pool.Starting, "the kubelet says stuck"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -79,9 +76,10 @@ func TestSnapshotStates(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			pod := p.referee.machine.Snapshot(function("f")).GetPods()[0]
-			if pod.GetState() != test.state || pod.GetReason() != test.reason {
-				t.Errorf("state is %s, %q, want %s, %q", pod.GetState(), pod.GetReason(), test.state, test.reason)
+			status, _ := p.referee.machine.Status(function("f"))
+			pod := status.Pods[0]
+			if pod.State != test.state || pod.Reason != test.reason {
+				t.Errorf("state is %v, %q, want %v, %q", pod.State, pod.Reason, test.state, test.reason)
 			}
 		})
 	}
@@ -95,17 +93,17 @@ func TestLastFailureIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := p.referee.machine.Snapshot(function("f"))
-	if s.GetLastFailure() != "" || s.GetLastFailureTime() != nil {
-		t.Errorf("the last failure is %q at %v, want none: the most recent attempt to have a pod did not fail", s.GetLastFailure(), s.GetLastFailureTime())
+	s, _ := p.referee.machine.Status(function("f"))
+	if s.LastFailure != "" || !s.LastFailureTime.IsZero() {
+		t.Errorf("the last failure is %q at %v, want none: the most recent attempt to have a pod did not fail", s.LastFailure, s.LastFailureTime)
 	}
 }
 
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	m := pool.New(newPlayer(behaviour{}).configured())
-	if m.Snapshot(function("f")) != nil {
-		t.Error("there is a snapshot of a function that nobody knows")
+	if _, ok := m.Status(function("f")); ok {
+		t.Error("there is a status of a function that is not known")
 	}
 	m.Handle(start, pool.LeaseRequested{Lease: 1, Function: function("f")})
 	m.Handle(start, pool.LeaseRequested{Lease: 2, Function: function("g")})
@@ -119,12 +117,5 @@ func TestFunctions(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"f", "g"}, names(m.Functions())); diff != "" {
 		t.Errorf("functions (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"f", "g"}, names(m.Changed())); diff != "" {
-		t.Errorf("changed (-want +got):\n%s", diff)
-	}
-	m.Handle(start, pool.LeaseEnded{Lease: 2})
-	if diff := cmp.Diff([]string{"g"}, names(m.Changed())); diff != "" {
-		t.Errorf("changed since (-want +got):\n%s", diff)
 	}
 }

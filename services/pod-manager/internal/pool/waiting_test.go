@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -103,10 +102,10 @@ func TestPhases(t *testing.T) {
 	}
 	grant, _ = actions[0].(pool.Grant)
 	want := []pool.PhaseDuration{
-		{Phase: podmanagerv1.Phase_PHASE_CREATING, Duration: time.Second + 100*time.Millisecond},
-		{Phase: podmanagerv1.Phase_PHASE_SCHEDULING, Duration: 2*time.Second + 20*time.Millisecond},
-		{Phase: podmanagerv1.Phase_PHASE_PULLING, Duration: 3 * time.Second},
-		{Phase: podmanagerv1.Phase_PHASE_CONNECTING, Duration: 5 * time.Millisecond},
+		{Phase: pool.PhaseCreating, Duration: time.Second + 100*time.Millisecond},
+		{Phase: pool.PhaseScheduling, Duration: 2*time.Second + 20*time.Millisecond},
+		{Phase: pool.PhasePulling, Duration: 3 * time.Second},
+		{Phase: pool.PhaseConnecting, Duration: 5 * time.Millisecond},
 	}
 	if diff := cmp.Diff(want, grant.Phases); diff != "" {
 		t.Errorf("phases, those of both attempts added up (-want +got):\n%s", diff)

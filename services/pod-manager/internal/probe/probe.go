@@ -125,8 +125,8 @@ func (p *Prober) done(former *probe) {
 // probe asks until the answer is known, and tells it.
 func (p *Prober) probe(ctx context.Context, action pool.Probe) {
 	asking, cancel := ctx, context.CancelFunc(func() {})
-	if action.Patience > 0 {
-		asking, cancel = context.WithTimeout(ctx, action.Patience)
+	if action.Timeout > 0 {
+		asking, cancel = context.WithTimeout(ctx, action.Timeout)
 	}
 	defer cancel()
 	err := ask(asking, action.Address)

@@ -103,7 +103,7 @@ func TestServesLater(t *testing.T) {
 		address := nobody(t)
 		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
 		// This one needs several attempts, so the first one has had some by then.
-		p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Patience: 50 * time.Millisecond})
+		p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Timeout: 50 * time.Millisecond})
 		if got := next(t, told); got.Name != "other" {
 			t.Fatalf("told %+v before anybody listens", got)
 		}
@@ -119,7 +119,7 @@ func TestServesLater(t *testing.T) {
 		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
 		// A machine that is busy may need more than a little patience for one answer.
 		for patience := 50 * time.Millisecond; ; patience *= 2 {
-			p.Probe(pool.Probe{Name: "other", UID: "uid", Address: address, Patience: patience})
+			p.Probe(pool.Probe{Name: "other", UID: "uid", Address: address, Timeout: patience})
 			got := next(t, told)
 			if got.Name == "other" && strings.Contains(got.Unhealthy, "NOT_SERVING") {
 				break
@@ -156,7 +156,7 @@ func TestPatience(t *testing.T) {
 	run(t, p)
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: tc.address, Patience: tc.patience})
+			p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: tc.address, Timeout: tc.patience})
 			if got := next(t, told); !strings.Contains(got.Unhealthy, tc.want) {
 				t.Errorf("unhealthy because of %q, want %q in it: %s", got.Unhealthy, tc.want, tc.reason)
 			}
@@ -168,9 +168,9 @@ func TestForget(t *testing.T) {
 	short, long := 50*time.Millisecond, 500*time.Millisecond
 	t.Run("before it began", func(t *testing.T) {
 		p, told := newProber()
-		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: nobody(t), Patience: short})
+		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: nobody(t), Timeout: short})
 		p.Forget("gone", "uid")
-		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: nobody(t), Patience: long})
+		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: nobody(t), Timeout: long})
 		run(t, p)
 		if got := next(t, told); got.Name != "pod" {
 			t.Errorf("told %+v, but that pod is gone", got)
@@ -179,9 +179,9 @@ func TestForget(t *testing.T) {
 	t.Run("after it began", func(t *testing.T) {
 		p, told := newProber()
 		run(t, p)
-		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: nobody(t), Patience: long})
-		p.Probe(pool.Probe{Name: "first", UID: "uid", Address: nobody(t), Patience: short})
-		p.Probe(pool.Probe{Name: "second", UID: "uid", Address: nobody(t), Patience: 2 * long})
+		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: nobody(t), Timeout: long})
+		p.Probe(pool.Probe{Name: "first", UID: "uid", Address: nobody(t), Timeout: short})
+		p.Probe(pool.Probe{Name: "second", UID: "uid", Address: nobody(t), Timeout: 2 * long})
 		if got := next(t, told); got.Name != "first" {
 			t.Fatalf("told %+v, want the one with the least patience first", got)
 		}
@@ -193,7 +193,7 @@ func TestForget(t *testing.T) {
 	t.Run("another pod has the name", func(t *testing.T) {
 		p, told := newProber()
 		run(t, p)
-		p.Probe(pool.Probe{Name: "pod", UID: "new", Address: nobody(t), Patience: short})
+		p.Probe(pool.Probe{Name: "pod", UID: "new", Address: nobody(t), Timeout: short})
 		p.Forget("pod", "old")
 		if got := next(t, told); got.UID != "new" {
 			t.Errorf("told %+v, want the new one", got)
@@ -205,12 +205,12 @@ func TestNewProbeReplacesOldOne(t *testing.T) {
 	p, told := newProber()
 	run(t, p)
 	address, _ := server(t, "", healthv1.HealthCheckResponse_SERVING)
-	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: nobody(t), Patience: 50 * time.Millisecond})
+	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: nobody(t), Timeout: 50 * time.Millisecond})
 	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
 	if got := next(t, told); got.Unhealthy != "" {
 		t.Errorf("told %+v, want the answer from the new address", got)
 	}
-	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Patience: 200 * time.Millisecond})
+	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Timeout: 200 * time.Millisecond})
 	if got := next(t, told); got.Name != "other" {
 		t.Errorf("told %+v, want nothing of the old probe", got)
 	}
@@ -222,7 +222,7 @@ func TestRunEndsProbes(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- p.Run(ctx) }()
 	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: nobody(t)})
-	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Patience: 50 * time.Millisecond})
+	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Timeout: 50 * time.Millisecond})
 	next(t, told)
 	cancel()
 	if err := <-ended; err != nil {

@@ -1,0 +1,142 @@
+package pool
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// turnTime is how long a pool may be without a pod because all pods that there may be are in
+// use by others, before one of them is evicted; and how long each of them may be used before.
+const turnTime = 10 * time.Second
+
+// capacity bounds the pods of all pools together.
+type capacity struct {
+	max  int     // 0 for any number
+	line []*pool // the pools that wait for a pod, first come, first served
+}
+
+// free reports whether there may be a further pod.
+func (c *capacity) free(pods int) bool { return c.max <= 0 || pods < c.max }
+
+// admits reports whether p may have a further pod: there is capacity, and no other pool
+// comes first.
+func (c *capacity) admits(p *pool, pods int) bool {
+	first := c.first()
+	return c.max <= 0 || c.free(pods) && (first == nil || first == p)
+}
+
+// first returns the pool that is next to get a pod; nil if none waits. Pools without a pod
+// come before those that want more.
+func (c *capacity) first() *pool {
+	for _, p := range c.line {
+		if p.usable() == 0 {
+			return p
+		}
+	}
+	if len(c.line) > 0 {
+		return c.line[0]
+	}
+	return nil
+}
+
+// enter has a pool wait in line.
+func (c *capacity) enter(p *pool, now time.Time) {
+	if !slices.Contains(c.line, p) {
+		c.line = append(c.line, p)
+	}
+	if p.usable() > 0 {
+		p.needySince = time.Time{}
+	} else if p.needySince.IsZero() {
+		p.needySince = now
+	}
+}
+
+// leave has a pool wait no more.
+func (c *capacity) leave(p *pool) {
+	p.needySince = time.Time{}
+	c.line = slices.DeleteFunc(c.line, func(other *pool) bool { return other == p })
+}
+
+// enough reports whether as many pods are going as the line needs. Those that take too long
+// do not count: they may never go.
+func (c *capacity) enough(now time.Time, pods map[string]*pod) bool {
+	going := 0
+	for _, pod := range pods {
+		if !pod.state.usable() && now.Sub(pod.since) < deletionTimeout {
+			going++
+		}
+	}
+	return going >= len(pods)-c.max+len(c.line)
+}
+
+// evict drains a pod of another pool for one of p, if any suits.
+func evict(s *step, p *pool, pools []*pool) {
+	if victim := victim(s.at, p, pools); victim != nil {
+		victim.drain(s, "room is needed for a pod of "+p.function.Reference, removal{eviction: "room", idle: idle(s.at, victim)})
+	}
+}
+
+// victim returns the pod that is evicted for a pod of p: an idle one, the one unused for
+// longest; for a pool without any pod, one of the pool that has the most; and for one that
+// has been without for long, the one used longest ago; nil if there is none.
+//
+// Other replicas choose among the same pods. So what counts is what all of them see.
+func victim(now time.Time, p *pool, pools []*pool) *pod {
+	var victim *pod
+	rank := 0
+	for _, other := range pools {
+		if other == p {
+			continue
+		}
+		usable := other.usable()
+		for _, candidate := range other.pods {
+			r := rankOf(now, p, usable, candidate)
+			if r > rank || r == rank && r > 0 && goesBefore(now, candidate, victim) {
+				victim, rank = candidate, r
+			}
+		}
+	}
+	return victim
+}
+
+// rankOf is how well a pod of another pool, which has so many usable ones, suits as a
+// victim; 0 if not at all.
+func rankOf(now time.Time, p *pool, usable int, candidate *pod) int {
+	needy := p.usable() == 0
+	switch {
+	case !candidate.served():
+		return 0
+	case idle(now, candidate):
+		return 1 << 20
+	case needy && usable > 1:
+		return usable
+	case needy && now.Sub(p.needySince) >= turnTime && now.Sub(candidate.becameReady.at) >= turnTime:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// goesBefore reports whether a is the better choice of two pods that suit equally well: a
+// replica evicts its own before those that another one uses, and else the one used longest
+// ago.
+func goesBefore(now time.Time, a, b *pod) bool {
+	if usedA, usedB := a.usedElsewhere(now), b.usedElsewhere(now); usedA != usedB {
+		return usedB
+	}
+	return cmp.Or(lastUse(now, a).Compare(lastUse(now, b)), cmp.Compare(a.use.turn, b.use.turn)) < 0
+}
+
+// lastUse is when a pod was last used, as far as its expiry tells.
+func lastUse(now time.Time, p *pod) time.Time {
+	if p.use.active > 0 {
+		return now
+	}
+	return p.expiry.at.Add(-p.limits.TTL)
+}
+
+// idle reports whether no lease uses a pod or is about to.
+func idle(now time.Time, p *pod) bool {
+	return p.use.active == 0 && len(p.pool.queue) == 0 && !p.usedElsewhere(now)
+}

@@ -1,0 +1,106 @@
+package pool
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+const (
+	// maxStarved is how many pods in a row may run out of memory under an evaluation before
+	// its caller is told: the first time another evaluation may have taken it.
+	maxStarved = 2
+	// verdictTimeout is how long a lease waits for the kubelet to report why its caller's
+	// pods broke: for as long as it may take to check one. The kubelet takes a second.
+	verdictTimeout = 2 * checkTimeout
+)
+
+// verdict is whether the pods that a lease's caller lost all ran out of memory.
+type verdict int
+
+const (
+	innocent verdict = iota // they did not, or that will never be known
+	pending                 // the kubelet has not reported on all of them, and still may
+	starved
+)
+
+// distinct returns each name once: a pod that broke twice is one pod.
+func distinct(names []string) []string {
+	var first []string
+	for _, name := range names {
+		if !slices.Contains(first, name) {
+			first = append(first, name)
+		}
+	}
+	return first
+}
+
+// verdict returns whether a lease's caller may have a further pod. A caller learns of the
+// end of a pod before the kubelet reports why.
+func (ls *leases) verdict(now time.Time, l *lease) verdict {
+	if len(l.avoid) < maxStarved {
+		return innocent
+	}
+	found := starved
+	for _, name := range l.avoid {
+		pod := ls.pods[name]
+		switch {
+		case ls.ranOutOfMemory(name):
+		case pod != nil && pod.explainable() && now.Sub(l.requested.at) < verdictTimeout:
+			found = pending
+		default:
+			return innocent
+		}
+	}
+	return found
+}
+
+func (ls *leases) ranOutOfMemory(pod string) bool {
+	_, ran := ls.starved[pod]
+	return ran
+}
+
+// inquire checks the pods that a lease's caller lost and that seem to serve, if another one
+// that it lost is suspected already: a request may come before the end of the caller's last
+// lease, and before the kubelet's report.
+func (ls *leases) inquire(s *step, l *lease) {
+	if len(l.avoid) < maxStarved {
+		return
+	}
+	var serving []*pod
+	for _, name := range l.avoid {
+		pod := ls.pods[name]
+		switch {
+		case ls.ranOutOfMemory(name), pod != nil && pod.state == checking:
+		case pod != nil && pod.state == ready:
+			serving = append(serving, pod)
+		default:
+			return
+		}
+	}
+	if len(serving) == len(l.avoid) {
+		return
+	}
+	for _, pod := range serving {
+		pod.check(s, false)
+	}
+}
+
+// rejectStarved rejects leases whose callers' pods all ran out of memory. A further pod most
+// likely would too, and take along what others run on it.
+func (ls *leases) rejectStarved(s *step, p *pool) {
+	if len(ls.starved) == 0 {
+		return
+	}
+	for _, l := range slices.Clone(p.queue) {
+		if ls.verdict(s.at, l) != starved {
+			continue
+		}
+		ls.reject(s, l, fault.Precondition, fmt.Sprintf(
+			"out of memory: the kernel ended pods %s while they ran this evaluation: give the function a larger memory limit, or make the package smaller",
+			strings.Join(l.avoid, " and ")), 0)
+	}
+}
