@@ -79,8 +79,23 @@ func TestAdoption(t *testing.T) {
 				healthy f-1
 				healthy f-2
 				healthy f-3
-				request 1 f => grant 1 f-1
+				after 2m
+				request 1 f => extend f-1 to 12m0s; grant 1 f-1
 				tick => delete f-2 version 1 surplus; delete f-3 version 1 surplus
+			`,
+		},
+		{
+			name: "surplus that another replica uses", reason: "it is that replica's business, however many this one may have",
+			dialogue: `
+				see f-1 running => probe f-1
+				healthy f-1
+				see f-2 running => probe f-2
+				healthy f-2
+				after 2m
+				see f-2 running reclaim=12m
+				tick
+				wait 65s
+				wait 1m => delete f-2 version 2 surplus
 			`,
 		},
 		{

@@ -14,6 +14,7 @@ const turnTime = 10 * time.Second
 type capacity struct {
 	max  int     // 0 for any number
 	line []*pool // the pools that wait for a pod, first come, first served
+	due  bool    // evictions are, since the line or what there is may have changed
 }
 
 // free reports whether there may be a further pod.
@@ -43,7 +44,7 @@ func (c *capacity) first() *pool {
 // enter has a pool wait in line.
 func (c *capacity) enter(p *pool, now time.Time) {
 	if !slices.Contains(c.line, p) {
-		c.line = append(c.line, p)
+		c.line, c.due = append(c.line, p), true
 	}
 	if p.usable() > 0 {
 		p.needySince = time.Time{}
@@ -58,22 +59,33 @@ func (c *capacity) leave(p *pool) {
 	c.line = slices.DeleteFunc(c.line, func(other *pool) bool { return other == p })
 }
 
-// enough reports whether as many pods are going as the line needs. Those that take too long
-// do not count: they may never go.
-func (c *capacity) enough(now time.Time, pods map[string]*pod) bool {
+// evict drains as many pods of other pools as the line needs, once for each time that it
+// may have changed. Pods that are going already count, unless they take so long that they
+// may never go.
+//
+// Where there are more pods than there may be, the first pool in line needs those beyond
+// the limit evicted too.
+func (c *capacity) evict(s *step, pods map[string]*pod, pools []*pool) {
+	c.due = false
+	if len(c.line) == 0 {
+		return
+	}
 	going := 0
 	for _, pod := range pods {
-		if !pod.state.usable() && now.Sub(pod.since) < deletionTimeout {
+		if !pod.state.usable() && s.age(pod.since) < deletionTimeout {
 			going++
 		}
 	}
-	return going >= len(pods)-c.max+len(c.line)
-}
-
-// evict drains a pod of another pool for one of p, if any suits.
-func evict(s *step, p *pool, pools []*pool) {
-	if victim := victim(s.at, p, pools); victim != nil {
-		victim.drain(s, "room is needed for a pod of "+p.function.Reference, removal{eviction: "room", idle: idle(s.at, victim)})
+	beyond := len(pods) - c.max
+	line := slices.Clone(c.line)
+	slices.SortStableFunc(line, func(a, b *pool) int { return cmp.Compare(min(a.usable(), 1), min(b.usable(), 1)) })
+	for i := going; i < beyond+len(line); i++ {
+		p := line[max(i-beyond, 0)]
+		victim := victim(s.at, p, pools)
+		if victim == nil {
+			return // nor is there one for pools that come after it
+		}
+		victim.drain(s, "room is needed for a pod of "+p.function.Reference, removal{eviction: evictionRoom, idle: idle(s.at, victim)})
 	}
 }
 

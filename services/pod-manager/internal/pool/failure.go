@@ -100,7 +100,7 @@ func (p *pool) loseDeleted(s *step, pod *pod) {
 // fail drains a pod that cannot serve.
 func (p *pool) fail(s *step, pod *pod, problem Problem) {
 	p.lose(s, pod, problem)
-	pod.drain(s, problem.Reason, removal{eviction: "failed", unsound: true})
+	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})
 }
 
 // doubt checks a pod that a lease found broken, before it serves again.

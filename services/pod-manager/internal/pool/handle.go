@@ -157,7 +157,7 @@ func (e Configured) apply(m *Machine) {
 	if former := m.config.Template; former != "" && former != e.Config.Template {
 		m.since = s.moment
 	}
-	m.config, m.capacity.max = e.Config, e.Config.MaxPods
+	m.config, m.capacity.max, m.capacity.due = e.Config, e.Config.MaxPods, true
 	for _, p := range m.pools {
 		p.configure(s, m.config)
 	}
@@ -165,6 +165,7 @@ func (e Configured) apply(m *Machine) {
 
 func (Tick) apply(m *Machine) {
 	s := &m.step
+	m.capacity.due = true
 	for _, p := range m.pools {
 		p.extendNeeded(s)
 	}

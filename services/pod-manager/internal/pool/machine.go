@@ -55,9 +55,12 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	return s.actions
 }
 
-// next returns a pool to reconcile: those that are dirty, then those for whose pods there is
-// capacity now; nil if there is none.
+// next returns a pool to reconcile: those that are dirty, those of which pods are evicted,
+// then those for whose pods there is capacity now; nil if there is none.
 func (m *Machine) next() *pool {
+	if len(m.step.dirty) == 0 && m.capacity.due {
+		m.capacity.evict(&m.step, m.pods.byName, m.pools)
+	}
 	if dirty := m.step.dirty; len(dirty) > 0 {
 		p := dirty[0]
 		m.step.dirty = slices.Delete(dirty, 0, 1) // keeps its memory
@@ -96,17 +99,13 @@ func (m *Machine) grow(s *step, p *pool) {
 	m.capacity.leave(p)
 }
 
-// wait has a pool wait in line for a pod if leases wait for that, and another pod evicted
-// for it unless enough are going already.
+// wait has a pool wait in line for a pod if leases wait for that.
 func (m *Machine) wait(s *step, p *pool) {
 	if len(p.queue) == 0 {
 		m.capacity.leave(p)
 		return
 	}
 	m.capacity.enter(p, s.at)
-	if !m.capacity.enough(s.at, m.pods.byName) {
-		evict(s, p, m.pools)
-	}
 }
 
 // create asks for one more pod.
@@ -171,13 +170,6 @@ func (m *Machine) full(p *pool) string {
 	}
 	return fmt.Sprintf("there are %d function pods, which is the limit, and all are in use", m.config.MaxPods)
 }
-
-const (
-	// deletionRetry is when to decide again about a pod that could not be deleted.
-	deletionRetry = time.Second
-	// deletionTimeout is when to emit the deletion of a pod again that is still there.
-	deletionTimeout = 2 * time.Minute
-)
 
 // release deletes the pods that are to go and hold no lease.
 func (m *Machine) release(s *step, p *pool) {

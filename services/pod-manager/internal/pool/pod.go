@@ -1,8 +1,6 @@
 package pool
 
 import (
-	"cmp"
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -101,8 +99,21 @@ type removal struct {
 	retryAt     time.Time // when to emit its deletion again
 }
 
-// evictionTTL is the kind of eviction that another replica's use of the pod undoes.
-const evictionTTL = "ttl"
+// Kinds of evictions, for metrics.
+const (
+	evictionTTL      = "ttl" // another replica's use of the pod undoes it
+	evictionTemplate = "template"
+	evictionSurplus  = "surplus"
+	evictionRoom     = "room"
+	evictionFailed   = "failed"
+)
+
+const (
+	// deletionRetry is when to decide again about a pod that could not be deleted.
+	deletionRetry = time.Second
+	// deletionTimeout is when to emit the deletion of a pod again that is still there.
+	deletionTimeout = 2 * time.Minute
+)
 
 // setState moves a pod to another state, for a reason that people read.
 func (p *pod) setState(now time.Time, to state, why string) {
@@ -176,49 +187,6 @@ func (p *pod) see(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// stopped reports whether the containers of a pod do not run any more. That Kubernetes has
-// not reported yet that they run means nothing: a probe may have found out before.
-func (p *pod) stopped(before Observation) bool {
-	stalled := p.state == ready && p.seen.Problem.Kind.open()
-	lostAddress := before.Address != "" && p.seen.Address == ""
-	return !p.seen.running() && (p.ran || stalled || lostAddress)
-}
-
-// restart has a pod whose containers stopped become ready again.
-func (p *pod) restart(now time.Time) {
-	p.setState(now, starting, "")
-	p.since, p.health.asked, p.ran = now, "", false
-}
-
-// probe asks a pod for its health.
-func (p *pod) probe(s *step, timeout time.Duration) {
-	address := cmp.Or(p.seen.HealthAddress, p.seen.Address)
-	if p.health.asked == address {
-		return
-	}
-	p.health.asked, p.health.question = address, s.event
-	s.emit(Probe{Name: p.name, UID: p.uid, Address: address, Question: p.health.question, Timeout: timeout})
-}
-
-// checkTimeout is how long a pod that was found broken may take to answer.
-const checkTimeout = 3 * time.Second
-
-// check asks a pod that served for its health. Until it answers it takes no leases.
-func (p *pod) check(s *step, suspected bool) {
-	p.setState(s.at, checking, "an evaluation found it broken, and it is asked for its health")
-	p.health.suspected = suspected
-	p.probe(s, checkTimeout)
-}
-
-// stalling reports whether a problem has just lasted for too long.
-func (p *pod) stalling(now time.Time, timeout time.Duration) bool {
-	if p.stall.since.IsZero() || p.stall.over || now.Sub(p.stall.since) < timeout {
-		return false
-	}
-	p.stall.over = true
-	return true
-}
-
 // extend extends the expiry of a pod that is used.
 func (p *pod) extend(s *step) {
 	if p.expiry.extend(s.at, p.limits.TTL) {
@@ -248,31 +216,14 @@ func (p *pod) drain(s *step, why string, r removal) {
 	s.mark(p.pool)
 }
 
+// replace drains an outdated pod.
+func (p *pod) replace(s *step) {
+	p.drain(s, "it was made from another template or with other settings", removal{eviction: evictionTemplate})
+}
+
 // spared reports whether a pod was drained since no lease used it, and another replica did.
 func (p *pod) spared(now time.Time) bool {
 	return p.removal.eviction == evictionTTL && now.Before(p.expiry.at) || p.removal.idle && p.usedElsewhere(now)
-}
-
-// explainable reports whether the kubelet may still report why a pod broke: while it is
-// checked, and until it is gone, since a busy node takes longer than a check does.
-func (p *pod) explainable() bool {
-	return p.state == checking || !p.state.usable() && p.removal.unexplained
-}
-
-// standstill is what a pod that does not become ready was last seen doing.
-func (p *pod) standstill() string {
-	switch {
-	case p.seen.Problem.Reason != "":
-		return p.seen.Problem.Reason
-	case p.seen.Reason != "":
-		return p.seen.Reason
-	case p.state == creating:
-		return "Kubernetes has not confirmed it"
-	case p.seen.Phase == PhaseConnecting:
-		return "its containers run, but the wrapper server does not answer"
-	default:
-		return "its containers do not run"
-	}
 }
 
 // spare keeps a pod that another replica used after it was drained.
@@ -283,32 +234,4 @@ func (p *pod) spare(s *step) {
 		p.probe(s, 0)
 	}
 	s.mark(p.pool)
-}
-
-// answer has a pod serve that answered that it is well.
-func (p *pod) answer(s *step) {
-	if p.becameReady.at.IsZero() {
-		p.becameReady = s.moment
-		if !p.adopted {
-			p.extend(s) // an adopted one has the expiry that its creator wrote
-		}
-	}
-	p.setState(s.at, ready, "")
-	p.health.answered = s.event
-}
-
-// overdue returns the problem of a pod that has been in its state for too long; the zero
-// Problem if it has not.
-func (p *pod) overdue(now time.Time) Problem {
-	timeout, age := p.limits.ReadyTimeout, now.Sub(p.since)
-	switch {
-	case p.state == checking && age >= 2*checkTimeout:
-		return Problem{Kind: Lost, Reason: "pod " + p.name + " was found broken, and nothing is known of its health since"}
-	case p.state == creating && age >= timeout:
-		return Problem{Kind: Fatal, Reason: fmt.Sprintf("pod %s was not there after %s: %s", p.name, timeout, p.standstill())}
-	case p.state == starting && age >= timeout:
-		return Problem{Kind: Fatal, Reason: fmt.Sprintf("pod %s was not ready after %s: %s", p.name, timeout, p.standstill())}
-	default:
-		return Problem{}
-	}
 }

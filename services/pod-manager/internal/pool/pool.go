@@ -6,11 +6,10 @@
 // goroutine, carries out the actions in the order given, and returns their outcomes as
 // events.
 //
-// Files, in reading order: event, action and config are the vocabulary; machine has the
-// entry point and handle what each event does; capacity bounds all pools together; queue
-// has waiting leases, verdict those whose pods ran out of memory; pool has one function's
-// pods, failure the attempts to have one, pod a single one, expiry its end; status is what
-// others see of all that. A file uses those that come after it.
+// Files, in reading order: event, action, config and status are the vocabulary. handle has
+// what each event does, machine what follows from it. capacity bounds all pools together;
+// verdict and queue have waiting leases; collect, failure, pods and pool have one function's
+// pods; health, pod and expiry a single one. A file uses those that come after it.
 //
 // A pod passes through these states:
 //
@@ -154,120 +153,6 @@ func (p *pool) remove(s *step, gone *pod) {
 	gone.setState(s.at, deleting, gone.why) // for leases that it still holds
 	p.emptySince = s.at
 	s.mark(p)
-}
-
-// versionGrace is how long an outdated pod is left alone that another replica has just
-// made: that may not know yet what is in force, and if each replica drained what others
-// wait for, no caller would get one.
-const versionGrace = time.Minute
-
-// otherVersion reports whether a pod is of another version than new ones, whose template is
-// known.
-func (p *pool) otherVersion(pod *pod) bool {
-	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
-}
-
-// outdated reports whether a pod is to be replaced, since it is of an older version.
-//
-// Versions have no order by themselves, and replicas of several may run for hours. If each
-// replaced what is not of its own, callers would get one cold start after the other. So
-// outdated is what existed before this replica's version came. Any other pod was made by a
-// replica with a version that is not known here, and serves as well.
-func (p *pool) outdated(now time.Time, pod *pod) bool {
-	switch {
-	case !p.otherVersion(pod):
-		return false
-	case pod.known.event <= p.since.event:
-		return true
-	case pod.seen.Created.After(p.since.at):
-		return false
-	default:
-		return pod.known.at.Sub(pod.seen.Created) >= p.limits.ReadyTimeout || now.Sub(pod.known.at) >= versionGrace
-	}
-}
-
-// replaceOutdated drains the outdated pods, since the pool is used.
-func (p *pool) replaceOutdated(s *step) {
-	for _, pod := range p.pods {
-		if pod.state.usable() && p.outdated(s.at, pod) {
-			pod.drain(s, outdatedReason, removal{eviction: evictionTemplate})
-		}
-	}
-}
-
-const (
-	outdatedReason   = "it was made from another template or with other settings"
-	evictionTemplate = "template"
-	evictionSurplus  = "surplus"
-)
-
-// extendNeeded extends the expiries of pods that are needed or kept. It does so with each
-// tick, since a pod may live for a shorter time than there is between two scans.
-func (p *pool) extendNeeded(s *step) {
-	for _, pod := range p.pods {
-		if pod.uid != "" && pod.state <= draining && (p.needs(pod) || p.keeps(s.at, pod)) && pod.expiry.lags(s.at, p.limits.TTL) {
-			pod.extend(s)
-		}
-	}
-}
-
-// collect drains the pods that have expired, and the outdated ones that are not used. It
-// repairs the annotations of the others.
-func (p *pool) collect(s *step) {
-	for _, pod := range p.pods {
-		idle := pod.serves() && !p.needs(pod)
-		switch {
-		case idle && !s.at.Before(pod.expiry.at) && !p.keeps(s.at, pod):
-			pod.drain(s, "nobody used it for its time to live", removal{eviction: evictionTTL})
-		case idle && p.outdated(s.at, pod) && !pod.usedElsewhere(s.at):
-			pod.drain(s, outdatedReason, removal{eviction: evictionTemplate})
-		}
-		if pod.state.usable() {
-			pod.expiry.lost(pod.seen.ReclaimAfter, s.at, p.limits.TTL)
-			pod.writeExpiry(s)
-		}
-	}
-}
-
-// trim drains pods beyond the limit: limits may have been lowered, or two replicas may have
-// created pods at a time. Idle ones go first; those in use finish their leases if there are
-// enough others that serve.
-func (p *pool) trim(s *step) {
-	p.trimTo(s, func(pod *pod) bool { return pod.state.usable() }, func(pod *pod) bool { return pod.use.active == 0 })
-	p.trimTo(s, func(pod *pod) bool { return pod.state == ready }, func(*pod) bool { return true })
-}
-
-// trimTo drains ready pods that suit until no more than the limit count: outdated ones
-// first, and then those in the highest slots.
-func (p *pool) trimTo(s *step, counts, suits func(*pod) bool) {
-	var outdated, rest []*pod
-	for _, pod := range slices.Backward(p.pods) {
-		switch {
-		case !counts(pod), p.ownedElsewhere(s.at, pod):
-		case p.outdated(s.at, pod):
-			outdated = append(outdated, pod)
-		default:
-			rest = append(rest, pod)
-		}
-	}
-	count := len(outdated) + len(rest)
-	for i, pod := range append(outdated, rest...) {
-		if count <= p.limits.MaxPods || pod.state != ready || !suits(pod) {
-			continue
-		}
-		if i < len(outdated) {
-			pod.drain(s, outdatedReason, removal{eviction: evictionTemplate})
-		} else {
-			pod.drain(s, "the function has more pods than it may have", removal{eviction: evictionSurplus})
-		}
-		count--
-	}
-}
-
-// ownedElsewhere reports whether a pod is of another version, and used by the replica that
-// made it: that one may have drained one of this version for it, which is still there.
-func (p *pool) ownedElsewhere(now time.Time, pod *pod) bool {
-	return p.otherVersion(pod) && !p.outdated(now, pod) && pod.usedElsewhere(now)
 }
 
 // follow does what Kubernetes' last observation of a pod asks for.

@@ -259,6 +259,23 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
+			name: "limit lowered by far", reason: "as many pods go as there are too many, at once, and one more for who waits", config: two,
+			dialogue: `
+				set all=3
+				see a-1 running => probe a-1
+				healthy a-1
+				see b-1 running => probe b-1
+				healthy b-1
+				see c-1 running => probe c-1
+				healthy c-1
+				after 2m
+				set all=2
+				request 1 h => delete a-1 version 1 room; delete b-1 version 1 room
+				gone a-1
+				gone b-1 => create h-1
+			`,
+		},
+		{
 			name: "callers leave the line", reason: "no pod goes for those who do not wait any more", config: two,
 			dialogue: `
 				request 1 f => create f-1
