@@ -50,32 +50,7 @@ func observation(pod *corev1.Pod) (pool.Observation, bool) {
 		Function: pool.Function{Reference: identity.Reference, Digest: identity.Digest},
 		Slot:     identity.Slot, TemplateVersion: identity.TemplateVersion, SettingsVersion: identity.SettingsVersion,
 		Created: pod.CreationTimestamp.Time, ReclaimAfter: identity.ReclaimAfter,
-		Phase: phases[status.Phase], Reason: status.Reason, Node: status.Node,
-		Deleting: status.Deleting, Problem: problem(status.Failure),
+		Phase: status.Phase, Reason: status.Reason, Node: status.Node,
+		Deleting: status.Deleting, Problem: status.Problem,
 	}, true
-}
-
-// phases are the steps in the words of the pools.
-var phases = map[podspec.Phase]pool.Phase{
-	podspec.PhaseCreating:   pool.PhaseCreating,
-	podspec.PhaseScheduling: pool.PhaseScheduling,
-	podspec.PhasePulling:    pool.PhasePulling,
-	podspec.PhaseStarting:   pool.PhaseStarting,
-	podspec.PhaseRunning:    pool.PhaseConnecting,
-}
-
-// problem is what a failure means for those who wait.
-func problem(failure *podspec.Failure) pool.Problem {
-	switch {
-	case failure == nil:
-		return pool.Problem{}
-	case failure.OutOfMemory:
-		return pool.Problem{Kind: pool.Lost, Reason: failure.String(), OutOfMemory: true}
-	case failure.Permanent:
-		return pool.Problem{Kind: pool.Fatal, Reason: failure.String()}
-	case failure.Ended:
-		return pool.Problem{Kind: pool.Lost, Reason: failure.String()}
-	default:
-		return pool.Problem{Kind: pool.Stuck, Reason: failure.String()}
-	}
 }

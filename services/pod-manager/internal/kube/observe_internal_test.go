@@ -75,37 +75,3 @@ func TestObservation(t *testing.T) {
 		})
 	}
 }
-
-// TestPhases holds that each phase has a name in the contract.
-func TestPhases(t *testing.T) {
-	for phase := podspec.PhaseCreating; phase <= podspec.PhaseRunning; phase++ {
-		if phases[phase] == pool.PhaseUnknown {
-			t.Errorf("phase %d has no name in the contract", phase)
-		}
-	}
-}
-
-func TestProblem(t *testing.T) {
-	tests := map[string]struct {
-		failure *podspec.Failure
-		want    pool.Problem
-	}{
-		"none":                         {nil, pool.Problem{}},
-		"by itself":                    {&podspec.Failure{Reason: "Unschedulable"}, pool.Problem{Kind: pool.Stuck, Reason: "Unschedulable"}},
-		"ended":                        {&podspec.Failure{Reason: "Evicted", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "Evicted"}},
-		"permanent":                    {&podspec.Failure{Reason: "ErrImagePull", Message: "no", Permanent: true}, pool.Problem{Kind: pool.Fatal, Reason: "ErrImagePull: no"}},
-		"ended for good":               {&podspec.Failure{Reason: "Error", Permanent: true, Ended: true}, pool.Problem{Kind: pool.Fatal, Reason: "Error"}},
-		"ended by itself":              {&podspec.Failure{Reason: "Evicted", Message: "x", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "Evicted: x"}},
-		"out of memory":                {&podspec.Failure{Reason: "OOMKilled", Message: "x", Ended: true, OutOfMemory: true}, pool.Problem{Kind: pool.Lost, Reason: "OOMKilled: x", OutOfMemory: true}},
-		"out of memory again":          {&podspec.Failure{Reason: "CrashLoopBackOff", Message: "x", Ended: true, OutOfMemory: true}, pool.Problem{Kind: pool.Lost, Reason: "CrashLoopBackOff: x", OutOfMemory: true}},
-		"not the function's, ended":    {&podspec.Failure{Reason: "OOMKilled", Message: "x", Ended: true}, pool.Problem{Kind: pool.Lost, Reason: "OOMKilled: x"}},
-		"not the function's container": {&podspec.Failure{Reason: "OOMKilled", Message: "x"}, pool.Problem{Kind: pool.Stuck, Reason: "OOMKilled: x"}},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := problem(tc.failure); got != tc.want {
-				t.Errorf("problem is %+v, want %+v", got, tc.want)
-			}
-		})
-	}
-}

@@ -7,36 +7,36 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-)
 
-// Failure is what keeps a pod from serving, in the words of kubelet and scheduler.
-//
-// Neither Permanent nor Ended means that the pod may yet become ready by itself, as
-// one for which there is no room on any node now.
-type Failure struct {
-	// Reason is one word, such as "ErrImagePull".
-	Reason string
-	// Message is a text of one line; it may be empty.
-	Message string
-	// Permanent says that another pod like this one would fail in the same way,
-	// until somebody changes something.
-	Permanent bool
-	// Ended says that this pod will not serve any more, whatever happens.
-	Ended bool
-	// OutOfMemory says that the kernel ended the function container for memory.
-	OutOfMemory bool
-}
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
 
 // outOfMemory is the kubelet's reason for a container that the kernel ended for memory.
 const outOfMemory = "OOMKilled"
 
-// String returns reason and message.
-func (f Failure) String() string { return join(f.Reason, f.Message) }
+// problem returns a problem in the words of kubelet and scheduler: one word, such as
+// "ErrImagePull", and a text of one line, which may be empty.
+func problem(kind pool.ProblemKind, word, text string) *pool.Problem {
+	return &pool.Problem{Kind: kind, Reason: join(word, text)}
+}
+
+// kindOf is the kind of a problem: permanent if another pod like this one would fail in the
+// same way, until something is changed, and ended if this pod does not serve any more.
+func kindOf(permanent, ended bool) pool.ProblemKind {
+	switch {
+	case permanent:
+		return pool.Fatal
+	case ended:
+		return pool.Lost
+	default:
+		return pool.Stuck
+	}
+}
 
 // failure finds what keeps a pod from serving: the pod as a whole, what comes before
 // the function container, that container, or the lack of a node. Containers beside
 // it do not count: whether the function can be called shows without them.
-func failure(pod *corev1.Pod) *Failure {
+func failure(pod *corev1.Pod) *pool.Problem {
 	if f := podFailure(pod); f != nil {
 		return f
 	}
@@ -61,23 +61,22 @@ func failure(pod *corev1.Pod) *Failure {
 
 // podFailure is what ended the pod as a whole, such as an eviction or the loss of its
 // node. It says nothing about the next pod.
-func podFailure(pod *corev1.Pod) *Failure {
+func podFailure(pod *corev1.Pod) *pool.Problem {
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodUnknown
 	if pod.Status.Reason == "NodeLost" || over && pod.Status.Reason != "" {
-		return &Failure{Reason: pod.Status.Reason, Message: oneLine(pod.Status.Message), Ended: true}
+		return problem(pool.Lost, pod.Status.Reason, pod.Status.Message)
 	}
 	return nil
 }
 
 // finished is the failure of a pod that came to its end without a word about it.
-func finished(pod *corev1.Pod) *Failure {
+func finished(pod *corev1.Pod) *pool.Problem {
 	switch pod.Status.Phase {
 	case corev1.PodFailed, corev1.PodSucceeded, corev1.PodUnknown:
-		f := &Failure{Reason: string(pod.Status.Phase), Ended: true}
 		if c := condition(pod, corev1.DisruptionTarget); c != nil {
-			f.Reason, f.Message = c.Reason, oneLine(c.Message)
+			return problem(pool.Lost, c.Reason, c.Message)
 		}
-		return f
+		return problem(pool.Lost, string(pod.Status.Phase), "")
 	default:
 		return nil
 	}
@@ -85,16 +84,16 @@ func finished(pod *corev1.Pod) *Failure {
 
 // unschedulable is why the scheduler finds no node. Room may appear: others end, and
 // autoscalers bring nodes.
-func unschedulable(pod *corev1.Pod) *Failure {
+func unschedulable(pod *corev1.Pod) *pool.Problem {
 	c := condition(pod, corev1.PodScheduled)
 	if c == nil || c.Status != corev1.ConditionFalse || pod.Spec.NodeName != "" || c.Reason == corev1.PodReasonSchedulingGated {
 		return nil
 	}
-	return &Failure{Reason: cmp.Or(c.Reason, corev1.PodReasonUnschedulable), Message: oneLine(c.Message)}
+	return problem(pool.Stuck, cmp.Or(c.Reason, corev1.PodReasonUnschedulable), c.Message)
 }
 
 // initFailure is what keeps an init container from coming to its end.
-func initFailure(pod *corev1.Pod, s corev1.ContainerStatus) *Failure {
+func initFailure(pod *corev1.Pod, s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("init container %q", s.Name)
 	if s.State.Waiting != nil {
 		return waiting(kind, s)
@@ -103,10 +102,8 @@ func initFailure(pod *corev1.Pod, s corev1.ContainerStatus) *Failure {
 	if t == nil || t.ExitCode == 0 || sidecar(pod, s.Name) {
 		return nil
 	}
-	return &Failure{
-		Reason: cmp.Or(t.Reason, "Error"), Message: ended(kind, t), Permanent: ownFault(t),
-		Ended: pod.Spec.RestartPolicy == corev1.RestartPolicyNever,
-	}
+	never := pod.Spec.RestartPolicy == corev1.RestartPolicyNever
+	return problem(kindOf(ownFault(t), never), cmp.Or(t.Reason, "Error"), ended(kind, t))
 }
 
 // sidecar says whether an init container is one that goes on beside the others, and
@@ -128,16 +125,16 @@ const startup = 10 * time.Second
 // counts as gone even if the kubelet is to start it again: what it ran is lost, and
 // another pod may be there sooner. One that was ended for memory may run again before
 // anybody has seen that it did: whoever lost it has to be told all the same.
-func functionFailure(s corev1.ContainerStatus) *Failure {
+func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("container %q", s.Name)
 	last := s.LastTerminationState.Terminated
 	starved := last != nil && last.Reason == outOfMemory
 	if s.State.Waiting != nil {
-		f := waiting(kind, s)
-		if f != nil && f.Reason == crashLoop {
-			f.Ended, f.OutOfMemory = true, starved
+		p := waiting(kind, s)
+		if s.State.Waiting.Reason == crashLoop { // it has ended
+			p.Kind, p.OutOfMemory = kindOf(p.Kind == pool.Fatal, true), starved
 		}
-		return f
+		return p
 	}
 	t := s.State.Terminated
 	if t == nil && starved {
@@ -148,10 +145,9 @@ func functionFailure(s corev1.ContainerStatus) *Failure {
 	}
 	// One that could not even be started says that it was in 1970.
 	soon := t.StartedAt.Unix() <= 0 || t.FinishedAt.Sub(t.StartedAt.Time) < startup
-	return &Failure{
-		Reason: cmp.Or(t.Reason, "Terminated"), Message: ended(kind, t), Permanent: soon && ownFault(t),
-		Ended: true, OutOfMemory: t.Reason == outOfMemory,
-	}
+	p := problem(kindOf(soon && ownFault(t), true), cmp.Or(t.Reason, "Terminated"), ended(kind, t))
+	p.OutOfMemory = t.Reason == outOfMemory
+	return p
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 const (
@@ -61,8 +62,11 @@ func TestContainersThatWait(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := podspec.Status(waits(tc.word, tc.text))
-			want := &podspec.Failure{Reason: tc.word, Message: `container "function": ` + tc.text, Permanent: tc.permanent}
-			if diff := cmp.Diff(want, got.Failure); diff != "" || got.Phase != podspec.PhasePulling {
+			want := pool.Problem{Kind: pool.Stuck, Reason: tc.word + `: container "function": ` + tc.text}
+			if tc.permanent {
+				want.Kind = pool.Fatal
+			}
+			if diff := cmp.Diff(want, got.Problem); diff != "" || got.Phase != pool.PhasePulling {
 				t.Errorf("phase %d; %s (-want +got):\n%s", got.Phase, tc.reason, diff)
 			}
 		})
@@ -70,9 +74,9 @@ func TestContainersThatWait(t *testing.T) {
 }
 
 func TestMessagesAreOnOneLine(t *testing.T) {
-	got := podspec.Status(waits("ErrImagePull", "403 Forbidden\n  denied:\r\n\tno  way\n\n")).Failure
-	if want := `ErrImagePull: container "function": 403 Forbidden denied: no  way`; got.String() != want {
-		t.Errorf("failure = %q, want %q: whole, and on one line", got, want)
+	got := podspec.Status(waits("ErrImagePull", "403 Forbidden\n  denied:\r\n\tno  way\n\n")).Problem
+	if want := `ErrImagePull: container "function": 403 Forbidden denied: no  way`; got.Reason != want {
+		t.Errorf("problem = %q, want %q: whole, and on one line", got.Reason, want)
 	}
 }
 
@@ -80,116 +84,105 @@ func TestPodsThatFailed(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		pod    string
-		want   podspec.Failure
+		want   pool.Problem
 	}{
 		"crash at start": {
 			"the next one will crash too; its last words are told", ended(soon, `exitCode: 2, reason: Error, message: "panic: no\n\ngoroutine 1\n"`),
-			podspec.Failure{Reason: "Error", Message: `container "function" ended with exit code 2: panic: no goroutine 1`, Permanent: true, Ended: true},
+			pool.Problem{Kind: pool.Fatal, Reason: `Error: container "function" ended with exit code 2: panic: no goroutine 1`},
 		},
-		"crash later": {"it served before: the next one will", ended(late, `exitCode: 2, reason: Error`), podspec.Failure{Reason: "Error", Message: `container "function" ended with exit code 2`, Ended: true}},
-		"exit 0":      {"servers do not end", ended(late, `exitCode: 0, reason: Completed`), podspec.Failure{Reason: "Completed", Message: `container "function" ended with exit code 0`, Ended: true}},
-		"killed":      {"somebody killed it, however soon", ended(soon, `exitCode: 137, reason: Error`), podspec.Failure{Reason: "Error", Message: `container "function" ended with exit code 137`, Ended: true}},
-		"memory":      {"another request may need less", ended(soon, `exitCode: 137, reason: OOMKilled`), podspec.Failure{Reason: "OOMKilled", Message: `container "function" ended with exit code 137`, Ended: true, OutOfMemory: true}},
-		"no reason":   {"any exit code is a failure", ended(late, `exitCode: 42`), podspec.Failure{Reason: "Terminated", Message: `container "function" ended with exit code 42`, Ended: true}},
+		"crash later": {"it served before: the next one will", ended(late, `exitCode: 2, reason: Error`), pool.Problem{Kind: pool.Lost, Reason: `Error: container "function" ended with exit code 2`}},
+		"exit 0":      {"servers do not end", ended(late, `exitCode: 0, reason: Completed`), pool.Problem{Kind: pool.Lost, Reason: `Completed: container "function" ended with exit code 0`}},
+		"killed":      {"somebody killed it, however soon", ended(soon, `exitCode: 137, reason: Error`), pool.Problem{Kind: pool.Lost, Reason: `Error: container "function" ended with exit code 137`}},
+		"memory":      {"another request may need less", ended(soon, `exitCode: 137, reason: OOMKilled`), pool.Problem{Kind: pool.Lost, Reason: `OOMKilled: container "function" ended with exit code 137`, OutOfMemory: true}},
+		"no reason":   {"any exit code is a failure", ended(late, `exitCode: 42`), pool.Problem{Kind: pool.Lost, Reason: `Terminated: container "function" ended with exit code 42`}},
 		"no start": {
 			"what could not be started says that it was in 1970", `{spec: {nodeName: n1}, status: {phase: Failed, containerStatuses: [{name: function, state: {terminated: {startedAt: "1970-01-01T00:00:00Z", finishedAt: "2026-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: exec format error}}}]}}`,
-			podspec.Failure{Reason: "StartError", Message: `container "function" ended with exit code 128: exec format error`, Permanent: true, Ended: true},
+			pool.Problem{Kind: pool.Fatal, Reason: `StartError: container "function" ended with exit code 128: exec format error`},
 		},
 		"crash loop": {
 			"why it crashes is worth more than that it does", `{spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, containerStatuses: [{name: function, restartCount: 2, containerID: "containerd://1",
 			state: {waiting: {reason: CrashLoopBackOff, message: back-off 20s restarting failed container=function pod=p_ns(1)}}, lastState: {terminated: {exitCode: 1, reason: Error, message: no entrypoint}}}]}}`,
-			podspec.Failure{Reason: "CrashLoopBackOff", Message: `container "function" ended with exit code 1 (Error): no entrypoint: back-off 20s restarting failed container=function pod=p_ns(1)`, Permanent: true, Ended: true},
+			pool.Problem{Kind: pool.Fatal, Reason: `CrashLoopBackOff: container "function" ended with exit code 1 (Error): no entrypoint: back-off 20s restarting failed container=function pod=p_ns(1)`},
 		},
 		"memory loop": {
 			"another request may need less", `{spec: {nodeName: n1}, status: {containerStatuses: [{name: function, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
-			podspec.Failure{Reason: "CrashLoopBackOff", Message: `container "function" ended with exit code 137 (OOMKilled)`, Ended: true, OutOfMemory: true},
+			pool.Problem{Kind: pool.Lost, Reason: `CrashLoopBackOff: container "function" ended with exit code 137 (OOMKilled)`, OutOfMemory: true},
 		},
 		"memory, and it runs again": {
 			"the kubelet was faster than its news, and what ran is lost", `{spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, containerStatuses: [{name: function, restartCount: 1, state: {running: {}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
-			podspec.Failure{Reason: "OOMKilled", Message: `container "function" ended with exit code 137`, Ended: true, OutOfMemory: true},
+			pool.Problem{Kind: pool.Lost, Reason: `OOMKilled: container "function" ended with exit code 137`, OutOfMemory: true},
 		},
 		"start error loop": {
 			"it was never started, which its next start does not mend", `{spec: {nodeName: n1}, status: {phase: Running, containerStatuses: [{name: function, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff, message: back-off 10s}},
 			lastState: {terminated: {startedAt: "1970-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: "exec: no such file or directory"}}}]}}`,
-			podspec.Failure{Reason: "CrashLoopBackOff", Message: `container "function" ended with exit code 128 (StartError): exec: no such file or directory: back-off 10s`, Permanent: true, Ended: true},
+			pool.Problem{Kind: pool.Fatal, Reason: `CrashLoopBackOff: container "function" ended with exit code 128 (StartError): exec: no such file or directory: back-off 10s`},
 		},
 		"no start, no message": {
 			"the runtime's words are with the last attempt", `{spec: {nodeName: n1}, status: {phase: Pending, containerStatuses: [{name: function, state: {waiting: {reason: RunContainerError}},
 			lastState: {terminated: {exitCode: 128, reason: ContainerCannotRun, message: "exec format error"}}}]}}`,
-			podspec.Failure{Reason: "RunContainerError", Message: `container "function": exec format error`, Permanent: true},
+			pool.Problem{Kind: pool.Fatal, Reason: `RunContainerError: container "function": exec format error`},
 		},
 		"init container's memory": {
 			"the function has not run at all", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, initContainerStatuses: [{name: copy, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
-			podspec.Failure{Reason: "OOMKilled", Message: `init container "copy" ended with exit code 137`, Ended: true},
+			pool.Problem{Kind: pool.Lost, Reason: `OOMKilled: init container "copy" ended with exit code 137`},
 		},
 		"init container not created": {
 			"what comes before the function is part of its start", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {waiting: {reason: CreateContainerError, message: "no command specified"}}}], containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
-			podspec.Failure{Reason: "CreateContainerError", Message: `init container "copy": no command specified`, Permanent: true},
+			pool.Problem{Kind: pool.Fatal, Reason: `CreateContainerError: init container "copy": no command specified`},
 		},
 		"init container not started": {
 			"nor does that mend itself", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, initContainerStatuses: [{name: copy, state: {terminated: {startedAt: "1970-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: "exec: no such file or directory"}}}]}}`,
-			podspec.Failure{Reason: "StartError", Message: `init container "copy" ended with exit code 128: exec: no such file or directory`, Permanent: true, Ended: true},
+			pool.Problem{Kind: pool.Fatal, Reason: `StartError: init container "copy" ended with exit code 128: exec: no such file or directory`},
 		},
 		"node shut down": {
 			"the pod as a whole says more than its container", `{spec: {nodeName: n1}, status: {phase: Failed, reason: Terminated, message: Pod was terminated in response to imminent node shutdown., containerStatuses: [{name: function, state: {terminated: {exitCode: 143, reason: Error}}}]}}`,
-			podspec.Failure{Reason: "Terminated", Message: "Pod was terminated in response to imminent node shutdown.", Ended: true},
+			pool.Problem{Kind: pool.Lost, Reason: `Terminated: Pod was terminated in response to imminent node shutdown.`},
 		},
 		"init container": {
 			"without it there is no wrapper server", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, initContainerStatuses: [{name: copy, state: {terminated: {exitCode: 1, reason: Error, message: "cp: no space left on device"}}}],
 			containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
-			podspec.Failure{Reason: "Error", Message: `init container "copy" ended with exit code 1: cp: no space left on device`, Permanent: true, Ended: true},
+			pool.Problem{Kind: pool.Fatal, Reason: `Error: init container "copy" ended with exit code 1: cp: no space left on device`},
 		},
 		"init container again": {
 			"it fails, and is tried again", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
-			podspec.Failure{Reason: "OOMKilled", Message: `init container "copy" ended with exit code 137`},
+			pool.Problem{Kind: pool.Stuck, Reason: `OOMKilled: init container "copy" ended with exit code 137`},
 		},
 		"init container loops": {
 			"it fails again and again", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {waiting: {reason: CrashLoopBackOff, message: back-off 10s}}, lastState: {terminated: {exitCode: 1, reason: Error}}}]}}`,
-			podspec.Failure{Reason: "CrashLoopBackOff", Message: `init container "copy" ended with exit code 1 (Error): back-off 10s`, Permanent: true},
+			pool.Problem{Kind: pool.Fatal, Reason: `CrashLoopBackOff: init container "copy" ended with exit code 1 (Error): back-off 10s`},
 		},
 		"init container's image": {
 			"its image counts as much as the function's", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {waiting: {reason: ImagePullBackOff, message: "not found"}}}], containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
-			podspec.Failure{Reason: "ImagePullBackOff", Message: `init container "copy": not found`, Permanent: true},
+			pool.Problem{Kind: pool.Fatal, Reason: `ImagePullBackOff: init container "copy": not found`},
 		},
 		"no room": {
 			"others end, and nodes are added", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/1 nodes are available: 1 Insufficient cpu."}]}}`,
-			podspec.Failure{Reason: "Unschedulable", Message: "0/1 nodes are available: 1 Insufficient cpu."},
+			pool.Problem{Kind: pool.Stuck, Reason: `Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.`},
 		},
 		"evicted": {
 			"the node ran short; other nodes may not", `{spec: {nodeName: n1}, status: {phase: Failed, reason: Evicted, message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: 12Mi. ", containerStatuses: [{name: function, state: {terminated: {exitCode: 137, reason: Error}}}]}}`,
-			podspec.Failure{Reason: "Evicted", Message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: 12Mi.", Ended: true},
+			pool.Problem{Kind: pool.Lost, Reason: `Evicted: The node was low on resource: memory. Threshold quantity: 100Mi, available: 12Mi.`},
 		},
 		"refused by the node": {
 			"the scheduler and the node did not agree", `{spec: {nodeName: n1}, status: {phase: Failed, reason: OutOfcpu, message: "Node didn't have enough resource: cpu"}}`,
-			podspec.Failure{Reason: "OutOfcpu", Message: "Node didn't have enough resource: cpu", Ended: true},
+			pool.Problem{Kind: pool.Lost, Reason: `OutOfcpu: Node didn't have enough resource: cpu`},
 		},
 		"node lost": {
 			"it is being deleted, and will not serve", `{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, reason: NodeLost, message: Node n1 which was running pod p is unresponsive, containerStatuses: [{name: function, state: {running: {}}}]}}`,
-			podspec.Failure{Reason: "NodeLost", Message: "Node n1 which was running pod p is unresponsive", Ended: true},
+			pool.Problem{Kind: pool.Lost, Reason: `NodeLost: Node n1 which was running pod p is unresponsive`},
 		},
 		"preempted": {
 			"a condition says why", `{spec: {nodeName: n1}, status: {phase: Failed, conditions: [{type: DisruptionTarget, status: "True", reason: PreemptionByScheduler, message: "default-scheduler: preempting to accommodate a higher priority pod"}]}}`,
-			podspec.Failure{Reason: "PreemptionByScheduler", Message: "default-scheduler: preempting to accommodate a higher priority pod", Ended: true},
+			pool.Problem{Kind: pool.Lost, Reason: `PreemptionByScheduler: default-scheduler: preempting to accommodate a higher priority pod`},
 		},
-		"no word": {"it is over all the same", `{spec: {nodeName: n1}, status: {phase: Unknown}}`, podspec.Failure{Reason: "Unknown", Ended: true}},
+		"no word": {"it is over all the same", `{spec: {nodeName: n1}, status: {phase: Unknown}}`, pool.Problem{Kind: pool.Lost, Reason: `Unknown`}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := podspec.Status(observed(t, tc.pod))
-			if diff := cmp.Diff(&tc.want, got.Failure); diff != "" {
+			if diff := cmp.Diff(tc.want, got.Problem); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
-	}
-}
-
-func TestFailureString(t *testing.T) {
-	for want, f := range map[string]podspec.Failure{
-		"ErrImagePull: not found": {Reason: "ErrImagePull", Message: "not found"},
-		"Unknown":                 {Reason: "Unknown"},
-	} {
-		if got := f.String(); got != want {
-			t.Errorf("String() = %q, want %q", got, want)
-		}
 	}
 }

@@ -5,30 +5,18 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-)
 
-// Phase is the step that a pod is at on its way to readiness. Steps come in this
-// order; some may be missed, and a container that is started again goes back one.
-type Phase int
-
-const (
-	// PhaseCreating is a pod that nobody has looked at yet.
-	PhaseCreating Phase = iota
-	// PhaseScheduling is a pod that has no node.
-	PhaseScheduling
-	// PhasePulling is a pod that its node prepares: volumes, network, images and
-	// init containers. Kubernetes does not say which of them takes the time.
-	PhasePulling
-	// PhaseStarting is a pod whose function container was made, but does not run.
-	PhaseStarting
-	// PhaseRunning is a pod whose function container runs: its wrapper server may be
-	// asked for its health.
-	PhaseRunning
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 // PodStatus is how a pod is.
 type PodStatus struct {
-	Phase Phase
+	// Phase is the step that it is at on its way to readiness: creating until it was first
+	// looked at, scheduling until it has a node, pulling while the node prepares it (volumes,
+	// network, images and init containers; Kubernetes does not say which of them takes the
+	// time), starting once its function container was made, connecting once that runs. A
+	// container that is started again goes back one.
+	Phase pool.Phase
 	// Reason says more about the phase, or why the pod is being deleted, for people;
 	// it may be empty.
 	Reason string
@@ -38,8 +26,8 @@ type PodStatus struct {
 	Node string
 	// Deleting says that Kubernetes is ending the pod.
 	Deleting bool
-	// Failure is what keeps the pod from serving; nil if nothing does.
-	Failure *Failure
+	// Problem is what keeps the pod from serving, in the words of kubelet and scheduler.
+	Problem pool.Problem
 }
 
 // Status returns how pod is.
@@ -49,24 +37,26 @@ func Status(pod *corev1.Pod) PodStatus {
 	if c := condition(pod, corev1.DisruptionTarget); c != nil && status.Deleting {
 		status.Reason = join(c.Reason, c.Message)
 	}
-	status.Failure = failure(pod)
+	if p := failure(pod); p != nil {
+		status.Problem = *p
+	}
 	return status
 }
 
 // phase returns a pod's phase and what is known about it.
-func phase(pod *corev1.Pod) (Phase, string) {
+func phase(pod *corev1.Pod) (pool.Phase, string) {
 	function := functionStatus(pod)
 	switch {
 	case pod.Spec.NodeName == "" && len(pod.Status.Conditions) == 0:
-		return PhaseCreating, ""
+		return pool.PhaseCreating, ""
 	case pod.Spec.NodeName == "":
-		return PhaseScheduling, schedulingReason(pod)
+		return pool.PhaseScheduling, schedulingReason(pod)
 	case function != nil && function.State.Running != nil && pod.Status.PodIP != "":
-		return PhaseRunning, ""
+		return pool.PhaseConnecting, ""
 	case function != nil && (function.ContainerID != "" || function.State.Running != nil):
-		return PhaseStarting, containerReason("container", *function)
+		return pool.PhaseStarting, containerReason("container", *function)
 	}
-	return PhasePulling, preparingReason(pod)
+	return pool.PhasePulling, preparingReason(pod)
 }
 
 // functionStatus returns the status of the function container; nil if there is none.

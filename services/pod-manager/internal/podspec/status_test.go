@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 // observed returns a pod as it was written down.
@@ -26,48 +27,48 @@ func TestStatusOfHealthyPods(t *testing.T) {
 		pod    string
 		want   podspec.PodStatus
 	}{
-		"new": {"nobody has looked at it", `{status: {phase: Pending}}`, podspec.PodStatus{Phase: podspec.PhaseCreating}},
+		"new": {"nobody has looked at it", `{status: {phase: Pending}}`, podspec.PodStatus{Phase: pool.PhaseCreating}},
 		"gated": {
 			"somebody else holds it back, and is to say when not", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated, message: "Scheduling is blocked due to non-empty scheduling gates"}]}}`,
-			podspec.PodStatus{Phase: podspec.PhaseScheduling, Reason: "SchedulingGated: Scheduling is blocked due to non-empty scheduling gates"},
+			podspec.PodStatus{Phase: pool.PhaseScheduling, Reason: "SchedulingGated: Scheduling is blocked due to non-empty scheduling gates"},
 		},
 		"on a node": {
 			"the kubelet has not said anything yet", `{spec: {nodeName: n1}, status: {phase: Pending, conditions: [{type: PodScheduled, status: "True"}]}}`,
-			podspec.PodStatus{Phase: podspec.PhasePulling, Node: "n1"},
+			podspec.PodStatus{Phase: pool.PhasePulling, Node: "n1"},
 		},
 		"init": {
 			"its init container runs", `{spec: {nodeName: n1}, status: {phase: Pending, podIP: 10.0.0.7,
 			initContainerStatuses: [{name: copy-wrapper-server, state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}],
 			containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
-			podspec.PodStatus{Phase: podspec.PhasePulling, Reason: `init container "copy-wrapper-server" is running`, Node: "n1", IP: "10.0.0.7"},
+			podspec.PodStatus{Phase: pool.PhasePulling, Reason: `init container "copy-wrapper-server" is running`, Node: "n1", IP: "10.0.0.7"},
 		},
 		"pulling": {
 			"its function's image may be on its way", `{spec: {nodeName: n1}, status: {phase: Pending,
 			initContainerStatuses: [{name: copy-wrapper-server, state: {terminated: {exitCode: 0, reason: Completed}}}],
 			containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
-			podspec.PodStatus{Phase: podspec.PhasePulling, Reason: `container "function": PodInitializing`, Node: "n1"},
+			podspec.PodStatus{Phase: pool.PhasePulling, Reason: `container "function": PodInitializing`, Node: "n1"},
 		},
 		"made": {
 			"its container is there, but not its address", `{spec: {nodeName: n1}, status: {phase: Pending,
 			containerStatuses: [{name: function, containerID: "containerd://1", state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}]}}`,
-			podspec.PodStatus{Phase: podspec.PhaseStarting, Reason: `container "function" is running`, Node: "n1"},
+			podspec.PodStatus{Phase: pool.PhaseStarting, Reason: `container "function" is running`, Node: "n1"},
 		},
 		"running": {
 			"its wrapper server may be asked, ready or not", `{spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, conditions: [{type: Ready, status: "False", reason: ContainersNotReady}],
 			containerStatuses: [{name: helper, state: {waiting: {reason: CrashLoopBackOff}}}, {name: function, state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}]}}`,
-			podspec.PodStatus{Phase: podspec.PhaseRunning, Node: "n1", IP: "10.0.0.7"},
+			podspec.PodStatus{Phase: pool.PhaseConnecting, Node: "n1", IP: "10.0.0.7"},
 		},
 		"deleted": {
 			"what becomes of its containers is no failure", `{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, spec: {nodeName: n1},
 			status: {phase: Running, podIP: 10.0.0.7, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}],
 			containerStatuses: [{name: function, containerID: "containerd://1", state: {terminated: {exitCode: 0, reason: Completed}}}]}}`,
-			podspec.PodStatus{Phase: podspec.PhaseStarting, Reason: "EvictionByEvictionAPI: Eviction API: evicting", Node: "n1", IP: "10.0.0.7", Deleting: true},
+			podspec.PodStatus{Phase: pool.PhaseStarting, Reason: "EvictionByEvictionAPI: Eviction API: evicting", Node: "n1", IP: "10.0.0.7", Deleting: true},
 		},
 		"restarted sidecar": {
 			"the kubelet starts it again", `{spec: {nodeName: n1, initContainers: [{name: mesh, restartPolicy: Always}]}, status: {phase: Running, podIP: 10.0.0.7,
 			initContainerStatuses: [{name: mesh, state: {terminated: {exitCode: 1, reason: Error}}}],
 			containerStatuses: [{name: function, state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}]}}`,
-			podspec.PodStatus{Phase: podspec.PhaseRunning, Node: "n1", IP: "10.0.0.7"},
+			podspec.PodStatus{Phase: pool.PhaseConnecting, Node: "n1", IP: "10.0.0.7"},
 		},
 	}
 	for name, tc := range tests {

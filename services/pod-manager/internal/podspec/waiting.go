@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 // remedy says what becomes of a container that waits, by the kubelet's reason.
@@ -45,7 +47,7 @@ var remedies = map[string]remedy{
 const crashLoop = "CrashLoopBackOff"
 
 // waiting is what keeps a container from starting; nil if it is on its way.
-func waiting(kind string, s corev1.ContainerStatus) *Failure {
+func waiting(kind string, s corev1.ContainerStatus) *pool.Problem {
 	w := s.State.Waiting
 	if w.Reason == crashLoop {
 		return crashing(kind, s)
@@ -54,31 +56,30 @@ func waiting(kind string, s corev1.ContainerStatus) *Failure {
 	if t := s.LastTerminationState.Terminated; t != nil && message == "" {
 		message = t.Message // how the attempt before ended says what is in the way of this one
 	}
-	f := &Failure{Reason: w.Reason, Message: join(kind, message)}
+	permanent := false
 	switch remedies[w.Reason] {
 	case byItself:
 		return nil
 	case change:
-		f.Permanent = !passing(message)
+		permanent = !passing(message)
 	case always:
-		f.Permanent = true
+		permanent = true
 	}
-	return f
+	return problem(kindOf(permanent, false), w.Reason, join(kind, message))
 }
 
 // crashing is a container that ends each time it is started. Why it did so last is
 // worth more than that it does.
-func crashing(kind string, s corev1.ContainerStatus) *Failure {
-	f := &Failure{Reason: crashLoop, Message: join(kind, s.State.Waiting.Message), Permanent: true}
-	if t := s.LastTerminationState.Terminated; t != nil {
-		how := fmt.Sprintf("%s ended with exit code %d", kind, t.ExitCode)
-		if t.Reason != "" {
-			how += " (" + t.Reason + ")"
-		}
-		f.Message = join(join(how, t.Message), s.State.Waiting.Message)
-		f.Permanent = ownFault(t)
+func crashing(kind string, s corev1.ContainerStatus) *pool.Problem {
+	t := s.LastTerminationState.Terminated
+	if t == nil {
+		return problem(pool.Fatal, crashLoop, join(kind, s.State.Waiting.Message))
 	}
-	return f
+	how := fmt.Sprintf("%s ended with exit code %d", kind, t.ExitCode)
+	if t.Reason != "" {
+		how += " (" + t.Reason + ")"
+	}
+	return problem(kindOf(ownFault(t), false), crashLoop, join(join(how, t.Message), s.State.Waiting.Message))
 }
 
 // passingCauses are parts of messages of kubelets and container runtimes that speak
