@@ -113,11 +113,11 @@ func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 	if err != nil {
 		return nil, err
 	}
-	guarded, keepPullSecret, err := cfg.pullSecret(cluster, client, func(e pool.Event) { core.Tell(e) }, frame)
+	guarded, keepPullSecret, err := cfg.pullSecret(cluster, client, func(e pool.Event) { core.Handle(e) }, frame)
 	if err != nil {
 		return nil, err
 	}
-	prober := probe.New(func(e pool.Event) { core.Tell(e) })
+	prober := probe.New(func(e pool.Event) { core.Handle(e) })
 	core, err = manager.New(manager.Config{
 		Images: resolver, Cluster: guarded, Prober: prober,
 		Synced: cluster.Synced(), Obstacle: cluster.Obstacle,
@@ -129,7 +129,7 @@ func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 		return nil, err
 	}
 	follow := func(ctx context.Context) error { return templates.Run(ctx, use) }
-	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Tell) }
+	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Handle) }
 	ready, awaitAll := all(cluster.Synced(), templates.There())
 	return &Manager{Manager: core, part: serve.Part{
 		Tasks: []serve.Task{core.Run, watch, follow, file.Run, prober.Run, keepPullSecret, launching.Run, awaitAll},

@@ -15,16 +15,16 @@ const (
 	// twice as long, up to maxPause.
 	firstPause = 50 * time.Millisecond
 	maxPause   = 2 * time.Second
-	// patience is how long all pauses of a lease may take together: a pod-manager
+	// reachTimeout is how long all pauses of a lease may take together: a pod-manager
 	// that is alone is back by then.
-	patience = 15 * time.Second
+	reachTimeout = 15 * time.Second
 )
 
 // Lease implements lease.Manager: it asks the image's owner, and another replica if
 // that cannot be reached or is shutting down. If no replica can be reached it goes
 // on asking for a while, as a replica that starts anew is soon there.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
-	rest := patience
+	rest := reachTimeout
 	for next := firstPause; ; next = min(2*next, maxPause) {
 		held, err := m.leaseFromAny(ctx, open, waiting)
 		if !lease.IsElsewhere(err) {
@@ -32,7 +32,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 		}
 		rest -= next
 		if rest < 0 {
-			return nil, fmt.Errorf("no pod-manager could be reached for %v: %w", patience, err)
+			return nil, fmt.Errorf("no pod-manager could be reached for %v: %w", reachTimeout, err)
 		}
 		waiting(&lease.Waiting{Reason: "no pod-manager can be reached: " + err.Error()})
 		if !pause.For(ctx, next) {

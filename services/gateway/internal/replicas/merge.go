@@ -52,8 +52,8 @@ func addPool(pool, other *podmanagerv1.Pool) {
 	}
 }
 
-// addPod adds what another replica knows of a pod. Whoever uses the pod knows first
-// that it lives longer.
+// addPod adds what another replica knows of a pod. The replica that uses it is the first to
+// know a later expiry.
 func addPod(pod, other *podmanagerv1.Pod) {
 	pod.Active += other.GetActive()
 	pod.LeasesTotal += other.GetLeasesTotal()

@@ -76,7 +76,7 @@ func New(cfg Config) (*Manager, error) {
 	return m, nil
 }
 
-// fixed says whether the URL has an address in place of a name.
+// fixed reports whether the URL has an address in place of a name.
 func (m *Manager) fixed() bool {
 	_, err := netip.ParseAddr(m.url.Hostname())
 	return err == nil
@@ -85,15 +85,15 @@ func (m *Manager) fixed() bool {
 // avoidFor is how long a replica that could not be reached is asked last.
 const avoidFor = 3 * time.Second
 
-// failed takes note that a replica could not be reached: it may be gone for good.
+// failed has a replica asked last that could not be reached: it may be gone for good.
 func (m *Manager) failed(ctx context.Context, r *replica, err error) {
 	now := time.Now()
-	if !r.avoided(now) { // or the log would have each of those who wait
+	if !r.avoided(now) { // or each waiting lease would be logged
 		m.cfg.Log.WarnContext(ctx, "a pod-manager does not answer", "address", r.address, "error", err)
 	}
 	r.avoid.Store(now.Add(avoidFor).UnixNano())
 	m.lookAgain()
 }
 
-// avoided says whether a replica is to be asked last.
+// avoided reports whether a replica is to be asked last.
 func (r *replica) avoided(now time.Time) bool { return r.avoid.Load() > now.UnixNano() }

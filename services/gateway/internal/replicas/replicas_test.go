@@ -173,8 +173,8 @@ func TestAReplicaThatDies(t *testing.T) {
 	held.Finish(lease.Done, "")
 }
 
-// TestAPodManagerThatComesLater has nobody in DNS at first, and then somebody at
-// another address.
+// TestAPodManagerThatComesLater has no replica in DNS at first, and then one at another
+// address.
 func TestAPodManagerThatComesLater(t *testing.T) {
 	c := newCluster(t, "127.0.0.2")
 	c.set("127.0.0.1")
@@ -220,7 +220,7 @@ func TestErrorsOfTheOwnerAreTheAnswer(t *testing.T) {
 	}
 }
 
-func TestACallerWhoLeavesWhileNobodyIsThere(t *testing.T) {
+func TestACallerThatGivesUpWhileNoReplicaIsThere(t *testing.T) {
 	c := newCluster(t)
 	ctx, leave := context.WithCancel(t.Context())
 	_, err := c.manager(t, "pod-manager").Lease(ctx, &lease.Open{Image: "fn"}, func(*lease.Waiting) { leave() })

@@ -33,7 +33,7 @@ type File struct {
 	entries []cacheconfig.Entry
 }
 
-// Open reads the file. One that is not there is as good as an empty one; one that is
+// Open reads the file. One that is not there counts as empty; one that is
 // wrong is an error that says where.
 func Open(config Config) (*File, error) {
 	f := &File{config: config}

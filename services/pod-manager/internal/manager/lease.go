@@ -16,9 +16,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// waiter is somebody who waits for a place.
+// waiter is a caller that waits for a lease.
 type waiter struct {
-	// reports has the last report only: whoever is slow misses what is over.
+	// reports has the last report only: a slow caller misses what is over.
 	reports  chan pool.Waiting
 	answered chan answer
 }
@@ -40,7 +40,7 @@ func (w *waiter) report(r pool.Waiting) {
 	w.reports <- r
 }
 
-// Lease waits for a place on a pod of the image.
+// Lease waits for a pod of the image.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
 	if err := m.synced(ctx, waiting); err != nil {
 		return nil, err
@@ -89,9 +89,9 @@ func (m *Manager) await(ctx context.Context, id pool.LeaseID, w *waiter, waiting
 	}
 }
 
-// end gives a place back, or gives up waiting for one.
+// end ends a lease, granted or waiting.
 func (m *Manager) end(id pool.LeaseID, broken string) {
-	m.tell(func(l *loop) {
+	m.post(func(l *loop) {
 		delete(l.waiters, id)
 		l.handle(pool.LeaseEnded{Lease: id, Broken: broken})
 	})
@@ -126,8 +126,8 @@ func (m *Manager) resolve(ctx context.Context, image string, waiting func(*lease
 			return function(a.image), nil
 		case <-slow.C:
 			waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_RESOLVING, Reason: "looking up " + image + " in its registry"})
-			m.tell(func(l *loop) { l.lookUp(image, 1) })
-			defer m.tell(func(l *loop) { l.lookUp(image, -1) })
+			m.post(func(l *loop) { l.lookUp(image, 1) })
+			defer m.post(func(l *loop) { l.lookUp(image, -1) })
 		}
 	}
 }
@@ -140,7 +140,7 @@ func function(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	}
 }
 
-// granted is a grant in the words of the contract.
+// granted is a grant in the form of the contract.
 func (m *Manager) granted(got answer, resolving time.Duration) *lease.Granted {
 	g := got.grant
 	granted := &lease.Granted{
@@ -158,7 +158,7 @@ func (m *Manager) granted(got answer, resolving time.Duration) *lease.Granted {
 	return granted
 }
 
-// held is a lease that has its place.
+// held is a granted lease.
 type held struct {
 	manager *Manager
 	id      pool.LeaseID
@@ -166,10 +166,10 @@ type held struct {
 	once    sync.Once
 }
 
-// Granted is the place.
+// Granted is the pod.
 func (h *held) Granted() *lease.Granted { return h.granted }
 
-// Finish gives the place back.
+// Finish ends the lease.
 func (h *held) Finish(outcome lease.Outcome, reason string) {
 	h.once.Do(func() {
 		if outcome != lease.PodBroken {
@@ -177,7 +177,7 @@ func (h *held) Finish(outcome lease.Outcome, reason string) {
 			return
 		}
 		if reason == "" {
-			reason = "its caller said so, and not why"
+			reason = "its caller reported it without a reason"
 		}
 		h.manager.end(h.id, reason)
 	})

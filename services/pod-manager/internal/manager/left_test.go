@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 )
 
-// waitingIn counts those who wait in a manager's queues.
+// waitingIn counts the leases that wait in a manager's queues.
 func waitingIn(t *testing.T, m *manager.Manager) (waiting int) {
 	t.Helper()
 	pools, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
@@ -36,7 +36,7 @@ func TestNoPlaceIsLeft(t *testing.T) {
 	}{
 		"no image":        {"the resolver failed", "bad:v1", 0, ""},
 		"slow image":      {"its caller leaves while it is looked up", "fn:v1", time.Hour, ""},
-		"slow, no image":  {"the resolver fails when nobody waits any more", "bad:v1", 2 * time.Minute, ""},
+		"slow, no image":  {"the resolver fails when no caller waits any more", "bad:v1", 2 * time.Minute, ""},
 		"no pod":          {"its caller leaves the queue", "fn:v1", 0, ""},
 		"pod that breaks": {"those in the queue are turned away", "fn:v1", 0, "ErrImagePull"},
 	}

@@ -81,11 +81,11 @@ func (l *loop) request(a pool.Create) podspec.Request {
 func (l *loop) answer(id pool.LeaseID, a answer) {
 	if w, ok := l.waiters[id]; ok {
 		delete(l.waiters, id)
-		w.answered <- a // has room for the only one
+		w.answered <- a // does not block: there is one
 	}
 }
 
-// abandon answers those who still wait when the manager ends.
+// abandon answers waiting leases when the manager ends.
 func (l *loop) abandon() {
 	for id := range l.waiters {
 		l.answer(id, answer{err: errEnded()})

@@ -27,7 +27,7 @@ type Images interface {
 }
 
 // Cluster carries out what is decided about pods. None of its methods waits; what
-// came of it arrives at [Manager.Tell].
+// came of it arrives at [Manager.Handle].
 type Cluster interface {
 	Create(action pool.Create, pod podspec.Request)
 	Delete(action pool.Delete)
@@ -35,7 +35,7 @@ type Cluster interface {
 }
 
 // Prober asks pods for their health, without waiting for the answer, which arrives at
-// [Manager.Tell].
+// [Manager.Handle].
 type Prober interface {
 	Probe(action pool.Probe)
 	// Forget ends the question to a pod that is gone.
@@ -47,9 +47,9 @@ type Config struct {
 	Images  Images
 	Cluster Cluster
 	Prober  Prober
-	// Synced closes when all pods that existed at the start have been told.
+	// Synced closes when all pods that existed at the start are known.
 	Synced <-chan struct{}
-	// Obstacle is what keeps them from being told; nil if nothing is known of one.
+	// Obstacle is what keeps them from being known; nil if nothing is known of one.
 	// One of class [fault.Precondition] does not go away by itself.
 	Obstacle func() error
 	// Settings are those at the start.
@@ -59,23 +59,23 @@ type Config struct {
 	Replica, Namespace string
 	// MaxMessageBytes is what pods take and give at most.
 	MaxMessageBytes int
-	// Now is this machine's time, by a clock that nobody sets.
+	// Now is this machine's time, by a clock that is never set.
 	Now   func() time.Time
 	Log   *slog.Logger
 	Meter metric.Meter
 }
 
 // inboxSize is how many messages may wait for the loop. It works them off in
-// microseconds; whoever finds it full waits.
+// microseconds; senders wait while it is full.
 const inboxSize = 1024
 
 // Manager is a [lease.Manager]. Use [New]; Run has to run while it is used.
 type Manager struct {
 	config Config
-	// All state belongs to the loop. Whoever wants something of it sends a function.
+	// All state belongs to the loop, which runs the functions that it is sent.
 	inbox chan func(*loop)
 	ended chan struct{}
-	// relisted has room for one: the listed functions have changed.
+	// relisted has a capacity of one: the listed functions have changed.
 	relisted chan struct{}
 	ids      atomic.Uint64
 	metrics  *metrics
@@ -98,8 +98,7 @@ func New(config Config) (*Manager, error) {
 // tickInterval is the time between two looks at what takes too long.
 const tickInterval = time.Second
 
-// Run answers leases until ctx ends. Those that still wait then are answered with an
-// error.
+// Run answers leases until ctx ends. Leases that still wait then get an error.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var lookups errgroup.Group
@@ -124,9 +123,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// Tell takes an event. It waits until the loop has room for it.
-func (m *Manager) Tell(event pool.Event) {
-	m.tell(func(l *loop) {
+// Handle takes an event. It waits while the inbox is full.
+func (m *Manager) Handle(event pool.Event) {
+	m.post(func(l *loop) {
 		if gone, ok := event.(pool.PodGone); ok {
 			l.config.Prober.Forget(gone.Name, gone.UID)
 		}
@@ -137,8 +136,8 @@ func (m *Manager) Tell(event pool.Event) {
 	})
 }
 
-// tell has the loop do something, now or soon; nothing if the manager has ended.
-func (m *Manager) tell(message func(*loop)) {
+// post has the loop do something, now or soon; nothing if the manager has ended.
+func (m *Manager) post(message func(*loop)) {
 	select {
 	case m.inbox <- message:
 	case <-m.ended:
@@ -179,7 +178,7 @@ func errEnded() error {
 // has ended: it waits for the loop, so the loop must not wait for its caller.
 func (m *Manager) Configure(change func(*Settings)) {
 	inForce := make(chan struct{})
-	m.tell(func(l *loop) {
+	m.post(func(l *loop) {
 		change(&l.settings)
 		l.handle(pool.Configured{Config: l.settings.pools()})
 		close(inForce)

@@ -117,7 +117,7 @@ func startWith(t *testing.T, c *cluster, r manager.Images, synced chan struct{},
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.tell = m.Tell
+	c.tell = m.Handle
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -196,7 +196,7 @@ func TestConfigured(t *testing.T) {
 		inForce := false
 		m.Configure(func(*manager.Settings) { inForce = true })
 		if !inForce {
-			t.Error("not in force yet: whoever says so next would be wrong")
+			t.Error("not in force yet when it returned")
 		}
 	})
 }

@@ -60,7 +60,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	var errs [5]error
 	i.rejections, errs[0] = meter.Int64ObservableCounter("fn.lease.rejections", metric.WithDescription("Leases that were refused. The gateway counts the requests."))
 	i.evictions, errs[1] = meter.Int64ObservableCounter("fn.pod.evictions", metric.WithDescription("Function pods that were deleted, and why."))
-	i.waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth", metric.WithDescription("Leases that wait for a place on a pod."))
+	i.waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth", metric.WithDescription("Leases that wait for a pod."))
 	i.pods, errs[3] = meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods."))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", err)
@@ -113,7 +113,7 @@ func (m *metrics) rejected(class fault.Class) {
 	m.rejections[class]++
 }
 
-// evicted counts a pod that goes.
+// evicted counts a pod that is deleted.
 func (m *metrics) evicted(why string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -76,7 +76,7 @@ func (m *Manager) lookUpListed(ctx context.Context, before failures) failures {
 		lookups.Go(func() error {
 			resolved, err := m.config.Images.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image})
 			if err == nil {
-				m.tell(func(l *loop) { l.keep(image, function(resolved)) })
+				m.post(func(l *loop) { l.keep(image, function(resolved)) })
 				return nil
 			}
 			mu.Lock()

@@ -10,42 +10,42 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// syncPatience is how long a caller waits for the list of pods when the program has
+// syncTimeout is how long a caller waits for the list of pods when the program has
 // just started. If the Kubernetes API takes longer, another replica may know it.
-const syncPatience = 10 * time.Second
+const syncTimeout = 10 * time.Second
 
 // obstacleInterval is the time between two looks at what keeps a caller waiting.
 const obstacleInterval = 500 * time.Millisecond
 
 // synced waits until the manager knows which pods there are, and reports what keeps it
-// from that: a caller elsewhere does not tell how long it waits.
+// from that: how long a caller elsewhere waits is not known.
 func (m *Manager) synced(ctx context.Context, waiting func(*lease.Waiting)) error {
 	select {
 	case <-m.config.Synced:
 		return nil
 	default:
 	}
-	if err := m.config.Obstacle(); refused(err) {
+	if err := m.config.Obstacle(); final(err) {
 		return err
 	}
-	patience := time.NewTimer(patienceOf(ctx))
-	defer patience.Stop()
+	timeout := time.NewTimer(syncTimeoutOf(ctx))
+	defer timeout.Stop()
 	look := time.NewTicker(obstacleInterval)
 	defer look.Stop()
-	for told := ""; ; {
+	for reported := ""; ; {
 		select {
 		case <-m.config.Synced:
 			return nil
 		case <-look.C:
 			err := m.config.Obstacle()
-			if refused(err) {
+			if final(err) {
 				return err
 			}
-			if err != nil && err.Error() != told {
-				told = err.Error()
-				waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED, Reason: told})
+			if err != nil && err.Error() != reported {
+				reported = err.Error()
+				waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED, Reason: reported})
 			}
-		case <-patience.C:
+		case <-timeout.C:
 			return m.unsynced()
 		case <-ctx.Done():
 			return fmt.Errorf("wait until the Kubernetes API says which function pods there are: %w", ctx.Err())
@@ -55,30 +55,30 @@ func (m *Manager) synced(ctx context.Context, waiting func(*lease.Waiting)) erro
 	}
 }
 
-// unheard is for those who want no reports.
-func unheard(*lease.Waiting) {}
+// ignoreReports ignores reports.
+func ignoreReports(*lease.Waiting) {}
 
-// patienceOf is how long a caller is kept waiting: it is to hear what is in the way while
+// syncTimeoutOf is how long a caller is kept waiting: it is to hear what is in the way while
 // it still listens.
-func patienceOf(ctx context.Context) time.Duration {
+func syncTimeoutOf(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return syncPatience
+		return syncTimeout
 	}
-	return min(syncPatience, time.Until(deadline)*9/10)
+	return min(syncTimeout, time.Until(deadline)*9/10)
 }
 
-// unsynced is why a caller waited in vain.
+// unsynced is the error of a caller that waited in vain.
 func (m *Manager) unsynced() error {
 	err := m.config.Obstacle()
 	switch {
 	case err == nil:
 		err = fault.New(fault.Unavailable, "the Kubernetes API has not said yet which function pods there are")
-	case refused(err):
+	case final(err):
 		return err
 	}
 	return lease.Elsewhere(err)
 }
 
-// refused says whether waiting longer is of no use.
-func refused(err error) bool { return err != nil && fault.Of(err) == fault.Precondition }
+// final reports whether waiting longer is of no use.
+func final(err error) bool { return err != nil && fault.Of(err) == fault.Precondition }

@@ -11,7 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
-// TestLeaseBeforeTheFirstList asks for a place while nobody knows yet which pods
+// TestLeaseBeforeTheFirstList asks for a lease while it is not known yet which pods
 // there are.
 func TestLeaseBeforeTheFirstList(t *testing.T) {
 	tests := []struct {
@@ -36,7 +36,7 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 		},
 		{
 			name: "trouble that passes", obstacle: fault.New(fault.Unavailable, "connection refused"),
-			listAfter: 3 * time.Second, takes: 4 * time.Second, reason: "nobody is turned away for what passes",
+			listAfter: 3 * time.Second, takes: 4 * time.Second, reason: "no caller is rejected for what passes",
 		},
 		{
 			name: "no rights", obstacle: fault.New(fault.Precondition, "pods is forbidden"),

@@ -12,7 +12,7 @@ import (
 
 // ListPools implements lease.Manager.
 func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
-	if err := m.synced(ctx, unheard); err != nil {
+	if err := m.synced(ctx, ignoreReports); err != nil {
 		return nil, err
 	}
 	pools, err := m.list(ctx, req.GetImage())
@@ -24,7 +24,7 @@ func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequ
 
 // WatchPools implements lease.Manager.
 func (m *Manager) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error) error {
-	if err := m.synced(ctx, unheard); err != nil {
+	if err := m.synced(ctx, ignoreReports); err != nil {
 		return err
 	}
 	list := func(ctx context.Context) ([]*podmanagerv1.Pool, error) { return m.list(ctx, req.GetImage()) }

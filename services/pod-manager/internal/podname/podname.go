@@ -18,7 +18,7 @@ const (
 	maxLabel = 63
 	// suffixLength is how long the part is that a pod's name has after its id.
 	suffixLength = 5
-	// maxID is the longest id that leaves room for a dash and the suffix.
+	// maxID is the longest id that leaves space for a dash and the suffix.
 	maxID = maxLabel - suffixLength - 1
 	// hashLength is how many hexadecimal digits of a hash or digest are in an id.
 	hashLength = 8
@@ -39,8 +39,8 @@ const suffixAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 // different ids.
 //
 // Images with the same last segment, tag and digest share their ids, even if they are in
-// different repositories: the format leaves no room for more. So whoever fills slots has
-// to leave out those whose id another image's pod has: they would share a Service.
+// different repositories: the format has no more characters for it. So slots are left
+// out whose id another image's pod has: they would share a Service.
 func PodID(reference, digest string, slot int) string {
 	tail := "-" + strconv.Itoa(slot) + "-" + digestDigits(digest)
 	name, tag := readable(reference)

@@ -155,7 +155,7 @@ func TestAdoption(t *testing.T) {
 			`,
 		},
 		{
-			name: "created by two", reason: "another replica's pod of the same name is this one's: nobody minds who was first",
+			name: "created by two", reason: "another replica's pod of the same name is this one's: it does not matter which was first",
 			dialogue: `
 				request 1 f => create f-1
 				see f-1 running reclaim=1h => probe f-1

@@ -85,7 +85,7 @@ func (c *capacity) evict(s *step, pods map[string]*pod, pools []*pool) {
 		if victim == nil {
 			return // nor is there one for pools that come after it
 		}
-		victim.drain(s, "room is needed for a pod of "+p.function.Reference, removal{eviction: evictionRoom, idle: idle(s.at, victim)})
+		victim.drain(s, "its capacity is needed for a pod of "+p.function.Reference, removal{eviction: evictionRoom, idle: idle(s.at, victim)})
 	}
 }
 
@@ -140,7 +140,7 @@ func goesBefore(now time.Time, a, b *pod) bool {
 	return cmp.Or(lastUse(now, a).Compare(lastUse(now, b)), cmp.Compare(a.use.turn, b.use.turn)) < 0
 }
 
-// lastUse is when a pod was last used, as far as its expiry tells.
+// lastUse is when a pod was last used, as far as its expiry shows.
 func lastUse(now time.Time, p *pod) time.Time {
 	if p.use.active > 0 {
 		return now

@@ -22,7 +22,7 @@ func (p *pool) collect(s *step) {
 		idle := pod.serves() && !p.needs(pod)
 		switch {
 		case idle && !s.at.Before(pod.expiry.at) && !p.keeps(s.at, pod):
-			pod.drain(s, "nobody used it for its time to live", removal{eviction: evictionTTL})
+			pod.drain(s, "it was not used for its time to live", removal{eviction: evictionTTL})
 		case idle && p.outdated(s.at, pod) && !pod.usedElsewhere(s.at):
 			pod.replace(s)
 		}

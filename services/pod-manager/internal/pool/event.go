@@ -3,7 +3,7 @@ package pool
 import "time"
 
 // Event is something that happened. Events may come late, twice, or not at all; those about
-// one pod come in order. Observations that do not are ignored as far as their versions tell.
+// one pod come in order. Observations that do not are ignored as far as their versions show.
 type Event interface{ apply(m *Machine) }
 
 // LeaseID identifies a lease. The owner of the machine never uses one twice.

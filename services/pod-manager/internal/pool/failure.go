@@ -94,7 +94,7 @@ func (p *pool) lose(s *step, pod *pod, problem Problem) {
 
 // loseDeleted counts a pod that another client deleted.
 func (p *pool) loseDeleted(s *step, pod *pod) {
-	p.lose(s, pod, Problem{Kind: Lost, Reason: "pod " + pod.name + " was deleted by somebody else before it was ready"})
+	p.lose(s, pod, Problem{Kind: Lost, Reason: "pod " + pod.name + " was deleted by another client before it was ready"})
 }
 
 // fail drains a pod that cannot serve.

@@ -36,7 +36,7 @@ func TestFailure(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
 		{
-			name: "fatal", reason: "those who wait get the kubelet's words at once; the next try comes after a second, then later and later",
+			name: "fatal", reason: "waiting leases get the kubelet's words at once; the next try comes after a second, then later and later",
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f
@@ -69,7 +69,7 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "long ago", reason: "what failed a minute ago does not count for those who come now",
+			name: "long ago", reason: "what failed a minute ago does not count for leases that come now",
 			dialogue: `
 				request 1 f => create f-1
 				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; delete f-1 any version failed
@@ -80,7 +80,7 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "fatal beside a pod that serves", reason: "there is a pod to wait for, so nobody is refused",
+			name: "fatal beside a pod that serves", reason: "there is a pod to wait for, so no lease is rejected",
 			config: func(p *player) { p.limits.MaxPods = 2 },
 			dialogue: `
 				request 1 f => create f-1
@@ -114,7 +114,7 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "out of memory beside a pod that serves", reason: "the kubelet's word comes after the caller's: that one waits for it, and nobody else",
+			name: "out of memory beside a pod that serves", reason: "the kubelet's word comes after the caller's: that one waits for it, and no other",
 			config: threeServe,
 			dialogue: threeServed + `
 				request 4 f f-1 => grant 4 f-2
@@ -154,7 +154,7 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "out of memory once, and a pod that is lost", reason: "without the kubelet's word in time nobody is accused", config: threeServe,
+			name: "out of memory once, and a pod that is lost", reason: "without the kubelet's report in time the evaluation is not accused", config: threeServe,
 			dialogue: secondChecked + `
 				wait 3s
 				unhealthy f-2 => delete f-2 any version failed
@@ -172,7 +172,7 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "out of memory once, and a pod that is given up and gone", reason: "it has taken its reason along", config: threeServe,
+			name: "out of memory once, and a pod that is given up and gone", reason: "its reason is not known any more", config: threeServe,
 			dialogue: secondChecked + `
 				wait 3s
 				unhealthy f-2 => delete f-2 any version failed
@@ -247,7 +247,7 @@ func TestFailure(t *testing.T) {
 				see f-1' pulling deleting => create f-2
 				gone f-1'
 				see f-2 pulling
-				gone f-2 => reject 1 unavailable retry in 1s: pod f-2 was deleted by somebody else before it was ready
+				gone f-2 => reject 1 unavailable retry in 1s: pod f-2 was deleted by another client before it was ready
 			`,
 		},
 		{
@@ -309,7 +309,7 @@ func TestStandstill(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
 		{
-			name: "unschedulable", reason: "there is patience with the scheduler; after it, its words for those who wait and those who come",
+			name: "unschedulable", reason: "the scheduler has some time; after it, waiting and new leases get its words",
 			dialogue: `
 				request 1 f => create f-1
 				see f-1 stuck
@@ -324,7 +324,7 @@ func TestStandstill(t *testing.T) {
 			`,
 		},
 		{
-			name: "held by the Kubernetes API", reason: "nobody has to change anything: it is worth to come again",
+			name: "held by the Kubernetes API", reason: "nothing has to be changed: a retry makes sense",
 			dialogue: `
 				request 1 f => create f-1
 				see f-1 held
@@ -358,7 +358,7 @@ func TestStandstill(t *testing.T) {
 			`,
 		},
 		{
-			name: "not heard of", reason: "a pod that nobody has seen is not deleted: it may be another replica's, which chose the same name",
+			name: "not heard of", reason: "a pod that was never seen is not deleted: it may be another replica's, which chose the same name",
 			config: func(p *player) { p.limits.ReadyTimeout = 20 * time.Second },
 			dialogue: `
 				request 1 f => create f-1
@@ -430,7 +430,7 @@ func TestBroken(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
 		{
-			name: "checked", reason: "a pod that a caller found broken serves nobody until it answers",
+			name: "checked", reason: "a pod that a caller found broken serves no lease until it answers",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -440,7 +440,7 @@ func TestBroken(t *testing.T) {
 			`,
 		},
 		{
-			name: "replaced", reason: "a pod that does not answer goes as soon as nobody uses it, and whoever waits gets another",
+			name: "replaced", reason: "a pod that does not answer is deleted as soon as no lease uses it, and waiting leases get another",
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f

@@ -62,7 +62,7 @@ func TestChoice(t *testing.T) {
 			`,
 		},
 		{
-			name: "first come, first served", reason: "places go to those who wait longest, whoever leaves",
+			name: "first come, first served", reason: "leases are granted in the order of the requests, whichever callers give up",
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f
@@ -131,7 +131,7 @@ func TestChoice(t *testing.T) {
 			`,
 		},
 		{
-			name: "found running", reason: "nobody waited for this pod to be made: it was only asked for its health",
+			name: "found running", reason: "no caller waited for this pod to be created: it was only asked for its health",
 			dialogue: `
 				see f-1 running => probe f-1
 				request 1 f
@@ -224,7 +224,7 @@ func TestQueue(t *testing.T) {
 			`,
 		},
 		{
-			name: "nobody may wait", reason: "without a queue there are only free places",
+			name: "no queue", reason: "without one there are only pods that are free",
 			config: func(p *player) { p.limits.MaxQueue = 0 },
 			dialogue: `
 				request 1 f => reject 1 exhausted retry in 1s: 0 evaluations wait for f already, which is the limit
@@ -234,7 +234,7 @@ func TestQueue(t *testing.T) {
 			`,
 		},
 		{
-			name: "the caller leaves", reason: "a pod that was asked for is kept for the next one; nothing leaks",
+			name: "the caller gives up", reason: "a pod that was asked for is kept for the next one; nothing leaks",
 			dialogue: `
 				request 1 f => create f-1
 				end 1

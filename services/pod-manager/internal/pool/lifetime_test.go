@@ -65,7 +65,7 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "a long start, a short life", reason: "to another replica a pod that is waited for looks like one that nobody wants",
+			name: "a long start, a short life", reason: "to another replica a pod that is waited for looks like an unused one",
 			config: func(p *player) { p.limits.TTL = 50 * time.Second },
 			dialogue: `
 				request 1 f => create f-1
@@ -131,7 +131,7 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "kept for longer", reason: "nobody's use brings an end forward that is written down",
+			name: "kept for longer", reason: "no use brings an expiry forward that is written",
 			dialogue: `
 				tick
 				see f-1 running reclaim=2h => probe f-1
@@ -274,7 +274,7 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "a minimum of a new version", reason: "an idle pod of the minimum is replaced before anybody uses it",
+			name: "a minimum of a new version", reason: "an idle pod of the minimum is replaced before a lease uses it",
 			dialogue: `
 				tick
 				minimum f 1 => create f-1
@@ -372,7 +372,7 @@ func TestTemplate(t *testing.T) {
 			`,
 		},
 		{
-			name: "drained while in use", reason: "whoever has a place keeps it, and the pod goes after",
+			name: "drained while in use", reason: "leases that it holds go on, and the pod is deleted after",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -383,7 +383,7 @@ func TestTemplate(t *testing.T) {
 			`,
 		},
 		{
-			name: "idle", reason: "the scan collects those that nobody uses",
+			name: "idle", reason: "the scan collects unused ones",
 			dialogue: `
 				tick
 				request 1 f => create f-1
@@ -436,7 +436,7 @@ func TestSettings(t *testing.T) {
 			`,
 		},
 		{
-			name: "idle", reason: "the scan collects those that nobody uses",
+			name: "idle", reason: "the scan collects unused ones",
 			dialogue: `
 				tick
 				request 1 f => create f-1
@@ -458,7 +458,7 @@ func TestSettings(t *testing.T) {
 			`,
 		},
 		{
-			name: "said by nobody", reason: "an earlier version of this program wrote no settings: the next use replaces its pods",
+			name: "without a settings version", reason: "an earlier version of this program wrote no settings: the next use replaces its pods",
 			config: func(p *player) { p.limits.Settings = "s1" },
 			dialogue: `
 				after 5m
@@ -566,7 +566,7 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
-			name: "made before a change", reason: "whoever changes the template gets pods of it at once",
+			name: "made before a change", reason: "after a change of the template, pods of it come at once",
 			dialogue: `
 				see f-1 scheduling template=v0
 				up f-1
@@ -589,7 +589,7 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
-			name: "template repaired", reason: "whoever repaired it is not to wait until somebody tries again",
+			name: "template repaired", reason: "a person who repaired it does not wait for the next attempt",
 			config: func(p *player) { p.config.Template = "" },
 			dialogue: `
 				request 1 f => create f-1

@@ -163,7 +163,7 @@ func (m *Machine) reject(s *step, p *pool) {
 	}
 }
 
-// full is what the leases of a pool are told that waits in line; empty if it does not.
+// full is why the leases of a pool wait that is in line; empty if it is not.
 func (m *Machine) full(p *pool) string {
 	if len(p.queue) == 0 || !slices.Contains(m.capacity.line, p) {
 		return ""

@@ -126,7 +126,7 @@ func (p *player) answer(pod, unhealthy string, earlier ...uint64) pool.Event {
 func (p *player) play(line string) ([]string, error) {
 	words := strings.Fields(line)
 	switch verb, rest := words[0], words[1:]; verb {
-	case "after": // time passes, and nobody notices
+	case "after": // time passes, without a tick
 		p.now = p.now.Add(duration(rest[0]))
 		return nil, nil
 	case "wait": // time passes, with a tick each second

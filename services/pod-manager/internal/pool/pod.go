@@ -149,7 +149,7 @@ func (p *pod) older(other *pod) bool {
 }
 
 // newerThan reports whether the last observation of a pod is newer than another one, as far
-// as versions tell: those of Kubernetes are numbers that grow. An address that is missing
+// as versions show: those of Kubernetes are numbers that grow. An address that is missing
 // from the same version was only not known yet.
 func (p *pod) newerThan(o Observation) bool {
 	if p.uid != o.UID {

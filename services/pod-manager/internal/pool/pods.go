@@ -72,7 +72,7 @@ func (ps *pods) freeSlot(c Config, p *pool) (slot int, name string) {
 
 // separate drains the younger one of two pods with the same id: they share a Service, so
 // what is meant for one may reach the other. Replicas that did not know of each other make
-// such twins, and agree on which one goes.
+// such twins, and agree on which one is drained.
 func separate(s *step, pools []*pool) {
 	oldest := make(map[string]*pod)
 	for _, p := range pools {

@@ -160,7 +160,7 @@ func (p *pool) follow(s *step, pod *pod, before Observation) {
 	o := pod.seen
 	switch {
 	case o.Deleting && pod.state.usable():
-		pod.setState(s.at, deleting, "somebody else deleted it")
+		pod.setState(s.at, deleting, "another client deleted it")
 		p.loseDeleted(s, pod)
 	case o.Deleting:
 		pod.setState(s.at, deleting, pod.why)

@@ -175,7 +175,7 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "other replicas use both", reason: "whoever has no pod gets one after ten seconds all the same", config: two,
+			name: "other replicas use both", reason: "a function without a pod gets one after ten seconds all the same", config: two,
 			dialogue: `
 				see f-1 running => probe f-1
 				healthy f-1
@@ -226,7 +226,7 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "limit raised", reason: "whoever waits for room gets it at once", config: two,
+			name: "limit raised", reason: "a pool that waits for capacity gets it at once", config: two,
 			dialogue: `
 				request 1 f => create f-1
 				request 2 g => create g-1
@@ -276,7 +276,7 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "callers leave the line", reason: "no pod goes for those who do not wait any more", config: two,
+			name: "callers leave the line", reason: "no pod is evicted for leases that do not wait any more", config: two,
 			dialogue: `
 				request 1 f => create f-1
 				request 2 g => create g-1

@@ -85,7 +85,7 @@ func (c *caller) leave(broken string) {
 func (c *caller) rejected() { delete(c.world.callers, c.id) }
 
 // restart ends the manager and begins another one. The streams of all callers break:
-// those who waited ask the new one.
+// callers that waited ask the new one.
 func (w *world) restart() {
 	w.trace("   ", "the manager restarts")
 	w.epoch++

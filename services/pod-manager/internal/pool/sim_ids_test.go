@@ -64,7 +64,7 @@ func (r *referee) judgeTwins(event pool.Event) error {
 	return nil
 }
 
-// serves says whether a pod is there, and takes leases or will.
+// serves reports whether a pod is there, and takes leases or will.
 func serves(pod pool.PodStatus) bool {
 	s := pod.State
 	return pod.UID != "" && (s == pool.Starting || s == pool.Ready)

@@ -80,7 +80,7 @@ func (k *kube) delete(a pool.Delete) {
 		case a.ResourceVersion != "" && a.ResourceVersion != p.seen.ResourceVersion:
 			w.later(0, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "conflict"})
 		case a.Eviction == "ttl" && p.seen.Problem.Kind == pool.None && p.seen.ReclaimAfter.After(asked):
-			w.err = fmt.Errorf("pod %s was deleted for its time to live, and somebody had put that off", a.Name)
+			w.err = fmt.Errorf("pod %s was deleted for its time to live, and its expiry had been extended", a.Name)
 		default:
 			k.end(p)
 		}

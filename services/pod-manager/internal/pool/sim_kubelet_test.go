@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// alive says whether the containers of a pod run.
+// alive reports whether the containers of a pod run.
 func (p *kubePod) alive() bool {
 	return !p.ended && p.seen.Phase == pool.PhaseConnecting && p.seen.Problem.Kind == pool.None
 }

@@ -62,7 +62,7 @@ func (r *referee) judgeCounts(f pool.Function) error {
 }
 
 // judgeGranted holds the machine to lending only pods that serve, as one that is on its
-// way, or is being checked, does not; and only to those who may not have taken the
+// way, or is being checked, does not; and only to leases that may not have taken the
 // memory of two others.
 func (r *referee) judgeGranted(actions []pool.Action) error {
 	for _, action := range actions {

@@ -7,7 +7,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// lives are until when pods may live that nobody uses any more, by UID.
+// lives are the expiries of pods that are not used any more, by UID.
 type lives map[string]time.Time
 
 // prolong writes down that a pod may live until a time, if that is not known already.
@@ -51,7 +51,8 @@ func (r *referee) judgeLives(event pool.Event) error {
 
 func (r *referee) judgeLife(limits pool.Limits, p pool.Status, pod pool.PodStatus) error {
 	uid, starting := pod.UID, pod.State == pool.Starting
-	if pod.Active > 0 || p.Waiting > 0 || usable(p) <= r.minimum[p.Function] {
+	// Which pods are the minimum depends on versions that are not known here.
+	if pod.Active > 0 || p.Waiting > 0 || r.minimum[p.Function] > 0 {
 		r.lives.prolong(uid, r.now.Add(limits.TTL)) // which other replicas are told
 	}
 	if !pod.Ready.IsZero() && !pod.Adopted {

@@ -27,7 +27,7 @@ func (r *referee) noteMemory(event pool.Event) {
 	}
 }
 
-// suspected says whether a lease may not have a pod now: two that its caller lost ran
+// suspected reports whether a lease may not have a pod now: two that its caller lost ran
 // out of memory, or may have, which will be known in six seconds at most.
 func (r *referee) suspected(lease pool.LeaseID) bool {
 	asked := r.requests[lease]
@@ -42,7 +42,7 @@ func (r *referee) suspected(lease pool.LeaseID) bool {
 	return len(asked.avoid) >= 2
 }
 
-// checks says whether a pod is being asked for its health since it was found broken, or is
+// checks reports whether a pod is being asked for its health since it was found broken, or is
 // there no more than to say why it does not answer.
 func (r *referee) checks(name string) bool {
 	for _, p := range r.pools {

@@ -18,8 +18,8 @@ type referee struct {
 	now     time.Time
 
 	waiting  map[pool.Function][]pool.LeaseID // in the order of the requests
-	wants    map[pool.LeaseID]pool.Function   // those who wait
-	holds    map[pool.LeaseID]string          // the UIDs of the pods of those who were granted one
+	wants    map[pool.LeaseID]pool.Function   // waiting leases
+	holds    map[pool.LeaseID]string          // the UIDs of the pods of granted leases
 	held     map[string]int                   // leases by the UID of the pod
 	extended map[string]time.Time             // when by UID
 	pools    map[pool.Function]pool.Status
@@ -108,7 +108,7 @@ func (r *referee) expect(event pool.Event) {
 	}
 }
 
-// answered takes a lease off the list of those who wait.
+// answered takes a lease off the list of waiting ones.
 func (r *referee) answered(lease pool.LeaseID) {
 	f := r.wants[lease]
 	delete(r.wants, lease)
@@ -144,7 +144,7 @@ func (r *referee) judge(action pool.Action) error {
 			return fmt.Errorf("pod %s is deleted while it holds %d leases", a.Name, n)
 		}
 		if a.UID == "" {
-			return fmt.Errorf("pod %s is deleted, and nobody has ever seen it", a.Name)
+			return fmt.Errorf("pod %s is deleted, and was never seen", a.Name)
 		}
 		if a.Reason == "" {
 			return fmt.Errorf("pod %s is deleted without a reason", a.Name)

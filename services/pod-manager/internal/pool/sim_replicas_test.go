@@ -42,7 +42,7 @@ type sharedPod struct {
 }
 
 // TestTwoReplicas has two replicas share fewer places than they have functions: neither
-// takes away what the other one uses while there is something that nobody uses.
+// takes away what the other one uses while there is a pod that neither uses.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
 	idle := 0
@@ -181,7 +181,7 @@ func (r *replicas) delete(i int, a pool.Delete) error {
 		r.idle++
 	case p.leases > 0 && a.Eviction != "template":
 		if idle := r.unused(); idle != "" || a.Eviction != "room" {
-			return fmt.Errorf("replica %d deletes %s (%s), which the other one uses, and nobody uses %q", i, a.Name, a.Reason, idle)
+			return fmt.Errorf("replica %d deletes %s (%s), which the other one uses, and neither uses %q", i, a.Name, a.Reason, idle)
 		}
 	}
 	delete(r.pods, a.Name)
@@ -191,7 +191,7 @@ func (r *replicas) delete(i int, a pool.Delete) error {
 	return nil
 }
 
-// unused returns a pod that nobody has used for so long that both replicas know, and
+// unused returns a pod that was not used for so long that both replicas know, and
 // that is not about to go.
 func (r *replicas) unused() string {
 	for name, p := range r.pods {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// busy is how long those who wait may have to, beside the start of a pod: until a place is
+// busy is how long a lease may wait, beside the start of a pod: until a place is
 // free (10 seconds), it is known why others broke (6), and lost news comes (15), in turn.
 const busy = 40 * time.Second
 
-// judgeSilence looks with each second whether those who wait for a function get answers:
+// judgeSilence looks with each second whether the waiting leases of a function get answers:
 // places, or the reason why there are none. It is no excuse that the API server is gone, no
 // node has room, or pods cannot start or run out of memory, for however long.
 func (w *world) judgeSilence() {
@@ -18,7 +18,7 @@ func (w *world) judgeSilence() {
 			w.heard[f] = w.now
 		}
 		if silence := w.now.Sub(w.heard[f]); silence > w.setup.ReadyTimeout+busy && w.err == nil {
-			w.err = fmt.Errorf("%d wait for %s, and nobody has got an answer for %s", len(waiting), f.Reference, silence)
+			w.err = fmt.Errorf("%d wait for %s, and none has got an answer for %s", len(waiting), f.Reference, silence)
 		}
 	}
 }

@@ -97,10 +97,10 @@ func (w *world) settle() error {
 	for _, f := range []string{"a", "b", "c", "d"} {
 		w.tell(pool.MinPodsSet{Function: pool.Function{Reference: f, Digest: "sha256:" + f}})
 	}
-	// Everybody is served in this time: at most a hundred callers of at most four
+	// All are served in this time: at most a hundred callers of at most four
 	// functions, of whom each may fail a pod, which may take a minute to be replaced.
 	if !w.run(30*time.Minute, func() bool { return len(w.callers) == 0 }) {
-		return cmp.Or(w.err, fmt.Errorf("somebody waits for ever: %v", w.referee.wants))
+		return cmp.Or(w.err, fmt.Errorf("leases wait for ever: %v", w.referee.wants))
 	}
 	if err := w.referee.atRest(); err != nil {
 		return err

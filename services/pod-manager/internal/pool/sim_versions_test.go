@@ -16,7 +16,7 @@ func TestTwoVersions(t *testing.T) {
 	const functions = 4
 	tests := map[string]struct {
 		reason string
-		// asks says whether callers of a function may come to a replica.
+		// asks reports whether callers of a function may come to a replica.
 		asks func(i, n int) bool
 		// joined is how many pods of each function may be made once the other one joins,
 		// and changed how many once the template changes.
@@ -24,7 +24,7 @@ func TestTwoVersions(t *testing.T) {
 	}{
 		"shared": {"callers come to either of them", func(int, int) bool { return true }, 1, 1},
 		"owned":  {"each of them has functions of its own", func(i, n int) bool { return n%2 == i }, 1, 1},
-		"left":   {"nobody comes to the new one", func(i, _ int) bool { return i == 0 }, 1, 1},
+		"left":   {"no caller comes to the new one", func(i, _ int) bool { return i == 0 }, 1, 1},
 	}
 	for name, test := range tests {
 		for seed := range uint64(3) {

@@ -24,7 +24,7 @@ type world struct {
 	idle  bool // no more callers
 	watch func(pool.Action)
 	gone  map[string]time.Time // pods that were known and are gone, by name
-	// heard is when somebody who waits for a function last got an answer.
+	// heard is when a waiting lease of a function last got an answer.
 	heard   map[pool.Function]time.Time
 	kube    kube
 	callers map[pool.LeaseID]*caller
@@ -131,7 +131,7 @@ func (w *world) every(d time.Duration, do func()) {
 }
 
 // run lets time pass until done says so, or until the limit, or a broken promise. It
-// says whether it was done.
+// reports whether it was done.
 func (w *world) run(limit time.Duration, done func() bool) bool {
 	end := w.now.Add(limit)
 	for w.err == nil && !done() {

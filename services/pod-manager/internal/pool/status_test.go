@@ -42,7 +42,7 @@ func TestStatus(t *testing.T) {
 			},
 			{
 				Name: "f-4", UID: "uid of f-4", Slot: 4, Address: "f-4:9446", TemplateVersion: "v1", State: pool.Deleting,
-				Reason: "somebody else deleted it", Adopted: true, Created: at(0), ReclaimAfter: at(5 * time.Minute),
+				Reason: "another client deleted it", Adopted: true, Created: at(0), ReclaimAfter: at(5 * time.Minute),
 			},
 		},
 	}
@@ -64,7 +64,7 @@ func TestStates(t *testing.T) {
 		{"in use", "tick", pool.Ready, ""},
 		{"found broken", "end 2 reset", pool.Starting, "an evaluation found it broken, and it is asked for its health"},
 		{"dead, in use", "see f-1 lost", pool.Failed, "the kubelet says lost"},
-		{"deleted by others, in use", "see f-1 running deleting", pool.Deleting, "somebody else deleted it"},
+		{"deleted by others, in use", "see f-1 running deleting", pool.Deleting, "another client deleted it"},
 		{"stuck", "see f-1 stuck", pool.Starting, "the kubelet says stuck"},
 	}
 	for _, test := range tests {

@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxStarved is how many pods in a row may run out of memory under an evaluation before
-	// its caller is told: the first time another evaluation may have taken it.
+	// its caller gets an error: the first time another evaluation may have taken it.
 	maxStarved = 2
 	// verdictTimeout is how long a lease waits for the kubelet to report why its caller's
 	// pods broke: for as long as it may take to check one. The kubelet takes a second.

@@ -25,7 +25,7 @@ func TestReports(t *testing.T) {
 			`,
 		},
 		{
-			name: "queue", reason: "positions alone are told with the next tick, or each grant would be told to everybody", reports: true,
+			name: "queue", reason: "positions alone are told with the next tick, or each grant would be reported to all", reports: true,
 			config: func(p *player) { p.limits.MaxConcurrency = 1 },
 			dialogue: `
 				request 1 f => create f-1; tell 1 creating no. 1: making pod f-1 ready

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// firstPause and longestPause are the times between two attempts. A wrapper
+	// firstBackoff and maxBackoff are the times between two attempts. A wrapper
 	// server takes some milliseconds to start once its container does.
-	firstPause   = 5 * time.Millisecond
-	longestPause = 100 * time.Millisecond
+	firstBackoff = 5 * time.Millisecond
+	maxBackoff   = 100 * time.Millisecond
 	// connectTimeout bounds one attempt to connect: before the rules for a Service
 	// are in place its address swallows what is sent to it, and TCP would try again
 	// after a second.
@@ -34,7 +34,7 @@ func ask(ctx context.Context, address string) error {
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(), // a proxy is for what is outside; pods are here
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestPause},
+			Backoff:           backoff.Config{BaseDelay: firstBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
 			MinConnectTimeout: connectTimeout,
 		}))
 	if err != nil {
@@ -42,7 +42,7 @@ func ask(ctx context.Context, address string) error {
 	}
 	defer func() { _ = conn.Close() }() // it has done its work
 	client := healthv1.NewHealthClient(conn)
-	for next := firstPause; ; next = min(2*next, longestPause) {
+	for next := firstBackoff; ; next = min(2*next, maxBackoff) {
 		last := attempt(ctx, client)
 		if last == nil {
 			return nil

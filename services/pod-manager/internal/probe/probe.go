@@ -13,8 +13,8 @@ import (
 
 // Prober asks pods for their health. Use [New]; Run has to run while it is used.
 type Prober struct {
-	tell func(pool.Event)
-	wake chan struct{} // has room for one
+	report func(pool.Event)
+	wake   chan struct{} // with a capacity of one
 
 	mu      sync.Mutex
 	waiting []*probe          // not begun yet
@@ -27,12 +27,12 @@ type probe struct {
 	ended  context.CancelFunc // nil until it has begun
 }
 
-// New returns a prober that tells [pool.Probed].
-func New(tell func(pool.Event)) *Prober {
-	return &Prober{tell: tell, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
+// New returns a prober that reports [pool.Probed].
+func New(report func(pool.Event)) *Prober {
+	return &Prober{report: report, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
 }
 
-// Probe asks a pod for its health until it serves, its patience ends, or another
+// Probe asks a pod for its health until it serves, its timeout ends, or another
 // probe of it begins. It does not wait for the answer.
 func (p *Prober) Probe(action pool.Probe) {
 	p.mu.Lock()
@@ -122,7 +122,7 @@ func (p *Prober) done(former *probe) {
 	}
 }
 
-// probe asks until the answer is known, and tells it.
+// probe asks until the answer is known, and reports it.
 func (p *Prober) probe(ctx context.Context, action pool.Probe) {
 	asking, cancel := ctx, context.CancelFunc(func() {})
 	if action.Timeout > 0 {
@@ -131,11 +131,11 @@ func (p *Prober) probe(ctx context.Context, action pool.Probe) {
 	defer cancel()
 	err := ask(asking, action.Address)
 	if ctx.Err() != nil {
-		return // nobody wants to know any more
+		return // the answer is not wanted any more
 	}
 	unhealthy := ""
 	if err != nil {
 		unhealthy = err.Error()
 	}
-	p.tell(pool.Probed{Name: action.Name, UID: action.UID, Question: action.Question, Unhealthy: unhealthy})
+	p.report(pool.Probed{Name: action.Name, UID: action.UID, Question: action.Question, Unhealthy: unhealthy})
 }

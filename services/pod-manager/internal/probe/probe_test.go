@@ -75,8 +75,8 @@ func server(t *testing.T, address string, status healthv1.HealthCheckResponse_Se
 	return l.Addr().String(), h
 }
 
-// nobody returns an address where nobody listens.
-func nobody(t *testing.T) string {
+// closed returns an address where no server listens.
+func closed(t *testing.T) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -97,15 +97,15 @@ func TestServing(t *testing.T) {
 }
 
 func TestServesLater(t *testing.T) {
-	t.Run("nobody listens yet", func(t *testing.T) {
+	t.Run("no server listens yet", func(t *testing.T) {
 		p, told := newProber()
 		run(t, p)
-		address := nobody(t)
+		address := closed(t)
 		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
 		// This one needs several attempts, so the first one has had some by then.
-		p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Timeout: 50 * time.Millisecond})
+		p.Probe(pool.Probe{Name: "other", UID: "uid", Address: closed(t), Timeout: 50 * time.Millisecond})
 		if got := next(t, told); got.Name != "other" {
-			t.Fatalf("told %+v before anybody listens", got)
+			t.Fatalf("told %+v before a server listens", got)
 		}
 		server(t, address, healthv1.HealthCheckResponse_SERVING)
 		if got := next(t, told); got.Name != "pod" || got.Unhealthy != "" {
@@ -117,15 +117,15 @@ func TestServesLater(t *testing.T) {
 		run(t, p)
 		address, h := server(t, "", healthv1.HealthCheckResponse_NOT_SERVING)
 		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
-		// A machine that is busy may need more than a little patience for one answer.
-		for patience := 50 * time.Millisecond; ; patience *= 2 {
-			p.Probe(pool.Probe{Name: "other", UID: "uid", Address: address, Timeout: patience})
+		// A machine that is busy may need more than a little timeout for one answer.
+		for timeout := 50 * time.Millisecond; ; timeout *= 2 {
+			p.Probe(pool.Probe{Name: "other", UID: "uid", Address: address, Timeout: timeout})
 			got := next(t, told)
 			if got.Name == "other" && strings.Contains(got.Unhealthy, "NOT_SERVING") {
 				break
 			}
-			if got.Name != "other" || patience > time.Minute {
-				t.Fatalf("told %+v, want what it said last of the one with %v of patience", got, patience)
+			if got.Name != "other" || timeout > time.Minute {
+				t.Fatalf("told %+v, want what it said last of the one with %v of timeout", got, timeout)
 			}
 		}
 		h.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
@@ -142,13 +142,13 @@ func TestPatience(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = silent.Close() }) // it has nothing to lose
 	tests := map[string]struct {
-		reason   string
-		address  string
-		patience time.Duration
-		want     string
+		reason  string
+		address string
+		timeout time.Duration
+		want    string
 	}{
-		"refused":    {"the cause is what helps, not that time is up", nobody(t), 50 * time.Millisecond, "connection refused"},
-		"refused on": {"it stays the cause when an attempt is cut short", nobody(t), 1100 * time.Millisecond, "connection refused"},
+		"refused":    {"the cause is what helps, not that time is up", closed(t), 50 * time.Millisecond, "connection refused"},
+		"refused on": {"it stays the cause when an attempt is cut short", closed(t), 1100 * time.Millisecond, "connection refused"},
 		"silent":     {"one who takes the call and says nothing is as bad", silent.Addr().String(), 400 * time.Millisecond, "ask " + silent.Addr().String() + " for its health: "},
 		"no name":    {"names are looked up anew for each attempt", "pod.invalid:9446", 50 * time.Millisecond, "pod.invalid"},
 	}
@@ -156,7 +156,7 @@ func TestPatience(t *testing.T) {
 	run(t, p)
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: tc.address, Timeout: tc.patience})
+			p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: tc.address, Timeout: tc.timeout})
 			if got := next(t, told); !strings.Contains(got.Unhealthy, tc.want) {
 				t.Errorf("unhealthy because of %q, want %q in it: %s", got.Unhealthy, tc.want, tc.reason)
 			}
@@ -168,9 +168,9 @@ func TestForget(t *testing.T) {
 	short, long := 50*time.Millisecond, 500*time.Millisecond
 	t.Run("before it began", func(t *testing.T) {
 		p, told := newProber()
-		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: nobody(t), Timeout: short})
+		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: closed(t), Timeout: short})
 		p.Forget("gone", "uid")
-		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: nobody(t), Timeout: long})
+		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: closed(t), Timeout: long})
 		run(t, p)
 		if got := next(t, told); got.Name != "pod" {
 			t.Errorf("told %+v, but that pod is gone", got)
@@ -179,11 +179,11 @@ func TestForget(t *testing.T) {
 	t.Run("after it began", func(t *testing.T) {
 		p, told := newProber()
 		run(t, p)
-		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: nobody(t), Timeout: long})
-		p.Probe(pool.Probe{Name: "first", UID: "uid", Address: nobody(t), Timeout: short})
-		p.Probe(pool.Probe{Name: "second", UID: "uid", Address: nobody(t), Timeout: 2 * long})
+		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: closed(t), Timeout: long})
+		p.Probe(pool.Probe{Name: "first", UID: "uid", Address: closed(t), Timeout: short})
+		p.Probe(pool.Probe{Name: "second", UID: "uid", Address: closed(t), Timeout: 2 * long})
 		if got := next(t, told); got.Name != "first" {
-			t.Fatalf("told %+v, want the one with the least patience first", got)
+			t.Fatalf("told %+v, want the one with the least timeout first", got)
 		}
 		p.Forget("gone", "uid")
 		if got := next(t, told); got.Name != "second" {
@@ -193,7 +193,7 @@ func TestForget(t *testing.T) {
 	t.Run("another pod has the name", func(t *testing.T) {
 		p, told := newProber()
 		run(t, p)
-		p.Probe(pool.Probe{Name: "pod", UID: "new", Address: nobody(t), Timeout: short})
+		p.Probe(pool.Probe{Name: "pod", UID: "new", Address: closed(t), Timeout: short})
 		p.Forget("pod", "old")
 		if got := next(t, told); got.UID != "new" {
 			t.Errorf("told %+v, want the new one", got)
@@ -205,12 +205,12 @@ func TestNewProbeReplacesOldOne(t *testing.T) {
 	p, told := newProber()
 	run(t, p)
 	address, _ := server(t, "", healthv1.HealthCheckResponse_SERVING)
-	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: nobody(t), Timeout: 50 * time.Millisecond})
+	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: closed(t), Timeout: 50 * time.Millisecond})
 	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
 	if got := next(t, told); got.Unhealthy != "" {
 		t.Errorf("told %+v, want the answer from the new address", got)
 	}
-	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Timeout: 200 * time.Millisecond})
+	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: closed(t), Timeout: 200 * time.Millisecond})
 	if got := next(t, told); got.Name != "other" {
 		t.Errorf("told %+v, want nothing of the old probe", got)
 	}
@@ -221,8 +221,8 @@ func TestRunEndsProbes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- p.Run(ctx) }()
-	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: nobody(t)})
-	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: nobody(t), Timeout: 50 * time.Millisecond})
+	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: closed(t)})
+	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: closed(t), Timeout: 50 * time.Millisecond})
 	next(t, told)
 	cancel()
 	if err := <-ended; err != nil {
