@@ -47,7 +47,7 @@ func TestWatch(t *testing.T) {
 				n := 0
 				list := func(context.Context) (pools []*podmanagerv1.Pool, err error) {
 					for word := range strings.FieldsSeq(tc.lists[n]) {
-						pools = append(pools, &podmanagerv1.Pool{Key: &podmanagerv1.PoolKey{Reference: word[:1]}, Waiting: int32(len(word) - 1)}) //nolint:gosec // a letter or two
+						pools = append(pools, &podmanagerv1.Pool{Key: &podmanagerv1.PoolKey{Reference: word[:1]}, Waiting: int32(len(word) - 1)})
 					}
 					n++
 					return pools, nil

@@ -85,7 +85,9 @@ func (m *Manager) list(ctx context.Context, req *podmanagerv1.ListPoolsRequest, 
 			lists[r.address] = answers[i].GetPools()
 		case ctx.Err() == nil:
 			m.failed(ctx, r, errs[i])
-			lists[r.address] = lists[r.address] // it was asked once at least
+			if _, asked := lists[r.address]; !asked {
+				lists[r.address] = nil
+			}
 		}
 	}
 	return errs

@@ -30,7 +30,7 @@ func (r *referee) withIDs() map[string][]pool.PodStatus {
 	pods := make(map[string][]pool.PodStatus)
 	for f, p := range r.pools {
 		for _, pod := range p.Pods {
-			id := r.config.PodID(f, int(pod.Slot))
+			id := r.config.PodID(f, pod.Slot)
 			pods[id] = append(pods[id], pod)
 		}
 	}

@@ -45,12 +45,12 @@ func (r *referee) pods() int {
 // judgeCounts compares the machine's counts of a function with the books.
 func (r *referee) judgeCounts(f pool.Function) error {
 	p := r.pools[f]
-	if int(p.Waiting) != len(r.waiting[f]) {
+	if p.Waiting != len(r.waiting[f]) {
 		return fmt.Errorf("%d leases wait for %s, says the machine; it is %d", p.Waiting, f.Reference, len(r.waiting[f]))
 	}
 	names := make(map[string]bool, len(p.Pods))
 	for _, pod := range p.Pods {
-		if int(pod.Active) != r.held[pod.UID] {
+		if pod.Active != r.held[pod.UID] {
 			return fmt.Errorf("pod %s holds %d leases, says the machine; it is %d", pod.Name, pod.Active, r.held[pod.UID])
 		}
 		if names[pod.Name] {
