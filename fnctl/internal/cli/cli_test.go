@@ -106,7 +106,7 @@ func label(list *framework.ResourceList) error {
 	return nil
 }
 
-// configured says in a label what the configuration is called.
+// configured copies the name of the configuration into a label.
 func configured(list *framework.ResourceList) error {
 	for _, item := range list.Items {
 		if err := item.PipeE(yaml.SetLabel("configured", list.FunctionConfig.GetName())); err != nil {
@@ -171,7 +171,7 @@ func move(annotations ...string) framework.ResourceListProcessorFunc {
 	}
 }
 
-// quote writes all strings in quotes, as functions in other languages may.
+// quote puts all strings in quotes, as functions in other languages may.
 func quote(list *framework.ResourceList) error {
 	for _, item := range list.Items {
 		quoteStrings(item.YNode())

@@ -27,7 +27,7 @@ const evalExamples = `  # Set the namespace of everything below ./web
   # Use a function as a filter
   cat deployment.yaml | fnctl eval - --image starlark:v0.5.5 --fn-config check.yaml`
 
-// evalCommand is a run of fnctl eval.
+// evalCommand is one call of fnctl eval.
 type evalCommand struct {
 	env        Environment
 	gateway    gatewayFlags
@@ -104,8 +104,8 @@ func (c *evalCommand) run(ctx context.Context, dir string, config *yaml.RNode) e
 	return c.output.write(ctx, c.env, dir, tree, resources)
 }
 
-// filter runs the function on standard input. The configuration that a ResourceList
-// brings along counts if the command line has none.
+// filter runs the function on standard input. Without a configuration on the command line, it uses
+// the one in the ResourceList.
 func (c *evalCommand) filter(ctx context.Context, renderer *pipeline.Renderer, config *yaml.RNode) error {
 	in := &kio.ByteReader{Reader: c.env.Stdin, PreserveSeqIndent: true}
 	resources, err := in.Read()

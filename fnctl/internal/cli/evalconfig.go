@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 )
 
-// evalConfig returns the configuration that a file or pairs of keys and values
-// hold; nil if there is neither.
+// evalConfig returns the configuration from a file or from key=value pairs; nil if there is
+// neither.
 func evalConfig(file string, pairs []string) (*yaml.RNode, error) {
 	switch {
 	case file != "":
@@ -32,8 +32,8 @@ func evalConfig(file string, pairs []string) (*yaml.RNode, error) {
 	return nil, nil
 }
 
-// noConfig returns the configuration of a function that is given none: some functions
-// look into it all the same, and kpt gives them this.
+// noConfig returns the configuration of a function that has none. Some functions read it anyway,
+// and kpt passes them this one.
 func noConfig() *yaml.RNode {
 	return yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\ndata: {}\n")
 }
@@ -41,15 +41,15 @@ func noConfig() *yaml.RNode {
 func readConfig(file string) (*yaml.RNode, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("reading --fn-config: %w", err)
+		return nil, fmt.Errorf("read --fn-config: %w", err)
 	}
 	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
 	resources, err := reader.Read()
 	if err != nil {
-		return nil, fmt.Errorf("reading --fn-config: %s: %w", file, err)
+		return nil, fmt.Errorf("read --fn-config: %s: %w", file, err)
 	}
 	if len(resources) != 1 {
-		return nil, fmt.Errorf("reading --fn-config: %s must have one resource, but has %d", file, len(resources))
+		return nil, fmt.Errorf("read --fn-config: %s must have one resource, but has %d", file, len(resources))
 	}
 	return resources[0], nil
 }

@@ -15,7 +15,7 @@ const (
 	exitOther    = 2
 )
 
-// usageError is a command line that makes no sense.
+// usageError reports an invalid command line.
 type usageError struct {
 	command string
 	err     error
@@ -25,7 +25,7 @@ func (e usageError) Error() string {
 	return fmt.Sprintf("%v (see %s --help)", e.err, e.command)
 }
 
-// exitCode returns the exit code for what a command returned.
+// exitCode returns the exit code for the error of a command.
 func exitCode(err error) int {
 	_, failed := errors.AsType[*client.FunctionError](err)
 	_, broken := errors.AsType[*pipeline.OutputError](err)
@@ -38,8 +38,8 @@ func exitCode(err error) int {
 	return exitOther
 }
 
-// summary returns the last line for people. Why a function failed is on the screen
-// already.
+// summary returns the last line of the output. It omits why a function failed: that is on the
+// screen already.
 func summary(err error) error {
 	if failed, ok := errors.AsType[*client.FunctionError](err); ok {
 		return fmt.Errorf("function %q failed; nothing was written", failed.Image)

@@ -19,7 +19,7 @@ const (
 	defaultMaxMessageBytes = 6 << 20
 )
 
-// gatewayFlags say how to reach the gateway.
+// gatewayFlags are the flags for reaching the gateway.
 type gatewayFlags struct {
 	address         string
 	timeout         time.Duration
@@ -27,7 +27,7 @@ type gatewayFlags struct {
 	phases          bool
 }
 
-// registerAddress adds the one flag that commands have that evaluate nothing.
+// registerAddress adds the one flag that all commands share, including those that evaluate nothing.
 func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
 		"gateway as host:port, or as a URL of http or https; by default that of FNR_ADDRESS")
@@ -44,8 +44,8 @@ func (f *gatewayFlags) connect() (*client.Gateway, error) {
 	return client.New(client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes})
 }
 
-// evaluator returns gateway as it is to be used, with what it waits for shown on
-// progress if that is wanted.
+// evaluator returns gateway as an evaluator that shows on progress what an evaluation waits for, if
+// the flags ask for that.
 func (f *gatewayFlags) evaluator(gateway *client.Gateway, progress *ui.Progress) *phases {
 	return &phases{Gateway: gateway, progress: progress, wanted: f.phases}
 }

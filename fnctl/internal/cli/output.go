@@ -16,13 +16,13 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
-// Values of --output that name no directory, as in kpt.
+// Values of --output that are not a directory, as in kpt.
 const (
 	toStdout = "stdout"
 	unwrap   = "unwrap"
 )
 
-// outputFlags say where the result goes.
+// outputFlags are the flags for the destination of the result.
 type outputFlags struct {
 	target string
 	diff   bool
@@ -36,7 +36,7 @@ func (f *outputFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write no files")
 }
 
-// check refuses what cannot be done, before any function runs.
+// check rejects invalid destinations before any function runs.
 func (f *outputFlags) check() error {
 	if f.target == "" || f.streams() {
 		return nil
@@ -56,7 +56,7 @@ func (f *outputFlags) check() error {
 // streams reports whether the result goes to standard output.
 func (f *outputFlags) streams() bool { return f.target == toStdout || f.target == unwrap }
 
-// write puts the resources where they belong. Dir is where tree was read from.
+// write writes the resources to their destination. Dir is the directory that tree was read from.
 func (f *outputFlags) write(ctx context.Context, env Environment, dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
 	changes, err := tree.Changes(resources)
 	if err != nil {
@@ -78,7 +78,7 @@ func (f *outputFlags) write(ctx context.Context, env Environment, dir string, tr
 	return nil
 }
 
-// diffPrinter keeps the diff apart from a result that goes to standard output.
+// diffPrinter keeps the diff out of a result that goes to standard output.
 func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 	if f.streams() {
 		return env.errPrinter()
@@ -86,7 +86,7 @@ func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 	return env.outPrinter()
 }
 
-// save writes the files: those that changed in place, or all to a new directory.
+// save writes the changed files in place, or all files to a new directory.
 func (f *outputFlags) save(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode, changes []pkgtree.Change) error {
 	switch {
 	case f.dryRun:
@@ -108,7 +108,7 @@ func (f *outputFlags) save(ctx context.Context, dir string, tree *pkgtree.Tree, 
 	return pkgtree.Apply(ctx, f.target, created)
 }
 
-// tally counts changes in words.
+// tally describes the number of changes.
 func (f *outputFlags) tally(changes []pkgtree.Change) string {
 	var created, deleted int
 	for _, c := range changes {

@@ -12,19 +12,19 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// phasesAfter is how long an evaluation takes before anybody wonders what it waits
-// for: one in a warm pod is over by then.
+// phasesAfter is the delay before the command shows what an evaluation waits for. An evaluation in
+// a warm pod takes less.
 const phasesAfter = 150 * time.Millisecond
 
-// phases is a gateway that tells what evaluations wait for.
+// phases is an evaluator that shows what evaluations wait for.
 type phases struct {
 	*client.Gateway
 	progress *ui.Progress
-	// wanted says whether to tell at all.
+	// wanted enables the display.
 	wanted bool
 }
 
-// Evaluate implements pipeline.Evaluator. What is told is told before it returns.
+// Evaluate implements pipeline.Evaluator. It shows nothing after it returns.
 func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	if !p.wanted {
 		return p.Gateway.Evaluate(ctx, req)
@@ -38,8 +38,7 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, err
 }
 
-// tell tells what req waits for, until ctx ends. A gateway that knows nothing of pods
-// tells nothing.
+// tell shows what req waits for, until ctx ends. A gateway without a pod evaluator reports nothing.
 func (p *phases) tell(ctx context.Context, req pipeline.Request) {
 	select {
 	case <-time.After(phasesAfter):
@@ -61,7 +60,7 @@ func (p *phases) tell(ctx context.Context, req pipeline.Request) {
 	})
 }
 
-// functionPools returns the pools of the function that req is for.
+// functionPools returns the pools of the function of req.
 func functionPools(state *pods.Pools, req pipeline.Request) []*podmanagerv1.Pool {
 	var found []*podmanagerv1.Pool
 	for _, pool := range state.All() {

@@ -30,10 +30,10 @@ const podsExamples = `  # Show all function pods
   # Show those of one function, and what becomes of them
   fnctl pods set-namespace --watch`
 
-// asJSON is the one format beside the table.
+// asJSON is the only format besides the table.
 const asJSON = "json"
 
-// podsCommand is a run of fnctl pods.
+// podsCommand is one call of fnctl pods.
 type podsCommand struct {
 	env     Environment
 	gateway gatewayFlags
@@ -114,11 +114,11 @@ func (c *podsCommand) show(list *podmanagerv1.ListPoolsResponse) {
 	printRows(out, &pods.Table{}, append([]pods.Row{pods.Header}, rows...))
 }
 
-// follow writes all pools and then what changes, until ctx ends, which is no error: it
-// is the way to end it.
+// follow writes all pools and then their changes, until ctx ends. The end of ctx is not an error:
+// it is how users stop the command.
 func (c *podsCommand) follow(ctx context.Context, gateway *client.Gateway) error {
 	out, table, changes := c.env.outPrinter(), &pods.Table{}, &pods.Changes{}
-	rows := []pods.Row{pods.Header} // until all are known, so that the columns fit
+	rows := []pods.Row{pods.Header} // until all pools are known, so that the columns fit
 	synced := false
 	err := gateway.WatchPools(ctx, func(change *podmanagerv1.WatchPoolsResponse) error {
 		synced = synced || change.GetSynced() != nil
@@ -141,12 +141,12 @@ func (c *podsCommand) follow(ctx context.Context, gateway *client.Gateway) error
 	return nil
 }
 
-// selects says whether a pool is to be shown.
+// selects reports whether to show a pool.
 func (c *podsCommand) selects(k *podmanagerv1.PoolKey) bool {
 	return k != nil && strings.Contains(k.GetReference()+"@"+k.GetDigest(), c.text)
 }
 
-// printRows writes rows, with columns that fit all of them.
+// printRows writes rows, with columns wide enough for all of them.
 func printRows(out *ui.Printer, table *pods.Table, rows []pods.Row) {
 	for _, row := range rows {
 		table.Fit(row)

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 )
 
-// podManager returns one with a pool that has pods and one that has none.
+// podManager returns a pod-manager with a pool that has pods and a pool that has none.
 func podManager() *leasetest.Manager {
 	m := leasetest.NewManager(nil)
 	now := time.Now()
@@ -42,7 +42,7 @@ func podManager() *leasetest.Manager {
 	return m
 }
 
-// screen is an output that tests wait for.
+// screen is an output that tests can wait for.
 type screen struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -84,7 +84,7 @@ func (s *screen) await(ctx context.Context, texts ...string) {
 	}
 }
 
-// starting returns a pool with a pod in that phase.
+// starting returns a pool with a pod in the given phase.
 func starting(phase podmanagerv1.Phase, reason string) *podmanagerv1.Pool {
 	return &podmanagerv1.Pool{
 		Key:  &podmanagerv1.PoolKey{Reference: "example.com/fns/slow:v1", Digest: "sha256:3"},
@@ -133,6 +133,6 @@ func TestPodsWatch(t *testing.T) {
 	stdout.await(ctx, "slow-0", "Gone")
 	stop()
 	if code := <-ended; code != 0 {
-		t.Errorf("exit code %d, want 0: that is the way to end it", code)
+		t.Errorf("exit code %d, want 0: the interrupt is how users stop the command", code)
 	}
 }

@@ -24,7 +24,7 @@ const renderExamples = `  # Render a package in place and show what changed
   # Leave the package alone and write the result elsewhere
   fnctl render ./web -o ./rendered`
 
-// renderCommand is a run of fnctl render.
+// renderCommand is one call of fnctl render.
 type renderCommand struct {
 	env     Environment
 	gateway gatewayFlags
@@ -75,7 +75,7 @@ func (c *renderCommand) run(ctx context.Context, dir string) error {
 	return c.output.write(ctx, c.env, dir, tree, resources)
 }
 
-// count returns a number of things in words.
+// count returns a number with a noun in singular or plural.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -83,7 +83,7 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// oneArg demands one argument before any dashes, and says what it is.
+// oneArg requires one argument before any dashes; its error describes the argument with what.
 func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); dash >= 0 {

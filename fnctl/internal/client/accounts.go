@@ -2,10 +2,10 @@ package client
 
 import "connectrpc.com/connect"
 
-// account is a template of what people read about a call that failed.
+// account is a template for the text about a failed call.
 type account struct{ problem, advice string }
 
-// accounts has the codes that mean something to people.
+// accounts has the codes with a specific meaning for users.
 var accounts = map[connect.Code]account{
 	connect.CodeNotFound: {
 		"no evaluator of the gateway serves function {image}",
@@ -37,7 +37,7 @@ var accounts = map[connect.Code]account{
 	},
 }
 
-// unreachable is for errors that come from the connection and not from a gateway.
+// unreachable is for errors of the connection, without an answer of a gateway.
 var unreachable = account{
 	"the gateway at {address} cannot be reached ({message})",
 	"start it, or give its address with --address or FNR_ADDRESS",

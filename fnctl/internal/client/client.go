@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
-// Config says which gateway to call and how.
+// Config configures the connection to a gateway.
 type Config struct {
 	// Address is host:port, which is called without TLS, or a URL of http or https.
 	Address string
@@ -59,8 +59,8 @@ func New(config Config) (*Gateway, error) {
 // Close closes the connections to the gateway.
 func (g *Gateway) Close() { g.http.CloseIdleConnections() }
 
-// Evaluate runs a function once. What the function itself does wrong is reported as
-// a [FunctionError], everything else as a [CallError].
+// Evaluate runs a function once. It reports a failure of the function as a [FunctionError], any
+// other failure as a [CallError].
 func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
 	resp, err := g.rpc.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{
 		ResourceList: req.ResourceList, Image: req.Image, Tag: req.Tag,
@@ -71,8 +71,8 @@ func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.
 	return pipeline.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog()}, nil
 }
 
-// baseURL returns the URL of an address. Without a scheme it is one without TLS:
-// that is the contract with Porch.
+// baseURL returns the URL of an address. An address without a scheme means no TLS: Porch relies on
+// that.
 func baseURL(address string) (string, error) {
 	scheme, host, found := strings.Cut(address, "://")
 	if !found {

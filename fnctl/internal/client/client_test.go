@@ -52,8 +52,8 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
-// TestEvaluateOverTLS shows that https is spoken: the certificate of the test server
-// is not one to trust.
+// TestEvaluateOverTLS shows that the client speaks https: it rejects the untrusted certificate of
+// the test server.
 func TestEvaluateOverTLS(t *testing.T) {
 	server := fntest.Gateway{"echo:v1": echo}.ServeTLS(t)
 	_, err := connectTo(t, server.URL).Evaluate(t.Context(), pipeline.Request{Image: "echo:v1"})

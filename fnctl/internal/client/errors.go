@@ -12,10 +12,10 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// FunctionError is a function that ran and failed.
+// FunctionError reports a function that ran and failed.
 type FunctionError struct {
 	Image string
-	// Message is the gateway's account of it.
+	// Message is the gateway's description of the failure.
 	Message string
 	// Failure has the details; nil if the gateway sent none.
 	Failure *functionrunnerv1.FunctionFailure
@@ -23,12 +23,11 @@ type FunctionError struct {
 
 func (e *FunctionError) Error() string { return e.Message }
 
-// CallError is an evaluation that did not come to its end for another reason than
-// the function.
+// CallError reports an evaluation that failed for another reason than the function.
 type CallError struct {
-	// Problem says what went wrong.
+	// Problem describes what went wrong.
 	Problem string
-	// Advice says what to do about it.
+	// Advice describes what to do about it.
 	Advice string
 	Cause  error
 }
@@ -37,9 +36,9 @@ func (e *CallError) Error() string { return e.Problem + ": " + e.Advice }
 
 func (e *CallError) Unwrap() error { return e.Cause }
 
-// explain turns an error of the RPC into one for people.
+// explain turns an error of the RPC into one that users understand.
 func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) error {
-	// The caller knows better than the connection why it ended.
+	// The context knows better than the connection why the call ended.
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &CallError{Problem: "interrupted", Advice: "nothing was written", Cause: ctx.Err()}
 	}
@@ -56,7 +55,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 	return &CallError{Problem: problem, Advice: advice, Cause: err}
 }
 
-// failureOf returns the details of a failed function, if there are any.
+// failureOf returns the details of a failed function; nil if there are none.
 func failureOf(cerr *connect.Error) *functionrunnerv1.FunctionFailure {
 	for _, detail := range cerr.Details() {
 		msg, err := detail.Value()
@@ -70,7 +69,7 @@ func failureOf(cerr *connect.Error) *functionrunnerv1.FunctionFailure {
 	return nil
 }
 
-// account says what went wrong and what to do about it.
+// account describes what went wrong and what to do about it.
 func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, advice string) {
 	a, ok := accounts[cerr.Code()]
 	if !ok {
@@ -83,7 +82,7 @@ func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, a
 	return fill.Replace(a.problem), fill.Replace(a.advice)
 }
 
-// filler fills accounts.
+// filler fills in the templates of accounts.
 func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Replacer {
 	return strings.NewReplacer(
 		"{image}", strconv.Quote(req.Image), "{address}", g.address,
@@ -91,9 +90,9 @@ func (g *Gateway) filler(req pipeline.Request, cerr *connect.Error) *strings.Rep
 		"{size}", strconv.Itoa(len(req.ResourceList)), "{limit}", strconv.Itoa(g.limit))
 }
 
-// brokenConnection reports whether an error comes from the connection. What has been
-// the caller's doing is explained already: a cancellation that is left is one of the
-// HTTP/2 stream, which a server that speaks something else brings about.
+// brokenConnection reports whether an error comes from the connection. Cancellations by the caller
+// were handled before; any other cancellation is one of the HTTP/2 stream, which a server that
+// speaks another protocol causes.
 func brokenConnection(cerr *connect.Error) bool {
 	if connect.IsWireError(cerr) {
 		return false

@@ -10,7 +10,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// poolAccounts has the codes that mean something else about pods.
+// poolAccounts has the codes with another meaning for calls about pods.
 var poolAccounts = map[connect.Code]account{
 	connect.CodeUnimplemented: {
 		"the gateway at {address} knows of no pods",
@@ -52,7 +52,7 @@ func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.Wat
 	return &CallError{Problem: "the gateway ended the watch", Advice: "start again"}
 }
 
-// explainPools turns an error of the RPC into one for people.
+// explainPools turns an error of the RPC into one that users understand.
 func (g *Gateway) explainPools(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &CallError{Problem: "interrupted", Advice: "start again", Cause: ctx.Err()}

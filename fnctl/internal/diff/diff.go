@@ -12,10 +12,10 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// missing stands for the side of a file that does not exist, as in patches.
+// missing is the name of a file that does not exist, as in patches.
 const missing = "/dev/null"
 
-// Unified returns a change as a unified diff that `patch -p1` takes.
+// Unified returns a change as a unified diff that `patch -p1` accepts.
 func Unified(c pkgtree.Change) string {
 	before, after := quoted("a/"+c.Path), quoted("b/"+c.Path)
 	if c.Before == nil {
@@ -27,8 +27,8 @@ func Unified(c pkgtree.Change) string {
 	return string(diff.Diff(before, c.Before, after, c.After))
 }
 
-// quoted returns a path as it can stand in a header. One with bytes that would end the
-// line, or that a terminal would act on, is written in C's way, which patch reads.
+// quoted returns a path for a header. A path with bytes that would end the line, or that a terminal
+// would interpret, is quoted as in C, which patch reads.
 func quoted(path string) string {
 	if utf8.ValidString(path) && !strings.ContainsFunc(path, unicode.IsControl) {
 		return path
@@ -47,7 +47,7 @@ func quoted(path string) string {
 	return `"` + b.String() + `"`
 }
 
-// Kind is what a line of a unified diff is.
+// Kind is the kind of a line of a unified diff.
 type Kind int
 
 // The kinds of lines.
@@ -65,8 +65,8 @@ type Line struct {
 	Text string
 }
 
-// Lines takes the unified diff of one file apart. Up to the first hunk it is the
-// header; below it a line that begins with dashes is a removed line with dashes.
+// Lines splits the unified diff of one file. Up to the first hunk all lines are header lines; below
+// it a line that begins with dashes is a removed line with dashes.
 func Lines(unified string) []Line {
 	lines := make([]Line, 0, strings.Count(unified, "\n"))
 	header := true

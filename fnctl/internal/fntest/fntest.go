@@ -39,8 +39,8 @@ func (g Gateway) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFu
 	return f(ctx, req)
 }
 
-// Serve starts the gateway on loopback, without TLS, and returns its address. It
-// ends with the test.
+// Serve starts the gateway on loopback, without TLS, and returns its address. The gateway stops at
+// the end of the test.
 func (g Gateway) Serve(tb testing.TB) string {
 	tb.Helper()
 	server := g.server()
@@ -49,7 +49,7 @@ func (g Gateway) Serve(tb testing.TB) string {
 	return server.Listener.Addr().String()
 }
 
-// ServeWithPods is Serve with the service that tells about pods.
+// ServeWithPods is Serve with the service that reports pods.
 func (g Gateway) ServeWithPods(tb testing.TB, pods lease.Manager) string {
 	tb.Helper()
 	mux := http.NewServeMux()
@@ -88,7 +88,7 @@ func newServer(mux *http.ServeMux) *httptest.Server {
 	return server
 }
 
-// Process returns a function as people write them with kyaml's framework.
+// Process returns a function as authors write them with kyaml's framework.
 func Process(process framework.ResourceListProcessorFunc) Function {
 	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		var out bytes.Buffer
@@ -120,7 +120,7 @@ func ProcessOld(process framework.ResourceListProcessorFunc) Function {
 	}
 }
 
-// Reply returns a function that always writes the same, whatever its input.
+// Reply returns a function with a constant output, whatever its input.
 func Reply(output, log string) Function {
 	return func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		return &evaluator.EvaluateFunctionResponse{ResourceList: []byte(output), Log: []byte(log)}, nil

@@ -1,20 +1,20 @@
-// Package kptfile reads what rendering needs of a Kptfile: the package's name and
-// its pipeline of functions.
+// Package kptfile reads what rendering needs from a Kptfile: the package's name and its pipeline of
+// functions.
 package kptfile
 
 // FileName is the name of the file that makes a directory a package.
 const FileName = "Kptfile"
 
-// Kptfile is the part of a Kptfile that matters for rendering. Everything else in
-// the file is carried along as the resource that it is.
+// Kptfile is the part of a Kptfile that matters for rendering. The rest of the file is kept: the
+// file is a resource of the package.
 type Kptfile struct {
-	// File is the file's path as errors show it.
+	// File is the file's path for error messages.
 	File string
 	// Name is the package's name.
 	Name string
-	// ParentsFirst asks for the functions of this package before those of the packages
-	// inside it, each with the resources of its own package and of those inside. It
-	// counts in the package that is rendered, not in those inside.
+	// ParentsFirst asks to run the functions of this package before those of the packages inside
+	// it, each with the resources of its own package and of those inside. It counts in the rendered
+	// package only, not in packages inside it.
 	ParentsFirst bool
 	// Pipeline is empty if the file has none.
 	Pipeline Pipeline
@@ -25,33 +25,33 @@ const ParentsFirstAnnotation = "kpt.dev/bfs-rendering"
 
 // Pipeline lists the functions of a package in the order in which they run.
 type Pipeline struct {
-	// Mutators change resources; each works on what the one before it returned.
+	// Mutators change resources; each gets the output of the one before it.
 	Mutators []Function `yaml:"mutators"`
-	// Validators run after all mutators. What they return is ignored.
+	// Validators run after all mutators. Their output is ignored.
 	Validators []Function `yaml:"validators"`
 }
 
-// Function says which function runs, on what, and with which configuration.
+// Function configures one step of a pipeline.
 type Function struct {
 	// Image is the function's container image, with or without registry and tag.
 	Image string `yaml:"image"`
 	// Tag, if set, replaces the image's tag: an exact tag or a constraint.
 	Tag string `yaml:"tag"`
-	// Exec is a program on the machine of whoever renders, instead of an image.
+	// Exec is a program on the machine of the user, instead of an image.
 	Exec string `yaml:"exec"`
-	// Name tells functions of the same image apart when packages are merged.
+	// Name distinguishes functions of the same image when packages are merged.
 	Name string `yaml:"name"`
-	// Condition is a CEL expression over the resources; false skips the function.
+	// Condition is a CEL expression over the resources; if it is false, the function is skipped.
 	Condition string `yaml:"condition"`
 	// ConfigPath is the file of the function's configuration, relative to the
 	// package, with slashes.
 	ConfigPath string `yaml:"configPath"`
 	// ConfigMap is the configuration written in place; exclusive with ConfigPath.
 	ConfigMap map[string]string `yaml:"configMap"`
-	// Selectors pick the resources that the function gets: those that match any
-	// of them, or all if there are none.
+	// Selectors choose the input of the function: the resources that match any selector, or all
+	// resources if there is no selector.
 	Selectors []Selector `yaml:"selectors"`
-	// Exclude takes resources that match any of its selectors out again.
+	// Exclude removes the resources that match any of its selectors.
 	Exclude []Selector `yaml:"exclude"`
 }
 

@@ -111,7 +111,7 @@ func TestParseRejects(t *testing.T) {
 	}
 }
 
-func TestParseRejectsWhatItDoesNotKnow(t *testing.T) {
+func TestParseRejectsUnknownFields(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, data, want string }{
 		"selector":  {"without it the function would get other resources", header + "pipeline: {mutators: [{image: a, selector: [{kind: b}]}]}", "selector not found"},
 		"empty":     {"nothing is no Kptfile", "", "Kptfile is empty"},
@@ -127,7 +127,7 @@ func TestParseRejectsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// FuzzParse feeds Parse anything. Whatever it accepts must be safe to render: each
+// FuzzParse feeds arbitrary input to Parse. An accepted Kptfile must be safe to render: each
 // function has something to run, and no configuration lies outside of the package.
 func FuzzParse(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/*.yaml")

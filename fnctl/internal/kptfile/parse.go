@@ -15,9 +15,9 @@ import (
 // apiVersion is the only version of the format in use.
 const apiVersion = "kpt.dev/v1"
 
-// document is a whole Kptfile. Fields of the pipeline that are not known are
-// errors: leaving out a selector, say, would change other resources than meant.
-// What is inside of others is none of our business.
+// document is a whole Kptfile. Unknown fields of the pipeline are errors: ignoring a selector, for
+// example, would change other resources than intended. The content of the other fields is not
+// checked.
 type document struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -30,12 +30,12 @@ type document struct {
 	Rest     map[string]any `yaml:",inline"`
 }
 
-// others are the fields that a Kptfile may have besides. Any more is a typing error for
-// kpt too: a pipeline by another name would not run, and nobody would know.
+// others are the other fields that a Kptfile may have. kpt rejects unknown fields too: a misspelled
+// pipeline would silently not run.
 var others = []string{"upstream", "upstreamLock", "info", "inventory", "status"}
 
-// Parse reads a Kptfile. File is its path as errors are to show it. What is wrong
-// with a field is reported as a [FieldError].
+// Parse reads a Kptfile. File is its path for error messages. An invalid field is reported as a
+// [FieldError].
 func Parse(file string, data []byte) (*Kptfile, error) {
 	var doc document
 	decoder := yaml.NewDecoder(bytes.NewReader(data))

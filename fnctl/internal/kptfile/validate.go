@@ -9,15 +9,15 @@ import (
 	"github.com/distribution/reference"
 )
 
-// FieldError says which field of which Kptfile is wrong, and why.
+// FieldError reports an invalid field of a Kptfile.
 type FieldError struct {
 	// File is the Kptfile's path.
 	File string
 	// Field is the field's path, such as "pipeline.mutators[0].image".
 	Field string
-	// Value is what the file says there; empty if the field as a whole is wrong.
+	// Value is the value in the file; empty if the field as a whole is wrong.
 	Value string
-	// Reason reads as the end of a sentence about the field.
+	// Reason completes a sentence about the field.
 	Reason string
 }
 
@@ -62,8 +62,8 @@ func checkFunction(file, field string, f Function) error {
 	return nil
 }
 
-// checkConfigPath refuses paths that leave the package: a package from elsewhere
-// must not be able to read other files of whoever renders it.
+// checkConfigPath rejects paths that leave the package: a package from elsewhere must not read
+// other files of the user's machine.
 func checkConfigPath(file, field, p string) error {
 	switch {
 	case strings.TrimSpace(p) == "" || path.Clean(p) == ".":

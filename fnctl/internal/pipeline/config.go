@@ -11,15 +11,15 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// newConfig returns the configuration of a function as its package has it; nil if
-// the function has none.
+// newConfig returns the configuration of a function as in its package; nil if the function has
+// none.
 func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 	switch {
 	case f.ConfigPath != "":
 		found := configResources(pkg, f.ConfigPath, pkg.Resources)
 		switch len(found) {
 		case 0:
-			return nil, errors.New("is no resource file of the package")
+			return nil, errors.New("is not a resource file of the package")
 		case 1:
 			return pkgtree.Strip(found[0])
 		}
@@ -30,9 +30,9 @@ func newConfig(pkg *pkgtree.Package, f kptfile.Function) (*yaml.RNode, error) {
 	return nil, nil
 }
 
-// currentConfig returns the configuration as the mutators so far have left it:
-// configuration files are resources, which functions may change. A file that is
-// gone still counts as it was.
+// currentConfig returns the configuration as the mutators so far have changed it: configuration
+// files are resources, which functions may change. If the file was deleted, its original content
+// counts.
 func currentConfig(call Call, resources []*yaml.RNode) *yaml.RNode {
 	if call.Function.ConfigPath == "" {
 		return call.Config
@@ -43,7 +43,7 @@ func currentConfig(call Call, resources []*yaml.RNode) *yaml.RNode {
 	return call.Config
 }
 
-// configResources returns those of the resources that are in a package's file.
+// configResources returns the resources of one file of a package.
 func configResources(pkg *pkgtree.Package, configPath string, resources []*yaml.RNode) []*yaml.RNode {
 	var found []*yaml.RNode
 	for _, r := range resources {
@@ -54,12 +54,11 @@ func configResources(pkg *pkgtree.Package, configPath string, resources []*yaml.
 	return found
 }
 
-// ConfigMap returns the resource that stands for configuration written in place, as
-// kpt makes it.
+// ConfigMap returns the resource for a configuration written in place, as kpt makes it.
 func ConfigMap(data map[string]string) (*yaml.RNode, error) {
 	config := yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\n")
 	if err := config.LoadMapIntoConfigMapData(data); err != nil {
-		return nil, fmt.Errorf("making a ConfigMap of the function's configuration: %w", err)
+		return nil, fmt.Errorf("make a ConfigMap of the function's configuration: %w", err)
 	}
 	return config, nil
 }

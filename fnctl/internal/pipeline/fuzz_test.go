@@ -10,15 +10,15 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// output is a function that always writes the same.
+// output is a function with a constant output.
 type output []byte
 
 func (o output) Evaluate(context.Context, pipeline.Request) (pipeline.Response, error) {
 	return pipeline.Response{ResourceList: o}, nil
 }
 
-// FuzzOutput has a function write anything. It is an output that cannot be used, or one
-// whose resources can be written to a package.
+// FuzzOutput runs functions with arbitrary output. Either the output is rejected, or its resources
+// can be written to a package.
 func FuzzOutput(f *testing.F) {
 	const head = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
 	f.Add([]byte(head + "items:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: a\n    annotations:\n      config.kubernetes.io/path: a.yaml\n      internal.config.kubernetes.io/id: '1'\n"))

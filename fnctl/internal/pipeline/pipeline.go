@@ -1,8 +1,8 @@
-// Package pipeline runs the functions of a package tree as `kpt fn render` does: of
+// Package pipeline runs the functions of a package tree as `kpt fn render` does: functions of
 // subpackages before those of the package around them, mutators before validators.
 //
-// What runs where is worked out by [NewPlan] before anything runs. A [Renderer]
-// then runs the plan through an [Evaluator] and tells an [Observer] about it.
+// [NewPlan] determines which functions run on which packages before anything runs. A [Renderer]
+// then runs the plan through an [Evaluator] and reports progress to an [Observer].
 package pipeline
 
 import (
@@ -23,13 +23,13 @@ type Evaluator interface {
 
 // Request is the input of one evaluation.
 type Request struct {
-	// Image and Tag name the function as the Kptfile has them.
+	// Image and Tag name the function as in the Kptfile.
 	Image, Tag string
 	// ResourceList is the function's input, as YAML.
 	ResourceList []byte
 }
 
-// Response is what a successful function wrote.
+// Response is the output of a successful function.
 type Response struct {
 	// ResourceList is the function's output.
 	ResourceList []byte
@@ -37,23 +37,23 @@ type Response struct {
 	Log []byte
 }
 
-// Observer is told about progress, from one goroutine.
+// Observer receives progress, from one goroutine.
 type Observer interface {
 	// Entered is called for each package before its functions run.
 	Entered(plan *Plan)
-	// Started is called before a function runs on so many resources.
+	// Started is called before a function runs on the given number of resources.
 	Started(call Call, resources int)
 	// Finished is called after a function ran or failed.
 	Finished(call Call, outcome Outcome)
 }
 
-// Outcome says how a function ended.
+// Outcome describes how a function ended.
 type Outcome struct {
-	// Elapsed is the time that the evaluation took, as seen from here.
+	// Elapsed is the time that the evaluation took, measured by the client.
 	Elapsed time.Duration
-	// Results are what the function reported about resources.
+	// Results are the function's reports about resources.
 	Results []result.Result
-	// Log is what it wrote to its standard error.
+	// Log is the function's standard error.
 	Log []byte
 	// Err is nil if the function succeeded.
 	Err error
@@ -94,8 +94,8 @@ func (r *Renderer) Render(ctx context.Context, plan *Plan) ([]*yaml.RNode, error
 	return resources, nil
 }
 
-// Mutate runs a function on those of the resources that it selects, and returns all
-// resources with its changes.
+// Mutate runs a function on the resources that it selects, and returns all resources with its
+// changes.
 func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, error) {
 	call.Config = currentConfig(call, resources)
 	if !call.selective() {
@@ -113,7 +113,7 @@ func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNod
 	return merged, clearIDs(merged)
 }
 
-// mutate runs a function on all of the resources, and notes first where they are: see
+// mutate runs a function on all of the resources, and first records their places: see
 // [Call.accept].
 func (r *Renderer) mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, error) {
 	var err error

@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// evaluator runs Go functions in place of images and records what they get. Unlike the
-// present SDK, it does nothing of its own with what they return.
+// evaluator runs Go functions in place of images and records their input. Unlike the current SDK,
+// it does not change their output.
 type evaluator struct {
 	functions map[string]framework.ResourceListProcessorFunc
 	requests  []pipeline.Request
@@ -106,9 +106,8 @@ metadata: {name: config}
 data: {level: "1"}
 `
 
-// TestConfigurationIsAResource follows a configuration that functions change: the
-// next mutator gets it as it is then, a validator as the package has it. That is
-// what kpt does.
+// TestConfigurationIsAResource follows a configuration that functions change: the next mutator gets
+// the changed configuration, a validator the one of the package. kpt does the same.
 func TestConfigurationIsAResource(t *testing.T) {
 	var levels []string
 	e := &evaluator{functions: map[string]framework.ResourceListProcessorFunc{
@@ -134,7 +133,7 @@ func TestConfigurationIsAResource(t *testing.T) {
 	}
 }
 
-// TestConfigMap compares a configuration written in place with what kpt makes of it.
+// TestConfigMap compares a configuration written in place with the one that kpt makes from it.
 func TestConfigMap(t *testing.T) {
 	config, err := pipeline.ConfigMap(map[string]string{"b": "true", "a": "8080", "c": "two\nlines\n"})
 	if err != nil {
@@ -209,8 +208,8 @@ kind: ConfigMap
 metadata: {name: a}
 `
 
-// TestCopiesOfSelectedResourcesStay has a function copy a resource with everything
-// that marks it as the one that it was.
+// TestCopiesOfSelectedResourcesStay runs a function that copies a resource together with all
+// annotations that identify the original.
 func TestCopiesOfSelectedResourcesStay(t *testing.T) {
 	e := &evaluator{functions: map[string]framework.ResourceListProcessorFunc{
 		"split": func(list *framework.ResourceList) error {
@@ -264,8 +263,8 @@ func TestUnusableOutput(t *testing.T) {
 	}
 }
 
-// TestOrderOfTheOutermostPackageCounts plans a package in which another one asks for
-// an order of its own. kpt does not look there either.
+// TestOrderOfTheOutermostPackageCounts plans a package around another one that asks for its own
+// order. kpt ignores that order as well.
 func TestOrderOfTheOutermostPackageCounts(t *testing.T) {
 	const kptfile = "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: p"
 	const ordered = kptfile + ", annotations: {kpt.dev/bfs-rendering: \"true\"}}\n"
@@ -273,7 +272,7 @@ func TestOrderOfTheOutermostPackageCounts(t *testing.T) {
 		t.Errorf("NewPlan = %v, want it to ignore packages inside", err)
 	}
 	if _, err := plan(t, "-- Kptfile --\n"+ordered+"-- a/Kptfile --\n"+kptfile+"}\n"); err == nil {
-		t.Error("NewPlan accepted an order that it does not know")
+		t.Error("NewPlan accepted an order that is unknown")
 	}
 }
 

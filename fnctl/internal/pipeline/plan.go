@@ -9,7 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// Plan says what runs for a package and the packages inside it.
+// Plan lists what runs for a package and the packages inside it.
 type Plan struct {
 	Package *pkgtree.Package
 	// Subpackages come first, in this order.
@@ -25,8 +25,8 @@ type Call struct {
 	// Config is the function's configuration; nil if it has none.
 	Config *yaml.RNode
 
-	// places are the annotations that said where resources are before a mutator
-	// ran, by a number that each resource carries; nil for a validator.
+	// places are the annotations with the places of resources before a mutator ran, by a number
+	// that each resource carries; nil for a validator.
 	places map[string]map[string]string
 }
 
@@ -53,10 +53,10 @@ func (p *Plan) Packages() int {
 	return n
 }
 
-// NewPlan works out what runs for a package. It reports everything that can be
-// wrong without running a function; a wrong field as a [kptfile.FieldError].
+// NewPlan determines what runs for a package. It reports every error that can be found without
+// running a function; an invalid field as a [kptfile.FieldError].
 func NewPlan(pkg *pkgtree.Package) (*Plan, error) {
-	// A package with none inside has but one order.
+	// A package without subpackages has only one order.
 	if pkg.Kptfile.ParentsFirst && len(pkg.Subpackages) > 0 {
 		return nil, &kptfile.FieldError{
 			File: pkg.Kptfile.File, Field: "metadata.annotations." + kptfile.ParentsFirstAnnotation, Value: "true",
@@ -66,7 +66,7 @@ func NewPlan(pkg *pkgtree.Package) (*Plan, error) {
 	return newPlan(pkg)
 }
 
-// newPlan is NewPlan for a package that may be inside another.
+// newPlan is NewPlan for a package that may be inside another one.
 func newPlan(pkg *pkgtree.Package) (*Plan, error) {
 	plan := &Plan{Package: pkg}
 	for _, sub := range pkg.Subpackages {

@@ -12,11 +12,11 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// kustomizations are files that are resources by custom, although they need not
-// name themselves as such.
+// kustomizations are files that are resources by convention, although they may lack apiVersion,
+// kind and name.
 var kustomizations = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// CheckInput reports the first resource that no function can be given, before any runs.
+// CheckInput reports the first resource that functions cannot take, before any runs.
 func CheckInput(resources []*yaml.RNode) error {
 	if err := checkResources(resources); err != nil {
 		return fmt.Errorf("%w; if a file is no resource, name it in .krmignore", err)
@@ -24,7 +24,7 @@ func CheckInput(resources []*yaml.RNode) error {
 	return nil
 }
 
-// checkResources reports the first resource that is none: functions may rely on
+// checkResources reports the first item that is not a valid resource: functions may rely on
 // apiVersion, kind and name.
 func checkResources(resources []*yaml.RNode) error {
 	for _, r := range resources {
@@ -43,7 +43,7 @@ func checkResources(resources []*yaml.RNode) error {
 	return nil
 }
 
-// describe names something that may not have a name.
+// describe names a resource that may lack a name.
 func describe(r *yaml.RNode, file string) string {
 	if file != "" {
 		return file
@@ -57,15 +57,15 @@ func isKustomization(r *yaml.RNode, file string) bool {
 		r.GetApiVersion() == "" && r.GetKind() == "Kustomization"
 }
 
-// checkPlaces reports resources that a function put outside of their package, and
-// resources that it put in one place.
+// checkPlaces reports resources that a function put outside of their package, and pairs of
+// resources in the same place.
 func checkPlaces(resources []*yaml.RNode) error {
 	type place struct{ pkg, file, index string }
 	taken := map[place]bool{}
 	for _, r := range resources {
 		file, index := pkgtree.File(r)
 		if file == "" {
-			continue // it comes from a list that says nothing of files
+			continue // from a list without information about files
 		}
 		if !filepath.IsLocal(filepath.FromSlash(file)) {
 			return fmt.Errorf("it put %s %s into %q, outside of the package", r.GetKind(), r.GetName(), file)

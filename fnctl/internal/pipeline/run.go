@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 )
 
-// OutputError is a function's output that cannot be used.
+// OutputError reports an invalid output of a function.
 type OutputError struct {
 	Image string
 	Err   error
@@ -25,7 +25,7 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// run evaluates a function on resources and returns those of its output.
+// run evaluates a function on resources and returns the resources of its output.
 func (r *Renderer) run(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, error) {
 	r.Observer.Started(call, len(resources))
 	var outcome Outcome
@@ -35,10 +35,9 @@ func (r *Renderer) run(ctx context.Context, call Call, resources []*yaml.RNode) 
 	return output, err
 }
 
-// evaluate does the work of run and notes in outcome what there is to tell.
-//
-// The filter is kyaml's own, as under kpt: it writes the ResourceList, and carries
-// comments and the order of fields over to what the function returns.
+// evaluate does the work of run and records the outcome. The filter is kyaml's own, as under kpt:
+// it writes the ResourceList, and carries comments and the order of fields over to the function's
+// output.
 func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RNode, outcome *Outcome) ([]*yaml.RNode, error) {
 	var evaluation error
 	filter := &runtimeutil.FunctionFilter{
@@ -65,7 +64,7 @@ func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RN
 	return output, nil
 }
 
-// exchange sends a ResourceList to the function and receives the one it returns.
+// exchange sends a ResourceList to the function and receives its output.
 func (r *Renderer) exchange(ctx context.Context, call Call, in io.Reader, out io.Writer, outcome *Outcome) error {
 	list, err := io.ReadAll(in)
 	if err != nil {
@@ -88,10 +87,9 @@ func (r *Renderer) exchange(ctx context.Context, call Call, in io.Reader, out io
 	return err
 }
 
-// accept makes a function's output part of the call's package, if it can be.
-//
-// A resource's place has two names, and functions made with old SDKs change the old one
-// alone. Whichever a mutator changed counts for both, as kpt has it.
+// accept makes a function's output part of the call's package, if it is valid. Two annotations name
+// a resource's place, and functions made with old SDKs change the old one alone. As in kpt,
+// whichever a mutator changed counts for both.
 func (c Call) accept(output []*yaml.RNode) error {
 	if c.places != nil {
 		if err := kio.ReconcileInternalAnnotations(output, c.places); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// idAnnotation tells a selected resource from the others until its function has
-// returned. The key is kpt's: functions know to leave it alone.
+// idAnnotation identifies a selected resource until its function has returned. The key is kpt's:
+// functions know to keep it.
 const idAnnotation = "internal.config.k8s.io/kpt-resource-id"
 
 func setIDs(resources []*yaml.RNode) error {
@@ -35,9 +35,8 @@ func id(resource *yaml.RNode) string {
 	return resource.GetAnnotations()[idAnnotation]
 }
 
-// selectResources returns the resources that a function gets: those that match any
-// selector, without those that match any exclusion. An exclusion that names no
-// property excludes nothing.
+// selectResources returns the input of a function: the resources that match any selector, without
+// those that match any exclusion. An exclusion that names no property excludes nothing.
 func selectResources(resources []*yaml.RNode, f kptfile.Function) []*yaml.RNode {
 	var selected []*yaml.RNode
 	for _, r := range resources {
@@ -73,8 +72,8 @@ func matchAll(want, have map[string]string) bool {
 	return true
 }
 
-// merge returns the resources with the selected ones replaced by what the function
-// made of them, in their places. Those that it left out go; new ones come last.
+// merge returns the resources with the selected ones replaced by the function's output, in their
+// places. Resources missing from the output are removed; new ones come last.
 func merge(resources, selected, output []*yaml.RNode) []*yaml.RNode {
 	isSelected := map[string]bool{}
 	for _, r := range selected {
@@ -83,7 +82,7 @@ func merge(resources, selected, output []*yaml.RNode) []*yaml.RNode {
 	changed := map[string]*yaml.RNode{}
 	var added []*yaml.RNode
 	for _, r := range output {
-		// A second resource with an id is a copy that the function made.
+		// A second resource with the same id is a copy that the function made.
 		if _, again := changed[id(r)]; isSelected[id(r)] && !again {
 			changed[id(r)] = r
 		} else {

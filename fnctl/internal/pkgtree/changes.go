@@ -8,18 +8,18 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// Change is one file that differs between what was read and what is to be written.
+// Change is one file that differs between what was read and what will be written.
 type Change struct {
 	// Path is the file's path, relative to the tree's root, with slashes.
 	Path string
-	// Before is the file's content as it was read; nil if there was no file.
+	// Before is the original content of the file; nil if there was no file.
 	Before []byte
-	// After is its new content; nil if the file goes away.
+	// After is the new content; nil if the file is deleted.
 	After []byte
 }
 
-// Changes returns how the tree's files change when resources take the place of
-// those that were read, by path.
+// Changes returns the changes of the tree's files, by path, when resources replace the ones that
+// were read.
 func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	after, err := t.Files(resources)
 	if err != nil {
@@ -41,9 +41,9 @@ func (t *Tree) Changes(resources []*yaml.RNode) ([]Change, error) {
 	return changes, nil
 }
 
-// Files returns the content of every file that resources belong to, by path. A file
-// whose resources mean the same as when it was read keeps its bytes; another one keeps
-// its documents that are comments alone, and the ends of its lines.
+// Files returns the content of every file that has resources, by path. A file whose resources are
+// equivalent to the original keeps its bytes; another one keeps the documents that have only
+// comments, and its line endings.
 func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	byFile, err := groupByFile(resources)
 	if err != nil {
@@ -65,7 +65,7 @@ func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 	return files, nil
 }
 
-// endLines ends the lines of a file as on Windows if all of them did before.
+// endLines uses Windows line endings if the whole file did before.
 func endLines(data, before []byte) []byte {
 	ends := bytes.Count(before, []byte("\r\n"))
 	if ends == 0 || ends != bytes.Count(before, []byte("\n")) {

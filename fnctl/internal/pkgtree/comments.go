@@ -9,19 +9,19 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/kio"
 )
 
-// separator ends a document, as kyaml has it.
+// separator ends a document, as in kyaml.
 var separator = regexp.MustCompile(`\n---.*\n`)
 
-// comment is a document that has comments and no resource, such as a licence at the top
-// of a file. Functions never see it.
+// comment is a document with comments and no resource, such as a licence at the top of a file.
+// Functions never see it.
 type comment struct {
 	text string
-	// index is that of the resource which comes next.
+	// index is the index of the next resource.
 	index int
 }
 
-// comments returns the documents of a file that have comments and no resource. JSON has
-// no comments, and its files are written as JSON.
+// comments returns the documents of a file that have comments and no resource. JSON has no
+// comments, and JSON files are written as JSON.
 func comments(file string, data []byte) []comment {
 	if path.Ext(file) == ".json" || !bytes.Contains(data, []byte("#")) {
 		return nil
@@ -39,7 +39,7 @@ func comments(file string, data []byte) []comment {
 	return found
 }
 
-// hasResource reports whether kyaml finds something in a document.
+// hasResource reports whether kyaml finds a resource in a document.
 func hasResource(document string) bool {
 	reader := kio.ByteReader{Reader: strings.NewReader(document), OmitReaderAnnotations: true, DisableUnwrapping: true}
 	resources, err := reader.Read()

@@ -22,8 +22,8 @@ const (
 	oldIDAnnotation    = "config.k8s.io/id"
 )
 
-// bookkeeping are the annotations that carry resources through functions. None of
-// them is the user's, so none reaches a file.
+// bookkeeping are the annotations that accompany resources through functions. None of them belongs
+// to the user, so none is written to a file.
 var bookkeeping = []string{
 	PackageAnnotation,
 	kioutil.PathAnnotation, oldPathAnnotation,
@@ -32,8 +32,7 @@ var bookkeeping = []string{
 	kioutil.SeqIndentAnnotation,
 }
 
-// groupByFile sorts resources into their files, in the order of the file: by index,
-// and resources without an index at the end.
+// groupByFile groups resources by file, ordered by index; resources without an index come last.
 func groupByFile(resources []*yaml.RNode) (map[string][]*yaml.RNode, error) {
 	byFile := map[string][]*yaml.RNode{}
 	for _, r := range resources {
@@ -82,7 +81,7 @@ func encode(path string, comments []comment, resources []*yaml.RNode) ([]byte, e
 func encodeAll(path string, resources ...*yaml.RNode) ([]byte, error) {
 	var out bytes.Buffer
 	if err := WriteDocuments(&out, resources); err != nil {
-		return nil, fmt.Errorf("writing %s: %w", path, err)
+		return nil, fmt.Errorf("write %s: %w", path, err)
 	}
 	return out.Bytes(), nil
 }
@@ -115,7 +114,7 @@ func WriteList(w io.Writer, resources []*yaml.RNode) error {
 	}.Write(placed)
 }
 
-// place makes a resource's path one from the tree's root.
+// place makes a resource's path relative to the tree's root.
 func place(r *yaml.RNode) error {
 	if path := fileInTree(r); path != "" {
 		for _, key := range []string{kioutil.PathAnnotation, oldPathAnnotation} {

@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// FuzzFile reads a package with a file of anything. As long as no function changes it, it
-// keeps its bytes; one that was changed is read as what was written.
+// FuzzFile reads a package with a file of arbitrary content. An unchanged file keeps its bytes; a
+// changed file is read back as it was written.
 func FuzzFile(f *testing.F) {
 	f.Add([]byte(original))
 	f.Add([]byte("# licence\n---\na: 1\n---\n# between\n---\n- b\n- c\n# the end"))
@@ -33,7 +33,7 @@ func FuzzFile(f *testing.F) {
 		}
 		for _, r := range tree.Root.Resources {
 			if err := r.PipeE(yaml.SetAnnotation("seen", "yes")); err != nil {
-				return // it is no resource, which is found out before functions run
+				return // not a resource, which is checked before functions run
 			}
 		}
 		files, err := tree.Files(tree.Root.Resources)

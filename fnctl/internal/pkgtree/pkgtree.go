@@ -1,5 +1,5 @@
-// Package pkgtree reads a tree of kpt packages from a directory and works out how
-// its files change when its resources do.
+// Package pkgtree reads a tree of kpt packages from a directory and computes the changes of its
+// files when its resources change.
 package pkgtree
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// PackageAnnotation names the package of a resource. Functions see it, as they do
-// under kpt; it is removed before a resource is written.
+// PackageAnnotation names the package of a resource. Functions see it, as under kpt; it is removed
+// before a resource is written.
 const PackageAnnotation = "internal.config.kubernetes.io/package-path"
 
 // Package is one package of a tree.
@@ -21,10 +21,9 @@ type Package struct {
 	// Path is the package's directory, relative to the tree's root, with slashes;
 	// "." for the root.
 	Path string
-	// Kptfile is nil if the tree was read without regard to packages.
+	// Kptfile is nil if the tree was read without packages.
 	Kptfile *kptfile.Kptfile
-	// Resources are the package's own: those of its files, but not those of
-	// packages inside it.
+	// Resources are the package's own: those of its files, without those of packages inside it.
 	Resources []*yaml.RNode
 	// Subpackages are the packages inside it that no other package contains, by
 	// path.
@@ -42,7 +41,7 @@ func (p *Package) Owns(resource *yaml.RNode) bool {
 	return resource.GetAnnotations()[PackageAnnotation] == p.Label()
 }
 
-// Adopt puts resources that belong to no package yet into this one.
+// Adopt adds resources without a package to this package.
 func (p *Package) Adopt(resources []*yaml.RNode) error {
 	for _, r := range resources {
 		if r.GetAnnotations()[PackageAnnotation] != "" {
@@ -55,9 +54,9 @@ func (p *Package) Adopt(resources []*yaml.RNode) error {
 	return nil
 }
 
-// File returns the path of a resource's file, relative to its package, and the
-// resource's position in it. Both may be empty for generated resources. A path that
-// begins with a slash begins at the package, as kpt has it.
+// File returns the path of a resource's file, relative to its package, and the resource's position
+// in it. Both may be empty for generated resources. As in kpt, a path that begins with a slash is
+// relative to the package.
 func File(resource *yaml.RNode) (file, index string) {
 	// GetFileAnnotations has an error result but never sets it.
 	file, index, _ = kioutil.GetFileAnnotations(resource)

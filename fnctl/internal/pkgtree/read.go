@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 )
 
-// Tree is a tree of packages as it was read.
+// Tree is a tree of packages, as read.
 type Tree struct {
 	// Root is the package at the tree's root.
 	Root *Package
@@ -22,7 +22,7 @@ type Tree struct {
 	files map[string]file // by path relative to the root
 }
 
-// file is a file as it was read, with its resources in a copy of their own.
+// file is a file as read, with a separate copy of its resources.
 type file struct {
 	data      []byte
 	resources []*yaml.RNode
@@ -43,11 +43,11 @@ func ReadFlat(dir string) (*Tree, error) {
 }
 
 func read(dir string, readRoot func(*reader) (*Package, error)) (*Tree, error) {
-	// The root keeps symbolic links from leading out of the package: a package from
-	// elsewhere must not send other files of this machine to functions.
+	// The root keeps symbolic links from leaving the package: a package from elsewhere must not
+	// send other files of this machine to functions.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("reading package: %w", err)
+		return nil, fmt.Errorf("read package: %w", err)
 	}
 	defer root.Close()
 	r := &reader{dir: dir, root: root, files: map[string]file{}}
@@ -71,7 +71,7 @@ func (r *reader) readPackage(dir string) (*Package, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is not a package: it has no %s", r.dir, kptfile.FileName)
 	} else if err != nil {
-		return nil, fmt.Errorf("reading package: %w", err)
+		return nil, fmt.Errorf("read package: %w", err)
 	}
 	pkg := &Package{Path: dir}
 	if pkg.Kptfile, err = kptfile.Parse(path.Join(filepath.ToSlash(r.dir), name), data); err != nil {
@@ -84,14 +84,14 @@ func (r *reader) readPackage(dir string) (*Package, error) {
 	return pkg, err
 }
 
-// readSubpackages reads the packages that lie directly inside the one at dir,
-// however deep their directories. A .krmignore does not hide them, as in kpt.
+// readSubpackages reads the packages directly inside the one at dir, at any depth of directories.
+// As in kpt, a .krmignore does not hide them.
 func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 	var packages []*Package
 	err := fs.WalkDir(r.root.FS(), dir, func(p string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return fmt.Errorf("reading package: %w", err)
+			return fmt.Errorf("read package: %w", err)
 		case !entry.IsDir() || p == dir:
 			return nil
 		case entry.Name() == ".git":
@@ -110,8 +110,8 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 	return packages, err
 }
 
-// readResources reads the resources of the files below dir, without or with those
-// of the packages inside it.
+// readResources reads the resources of the files below dir, with or without those of the packages
+// inside it.
 func (r *reader) readResources(dir string, subpackages bool) ([]*yaml.RNode, error) {
 	pkg := &Package{Path: dir}
 	resources, err := kio.LocalPackageReader{
@@ -124,7 +124,7 @@ func (r *reader) readResources(dir string, subpackages bool) ([]*yaml.RNode, err
 		SetAnnotations:     map[string]string{PackageAnnotation: pkg.Label()},
 	}.Read()
 	if err != nil {
-		return nil, fmt.Errorf("reading package: %w", err)
+		return nil, fmt.Errorf("read package: %w", err)
 	}
 	for _, resource := range resources {
 		if err := r.remember(resource); err != nil {
@@ -134,14 +134,14 @@ func (r *reader) readResources(dir string, subpackages bool) ([]*yaml.RNode, err
 	return resources, nil
 }
 
-// remember keeps a resource and the bytes of its file as they were read.
+// remember keeps a resource and the original bytes of its file.
 func (r *reader) remember(resource *yaml.RNode) error {
 	name := fileInTree(resource)
 	f, ok := r.files[name]
 	if !ok {
 		data, err := r.root.ReadFile(name)
 		if err != nil {
-			return fmt.Errorf("reading package: %w", err)
+			return fmt.Errorf("read package: %w", err)
 		}
 		f.data = data
 	}

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// sameResources reports whether resources say the same as they did when read.
+// sameResources reports whether resources are equivalent to their originals.
 func sameResources(before, after []*yaml.RNode) bool {
 	return slices.EqualFunc(before, after, func(b, a *yaml.RNode) bool {
 		b, err := Strip(b)
@@ -21,9 +21,9 @@ func sameResources(before, after []*yaml.RNode) bool {
 	})
 }
 
-// sameNode compares values, the order of fields and the comments at the end of
-// lines. It ignores quotes, indentation and the like: a function that passes a
-// resource through its own YAML library has not changed it.
+// sameNode compares values, the order of fields and comments at the ends of lines. It ignores
+// quotes, indentation and other style: a function that passes a resource through its own YAML
+// library has not changed it.
 func sameNode(a, b *yaml.Node) bool {
 	return a.Kind == b.Kind && a.ShortTag() == b.ShortTag() && sameValue(a, b) &&
 		a.Anchor == b.Anchor && a.LineComment == b.LineComment &&
@@ -35,9 +35,9 @@ func sameValue(a, b *yaml.Node) bool {
 	return a.Value == b.Value || a.ShortTag() == yaml.NodeTagNull
 }
 
-// freeComments returns the lines of comments that stand on their own. To which node
-// they belong is not compared: that depends on what is around the resource, and is
-// another inside of a ResourceList than in a file.
+// freeComments returns the lines of comments that stand on their own. The node that they belong to
+// is not compared: it depends on what surrounds the resource, and differs between a ResourceList
+// and a file.
 func freeComments(node *yaml.Node) map[string]bool {
 	lines := map[string]bool{}
 	collectComments(node, lines)

@@ -11,11 +11,12 @@ import (
 	"strings"
 )
 
-// staging carries out changes in two steps: everything that takes time or may fail is
-// prepared beside the files, and then renamed into their places.
+// staging carries out changes in two steps: it prepares everything that takes time or may fail
+// beside the files, and then renames it into place.
 type staging struct {
 	root *os.Root
-	// steps are those that are left. Deletions come last: an end half way loses nothing.
+	// steps are the steps still to be taken. Deletions come last, so that an interruption loses
+	// nothing.
 	steps, deletions []step
 	// dirs are the directories made for new files, outermost first.
 	dirs []string
@@ -23,9 +24,9 @@ type staging struct {
 
 // step puts one file in its place, or deletes it.
 type step struct {
-	path string // as the change has it
-	temp string // what takes the place of target; empty for a deletion
-	// target is the file itself where path is a symbolic link, which stays.
+	path string // as in the change
+	temp string // replaces target; empty for a deletion
+	// target is the file itself if path is a symbolic link; the link stays.
 	target string
 }
 
@@ -43,7 +44,7 @@ func (s *staging) prepare(c Change) error {
 	}
 	target, mode, err := s.target(c)
 	if err == nil {
-		// Nothing reads a file of this name as a resource, should it ever be left behind.
+		// Nothing reads a file of this name as a resource, if it is ever left behind.
 		temp := path.Join(path.Dir(target), ".fnctl-"+rand.Text()+".tmp")
 		s.steps = append(s.steps, step{path: c.Path, temp: temp, target: target})
 		err = s.write(temp, c.After, mode)
@@ -54,8 +55,8 @@ func (s *staging) prepare(c Change) error {
 	return nil
 }
 
-// target returns the file that a change is to be written to and its mode; 0 for that of
-// new files. A file that may not be written is not replaced either.
+// target returns the file that a change is written to and its mode; 0 for new files. A file without
+// write permission is not replaced.
 func (s *staging) target(c Change) (string, fs.FileMode, error) {
 	if c.Before == nil {
 		return c.Path, 0, nil
@@ -73,7 +74,7 @@ func (s *staging) target(c Change) (string, fs.FileMode, error) {
 	return target, info.Mode().Perm(), err
 }
 
-// resolve returns the file that a path leads to, with no symbolic link left in it.
+// resolve returns the file that a path leads to, with all symbolic links resolved.
 func (s *staging) resolve(name string) (string, error) {
 	dir, err := filepath.EvalSymlinks(s.root.Name())
 	if err != nil {
@@ -87,7 +88,7 @@ func (s *staging) resolve(name string) (string, error) {
 	return filepath.ToSlash(target), err
 }
 
-// makeDirs makes a directory and those around it, and remembers which were missing.
+// makeDirs makes a directory and its parents, and records which ones were missing.
 func (s *staging) makeDirs(dir string) error {
 	switch _, err := s.root.Stat(dir); {
 	case err == nil:
@@ -137,7 +138,7 @@ func (s *staging) carryOut(next step) error {
 	return s.root.Rename(next.temp, next.target)
 }
 
-// stopped says how far commit came.
+// stopped describes the steps that commit has taken.
 func (s *staging) stopped(done []string, err error) error {
 	if len(done) == 0 {
 		return fmt.Errorf("%w: nothing was written", err)
@@ -149,7 +150,7 @@ func (s *staging) stopped(done []string, err error) error {
 	return fmt.Errorf("%w: the package is half written; done: %s; not done: %s", err, strings.Join(done, ", "), strings.Join(left, ", "))
 }
 
-// discard removes what was prepared and not carried out.
+// discard removes what was prepared and not committed.
 func (s *staging) discard() {
 	for _, step := range s.steps {
 		if step.temp != "" {
@@ -157,6 +158,6 @@ func (s *staging) discard() {
 		}
 	}
 	for i := len(s.dirs) - 1; i >= 0; i-- {
-		_ = s.root.Remove(s.dirs[i]) // fails where there is something in it, as it should
+		_ = s.root.Remove(s.dirs[i]) // fails if the directory is not empty, as it should
 	}
 }

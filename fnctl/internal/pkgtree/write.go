@@ -9,15 +9,14 @@ import (
 	"os"
 )
 
-// Apply carries out changes below dir, all or none as far as a file system goes: it
-// checks and prepares all of them before the first file changes, and deletes last. An
-// end of ctx counts until then. A created file must not take the place of one that is
-// there but was not read, such as a file that .krmignore names, and what somebody wrote
-// since it was read, such as while functions ran, must not be lost.
+// Apply carries out changes below dir, all or none as far as a file system allows: it checks and
+// prepares all of them before the first file changes, and deletes last. It stops at the end of ctx
+// until then. A created file must not replace an existing one that was not read, such as a file
+// that .krmignore names, and changes by others since the files were read must not be lost.
 func Apply(ctx context.Context, dir string, changes []Change) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return fmt.Errorf("writing package: %w", err)
+		return fmt.Errorf("write package: %w", err)
 	}
 	defer root.Close()
 	s := &staging{root: root}
@@ -31,7 +30,7 @@ func Apply(ctx context.Context, dir string, changes []Change) error {
 		return fmt.Errorf("interrupted, nothing was written: %w", err)
 	}
 	if err := s.commit(); err != nil {
-		return fmt.Errorf("writing package: %w", err)
+		return fmt.Errorf("write package: %w", err)
 	}
 	return nil
 }
@@ -60,8 +59,8 @@ func checkCreation(root *os.Root, c Change) error {
 	case err != nil:
 		return notWritten(err)
 	}
-	return fmt.Errorf("a function created %s, which exists but is no resource file of this package: nothing was written; rename or remove it", c.Path)
+	return fmt.Errorf("a function created %s, which exists but is not a resource file of this package: nothing was written; rename or remove it", c.Path)
 }
 
 // notWritten is for errors before the first file changes.
-func notWritten(err error) error { return fmt.Errorf("writing package: %w: nothing was written", err) }
+func notWritten(err error) error { return fmt.Errorf("write package: %w: nothing was written", err) }

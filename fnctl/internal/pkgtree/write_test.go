@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
-// content returns the files below a directory with what is in them, directories with
-// nothing.
+// content returns the paths below a directory with the content of files; directories have an empty
+// content.
 func content(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -38,8 +38,8 @@ func content(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// folder returns a directory with two files.
-func folder(t *testing.T) string {
+// exampleDir returns a directory with two files.
+func exampleDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, mode := range map[string]fs.FileMode{"a.yaml": 0o640, "b.yaml": 0o644} {
@@ -62,7 +62,7 @@ func change(path, before, after string) pkgtree.Change {
 }
 
 func TestApply(t *testing.T) {
-	dir := folder(t)
+	dir := exampleDir(t)
 	err := pkgtree.Apply(t.Context(), dir, []pkgtree.Change{
 		change("a.yaml", "a.yaml", "new a"), change("b.yaml", "b.yaml", ""), change("c/d/e.yaml", "", "e"),
 	})
@@ -79,10 +79,9 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestApplyReplacesFiles has somebody read a file while it is written: what they opened
-// stays whole.
+// TestApplyReplacesFiles reads a file while it is written: an open reader keeps the old content.
 func TestApplyReplacesFiles(t *testing.T) {
-	dir := folder(t)
+	dir := exampleDir(t)
 	open, err := os.Open(filepath.Join(dir, "a.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +109,7 @@ func TestApplyAllOrNothing(t *testing.T) {
 		"interrupted":                  {"whoever presses Ctrl-C wants nothing written", interrupted, change("d/c.yaml", "", "c")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := folder(t)
+			dir := exampleDir(t)
 			before := content(t, dir)
 			err := pkgtree.Apply(tc.ctx, dir, []pkgtree.Change{
 				change("0.yaml", "", "0"), change("a.yaml", "a.yaml", "new"), change("new/x.yaml", "", "x"), tc.last,
@@ -125,10 +124,10 @@ func TestApplyAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestApplyEndsHalfWay creates a file and a folder of the same name, which only
-// renaming finds out.
+// TestApplyEndsHalfWay creates a file and a directory of the same name, which only fails on
+// renaming.
 func TestApplyEndsHalfWay(t *testing.T) {
-	dir := folder(t)
+	dir := exampleDir(t)
 	err := pkgtree.Apply(t.Context(), dir, []pkgtree.Change{
 		change("a.yaml", "a.yaml", "new"), change("b.yaml", "b.yaml", ""), change("c", "", "c"), change("c/d.yaml", "", "d"),
 	})
@@ -141,9 +140,9 @@ func TestApplyEndsHalfWay(t *testing.T) {
 	}
 }
 
-// TestApplyKeepsLinks writes through symbolic links, also one beside a folder's link.
+// TestApplyKeepsLinks writes through symbolic links, including one beside a link to a directory.
 func TestApplyKeepsLinks(t *testing.T) {
-	dir := folder(t)
+	dir := exampleDir(t)
 	sub := filepath.Join(dir, "real", "deep")
 	if err := errors.Join(
 		os.MkdirAll(sub, 0o755),
@@ -175,14 +174,14 @@ func TestApplyChecksEverythingFirst(t *testing.T) {
 		{Path: ".git/x/Kptfile", After: []byte("overwritten")},
 	})
 	if err == nil {
-		t.Error("Apply overwrote a file that it did not know")
+		t.Error("Apply overwrote a file that was not read")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "new")); !os.IsNotExist(err) {
 		t.Error("Apply wrote a file before it checked the others")
 	}
 }
 
-// TestApplyKeepsWhatOthersWrote has somebody work on the package while functions run.
+// TestApplyKeepsWhatOthersWrote changes the package while functions run.
 func TestApplyKeepsWhatOthersWrote(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason    string

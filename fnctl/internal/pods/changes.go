@@ -6,14 +6,13 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Changes finds out which rows a change of a pool is worth showing: those that say
-// something new. The zero Changes is ready to use.
+// Changes selects the rows to show for a change of a pool: those with new information. The zero
+// Changes is ready to use.
 type Changes struct {
 	shown map[key]map[string]Row // by the pod's name
 }
 
-// Of returns the rows to show for a change. A pod that is no more is shown once, with
-// the state "Gone".
+// Of returns the rows to show for a change. A deleted pod is shown once, with the state "Gone".
 func (c *Changes) Of(change *podmanagerv1.WatchPoolsResponse, now time.Time) []Row {
 	if c.shown == nil {
 		c.shown = map[key]map[string]Row{}
@@ -27,7 +26,7 @@ func (c *Changes) Of(change *podmanagerv1.WatchPoolsResponse, now time.Time) []R
 	return nil
 }
 
-// replace makes rows those of a pool, and returns what is new.
+// replace sets the rows of a pool, and returns the new ones.
 func (c *Changes) replace(k key, rows []Row) []Row {
 	before, after := c.shown[k], map[string]Row{}
 	var news []Row
@@ -49,7 +48,7 @@ func (c *Changes) replace(k key, rows []Row) []Row {
 	return news
 }
 
-// timeless returns the row without what changes by itself.
+// timeless returns the row without the cells that change with time alone.
 func (r Row) timeless() Row {
 	r.Age, r.TTL = "", ""
 	return r

@@ -6,7 +6,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// phases are the steps of a pod that starts, in words.
+// phases describe the steps of a starting pod.
 var phases = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_QUEUED:     "queued",
 	podmanagerv1.Phase_PHASE_RESOLVING:  "looking up the image",
@@ -17,8 +17,8 @@ var phases = map[podmanagerv1.Phase]string{
 	podmanagerv1.Phase_PHASE_CONNECTING: "connecting",
 }
 
-// Waits says what somebody waits for who wants a place in the pools of a function;
-// empty if there is nothing to say.
+// Waits describes what a lease of a function with these pools waits for; empty if there is nothing
+// to report.
 func Waits(pools []*podmanagerv1.Pool) string {
 	waiting := int32(0)
 	for _, pool := range pools {

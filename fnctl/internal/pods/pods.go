@@ -1,5 +1,5 @@
-// Package pods tells people about function pods: what there is, and what a function
-// waits for. It does not talk to anybody.
+// Package pods describes function pods to users: which pods exist, and what a function waits for.
+// It makes no requests.
 package pods
 
 import (
@@ -10,17 +10,17 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Pools are the pools that there are now. The zero Pools is ready to use.
+// Pools are the current pools. The zero Pools is ready to use.
 type Pools struct {
 	pools map[key]*podmanagerv1.Pool
 }
 
-// key identifies a pool. It has no digest while the image is looked up.
+// key identifies a pool. It has no digest while the image is being resolved.
 type key struct{ reference, digest string }
 
 func keyOf(k *podmanagerv1.PoolKey) key { return key{k.GetReference(), k.GetDigest()} }
 
-// Apply takes a change.
+// Apply applies a change.
 func (p *Pools) Apply(c *podmanagerv1.WatchPoolsResponse) {
 	if p.pools == nil {
 		p.pools = map[key]*podmanagerv1.Pool{}
@@ -45,9 +45,9 @@ func (p *Pools) All() []*podmanagerv1.Pool {
 	return all
 }
 
-// Is says whether a pool's reference is what people call image, with a tag or
-// constraint in place of its own if there is one. The gateway's default prefix is not
-// known here, nor which tag fits a constraint.
+// Is reports whether a pool's reference is the one that users call image, with tag (or a
+// constraint) in place of its own tag if tag is set. It knows neither the gateway's default prefix
+// nor the tag that a constraint selects.
 func Is(reference, image, tag string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	repository, own := cutTag(image)
@@ -58,8 +58,7 @@ func Is(reference, image, tag string) bool {
 	return tag != "" || cmp.Or(own, "latest") == haveTag
 }
 
-// cutTag splits an image name into repository and tag. The port of a registry is no
-// tag.
+// cutTag splits an image name into repository and tag. The port of a registry is not a tag.
 func cutTag(image string) (repository, tag string) {
 	colon := strings.LastIndexByte(image, ':')
 	if colon < 0 || strings.Contains(image[colon:], "/") {

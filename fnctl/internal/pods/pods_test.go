@@ -66,7 +66,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestPoolsWithoutPods shows what callers wait for who have no pod to wait for.
+// TestPoolsWithoutPods shows what requests wait for while a pool has no pods.
 func TestPoolsWithoutPods(t *testing.T) {
 	unresolved, resolved := &podmanagerv1.PoolKey{Reference: "fn:v1"}, &podmanagerv1.PoolKey{Reference: "fn:v1", Digest: "sha256:1"}
 	for want, pool := range map[string]*podmanagerv1.Pool{
@@ -79,7 +79,7 @@ func TestPoolsWithoutPods(t *testing.T) {
 		}
 	}
 	if got := pods.Waits([]*podmanagerv1.Pool{{Key: unresolved, Waiting: 1}}); got != "looking up the image" {
-		t.Errorf("who waits for it is told %q", got)
+		t.Errorf("Waits = %q", got)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// Row is a line of the table: a pod, or a pool that has none.
+// Row is a line of the table: a pod, or a pool without pods.
 type Row struct {
 	Pool, Pod, State, Load, Waiting, Age, TTL, Node, Reason string
 }
@@ -21,7 +21,7 @@ var Header = Row{
 	Pool: "POOL", Pod: "POD", State: "STATE", Load: "LOAD", Waiting: "WAITING", Age: "AGE", TTL: "TTL", Node: "NODE", Reason: "REASON",
 }
 
-// states are the states of pods, in words.
+// states are the displayed states of pods.
 var states = map[podmanagerv1.Pod_State]string{
 	podmanagerv1.Pod_STATE_STARTING: "Starting",
 	podmanagerv1.Pod_STATE_READY:    "Ready",
@@ -30,7 +30,7 @@ var states = map[podmanagerv1.Pod_State]string{
 	podmanagerv1.Pod_STATE_DELETING: "Deleting",
 }
 
-// Rows returns the rows of a pool as they are now.
+// Rows returns the current rows of a pool.
 func Rows(pool *podmanagerv1.Pool, now time.Time) []Row {
 	name, waiting := pool.GetKey().GetReference(), strconv.Itoa(int(pool.GetWaiting()))
 	if len(pool.GetPods()) == 0 {
@@ -62,10 +62,10 @@ func empty(pool *podmanagerv1.Pool) string {
 	return ""
 }
 
-// resolving says whether a pool stands for leases that wait until the image is looked up.
+// resolving reports whether a pool holds leases that wait for their image to be resolved.
 func resolving(pool *podmanagerv1.Pool) bool { return pool.GetKey().GetDigest() == "" }
 
-// left returns how long a pod lives on if nobody uses it.
+// left returns the time until an unused pod expires.
 func left(pod *podmanagerv1.Pod, now time.Time) string {
 	switch {
 	case pod.GetActive() > 0:
@@ -102,7 +102,7 @@ func Short(d time.Duration) string {
 	}
 }
 
-// widths are the widths of columns, which only grow.
+// widths are the widths of columns; they only grow.
 type widths [8]int
 
 // cells returns the columns of a row; the last has no width.
@@ -110,7 +110,7 @@ func (r Row) cells() (aligned [8]string, last string) {
 	return [8]string{r.Pool, r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL, r.Node}, r.Reason
 }
 
-// Table lays rows out.
+// Table formats rows.
 type Table struct{ widths widths }
 
 // Fit makes the columns wide enough for a row.
@@ -121,7 +121,7 @@ func (t *Table) Fit(r Row) {
 	}
 }
 
-// Line returns a row as a line. Empty cells are dashes.
+// Line returns a row as a line. Empty cells become dashes.
 func (t *Table) Line(r Row) string {
 	t.Fit(r)
 	cells, last := r.cells()

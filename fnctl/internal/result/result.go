@@ -1,5 +1,5 @@
-// Package result holds what functions report about resources, in one form for both
-// ways in which it arrives: in a ResourceList, and in the details of a failed call.
+// Package result holds the results that functions report about resources, in one form for both
+// sources: a ResourceList, and the details of a failed call.
 package result
 
 import (
@@ -9,7 +9,7 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// Severity says how bad a result is.
+// Severity is the severity of a result.
 type Severity string
 
 // The severities, worst first.
@@ -19,7 +19,7 @@ const (
 	Info    Severity = "info"
 )
 
-// Result is one statement of a function. Only the message is always there.
+// Result is one report of a function. Only the message is always set.
 type Result struct {
 	Message  string
 	Severity Severity
@@ -31,7 +31,7 @@ type Result struct {
 	File string
 }
 
-// String returns the result as one line, unless its message has more.
+// String returns the result as one line, unless its message has several.
 func (r Result) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s]", r.Severity)
@@ -49,7 +49,7 @@ func (r Result) String() string {
 	return b.String() + " " + strings.TrimSpace(r.Message)
 }
 
-// FromFailure returns the results that a failed call's details carry.
+// FromFailure returns the results in the details of a failed call.
 func FromFailure(failure *functionrunnerv1.FunctionFailure) []Result {
 	results := make([]Result, 0, len(failure.GetResults()))
 	for _, r := range failure.GetResults() {
@@ -65,7 +65,7 @@ func FromFailure(failure *functionrunnerv1.FunctionFailure) []Result {
 	return results
 }
 
-// severity returns the severity that s names. Without one, a result is information.
+// severity returns the severity named s. A result without a severity is information.
 func severity(s string) Severity {
 	if s == "" {
 		return Info
@@ -73,7 +73,7 @@ func severity(s string) Severity {
 	return Severity(strings.ToLower(s))
 }
 
-// join joins the parts that are there by slashes.
+// join joins the non-empty parts by slashes.
 func join(parts ...string) string {
 	var present []string
 	for _, p := range parts {

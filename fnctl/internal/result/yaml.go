@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// item is a result as ResourceLists spell it, in the present and the older form.
+// item is a result as in ResourceLists, in the current and the older form.
 type item struct {
 	Message     string `yaml:"message"`
 	Severity    string `yaml:"severity"`
@@ -29,8 +29,8 @@ type item struct {
 	} `yaml:"file"`
 }
 
-// FromYAML returns the results of a ResourceList: a list of them, or, as older
-// functions write it, a map with the list as items. A nil node has none.
+// FromYAML returns the results of a ResourceList: a list or, from older functions, a map with the
+// list as items. A nil node has none.
 func FromYAML(node *yaml.RNode) ([]Result, error) {
 	if node.IsNilOrEmpty() {
 		return nil, nil
@@ -44,7 +44,7 @@ func FromYAML(node *yaml.RNode) ([]Result, error) {
 	}
 	var items []item
 	if err := node.YNode().Decode(&items); err != nil {
-		return nil, fmt.Errorf("the results are not as the specification has them: %w", err)
+		return nil, fmt.Errorf("the results do not match the specification: %w", err)
 	}
 	results := make([]Result, 0, len(items))
 	for _, i := range items {

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// JSON returns a message as JSON that terminals only show, indented unless indent is
-// empty. The library's own white space changes from one program to the next.
+// JSON returns a message as JSON that is safe to show on a terminal, indented unless indent is
+// empty. The library's own white space differs from one program to the next.
 func JSON(msg proto.Message, indent string) string {
 	data, err := protojson.Marshal(msg)
 	if err != nil {
@@ -30,9 +30,9 @@ func JSON(msg proto.Message, indent string) string {
 	return escapeControls(out.String())
 }
 
-// escapeControls escapes the control characters that JSON may have as they are: U+009B
-// begins a sequence for terminals as well as escape does. They are in strings only, but
-// for the white space that this package writes.
+// escapeControls escapes the control characters that JSON permits: U+009B begins a terminal
+// sequence just as escape does. They occur in strings only, except for the white space that this
+// package writes.
 func escapeControls(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -14,11 +14,10 @@ import (
 // Progress shows functions as they run. It implements [pipeline.Observer].
 type Progress struct {
 	*Printer
-	// Live replaces the line of a running function by that of its end: for
-	// terminals only.
+	// Live replaces the line of a running function by the line of its end: for terminals only.
 	Live bool
 
-	running string // the line of the function that runs
+	running string // the line of the running function
 }
 
 // Entered shows a package that has functions.
@@ -28,7 +27,7 @@ func (p *Progress) Entered(plan *pipeline.Plan) {
 	}
 }
 
-// title returns a package's name, and where it is unless it is the outermost.
+// title returns a package's name, and its path unless it is the outermost.
 func title(pkg *pkgtree.Package) string {
 	if pkg.Path == "." {
 		return OneLine(pkg.Kptfile.Name)
@@ -36,7 +35,7 @@ func title(pkg *pkgtree.Package) string {
 	return OneLine(fmt.Sprintf("%s in ./%s", pkg.Kptfile.Name, pkg.Path))
 }
 
-// Started shows a function that runs.
+// Started shows a running function.
 func (p *Progress) Started(call pipeline.Call, resources int) {
 	p.running = fmt.Sprintf("  … %s on %d resources", name(call), resources)
 	if p.Live {
@@ -44,11 +43,11 @@ func (p *Progress) Started(call pipeline.Call, resources int) {
 	}
 }
 
-// maxWaiting is how much of what a function waits for fits into the line of the
-// function: a line that wraps cannot be replaced.
+// maxWaiting bounds the text about what a function waits for, so that it fits into the function's
+// line: a line that wraps cannot be replaced.
 const maxWaiting = 60
 
-// Waiting shows what the function that runs waits for; empty for nothing.
+// Waiting shows what the running function waits for; empty for nothing.
 func (p *Progress) Waiting(what string) {
 	what = OneLine(what)
 	switch {
@@ -64,7 +63,7 @@ func (p *Progress) Waiting(what string) {
 	}
 }
 
-// Finished shows how a function ended, what it reported and what it logged.
+// Finished shows how a function ended, with its results and its log.
 func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 	if p.Live {
 		fmt.Fprint(p.out, "\r\x1b[K")
@@ -89,15 +88,15 @@ func (p *Progress) failure(err *client.FunctionError) {
 		p.block(fmt.Sprintf("and %d more results", n), plain)
 	}
 	p.block(f.GetStderr(), p.style.faint)
-	// The message says in one text what the details say apart, and more than they do
-	// unless the function itself came to an end.
+	// The message has in one text all that the details have separately, and more unless the
+	// function itself exited.
 	if f.GetReason() != functionrunnerv1.FunctionFailure_REASON_EXITED || len(f.GetResults()) == 0 && f.GetStderr() == "" {
 		p.block(err.Message, p.style.red)
 	}
 	p.block(reason(f), plain)
 }
 
-// reasons are the ways to fail that need no more than a sentence.
+// reasons describe the failures that one sentence explains.
 var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_NOT_STARTED:      "could not be started",
 	functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID:   "its output is not a ResourceList",
@@ -105,7 +104,7 @@ var reasons = map[functionrunnerv1.FunctionFailure_Reason]string{
 	functionrunnerv1.FunctionFailure_REASON_LOG_TOO_LARGE:    "stopped: it logged more than it may",
 }
 
-// reason says in what way a function failed; nothing for ways of later versions.
+// reason describes how a function failed; it is empty for reasons of later versions.
 func reason(f *functionrunnerv1.FunctionFailure) string {
 	switch r := f.GetReason(); r {
 	case functionrunnerv1.FunctionFailure_REASON_EXITED:

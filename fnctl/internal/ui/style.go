@@ -2,13 +2,13 @@ package ui
 
 import "github.com/krm-function-runner/function-runner/fnctl/internal/result"
 
-// paint makes a text look different.
+// paint changes how a text looks.
 type paint func(text string) string
 
-// plain leaves a text as it is.
+// plain leaves a text unchanged.
 func plain(text string) string { return text }
 
-// style paints texts with the escape sequences that all terminals know.
+// style adds the escape sequences that all terminals support.
 type style struct{ colour bool }
 
 func (s style) escape(code, text string) string {

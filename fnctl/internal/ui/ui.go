@@ -1,4 +1,4 @@
-// Package ui shows people what happens, in colour where that is wanted.
+// Package ui shows progress and results to users, in colour if they want it.
 package ui
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 )
 
-// Printer writes for people. Errors of the underlying writer are dropped: there is
-// nobody left to tell.
+// Printer writes to the user. It ignores errors of the underlying writer: there is no other place
+// to report them.
 type Printer struct {
 	out   io.Writer
 	style style
@@ -45,8 +45,8 @@ func (p *Printer) Diff(changes []pkgtree.Change) {
 	}
 }
 
-// diffLine returns a line of a diff as it may be shown. It keeps the end of a line that
-// was written on Windows, without which patch would not find the line.
+// diffLine returns a line of a diff in printable form. It keeps the Windows line ending, without
+// which patch would not find the line.
 func diffLine(text string) string {
 	if line, ok := strings.CutSuffix(text, "\r"); ok {
 		return Printable(line) + "\r"
@@ -66,11 +66,11 @@ func (p *Printer) results(results []result.Result) {
 	}
 }
 
-// sequence is what moves the cursor or changes colours.
+// sequence matches sequences that move the cursor or change colours.
 var sequence = regexp.MustCompile(`(\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]`)
 
-// block writes a text, if there is one, indented below a function. Functions like to log
-// in colour: not even what is left of that without the control characters is shown.
+// block writes a text, if there is one, indented below a function. Functions often log in colour:
+// not even the rest of a colour sequence without its control characters is shown.
 func (p *Printer) block(text string, paint paint) {
 	text = sequence.ReplaceAllString(text, "")
 	for line := range strings.Lines(Printable(strings.TrimSpace(text))) {
@@ -78,8 +78,8 @@ func (p *Printer) block(text string, paint paint) {
 	}
 }
 
-// Printable returns a text that others wrote without what would make a terminal do
-// something else than show it.
+// Printable returns a text from others without the characters that make a terminal do anything but
+// show it.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -89,12 +89,12 @@ func Printable(text string) string {
 	}, text)
 }
 
-// OneLine is Printable for what is shown in a line of its own.
+// OneLine is Printable for a text with a line of its own.
 func OneLine(text string) string {
 	return strings.ReplaceAll(Printable(text), "\n", " ")
 }
 
-// duration returns a duration rounded to what people read.
+// duration returns a duration rounded for display.
 func duration(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:

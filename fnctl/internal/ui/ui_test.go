@@ -52,7 +52,7 @@ func TestProgress(t *testing.T) {
 			"  ✗ fn (tag ~1) 1.234s\n      boom\n      exit code 3\n",
 		},
 		"no details":    {"the message is all there is", failed(nil), "  ✗ fn (tag ~1) 1.234s\n      message\n"},
-		"other problem": {"the last line of the program says what", pipeline.Outcome{Err: errors.New("lost")}, "  ✗ fn (tag ~1) 0s\n"},
+		"other problem": {"the last line of the output has the reason", pipeline.Outcome{Err: errors.New("lost")}, "  ✗ fn (tag ~1) 0s\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -86,11 +86,11 @@ func TestProgressOnTerminals(t *testing.T) {
 	}
 }
 
-// osc52 makes many terminals put something into the clipboard.
+// osc52 makes many terminals write to the clipboard.
 const osc52 = "\x1b]52;c;eA==\a"
 
-// TestNothingMakesTerminalsAct shows a package from elsewhere, whose names are written
-// for the terminal.
+// TestNothingMakesTerminalsAct shows a package from elsewhere, whose names contain terminal
+// sequences.
 func TestNothingMakesTerminalsAct(t *testing.T) {
 	var out bytes.Buffer
 	p := &ui.Progress{Printer: ui.NewPrinter(&out, false)}
@@ -135,7 +135,7 @@ func TestDiffInColour(t *testing.T) {
 	}
 }
 
-// TestFunctionsCannotAct has a function write for the terminal in all that it says.
+// TestFunctionsCannotAct runs a function whose whole output contains terminal sequences.
 func TestFunctionsCannotAct(t *testing.T) {
 	const evil = "\x1b[31mred\x1b[0m \u009b2J\x1b[?25l" + osc52 + "\u0085\r"
 	const tame = "red ]52;c;eA=="
