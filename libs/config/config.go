@@ -1,6 +1,5 @@
-// Package config is the one way in which programs of this project get settings:
-// a struct with defaults, filled from the environment or from flags, and checked
-// before anything starts.
+// Package config loads the settings of a program: a struct with defaults, filled from the
+// environment or from flags, and validated before anything starts.
 package config
 
 import (
@@ -18,14 +17,14 @@ import (
 // not "FUNCTION_RUNNER": Kubernetes injects variables named after Services.
 const Prefix = "FNR"
 
-// Validator is a configuration that can check itself. Validate returns nil or
-// what [Checks.Err] returns.
+// Validator is a configuration that can validate itself. Validate returns nil or the result of
+// [Checks.Err].
 type Validator interface {
 	Validate() error
 }
 
-// Load fills cfg, a pointer to a struct with envconfig tags, from environment
-// variables and checks it. Errors name the variable, its value and what is allowed.
+// Load fills cfg, a pointer to a struct with envconfig tags, from environment variables and
+// validates it. Errors name the variable, its value and what is allowed.
 func Load(cfg Validator) error {
 	if err := Fill(cfg); err != nil {
 		return err
@@ -33,9 +32,9 @@ func Load(cfg Validator) error {
 	return Rename(cfg.Validate(), Variable)
 }
 
-// Fill fills cfg without checking it, for programs whose flags come on top. A
-// variable with our prefix that no field has is an error: it would be ignored
-// otherwise, and it is most often a typing error.
+// Fill fills cfg without validating it, for programs whose flags override the environment. A
+// variable with our prefix and no matching field is an error: it is most often a typing error, and
+// would have no effect.
 func Fill(cfg any) error {
 	if err := envconfig.Process(Prefix, cfg); err != nil {
 		return describe(err)
@@ -46,14 +45,14 @@ func Fill(cfg any) error {
 	return nil
 }
 
-// IsSet says whether the environment has the variable of a field, be it empty. It is for
-// programs that put services together and leave some of their settings out.
+// IsSet reports whether the environment has the variable of a field, even if it is empty. It is for
+// programs that combine services and leave some of their settings out.
 func IsSet(field string) bool {
 	_, ok := os.LookupEnv(Variable(field)) //nolint:forbidigo // main reads the environment with this package
 	return ok
 }
 
-// describe turns an error of envconfig into one with the variable in front.
+// describe turns an error of envconfig into one that begins with the variable.
 func describe(err error) error {
 	if p, ok := errors.AsType[*envconfig.ParseError](err); ok {
 		return fmt.Errorf("environment: %s is %q, which is not a %s: %w", p.KeyName, p.Value, p.TypeName, p.Err)
@@ -61,13 +60,13 @@ func describe(err error) error {
 	return fmt.Errorf("environment: %w", err)
 }
 
-// Problem is a setting with a value that is not allowed.
+// Problem reports a setting with a value that is not allowed.
 type Problem struct {
 	// Field is the path of the struct field, such as "Serve.DrainDelay".
 	Field string
-	// Value is the value found.
+	// Value is the invalid value.
 	Value any
-	// Want says what is allowed, as in "at least 1".
+	// Want describes what is allowed, as in "at least 1".
 	Want string
 
 	name string
@@ -82,7 +81,7 @@ func (p *Problem) Error() string {
 	return fmt.Sprintf("%s is %s: it has to be %s", name, quote(p.Value), p.Want)
 }
 
-// quote shows texts in quotes, so that an empty one can be seen.
+// quote quotes texts, so that an empty one is visible.
 func quote(v any) string {
 	if s, ok := v.(string); ok {
 		return fmt.Sprintf("%q", s)
@@ -90,8 +89,8 @@ func quote(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Rename returns err with each Problem's setting named by name(field): fields are
-// variables in one program and flags in another.
+// Rename returns err with each Problem's setting renamed by name(field): fields are variables in
+// one program and flags in another.
 func Rename(err error, name func(field string) string) error {
 	return each(err, func(p Problem) *Problem {
 		p.name = name(p.Field)
@@ -99,7 +98,7 @@ func Rename(err error, name func(field string) string) error {
 	})
 }
 
-// each returns err with each Problem in it changed.
+// each returns err with change applied to each Problem in it.
 func each(err error, change func(Problem) *Problem) error {
 	changed := problems(err)
 	for i, e := range changed {
@@ -110,7 +109,7 @@ func each(err error, change func(Problem) *Problem) error {
 	return errors.Join(changed...)
 }
 
-// problems returns what err joins, in a slice of its own.
+// problems returns the errors that err joins, in a new slice.
 func problems(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return slices.Clone(joined.Unwrap())
@@ -121,7 +120,7 @@ func problems(err error) []error {
 	return []error{err}
 }
 
-// wordBreak finds the places between the words of a field's name.
+// wordBreak matches the boundary between the words of a field's name.
 var wordBreak = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 
 // Variable returns the environment variable of a field: "Serve.DrainDelay" is
@@ -131,8 +130,8 @@ func Variable(field string) string {
 	return Prefix + "_" + strings.ToUpper(strings.ReplaceAll(words, ".", "_"))
 }
 
-// Checks collects the problems of a configuration, so that a person sees all of
-// them at once. The zero Checks is ready to use.
+// Checks collects the problems of a configuration, so that users see all of them at once. The zero
+// Checks is ready to use.
 type Checks struct {
 	problems []error
 }
@@ -144,8 +143,8 @@ func (c *Checks) That(ok bool, field string, value any, want string) {
 	}
 }
 
-// Within adds the problems of a part of the configuration, found in err, under
-// the field that holds the part; the empty field is the configuration itself.
+// Within adds the problems of a nested configuration, found in err, under the field that holds it;
+// the empty field is the configuration itself.
 func (c *Checks) Within(field string, err error) {
 	err = each(err, func(p Problem) *Problem {
 		if field != "" {

@@ -1,5 +1,5 @@
-// Package excerpt shortens texts of functions for places that bound their size,
-// such as status messages.
+// Package excerpt shortens the output of functions for places with a size limit, such as status
+// messages.
 package excerpt
 
 import (
@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Middle returns s if it is at most limit bytes long. Otherwise it returns the
-// beginning and the end of s, at most limit bytes together, with a note between
-// them of how much is left out. It cuts no character of valid UTF-8.
+// Middle returns s if it is at most limit bytes long. Otherwise it returns the beginning and the
+// end of s, at most limit bytes together, with a note between them about the length of the omitted
+// part. It keeps characters of valid UTF-8 whole.
 func Middle(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -1,5 +1,5 @@
-// Package filewatch tells when the content of a file or of a folder changes, so
-// that configuration can change without a restart.
+// Package filewatch reports changes of the content of a file or of a directory, so that
+// configuration can change without a restart.
 package filewatch
 
 import (
@@ -15,50 +15,50 @@ import (
 )
 
 const (
-	// settle is how long a file must rest before it is read: editors and
+	// settle is the time for which a file must be unchanged before it is read: editors and
 	// Kubernetes write in several steps.
 	settle = 50 * time.Millisecond
-	// poll is how often a file is read without any notice: some file systems give
-	// none, a folder may be made only later, and the system's notices may be used up.
+	// poll is the interval at which a file is read without a notification. Some file systems send
+	// none, a directory may be created later, and the node may have reached its inotify limit.
 	poll = 10 * time.Second
 )
 
-// Watch calls changed with the content of the file at path whenever it differs
-// from what it was, beginning with last, and with an error when the file cannot be
-// read any more. It returns when ctx ends. Calls do not overlap.
+// Watch calls changed with the content of the file at path whenever it differs from the previous
+// content, which is last at first, and with an error when the file can no longer be read. It
+// returns when ctx ends. Calls do not overlap.
 func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
-	WatchFolder(ctx, log, filepath.Dir(path), w.read)
+	WatchDirectory(ctx, log, filepath.Dir(path), w.read)
 }
 
-// WatchFolder calls look at once, whenever something in the folder at path may
-// have changed, and from time to time. It returns when ctx ends. Calls do not overlap.
+// WatchDirectory calls look at once, whenever something in the directory at path may have changed,
+// and periodically. It returns when ctx ends. Calls do not overlap.
 //
-// A file is watched through its folder too: Kubernetes replaces the files of a
-// mounted ConfigMap or Secret by switching a symbolic link beside them.
-func WatchFolder(ctx context.Context, log *slog.Logger, path string, look func()) {
+// A file is watched through its directory too: Kubernetes replaces the files of a mounted ConfigMap
+// or Secret by switching a symbolic link beside them.
+func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look func()) {
 	follow(ctx, log, path, look, fsnotify.NewWatcher)
 }
 
-// follow is WatchFolder with the notices of a watcher. If there can be none, what is
-// left is the look from time to time: a node may have given all its notices to others,
-// and a change that is found late is better than one that is not found.
+// follow is WatchDirectory with the notifications of a watcher. Without a watcher, because other
+// programs on the node use up the inotify limit, it polls: a change found late is better than a
+// missed one.
 func follow(ctx context.Context, log *slog.Logger, path string, look func(), newWatcher func() (*fsnotify.Watcher, error)) {
 	watcher, err := newWatcher()
 	if err != nil {
-		log.WarnContext(ctx, "the system gives no notice of changes, so they are found a few seconds late: if its limit is reached, raise fs.inotify.max_user_instances",
+		log.WarnContext(ctx, "file notifications unavailable; polling every few seconds: if the node's limit is reached, raise fs.inotify.max_user_instances",
 			"folder", path, "interval", poll, "error", err)
-		watcher = &fsnotify.Watcher{} // its channels are nil: nothing ever comes
+		watcher = &fsnotify.Watcher{} // its channels are nil: no event ever arrives
 	} else {
 		defer func() { _ = watcher.Close() }()
 	}
 	polling := time.NewTicker(poll)
 	defer polling.Stop()
-	settled := time.NewTimer(0) // a change before the watch is found at once
+	settled := time.NewTimer(0) // finds a change from before the watch at once
 	defer settled.Stop()
 	for {
 		if err == nil {
-			// Adding a folder again is no error, and finds one that was made anew.
+			// Adding a directory again is not an error, and finds one that was created again.
 			_ = watcher.Add(path)
 		}
 		select {
@@ -66,7 +66,7 @@ func follow(ctx context.Context, log *slog.Logger, path string, look func(), new
 			return
 		case <-watcher.Events:
 			settled.Reset(settle)
-		case <-watcher.Errors: // such as an overflow: read to be sure
+		case <-watcher.Errors: // such as an overflow: read the file to be sure
 			settled.Reset(settle)
 		case <-settled.C:
 			look()
@@ -76,7 +76,7 @@ func follow(ctx context.Context, log *slog.Logger, path string, look func(), new
 	}
 }
 
-// watch is what is known of a file.
+// watch is the last known state of a file.
 type watch struct {
 	path     string
 	last     []byte
@@ -84,7 +84,7 @@ type watch struct {
 	changed  func([]byte, error)
 }
 
-// read reports the file if it is not as it was.
+// read reports the file if it has changed.
 func (w *watch) read() {
 	content, err := os.ReadFile(w.path)
 	switch {

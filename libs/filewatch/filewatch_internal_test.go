@@ -14,8 +14,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestChangeIsFoundWithoutNotices watches on a node whose inotify instances are all in
-// use: the program goes on, says so, and finds changes by looking.
+// TestChangeIsFoundWithoutNotices watches on a node whose inotify instances are all in use: the
+// watch logs that, and finds changes by polling.
 func TestChangeIsFoundWithoutNotices(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte("one"), 0o600); err != nil {
@@ -45,7 +45,7 @@ func TestChangeIsFoundWithoutNotices(t *testing.T) {
 		cancel()
 		<-ended
 		if len(contents) != 1 || contents[0] != "two" {
-			t.Errorf("noticed %q, want the change once", contents)
+			t.Errorf("reported %q, want the change once", contents)
 		}
 		if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "too many open files") {
 			t.Errorf("logged %q, want a warning with the cause", log.String())

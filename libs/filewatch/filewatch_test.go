@@ -47,8 +47,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// expect waits for the notice of a content. The look at the start of a watch may
-// meet a file that is just being written, and is still empty.
+// expect waits for a call with the given content. The read at the start of a watch may see a file
+// that is being written and is still empty.
 func expect(t *testing.T, notices <-chan notice, want string) {
 	t.Helper()
 	got := <-notices
@@ -56,7 +56,7 @@ func expect(t *testing.T, notices <-chan notice, want string) {
 		got = <-notices
 	}
 	if got.err != nil || got.content != want {
-		t.Errorf("noticed %q, %v, want %q", got.content, got.err, want)
+		t.Errorf("reported %q, %v, want %q", got.content, got.err, want)
 	}
 }
 
@@ -84,13 +84,13 @@ func TestFileGoesAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := <-notices; !errors.Is(got.err, fs.ErrNotExist) {
-		t.Errorf("noticed %v, want that the file does not exist", got.err)
+		t.Errorf("reported %v, want that the file does not exist", got.err)
 	}
 	write(t, path, "one")
 	expect(t, notices, "one")
 }
 
-// TestMountedConfigMap changes a file as the kubelet does.
+// TestMountedConfigMap changes a file in the way of the kubelet.
 func TestMountedConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name, content string) {
@@ -115,13 +115,13 @@ func TestMountedConfigMap(t *testing.T) {
 	expect(t, notices, "two")
 }
 
-func TestFolder(t *testing.T) {
+func TestDirectory(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	looked, ended := make(chan struct{}, 100), make(chan struct{})
 	go func() {
 		defer close(ended)
-		filewatch.WatchFolder(ctx, slog.New(slog.DiscardHandler), dir, func() { looked <- struct{}{} })
+		filewatch.WatchDirectory(ctx, slog.New(slog.DiscardHandler), dir, func() { looked <- struct{}{} })
 	}()
 	<-looked
 	for _, name := range []string{"ca.crt", "tls.crt"} {

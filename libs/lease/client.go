@@ -15,29 +15,29 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// finishTimeout bounds how long a stream may take to end after its lease did.
+// finishTimeout bounds the time for a stream to end after its lease.
 const finishTimeout = 10 * time.Second
 
-// Client is a Manager elsewhere.
+// Client is a Manager in another process.
 type Client struct {
 	url string
 	rpc podmanagerv1connect.PodManagerServiceClient
 }
 
 // NewClient returns a client of the pod-manager at url, which is http://host:port or
-// https://host:port. The HTTP client has to speak HTTP/2, and must not have a
-// timeout of its own: leases last.
+// https://host:port. The HTTP client must speak HTTP/2, and must not have a timeout of its own:
+// leases last.
 func NewClient(httpClient connect.HTTPClient, url string, options ...connect.ClientOption) *Client {
 	options = append([]connect.ClientOption{connect.WithGRPC()}, options...)
 	return &Client{url: url, rpc: podmanagerv1connect.NewPodManagerServiceClient(httpClient, url, options...)}
 }
 
-// stream is a Lease stream as the client sees it.
+// stream is the client's side of a Lease stream.
 type stream = connect.BidiStreamForClientSimple[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]
 
-// Lease implements Manager. A pod-manager that cannot be reached, or is lost while
-// the lease waits, is an error of class fault.Unavailable; one that is lost later is
-// not noticed, since the pod is still there.
+// Lease implements Manager. A pod-manager that cannot be reached, or is lost while the lease waits,
+// is an error of class fault.Unavailable. The loss of a pod-manager after that is not reported,
+// since the pod still exists.
 func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) (Lease, error) {
 	// The stream outlives ctx: its end is the end of the lease.
 	streamCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -48,12 +48,12 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	}
 	leave := context.AfterFunc(ctx, func() {
 		cancel()
-		// HTTP/2's client notices a cancelled context only between two reads of the
-		// request, and this one is read until it is closed.
+		// An HTTP/2 client sees a cancelled context only between two reads of the request, and this
+		// request is read until it is closed.
 		_ = s.CloseRequest()
 	})
 	granted, err := wait(s, open, waiting)
-	// If it is too late for leave, the stream is broken already.
+	// If leave comes too late, the stream is broken already.
 	if !leave() && err == nil {
 		err = ctx.Err()
 	}
@@ -65,9 +65,9 @@ func (c *Client) Lease(ctx context.Context, open *Open, waiting func(*Waiting)) 
 	return &held{granted: granted, stream: s, cancel: cancel}, nil
 }
 
-// wait asks for a lease over s and returns when it is granted.
+// wait opens a lease over s and returns when it is granted.
 func wait(s *stream, open *Open, waiting func(*Waiting)) (*Granted, error) {
-	// What became of a message that could not be sent is for Receive to say.
+	// Receive reports the error if the message was not sent.
 	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: open}})
 	for {
 		resp, err := s.Receive()
@@ -98,7 +98,7 @@ func (c *Client) failed(ctx context.Context, err error) error {
 	return rpcfault.FromConnect(err)
 }
 
-// held is a lease that was granted over a stream.
+// held is a lease granted over a stream.
 type held struct {
 	granted *Granted
 	stream  *stream
@@ -114,8 +114,8 @@ func (l *held) Finish(outcome Outcome, reason string) {
 	l.once.Do(func() { go l.end(&podmanagerv1.LeaseRequest_Finish{Outcome: outcome, Reason: reason}) })
 }
 
-// end sends the last message and waits, within bounds, until the server has ended
-// the stream. What goes wrong breaks the stream, which ends the lease as well.
+// end sends the last message and waits, within bounds, until the server has ended the stream. An
+// error breaks the stream, which ends the lease as well.
 func (l *held) end(finish *podmanagerv1.LeaseRequest_Finish) {
 	defer l.cancel()
 	timeout := time.AfterFunc(finishTimeout, l.cancel)
@@ -150,7 +150,7 @@ func (c *Client) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsReq
 	defer func() { _ = s.Close() }()
 	for s.Receive() {
 		if err := send(s.Msg()); err != nil {
-			cancel() // so that Close does not wait for more
+			cancel() // so that Close does not wait for more messages
 			return err
 		}
 	}

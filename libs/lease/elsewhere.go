@@ -8,13 +8,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The detail by which an error that [Elsewhere] marked is known over the wire.
+// The error detail that carries the mark of [Elsewhere] over the wire.
 const (
 	elsewhereReason = "ASK_ANOTHER_REPLICA"
 	elsewhereDomain = "functionrunner.podmanager"
 )
 
-// elsewhere is an error that says nothing about what was asked for.
+// elsewhere is an error of one replica alone, not of the requested image.
 type elsewhere struct{ error }
 
 func (e elsewhere) Unwrap() error { return e.error }
@@ -24,19 +24,19 @@ func (elsewhere) Detail() proto.Message {
 	return &errdetails.ErrorInfo{Reason: elsewhereReason, Domain: elsewhereDomain}
 }
 
-// Elsewhere marks an error of a replica that says nothing about the image that was
-// asked for: the replica is shutting down, or does not know the cluster yet. Another
-// replica may well grant the lease.
+// Elsewhere marks an error that comes from the state of one replica and not from the requested
+// image: the replica is shutting down, or does not know the cluster yet. Another replica may grant
+// the lease.
 func Elsewhere(err error) error { return elsewhere{err} }
 
-// IsElsewhere says whether another replica may be asked: err was marked by
-// [Elsewhere], there or here.
+// IsElsewhere reports whether to ask another replica: err was marked by [Elsewhere], in this
+// process or in the server.
 func IsElsewhere(err error) bool {
 	_, ok := errors.AsType[elsewhere](err)
 	return ok
 }
 
-// elsewhereInWire says whether an error that a client got was marked.
+// elsewhereInWire reports whether an error that a client received was marked.
 func elsewhereInWire(err error) bool {
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {

@@ -16,10 +16,9 @@ import (
 // reason why a pod is broken.
 const MaxRequestBytes = 64 << 10
 
-// Handler returns the PodManagerService over m. When stopping closes, what waits or
-// watches ends with an error of class fault.Unavailable, so that clients turn to
-// another replica; leases that are granted stay until their holders finish. A nil
-// channel never closes.
+// Handler returns the PodManagerService over m. When stopping closes, waiting leases and watches
+// end with an error of class fault.Unavailable, so that clients turn to another replica; granted
+// leases stay until their holders finish. A nil channel never closes.
 func Handler(m Manager, stopping <-chan struct{}) podmanagerv1connect.PodManagerServiceHandler {
 	return &handler{manager: m, stopping: stopping}
 }
@@ -29,8 +28,7 @@ type handler struct {
 	stopping <-chan struct{}
 }
 
-// Lease implements the service. The lease ends with the stream, in whatever way the
-// stream ends.
+// Lease implements the service. The lease ends with the stream, however the stream ends.
 func (h *handler) Lease(ctx context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) error {
 	open, err := receiveOpen(stream)
 	if err != nil {
@@ -56,28 +54,28 @@ func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanage
 		return nil, err
 	}
 	if req.GetOpen() == nil {
-		return nil, fault.New(fault.Invalid, "the first message on a Lease stream has to be open")
+		return nil, fault.New(fault.Invalid, "the first message on a Lease stream must be open")
 	}
 	return req.GetOpen(), nil
 }
 
-// wait returns the lease, and tells the client what it waits for until then.
+// wait returns the lease, and reports to the client what it waits for until then.
 func (h *handler) wait(ctx context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open) (Lease, error) {
 	ctx, stop := h.untilStopping(ctx)
 	defer stop.end()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
-		stop.watch() // not before: a place that is free at once takes no goroutine
-		// A client that is gone ends ctx, too.
+		stop.watch() // not before: a lease granted at once needs no goroutine
+		// A disconnected client ends ctx, too.
 		_ = stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Waiting_{Waiting: w}})
 	})
 	return lease, reason(ctx, err)
 }
 
-// receiveFinish waits for the end of a stream and returns what it means.
+// receiveFinish waits for the end of a stream and returns the outcome that it means.
 func receiveFinish(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (outcome Outcome, reason string) {
 	req, err := stream.Receive()
 	if err != nil {
-		return Abandoned, "the client's stream ended without a word: " + err.Error()
+		return Abandoned, "the client's stream ended without a finish message: " + err.Error()
 	}
 	finish := req.GetFinish()
 	if finish == nil {

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ways are how a manager may be reached: it behaves the same in each.
+// ways are the ways to reach a manager: it behaves the same in each.
 var ways = map[string]func(*testing.T, lease.Manager) lease.Manager{
 	"in the process": func(_ *testing.T, m lease.Manager) lease.Manager { return m },
 	"over HTTP/2":    connected,
@@ -54,7 +54,7 @@ func each(t *testing.T, grant leasetest.Grant, test func(t *testing.T, fake *lea
 
 func nothing(*lease.Waiting) {}
 
-// grantAtOnce lends a place without a wait.
+// grantAtOnce grants a lease without a wait.
 func grantAtOnce(_ context.Context, open *lease.Open, _ func(*lease.Waiting)) (*lease.Granted, error) {
 	return &lease.Granted{Address: "10.0.0.1:9446", Pod: "pod-of-" + open.GetImage()}, nil
 }
@@ -98,7 +98,7 @@ func TestOpenArrivesWhole(t *testing.T) {
 	})
 }
 
-func TestWaitingIsToldInOrder(t *testing.T) {
+func TestWaitingIsReportedInOrder(t *testing.T) {
 	phases := []podmanagerv1.Phase{podmanagerv1.Phase_PHASE_QUEUED, podmanagerv1.Phase_PHASE_CREATING, podmanagerv1.Phase_PHASE_PULLING}
 	each(t, func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
 		for i, p := range phases {
@@ -114,7 +114,7 @@ func TestWaitingIsToldInOrder(t *testing.T) {
 		held.Finish(lease.Done, "")
 		fake.AwaitFinish(t)
 		if fmt.Sprint(told) != fmt.Sprint(phases) {
-			t.Errorf("told %v, want %v", told, phases)
+			t.Errorf("reported %v, want %v", told, phases)
 		}
 	})
 }
@@ -133,7 +133,7 @@ func TestErrorsKeepClassTextAndHint(t *testing.T) {
 	}
 }
 
-func TestCallerWhoLeavesWhileWaiting(t *testing.T) {
+func TestCallerCancelsWhileWaiting(t *testing.T) {
 	var came, left atomic.Int32
 	each(t, func(ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
 		came.Add(1)
@@ -149,10 +149,10 @@ func TestCallerWhoLeavesWhileWaiting(t *testing.T) {
 		if _, err := m.Lease(ctx, &lease.Open{}, func(*lease.Waiting) { leave() }); fault.Of(err) != fault.Canceled {
 			t.Errorf("error %v of class %v, want canceled", err, fault.Of(err))
 		}
-		// On a busy machine a little time may be over before anybody hears of the call.
-		for patience := 20 * time.Millisecond; came.Load() < 2; patience *= 2 {
-			hurried, leave := context.WithTimeout(t.Context(), patience)
-			if _, err := m.Lease(hurried, &lease.Open{}, nothing); fault.Of(err) != fault.DeadlineExceeded {
+		// On a busy machine the deadline may pass before the call arrives.
+		for timeout := 20 * time.Millisecond; came.Load() < 2; timeout *= 2 {
+			short, leave := context.WithTimeout(t.Context(), timeout)
+			if _, err := m.Lease(short, &lease.Open{}, nothing); fault.Of(err) != fault.DeadlineExceeded {
 				t.Fatalf("error %v of class %v, want deadline exceeded", err, fault.Of(err))
 			}
 			leave()
@@ -161,7 +161,7 @@ func TestCallerWhoLeavesWhileWaiting(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 		if fake.Active() != 0 {
-			t.Error("a lease is held by nobody")
+			t.Error("a lease is held without a holder")
 		}
 	})
 }

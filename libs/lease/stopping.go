@@ -8,23 +8,23 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// errStopping is why waits end early.
+// errStopping is the cause of waits that end early.
 var errStopping = Elsewhere(fault.New(fault.Unavailable, "this pod-manager is shutting down: ask another replica"))
 
-// stopper ends the context of a wait when the process is to stop.
+// stopper ends the context of a wait when the process stops.
 type stopper struct {
 	stopping, done <-chan struct{}
 	cancel         context.CancelCauseFunc
 	once           sync.Once
 }
 
-// untilStopping returns the context of a wait, and what ends it.
+// untilStopping returns the context of a wait, and the stopper that ends it.
 func (h *handler) untilStopping(ctx context.Context) (context.Context, *stopper) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return ctx, &stopper{stopping: h.stopping, done: ctx.Done(), cancel: cancel}
 }
 
-// watch looks out for the end of the process, from now on.
+// watch starts to watch for the shutdown of the process.
 func (s *stopper) watch() {
 	if s.stopping == nil {
 		return
@@ -40,7 +40,7 @@ func (s *stopper) watch() {
 	})
 }
 
-// end ends the wait, and the watch with it.
+// end ends the wait and its watch.
 func (s *stopper) end() { s.cancel(nil) }
 
 // reason returns the error for the client of a wait that ended with err.

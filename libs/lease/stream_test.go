@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
 )
 
-// rawStream opens a stream of the official gRPC client, to end it in other ways than
-// the Client does.
+// rawStream opens a stream of the official gRPC client, to end it in other ways than the Client
+// does.
 func rawStream(t *testing.T, ctx context.Context, address string) (*grpc.ClientConn, podmanagerv1.PodManagerService_LeaseClient) {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -131,8 +131,8 @@ func TestStopping(t *testing.T) {
 	fake.AwaitFinish(t)
 }
 
-// TestManagerThatCannotBeReached has servers that are not there, go away, or are
-// something else.
+// TestManagerThatCannotBeReached uses addresses without a server, servers that stop, and servers of
+// another protocol.
 func TestManagerThatCannotBeReached(t *testing.T) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -160,7 +160,7 @@ func TestManagerThatCannotBeReached(t *testing.T) {
 	}
 }
 
-// TestLostWhileItWaits breaks the connection under a lease that waits.
+// TestLostWhileItWaits breaks the connection of a waiting lease.
 func TestLostWhileItWaits(t *testing.T) {
 	fake := leasetest.NewManager(func(ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
 		waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED})
@@ -174,8 +174,8 @@ func TestLostWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestLostWhileHeld breaks the connection under a lease that was granted: nobody
-// notices, and the lease ends.
+// TestLostWhileHeld breaks the connection of a granted lease: the holder sees no error, and the
+// lease ends.
 func TestLostWhileHeld(t *testing.T) {
 	fake := leasetest.NewManager(grantAtOnce)
 	proxy := cutproxy.New(t, leaseserver.Start(t, fake, nil))
@@ -185,7 +185,7 @@ func TestLostWhileHeld(t *testing.T) {
 	}
 	proxy.Cut()
 	if got := fake.AwaitFinish(t); got.Outcome != lease.Abandoned {
-		t.Errorf("the manager was told %v", got)
+		t.Errorf("the manager got %v", got)
 	}
 	held.Finish(lease.Done, "")
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 )
 
-// limitMemory has Go's collector work harder before the container at root has no memory
-// left: at five eighths of what it may have, since there are also function processes and
-// what the collector does not know of. Who sets GOMEMLIMIT knows better.
+// limitMemory makes Go's collector work harder before the container at root runs out of memory: at
+// five eighths of its limit, since function processes and memory outside of Go's heap need the
+// rest. GOMEMLIMIT takes precedence.
 func limitMemory(root string) {
 	if os.Getenv("GOMEMLIMIT") != "" { //nolint:forbidigo // a variable of Go's own
 		return

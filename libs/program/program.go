@@ -1,5 +1,5 @@
-// Package program is the frame of every server's main function: telemetry, the
-// life cycle, signals and exit codes.
+// Package program runs the main function of every server: telemetry, the life cycle, signals and
+// exit codes.
 package program
 
 import (
@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	// The images of the programs have no files of authorities: without those that are
-	// built in, no public registry and no collector with TLS could be trusted. Where
-	// the system has its own, those count.
+	// The images of the programs have no certificate authorities: without the built-in ones, no
+	// public registry and no collector with TLS could be trusted. The authorities of the system
+	// take precedence.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
@@ -30,10 +30,10 @@ const (
 	wrongConfig = 2
 )
 
-// flushTimeout bounds how long telemetry may take to send the rest at the end.
+// flushTimeout bounds the time to send the last telemetry.
 const flushTimeout = 5 * time.Second
 
-// Settings are what every program has. A main function embeds them beside the
+// Settings are the settings that every program has. A main function embeds them beside the
 // configuration of its service.
 type Settings struct {
 	Serve     serve.Config
@@ -46,8 +46,8 @@ func (s Settings) Check(checks *config.Checks) {
 	checks.Within("Telemetry", s.Telemetry.Validate())
 }
 
-// ValidateWith checks a service's configuration and the settings beside it: it is
-// what a main function's Validate returns.
+// ValidateWith checks a service's configuration and the settings beside it: a main function's
+// Validate calls it.
 func (s Settings) ValidateWith(service config.Validator) error {
 	var checks config.Checks
 	checks.Within("", service.Validate())
@@ -55,39 +55,38 @@ func (s Settings) ValidateWith(service config.Validator) error {
 	return checks.Err()
 }
 
-// Frame is what the frame gives to the parts of a program.
+// Frame is what the components of a program get.
 type Frame struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
 }
 
-// Build makes the parts of a program. It must not start anything: tasks do.
+// Build makes the components of a program. It must not start anything: tasks do.
 type Build func(ctx context.Context, frame Frame) ([]serve.Part, error)
 
-// Refuse prints why a program does not start with its configuration, and returns
-// the exit code for that.
+// Refuse prints why a program does not start with its configuration, and returns the exit code for
+// that.
 func Refuse(name string, err error) int {
 	_, _ = fmt.Fprintf(os.Stderr, "%s: wrong configuration:\n%v\n", name, err)
 	return wrongConfig
 }
 
-// told gets the signals that end a program.
+// told receives the signals that end a program.
 var told = make(chan os.Signal, 1)
 
 // Begin is the first statement of a main function. It answers --version, and subscribes to the
-// signals that end a program: the kernel drops those that the first process of a container has not
-// subscribed to, so a program that is stopped while it reads its configuration would run until it is
-// killed. Main acts on the signals.
+// signals that end a program. The kernel drops signals that the first process of a container has
+// not subscribed to, so without this, a program stopped while it reads its configuration would run
+// until it is killed. Main acts on the signals.
 func Begin() {
 	if len(os.Args) == 2 && (os.Args[1] == "--version" || os.Args[1] == "-version") {
-		_, _ = fmt.Println(filepath.Base(os.Args[0]), version.String()) //nolint:forbidigo // it was asked for
+		_, _ = fmt.Println(filepath.Base(os.Args[0]), version.String()) //nolint:forbidigo // the user asked for it
 		os.Exit(ok)
 	}
 	signal.Notify(told, syscall.SIGTERM, os.Interrupt)
 }
 
-// Main runs the program of that name until SIGTERM or SIGINT, since Begin, and returns its
-// exit code.
+// Main runs the named program until SIGTERM or SIGINT, since Begin, and returns its exit code.
 func Main(name string, settings Settings, build Build) int {
 	Begin()
 	ctx, stop := context.WithCancel(context.Background())
@@ -111,7 +110,7 @@ func Main(name string, settings Settings, build Build) int {
 	return ok
 }
 
-// Run runs the program of that name until ctx ends.
+// Run runs the named program until ctx ends.
 func Run(ctx context.Context, name string, settings Settings, build Build) error {
 	tel, err := telemetry.New(context.WithoutCancel(ctx), name, settings.Telemetry, os.Stderr)
 	if err != nil {
@@ -122,7 +121,7 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	frame := Frame{Telemetry: tel, Health: new(serve.Health)}
 	parts, err := build(ctx, frame)
 	if ctx.Err() != nil {
-		return nil // nobody has been told of it yet: there is nothing to drain
+		return nil // no client knows of it yet: there is nothing to drain
 	}
 	if err != nil {
 		return err
@@ -131,12 +130,11 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	return serve.Run(ctx, settings.Serve, tel.Log, frame.Health, parts...)
 }
 
-// flush sends the last telemetry. A collector that is away is no failure of the
-// program.
+// flush sends the last telemetry. An unreachable collector is not a failure of the program.
 func flush(ctx context.Context, tel *telemetry.Telemetry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	if err := tel.Shutdown(ctx); err != nil {
-		tel.Log.WarnContext(ctx, "the last telemetry could not be sent", "error", err)
+		tel.Log.WarnContext(ctx, "last telemetry not sent", "error", err)
 	}
 }

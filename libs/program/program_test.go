@@ -33,8 +33,7 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 	}
 }
 
-// TestAProgramThatIsStoppedWhileItBegins has the signal come before there is anything to
-// stop.
+// TestAProgramThatIsStoppedWhileItBegins sends the signal before there is anything to stop.
 func TestAProgramThatIsStoppedWhileItBegins(t *testing.T) {
 	program.Begin()
 	t.Cleanup(func() { signal.Reset(syscall.SIGTERM, os.Interrupt) })
@@ -43,11 +42,11 @@ func TestAProgramThatIsStoppedWhileItBegins(t *testing.T) {
 	}
 	served := false
 	code := program.Main("test", settings, func(ctx context.Context, _ program.Frame) ([]serve.Part, error) {
-		<-ctx.Done() // as a look at what is elsewhere would
+		<-ctx.Done() // as a slow request at the start would
 		return []serve.Part{{Tasks: []serve.Task{func(context.Context) error { served = true; return nil }}}}, nil
 	})
 	if code != 0 || served {
-		t.Errorf("exit code %d, served %t: want it to end as told, and nothing else", code, served)
+		t.Errorf("exit code %d, served %t: want it to end at the signal, and nothing else", code, served)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package rpcclient is how services call each other: gRPC over HTTP/2, traced, with
-// TLS where the address says https, and one connection for all calls to an address.
+// Package rpcclient makes the clients for calls between services: gRPC over HTTP/2, traced, with
+// TLS if the address begins with https, and one connection for all calls to an address.
 package rpcclient
 
 import (
@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// dialTimeout bounds making a connection: addresses of pods that are gone swallow
-	// what is sent to them, and so do those of Services that a node has just heard of.
+	// dialTimeout bounds making a connection: packets to the addresses of deleted pods are dropped,
+	// and so are those to new Services on nodes that do not have their rules yet.
 	dialTimeout = time.Second
-	// pingAfter is how long a connection may be silent before it is asked whether it
-	// still is one, and pingTimeout how long the answer may take. Without them a host
-	// that vanished is noticed by TCP, after many minutes.
+	// pingAfter is how long a connection may be silent before the client sends a ping, and
+	// pingTimeout how long the answer may take. Without pings, TCP would take many minutes to
+	// notice that a host has vanished.
 	pingAfter   = 10 * time.Second
 	pingTimeout = 5 * time.Second
-	// idleTimeout is how long a connection stays that nobody uses.
+	// idleTimeout is how long an unused connection stays open.
 	idleTimeout = 5 * time.Minute
 )
 
@@ -34,14 +34,13 @@ const (
 type Client struct {
 	// HTTP sends requests. It has no timeout of its own: callers have deadlines.
 	HTTP *http.Client
-	// Options are for each client that is made.
+	// Options are for each client made with HTTP.
 	Options   []connect.ClientOption
 	transport *http.Transport
 }
 
-// New returns a client for the service at address, which is http://host:port or
-// https://host:port. It may be called by that name, or by the addresses of its
-// replicas. Its owner closes it.
+// New returns a client for the service at address, which is http://host:port or https://host:port.
+// It may be called by that name, or by the addresses of its replicas. Its owner closes it.
 func New(address string, tel *telemetry.Telemetry) (*Client, error) {
 	tracing, err := tel.Interceptor()
 	if err != nil {
@@ -56,7 +55,7 @@ func New(address string, tel *telemetry.Telemetry) (*Client, error) {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{
 		Protocols:       protocols,
-		DialContext:     unmistakable((&net.Dialer{Timeout: dialTimeout}).DialContext),
+		DialContext:     plainTimeouts((&net.Dialer{Timeout: dialTimeout}).DialContext),
 		IdleConnTimeout: idleTimeout,
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		// Replicas are called by address, and have the service's certificate.
@@ -70,9 +69,9 @@ func New(address string, tel *telemetry.Telemetry) (*Client, error) {
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// unmistakable has dial's own timeout, which comes as one of several errors, be an error
-// like any other. As it is, callers would be told that their deadline has passed.
-func unmistakable(dial dial) dial {
+// plainTimeouts wraps the dialer's own timeout, which comes as one of several errors, into a plain
+// error. Unwrapped, it would tell callers that their own deadline has passed.
+func plainTimeouts(dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() && ctx.Err() == nil {

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// swallowed dials an address that never answers. The error is that of the dialer, or of
-// the socket, whichever notices first.
+// swallowed dials an address that never answers. The error comes from the dialer or from the
+// socket, whichever times out first.
 func swallowed(noticed error) dial {
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -25,7 +25,7 @@ func swallowed(noticed error) dial {
 }
 
 func TestSwallowedConnections(t *testing.T) {
-	const patiently = 10*dialTimeout + (50+100+200+400+800+4*1000)*time.Millisecond
+	const retryUnreached = 10*dialTimeout + (50+100+200+400+800+4*1000)*time.Millisecond
 	tests := map[string]struct {
 		reason   string
 		noticed  error
@@ -33,15 +33,15 @@ func TestSwallowedConnections(t *testing.T) {
 		code     connect.Code
 		takes    time.Duration
 	}{
-		"patient caller":        {"nobody's deadline has passed: the call is made again, for a while", context.DeadlineExceeded, time.Minute, connect.CodeUnavailable, patiently},
-		"noticed by the socket": {"it is the same", os.ErrDeadlineExceeded, time.Minute, connect.CodeUnavailable, patiently},
-		"impatient caller":      {"this time it is the caller's", context.DeadlineExceeded, dialTimeout / 2, connect.CodeDeadlineExceeded, dialTimeout / 2},
+		"late deadline":         {"no deadline of the caller has passed: the call is retried, for a while", context.DeadlineExceeded, time.Minute, connect.CodeUnavailable, retryUnreached},
+		"noticed by the socket": {"it is the same", os.ErrDeadlineExceeded, time.Minute, connect.CodeUnavailable, retryUnreached},
+		"early deadline":        {"this time it is the deadline of the caller", context.DeadlineExceeded, dialTimeout / 2, connect.CodeDeadlineExceeded, dialTimeout / 2},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				transport := &http.Transport{DialContext: unmistakable(swallowed(tc.noticed))}
-				client := connect.NewClient[emptypb.Empty, emptypb.Empty](&http.Client{Transport: transport}, "http://service/test", Patient())
+				transport := &http.Transport{DialContext: plainTimeouts(swallowed(tc.noticed))}
+				client := connect.NewClient[emptypb.Empty, emptypb.Empty](&http.Client{Transport: transport}, "http://service/test", Retry())
 				ctx, cancel := context.WithTimeout(t.Context(), tc.deadline)
 				defer cancel()
 				begin := time.Now()
@@ -49,7 +49,7 @@ func TestSwallowedConnections(t *testing.T) {
 				if connect.CodeOf(err) != tc.code || time.Since(begin) != tc.takes {
 					t.Errorf("got %v after %s, want %v after %s: %s", err, time.Since(begin), tc.code, tc.takes, tc.reason)
 				}
-				<-time.After(2 * dialTimeout) // a dial that nobody waits for any more ends too
+				<-time.After(2 * dialTimeout) // an abandoned dial ends too
 			})
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// spanExporter returns where OpenTelemetry's variables send traces, or nil.
+// spanExporter returns the exporter of traces that OpenTelemetry's variables configure, or nil.
 func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if !exporting("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
 		return nil, nil
@@ -25,8 +25,8 @@ func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return exporter, naming("OTEL_TRACES_EXPORTER", err)
 }
 
-// metricReader returns where OpenTelemetry's variables push metrics, or nil. The
-// value "prometheus" would open a second port for what ours serves already.
+// metricReader returns the reader that pushes metrics as OpenTelemetry's variables configure, or
+// nil. The value "prometheus" would open a second port for the metrics that ours serves already.
 func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	if os.Getenv("OTEL_METRICS_EXPORTER") == "prometheus" ||
 		!exporting("OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT") {
@@ -44,8 +44,8 @@ func naming(variable string, err error) error {
 	return fmt.Errorf("%s=%q: %w: check the OTEL_ variables", variable, os.Getenv(variable), err)
 }
 
-// exporting says whether a signal is to be exported at all. OpenTelemetry's own
-// default, when nothing is set, is to send everything to localhost; ours is off.
+// exporting reports whether to export a signal at all. OpenTelemetry's own default, when nothing is
+// set, is to send everything to localhost; ours is off.
 func exporting(exporter, endpoint string) bool {
 	if os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv(exporter) == "none" {
 		return false
@@ -53,12 +53,12 @@ func exporting(exporter, endpoint string) bool {
 	return os.Getenv(exporter) != "" || os.Getenv(endpoint) != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != ""
 }
 
-// prometheusReader returns a reader and the handler that shows what it read,
-// together with the Go runtime's and the process's own metrics. A metric that cannot be
-// shown is logged, and does not hide the others.
+// prometheusReader returns a reader and the handler that serves its metrics, together with those of
+// the Go runtime and of the process. A metric that cannot be served is logged, and does not hide
+// the others.
 func prometheusReader(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
-	// A registry asks all its collectors at a time, several after each other: the runtime's
-	// goroutines are counted when none of those are there that look after other metrics.
+	// A registry runs all its collectors at the same time, so the number of goroutines would
+	// include those that collect other metrics. Two registries run one after the other.
 	runtime, others := prometheus.NewRegistry(), prometheus.NewRegistry()
 	runtime.MustRegister(collectors.NewGoCollector())
 	others.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -19,8 +19,8 @@ func newLogger(cfg Config, w io.Writer) *slog.Logger {
 	return slog.New(traced{slog.NewJSONHandler(w, options)})
 }
 
-// maxValueBytes is how long a value may be in a log line or in a span. What callers and
-// functions write may have megabytes.
+// maxValueBytes bounds a value in a log line or in a span. Values from callers and functions may
+// have megabytes.
 const maxValueBytes = 8 << 10
 
 // bounded shortens a text or an error that is too long for a log line.
@@ -35,8 +35,8 @@ func bounded(_ []string, a slog.Attr) slog.Attr {
 	}
 }
 
-// level maps Porch's verbosity to a level: 2, its default, shows information, and
-// from 4 on details are shown.
+// level maps Porch's verbosity to a level: 2, the default, shows information; 4 and above show
+// details.
 func level(verbosity int) slog.Level {
 	switch {
 	case verbosity <= 0:

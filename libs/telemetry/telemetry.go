@@ -1,8 +1,8 @@
 // Package telemetry is the one place that sets up traces, metrics and logs.
 //
-// Traces and metrics go where OpenTelemetry's own environment variables say, and
-// nowhere if none is set. Metrics can also be scraped, always, in Prometheus's
-// format. Log lines carry the ids of the trace that they belong to.
+// OpenTelemetry's own environment variables configure where traces and metrics are sent; by default
+// they are not sent. Prometheus can always scrape metrics. Log lines carry the ids of the trace
+// that they belong to.
 package telemetry
 
 import (
@@ -28,12 +28,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/version"
 )
 
-// Config is what a program sets itself; the rest is OpenTelemetry's own
-// environment variables.
+// Config has the program's own settings; OpenTelemetry's environment variables are the rest.
 type Config struct {
-	// MetricsAddress is where Prometheus scrapes, as host:port; "off" for nowhere.
+	// MetricsAddress is the address that Prometheus scrapes, as host:port; "off" for none.
 	MetricsAddress string `split_words:"true" default:":9464"`
-	// LogVerbosity is 0 (errors) to 5 (everything), as Porch counts; 2 is normal.
+	// LogVerbosity is 0 (errors) to 5 (everything), as in Porch; 2 is normal.
 	LogVerbosity int `split_words:"true" default:"2"`
 	// LogFormat is "json" or "text".
 	LogFormat string `split_words:"true" default:"json"`
@@ -48,8 +47,8 @@ func (c Config) Validate() error {
 	return checks.Err()
 }
 
-// Telemetry is what a program's parts report to. They get it by value passing:
-// nothing in this project uses OpenTelemetry's globals.
+// Telemetry holds the loggers, tracers and meters of a program's components. It is passed as a
+// value: nothing in this project uses OpenTelemetry's globals.
 type Telemetry struct {
 	Log        *slog.Logger
 	Tracers    trace.TracerProvider
@@ -60,8 +59,8 @@ type Telemetry struct {
 	shutdown []func(context.Context) error
 }
 
-// New sets up telemetry for the program of that name; logs go to w. The caller
-// ends it with [Telemetry.Shutdown].
+// New sets up telemetry for the named program; logs go to w. The caller ends it with
+// [Telemetry.Shutdown].
 func New(ctx context.Context, name string, cfg Config, w io.Writer) (*Telemetry, error) {
 	res, err := resource.New(ctx,
 		resource.WithAttributes(semconv.ServiceName(name), semconv.ServiceVersion(version.String())), resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost())
@@ -88,7 +87,7 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	}
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithRawSpanLimits(spanLimits())}
 	if exporter == nil {
-		// Callers' trace ids still pass through, and into log lines.
+		// Callers' trace ids are still propagated, and added to log lines.
 		options = append(options, sdktrace.WithSampler(sdktrace.NeverSample()))
 	} else {
 		options = append(options, sdktrace.WithBatcher(exporter))
@@ -99,8 +98,7 @@ func (t *Telemetry) addTraces(ctx context.Context, res *resource.Resource) error
 	return nil
 }
 
-// spanLimits returns the limits that OpenTelemetry's variables set, and ours where they set
-// none.
+// spanLimits returns the limits from OpenTelemetry's variables, with ours as defaults.
 func spanLimits() sdktrace.SpanLimits {
 	limits := sdktrace.NewSpanLimits()
 	if limits.AttributeValueLengthLimit < 0 {
@@ -128,7 +126,7 @@ func (t *Telemetry) addMetrics(ctx context.Context, res *resource.Resource) erro
 	return nil
 }
 
-// Shutdown sends what has not been sent yet, until ctx ends.
+// Shutdown sends pending telemetry, until ctx ends.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	var err error
 	for _, stop := range t.shutdown {
@@ -137,7 +135,7 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Part returns the endpoint that Prometheus scrapes, or nothing if it is off.
+// Part returns the endpoint that Prometheus scrapes; it has no endpoint if metrics are off.
 func (t *Telemetry) Part(cfg Config) serve.Part {
 	if cfg.MetricsAddress == "off" {
 		return serve.Part{}
@@ -154,7 +152,7 @@ func (t *Telemetry) Interceptor() (connect.Interceptor, error) {
 		otelconnect.WithTracerProvider(t.Tracers),
 		otelconnect.WithMeterProvider(t.Meters),
 		otelconnect.WithPropagator(t.Propagator),
-		// Our callers are inside the cluster: their trace is ours.
+		// Our callers are inside the cluster: their traces are continued.
 		otelconnect.WithTrustRemote(),
 		// One series per client port would flood any metrics store.
 		otelconnect.WithoutServerPeerAttributes(),
@@ -162,7 +160,7 @@ func (t *Telemetry) Interceptor() (connect.Interceptor, error) {
 	)
 }
 
-// Discard returns telemetry that goes nowhere, for tests and for tools.
+// Discard returns telemetry that is dropped, for tests and for tools.
 func Discard() *Telemetry {
 	return &Telemetry{
 		Log:        slog.New(slog.DiscardHandler),

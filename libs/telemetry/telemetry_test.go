@@ -43,7 +43,7 @@ func (e echo) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunct
 	return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
 }
 
-// call makes one RPC to a traced server, as a caller with a trace of its own.
+// call makes one RPC to a traced server, from a caller with its own trace.
 func call(t *testing.T, tel *telemetry.Telemetry) {
 	t.Helper()
 	interceptor, err := tel.Interceptor()
@@ -75,11 +75,11 @@ func TestLogLinesCarryTheCallersTrace(t *testing.T) {
 	}
 }
 
-// TestLogLinesAreBounded has values of megabytes, as callers and functions write them.
+// TestLogLinesAreBounded logs values of megabytes, as callers and functions write them.
 func TestLogLinesAreBounded(t *testing.T) {
 	long := "begins" + strings.Repeat("x", 5<<20) + "ends"
 	var logs bytes.Buffer
-	newTelemetry(t, &logs).Log.With("image", long).Info("told", "error", errors.New(long), "group", slog.GroupValue(slog.String("log", long)), "count", 7)
+	newTelemetry(t, &logs).Log.With("image", long).Info("evaluated", "error", errors.New(long), "group", slog.GroupValue(slog.String("log", long)), "count", 7)
 	if n := logs.Len(); n > 30<<10 || strings.Count(logs.String(), "begins") != 3 || strings.Count(logs.String(), "ends") != 3 || !strings.Contains(logs.String(), `"count":7`) {
 		t.Errorf("the line has %d bytes: %.300s", n, logs.String())
 	}
@@ -106,8 +106,8 @@ func TestMetricsCanBeScraped(t *testing.T) {
 	}
 }
 
-// TestGoroutinesAreThoseOfTheProgram: how many there are does not depend on how much there
-// is to read beside them. (The reader has one, and waits for it in another.)
+// TestGoroutinesAreThoseOfTheProgram checks that the number of goroutines does not depend on the
+// number of other metrics. (The reader has one, and waits for it in another.)
 func TestGoroutinesAreThoseOfTheProgram(t *testing.T) {
 	tel := newTelemetry(t, io.Discard)
 	counter, err := tel.Meters.Meter("test").Int64Counter("many")

@@ -27,8 +27,8 @@ import (
 
 const setNamespace = "github.com/kptdev/krm-functions-catalog/functions/go/set-namespace"
 
-// relative returns dir as people give it, and as Porch's default is: relative to
-// where the program was started.
+// relative returns dir as users specify it, and as in Porch's default: relative to the working
+// directory.
 func relative(t *testing.T, dir string) string {
 	t.Helper()
 	here, err := os.Getwd()
@@ -42,9 +42,8 @@ func relative(t *testing.T, dir string) string {
 	return path
 }
 
-// TestCatalogFunction has set-namespace evaluated as Porch does, with the official
-// gRPC client, and as a person does, with JSON: the bytes are those that the binary
-// itself writes.
+// TestCatalogFunction evaluates set-namespace as Porch does, with the official gRPC client, and as
+// curl does, with JSON: the result is the output of the binary, byte for byte.
 func TestCatalogFunction(t *testing.T) {
 	functions := filepath.Dir(gobuild.Program(t, "../../functions", setNamespace))
 	s, err := settings.Load([]string{"--disable-runtimes=pod", "--functions", relative(t, functions), "--config", "../../functions/config.yaml"}, t.Output())
@@ -113,8 +112,7 @@ func callJSON(t *testing.T, address string, list []byte) []byte {
 	return got.ResourceList
 }
 
-// resourceList returns a list of that many deployments, with a configuration for
-// set-namespace.
+// resourceList returns a list of n deployments, with a configuration for set-namespace.
 func resourceList(items int) []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n")

@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
-// TestTermination sends SIGTERM to the real program while it evaluates: the caller
-// gets the answer, and the program ends with exit code 0.
+// TestTermination sends SIGTERM to the real program while it evaluates: the caller gets the answer,
+// and the program exits with code 0.
 func TestTermination(t *testing.T) {
 	dir := t.TempDir()
 	functions := filepath.Join(dir, "functions")
@@ -71,7 +71,7 @@ func startProgram(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// freePort returns a port that nobody uses now.
+// freePort returns a port that is currently free.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,5 +1,5 @@
-// Command function-runner is the whole system in one process, with the flags of
-// Porch's function runner, which it can stand in for.
+// Command function-runner is the whole system in one process, with the flags of Porch's function
+// runner, which it can replace.
 package main
 
 import (

@@ -13,30 +13,30 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// patience is how long callers wait for functions that do not end.
-const patience = 300 * time.Millisecond
+// callTimeout is the deadline of callers of functions that do not end.
+const callTimeout = 300 * time.Millisecond
 
-// testCancel has callers leave functions that do not end.
+// testCancel cancels calls of functions that do not end.
 func testCancel(t *testing.T, target Target) {
 	for _, behaviour := range []string{"hang", "hang-with-child", "ignore-sigterm"} {
 		t.Run(behaviour, func(t *testing.T) {
 			fn := target.Serve(t, behaviour)
 			client := evaluator.NewFunctionEvaluatorClient(dial(t, fn.Address))
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 			defer cancel()
 			_, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
 			if got := status.Code(err); got != codes.DeadlineExceeded {
 				t.Errorf("code %v, want DeadlineExceeded", got)
 			}
 			checkHealthy(t, fn)
-			// Again, and what the server itself says.
-			code, message := Words(t, fn, patience)
+			// Again, with the server's own answer.
+			code, message := Answer(t, fn, callTimeout)
 			if code != connect.CodeDeadlineExceeded.String() {
 				t.Errorf("the server answers with code %s, want %v", code, connect.CodeDeadlineExceeded)
 			}
 			checkText(t, message, "function evaluation timed out for "+fn.Image+": …")
-			// And to a request whose deadline passed before it could be begun.
-			code, message = Words(t, fn, 0)
+			// And a request whose deadline passed before the server began it.
+			code, message = Answer(t, fn, 0)
 			if code != connect.CodeDeadlineExceeded.String() {
 				t.Errorf("the server answers a late request with code %s, want %v", code, connect.CodeDeadlineExceeded)
 			}

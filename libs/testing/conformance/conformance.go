@@ -1,7 +1,6 @@
-// Package conformance is what every implementation of Porch's FunctionEvaluator
-// service has to do, as tests that run against any of them: the wrapper server, the
-// gateway with its exec evaluator, and the gateway with pods. The functions are
-// those of package testfn.
+// Package conformance holds the requirements for every implementation of Porch's FunctionEvaluator
+// service, as tests that run against any of them: the wrapper server, the gateway with its exec
+// evaluator, and the gateway with pods. The functions are those of package testfn.
 package conformance
 
 import (
@@ -17,33 +16,32 @@ import (
 
 // Target is an implementation under test.
 type Target struct {
-	// Serve returns where the implementation serves the function of that behaviour.
+	// Serve returns the address at which the implementation serves the function of that behaviour.
 	// It is called once for each behaviour, and what it starts lives as long as t.
 	Serve func(t *testing.T, behaviour string) Function
 	// Texts are the texts of failures, which differ between Porch's evaluators.
 	Texts Texts
-	// NamesFunctions says that the implementation serves many functions and finds
-	// them by image.
+	// NamesFunctions means that the implementation serves many functions and finds them by image.
 	NamesFunctions bool
-	// UnknownImage is the code for an image that does not exist; OK stands for
-	// NotFound. It is looked at with NamesFunctions only.
+	// UnknownImage is the code for an image that does not exist; OK stands for NotFound. It counts
+	// with NamesFunctions only.
 	UnknownImage codes.Code
 }
 
-// Function is a function that is served.
+// Function is a served function.
 type Function struct {
-	// Address is where, as host:port.
+	// Address is the server's address, as host:port.
 	Address string
 	// Image is its image.
 	Image string
-	// Folder has its binary if this process starts it, so that what it leaves behind can
-	// be looked for; empty if it runs elsewhere.
-	Folder string
+	// Dir is the directory of its binary if this process starts it, so that the suite can look for
+	// processes that it leaves behind; empty if it runs elsewhere.
+	Dir string
 }
 
 // Texts are patterns of failures' texts, with %[1]q for the image.
 type Texts struct {
-	// Prefix begins all of them, and those that are the same everywhere.
+	// Prefix begins all of them, and the messages that are the same everywhere.
 	Prefix string
 	// Exit1 is for a function that exits 1 with results and a log.
 	Exit1 string
@@ -53,37 +51,36 @@ type Texts struct {
 	Signal string
 }
 
-// MaxMessageBytes is the message limit that a target has to be set up with.
+// MaxMessageBytes is the message limit to configure targets with.
 const MaxMessageBytes = 6 << 20
 
-// MaxLogBytes is the limit for logs that a target has to be set up with.
+// MaxLogBytes is the limit for logs to configure targets with.
 const MaxLogBytes = 1 << 20
 
 // List is a small input.
 const List = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"
 
-// Run runs the suite. After each case no process may be left of it, while the server
-// still runs.
+// Run runs the suite. After each case no process of it may be left, while the server still runs.
 func Run(t *testing.T, target Target) {
 	target.Serve = leaveNothing(target.Serve)
 	t.Run("passes bytes through", func(t *testing.T) { testBytes(t, target) })
 	t.Run("failures", func(t *testing.T) { testFailures(t, target) })
 	t.Run("limits", func(t *testing.T) { testLimits(t, target) })
 	t.Run("bad requests", func(t *testing.T) { testBadRequests(t, target) })
-	t.Run("callers who do not wait", func(t *testing.T) { testCancel(t, target) })
+	t.Run("callers that cancel", func(t *testing.T) { testCancel(t, target) })
 	t.Run("protocols", func(t *testing.T) { testProtocols(t, target) })
 	t.Run("health and reflection", func(t *testing.T) { testHealth(t, target) })
 	t.Run("many callers", func(t *testing.T) { testManyCallers(t, target) })
 }
 
-// leaveNothing has each function's processes looked for when the case that it is served
-// for ends, and before the server does.
+// leaveNothing checks that each function has left no process when the case that it is served for
+// ends, before the server does.
 func leaveNothing(serve func(*testing.T, string) Function) func(*testing.T, string) Function {
 	return func(t *testing.T, behaviour string) Function {
 		t.Helper()
 		fn := serve(t, behaviour)
-		if fn.Folder != "" {
-			t.Cleanup(func() { testfn.AssertNoneAbandoned(t, fn.Folder) })
+		if fn.Dir != "" {
+			t.Cleanup(func() { testfn.AssertNoneAbandoned(t, fn.Dir) })
 		}
 		return fn
 	}

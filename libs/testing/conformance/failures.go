@@ -11,14 +11,14 @@ import (
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
-// failure is a function that fails, and what its caller is told.
+// failure is a function that fails, and the error that its caller gets.
 type failure struct {
 	reason    string
 	behaviour string
-	// text is the message, with %[1]q for the image, and "…" for what may differ.
+	// text is the message, with %[1]q for the image, and "…" for a variable part.
 	text string
 	kind functionrunnerv1.FunctionFailure_Reason
-	// results is how many structured results travel as a status detail.
+	// results is the number of structured results in the status detail.
 	results int
 }
 
@@ -42,7 +42,7 @@ func failures(texts Texts) []failure {
 const (
 	// Missing is a function whose binary does not exist.
 	Missing = "missing"
-	// NotExecutable is one whose binary is a file without permission to execute.
+	// NotExecutable is a function whose binary is a file without permission to execute.
 	NotExecutable = "not-executable"
 )
 
@@ -50,7 +50,7 @@ func testFailures(t *testing.T, target Target) {
 	for _, f := range failures(target.Texts) {
 		t.Run(f.behaviour, func(t *testing.T) {
 			fn := target.Serve(t, f.behaviour)
-			for range 2 { // the server goes on as before
+			for range 2 { // the server continues as before
 				_, err := evaluate(t, fn, List)
 				st := status.Convert(err)
 				if st.Code() != codes.Internal {
@@ -68,12 +68,12 @@ func testFailures(t *testing.T, target Target) {
 	t.Run("log that is not UTF-8", func(t *testing.T) {
 		_, err := evaluate(t, target.Serve(t, "bad-utf8"), List)
 		if st := status.Convert(err); st.Code() != codes.Internal || !strings.Contains(st.Message(), "broken: ") {
-			t.Errorf("error %v, want what can be read of the log", err)
+			t.Errorf("error %v, want the readable part of the log", err)
 		}
 	})
 }
 
-// checkDetail looks for what programs can read of a failure.
+// checkDetail checks the status detail, which programs read.
 func checkDetail(t *testing.T, st *status.Status, fn Function, f failure) {
 	t.Helper()
 	for _, d := range st.Details() {

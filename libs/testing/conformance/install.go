@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
-// Install puts the function of that behaviour into dir and returns the path of its
-// binary: for Missing there is none.
+// Install puts the function of that behaviour into dir and returns the path of its binary: for
+// Missing there is none.
 func Install(t *testing.T, dir, behaviour string) string {
 	t.Helper()
 	path := filepath.Join(dir, behaviour)
@@ -26,7 +26,7 @@ func Install(t *testing.T, dir, behaviour string) string {
 	return path
 }
 
-// Behaviours are all that the suite asks for.
+// Behaviours are all behaviours that the suite uses.
 func Behaviours() []string {
 	return []string{
 		"echo", "warn", "ignore-stdin", "exit1", "exit1-garbage", "garbage", "empty", "signal", "bad-utf8",
@@ -35,8 +35,7 @@ func Behaviours() []string {
 	}
 }
 
-// Repository is where registries of tests have the image of the function of that
-// behaviour.
+// Repository is the repository in test registries with the image of the function of that behaviour.
 func Repository(behaviour string) string {
 	return "conformance/" + strings.ReplaceAll(behaviour, "=", "-")
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
-// testProtocols calls with every protocol on the one port; the official gRPC client
-// is used everywhere else.
+// testProtocols calls with every protocol on the one port; all other tests use the official gRPC
+// client.
 func testProtocols(t *testing.T, target Target) {
 	fn := target.Serve(t, "echo")
 	for name, options := range map[string][]connect.ClientOption{
@@ -44,7 +44,7 @@ func testProtocols(t *testing.T, target Target) {
 	t.Run("JSON by hand", func(t *testing.T) { testPlainJSON(t, fn) })
 }
 
-// testCompressed sends a compressed request, which a server refuses.
+// testCompressed sends a compressed request, which a server rejects.
 func testCompressed(t *testing.T, fn Function, options ...connect.ClientOption) {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -57,7 +57,7 @@ func testCompressed(t *testing.T, fn Function, options ...connect.ClientOption) 
 	}
 }
 
-// testPlainJSON calls as a person does with curl.
+// testPlainJSON calls as users of curl do.
 func testPlainJSON(t *testing.T, fn Function) {
 	status, answer := postJSON(t, fn, http.Header{})
 	var got struct{ ResourceList []byte }
@@ -66,7 +66,7 @@ func testPlainJSON(t *testing.T, fn Function) {
 	}
 }
 
-// testHealth asks as probes and as grpcurl do.
+// testHealth calls as probes and grpcurl do.
 func testHealth(t *testing.T, target Target) {
 	conn := dial(t, target.Serve(t, "echo").Address)
 	for _, service := range []string{"", evaluatorconnect.FunctionEvaluatorName} {

@@ -46,7 +46,7 @@ func testBytes(t *testing.T, target Target) {
 			t.Errorf("got list %q and log %q", resp.GetResourceList(), resp.GetLog())
 		}
 	})
-	t.Run("input that nobody reads", func(t *testing.T) {
+	t.Run("input that is not read", func(t *testing.T) {
 		if _, err := evaluate(t, target.Serve(t, "ignore-stdin"), lists["megabytes"]); err != nil {
 			t.Errorf("%v: a function need not read its input", err)
 		}
@@ -132,7 +132,7 @@ func testLimits(t *testing.T, target Target) {
 	} {
 		t.Run(behaviour, func(t *testing.T) {
 			fn := target.Serve(t, behaviour)
-			for range 2 { // the server goes on as before
+			for range 2 { // the server continues as before
 				_, err := evaluate(t, fn, List)
 				st := status.Convert(err)
 				if st.Code() != codes.ResourceExhausted || !strings.Contains(st.Message(), text) || !strings.Contains(st.Message(), fn.Image) {

@@ -1,5 +1,5 @@
-// Package cutproxy stands between a client and a server in tests, and breaks their
-// connections when it is told to.
+// Package cutproxy is a proxy between a client and a server in tests that breaks their connections
+// on request.
 package cutproxy
 
 import (
@@ -9,22 +9,22 @@ import (
 	"testing"
 )
 
-// Proxy passes connections on until it cuts them.
+// Proxy forwards connections until it cuts them.
 type Proxy struct {
-	// Address is where it listens, as host:port.
+	// Address is the proxy's address, as host:port.
 	Address string
 
 	mu    sync.Mutex
 	conns []net.Conn
 }
 
-// New returns a proxy for target that ends with the test.
+// New returns a proxy for target that stops at the end of the test.
 func New(t testing.TB, target string) *Proxy {
 	t.Helper()
 	return NewAt(t, "127.0.0.1:0", target)
 }
 
-// NewAt is New at an address of the caller's choice.
+// NewAt is New at an address that the caller chooses.
 func NewAt(t testing.TB, address, target string) *Proxy {
 	t.Helper()
 	var lc net.ListenConfig
@@ -65,7 +65,7 @@ func (p *Proxy) add(conns ...net.Conn) {
 	p.conns = append(p.conns, conns...)
 }
 
-// Cut breaks all connections. New ones are passed on again.
+// Cut breaks all connections. New ones are forwarded again.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package gobuild builds programs for tests as the Makefile builds them, so that Go's
-// cache has most of what they are made of.
+// Package gobuild builds programs for tests with the flags of the Makefile, so that Go's cache has
+// most of their packages.
 package gobuild
 
 import (
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Program builds the main package pkg, as `go build` knows it in the folder dir, and
-// returns the program's path. The folder that it is in ends with the test.
+// Program builds the main package pkg, as `go build` finds it in the directory dir, and returns the
+// program's path. The program's directory is removed at the end of the test.
 func Program(t testing.TB, dir, pkg string) string {
 	t.Helper()
 	abs, err := filepath.Abs(filepath.Join(dir, pkg))
@@ -24,12 +24,12 @@ func Program(t testing.TB, dir, pkg string) string {
 	return path
 }
 
-// To builds the main package pkg, as `go build` knows it in the folder dir, to path.
+// To builds the main package pkg, as `go build` finds it in the directory dir, to path.
 func To(path, dir, pkg string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags=-s -w", "-o", path, pkg)
 	cmd.Dir = dir
-	// Flags of the test's own build, and the workspace, would make another program. The
-	// Makefile's flags make the same one, and find what it has compiled.
+	// Flags of the test's own build, and the workspace, would make another program. The Makefile's
+	// flags make the same one, and find its packages in the cache.
 	cmd.Env = append(cmd.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, out)

@@ -1,4 +1,4 @@
-// Package leasetest has a pod-manager for tests, which lends what it is told to.
+// Package leasetest has a pod-manager for tests, whose answers the test configures.
 package leasetest
 
 import (
@@ -13,7 +13,7 @@ import (
 // Grant answers one lease, as lease.Manager does.
 type Grant func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error)
 
-// Finish is how a lease ended.
+// Finish is the outcome of a lease.
 type Finish struct {
 	Pod     string
 	Outcome lease.Outcome
@@ -37,7 +37,7 @@ func NewManager(grant Grant) *Manager {
 	return m
 }
 
-// SetGrant has leases answered with grant from now on.
+// SetGrant makes grant answer all leases from now on.
 func (m *Manager) SetGrant(grant Grant) { m.grant.Store(&grant) }
 
 // Lease implements lease.Manager.
@@ -50,10 +50,10 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	return &held{manager: m, granted: granted}, nil
 }
 
-// Active returns how many leases are held.
+// Active returns the number of held leases.
 func (m *Manager) Active() int { return int(m.active.Load()) }
 
-// AwaitFinish returns how the next lease ended, in the order of their ends.
+// AwaitFinish returns the outcome of the next lease, in the order of their ends.
 func (m *Manager) AwaitFinish(t testing.TB) Finish {
 	t.Helper()
 	select {
@@ -65,7 +65,7 @@ func (m *Manager) AwaitFinish(t testing.TB) Finish {
 	}
 }
 
-// held is a lease that was granted.
+// held is a granted lease.
 type held struct {
 	manager *Manager
 	granted *lease.Granted

@@ -9,11 +9,11 @@ import (
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
-// poolBoard is the pools that there are.
+// poolBoard holds the current pools.
 type poolBoard struct {
 	mu      sync.Mutex
 	pools   map[string]*podmanagerv1.Pool // by digest
-	changed chan struct{}                 // closes with the next change
+	changed chan struct{}                 // closes at the next change
 }
 
 // SetPools replaces the pools. Each has a digest of its own.
@@ -30,7 +30,7 @@ func (b *poolBoard) SetPools(pools ...*podmanagerv1.Pool) {
 	b.changed = nil
 }
 
-// now returns the pools, and a channel that closes when they change.
+// now returns the current pools, and a channel that closes when they change.
 func (b *poolBoard) now() (pools map[string]*podmanagerv1.Pool, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +76,7 @@ func (b *poolBoard) WatchPools(ctx context.Context, req *podmanagerv1.WatchPools
 	}
 }
 
-// changes returns what turns one set of pools into another, for those of an image.
+// changes returns the changes from one set of pools to another, for the pools of an image.
 func changes(before, after map[string]*podmanagerv1.Pool, image string) []*podmanagerv1.WatchPoolsResponse {
 	var out []*podmanagerv1.WatchPoolsResponse
 	for digest, p := range before {

@@ -1,5 +1,4 @@
-// Package logtest keeps what is logged in memory, for tests that read it while the
-// program goes on.
+// Package logtest keeps log lines in memory, for tests that read them while the program runs.
 package logtest
 
 import (
@@ -21,17 +20,17 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String returns everything that has been logged.
+// String returns the whole log.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// Count returns how often a text was logged.
+// Count returns the number of occurrences of a text in the log.
 func (l *Log) Count(text string) int { return strings.Count(l.String(), text) }
 
-// Line returns the first line with a text in it; nothing if there is none.
+// Line returns the first line that contains a text; it is empty if there is none.
 func (l *Log) Line(with string) string {
 	for line := range strings.Lines(l.String()) {
 		if strings.Contains(line, with) {

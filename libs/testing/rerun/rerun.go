@@ -1,5 +1,5 @@
-// Package rerun runs a test again in a process of its own, for what a process reads
-// from its environment only once, such as proxies and authorities.
+// Package rerun runs a test again in a separate process, for settings that a process reads from its
+// environment only once, such as proxies and certificate authorities.
 package rerun
 
 import (
@@ -15,9 +15,9 @@ var (
 	passed = flag.String("rerun.value", "", "for package rerun: what the test passes on")
 )
 
-// Test runs the test that calls it again, with more variables in the environment. There,
-// it returns the value, and true. Here it returns false when that has ended, and the test
-// has failed if that one has.
+// Test runs the calling test again in a new process, with more variables in the environment. In
+// that process, it returns the value, and true. In the first process it returns false when the new
+// one has ended, and the test has failed if the new one has.
 func Test(t *testing.T, value string, env ...string) (given string, there bool) {
 	t.Helper()
 	if *inside {
@@ -27,7 +27,7 @@ func Test(t *testing.T, value string, env ...string) (given string, there bool) 
 	cmd.Env = append(cmd.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name()+" ")) {
-		t.Errorf("in a process of its own: %v\n%s", err, out)
+		t.Errorf("in the separate process: %v\n%s", err, out)
 	}
 	return "", false
 }

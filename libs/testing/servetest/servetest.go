@@ -1,5 +1,5 @@
-// Package servetest runs in a test what a program runs: a service, on a port of its own
-// on the loopback interface, or a task.
+// Package servetest runs a service, on its own port on the loopback interface, or a task in a test,
+// as programs run them.
 package servetest
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Start runs the service that build makes until the test ends, and returns where
-// its first endpoint listens, as host:port. The test fails if the service does.
+// Start runs the service that build makes until the test ends, and returns the address of its first
+// endpoint, as host:port. The test fails if the service does.
 func Start(t testing.TB, build func(program.Frame) (serve.Part, error)) string {
 	t.Helper()
 	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
@@ -37,8 +37,8 @@ func Start(t testing.TB, build func(program.Frame) (serve.Part, error)) string {
 	return listener.Addr().String()
 }
 
-// Go runs a task until the test ends, or until stop is called, which returns when the
-// task has ended. The test fails if the task does.
+// Go runs a task until the test ends, or until stop is called, which returns when the task has
+// ended. The test fails if the task does.
 func Go(t testing.TB, task func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -47,7 +47,7 @@ func Go(t testing.TB, task func(context.Context) error) (stop func()) {
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("what ran beside the test ended with: %v", err)
+			t.Errorf("the task ended with: %v", err)
 		}
 	})
 	t.Cleanup(stop)

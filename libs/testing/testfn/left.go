@@ -12,14 +12,13 @@ import (
 	"time"
 )
 
-// Bounds of waiting for the kernel, which starts and ends processes in its own time.
+// Bounds for waiting until the kernel has started and ended processes.
 const (
-	patience = 10 * time.Second
-	pause    = 5 * time.Millisecond
+	waitTimeout = 10 * time.Second
+	pause       = 5 * time.Millisecond
 )
 
-// Running returns the pids of the processes whose program is in dir. Processes that
-// have ended and were not waited for are none.
+// Running returns the pids of the processes whose program is in dir, without zombies.
 func Running(dir string) []int {
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = resolved
@@ -29,7 +28,7 @@ func Running(dir string) []int {
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
-			continue // no process
+			continue // not a process
 		}
 		exe, err := os.Readlink(filepath.Join("/proc", entry.Name(), "exe"))
 		if err == nil && strings.HasPrefix(exe, filepath.Clean(dir)+"/") {
@@ -39,9 +38,9 @@ func Running(dir string) []int {
 	return pids
 }
 
-// Abandoned returns those of the processes whose program is in dir that nobody in this
-// process has an input for. A process that was started before its evaluation, and what
-// it started, has the pipe of its input: this process holds the other end.
+// Abandoned returns the processes whose program is in dir and whose input no pipe of this process
+// leads to. A spare process, and its children, have a pipe as input: this process holds the other
+// end.
 func Abandoned(dir string) []int {
 	held := map[string]bool{}
 	entries, _ := os.ReadDir("/proc/self/fd")
@@ -52,7 +51,7 @@ func Abandoned(dir string) []int {
 	}
 	return slices.DeleteFunc(Running(dir), func(pid int) bool {
 		input, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", pid))
-		return err != nil || held[input] // it has ended meanwhile, or waits
+		return err != nil || held[input] // it has ended in the meantime, or waits
 	})
 }
 
@@ -64,8 +63,7 @@ func AwaitRunning(t testing.TB, dir string, n int) {
 	}
 }
 
-// AssertNoneLeft reports an error if processes from dir do not end by themselves, and
-// kills them.
+// AssertNoneLeft reports an error if processes from dir do not end by themselves, and kills them.
 func AssertNoneLeft(t testing.TB, dir string) {
 	t.Helper()
 	if pids := await(Running, dir, 0); len(pids) > 0 {
@@ -74,9 +72,8 @@ func AssertNoneLeft(t testing.TB, dir string) {
 	}
 }
 
-// AssertNoneAbandoned reports an error if evaluations that are over have left processes
-// from dir that do not end by themselves. Unlike [AssertNoneLeft], it is for servers that
-// go on.
+// AssertNoneAbandoned reports an error if ended evaluations have left processes from dir that do
+// not end by themselves. Unlike [AssertNoneLeft], it is for servers that keep running.
 func AssertNoneAbandoned(t testing.TB, dir string) {
 	t.Helper()
 	if pids := await(Abandoned, dir, 0); len(pids) > 0 {
@@ -91,11 +88,10 @@ func Kill(dir string) {
 	}
 }
 
-// await waits until n processes from dir are found, and returns those that are in the
-// end.
+// await waits until n processes from dir are found, and returns those found at the end.
 func await(find func(dir string) []int, dir string, n int) []int {
 	pids := find(dir)
-	for start := time.Now(); len(pids) != n && time.Since(start) < patience; pids = find(dir) {
+	for start := time.Now(); len(pids) != n && time.Since(start) < waitTimeout; pids = find(dir) {
 		time.Sleep(pause)
 	}
 	return pids

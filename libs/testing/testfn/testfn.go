@@ -1,5 +1,5 @@
-// Package testfn gives tests real functions to run: a program that behaves as its
-// name says (see its command for the list), and a look at what of it still runs.
+// Package testfn gives tests real functions to run: a program with behaviours selected by name (its
+// command lists them), and functions that find its processes.
 package testfn
 
 import (
@@ -16,10 +16,9 @@ import (
 // program is the import path of the test function.
 const program = "github.com/krm-function-runner/function-runner/libs/testing/testfn/cmd/testfn"
 
-// Install puts the test function into dir, which has to exist and be the test's own,
-// under each of names. A name is a behaviour, such as "echo" or "sleep=50ms", or any
-// other if the behaviour is given as an argument. When the test ends it fails if a
-// process from dir still runs.
+// Install puts the test function into dir, which must exist and belong to the test, under each of
+// names. A name is a behaviour, such as "echo" or "sleep=50ms", or any other if the behaviour is
+// given as an argument. At its end, the test fails if a process from dir still runs.
 func Install(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	binary, err := build()
@@ -34,8 +33,8 @@ func Install(t testing.TB, dir string, names ...string) {
 	t.Cleanup(func() { AssertNoneLeft(t, dir) })
 }
 
-// build builds the program, statically and once per test process, and returns it. Its
-// bytes are kept rather than a file, which nobody would remove.
+// build builds the program, statically and once per test process, and returns it. Its bytes are
+// kept rather than a file, which nothing would remove.
 var build = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "testfn")
 	if err != nil {
@@ -49,9 +48,9 @@ var build = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// writeProgram writes an executable file. No process may be forked meanwhile: it would
-// hold the file open for writing for a moment, and the kernel does not execute such a
-// file ("text file busy").
+// writeProgram writes an executable file. No process may be forked at the same time: it would hold
+// the file open for writing for a moment, and the kernel does not execute such a file ("text file
+// busy").
 func writeProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

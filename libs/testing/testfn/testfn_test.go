@@ -13,8 +13,8 @@ import (
 func TestBehaviours(t *testing.T) {
 	tests := map[string]struct {
 		reason      string
-		status      string // as os/exec tells it; empty for success
-		output, log string // parts of what is written
+		status      string // in the form of os/exec; empty for success
+		output, log string // substrings of output and log
 	}{
 		"echo":             {"the input comes back", "", "kind: Input", ""},
 		"empty":            {"nothing comes back", "", "", ""},
@@ -29,7 +29,7 @@ func TestBehaviours(t *testing.T) {
 		"allocate=1000000": {"memory is used, then the input comes back", "", "kind: Input", ""},
 		"sleep=1ms":        {"time is used, then the input comes back", "", "kind: Input", ""},
 		"greet=10":         {"a function may talk before it reads", "", "kind: Input", "water wate"},
-		"leave=1ms":        {"or leave without a word", "", "", ""},
+		"leave=1ms":        {"or exit without any output", "", "", ""},
 		"signal":           {"the default is to be killed", "signal: killed", "", "die"},
 		"signal=15":        {"other signals can be chosen", "signal: terminated", "", "die"},
 		"flood-stdout=10":  {"floods can be measured", "", "water wate", ""},
@@ -72,8 +72,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestAbandoned has a function wait for its input, with a child, and takes the input
-// away.
+// TestAbandoned runs a function that waits for its input, with a child, and closes the input.
 func TestAbandoned(t *testing.T) {
 	dir := t.TempDir()
 	testfn.Install(t, dir, "hang-with-child")
@@ -87,7 +86,7 @@ func TestAbandoned(t *testing.T) {
 	}
 	testfn.AwaitRunning(t, dir, 2)
 	if pids := testfn.Abandoned(dir); len(pids) > 0 {
-		t.Errorf("%v are abandoned, but can still be given an input", pids)
+		t.Errorf("%v are abandoned, but can still get an input", pids)
 	}
 	_ = input.Close()
 	if pids := testfn.Abandoned(dir); len(pids) != 2 {

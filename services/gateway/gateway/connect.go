@@ -43,7 +43,7 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 		if err != nil {
 			return s, err
 		}
-		options := slices.Concat(client.Options, []connect.ClientOption{rpcclient.Patient()})
+		options := slices.Concat(client.Options, []connect.ClientOption{rpcclient.Retry()})
 		cached := registrytags.NewCache(imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, options...))
 		s.ImageResolver, s.tasks = cached, append(s.tasks, cached.Run)
 	}

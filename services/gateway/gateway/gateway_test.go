@@ -70,7 +70,7 @@ func testConformance(t *testing.T, prefork int) {
 	address, _ := startPrefork(t, dir, prefork, conformance.Behaviours()...)
 	conformance.Run(t, conformance.Target{
 		Serve: func(_ *testing.T, behaviour string) conformance.Function {
-			return conformance.Function{Address: address, Image: image(behaviour), Folder: dir}
+			return conformance.Function{Address: address, Image: image(behaviour), Dir: dir}
 		},
 		NamesFunctions: true,
 		Texts: conformance.Texts{

@@ -60,7 +60,7 @@ func TestConformanceInPods(t *testing.T) {
 	address := startPods(t, manager)
 	conformance.Run(t, conformance.Target{
 		Serve: func(_ *testing.T, behaviour string) conformance.Function {
-			return conformance.Function{Address: address, Image: image(behaviour), Folder: dir}
+			return conformance.Function{Address: address, Image: image(behaviour), Dir: dir}
 		},
 		NamesFunctions: true,
 		UnknownImage:   codes.FailedPrecondition,

@@ -31,7 +31,7 @@ func TestDeadlineInTheQueue(t *testing.T) {
 	hanging := newCaller(t, address)
 	go func() { ended <- hanging.evaluateWithin(ctx, image("hang"), "") }()
 	testfn.AwaitRunning(t, dir, 1)
-	code, message := conformance.Words(t, conformance.Function{Address: address, Image: image("hang")}, 50*time.Millisecond)
+	code, message := conformance.Answer(t, conformance.Function{Address: address, Image: image("hang")}, 50*time.Millisecond)
 	if code != "deadline_exceeded" || !strings.HasPrefix(message, "function evaluation timed out for "+image("hang")+": after ") || !strings.Contains(message, "waiting for a free slot") {
 		t.Errorf("the server answers %s: %q, want deadline_exceeded in Porch's words", code, message)
 	}

@@ -20,7 +20,7 @@ func Connect(cfg Config, frame program.Frame) (Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return resolver{imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, append(client.Options, rpcclient.Patient())...)}, nil
+	return resolver{imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, append(client.Options, rpcclient.Retry())...)}, nil
 }
 
 // resolver is an image-resolver elsewhere.

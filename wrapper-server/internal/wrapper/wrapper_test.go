@@ -56,7 +56,7 @@ func testConformance(t *testing.T) {
 	conformance.Run(t, conformance.Target{
 		Serve: func(t *testing.T, behaviour string) conformance.Function {
 			dir := t.TempDir()
-			return conformance.Function{Folder: dir, Address: startIn(t, dir, behaviour, nil), Image: "example.com/fn/" + strings.ReplaceAll(behaviour, "=", "-") + ":v1"}
+			return conformance.Function{Dir: dir, Address: startIn(t, dir, behaviour, nil), Image: "example.com/fn/" + strings.ReplaceAll(behaviour, "=", "-") + ":v1"}
 		},
 		Texts: conformance.Texts{
 			Exit1: "failed to evaluate function %[1]q with structured results: " +
@@ -141,7 +141,7 @@ func TestDeadlineInTheQueue(t *testing.T) {
 		ended <- err
 	}()
 	testfn.AwaitRunning(t, dir, 1)
-	code, message := conformance.Words(t, conformance.Function{Address: address, Image: "fn"}, 50*time.Millisecond)
+	code, message := conformance.Answer(t, conformance.Function{Address: address, Image: "fn"}, 50*time.Millisecond)
 	if code != "deadline_exceeded" || !strings.HasPrefix(message, "function evaluation timed out for fn: after ") || !strings.Contains(message, "waiting for a free slot") {
 		t.Errorf("the server answers %s: %q, want deadline_exceeded in Porch's words", code, message)
 	}

@@ -1,4 +1,4 @@
-// Package compose puts the services together in one process.
+// Package compose runs the services together in one process.
 package compose
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// Parts returns the services that s enables, calling each other in the process.
-// Registries and Kubernetes are only asked if functions may run in pods: local binaries
-// need neither, and are served whatever those say.
+// Parts returns the services that s enables, which call each other within the process. They call
+// registries and Kubernetes only if functions may run in pods: local binaries need neither, and are
+// served without them.
 func Parts(s settings.Settings, frame program.Frame) ([]serve.Part, error) {
 	var services gateway.Services
 	var parts []serve.Part
@@ -26,8 +26,8 @@ func Parts(s settings.Settings, frame program.Frame) ([]serve.Part, error) {
 			return nil, err
 		}
 		services.ImageResolver, services.PodManager = resolver, manager
-		// Pods are managed until the last evaluation has ended, and registries asked.
-		parts = append(parts, unhurried(manager.Part()), serve.Part{Tasks: resolver.Tasks()})
+		// Pods are managed, and registries are called, until the last evaluation has ended.
+		parts = append(parts, startsReady(manager.Part()), serve.Part{Tasks: resolver.Tasks()})
 	}
 	front, err := gateway.New(s.Gateway, services, frame)
 	if err != nil {
@@ -36,9 +36,10 @@ func Parts(s settings.Settings, frame program.Frame) ([]serve.Part, error) {
 	return append([]serve.Part{front}, parts...), nil
 }
 
-// unhurried is a part for which nobody waits before the process serves. Local binaries
-// serve whatever Kubernetes says; whoever wants a pod waits for it there.
-func unhurried(part serve.Part) serve.Part {
+// startsReady returns a component that the process does not wait for before it serves. Local
+// binaries are served without Kubernetes; requests that need a pod wait for Kubernetes in the
+// pod-manager.
+func startsReady(part serve.Part) serve.Part {
 	part.Ready = nil
 	return part
 }

@@ -33,13 +33,13 @@ import (
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
 )
 
-// kubeconfig names a Kubernetes without anything in it.
+// kubeconfig returns the kubeconfig of an empty Kubernetes.
 func kubeconfig(t *testing.T) string {
 	t.Helper()
 	return kubeconfigOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("sendInitialEvents") != "" {
-			http.Error(w, "lists are asked for by themselves", http.StatusBadRequest)
+			http.Error(w, "expected a list", http.StatusBadRequest)
 			return
 		}
 		if r.URL.Query().Get("watch") != "" {
@@ -55,7 +55,7 @@ func kubeconfig(t *testing.T) string {
 	})
 }
 
-// kubeconfigOf names a Kubernetes that answers as a handler does.
+// kubeconfigOf returns the kubeconfig of a Kubernetes served by a handler.
 func kubeconfigOf(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -68,7 +68,7 @@ func kubeconfigOf(t *testing.T, handler http.HandlerFunc) string {
 	return file
 }
 
-// forbidding is a Kubernetes that lets nobody see anything.
+// forbidding is a Kubernetes that denies everything.
 func forbidding(t *testing.T) string {
 	t.Helper()
 	return kubeconfigOf(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -77,7 +77,7 @@ func forbidding(t *testing.T) string {
 	})
 }
 
-// forbid answers as Kubernetes does when something may not be.
+// forbid answers as Kubernetes does to a forbidden request.
 func forbid(w http.ResponseWriter, why string) {
 	w.WriteHeader(http.StatusForbidden)
 	_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": %q}`, why)
@@ -104,10 +104,10 @@ func push(t *testing.T, images ...string) {
 	}
 }
 
-// TestConstraintsAreAnsweredByRegistries has a version constraint on an image for
-// which there is no binary: the tag comes from the registry, and the answer says what
-// it is, and what Kubernetes has against its pod. The refusals are counted by all services,
-// each with a metric of its own: there is one page of metrics for the process.
+// TestConstraintsAreAnsweredByRegistries uses a version constraint on an image without a binary:
+// the tag comes from the registry, and the answer has that tag and Kubernetes' reason to refuse its
+// pod. All services count the failures, each with a metric of its own: the process has one page of
+// metrics.
 func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 	server := httptest.NewServer(registry.New())
 	defer server.Close()
@@ -142,8 +142,8 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 	}
 }
 
-// start runs all services in one process, without local binaries, and returns what
-// reads their metrics as well.
+// start runs all services in one process, without local binaries, and returns a function that reads
+// their metrics as well.
 func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.FunctionEvaluatorClient, scrape func() string) {
 	t.Helper()
 	measured, scrape := scrapetest.New(t)
@@ -170,25 +170,24 @@ func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.F
 	return evaluator.NewFunctionEvaluatorClient(conn), scrape
 }
 
-// TestServesWithoutRights starts where Kubernetes refuses everything: whoever needs no
-// pod is served, and others hear what is missing.
+// TestServesWithoutRights starts where Kubernetes forbids everything: local binaries are served,
+// and requests for pods fail with the missing permission.
 func TestServesWithoutRights(t *testing.T) {
-	client, _ := start(t, forbidding(t)) // which is ready
+	client, _ := start(t, forbidding(t)) // it is ready
 	for {
 		_, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "example.com/fn:v1", ResourceList: []byte("kind: ResourceList\n")})
 		if strings.Contains(err.Error(), "pods is forbidden") && status.Code(err) == codes.FailedPrecondition {
 			return
 		}
-		// The first one may come before Kubernetes has refused anything.
+		// The first request may come before Kubernetes has refused anything.
 		if status.Code(err) != codes.Unavailable {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestServesWithoutKubernetes starts where Kubernetes is away, and the pod template with
-// it: local binaries serve, and whoever needs a pod hears what is in the way before he
-// gives up.
+// TestServesWithoutKubernetes starts while Kubernetes is unreachable, and the pod template with it:
+// local binaries are served, and requests for a pod get the reason before their deadline.
 func TestServesWithoutKubernetes(t *testing.T) {
 	functions := t.TempDir()
 	testfn.Install(t, functions, "echo")
@@ -198,7 +197,7 @@ func TestServesWithoutKubernetes(t *testing.T) {
 	}
 	away := kubeconfigOf(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "away", http.StatusServiceUnavailable) })
 	t.Setenv("FNR_POD_MANAGER_TEMPLATE_NAMESPACE", "porch-system")
-	client, _ := start(t, away, "--config", config, "--functions", functions, "--function-pod-template", "templates") // which is ready
+	client, _ := start(t, away, "--config", config, "--functions", functions, "--function-pod-template", "templates") // it is ready
 	evaluate := func(image string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
@@ -209,11 +208,11 @@ func TestServesWithoutKubernetes(t *testing.T) {
 		t.Errorf("a local binary: %v", err)
 	}
 	if err := evaluate("example.com/fn:v1"); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "the Kubernetes API does not say which function pods there are") {
-		t.Errorf("a function for pods: %v, want what is in the way", err)
+		t.Errorf("a function for pods: %v, want the reason", err)
 	}
 }
 
-// join makes one part of several.
+// join makes one component of several.
 func join(parts []serve.Part) serve.Part {
 	var all serve.Part
 	for _, p := range parts {

@@ -17,8 +17,8 @@ type porchFlag struct {
 	value flag.Value
 }
 
-// flags returns all flags of Porch's function runner, bound to s. Their defaults
-// are what s has: those of the environment, or else Porch's.
+// flags returns all flags of Porch's function runner, bound to s. Their defaults are the values in
+// s: those of the environment, or else Porch's.
 func (s *Settings) flags() []porchFlag {
 	g, p, r := &s.Gateway, &s.PodManager, &s.ImageResolver
 	return []porchFlag{
@@ -28,7 +28,7 @@ func (s *Settings) flags() []porchFlag {
 		{name: "default-image-prefix", field: "Gateway.DefaultImagePrefix", usage: "where image names without a slash are looked up", value: textValue{&g.DefaultImagePrefix}},
 		{name: "max-request-body-size", field: "Gateway.MaxMessageBytes", usage: "largest request and response, in bytes", value: intValue{&g.MaxMessageBytes}},
 
-		{name: "functions", field: "Gateway.Exec.Functions", usage: "folder with function binaries", value: textValue{&g.Exec.Functions}},
+		{name: "functions", field: "Gateway.Exec.Functions", usage: "directory with function binaries", value: textValue{&g.Exec.Functions}},
 		{name: "config", field: "Gateway.Exec.Config", usage: "file that maps images to binaries", value: textValue{&g.Exec.Config}},
 
 		{name: "pod-namespace", field: "PodManager.Namespace", usage: "namespace for function pods", value: textValue{&p.Namespace}},
@@ -45,11 +45,11 @@ func (s *Settings) flags() []porchFlag {
 		{name: "registry-auth-secret-path", field: "ImageResolver.AuthSecretPath", usage: "file with the credentials, as docker's config.json", value: textValue{&r.AuthSecretPath}},
 		{name: "registry-auth-secret-name", field: "PodManager.PullSecret", usage: "name of the pull secret that pods get", value: textValue{&p.PullSecret}},
 		{name: "enable-private-registries-tls", field: "ImageResolver.EnableTLS", usage: "use own certificate authorities for registries", value: boolValue{&r.EnableTLS}},
-		{name: "tls-secret-path", field: "ImageResolver.TLSSecretPath", usage: "folder with their certificates", value: textValue{&r.TLSSecretPath}},
+		{name: "tls-secret-path", field: "ImageResolver.TLSSecretPath", usage: "directory with their certificates", value: textValue{&r.TLSSecretPath}},
 	}
 }
 
-// The values of flags write straight into a configuration.
+// The values of flags write directly into a configuration.
 type (
 	textValue     struct{ p *string }
 	intValue      struct{ p *int }
@@ -71,7 +71,7 @@ func (v boolValue) Set(s string) (err error) {
 	return wanted(err, "true or false")
 }
 
-// IsBoolFlag lets "--flag" stand for "--flag=true".
+// IsBoolFlag makes "--flag" mean "--flag=true".
 func (v boolValue) IsBoolFlag() bool { return true }
 
 func (v durationValue) Set(s string) (err error) {
@@ -79,7 +79,7 @@ func (v durationValue) Set(s string) (err error) {
 	return wanted(err, "a time with its unit, such as 90s or 30m")
 }
 
-// wanted returns, if there is an error, one that says what a value has to be.
+// wanted returns an error that describes the valid values if err is not nil.
 func wanted(err error, what string) error {
 	if err != nil {
 		return errors.New("it has to be " + what)
@@ -106,7 +106,7 @@ func (v portValue) Set(s string) error {
 	return nil
 }
 
-// The flag package calls String on zero values too, to find out what a default is.
+// The flag package calls String on zero values too, to find the default.
 func (v textValue) String() string     { return show(v.p) }
 func (v intValue) String() string      { return show(v.p) }
 func (v boolValue) String() string     { return show(v.p) }

@@ -2,8 +2,8 @@ package settings
 
 import "testing"
 
-// porchDefaults are all flags of Porch's function runner, of any version, and their
-// defaults there. Manifests leave flags out whose defaults will do.
+// porchDefaults are all flags of Porch's function runner, of any version, and their defaults there.
+// Manifests omit flags whose defaults fit.
 var porchDefaults = map[string]string{
 	"port":                           "9445",
 	"disable-runtimes":               "",
@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 	}
 	for name := range got {
 		if _, ok := porchDefaults[name]; !ok {
-			t.Errorf("--%s is no flag of Porch's", name)
+			t.Errorf("--%s is not a flag of Porch", name)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzLoad gives each flag any value: what is accepted is what the flag shows, and one that
-// is not accepted is an error and nothing else.
+// FuzzLoad sets flags to arbitrary values: an accepted value is the one that the flag shows, and
+// any other value is an error without effect.
 func FuzzLoad(f *testing.F) {
 	f.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1") // the pod runtime is on
 	names := slices.Sorted(maps.Keys(porchDefaults))

@@ -9,7 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 )
 
-// Why a service's setting is none of function-runner's, and what to do about it.
+// Why function-runner does not have a service's setting, and what to set instead.
 const (
 	inProcess   = "the services are in one process here: remove it"
 	onePort     = "only the gateway has a port here: set --port or FNR_GATEWAY_ADDRESS"
@@ -21,7 +21,7 @@ const (
 	credentials = "it is the image-resolver's: set --registry-auth-secret-path or FNR_IMAGE_RESOLVER_AUTH_SECRET_PATH"
 )
 
-// overruled are the settings of services that would change nothing here.
+// overruled are the settings of services that have no effect here.
 var overruled = map[string]string{
 	"Gateway.ImageResolver":    inProcess,
 	"Gateway.PodManager":       inProcess,
@@ -45,8 +45,8 @@ var overruled = map[string]string{
 	"PodManager.AuthSecretPath":          credentials,
 }
 
-// refuse returns an error that names the variables of overruled settings, if there are
-// any: whoever sets one expects something of it.
+// refuse returns an error that names the variables of overruled settings, if any is set: without
+// it, a user would expect an effect.
 func refuse() error {
 	var problems []error
 	for _, field := range slices.Sorted(maps.Keys(overruled)) {

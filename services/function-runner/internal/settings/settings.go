@@ -1,5 +1,5 @@
-// Package settings reads Porch's flags and maps them onto the configurations of the
-// services that function-runner is made of.
+// Package settings reads Porch's flags and maps them onto the configurations of the services in
+// function-runner.
 package settings
 
 import (
@@ -50,8 +50,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Load returns the settings of a command line, on top of those of the environment.
-// Help goes to w. Errors name the flag or the variable.
+// Load returns the settings of a command line, which override those of the environment. Help goes
+// to w. Errors name the flag or the variable.
 func Load(args []string, w io.Writer) (Settings, error) {
 	var s Settings
 	if err := errors.Join(config.Fill(&s), refuse()); err != nil {
@@ -73,12 +73,11 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	return s, config.Rename(s.Validate(), nameIn(flags))
 }
 
-// nameIn returns how a person calls a setting: by its flag, or else by its
-// variable.
+// nameIn returns the name of a setting for users: its flag, or else its variable.
 func nameIn(flags []porchFlag) func(field string) string {
 	return func(field string) string {
 		if field == "PodManager.WrapperServerImage" {
-			return "WRAPPER_SERVER_IMAGE" // the name that Porch's users know
+			return "WRAPPER_SERVER_IMAGE" // the name that users of Porch know
 		}
 		if service, name, ok := strings.Cut(field, "."); ok && slices.Contains(shared, name) && service != "ImageResolver" {
 			return config.Variable(name)
@@ -94,7 +93,8 @@ func nameIn(flags []porchFlag) func(field string) string {
 // shared are the settings of services that have no prefix here.
 var shared = []string{"Confine", "MaxTempBytes", "MaxTempFiles", "FunctionNetwork"}
 
-// share gives all services what a flag sets for one. What it writes over is in overruled.
+// share copies to all services what a flag sets for one. The settings that it overwrites are in
+// overruled.
 func (s *Settings) share() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
@@ -107,5 +107,5 @@ func (s *Settings) share() {
 	s.PodManager.AuthSecretPath = s.ImageResolver.AuthSecretPath
 }
 
-// ErrHelp is what Load returns after it printed the help that was asked for.
+// ErrHelp is the error of Load after it printed the help.
 var ErrHelp = flag.ErrHelp

@@ -12,8 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
 )
 
-// everyFlag is a command line with all flags that any version of Porch gives, in
-// Go's two spellings.
+// everyFlag is a command line with all flags of any version of Porch, in Go's two spellings.
 func everyFlag(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,7 +65,7 @@ func TestEveryFlagOfPorchArrives(t *testing.T) {
 	}
 }
 
-// TestLoadRefusesVariablesWithoutEffect sets what would be ignored, or written over by
+// TestLoadRefusesVariablesWithoutEffect sets variables that would be ignored, or overwritten by
 // another setting.
 func TestLoadRefusesVariablesWithoutEffect(t *testing.T) {
 	for variable, instead := range map[string]string{

@@ -21,7 +21,7 @@ type Conn struct {
 	pool   *Pool
 	key    key
 	client *grpc.ClientConn
-	// dialError is why the last attempt to connect failed, or nil.
+	// dialError is the error of the last attempt to connect, or nil.
 	dialError atomic.Pointer[error]
 
 	// The pool's lock guards these.
@@ -32,7 +32,7 @@ type Conn struct {
 
 func (p *Pool) newConn(k key) (*Conn, error) {
 	c := &Conn{pool: p, key: k}
-	// The name is looked up with each attempt: a Service's name may be new.
+	// Each attempt looks the name up: a Service's name may be new.
 	client, err := grpc.NewClient("passthrough:///"+k.address, append(p.options, grpc.WithContextDialer(c.dial))...)
 	if err != nil {
 		return nil, err
@@ -43,14 +43,14 @@ func (p *Pool) newConn(k key) (*Conn, error) {
 
 func (c *Conn) close() { _ = c.client.Close() }
 
-// Release ends a use of the connection. A broken pod's connection is not used again.
+// Release ends a use of the connection. The connection of a broken pod is not used again.
 func (c *Conn) Release(broken bool) { c.pool.release(c, broken) }
 
-// Connected says whether there is a connection now.
+// Connected reports whether the connection is established.
 func (c *Conn) Connected() bool { return c.client.GetState() == connectivity.Ready }
 
-// Connect returns when there is a connection. It tries again and again until ctx
-// ends; the error then is that of the last attempt.
+// Connect returns when the connection is established. It retries until ctx ends; the error then is
+// that of the last attempt.
 func (c *Conn) Connect(ctx context.Context) error {
 	for {
 		state := c.client.GetState()
@@ -64,7 +64,7 @@ func (c *Conn) Connect(ctx context.Context) error {
 	}
 }
 
-// notConnected returns why there is no connection when ctx ends.
+// notConnected returns the reason for the missing connection when ctx ends.
 func (c *Conn) notConnected(ctx context.Context) error {
 	if err := c.dialError.Load(); err != nil {
 		return *err
@@ -72,13 +72,13 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	return fmt.Errorf("connect to %s: %w", c.key.address, context.Cause(ctx))
 }
 
-// firstDialTimeout is how long the first attempt may take. A Service whose rules the
-// node does not have yet swallows the packets of one attempt and answers the next:
-// the kernel would only ask again after a second.
+// firstDialTimeout bounds the first attempt. Packets to a Service whose rules the node does not
+// have yet are dropped; the next attempt is answered. The kernel alone would retransmit only after
+// a second.
 const firstDialTimeout = 250 * time.Millisecond
 
-// dial opens a connection to address, with attempts that are given more and more
-// time. What refuses is left to the caller to ask again.
+// dial opens a connection to address, with a longer timeout for each further attempt. A refused
+// connection is an error: retries after it are the caller's.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	for timeout := firstDialTimeout; ; timeout *= 2 {
 		conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, "tcp", address)

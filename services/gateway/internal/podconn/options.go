@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Windows of a whole message: a resource list of some megabytes must not wait for
-// our acknowledgements.
+// Flow-control windows for a whole message: a resource list of several megabytes must not wait for
+// acknowledgements.
 const (
 	streamWindow = 8 << 20
 	connWindow   = 16 << 20
@@ -32,13 +32,13 @@ func dialOptions(cfg Config) []grpc.DialOption {
 		grpc.WithSharedWriteBuffer(true),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(cfg.MaxMessageBytes), grpc.MaxCallSendMsgSize(cfg.MaxMessageBytes)),
 		grpc.WithMaxHeaderListSize(maxHeaders),
-		grpc.WithIdleTimeout(0), // the pool closes what is idle
-		// A Service refuses until the node has its rules: some milliseconds.
+		grpc.WithIdleTimeout(0), // the pool closes idle connections
+		// A Service refuses connections until the node has its rules: some milliseconds.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
 			MinConnectTimeout: 10 * time.Second,
 		}),
-		// A pod whose node is gone is noticed while an evaluation waits for it.
+		// Pings detect, during an evaluation, that the pod's node is gone.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithStatsHandler(otelgrpc.NewClientHandler(
 			otelgrpc.WithTracerProvider(cfg.Telemetry.Tracers),

@@ -1,5 +1,5 @@
-// Package podconn keeps connections to function pods: one for each pod, shared by
-// the evaluations on it.
+// Package podconn keeps connections to function pods: one for each pod, shared by the evaluations
+// on it.
 package podconn
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Config is what a Pool works with.
+// Config configures a Pool.
 type Config struct {
-	// Idle is how long a connection is kept without use.
+	// Idle is how long an unused connection is kept.
 	Idle time.Duration
-	// Max is how many connections are kept without use. Those in use are as many as
-	// there are pods in use.
+	// Max is the number of unused connections that are kept. Connections in use are bounded by the
+	// number of pods in use.
 	Max int
-	// MaxMessageBytes bounds what pods answer, in bytes.
+	// MaxMessageBytes bounds the answers of pods, in bytes.
 	MaxMessageBytes int
 	Telemetry       *telemetry.Telemetry
 }
 
-// key tells pods apart. A new pod may have the name and the address of an old one.
+// key identifies a pod. A new pod may have the name and the address of an earlier one.
 type key struct{ uid, address string }
 
 // Pool keeps connections.
@@ -38,13 +38,13 @@ type Pool struct {
 	closed bool
 }
 
-// New returns a pool without connections. Its Run has to run while it is used.
+// New returns a pool without connections. Its Run must run while the pool is used.
 func New(cfg Config) *Pool {
 	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[key]*Conn{}}
 }
 
-// Get returns the connection to the pod with that uid at address, host:port. The
-// caller releases it. Nothing is sent before it is used.
+// Get returns the connection to the pod with the given uid and address (host:port). The caller
+// releases it. It connects on first use.
 func (p *Pool) Get(uid, address string) (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,8 +61,8 @@ func (p *Pool) Get(uid, address string) (*Conn, error) {
 	return c, nil
 }
 
-// release ends one use of c. A connection to a pod that is broken is not used again,
-// and closed when its last user has released it.
+// release ends one use of c. The connection of a broken pod is not used again, and is closed when
+// its last user has released it.
 func (p *Pool) release(c *Conn, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *Pool) release(c *Conn, broken bool) {
 	}
 }
 
-// drop takes c out of the pool.
+// drop removes c from the pool.
 func (p *Pool) drop(c *Conn) {
 	c.dropped = true
 	if p.conns[c.key] == c {
@@ -88,8 +88,8 @@ func (p *Pool) drop(c *Conn) {
 	}
 }
 
-// unneeded returns the connection that has been without use for the longest time, nil
-// unless too many are without use.
+// unneeded returns the connection that was unused for the longest time; nil unless too many are
+// unused.
 func (p *Pool) unneeded() *Conn {
 	if len(p.conns) <= p.cfg.Max {
 		return nil
@@ -111,8 +111,7 @@ func (p *Pool) unneeded() *Conn {
 	return longest
 }
 
-// Run closes connections that have been without use for too long, until ctx ends,
-// and all others then.
+// Run closes connections that were unused for too long, until ctx ends, and all others then.
 func (p *Pool) Run(ctx context.Context) error {
 	tick := time.NewTicker(max(p.cfg.Idle/4, time.Millisecond))
 	defer tick.Stop()
@@ -130,7 +129,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 }
 
-// closeUnused closes the connections that nobody uses and that which chooses.
+// closeUnused closes the unused connections that which selects.
 func (p *Pool) closeUnused(which func(*Conn) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +141,7 @@ func (p *Pool) closeUnused(which func(*Conn) bool) {
 	}
 }
 
-// Len returns how many connections there are.
+// Len returns the number of connections.
 func (p *Pool) Len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

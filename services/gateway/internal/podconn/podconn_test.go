@@ -57,7 +57,7 @@ func TestOneConnectionForEachPod(t *testing.T) {
 	}
 	other := get(t, p, "another uid", address)
 	if other == first {
-		t.Error("a new pod got the connection of the old one")
+		t.Error("a new pod got the connection of the earlier one")
 	}
 	other.Release(false)
 	if resp, err := first.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{ResourceList: []byte("x")}); err != nil || string(resp.GetResourceList()) != "x" {
@@ -97,7 +97,7 @@ func TestUnusedConnectionsAreClosed(t *testing.T) {
 		get(t, p, "unused", "pod:2").Release(false)
 		<-time.After(30 * time.Second)
 		if p.Len() != 2 {
-			t.Errorf("%d connections before their time", p.Len())
+			t.Errorf("%d connections before the idle time", p.Len())
 		}
 		<-time.After(time.Minute)
 		if p.Len() != 1 {
@@ -123,15 +123,14 @@ func TestUnusedConnectionsAreBounded(t *testing.T) {
 		t.Errorf("%d connections, want 3", p.Len())
 	}
 	if newest := get(t, p, "4", "pod:1"); newest != conns[4] {
-		t.Error("the connection used last was closed")
+		t.Error("the most recently used connection was closed")
 	} else {
 		newest.Release(false)
 	}
 }
 
-// TestConnectionsInUseTakeNobodysPlace has more pods in use than connections are kept
-// without use.
-func TestConnectionsInUseTakeNobodysPlace(t *testing.T) {
+// TestConnectionsInUseDoNotCountAsUnused uses more pods than unused connections are kept.
+func TestConnectionsInUseDoNotCountAsUnused(t *testing.T) {
 	p := newPool(t, 2)
 	var used []*podconn.Conn
 	for i := range 5 {

@@ -1,5 +1,5 @@
-// Package testpod stands in for function pods in tests: it runs functions as the
-// wrapper server does, behind the service that the wrapper server has.
+// Package testpod is a stand-in for function pods in tests: it runs functions as the wrapper server
+// does, behind the same service.
 package testpod
 
 import (
@@ -28,8 +28,7 @@ func (f Func) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunct
 	return f(ctx, req)
 }
 
-// Serve serves f until the test ends, and returns its address. Messages may have up
-// to limit bytes.
+// Serve serves f until the test ends, and returns its address. Messages may have up to limit bytes.
 func Serve(t testing.TB, limit int, f Func) string {
 	t.Helper()
 	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return part(limit, f, frame) })
@@ -46,8 +45,8 @@ func part(limit int, f Func, frame program.Frame) (serve.Part, error) {
 	return serve.Part{Endpoints: []serve.Endpoint{{Name: "evaluator", Handler: handler}}}, err
 }
 
-// ServeFunctions runs the function of the behaviour that an image has, with the
-// binaries in dir. It is one server for all, since a process can have one reaper only.
+// ServeFunctions runs the function whose behaviour the image names, with the binaries in dir. One
+// server serves all of them, since a process can have only one reaper.
 func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) string {
 	t.Helper()
 	paths := make(map[string]string, len(behaviours))

@@ -108,7 +108,7 @@ func (s *Store) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	for _, f := range s.directories() {
 		if f.path != "" {
-			watching.Go(func() { filewatch.WatchFolder(ctx, s.cfg.Log, f.path, func() { s.reload(ctx, f) }) })
+			watching.Go(func() { filewatch.WatchDirectory(ctx, s.cfg.Log, f.path, func() { s.reload(ctx, f) }) })
 		}
 	}
 	<-ctx.Done()

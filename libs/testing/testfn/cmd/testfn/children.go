@@ -19,7 +19,7 @@ func startSelf(behaviour string, attr syscall.SysProcAttr) *os.Process {
 }
 
 func hangWithChild(string) int {
-	write(os.Stderr, "about to hang\n") // first, so that who sees the child can rely on it
+	write(os.Stderr, "about to hang\n") // first, so that a test that sees the child can rely on it
 	startSelf("hang", syscall.SysProcAttr{})
 	return hang("")
 }
@@ -41,8 +41,8 @@ func orphan(string) int {
 	return echo("")
 }
 
-// daemon does what daemons do: a child in a session of its own starts the daemon and
-// ends, so that the daemon is nobody's child.
+// daemon does what daemons do: a child in a new session starts the daemon and exits, so that the
+// daemon's parent becomes init.
 func daemon(string) int {
 	_, err := startSelf("detach", syscall.SysProcAttr{Setsid: true}).Wait()
 	check(err)
@@ -54,7 +54,7 @@ func detach(string) int {
 	return 0
 }
 
-// daemons leaves as many daemons as value says, each in a session of its own.
+// daemons leaves as many daemons as value says, each in a separate session.
 func daemons(value string) int {
 	n, err := strconv.Atoi(value)
 	check(err)

@@ -1,9 +1,9 @@
 // Command testfn is a KRM function for tests: well-behaved or broken in many ways.
 //
-// Its first argument, or else the name under which it was started, says what it does;
-// some behaviours take a value after an equals sign, as in "sleep=50ms". Behaviours
-// that end by themselves read their input first unless they say otherwise. Those that
-// hang give up after ten minutes, so that a broken test leaves nothing for ever.
+// Its first argument, or else the name under which it was started, selects its behaviour; some
+// behaviours take a value after an equals sign, as in "sleep=50ms". Behaviours that end by
+// themselves read their input first unless their comment says otherwise. Behaviours that hang give
+// up after ten minutes, so that a broken test does not leave processes for ever.
 package main
 
 import (
@@ -31,7 +31,7 @@ var behaviours = map[string]behaviour{
 	"exit1-silent":  exit1Silent,  // fails without reading or writing anything
 	"exit1-garbage": exit1Garbage, // fails with an output that does not parse
 	"garbage":       garbage,      // exits 0 with an output that does not parse
-	"bad-utf8":      badUTF8,      // fails with a log that is no UTF-8
+	"bad-utf8":      badUTF8,      // fails with a log that is not UTF-8
 	"ignore-stdin":  ignoreStdin,  // exits 0 without reading its input
 	"allocate":      allocate,     // uses VALUE bytes of memory, then echoes
 	"sleep":         sleep,        // waits for the duration VALUE, then echoes
@@ -39,23 +39,23 @@ var behaviours = map[string]behaviour{
 	"leave":         leave,        // exits 0 after the duration VALUE without reading or writing anything
 	"signal":        die,          // dies by signal number VALUE, or by SIGKILL
 
-	// Functions that have to be stopped.
+	// Functions that must be stopped.
 	"hang":           hang,          // neither reads nor writes
 	"ignore-sigterm": ignoreSigterm, // hangs, and SIGTERM does not end it
 	"flood-stdout":   floodStdout,   // writes VALUE bytes, or without end
 	"flood-stderr":   floodStderr,   // logs VALUE bytes, or without end
 	"flood-both":     floodBoth,     // writes and logs without end
 
-	// Functions that mean ill.
-	"try":  try,  // attempts VALUE, see attempts, and writes how that went
+	// Hostile functions.
+	"try":  try,  // attempts VALUE, see attempts, and writes the result
 	"fill": fill, // writes VALUE files of a mebibyte to its temporary directory, and hangs
 	"nest": nest, // makes VALUE directories there, one in the other, and hangs
 
-	// Functions that leave something behind. What they start holds their pipes open.
+	// Functions that leave processes behind, which hold the function's pipes open.
 	"hang-with-child":   hangWithChild,   // logs, starts a child that hangs, and hangs
 	"orphan":            orphan,          // echoes; its child hangs on
 	"daemon":            daemon,          // echoes; a process in another session hangs on
-	"daemons":           daemons,         // echoes; VALUE processes in sessions of their own hang on
+	"daemons":           daemons,         // echoes; VALUE processes in separate sessions hang on
 	"hang-with-orphan":  hangWithOrphan,  // hangs; so does an orphan in its session and another group
 	"detach-in-session": detachInSession, // starts a hanging process in another group
 	"leave-group":       leaveGroup,      // hangs with a child, in its parent's process group if it can
@@ -77,7 +77,7 @@ func main() {
 	os.Exit(behave(value))
 }
 
-// check ends the program if something fails that no test provokes.
+// check ends the program on an error that no test provokes.
 func check(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testfn:", err)

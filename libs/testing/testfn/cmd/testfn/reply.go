@@ -75,7 +75,7 @@ func allocate(value string) int {
 	check(err)
 	memory := make([]byte, size)
 	for i := 0; i < size; i += os.Getpagesize() {
-		memory[i] = 1 // the kernel gives a page when it is written to
+		memory[i] = 1 // the kernel allocates a page when it is written to
 	}
 	return echo("")
 }

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// hangTime is how long "for ever" takes.
+// hangTime is the length of "for ever".
 const hangTime = 10 * time.Minute
 
 func hang(string) int {
@@ -24,7 +24,7 @@ func ignoreSigterm(string) int {
 	return hang("")
 }
 
-// die ends the process by a signal, without the handler that Go has for some.
+// die ends the process by a signal, without the handler that Go installs for some.
 func die(value string) int {
 	sig := int(syscall.SIGKILL)
 	if value != "" {
@@ -49,8 +49,8 @@ func floodBoth(string) int {
 	return flood(os.Stdout, "")
 }
 
-// flood writes size bytes to f, without end if size is empty. A closed pipe ends it
-// too, by SIGPIPE.
+// flood writes size bytes to f, without end if size is empty. A closed pipe ends it too, by
+// SIGPIPE.
 func flood(f *os.File, size string) int {
 	left := math.MaxInt
 	if size != "" {

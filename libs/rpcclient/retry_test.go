@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 )
 
-// refusing is a network in which the first connections are refused.
+// refusing is a network that refuses the first connections.
 type refusing struct {
 	http.RoundTripper
 	refusals int32
@@ -40,7 +40,7 @@ func (a answering) RoundTrip(req *http.Request) (*http.Response, error) {
 	return recorder.Result(), nil
 }
 
-func TestPatient(t *testing.T) {
+func TestRetry(t *testing.T) {
 	tests := []struct {
 		name     string
 		refusals int32
@@ -51,10 +51,10 @@ func TestPatient(t *testing.T) {
 		code     connect.Code // 0: success
 		reason   string
 	}{
-		{name: "reached", tried: 1, reason: "nothing is to wait for"},
+		{name: "reached", tried: 1, reason: "there is nothing to wait for"},
 		{name: "reached soon", refusals: 3, tried: 4, takes: 350 * time.Millisecond, reason: "a Service's rules come a moment later"},
-		{name: "not reached", refusals: 100, tried: 19, takes: 14550 * time.Millisecond, code: connect.CodeUnavailable, reason: "callers are to hear of it"},
-		{name: "deadline", refusals: 100, deadline: 100 * time.Millisecond, tried: 2, takes: 100 * time.Millisecond, code: connect.CodeUnavailable, reason: "each wait ends with its caller, who hears what was wrong"},
+		{name: "not reached", refusals: 100, tried: 19, takes: 14550 * time.Millisecond, code: connect.CodeUnavailable, reason: "callers must see the error"},
+		{name: "deadline", refusals: 100, deadline: 100 * time.Millisecond, tried: 2, takes: 100 * time.Millisecond, code: connect.CodeUnavailable, reason: "each wait ends with its caller, and returns the cause"},
 		{name: "unavailable behind it", answer: connect.NewError(connect.CodeUnavailable, errors.New("registry is down")), tried: 1, code: connect.CodeUnavailable, reason: "an answer is an answer"},
 	}
 	for _, tc := range tests {
@@ -64,7 +64,7 @@ func TestPatient(t *testing.T) {
 					return connect.NewResponse(&emptypb.Empty{}), tc.answer
 				})
 				network := &refusing{RoundTripper: answering{handler}, refusals: tc.refusals}
-				client := connect.NewClient[emptypb.Empty, emptypb.Empty](&http.Client{Transport: network}, "http://service/test", rpcclient.Patient())
+				client := connect.NewClient[emptypb.Empty, emptypb.Empty](&http.Client{Transport: network}, "http://service/test", rpcclient.Retry())
 				ctx := t.Context()
 				if tc.deadline > 0 {
 					var cancel context.CancelFunc

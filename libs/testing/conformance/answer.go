@@ -16,10 +16,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
-// Words returns the code and the message with which the server itself answers an
-// evaluation that has that long. Clients would answer in its place: they know the
-// deadline, too.
-func Words(t *testing.T, fn Function, within time.Duration) (code, message string) {
+// Answer returns the code and the message of the server's own answer to an evaluation with the
+// given timeout. A gRPC client would answer in its place: it knows the deadline, too.
+func Answer(t *testing.T, fn Function, within time.Duration) (code, message string) {
 	t.Helper()
 	status, body := postJSON(t, fn, http.Header{"Connect-Timeout-Ms": {strconv.FormatInt(within.Milliseconds(), 10)}})
 	var answer struct{ Code, Message string }
@@ -29,7 +28,7 @@ func Words(t *testing.T, fn Function, within time.Duration) (code, message strin
 	return answer.Code, answer.Message
 }
 
-// postJSON asks for an evaluation of List as a person does with curl.
+// postJSON requests an evaluation of List as users of curl do.
 func postJSON(t *testing.T, fn Function, header http.Header) (status string, answer []byte) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"image": fn.Image, "resourceList": []byte(List)})
@@ -57,7 +56,7 @@ func postJSON(t *testing.T, fn Function, header http.Header) (status string, ans
 	return resp.Status, answer
 }
 
-// checkText compares a message with what it has to be. "…" in that stands for any text.
+// checkText compares a message with want, in which "…" stands for any text.
 func checkText(t *testing.T, got, want string) {
 	t.Helper()
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", "(?s:.+)")
@@ -66,7 +65,7 @@ func checkText(t *testing.T, got, want string) {
 	}
 }
 
-// checkHealthy fails the test if the server does not serve any more, as probes see it.
+// checkHealthy fails the test if the server's health check does not report serving.
 func checkHealthy(t *testing.T, f Function) {
 	t.Helper()
 	resp, err := grpc_health_v1.NewHealthClient(dial(t, f.Address)).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})

@@ -20,22 +20,22 @@ const (
 	maxWait   = time.Second
 )
 
-// Patient returns an option for clients of services whose calls change nothing: a call that did
+// Retry returns an option for clients of services whose calls change nothing: a call that did
 // not reach the service is retried for up to 15 seconds. Answers, good or bad, are final.
-func Patient() connect.ClientOption {
-	return connect.WithInterceptors(connect.UnaryInterceptorFunc(patiently))
+func Retry() connect.ClientOption {
+	return connect.WithInterceptors(connect.UnaryInterceptorFunc(retryUnreached))
 }
 
-func patiently(call connect.UnaryFunc) connect.UnaryFunc {
+func retryUnreached(call connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		giveUp := time.Now().Add(retryFor)
+		deadline := time.Now().Add(retryFor)
 		backoff := retry.Backoff{First: firstWait, Max: maxWait}
 		for {
 			resp, err := call(ctx, req)
 			if !unreached(err) {
 				return resp, err
 			}
-			if wait := backoff.Next(); time.Now().Add(wait).After(giveUp) || !retry.Sleep(ctx, wait) {
+			if wait := backoff.Next(); time.Now().Add(wait).After(deadline) || !retry.Sleep(ctx, wait) {
 				return resp, err
 			}
 		}
