@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
-// withCache is the command while nothing is removed from the cache. Afterwards it removes
-// what nobody has used for long, if nobody else is at work.
+// withCache runs the command while nothing is removed from the cache. Afterwards it removes entries
+// that were unused for long, unless another process uses the cache.
 func (o *options) withCache(command *cobra.Command) *cobra.Command {
 	run := command.RunE
 	command.RunE = func(command *cobra.Command, args []string) error {
@@ -31,21 +31,21 @@ func (o *options) withCache(command *cobra.Command) *cobra.Command {
 			return err
 		}
 		if err := o.removeUnused(); err != nil {
-			fmt.Fprintln(command.ErrOrStderr(), "the cache keeps what nobody uses:", err)
+			fmt.Fprintln(command.ErrOrStderr(), "unused entries stay in the cache:", err)
 		}
 		return nil
 	}
 	return command
 }
 
-// useLock is shared by all who use the cache.
+// useLock is shared by all users of the cache.
 func (o *options) useLock() string { return filepath.Join(o.cache, "use.lock") }
 
-// removeUnused leaves what clusters run: a component may be started again at any time.
+// removeUnused keeps what clusters run: a component may be restarted at any time.
 func (o *options) removeUnused() error {
 	release, err := filelock.Try(o.useLock())
 	if errors.Is(err, filelock.ErrHeld) {
-		return nil // Somebody else will do it.
+		return nil // Another process will do it.
 	}
 	if err != nil {
 		return err
@@ -66,17 +66,17 @@ func (o *options) removeUnused() error {
 	return err
 }
 
-// commands has the command lines of all clusters' components.
+// commands returns the command lines of all clusters' components.
 func commands() (string, error) {
 	clusters, err := os.ReadDir(layout.Root())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("looking for clusters: %w", err)
+		return "", fmt.Errorf("look for clusters: %w", err)
 	}
 	var all []byte
 	for _, cluster := range clusters {
 		specs, err := os.ReadFile(specsFile(layout.Layout{Name: cluster.Name()}))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("looking at what cluster %s runs: %w", cluster.Name(), err)
+			return "", fmt.Errorf("read the components of cluster %s: %w", cluster.Name(), err)
 		}
 		all = slices.Concat(all, specs)
 	}

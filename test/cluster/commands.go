@@ -12,7 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// options are what all commands share.
+// options are the options that all commands share.
 type options struct {
 	name  string
 	cache string
@@ -29,7 +29,7 @@ func rootCommand() *cobra.Command {
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.name, "name", "fnr", "name of the cluster; several can run side by side")
-	flags.StringVar(&o.cache, "cache", defaultCache(), "folder that keeps built programs")
+	flags.StringVar(&o.cache, "cache", defaultCache(), "directory that keeps built programs")
 	flags.StringVar(&o.root, "root", ".", "root of the repository")
 	root.AddCommand(
 		o.withCache(upCommand(&o)), downCommand(&o), statusCommand(&o), logsCommand(&o), evidenceCommand(&o), execCommand(&o),
@@ -56,12 +56,12 @@ func (o *options) store() component.Store {
 // needSources is checked before anything is started.
 func (o *options) needSources() error {
 	if _, err := os.Stat(filepath.Join(o.root, "test", "go.mod")); err != nil {
-		return fmt.Errorf("finding the sources of the images: %w; run in the root of the repository or use --root", err)
+		return fmt.Errorf("find the sources of the images: %w; run in the root of the repository or use --root", err)
 	}
 	return nil
 }
 
-// needRoot is checked first: half a cluster helps nobody.
+// needRoot is checked first: half a cluster is useless.
 func needRoot() error {
 	if os.Geteuid() != 0 {
 		return errors.New("namespaces, mounts and control groups need root: run as root, for example with sudo")

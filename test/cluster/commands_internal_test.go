@@ -11,7 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/process"
 )
 
-// TestCommandsFailWithoutACluster needs no rights: what does is tested on clusters.
+// TestCommandsFailWithoutACluster needs no rights. Commands that need them are tested on clusters.
 func TestCommandsFailWithoutACluster(t *testing.T) {
 	for line, want := range map[string]string{
 		"status":              "there is no such cluster",
@@ -30,7 +30,7 @@ func TestCommandsFailWithoutACluster(t *testing.T) {
 	}
 }
 
-// TestRunSaysWhatFailed has a compiler that fails, which has an exit status of its own.
+// TestRunSaysWhatFailed uses a compiler that fails, with its own exit status.
 func TestRunSaysWhatFailed(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho no space left >&2\nexit 3\n"), 0o755); err != nil {

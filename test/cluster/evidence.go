@@ -18,7 +18,7 @@ import (
 
 func evidenceCommand(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use:   "evidence FOLDER",
+		Use:   "evidence DIRECTORY",
 		Short: "Keep logs, objects, processes and mounts of the cluster, however far it came",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -38,7 +38,7 @@ func evidenceCommand(o *options) *cobra.Command {
 	}
 }
 
-// collect keeps what there is, and tells log where, and what is missing.
+// collect keeps what there is, and logs where, and what is missing.
 func collect(ctx context.Context, log io.Writer, l layout.Layout, dir string) {
 	if err := evidence.Collect(ctx, l, dir); err != nil {
 		fmt.Fprintf(log, "the evidence is not complete: %v\n", err)
@@ -46,8 +46,9 @@ func collect(ctx context.Context, log io.Writer, l layout.Layout, dir string) {
 	fmt.Fprintf(log, "evidence of cluster %s is in %s\n", l.Name, dir)
 }
 
-// evidenceFolder is where up leaves the evidence of a cluster that did not come up.
-func (o *options) evidenceFolder(l layout.Layout) string {
+// evidenceDir is the directory in which up leaves the evidence of a cluster that failed to
+// start.
+func (o *options) evidenceDir(l layout.Layout) string {
 	dir := filepath.Join(o.root, ".build", "e2e", l.Name, "cluster")
 	if absolute, err := filepath.Abs(dir); err == nil {
 		return absolute

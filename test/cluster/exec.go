@@ -29,11 +29,11 @@ func execCommand(o *options) *cobra.Command {
 			return enter(l, running, args)
 		},
 	}
-	command.Flags().SetInterspersed(false) // Flags after the command are the command's.
+	command.Flags().SetInterspersed(false) // Flags after the command belong to the command.
 	return command
 }
 
-// running is the cluster, which must be up.
+// running returns the cluster, which must be up.
 func (o *options) running() (layout.Layout, state.State, error) {
 	if err := needRoot(); err != nil {
 		return layout.Layout{}, state.State{}, err
@@ -56,21 +56,21 @@ func (o *options) running() (layout.Layout, state.State, error) {
 func enter(l layout.Layout, running state.State, args []string) error {
 	dir, err := os.Getwd()
 	if err != nil {
-		return fmt.Errorf("finding the working directory: %w", err)
+		return fmt.Errorf("find the working directory: %w", err)
 	}
 	command := space.Enter(running.Init.PID, dir, args...)
 	program, err := exec.LookPath(command[0])
 	if err != nil {
-		return fmt.Errorf("finding a program to enter namespaces: %w", err)
+		return fmt.Errorf("find a program to enter namespaces: %w", err)
 	}
 	if err := unix.Exec(program, command, inside(l, running)); err != nil {
-		return fmt.Errorf("running %s: %w", program, err)
+		return fmt.Errorf("run %s: %w", program, err)
 	}
 	return nil
 }
 
-// inside is the environment of a command in the cluster's namespaces. No proxy can be
-// reached from there, and none is needed.
+// inside returns the environment of a command in the cluster's namespaces. No proxy can be reached
+// from there, and none is needed.
 func inside(l layout.Layout, running state.State) []string {
 	command := exec.Cmd{Env: append(slices.DeleteFunc(os.Environ(), namesProxy),
 		"PATH="+running.Path+":"+os.Getenv("PATH"),
@@ -80,7 +80,7 @@ func inside(l layout.Layout, running state.State) []string {
 	return command.Environ() // has each variable once
 }
 
-// namesProxy says whether a variable of the environment names a proxy, or who needs none.
+// namesProxy reports whether a variable of the environment names a proxy, or hosts without one.
 func namesProxy(variable string) bool {
 	name, _, _ := strings.Cut(strings.ToUpper(variable), "=")
 	return slices.Contains([]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}, name)

@@ -15,7 +15,7 @@ func TestInsideTheClusterThereIsNoProxy(t *testing.T) {
 	t.Setenv("PROXY_OF_MINE", "stays")
 	env := inside(layout.Layout{Name: "one"}, state.State{})
 	if i := slices.IndexFunc(env, namesProxy); i >= 0 {
-		t.Errorf("commands in the cluster are told %s", env[i])
+		t.Errorf("commands in the cluster get %s", env[i])
 	}
 	if !slices.Contains(env, "PROXY_OF_MINE=stays") {
 		t.Error("a variable is missing that names no proxy")

@@ -37,8 +37,8 @@ func imagesCommand(o *options) *cobra.Command {
 	}
 }
 
-// pushImages gives every registry of a cluster the images of functions and tests. It says
-// when pods can start, which is early. New registries have nothing yet.
+// pushImages pushes the images of functions and tests to every registry of a cluster. It reports
+// when pods can start, which is early. New registries are empty.
 func (o *options) pushImages(ctx context.Context, log io.Writer, l layout.Layout, running state.State, fresh bool, podsCanStart func()) error {
 	start := time.Now()
 	to := supplier{options: o, fresh: fresh}
@@ -68,12 +68,12 @@ func (o *options) builder() image.Builder {
 	return image.Builder{Dir: filepath.Join(o.cache, "layers")}
 }
 
-// kept are the images of programs.
+// kept returns the cache of the images of programs.
 func (o *options) kept() image.Cache {
 	return image.Cache{Dir: filepath.Join(o.cache, "images")}
 }
 
-// stock is what registries begin with.
+// stock returns the content that new registries start with.
 func (o *options) stock() string { return filepath.Join(o.cache, "stock") }
 
 func (o *options) source() bundle.Source {

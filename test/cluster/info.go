@@ -7,10 +7,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// infoFile describes the cluster to tests.
+// infoFile is the file that describes the cluster to tests.
 func infoFile(l layout.Layout) string { return l.Path("bed.json") }
 
-// describe is what others need to know to use the cluster.
+// describe returns what tests need to use the cluster.
 func describe(l layout.Layout, running state.State) bed.Info {
 	info := bed.Info{
 		Name: l.Name, Kubeconfig: l.Kubeconfig(), Logs: l.Logs(), RuntimeRegistries: config.RuntimeRegistries(l),

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// start starts a cluster where there is none and waits until it is ready.
+// start starts a cluster and waits until it is ready.
 func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, programs config.Programs) error {
 	start := time.Now()
 	running, command, err := o.launch(l, programs)
@@ -28,7 +28,7 @@ func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, pro
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// Ends with this process if the cluster lives longer, as it should.
+	// The goroutine ends with this process if the cluster lives longer, as it should.
 	go func() { stop(fmt.Errorf("its first process ended: %w", command.Wait())) }()
 	dialer := space.Dialer{PID: running.Init.PID}
 	client, err := boot.Client(l, dialer)
@@ -63,21 +63,21 @@ func (o *options) launch(l layout.Layout, programs config.Programs) (state.State
 		return state.State{}, nil, err
 	}
 	if err := state.WriteJSON(specsFile(l), config.Components(l, programs)); err != nil {
-		return state.State{}, nil, fmt.Errorf("writing the list of components: %w", err)
+		return state.State{}, nil, fmt.Errorf("write the list of components: %w", err)
 	}
 	log, err := os.Create(l.LogFile("supervisor"))
 	if err != nil {
-		return state.State{}, nil, fmt.Errorf("starting the supervisor: %w", err)
+		return state.State{}, nil, fmt.Errorf("start the supervisor: %w", err)
 	}
 	defer log.Close()
 	command := space.Command("/proc/self/exe", append([]string{"init", "--name", l.Name}, o.keep()...)...)
-	// A cluster is short-lived: its programs may have more memory, for a tenth less of the
-	// processors.
+	// A cluster is short-lived: its programs may use more memory, which saves a tenth of the
+	// processor time.
 	command.Env = []string{"PATH=" + programs.Path(), "HOME=/root", "GOGC=400"}
 	command.Dir = "/"
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
-		return state.State{}, nil, fmt.Errorf("starting the supervisor in new namespaces: %w", err)
+		return state.State{}, nil, fmt.Errorf("start the supervisor in new namespaces: %w", err)
 	}
 	running := state.State{Path: programs.Path(), RegistryPassword: secrets.RegistryPassword()}
 	if running.Init, err = state.Find(command.Process.Pid); err != nil {
@@ -86,26 +86,26 @@ func (o *options) launch(l layout.Layout, programs config.Programs) (state.State
 	return running, command, save(l, running)
 }
 
-// keep are the flags that tell init which folders commands in the cluster need, wherever
-// they are: the programs, the sources, and what Go keeps.
+// keep returns the flags that list the directories that commands in the cluster need: the programs,
+// the sources, and Go's caches.
 func (o *options) keep() []string {
-	folders := []string{o.cache, o.root}
+	dirs := []string{o.cache, o.root}
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "GOPATH", "GOMODCACHE", "GOCACHE", "TMPDIR"} {
-		folders = append(folders, os.Getenv(name))
+		dirs = append(dirs, os.Getenv(name))
 	}
 	var flags []string
-	for _, folder := range folders {
-		if absolute, err := filepath.Abs(folder); err == nil && folder != "" {
+	for _, dir := range dirs {
+		if absolute, err := filepath.Abs(dir); err == nil && dir != "" {
 			flags = append(flags, "--keep", absolute)
 		}
 	}
 	return flags
 }
 
-// save also describes the cluster to those who will use it.
+// save also describes the cluster to its users.
 func save(l layout.Layout, running state.State) error {
 	if err := state.WriteJSON(infoFile(l), describe(l, running)); err != nil {
-		return fmt.Errorf("describing cluster %s: %w", l.Name, err)
+		return fmt.Errorf("describe cluster %s: %w", l.Name, err)
 	}
 	return state.Save(l, running)
 }

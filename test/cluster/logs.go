@@ -32,7 +32,7 @@ func logsCommand(o *options) *cobra.Command {
 	}
 }
 
-// printLog prints a component's log of those in a folder.
+// printLog prints a component's log from a directory.
 func printLog(out io.Writer, dir, component string) error {
 	names := logNames(dir)
 	if !slices.Contains(names, component) {
@@ -40,7 +40,7 @@ func printLog(out io.Writer, dir, component string) error {
 	}
 	log, err := os.Open(filepath.Join(dir, component+logSuffix))
 	if err != nil {
-		return fmt.Errorf("reading the log of %s: %w", component, err)
+		return fmt.Errorf("read the log of %s: %w", component, err)
 	}
 	defer log.Close()
 	_, err = io.Copy(out, log)

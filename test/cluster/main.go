@@ -13,8 +13,8 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stderr)) }
 
-// run returns the program's exit status. What runs in the cluster takes the program's
-// place, and has its own.
+// run returns the program's exit status. A command in the cluster replaces this program, and has
+// its own status.
 func run(args []string, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

@@ -14,9 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// pushPrograms gives the open registry the images of the project's programs, as
-// FOLDER/NAME.
-func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State, folder string, programs []program.Program) error {
+// pushPrograms pushes the images of the project's programs to the open registry, as PREFIX/NAME.
+func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State, prefix string, programs []program.Program) error {
 	described, err := describe(l, running).Registry(layout.Open.Name)
 	if err != nil {
 		return err
@@ -34,22 +33,22 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 	}
 	to := pusher{options: o, log: log, registry: registry, ko: ko, kept: o.kept()}
 	for _, p := range programs {
-		if err := to.push(ctx, p, folder+"/"+p.Name); err != nil {
+		if err := to.push(ctx, p, prefix+"/"+p.Name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ko is ko in the cluster's namespaces: there is no other network there.
+// ko returns ko in the cluster's namespaces: it has no other network there.
 func (o *options) ko(ctx context.Context, l layout.Layout, running state.State) (program.Ko, error) {
 	path, root, err := o.findKo(ctx)
 	if err != nil {
 		return program.Ko{}, err
 	}
 	return program.Ko{
-		Command: func(folder string, args ...string) []string {
-			return space.Enter(running.Init.PID, folder, append([]string{path}, args...)...)
+		Command: func(dir string, args ...string) []string {
+			return space.Enter(running.Init.PID, dir, append([]string{path}, args...)...)
 		},
 		Env:      inside(l, running),
 		Root:     root,
@@ -64,7 +63,7 @@ func (o *options) findKo(ctx context.Context) (path, root string, err error) {
 		return "", "", err
 	}
 	if root, err = filepath.Abs(o.root); err != nil {
-		return "", "", fmt.Errorf("finding the repository: %w", err)
+		return "", "", fmt.Errorf("find the repository: %w", err)
 	}
 	return filepath.Join(dir, "ko"), root, nil
 }

@@ -34,16 +34,16 @@ func publishCommand(o *options) *cobra.Command {
 	return command
 }
 
-// publish pushes the images of all programs that people install.
+// publish pushes the images of all programs that users install.
 func (o *options) publish(ctx context.Context, out io.Writer, repository, tag string) error {
 	path, root, err := o.findKo(ctx)
 	if err != nil {
 		return err
 	}
 	ko := program.Ko{
-		Command: func(folder string, args ...string) []string {
-			// ko runs in the folder of each program's module.
-			return append([]string{"env", "--chdir=" + folder, path}, args...)
+		Command: func(dir string, args ...string) []string {
+			// ko runs in the directory of each program's module.
+			return append([]string{"env", "--chdir=" + dir, path}, args...)
 		},
 		Env:  append(os.Environ(), "VERSION="+tag),
 		Root: root,
@@ -68,11 +68,11 @@ func (o *options) publish(ctx context.Context, out io.Writer, repository, tag st
 	return nil
 }
 
-// pushBase pushes the image that the program's image is built on.
+// pushBase pushes the base of the program's image.
 func (o *options) pushBase(ctx context.Context, repository string, p program.Program) (program.Target, error) {
 	to, err := name.NewRepository(repository + "/" + p.Name)
 	if err != nil {
-		return program.Target{}, fmt.Errorf("naming the image of %s: %w", p.Name, err)
+		return program.Target{}, fmt.Errorf("name the image of %s: %w", p.Name, err)
 	}
 	base, err := o.builder().Build(p.Base())
 	if err != nil {
@@ -80,7 +80,7 @@ func (o *options) pushBase(ctx context.Context, repository string, p program.Pro
 	}
 	auth, err := authn.DefaultKeychain.Resolve(to.Registry)
 	if err != nil {
-		return program.Target{}, fmt.Errorf("finding credentials for %s: %w", to.Registry, err)
+		return program.Target{}, fmt.Errorf("find credentials for %s: %w", to.Registry, err)
 	}
 	registry := image.Registry{Host: to.RegistryStr(), Auth: auth, Transport: http.DefaultTransport, Secure: true}
 	const tag = "base"

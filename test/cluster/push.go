@@ -16,7 +16,7 @@ import (
 // latest is the tag that tests and manifests use.
 const latest = "latest"
 
-// pusher gives a registry the images of programs.
+// pusher pushes the images of programs to a registry.
 type pusher struct {
 	*options
 	log      io.Writer
@@ -25,9 +25,9 @@ type pusher struct {
 	kept     image.Cache
 }
 
-// push builds the image only if it is neither the registry's already nor was kept. Go
-// knows best what a program is made of, and builds it quickly if it has not changed: the
-// program itself is the key of its image.
+// push builds the image only if neither the registry nor the cache has it. Go knows best what a
+// program is made of, and builds it quickly if it has not changed: the program itself is the key of
+// its image.
 func (to pusher) push(ctx context.Context, p program.Program, repository string) error {
 	built, err := to.source().Program(ctx, p.Module, p.Package)
 	if err != nil {
@@ -48,7 +48,7 @@ func (to pusher) push(ctx context.Context, p program.Program, repository string)
 	if present, err := to.registry.Same(ctx, repository, key, latest); err != nil || present {
 		return err
 	}
-	// skaffold builds on it too, whether or not ko does here.
+	// skaffold builds on it too, whether ko does or not.
 	if _, err := to.registry.Push(ctx, p.Base().Name, base); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (to pusher) tag(ctx context.Context, pushed v1.Image, repository string, ta
 	return nil
 }
 
-// build has ko make the image on its base, and push it.
+// build runs ko to make the image on its base, and to push it.
 func (to pusher) build(ctx context.Context, p program.Program, repository, key string) (v1.Image, error) {
 	fmt.Fprintf(to.log, "building the image %s with ko\n", repository)
 	host := layout.Open.Host() + "/"
@@ -92,11 +92,11 @@ func (to pusher) build(ctx context.Context, p program.Program, repository, key s
 	return to.registry.Pull(ctx, repository+":"+key)
 }
 
-// programKey is a tag for the image that has this program and its data on this base.
+// programKey is a tag for the image with this program and its data on this base.
 func programKey(built string, base v1.Image, data []image.File) (string, error) {
 	digest, err := base.Digest()
 	if err != nil {
-		return "", fmt.Errorf("looking at a base image: %w", err)
+		return "", fmt.Errorf("read a base image: %w", err)
 	}
 	return image.Key(append(data, image.File{Source: built}, image.File{Content: digest.String()}, image.File{Content: component.Ko().Key()}))
 }

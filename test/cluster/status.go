@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// status is all there is to say about a cluster.
+// status is the description of a cluster.
 type status struct {
 	bed.Info
 	State      string           `json:"state"`
@@ -27,7 +27,7 @@ func statusCommand(o *options) *cobra.Command {
 	var output string
 	command := &cobra.Command{
 		Use:   "status",
-		Short: "Say how the cluster is and how to use it; fail if it is not ready",
+		Short: "Print the cluster's state and how to use it; fail if it is not ready",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"text", "json"}, output) {
@@ -54,7 +54,7 @@ func (o *options) status() (status, error) {
 		return status{}, err
 	}
 	now := status{Info: describe(l, running), State: starting}
-	// A cluster that has just been started has no such file yet.
+	// A cluster that has just been started does not have the file yet.
 	if err := readJSON(statusFile(l), &now.Components); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return status{}, err
 	}
@@ -70,14 +70,14 @@ func (o *options) status() (status, error) {
 	return now, nil
 }
 
-// How a cluster is.
+// The states of a cluster.
 const (
 	starting = "starting"
 	ready    = "ready"
 	dead     = "dead"
 )
 
-// verdict is an error unless the cluster can be used: scripts ask.
+// verdict is an error unless the cluster can be used: scripts rely on the exit status.
 func (s status) verdict() error {
 	if s.State == ready {
 		return nil

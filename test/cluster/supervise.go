@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// initCommand is what up starts: the first process of the new namespaces.
+// initCommand is started by up: the first process of the new namespaces.
 func initCommand(o *options) *cobra.Command {
 	var keep []string
 	command := &cobra.Command{
@@ -31,11 +31,11 @@ func initCommand(o *options) *cobra.Command {
 			return space.Init(l, keep, supervisor)
 		},
 	}
-	command.Flags().StringArrayVar(&keep, "keep", nil, "folder that is needed in the namespaces")
+	command.Flags().StringArrayVar(&keep, "keep", nil, "directory that is needed in the namespaces")
 	return command
 }
 
-// superviseCommand is what init starts.
+// superviseCommand is started by init.
 func superviseCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:    "supervise",
@@ -61,20 +61,20 @@ func superviseCommand(o *options) *cobra.Command {
 	}
 }
 
-// specsFile has what the supervisor is to run, statusFile what became of it.
+// specsFile lists the programs of the supervisor, statusFile their status.
 func specsFile(l layout.Layout) string  { return l.Config("components.json") }
 func statusFile(l layout.Layout) string { return l.Path("components.json") }
 
-// holds is the folder by which tests keep programs from running.
+// holds is the directory with which tests prevent programs from running.
 func holds(l layout.Layout) string { return l.Path("holds") }
 
 func readJSON(path string, value any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("reading the components: %w", err)
+		return fmt.Errorf("read the components: %w", err)
 	}
 	if err := json.Unmarshal(content, value); err != nil {
-		return fmt.Errorf("reading the components in %s: %w", path, err)
+		return fmt.Errorf("read the components in %s: %w", path, err)
 	}
 	return nil
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/stock"
 )
 
-// supplier gives all registries of a cluster the same images: new ones from stock, if
-// there is any, and others by pushing what they do not have.
+// supplier gives all registries of a cluster the same images: new ones from stock, if there is any,
+// and others by pushing the missing images.
 type supplier struct {
 	*options
 	fresh bool
-	// key names what the registries were given so far.
+	// key identifies what the registries were given so far.
 	key string
-	// folders are where the registries store what they have.
-	folders    []string
+	// dirs are the directories in which the registries store images.
+	dirs       []string
 	registries []image.Registry
 }
 
@@ -35,12 +35,12 @@ func (to *supplier) open(ctx context.Context, l layout.Layout, running state.Sta
 			return err
 		}
 		to.registries = append(to.registries, registry)
-		to.folders = append(to.folders, l.Storage(described.Name))
+		to.dirs = append(to.dirs, l.Storage(described.Name))
 	}
 	return nil
 }
 
-// supply gives the registries some more images, which have one name in stock.
+// supply gives the registries more images, which have one name in stock.
 func (to *supplier) supply(ctx context.Context, what string, specs []image.Spec) error {
 	images, err := to.builder().BuildAll(ctx, specs)
 	if err != nil {
@@ -62,13 +62,13 @@ func (to *supplier) supply(ctx context.Context, what string, specs []image.Spec)
 	if err := pushes.Wait(); err != nil || !to.fresh {
 		return err
 	}
-	return kept.Keep(to.key, to.folders[0])
+	return kept.Keep(to.key, to.dirs[0])
 }
 
-// fill says whether all registries have what is needed.
+// fill reports whether all registries have the images.
 func (to *supplier) fill(kept stock.Stock) (bool, error) {
-	for _, folder := range to.folders {
-		if filled, err := kept.Fill(to.key, folder); err != nil || !filled {
+	for _, dir := range to.dirs {
+		if filled, err := kept.Fill(to.key, dir); err != nil || !filled {
 			return false, err
 		}
 	}
@@ -80,7 +80,7 @@ func stockKey(before string, specs []image.Spec, images []v1.Image) (string, err
 	for i, spec := range specs {
 		digest, err := images[i].Digest()
 		if err != nil {
-			return "", fmt.Errorf("looking at the image %s: %w", spec.Name, err)
+			return "", fmt.Errorf("read the image %s: %w", spec.Name, err)
 		}
 		digests[spec.Name] = digest.String()
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
 )
 
-// tools are built only when somebody asks for them.
+// tools are built on demand only.
 var tools = map[string]func() component.Component{
 	"ko":       component.Ko,
 	"kubectl":  component.Kubernetes,

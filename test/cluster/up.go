@@ -28,7 +28,7 @@ func upCommand(o *options) *cobra.Command {
 	}
 }
 
-// up leaves a ready cluster alone and replaces anything less.
+// up leaves a ready cluster alone and replaces any other.
 func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err := needRoot(); err != nil {
 		return err
@@ -57,15 +57,15 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 		return err
 	}
 	if err := o.start(ctx, log, l, programs); err != nil {
-		// Whoever gave up waiting wants to know what for.
-		collect(context.WithoutCancel(ctx), log, l, o.evidenceFolder(l))
+		// A user who cancelled the wait wants to know the reason for it.
+		collect(context.WithoutCancel(ctx), log, l, o.evidenceDir(l))
 		return fmt.Errorf("cluster %s did not come up: %w", l.Name, err)
 	}
 	return nil
 }
 
-// usable says whether the cluster came up, is alive, and can be reached: somebody may have
-// removed a part of its folder.
+// usable reports whether the cluster came up, is alive, and can be reached: a part of its directory
+// may have been removed.
 func usable(l layout.Layout) bool {
 	running, err := state.Load(l)
 	for _, path := range []string{l.Kubeconfig(), infoFile(l)} {
@@ -76,12 +76,12 @@ func usable(l layout.Layout) bool {
 	return err == nil && running.Ready && running.Init.Alive()
 }
 
-// lock makes commands that change the same cluster take turns.
+// lock serializes commands that change the same cluster.
 func (o *options) lock(l layout.Layout) (unlock func(), err error) {
 	return filelock.Acquire(o.cache + "/" + l.Name + ".lock")
 }
 
-// programs finds or makes all that runs in a cluster.
+// programs finds or builds all that runs in a cluster.
 func (o *options) programs(ctx context.Context, log io.Writer) (config.Programs, error) {
 	if err := o.install(ctx, log); err != nil {
 		return config.Programs{}, err
@@ -104,7 +104,7 @@ func (o *options) programs(ctx context.Context, log io.Writer) (config.Programs,
 	return programs, nil
 }
 
-// install installs Debian's packages. apt-get fails if another one is at work.
+// install installs Debian's packages. apt-get fails while another one runs.
 func (o *options) install(ctx context.Context, log io.Writer) error {
 	unlock, err := filelock.Acquire(o.cache + "/debian.lock")
 	if err != nil {

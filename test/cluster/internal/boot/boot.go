@@ -18,17 +18,18 @@ import (
 )
 
 const (
-	// patience is for the whole way to a running pod.
-	patience = 3 * time.Minute
-	// interval is between two looks at what is waited for.
+	// bootTimeout bounds the whole way to a running pod.
+	bootTimeout = 3 * time.Minute
+	// interval is the time between two checks of a condition.
 	interval = 100 * time.Millisecond
 )
 
-// Access is how callers outside of the cluster's network reach its API.
+// Access returns the configuration with which callers outside of the cluster's network reach its
+// API.
 func Access(l layout.Layout, dialer space.Dialer) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig of cluster %s: %w", l.Name, err)
+		return nil, fmt.Errorf("read the kubeconfig of cluster %s: %w", l.Name, err)
 	}
 	config.Dial = dialer.DialContext
 	// No proxy that the environment names could reach the cluster.
@@ -37,7 +38,7 @@ func Access(l layout.Layout, dialer space.Dialer) (*rest.Config, error) {
 	return rest.AddUserAgent(config, "cluster-up"), nil
 }
 
-// Client is a client of the cluster's API for callers outside of its network.
+// Client returns a client of the cluster's API for callers outside of its network.
 func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) {
 	config, err := Access(l, dialer)
 	if err != nil {
@@ -45,15 +46,15 @@ func Client(l layout.Layout, dialer space.Dialer) (kubernetes.Interface, error) 
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client of cluster %s: %w", l.Name, err)
+		return nil, fmt.Errorf("make a client of cluster %s: %w", l.Name, err)
 	}
 	return client, nil
 }
 
-// Wait sets up what every cluster has and waits until a pod has run. It tells
-// log how far it came. The channel closes when the registries have the pod's images.
+// Wait sets up what every cluster has and waits until a pod has run. It logs its progress. The
+// channel closes when the registries have the pod's images.
 func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, images <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
 	start := time.Now()
 	for _, step := range []struct {
@@ -63,7 +64,7 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 		{"the API server answers", waitForAPI},
 		{"pods find the name server", serveDNS},
 		{"the node is ready", waitForNode},
-		// A node that does not find an image tries again much later.
+		// A node that does not find an image retries much later.
 		{"there are images for pods", func(ctx context.Context, _ kubernetes.Interface) error { return await(ctx, images) }},
 		{"a pod has run", runPod},
 	} {
@@ -75,8 +76,8 @@ func Wait(ctx context.Context, log io.Writer, client kubernetes.Interface, image
 	return nil
 }
 
-// poll looks until the condition holds. The error is the last look's, which
-// says what is missing.
+// poll checks the condition until it holds. The error is that of the last check, which names what
+// is missing.
 func poll(ctx context.Context, what string, look func(context.Context) error) error {
 	for {
 		err := look(ctx)
@@ -85,7 +86,7 @@ func poll(ctx context.Context, what string, look func(context.Context) error) er
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w (%w)", what, err, ctx.Err())
+			return fmt.Errorf("wait for %s: %w (%w)", what, err, ctx.Err())
 		case <-time.After(interval):
 		}
 	}
@@ -97,6 +98,6 @@ func await(ctx context.Context, images <-chan struct{}) error {
 	case <-images:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for images: %w", context.Cause(ctx))
+		return fmt.Errorf("wait for images: %w", context.Cause(ctx))
 	}
 }

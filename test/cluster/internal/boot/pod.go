@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// runPod runs a pod to its end: the proof that scheduler, kubelet, runtime,
-// network and registry work together.
+// runPod runs a pod to its end: the proof that scheduler, kubelet, runtime, network and registry
+// work together.
 func runPod(ctx context.Context, client kubernetes.Interface) error {
 	// A pod needs its namespace's service account, which comes later than the
 	// namespace.
@@ -40,7 +40,7 @@ func runPod(ctx context.Context, client kubernetes.Interface) error {
 		return err
 	}
 	if err := pods.Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
-		return fmt.Errorf("deleting the first pod: %w", err)
+		return fmt.Errorf("delete the first pod: %w", err)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func firstPod() *corev1.Pod {
 				Name:  "toolbox",
 				Image: layout.Open.Host() + "/toolbox:latest",
 				Args:  []string{"list", "/"},
-				// The image was pushed a moment ago, perhaps not for this start.
+				// The image was pushed a moment ago, possibly not for this start.
 				ImagePullPolicy: corev1.PullAlways,
 			}},
 		},

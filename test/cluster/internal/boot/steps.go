@@ -13,8 +13,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// waitForAPI also waits for the namespaces, which the API server makes only
-// after it has begun to answer.
+// waitForAPI also waits for the namespaces, which the API server creates only after it has begun to
+// answer.
 func waitForAPI(ctx context.Context, client kubernetes.Interface) error {
 	return poll(ctx, "the API server", func(ctx context.Context) error {
 		for _, namespace := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault} {
@@ -44,8 +44,8 @@ func waitForNode(ctx context.Context, client kubernetes.Interface) error {
 	})
 }
 
-// create makes an object that may be there already. It tries again: a young API
-// server refuses what it cannot give an address or check yet.
+// create creates an object that may exist already. It retries: an API server that has just started
+// rejects objects that it cannot give an address or validate yet.
 func create[T any](ctx context.Context, object *T, in interface {
 	Create(context.Context, *T, metav1.CreateOptions) (*T, error)
 },

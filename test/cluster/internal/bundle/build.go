@@ -12,16 +12,16 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// program is a program that was built.
+// program is a built program.
 type program struct {
 	Package string
-	// Version is that of the program's module; of this repository's it is "".
+	// Version is the version of the program's module; "" for this repository.
 	Version string
 	Path    string
 }
 
-// build builds the main packages that the patterns name in a module of the
-// repository. Go itself sees which of them are up to date.
+// build builds the main packages that match the patterns in a module of the repository. Go itself
+// skips those that are up to date.
 func (s Source) build(ctx context.Context, module string, patterns ...string) ([]program, error) {
 	out := filepath.Join(s.Out, module)
 	unlock, err := filelock.Acquire(out + ".lock")
@@ -34,7 +34,7 @@ func (s Source) build(ctx context.Context, module string, patterns ...string) ([
 		return nil, err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
-		return nil, fmt.Errorf("building the programs of %s: %w", module, err)
+		return nil, fmt.Errorf("build the programs of %s: %w", module, err)
 	}
 	args := []string{"build", "-trimpath", "-ldflags=-s -w", "-o", out + "/"}
 	for _, program := range programs {
@@ -54,12 +54,12 @@ func (s Source) Program(ctx context.Context, module, pkg string) (string, error)
 		return "", err
 	}
 	if len(programs) != 1 {
-		return "", fmt.Errorf("building a program: %s in %s is no main package", pkg, module)
+		return "", fmt.Errorf("build a program: %s in %s is not a main package", pkg, module)
 	}
 	return programs[0].Path, nil
 }
 
-// Kodata makes what the images of the project's programs take along beside them.
+// Kodata makes the files that the images of the project's programs contain besides the program.
 func (s Source) Kodata(ctx context.Context) error {
 	unlock, err := filelock.Acquire(filepath.Join(s.Out, "kodata.lock"))
 	if err != nil {
@@ -89,8 +89,8 @@ func (s Source) list(ctx context.Context, module, out string, patterns []string)
 	return programs, nil
 }
 
-// goTool runs Go in a module. Each module here has its own list of
-// requirements, which a workspace would mix with the others'.
+// goTool runs Go in a module. Each module here has its own list of requirements, which a workspace
+// would mix with the others'.
 func (s Source) goTool(ctx context.Context, module string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = filepath.Join(s.Root, module)

@@ -1,5 +1,5 @@
-// Package bundle knows which images a cluster's registries offer, and builds
-// the programs in them.
+// Package bundle lists the images that a cluster's registries offer, and builds the programs in
+// them.
 package bundle
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 )
 
-// Source is what the images are made of.
+// Source is the source of the images.
 type Source struct {
 	// Root is the root of the repository.
 	Root string
-	// Out keeps the built programs.
+	// Out is the directory of the built programs.
 	Out string
 }
 
-// Tools are the images without which no pod runs, and no test: what holds a pod's
-// namespaces, and what the tests look around with.
+// Tools are the images that every pod and every test needs: the process that holds a pod's
+// namespaces, and the tests' tools.
 func (s Source) Tools(ctx context.Context) ([]image.Spec, error) {
 	programs, err := s.build(ctx, "test", "./images/...")
 	if err != nil {
@@ -67,7 +67,7 @@ func (s Source) misbehaving(ctx context.Context) ([]image.Spec, error) {
 	return specs, nil
 }
 
-// static is an image of nothing but a static program.
+// static is an image with only a static program.
 func static(name, program string) image.Spec {
 	return image.Spec{
 		Name:       name,
@@ -77,8 +77,8 @@ func static(name, program string) image.Spec {
 	}
 }
 
-// functionImage is a static function as the catalog's images have it. The
-// function "entrypoint" shows that a command line has two parts.
+// functionImage is a static function as in the catalog's images. The function "entrypoint" shows
+// that a command line has two parts.
 func functionImage(name, program string) image.Spec {
 	spec := static(name, program)
 	spec.Files = []image.File{{Path: "/usr/local/bin/function", Mode: 0o755, Source: program}}

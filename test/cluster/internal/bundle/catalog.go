@@ -10,13 +10,12 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 )
 
-// catalogRepositories are where the registries have the catalog's functions: under a
-// name of their own, and where the catalog publishes them, of which the open registry
-// is a mirror.
+// catalogRepositories are the repositories of the catalog's functions: one under our own name, and
+// the one that the catalog publishes, of which the open registry is a mirror.
 var catalogRepositories = []string{"krm-functions-catalog/", "kptdev/krm-functions-catalog/"}
 
-// catalog are the images of the functions that the modules below functions/
-// name as their tools.
+// catalog returns the images of the functions that the modules below functions/ name as their
+// tools.
 func (s Source) catalog(ctx context.Context) ([]image.Spec, error) {
 	modules, err := s.catalogModules()
 	if err != nil {
@@ -40,12 +39,12 @@ func (s Source) catalogModules() ([]string, error) {
 	for _, pattern := range []string{"functions/go.mod", "functions/*/go.mod"} {
 		found, err := filepath.Glob(filepath.Join(s.Root, pattern))
 		if err != nil {
-			return nil, fmt.Errorf("looking for the catalog's functions: %w", err)
+			return nil, fmt.Errorf("look for the catalog's functions: %w", err)
 		}
 		for _, file := range found {
 			module, err := filepath.Rel(s.Root, filepath.Dir(file))
 			if err != nil {
-				return nil, fmt.Errorf("looking for the catalog's functions: %w", err)
+				return nil, fmt.Errorf("look for the catalog's functions: %w", err)
 			}
 			modules = append(modules, module)
 		}
@@ -53,8 +52,8 @@ func (s Source) catalogModules() ([]string, error) {
 	return modules, nil
 }
 
-// catalogImages are one image under several names. Of its tags the catalog publishes
-// the release, and the minor version, which moves.
+// catalogImages returns one image under several names. Of its tags the catalog publishes the
+// release, and the minor version, which moves.
 func catalogImages(program program) []image.Spec {
 	var specs []image.Spec
 	for _, repository := range catalogRepositories {

@@ -7,8 +7,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 )
 
-// conformance are the images of the functions that the conformance suite calls, all
-// of one program that behaves as it is told.
+// conformance returns the images of the functions that the conformance suite calls, all of one
+// program whose name selects its behaviour.
 func (s Source) conformance(ctx context.Context) ([]image.Spec, error) {
 	program, err := s.Program(ctx, "libs", "./testing/testfn/cmd/testfn")
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"slices"
 )
 
-// libraryFolders are where Debian keeps shared libraries.
-var libraryFolders = []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib", "/usr/lib", "/lib64"}
+// libraryDirs are the directories in which Debian keeps shared libraries.
+var libraryDirs = []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib", "/usr/lib", "/lib64"}
 
-// sharedLibraries lists the files, beginning with its interpreter, that a
-// program is linked with, directly or not. It is sorted.
+// sharedLibraries lists the files, beginning with its interpreter, that a program is linked with,
+// directly or indirectly. The list is sorted.
 func sharedLibraries(program string) ([]string, error) {
 	found := map[string]bool{}
 	pending := []string{program}
@@ -39,25 +39,25 @@ func sharedLibraries(program string) ([]string, error) {
 func imports(path string) ([]string, error) {
 	file, err := elf.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer file.Close()
 	names, err := file.ImportedLibraries()
 	if err != nil {
-		return nil, fmt.Errorf("reading the libraries of %s: %w", path, err)
+		return nil, fmt.Errorf("read the libraries of %s: %w", path, err)
 	}
 	var paths []string
 	for _, name := range names {
 		library, err := findLibrary(name)
 		if err != nil {
-			return nil, fmt.Errorf("reading the libraries of %s: %w", path, err)
+			return nil, fmt.Errorf("read the libraries of %s: %w", path, err)
 		}
 		paths = append(paths, library)
 	}
 	if section := file.Section(".interp"); section != nil {
 		interpreter, err := section.Data()
 		if err != nil {
-			return nil, fmt.Errorf("reading the interpreter of %s: %w", path, err)
+			return nil, fmt.Errorf("read the interpreter of %s: %w", path, err)
 		}
 		paths = append(paths, string(interpreter[:len(interpreter)-1]))
 	}
@@ -65,7 +65,7 @@ func imports(path string) ([]string, error) {
 }
 
 func findLibrary(name string) (string, error) {
-	for _, pattern := range libraryFolders {
+	for _, pattern := range libraryDirs {
 		found, err := filepath.Glob(filepath.Join(pattern, name))
 		if err != nil {
 			return "", err
@@ -76,5 +76,5 @@ func findLibrary(name string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("no library %s in %v", name, libraryFolders)
+	return "", fmt.Errorf("no library %s in %v", name, libraryDirs)
 }

@@ -9,25 +9,24 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 )
 
-// identity is a function in JavaScript that gives back what it is given: the
-// time it takes is that of starting Node.js.
+// identity is a function in JavaScript that returns its input: its run time is that of starting
+// Node.js.
 //
 //go:embed identity.js
 var identity string
 
-// nodeImage is a function on this machine's Node.js and the shared libraries it
-// is linked with.
+// nodeImage is an image of the function with this machine's Node.js and its shared libraries.
 func nodeImage() (image.Spec, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		return image.Spec{}, fmt.Errorf("finding Node.js (Debian package nodejs): %w", err)
+		return image.Spec{}, fmt.Errorf("find Node.js (Debian package nodejs): %w", err)
 	}
 	if node, err = filepath.EvalSymlinks(node); err != nil {
-		return image.Spec{}, fmt.Errorf("finding Node.js: %w", err)
+		return image.Spec{}, fmt.Errorf("find Node.js: %w", err)
 	}
 	libraries, err := sharedLibraries(node)
 	if err != nil {
-		return image.Spec{}, fmt.Errorf("finding the libraries of Node.js: %w", err)
+		return image.Spec{}, fmt.Errorf("find the libraries of Node.js: %w", err)
 	}
 	files := []image.File{
 		{Path: "/usr/bin/node", Mode: 0o755, Source: node},

@@ -19,14 +19,14 @@ const mountPoint = "/sys/fs/cgroup"
 // pods: v2 allows processes only in groups without children.
 const components = "components"
 
-// hierarchies are the roots in which a group has to be made.
+// hierarchies are the roots in which a group must be created.
 func hierarchies() ([]string, error) {
 	if unified() {
 		return []string{mountPoint}, nil
 	}
 	entries, err := os.ReadDir(mountPoint)
 	if err != nil {
-		return nil, fmt.Errorf("listing the control group hierarchies: %w", err)
+		return nil, fmt.Errorf("list the control group hierarchies: %w", err)
 	}
 	var roots []string
 	for _, entry := range entries {
@@ -43,8 +43,8 @@ func unified() bool {
 	return unix.Statfs(mountPoint, &stat) == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-// Join makes the named parent group everywhere and moves this process into a
-// group below it.
+// Join creates the named parent group in every hierarchy and moves this process into a group below
+// it.
 func Join(name string) error {
 	roots, err := hierarchies()
 	if err != nil {
@@ -52,7 +52,7 @@ func Join(name string) error {
 	}
 	for _, root := range roots {
 		if err := join(root, name); err != nil {
-			return fmt.Errorf("joining control group %s in %s: %w", name, root, err)
+			return fmt.Errorf("join control group %s in %s: %w", name, root, err)
 		}
 	}
 	return nil
@@ -71,8 +71,8 @@ func join(root, name string) error {
 	return os.WriteFile(filepath.Join(root, name, components, "cgroup.procs"), []byte("0"), 0o600)
 }
 
-// prepare makes a new group usable. A v1 cpuset starts without processors and
-// memory; a v2 group has the controllers that its parent passes on.
+// prepare makes a new group usable. A v1 cpuset starts without processors and memory; a v2 group
+// has the controllers that its parent delegates.
 func prepare(dir string) error {
 	if unified() {
 		parent := filepath.Dir(dir)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Groups returns the folders of the named group and of all groups below it, in every
-// hierarchy, each with its processes. What goes away meanwhile is left out.
+// Groups returns the directories of the named group and of all groups below it, in every hierarchy,
+// each with its processes. Groups removed in the meantime are left out.
 func Groups(name string) (map[string][]int, error) {
 	roots, err := hierarchies()
 	if err != nil {
@@ -50,8 +50,7 @@ func processes(dir string) []int {
 	content, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	var pids []int
 	for _, line := range strings.Fields(string(content)) {
-		// Number 0 would be a process of another namespace, and to kill it
-		// would kill this one.
+		// Number 0 would be a process of another namespace; killing it would kill this process.
 		if pid, err := strconv.Atoi(line); err == nil && pid > 0 {
 			pids = append(pids, pid)
 		}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove kills what runs in the named group, and removes it with all groups
-// below it. It waits until deadline for the killed processes to be gone.
+// Remove kills the processes in the named group, and removes it with all groups below it. It waits
+// until deadline for the killed processes to end.
 func Remove(name string, deadline time.Time) error {
 	roots, err := hierarchies()
 	if err != nil {
@@ -21,14 +21,14 @@ func Remove(name string, deadline time.Time) error {
 	}
 	for _, root := range roots {
 		if err := removeTree(filepath.Join(root, name), deadline); err != nil {
-			return fmt.Errorf("removing control group %s in %s: %w", name, root, err)
+			return fmt.Errorf("remove control group %s in %s: %w", name, root, err)
 		}
 	}
 	return nil
 }
 
-// removeTree removes a group's folders from the leaves up. Their files are the
-// kernel's and go with them.
+// removeTree removes a group's directories from the leaves up. Their files belong to the kernel and
+// go with them.
 func removeTree(dir string, deadline time.Time) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,7 +48,7 @@ func removeTree(dir string, deadline time.Time) error {
 	return removeGroup(dir, deadline)
 }
 
-// removeGroup tries again while the kernel still counts a dead process.
+// removeGroup retries while the kernel still counts a dead process.
 func removeGroup(dir string, deadline time.Time) error {
 	for {
 		kill(dir)
@@ -63,23 +63,23 @@ func removeGroup(dir string, deadline time.Time) error {
 	}
 }
 
-// kill kills the group's processes. What it cannot read or kill shows when the
-// group cannot be removed.
+// kill kills the group's processes. Processes that it cannot read or kill make the removal of the
+// group fail.
 func kill(dir string) {
 	for _, pid := range processes(dir) {
 		killMember(dir, pid)
 	}
 }
 
-// killMember kills a process if it is one of the group's: it may have ended since it was
-// listed, and its number be another's.
+// killMember kills a process if it belongs to the group: it may have ended since it was listed, and
+// its number be another's.
 func killMember(dir string, pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
-	// From here on the descriptor stands for one process: look again.
+	// From here on the descriptor identifies one process: check again.
 	if slices.Contains(processes(dir), pid) {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestKillEndsMembersOnly has a folder for a control group.
+// TestKillEndsMembersOnly uses a directory in place of a control group.
 func TestKillEndsMembersOnly(t *testing.T) {
 	member, other := exec.Command("sleep", "60"), exec.Command("sleep", "60")
 	for _, command := range []*exec.Cmd{member, other} {
@@ -29,7 +29,7 @@ func TestKillEndsMembersOnly(t *testing.T) {
 	if err := other.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	_ = other.Wait() // It says what the state says too.
+	_ = other.Wait() // The state has its error.
 	if status, ok := other.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGTERM {
 		t.Errorf("the other process ended by %v, want by SIGTERM", other.ProcessState)
 	}

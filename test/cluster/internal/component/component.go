@@ -1,6 +1,5 @@
-// Package component builds the programs a cluster is made of. What is built is
-// kept in a cache by a key of everything that went into it, so that a second
-// start builds nothing.
+// Package component builds the programs of a cluster. They are cached by a key of everything that
+// went into them, so that a second start builds nothing.
 package component
 
 import (
@@ -11,17 +10,17 @@ import (
 	"runtime"
 )
 
-// Component is a program, or a few, made from one source.
+// Component is one or more programs, built from one source.
 type Component struct {
 	Name    string
 	Version string
-	// Inputs are what decides the outcome besides name and version.
+	// Inputs are what determines the programs besides name and version.
 	Inputs []string
 	// Build writes the programs into dir and needs nothing but Go.
 	Build func(ctx context.Context, dir string) error
 }
 
-// Key names the component in the cache: equal keys mean equal programs.
+// Key is the key of the component in the cache: equal keys mean equal programs.
 func (c Component) Key() string {
 	hash := sha256.New()
 	for _, input := range append([]string{runtime.Version(), runtime.GOARCH}, c.Inputs...) {

@@ -62,7 +62,7 @@ func TestStoreBuildsOnce(t *testing.T) {
 	}
 }
 
-// TestUseKeepsAComponent has a component be as old as one that is removed.
+// TestUseKeepsAComponent uses a component that is as old as a removed one.
 func TestUseKeepsAComponent(t *testing.T) {
 	store := component.Store{Dir: t.TempDir(), Log: &strings.Builder{}}
 	c := component.Component{Name: "tool", Version: "v1", Build: func(context.Context, string) error { return nil }}
@@ -81,7 +81,7 @@ func TestUseKeepsAComponent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); err != nil {
-		t.Errorf("the component is gone that was just asked for: %v", err)
+		t.Errorf("the component that was just used is gone: %v", err)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestStoreKeepsNothingOfAFailedBuild(t *testing.T) {
 		return errors.Join(os.WriteFile(filepath.Join(dir, "half"), nil, 0o644), failure)
 	}}
 	if _, err := store.Get(t.Context(), c); !errors.Is(err, failure) {
-		t.Fatalf("error %v does not carry its cause", err)
+		t.Fatalf("error %v does not have its cause", err)
 	}
 	left, err := filepath.Glob(filepath.Join(store.Dir, "tool-*[^k]"))
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// generated is the source of programs that are built in a module of their own,
-// so that their requirements stay out of this one.
+// generated is the source of programs that are built in a separate module, so that their
+// requirements stay out of this one.
 type generated struct {
 	// Mod is the module's go.mod. Go completes it.
 	Mod []byte
-	// Main is the only file of a program that is named like the module. Without
-	// it the programs are the module's tools.
+	// Main is the only file of a program with the name of the module. Without it the programs are
+	// the module's tools.
 	Main string
-	// Flags are the linker's.
+	// Flags are the linker's flags.
 	Flags string
 }
 
@@ -25,7 +25,7 @@ type generated struct {
 func (g generated) build(ctx context.Context, dir string) error {
 	source, err := os.MkdirTemp("", "function-runner-module-")
 	if err != nil {
-		return fmt.Errorf("making a module: %w", err)
+		return fmt.Errorf("make a module: %w", err)
 	}
 	defer os.RemoveAll(source)
 	files, programs := map[string][]byte{"go.mod": g.Mod}, "tool"
@@ -34,13 +34,13 @@ func (g generated) build(ctx context.Context, dir string) error {
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(source, name), content, 0o644); err != nil {
-			return fmt.Errorf("writing a module: %w", err)
+			return fmt.Errorf("write a module: %w", err)
 		}
 	}
 	return goTool(ctx, source, nil, "build", "-mod=mod", "-trimpath", "-ldflags="+g.Flags, "-o", dir+"/", programs)
 }
 
-// tools is a component of programs that a module has.
+// tools returns a component of the tools of a module.
 func tools(name, version, module string, packages ...string) Component {
 	var mod strings.Builder
 	fmt.Fprintf(&mod, "module %s\n\ngo 1.26.0\n\nrequire %s %s\n%s", name, module, version, shared())
@@ -50,7 +50,7 @@ func tools(name, version, module string, packages ...string) Component {
 	return component(name, version, generated{Mod: []byte(mod.String()), Flags: stripped})
 }
 
-// component is what source builds.
+// component returns the component that source builds.
 func component(name, version string, source generated) Component {
 	return Component{
 		Name:    name,
@@ -60,9 +60,9 @@ func component(name, version string, source generated) Component {
 	}
 }
 
-// shared are requirements of the libraries that this program was built with. With them
-// a component uses the same versions, or newer ones where it has to: a library that many
-// use is compiled once, which is a third of the work.
+// shared returns the requirements of this program's libraries. With them a component uses the same
+// versions, or newer ones if needed: a library with many users is compiled once, which saves a
+// third of the work.
 func shared() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

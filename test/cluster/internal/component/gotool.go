@@ -14,8 +14,8 @@ import (
 // stripped leaves out what only a debugger reads.
 const stripped = "-s -w"
 
-// builds is the environment of builds: away from any workspace and without cgo. The
-// compiler does not last: for it memory is cheaper than collecting it.
+// builds is the environment of builds: outside of any workspace and without cgo. The compiler runs
+// for a short time: for it memory costs less than garbage collection.
 var builds = []string{"GOWORK=off", "CGO_ENABLED=0", "GOGC=400"}
 
 // goTool runs the go command in dir.
@@ -36,7 +36,7 @@ func goOutput(ctx context.Context, dir string, env []string, args ...string) ([]
 	return stdout.Bytes(), nil
 }
 
-// module is what `go mod download -json` says of a module.
+// module is the output of `go mod download -json` for a module.
 type module struct {
 	GoMod string
 	Dir   string
@@ -49,7 +49,7 @@ func download(ctx context.Context, path, version string, env ...string) (module,
 	}
 	var m module
 	if err := json.Unmarshal(out, &m); err != nil {
-		return module{}, fmt.Errorf("reading what go says of module %s: %w", path, err)
+		return module{}, fmt.Errorf("read go's description of module %s: %w", path, err)
 	}
 	return m, nil
 }

@@ -12,15 +12,14 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// kubeSource is the program that is every Kubernetes component.
+// kubeSource is the program that contains every Kubernetes component.
 //
 //go:embed kube.go.txt
 var kubeSource string
 
 const kubernetesModule = "k8s.io/kubernetes"
 
-// Kubernetes has all of Kubernetes in one program, and a link to it for each
-// component.
+// Kubernetes is all of Kubernetes in one program, with a link to it for each component.
 func Kubernetes() Component {
 	return Component{
 		Name:    "kubernetes",
@@ -37,7 +36,7 @@ func buildKubernetes(ctx context.Context, dir string) error {
 	}
 	requirements, err := os.ReadFile(published.GoMod)
 	if err != nil {
-		return fmt.Errorf("reading the requirements of Kubernetes: %w", err)
+		return fmt.Errorf("read the requirements of Kubernetes: %w", err)
 	}
 	mod, err := kubernetesMod(kubernetesVersion, requirements)
 	if err != nil {
@@ -49,7 +48,7 @@ func buildKubernetes(ctx context.Context, dir string) error {
 	}
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"} {
 		if err := os.Symlink("kube", filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("linking %s: %w", name, err)
+			return fmt.Errorf("link %s: %w", name, err)
 		}
 	}
 	return nil
@@ -61,7 +60,7 @@ func buildKubernetes(ctx context.Context, dir string) error {
 func kubernetesMod(version string, published []byte) ([]byte, error) {
 	source, err := modfile.Parse("go.mod", published, nil)
 	if err != nil {
-		return nil, fmt.Errorf("parsing the requirements of Kubernetes: %w", err)
+		return nil, fmt.Errorf("parse the requirements of Kubernetes: %w", err)
 	}
 	library := "v0." + strings.TrimPrefix(version, "v1.")
 	var out strings.Builder
@@ -74,8 +73,7 @@ func kubernetesMod(version string, published []byte) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// kubernetesFlags tell the components their own version, which they report and
-// compare.
+// kubernetesFlags set the version that the components report and compare.
 func kubernetesFlags(version string) string {
 	const pkg = "k8s.io/component-base/version"
 	minor := strings.TrimPrefix(semver.MajorMinor(version), "v1.")

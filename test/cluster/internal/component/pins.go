@@ -4,7 +4,7 @@ package component
 // minor and patch numbers with major version 0.
 const kubernetesVersion = "v1.36.3"
 
-// Containerd has the container runtime and its shim. Image volumes need 2.1.
+// Containerd is the container runtime with its shim. Image volumes need 2.1.
 func Containerd() Component {
 	return tools("containerd", "v2.3.7", "github.com/containerd/containerd/v2",
 		"./cmd/containerd", "./cmd/containerd-shim-runc-v2")

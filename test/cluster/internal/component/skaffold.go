@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Skaffold builds and deploys whole systems. Its module has replace
-// directives, which `go install` refuses, so a copy of the source is built.
+// Skaffold builds and deploys whole systems. Its module has replace directives, which `go install`
+// rejects, so a copy of the source is built.
 func Skaffold() Component {
 	const version, path = "v2.16.1", "github.com/GoogleContainerTools/skaffold/v2"
 	return Component{
@@ -23,11 +23,11 @@ func Skaffold() Component {
 			}
 			source, err := os.MkdirTemp("", "skaffold-module-")
 			if err != nil {
-				return fmt.Errorf("making a module: %w", err)
+				return fmt.Errorf("make a module: %w", err)
 			}
 			defer os.RemoveAll(source)
 			if err := os.CopyFS(source, os.DirFS(published.Dir)); err != nil {
-				return fmt.Errorf("copying the source: %w", err)
+				return fmt.Errorf("copy the source: %w", err)
 			}
 			return goTool(ctx, source, []string{unchecked}, "build", "-mod=mod", "-trimpath", "-ldflags="+stripped, "-o", dir+"/skaffold", "./cmd/skaffold")
 		},

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Sources are the repository's files as of a commit. A clone that does not have the
-// commit gets it from where it was cloned.
+// Sources are the repository's files as of a commit. A clone without the commit fetches it from its
+// origin.
 func Sources(root, commit string) Component {
 	return Component{
 		Name:    "sources",
@@ -25,7 +25,7 @@ func Sources(root, commit string) Component {
 				return err
 			}
 			if output, err := exec.CommandContext(ctx, "tar", "--extract", "--directory="+dir, "--file="+archive).CombinedOutput(); err != nil {
-				return fmt.Errorf("unpacking the sources: %w\n%s", err, output)
+				return fmt.Errorf("unpack the sources: %w\n%s", err, output)
 			}
 			return os.Remove(archive)
 		},

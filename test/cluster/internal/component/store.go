@@ -14,15 +14,15 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
-// Store is a folder of built components.
+// Store is a directory of built components.
 type Store struct {
 	Dir string
-	// Log is told what is built and how long it took.
+	// Log receives what is built and how long it took.
 	Log io.Writer
 }
 
-// Get returns the folder with the component's programs and builds them first
-// if need be. Two processes that want the same component build it once.
+// Get returns the directory with the component's programs and builds them first if necessary. Two
+// processes that want the same component build it once.
 func (s Store) Get(ctx context.Context, c Component) (string, error) {
 	dir := filepath.Join(s.Dir, c.Key())
 	if exists(dir) {
@@ -39,20 +39,20 @@ func (s Store) Get(ctx context.Context, c Component) (string, error) {
 	return dir, s.build(ctx, c, dir)
 }
 
-// build makes the folder appear whole or not at all.
+// build creates the directory as a whole or not at all.
 func (s Store) build(ctx context.Context, c Component, dir string) error {
 	start := time.Now()
 	fmt.Fprintf(s.Log, "building %s %s\n", c.Name, c.Version)
 	temp, err := os.MkdirTemp(s.Dir, c.Name+"-building-")
 	if err != nil {
-		return fmt.Errorf("building %s: %w", c.Name, err)
+		return fmt.Errorf("build %s: %w", c.Name, err)
 	}
 	defer os.RemoveAll(temp)
 	if err := c.Build(ctx, temp); err != nil {
-		return fmt.Errorf("building %s %s: %w", c.Name, c.Version, err)
+		return fmt.Errorf("build %s %s: %w", c.Name, c.Version, err)
 	}
 	if err := os.Rename(temp, dir); err != nil {
-		return fmt.Errorf("keeping %s: %w", c.Name, err)
+		return fmt.Errorf("keep %s: %w", c.Name, err)
 	}
 	fmt.Fprintf(s.Log, "built %s in %s\n", c.Name, time.Since(start).Round(time.Second))
 	return nil

@@ -5,9 +5,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/pki"
 )
 
-// writeCertificates makes one authority for Kubernetes and another, which only
-// those who are told trust, for the registry. It returns the first one's
-// certificate.
+// writeCertificates makes one authority for Kubernetes and another for the registry, which only
+// configured clients trust. It returns the certificate of the first one.
 func writeCertificates(l layout.Layout) ([]byte, error) {
 	kubernetes, err := pki.NewAuthority("kubernetes")
 	if err != nil {

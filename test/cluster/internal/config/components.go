@@ -7,7 +7,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/process"
 )
 
-// Programs are the folders of the components that were built.
+// Programs are the directories of the built components.
 type Programs struct {
 	Kubernetes, Containerd, CoreDNS string
 }
@@ -57,14 +57,13 @@ func apiserver(l layout.Layout) []string {
 		"--advertise-address=" + layout.NodeAddress,
 		"--bind-address=" + layout.NodeAddress,
 		"--authorization-mode=Node,RBAC",
-		// Both need an etcd that reports the progress of watches, which Debian's
-		// 3.4 does not: each watch that begins with a list would wait for three
-		// seconds and fail.
+		// Both need an etcd that reports the progress of watches, which Debian's 3.4 does not: each
+		// watch that begins with a list would wait for three seconds and fail.
 		"--feature-gates=WatchList=false,SizeBasedListCostEstimate=false",
 		"--token-auth-file=" + l.Config("tokens.csv"),
 		"--tls-cert-file=" + l.PKI("apiserver.crt"), "--tls-private-key-file=" + l.PKI("apiserver.key"),
 		"--client-ca-file=" + l.PKI("ca.crt"),
-		// No name server knows the node by its name.
+		// No name server has the name of the node.
 		"--kubelet-preferred-address-types=InternalIP",
 		"--kubelet-certificate-authority=" + l.PKI("ca.crt"),
 		"--kubelet-client-certificate=" + l.PKI("kubelet-client.crt"), "--kubelet-client-key=" + l.PKI("kubelet-client.key"),
@@ -88,7 +87,7 @@ func controllers(l layout.Layout) []string {
 		"--authentication-tolerate-lookup-failure",
 		"--leader-elect=false",
 		"--cert-dir=" + l.Path("pki"),
-		// Endpoints are compared with pods while functions start.
+		// Endpoints follow pods while functions start.
 		"--kube-api-qps=100", "--kube-api-burst=200",
 	}
 }

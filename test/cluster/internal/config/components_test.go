@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-func TestComponentsOfTwoClustersShareNoFolder(t *testing.T) {
+func TestComponentsOfTwoClustersShareNoDirectory(t *testing.T) {
 	programs := config.Programs{Kubernetes: "/cache/kubernetes", Containerd: "/cache/containerd", CoreDNS: "/cache/coredns"}
 	other := layout.Layout{Name: "other"}.Dir()
 	names := map[string]bool{}
@@ -18,7 +18,7 @@ func TestComponentsOfTwoClustersShareNoFolder(t *testing.T) {
 		}
 		names[spec.Name] = true
 		if line := strings.Join(spec.Command, " "); strings.Contains(line, other) {
-			t.Errorf("%s uses another cluster's folder: %s", spec.Name, line)
+			t.Errorf("%s uses another cluster's directory: %s", spec.Name, line)
 		}
 	}
 	for _, name := range []string{"etcd", "kube-apiserver", "containerd", "kubelet", "coredns", "registry-secure"} {

@@ -1,5 +1,5 @@
-// Package config writes what the components of a cluster read: certificates,
-// tokens, passwords and configuration files.
+// Package config writes the files that the components of a cluster read: certificates, tokens,
+// passwords and configuration.
 package config
 
 import (
@@ -18,10 +18,10 @@ var files embed.FS
 
 var templates = template.Must(template.ParseFS(files, "templates/*"))
 
-// view is what the templates see.
+// view is the data of the templates.
 type view struct {
 	layout.Layout
-	// MasqueradeAll has the node stand for whoever calls a Service.
+	// MasqueradeAll replaces the address of each caller of a Service by the node's.
 	MasqueradeAll bool
 }
 
@@ -36,12 +36,12 @@ func (view) PauseImage() string       { return PauseImage }
 // PauseImage is the image of the process that holds a pod's namespaces.
 var PauseImage = layout.Open.Host() + "/pause:latest"
 
-// Write writes everything below the cluster's folder. Where iptables does not see what
-// goes over bridges, answers between pods have to pass the node to be translated back.
+// Write writes everything below the cluster's directory. If iptables does not see the traffic on
+// bridges, answers between pods must pass the node to be translated back.
 func Write(l layout.Layout, secrets Secrets, bridgesFiltered bool) error {
 	for _, dir := range []string{l.Path("pki"), l.Config("cni"), l.Config("certs.d"), l.Logs()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("making the folders of cluster %s: %w", l.Name, err)
+			return fmt.Errorf("make the directories of cluster %s: %w", l.Name, err)
 		}
 	}
 	authority, err := writeCertificates(l)
@@ -66,17 +66,17 @@ func writeComponents(data view) error {
 	return render(data.Config("cni/10-pods.conflist"), "cni.conflist", data, 0o644)
 }
 
-// render writes a template's output to path, and makes path's folder.
+// render writes a template's output to path, and creates path's directory.
 func render(path, name string, data any, mode os.FileMode) error {
 	var out bytes.Buffer
 	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
-		return fmt.Errorf("rendering %s: %w", name, err)
+		return fmt.Errorf("render %s: %w", name, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := os.WriteFile(path, out.Bytes(), mode); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }

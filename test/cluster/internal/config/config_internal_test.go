@@ -17,7 +17,7 @@ import (
 // rendered returns the output of a template.
 func rendered(t *testing.T, name string, data any) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "new folder", name)
+	path := filepath.Join(t.TempDir(), "new directory", name)
 	if err := render(path, name, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestComponentFilesAreWellFormed(t *testing.T) {
 	}
 }
 
-func TestRegistryFilesAskForWhatTheRegistryWants(t *testing.T) {
+func TestRegistryFilesMatchTheirRegistries(t *testing.T) {
 	for _, registry := range layout.Registries() {
 		content := rendered(t, "registry.yaml", registryView{Registry: registry, Secret: "s", Storage: "/storage"})
 		var parsed struct {

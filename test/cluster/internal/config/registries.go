@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// registryView is what the templates of a registry see.
+// registryView is the data of the templates of a registry.
 type registryView struct {
 	layout.Registry
 	Storage, Secret                         string
@@ -42,8 +42,8 @@ func writeRegistries(l layout.Layout, secrets Secrets) error {
 	return writeMirror(l)
 }
 
-// catalogHost is the registry of the catalog's functions, which nodes know by the open
-// registry only: nothing leaves the machine.
+// catalogHost is the registry of the catalog's functions. Nodes use the open registry in its place:
+// nothing leaves the machine.
 const catalogHost = "ghcr.io"
 
 func writeMirror(l layout.Layout) error {
@@ -57,7 +57,7 @@ func RegistryFile(l layout.Layout, registry layout.Registry) string {
 	return l.Config("registry-" + registry.Name + ".yaml")
 }
 
-// RuntimeRegistries is the folder in which the container runtime has a folder for each
+// RuntimeRegistries is the directory in which the container runtime has a directory for each
 // registry.
 func RuntimeRegistries(l layout.Layout) string { return l.Config("certs.d") }
 
@@ -65,13 +65,13 @@ func RuntimeRegistries(l layout.Layout) string { return l.Config("certs.d") }
 func PasswordFile(l layout.Layout) string { return l.Config("htpasswd") }
 
 func writePasswords(path string, secrets Secrets) error {
-	// A random password needs no slow hash, and each request costs one.
+	// A random password needs no slow hash, and each request computes it.
 	hash, err := bcrypt.GenerateFromPassword([]byte(secrets.RegistryPassword()), bcrypt.MinCost)
 	if err != nil {
-		return fmt.Errorf("hashing the registries' password: %w", err)
+		return fmt.Errorf("hash the registries' password: %w", err)
 	}
 	if err := os.WriteFile(path, fmt.Appendf(nil, "%s:%s\n", RegistryUser, hash), 0o600); err != nil {
-		return fmt.Errorf("writing the registries' passwords: %w", err)
+		return fmt.Errorf("write the registries' passwords: %w", err)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 )
 
-// RegistryUser is who the registries with a password know.
+// RegistryUser is the user of the registries with a password.
 const RegistryUser = "function-runner"
 
 // Secrets are a cluster's tokens and passwords, all derived from one key.
@@ -15,17 +15,17 @@ type Secrets struct {
 	key []byte
 }
 
-// NewSecrets makes secrets that nobody had before.
+// NewSecrets returns new random secrets.
 func NewSecrets() Secrets {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	return Secrets{key: key}
 }
 
-// Token is the token of a user of the API.
+// Token returns the token of a user of the API.
 func (s Secrets) Token(user string) string { return s.derive("token " + user) }
 
-// RegistryPassword is the password of RegistryUser.
+// RegistryPassword returns the password of RegistryUser.
 func (s Secrets) RegistryPassword() string { return s.derive("registry password") }
 
 // registrySession signs the upload sessions of a registry.

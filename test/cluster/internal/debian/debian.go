@@ -1,5 +1,5 @@
-// Package debian installs the Debian packages a cluster needs, and sees to it
-// that none of them starts a service.
+// Package debian installs the Debian packages that a cluster needs, and prevents them from starting
+// services.
 package debian
 
 import (
@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// Packages are what a cluster needs from Debian.
+// Packages are the Debian packages that a cluster needs.
 var Packages = []string{
 	"busybox-static", "conntrack", "containernetworking-plugins", "docker-registry",
 	"etcd-server", "iproute2", "iptables", "nodejs", "runc",
 }
 
-// Install installs those of the packages that are missing. It tells log what it
-// installs; with nothing missing it changes nothing.
+// Install installs the missing ones of the packages. It logs what it installs; with nothing missing
+// it changes nothing.
 func Install(ctx context.Context, log io.Writer, packages []string) (err error) {
 	missing, err := missing(ctx, packages)
 	if err != nil || len(missing) == 0 {
@@ -38,12 +38,11 @@ func Install(ctx context.Context, log io.Writer, packages []string) (err error) 
 	return apt(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...)
 }
 
-// missing asks for all packages that are installed, because asking for one that
-// is not known is an error to dpkg-query.
+// missing queries all installed packages, because dpkg-query fails for an unknown one.
 func missing(ctx context.Context, packages []string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Package}\n").Output()
 	if err != nil {
-		return nil, fmt.Errorf("listing the installed Debian packages: %w", err)
+		return nil, fmt.Errorf("list the installed Debian packages: %w", err)
 	}
 	installed := strings.Split(string(out), "\n")
 	return slices.DeleteFunc(slices.Clone(packages), func(name string) bool {
@@ -53,7 +52,7 @@ func missing(ctx context.Context, packages []string) ([]string, error) {
 
 func apt(ctx context.Context, args ...string) error {
 	command := exec.CommandContext(ctx, "apt-get", args...)
-	// needrestart, where it is installed, would restart services that run.
+	// needrestart, if it is installed, would restart running services.
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_MODE=l", "NEEDRESTART_SUSPEND=1")
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("apt-get %s: %w\n%s", strings.Join(args, " "), err, out)

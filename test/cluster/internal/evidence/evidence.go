@@ -1,4 +1,4 @@
-// Package evidence keeps what tells why a cluster is as it is, however far it came.
+// Package evidence keeps what explains the state of a cluster, however far it came.
 package evidence
 
 import (
@@ -22,26 +22,25 @@ import (
 )
 
 const (
-	// patience is for all of it: who waits has a broken cluster.
-	patience = time.Minute
-	// apiPatience is for one answer of an API server that may be the broken part.
-	apiPatience = 5 * time.Second
+	// collectTimeout bounds the whole collection: the cluster is broken, and a user waits.
+	collectTimeout = time.Minute
+	// apiTimeout bounds one answer of an API server that may be the broken component.
+	apiTimeout = 5 * time.Second
 )
 
-// Collect fills a folder: logs has those of components and pods, objects what the API
-// server knows, and the files beside them are about processes, control groups, mounts
-// and network. What cannot be had is left out, and said in the error. The parts that a
-// former call wrote are replaced.
+// Collect fills a directory: logs has those of components and pods, objects what the API server
+// has, and the files beside them describe processes, control groups, mounts and network. The error
+// lists what is missing. The files of an earlier call are replaced.
 func Collect(ctx context.Context, l layout.Layout, dir string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
-	for _, folder := range []string{"logs", "objects"} {
-		if err := os.RemoveAll(filepath.Join(dir, folder)); err != nil {
-			return fmt.Errorf("keeping evidence: %w", err)
+	for _, name := range []string{"logs", "objects"} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("keep evidence: %w", err)
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("keeping evidence: %w", err)
+		return fmt.Errorf("keep evidence: %w", err)
 	}
 	groups, err := cgroup.Groups(l.Cgroup())
 	err = errors.Join(err,
@@ -61,21 +60,21 @@ func Collect(ctx context.Context, l layout.Layout, dir string) error {
 	)
 }
 
-// objects keeps what the API server knows, which it is asked in the network of a process.
+// objects keeps the objects of the API server, which it calls in the network of a process.
 func objects(ctx context.Context, l layout.Layout, pid int, dir string) error {
 	config, err := boot.Access(l, space.Dialer{PID: pid})
 	if err != nil {
 		return err
 	}
-	config.Timeout = apiPatience
-	config.WarningHandler = rest.NoWarnings{} // about kinds that few use any more
+	config.Timeout = apiTimeout
+	config.WarningHandler = rest.NoWarnings{} // about kinds that are rarely used any more
 	kinds, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client of cluster %s: %w", l.Name, err)
+		return fmt.Errorf("make a client of cluster %s: %w", l.Name, err)
 	}
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client of cluster %s: %w", l.Name, err)
+		return fmt.Errorf("make a client of cluster %s: %w", l.Name, err)
 	}
 	return dump.Cluster{Kinds: kinds, Objects: client}.Namespace(ctx, metav1.NamespaceAll, dir)
 }

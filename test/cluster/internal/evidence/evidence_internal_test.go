@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestCopyTreeCopiesWhatItCan has a link that leads nowhere, and a file that cannot be
-// written, among the logs.
+// TestCopyTreeCopiesWhatItCan has a broken link, and a file that cannot be written, among the logs.
 func TestCopyTreeCopiesWhatItCan(t *testing.T) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "logs")
 	for _, name := range []string{"kubelet.log", "pods/default_p/main/0.log"} {
@@ -19,7 +18,7 @@ func TestCopyTreeCopiesWhatItCan(t *testing.T) {
 	if err := os.Symlink("nowhere", filepath.Join(from, "gone.log")); err != nil {
 		t.Fatal(err)
 	}
-	// A folder of a file's name makes one file impossible to write.
+	// A directory with a file's name makes that file impossible to write.
 	if err := os.MkdirAll(filepath.Join(to, "etcd.log"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +41,11 @@ func TestCopyTreeSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestProcessLinesTellTheCommand(t *testing.T) {
+func TestProcessLinesHaveTheCommand(t *testing.T) {
 	const ended = 1 << 30 // No process has such a number.
 	lines := strings.Split(string(processLines([]int{os.Getpid(), ended})), "\n")
 	if !strings.Contains(lines[0], os.Args[0]) || !strings.Contains(lines[0], "R (running)") && !strings.Contains(lines[0], "S (sleeping)") {
-		t.Errorf("of this process it says %q", lines[0])
+		t.Errorf("the line of this process is %q", lines[0])
 	}
 	if len(lines) != 3 {
 		t.Errorf("there are %d lines, want one for each process", len(lines)-1)

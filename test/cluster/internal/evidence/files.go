@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// copyTree copies the files below a folder. One that goes away meanwhile, as pods' logs
-// do, or that cannot be read, does not keep the others from being copied.
+// copyTree copies the files below a directory. A file that is deleted in the meantime, as pods'
+// logs may be, or that cannot be read, does not prevent the others from being copied.
 func copyTree(from, to string) error {
 	var failed error
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
@@ -32,8 +32,8 @@ func copyTree(from, to string) error {
 	return errors.Join(failed, err)
 }
 
-// copyFile copies a file as far as it goes now: somebody may be writing to it. The kernel's
-// files have no size to go by.
+// copyFile copies a file as far as it goes now: another process may be writing to it. The kernel's
+// files report no size.
 func copyFile(from, to string) error {
 	content, err := os.ReadFile(from)
 	if err != nil {
@@ -44,10 +44,10 @@ func copyFile(from, to string) error {
 
 func write(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("keeping evidence: %w", err)
+		return fmt.Errorf("keep evidence: %w", err)
 	}
 	if err := os.WriteFile(path, content, 0o644); err != nil {
-		return fmt.Errorf("keeping evidence: %w", err)
+		return fmt.Errorf("keep evidence: %w", err)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// groupLines has a line for each control group, with its processes.
+// groupLines returns a line for each control group, with its processes.
 func groupLines(groups map[string][]int) []byte {
 	var out bytes.Buffer
 	for _, path := range slices.Sorted(maps.Keys(groups)) {
@@ -21,14 +21,14 @@ func groupLines(groups map[string][]int) []byte {
 	return out.Bytes()
 }
 
-// processLines has a line for each process: its numbers on the machine and in the
-// cluster, its state, what it waits for in the kernel, and its command line.
+// processLines returns a line for each process: its numbers on the machine and in the cluster, its
+// state, what it waits for in the kernel, and its command line.
 func processLines(pids []int) []byte {
 	var out bytes.Buffer
 	for _, pid := range pids {
 		status := statusFields(pid)
 		_, inside, _ := strings.Cut(status["NSpid"], "\t")
-		waits, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid)) // Not every kernel tells.
+		waits, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid)) // Some kernels do not have it.
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		command := strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " "))
 		fmt.Fprintf(&out, "%d (%s) %s, %s, waits in %q: %s\n", pid, inside, status["Name"], status["State"], waits, command)
@@ -36,7 +36,7 @@ func processLines(pids []int) []byte {
 	return out.Bytes()
 }
 
-// statusFields are those of /proc/PID/status; there are none if the process has ended.
+// statusFields returns the fields of /proc/PID/status; there are none if the process has ended.
 func statusFields(pid int) map[string]string {
 	content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	fields := map[string]string{}
@@ -47,8 +47,8 @@ func statusFields(pid int) map[string]string {
 	return fields
 }
 
-// network keeps the addresses, routes, rules and sockets of the network that a process
-// is in. A command that fails says so in the file.
+// network keeps the addresses, routes, rules and sockets of a process' network. If a command fails,
+// the file has its error.
 func network(ctx context.Context, pid int, path string) error {
 	var out bytes.Buffer
 	for _, line := range [][]string{{"ip", "address"}, {"ip", "route"}, {"ss", "--all", "--numeric", "--tcp", "--udp"}, {"iptables-save"}} {

@@ -14,23 +14,22 @@ func archiveFiles(out io.Writer, files []File) error {
 	// The registry is on this machine: time matters more than size.
 	compressed, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
 	if err != nil {
-		return fmt.Errorf("compressing a layer: %w", err)
+		return fmt.Errorf("compress a layer: %w", err)
 	}
 	archive := tar.NewWriter(compressed)
 	for _, file := range files {
 		if err := addFile(archive, file); err != nil {
-			return fmt.Errorf("adding %s to a layer: %w", file.Path, err)
+			return fmt.Errorf("add %s to a layer: %w", file.Path, err)
 		}
 	}
 	if err := archive.Close(); err != nil {
-		return fmt.Errorf("finishing a layer: %w", err)
+		return fmt.Errorf("finish a layer: %w", err)
 	}
 	return compressed.Close()
 }
 
-// addFile writes one entry. Times and owners stay zero, so that equal files
-// give equal layers. The folders above the file are left to the one who
-// unpacks: runtimes make those that are missing.
+// addFile writes one entry. Times and owners stay zero, so that equal files give equal layers. The
+// directories above the file are left to the container runtime, which creates missing ones.
 func addFile(archive *tar.Writer, file File) error {
 	header := &tar.Header{Name: strings.TrimPrefix(file.Path, "/"), Mode: int64(file.Mode.Perm()), Format: tar.FormatPAX}
 	switch {

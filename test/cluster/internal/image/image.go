@@ -26,9 +26,8 @@ type Spec struct {
 	User string
 }
 
-// Builder makes images and keeps their layers in a folder. An image is a
-// function of its Spec and of the files' contents: to build it again gives the
-// same digest.
+// Builder makes images and keeps their layers in a directory. An image is a function of its Spec
+// and of the files' contents: building it again gives the same digest.
 type Builder struct {
 	Dir string
 }
@@ -37,11 +36,11 @@ type Builder struct {
 func (b Builder) Build(spec Spec) (v1.Image, error) {
 	layer, err := b.layer(spec.Files)
 	if err != nil {
-		return nil, fmt.Errorf("building image %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("build image %s: %w", spec.Name, err)
 	}
 	image, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
-		return nil, fmt.Errorf("building image %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("build image %s: %w", spec.Name, err)
 	}
 	return configure(image, spec)
 }
@@ -67,7 +66,7 @@ func (b Builder) BuildAll(ctx context.Context, specs []Spec) ([]v1.Image, error)
 func configure(image v1.Image, spec Spec) (v1.Image, error) {
 	file, err := image.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("configuring image %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("configure image %s: %w", spec.Name, err)
 	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture = "linux", runtime.GOARCH
@@ -80,7 +79,7 @@ func configure(image v1.Image, spec Spec) (v1.Image, error) {
 	}
 	image, err = mutate.ConfigFile(image, file)
 	if err != nil {
-		return nil, fmt.Errorf("configuring image %s: %w", spec.Name, err)
+		return nil, fmt.Errorf("configure image %s: %w", spec.Name, err)
 	}
 	return image, nil
 }

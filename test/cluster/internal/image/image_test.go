@@ -20,7 +20,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 )
 
-// spec is an image with a bit of everything.
+// spec is an image with files of every kind.
 func spec(t *testing.T, content string) image.Spec {
 	t.Helper()
 	source := filepath.Join(t.TempDir(), "program")
@@ -68,8 +68,8 @@ func TestDigestFollowsTheContent(t *testing.T) {
 	}
 }
 
-// TestSameLayerIsMadeByMany has many images of one layer built at once, as by the clusters
-// of two clones, or by one: several functions are one program.
+// TestSameLayerIsMadeByMany builds many images of one layer at once, as the clusters of two clones
+// do, or a single cluster: several functions are one program.
 func TestSameLayerIsMadeByMany(t *testing.T) {
 	dir, same := t.TempDir(), spec(t, strings.Repeat("program", 1<<16))
 	builds, start := new(errgroup.Group), make(chan struct{})
@@ -116,8 +116,8 @@ func TestPushIsDoneOnce(t *testing.T) {
 	}
 }
 
-// TestLayerIsUploadedOnce pushes one program's images to several repositories of a registry
-// that has layers by repository, as real ones do.
+// TestLayerIsUploadedOnce pushes one program's images to several repositories of a registry that
+// keeps layers by repository, as real ones do.
 func TestLayerIsUploadedOnce(t *testing.T) {
 	var uploads, mounts atomic.Int32
 	store := registry.New()
@@ -146,7 +146,7 @@ func TestLayerIsUploadedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Of each image there also is a configuration, which is uploaded.
+	// Each image also has a configuration, which is uploaded.
 	if uploads.Load() != 1+3 || mounts.Load() != 2 {
 		t.Errorf("%d uploads and %d mounts, want one upload of the layer, and two mounts", uploads.Load(), mounts.Load())
 	}

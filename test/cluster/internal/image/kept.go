@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// A kept layer is a folder of two files: the layer, and what was computed of it.
+// A kept layer is a directory of two files: the layer, and the values computed from it.
 const (
 	layerFile   = "layer.tar.gz"
 	summaryFile = "summary.json"
 )
 
-// keptLayer is a layer whose hashes are known, which saves reading and
-// decompressing it at each start.
+// keptLayer is a layer whose hashes are known, which saves reading and decompressing it at each
+// start.
 type keptLayer struct {
 	path    string
 	summary summary
@@ -31,39 +31,38 @@ type summary struct {
 	Size   int64   `json:"size"`
 }
 
-// openLayer returns a layer that was kept. The error is fs.ErrNotExist if there
-// is none.
+// openLayer returns a kept layer. The error is fs.ErrNotExist if there is none.
 func openLayer(dir string) (v1.Layer, error) {
 	content, err := os.ReadFile(filepath.Join(dir, summaryFile))
 	if err != nil {
-		return nil, fmt.Errorf("reading a kept layer: %w", err)
+		return nil, fmt.Errorf("read a kept layer: %w", err)
 	}
 	layer := &keptLayer{path: filepath.Join(dir, layerFile)}
 	if err := json.Unmarshal(content, &layer.summary); err != nil {
-		return nil, fmt.Errorf("reading a kept layer (remove %s): %w", dir, err)
+		return nil, fmt.Errorf("read a kept layer (remove %s): %w", dir, err)
 	}
 	return layer, nil
 }
 
-// summarize computes the hashes of the layer's file in a folder, and writes them beside it.
+// summarize computes the hashes of the layer's file in a directory, and writes them beside it.
 func summarize(dir string) error {
 	layer, err := tarball.LayerFromFile(filepath.Join(dir, layerFile))
 	if err != nil {
-		return fmt.Errorf("reading a new layer: %w", err)
+		return fmt.Errorf("read a new layer: %w", err)
 	}
 	var computed summary
 	if computed.Digest, err = layer.Digest(); err != nil {
-		return fmt.Errorf("hashing a new layer: %w", err)
+		return fmt.Errorf("hash a new layer: %w", err)
 	}
 	if computed.DiffID, err = layer.DiffID(); err != nil {
-		return fmt.Errorf("hashing a new layer: %w", err)
+		return fmt.Errorf("hash a new layer: %w", err)
 	}
 	if computed.Size, err = layer.Size(); err != nil {
-		return fmt.Errorf("measuring a new layer: %w", err)
+		return fmt.Errorf("measure a new layer: %w", err)
 	}
 	content, err := json.Marshal(computed)
 	if err != nil {
-		return fmt.Errorf("keeping a new layer: %w", err)
+		return fmt.Errorf("keep a new layer: %w", err)
 	}
 	return os.WriteFile(filepath.Join(dir, summaryFile), content, 0o644)
 }
@@ -78,7 +77,7 @@ func (l *keptLayer) Compressed() (io.ReadCloser, error)  { return os.Open(l.path
 func (l *keptLayer) Uncompressed() (io.ReadCloser, error) {
 	layer, err := tarball.LayerFromFile(l.path)
 	if err != nil {
-		return nil, fmt.Errorf("reading a kept layer: %w", err)
+		return nil, fmt.Errorf("read a kept layer: %w", err)
 	}
 	return layer.Uncompressed()
 }

@@ -16,18 +16,17 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
-// File is one file, folder or link of a layer.
+// File is one file, directory or link of a layer.
 type File struct {
-	// Path is absolute in the image; the folders above it are made.
+	// Path is absolute in the image; the directories above it are created.
 	Path string
 	Mode fs.FileMode
-	// Source is a file of this machine with the content. Without it the
-	// content is Content.
+	// Source is a file of this machine with the content; if it is empty, Content is the content.
 	Source  string
 	Content string
 	// Link makes a symbolic link with that target.
 	Link string
-	// Dir makes a folder.
+	// Dir makes a directory.
 	Dir bool
 }
 
@@ -46,13 +45,13 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 		return nil, err
 	}
 	if err := b.keepLayer(dir, files); err != nil {
-		return nil, fmt.Errorf("making a layer: %w", err)
+		return nil, fmt.Errorf("make a layer: %w", err)
 	}
 	return openLayer(dir)
 }
 
-// keepLayer makes the layer's folder appear whole or not at all. Others may make the same
-// layer meanwhile, here or in another process: the first one's is kept.
+// keepLayer creates the layer's directory as a whole or not at all. If the same layer is made
+// concurrently, here or in another process, the first one is kept.
 func (b Builder) keepLayer(dir string, files []File) error {
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
 		return err
@@ -82,7 +81,7 @@ func writeLayer(path string, files []File) error {
 	return errors.Join(archiveFiles(out, files), out.Close())
 }
 
-// Key is a hash of all that decides what is in a layer with the files.
+// Key is a hash of everything that determines a layer with the files.
 func Key(files []File) (string, error) {
 	sum := sha256.New()
 	for _, file := range files {
@@ -100,12 +99,12 @@ func hashFile(sum hash.Hash, path string) error {
 	}
 	source, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("reading a file for a layer: %w", err)
+		return fmt.Errorf("read a file for a layer: %w", err)
 	}
 	defer source.Close()
 	content := sha256.New()
 	if _, err := io.Copy(content, source); err != nil {
-		return fmt.Errorf("reading %s for a layer: %w", path, err)
+		return fmt.Errorf("read %s for a layer: %w", path, err)
 	}
 	fmt.Fprintf(sum, "%x\n", content.Sum(nil))
 	return nil

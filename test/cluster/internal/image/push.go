@@ -18,14 +18,14 @@ type Registry struct {
 	Host      string
 	Auth      authn.Authenticator
 	Transport http.RoundTripper
-	// Secure says that the registry has to have TLS.
+	// Secure requires TLS.
 	Secure bool
-	// layers are where it has those that were pushed; nil remembers none.
+	// layers has the repositories of the pushed layers; nil remembers none.
 	layers map[v1.Hash]name.Reference
 }
 
-// Push uploads the image under its name, unless the registry has it already,
-// and says whether it did.
+// Push uploads the image under its name, unless the registry has it already, and reports whether it
+// did.
 func (r Registry) Push(ctx context.Context, imageName string, image v1.Image) (pushed bool, err error) {
 	reference, err := r.reference(imageName)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r Registry) Push(ctx context.Context, imageName string, image v1.Image) (p
 	options := r.options(ctx)
 	digest, err := image.Digest()
 	if err != nil {
-		return false, fmt.Errorf("pushing image %s: %w", imageName, err)
+		return false, fmt.Errorf("push image %s: %w", imageName, err)
 	}
 	present, err := head(reference, options)
 	if err != nil || present == digest {
@@ -42,15 +42,15 @@ func (r Registry) Push(ctx context.Context, imageName string, image v1.Image) (p
 	}
 	image, err = r.mount(image, reference)
 	if err != nil {
-		return false, fmt.Errorf("pushing image %s: %w", imageName, err)
+		return false, fmt.Errorf("push image %s: %w", imageName, err)
 	}
 	if err := remote.Write(reference, image, options...); err != nil {
-		return false, fmt.Errorf("pushing image %s: %w", reference, err)
+		return false, fmt.Errorf("push image %s: %w", reference, err)
 	}
 	return true, nil
 }
 
-// mounting is an image some of whose layers its registry has in other repositories.
+// mounting is an image with layers that its registry has in other repositories.
 type mounting struct {
 	v1.Image
 	layers []v1.Layer
@@ -58,8 +58,8 @@ type mounting struct {
 
 func (m mounting) Layers() ([]v1.Layer, error) { return m.layers, nil }
 
-// mount is the image with layers that need not be uploaded again: images of one program
-// have one layer, and each is in a repository of its own.
+// mount returns the image with layers that need not be uploaded again: images of one program share
+// a layer, and each is in its own repository.
 func (r Registry) mount(image v1.Image, reference name.Reference) (v1.Image, error) {
 	layers, err := image.Layers()
 	if err != nil || r.layers == nil {
@@ -81,7 +81,7 @@ func (r Registry) mount(image v1.Image, reference name.Reference) (v1.Image, err
 	return mounted, nil
 }
 
-// Pull returns the image that has the name. Its layers are fetched when they are read.
+// Pull returns the image with the name. Its layers are fetched when they are read.
 func (r Registry) Pull(ctx context.Context, imageName string) (v1.Image, error) {
 	reference, err := r.reference(imageName)
 	if err != nil {
@@ -89,12 +89,12 @@ func (r Registry) Pull(ctx context.Context, imageName string) (v1.Image, error) 
 	}
 	image, err := remote.Image(reference, r.options(ctx)...)
 	if err != nil {
-		return nil, fmt.Errorf("pulling image %s: %w", reference, err)
+		return nil, fmt.Errorf("pull image %s: %w", reference, err)
 	}
 	return image, nil
 }
 
-// head returns the digest of the image that has the name, or none.
+// head returns the digest of the image with the name, or none.
 func head(reference name.Reference, options []remote.Option) (v1.Hash, error) {
 	descriptor, err := remote.Head(reference, options...)
 	var refused *transport.Error
@@ -104,11 +104,11 @@ func head(reference name.Reference, options []remote.Option) (v1.Hash, error) {
 	case errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound:
 		return v1.Hash{}, nil
 	default:
-		return v1.Hash{}, fmt.Errorf("asking for image %s: %w", reference, err)
+		return v1.Hash{}, fmt.Errorf("look up image %s: %w", reference, err)
 	}
 }
 
-// Same says whether the two tags of a repository exist and are the same image.
+// Same reports whether the two tags of a repository exist and are the same image.
 func (r Registry) Same(ctx context.Context, repository, tag, other string) (bool, error) {
 	var digests [2]v1.Hash
 	for i, tag := range []string{tag, other} {
@@ -130,7 +130,7 @@ func (r Registry) reference(imageName string) (name.Reference, error) {
 	}
 	reference, err := name.ParseReference(r.Host+"/"+imageName, options...)
 	if err != nil {
-		return nil, fmt.Errorf("naming image %s: %w", imageName, err)
+		return nil, fmt.Errorf("name image %s: %w", imageName, err)
 	}
 	return reference, nil
 }

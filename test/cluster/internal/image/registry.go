@@ -26,7 +26,7 @@ func Open(ctx context.Context, described bed.Registry, dial Dial) (Registry, err
 	if described.CAFile != "" {
 		authority, err := os.ReadFile(described.CAFile)
 		if err != nil {
-			return Registry{}, fmt.Errorf("reading the authority of registry %s: %w", described.Name, err)
+			return Registry{}, fmt.Errorf("read the authority of registry %s: %w", described.Name, err)
 		}
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(authority)
@@ -37,12 +37,12 @@ func Open(ctx context.Context, described bed.Registry, dial Dial) (Registry, err
 		auth = authn.FromConfig(authn.AuthConfig{Username: described.Username, Password: described.Password})
 	}
 	if err := reach(ctx, described.Host, dial); err != nil {
-		return Registry{}, fmt.Errorf("waiting for registry %s: %w", described.Name, err)
+		return Registry{}, fmt.Errorf("wait for registry %s: %w", described.Name, err)
 	}
 	return Registry{Host: described.Host, Auth: auth, Transport: transport, layers: map[v1.Hash]name.Reference{}}, nil
 }
 
-// reach tries until a connection is accepted.
+// reach retries until a connection is accepted.
 func reach(ctx context.Context, address string, dial Dial) error {
 	for {
 		connection, err := dial(ctx, "tcp", address)

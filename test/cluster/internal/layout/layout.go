@@ -1,6 +1,5 @@
-// Package layout says where a cluster keeps its files, which addresses it has
-// and what its registries are called. Every cluster lives in namespaces of its
-// own, so the addresses are the same in all of them.
+// Package layout defines the paths of a cluster's files, its addresses and the names of its
+// registries. Every cluster has its own namespaces, so the addresses are the same in all of them.
 package layout
 
 import (
@@ -13,9 +12,8 @@ import (
 const (
 	NodeName    = "node"
 	NodeAddress = "172.30.0.1"
-	// AliasAddress is a second address of the node. The node's container
-	// runtime knows nothing about registries by this address: no credentials,
-	// no certificate authority.
+	// AliasAddress is a second address of the node. The node's container runtime has no
+	// configuration for registries at this address: no credentials, no certificate authority.
 	AliasAddress   = "172.30.0.2"
 	NodePrefix     = 24
 	Bridge         = "node0"
@@ -28,17 +26,17 @@ const (
 	EtcdAddress    = NodeAddress + ":2379"
 )
 
-// ContainerdSocket is seen only inside a cluster's mount namespace.
+// ContainerdSocket exists only inside a cluster's mount namespace.
 const ContainerdSocket = "/run/containerd/containerd.sock"
 
-// root holds one folder for each cluster.
+// root has one directory for each cluster.
 const root = "/var/lib/function-runner/clusters"
 
-// validName keeps names usable as file, cgroup and host names, and short
-// enough for the paths of Unix sockets.
+// validName matches names usable as file, cgroup and host names, and short enough for the paths of
+// Unix sockets.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
 
-// Layout is one cluster's place on the machine.
+// Layout is the layout of one cluster on the machine.
 type Layout struct {
 	Name string
 }
@@ -51,21 +49,21 @@ func New(name string) (Layout, error) {
 	return Layout{Name: name}, nil
 }
 
-// Root is the folder of all clusters.
+// Root is the directory of all clusters.
 func Root() string { return root }
 
-// Dir is the cluster's folder: everything it writes is below it.
+// Dir is the cluster's directory: all its files are below it.
 func (l Layout) Dir() string { return filepath.Join(root, l.Name) }
 
-// Path is a file or folder below the cluster's folder.
+// Path returns the path of a file or directory below the cluster's directory.
 func (l Layout) Path(elements ...string) string {
 	return filepath.Join(append([]string{l.Dir()}, elements...)...)
 }
 
-// Kubeconfig is the administrator's kubeconfig of the cluster.
+// Kubeconfig is the path of the administrator's kubeconfig.
 func (l Layout) Kubeconfig() string { return l.Path("kubeconfig") }
 
-// Logs is the folder of the components' logs.
+// Logs is the directory of the components' logs.
 func (l Layout) Logs() string { return l.Path("logs") }
 
 // LogFile is the log of one component.
@@ -73,13 +71,13 @@ func (l Layout) LogFile(component string) string {
 	return filepath.Join(l.Logs(), component+".log")
 }
 
-// PKI is a file of the cluster's certificates and keys.
+// PKI returns the path of one of the cluster's certificates and keys.
 func (l Layout) PKI(file string) string { return l.Path("pki", file) }
 
-// Config is a configuration file of one of the components.
+// Config returns the path of a configuration file of a component.
 func (l Layout) Config(file string) string { return l.Path("config", file) }
 
-// Storage is where a registry stores what it has.
+// Storage is the directory in which a registry stores images.
 func (l Layout) Storage(registry string) string { return l.Path("registries", registry) }
 
 // Cgroup is the parent of all the cluster's control groups, relative to the

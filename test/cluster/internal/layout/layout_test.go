@@ -15,7 +15,7 @@ func TestNames(t *testing.T) {
 		{"the default name", "fnr", true},
 		{"digits and dashes may follow", "ci-2", true},
 		{"a name is needed", "", false},
-		{"a path would leave the folder of clusters", "../etc", false},
+		{"a path would leave the directory of clusters", "../etc", false},
 		{"upper case is no host name", "Fnr", false},
 		{"long names make the paths of sockets too long", strings.Repeat("a", 21), false},
 	} {

@@ -6,14 +6,13 @@ import "fmt"
 type Registry struct {
 	Name string
 	Port int
-	// Auth says that the registry asks for the cluster's user and password.
+	// Auth means that the registry requires the cluster's user and password.
 	Auth bool
-	// TLS says that the registry has a certificate of the cluster's own
-	// authority.
+	// TLS means that the registry has a certificate of the cluster's own authority.
 	TLS bool
 }
 
-// The registries of every cluster, by what they ask of a client.
+// The registries of every cluster, by what they require of a client.
 var (
 	Open    = Registry{Name: "open", Port: 5000}
 	Private = Registry{Name: "private", Port: 5001, Auth: true}
@@ -26,7 +25,7 @@ func Registries() []Registry { return []Registry{Open, Private, Secure} }
 // Host is the registry's part of an image name.
 func (r Registry) Host() string { return fmt.Sprintf("%s:%d", NodeAddress, r.Port) }
 
-// Alias is the same registry at the address the node was told nothing about.
+// Alias is the same registry at an address without configuration on the node.
 func (r Registry) Alias() string { return fmt.Sprintf("%s:%d", AliasAddress, r.Port) }
 
 // Scheme is http or https.
@@ -37,5 +36,5 @@ func (r Registry) Scheme() string {
 	return "http"
 }
 
-// URL is where the registry's API is.
+// URL is the URL of the registry's API.
 func (r Registry) URL() string { return r.Scheme() + "://" + r.Host() }

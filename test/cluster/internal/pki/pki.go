@@ -28,7 +28,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes a certificate authority of that name.
+// NewAuthority returns a new certificate authority.
 func NewAuthority(name string) (*Authority, error) {
 	template := certificate(pkix.Name{CommonName: name})
 	template.IsCA = true
@@ -36,17 +36,16 @@ func NewAuthority(name string) (*Authority, error) {
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making the key of authority %s: %w", name, err)
+		return nil, fmt.Errorf("make the key of authority %s: %w", name, err)
 	}
 	pair, err := sign(template, template, key, key)
 	if err != nil {
-		return nil, fmt.Errorf("making authority %s: %w", name, err)
+		return nil, fmt.Errorf("make authority %s: %w", name, err)
 	}
 	return &Authority{Pair: pair, cert: template, key: key}, nil
 }
 
-// Server makes a certificate for a server that is reached by the hosts, names
-// or addresses.
+// Server makes a certificate for a server with the given host names or addresses.
 func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
 	template := certificate(pkix.Name{CommonName: name})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -60,7 +59,7 @@ func (a *Authority) Server(name string, hosts ...string) (Pair, error) {
 	return a.issue(template)
 }
 
-// Client makes a certificate that says its owner is the user, in the groups.
+// Client makes a certificate for a user with groups.
 func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 	template := certificate(pkix.Name{CommonName: user, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
@@ -70,25 +69,25 @@ func (a *Authority) Client(user string, groups ...string) (Pair, error) {
 func (a *Authority) issue(template *x509.Certificate) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return Pair{}, fmt.Errorf("making the key of %s: %w", template.Subject.CommonName, err)
+		return Pair{}, fmt.Errorf("make the key of %s: %w", template.Subject.CommonName, err)
 	}
 	pair, err := sign(template, a.cert, key, a.key)
 	if err != nil {
-		return Pair{}, fmt.Errorf("making the certificate of %s: %w", template.Subject.CommonName, err)
+		return Pair{}, fmt.Errorf("make the certificate of %s: %w", template.Subject.CommonName, err)
 	}
 	return pair, nil
 }
 
-// NewKeys makes a key pair without a certificate: it signs service accounts'
-// tokens. Cert is the public key.
+// NewKeys makes a key pair without a certificate: it signs service accounts' tokens. Cert is the
+// public key.
 func NewKeys() (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return Pair{}, fmt.Errorf("making a signing key: %w", err)
+		return Pair{}, fmt.Errorf("make a signing key: %w", err)
 	}
 	public, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
-		return Pair{}, fmt.Errorf("encoding a public key: %w", err)
+		return Pair{}, fmt.Errorf("encode a public key: %w", err)
 	}
 	private, err := encodeKey(key)
 	return Pair{Cert: encode("PUBLIC KEY", public), Key: private}, err
@@ -116,7 +115,7 @@ func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) 
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("encoding a key: %w", err)
+		return nil, fmt.Errorf("encode a key: %w", err)
 	}
 	return encode("PRIVATE KEY", der), nil
 }

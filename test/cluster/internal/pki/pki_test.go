@@ -112,7 +112,7 @@ func decode(t *testing.T, content []byte) []byte {
 	t.Helper()
 	block, _ := pem.Decode(content)
 	if block == nil {
-		t.Fatalf("no PEM: %q", content)
+		t.Fatalf("not PEM: %q", content)
 	}
 	return block.Bytes
 }

@@ -5,16 +5,16 @@ import "time"
 const (
 	shortestPause = 250 * time.Millisecond
 	longestPause  = 8 * time.Second
-	// A program that ran this long was healthy: its next failure is a new one.
+	// A program that ran this long was healthy: its next failure starts a new series.
 	healthy = 10 * time.Second
 )
 
-// backoff is the pause before a program is started again.
+// backoff is the wait before a program is restarted.
 type backoff struct {
 	pause time.Duration
 }
 
-// next returns the pause after a program ended that had run for a while.
+// next returns the wait before the restart of a program that ran for the given time.
 func (b *backoff) next(ran time.Duration) time.Duration {
 	switch {
 	case b.pause == 0 || ran >= healthy:

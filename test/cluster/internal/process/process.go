@@ -1,5 +1,5 @@
-// Package process keeps a cluster's programs running: it starts them in the
-// order they need, starts them again when they end, and keeps their output.
+// Package process keeps a cluster's programs running: it starts them in order of their
+// dependencies, restarts them when they end, and keeps their output.
 package process
 
 import (
@@ -25,10 +25,10 @@ type Spec struct {
 
 // Supervisor runs programs.
 type Supervisor struct {
-	// Logs is the folder that gets a NAME.log for each program.
+	// Logs is the directory that gets a NAME.log for each program.
 	Logs string
-	// Holds, if set, is a folder: while it has a file of a program's name, the
-	// program is not started again.
+	// Holds, if set, is a directory: while it has a file of a program's name, the program is not
+	// restarted.
 	Holds string
 	// Changed, if set, is called with all programs' status after each change.
 	Changed func([]Status)
@@ -48,7 +48,7 @@ func (s *Supervisor) Run(ctx context.Context, specs []Spec) {
 	running.Wait()
 }
 
-// keep runs one program again and again, with growing pauses between failures.
+// keep runs one program again and again, with growing waits after failures.
 func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 	if !accepts(ctx, spec.After) {
 		return
@@ -58,7 +58,7 @@ func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 		start := time.Now()
 		err := s.runOnce(ctx, i, spec)
 		if ctx.Err() != nil {
-			return // It was ended: that is no failure.
+			return // It was stopped: that is not a failure.
 		}
 		s.update(i, func(status *Status) {
 			*status = Status{Name: spec.Name, State: Failed, Restarts: status.Restarts + 1, LastExit: fmt.Sprint(err)}
@@ -67,7 +67,7 @@ func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 	}
 }
 
-// released waits while the program is held, and says whether it may run.
+// released waits while the program is held, and reports whether it may run.
 func (s *Supervisor) released(ctx context.Context, i int, name string) bool {
 	for told := false; ctx.Err() == nil && s.Holds != ""; sleep(ctx, shortPause) {
 		if _, err := os.Stat(filepath.Join(s.Holds, name)); err != nil {
@@ -84,29 +84,29 @@ func (s *Supervisor) released(ctx context.Context, i int, name string) bool {
 func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
 	log, err := os.OpenFile(filepath.Join(s.Logs, spec.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("keeping the output of %s: %w", spec.Name, err)
+		return fmt.Errorf("keep the output of %s: %w", spec.Name, err)
 	}
 	defer log.Close()
 	command := exec.CommandContext(ctx, spec.Command[0], spec.Command[1:]...)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
-		return fmt.Errorf("starting %s: %w", spec.Name, err)
+		return fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	s.update(i, func(status *Status) { status.State, status.PID = Running, command.Process.Pid })
 	return command.Wait()
 }
 
-// shortPause is the pause between two looks at what a program waits for.
+// shortPause is the time between two checks of what a program waits for.
 const shortPause = 50 * time.Millisecond
 
-// accepts waits until the address accepts a connection, and says whether it did
-// before ctx ended.
+// accepts waits until the address accepts a connection, and reports whether it did before ctx
+// ended.
 func accepts(ctx context.Context, address string) bool {
 	network, host, ok := strings.Cut(address, ":")
 	for ok && ctx.Err() == nil {
 		connection, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, host)
 		if err == nil {
-			_ = connection.Close() // It has said what it was asked.
+			_ = connection.Close() // The connection was only a check.
 			break
 		}
 		sleep(ctx, shortPause)

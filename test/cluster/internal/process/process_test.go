@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// supervise runs the programs until seen says that it has seen enough of their
-// status, and returns the folder of their logs.
+// supervise runs the programs until seen accepts their status, and returns the directory of their
+// logs.
 func supervise(t *testing.T, specs []process.Spec, seen func([]process.Status) bool) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

@@ -2,11 +2,10 @@ package process
 
 import "slices"
 
-// State is what a program is doing.
+// State is the state of a program.
 type State string
 
-// A program waits for what it needs, runs, has ended and will be started again, or
-// is kept from that.
+// A program waits for what it needs, runs, has ended and will be restarted, or is held.
 const (
 	Waiting State = "waiting"
 	Running State = "running"
@@ -14,14 +13,14 @@ const (
 	Held    State = "held"
 )
 
-// Status is what became of a program.
+// Status is the status of a program.
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// PID counts from the start of the cluster's own process namespace.
+	// PID is the number in the cluster's own process namespace.
 	PID      int `json:"pid,omitempty"`
 	Restarts int `json:"restarts"`
-	// LastExit says how the program ended the last time.
+	// LastExit describes how the program ended the last time.
 	LastExit string `json:"lastExit,omitempty"`
 }
 

@@ -18,19 +18,19 @@ import (
 // Program is one of the project's own programs.
 type Program struct {
 	Name string
-	// Module is the folder of the program's module, from the repository's root.
+	// Module is the directory of the program's module, relative to the repository's root.
 	Module string
-	// Package is the program's package, from its module's folder.
+	// Package is the program's package, relative to its module's directory.
 	Package string
 	// Links are symbolic links in the image, by their path. The program itself
 	// is /ko-app/NAME.
 	Links map[string]string
-	// Data says that the image takes along what `make kodata` puts into a folder
-	// beside the program. It is /var/run/ko in the image.
+	// Data means that the image includes what `make kodata` puts into a directory beside the
+	// program. It is /var/run/ko in the image.
 	Data bool
 }
 
-// Published lists the programs that people install.
+// Published lists the programs that users install.
 func Published() []Program {
 	return slices.DeleteFunc(All(), func(p Program) bool { return p.Module == "test" })
 }
@@ -42,7 +42,7 @@ func All() []Program {
 		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
 			// Pods copy the program with its image's cp, or mount the image.
 			"/bin/cp": "/ko-app/wrapper-server",
-			// The two folders that Porch's templates copy, of different versions.
+			// The two directories that Porch's templates copy, in different versions.
 			"/wrapper-server/wrapper-server":                 "/ko-app/wrapper-server",
 			"/wrapper-server/grpc-health-probe":              "/ko-app/wrapper-server",
 			"/home/nonroot/wrapper-server/wrapper-server":    "/ko-app/wrapper-server",
@@ -55,8 +55,7 @@ func All() []Program {
 	}
 }
 
-// functionRunnerLinks are the paths that Porch's manifests use, of different
-// versions.
+// functionRunnerLinks are the paths that Porch's manifests use, in different versions.
 func functionRunnerLinks() map[string]string {
 	links := map[string]string{}
 	for _, dir := range []string{"", "/home/nonroot"} {
@@ -68,7 +67,7 @@ func functionRunnerLinks() map[string]string {
 	return links
 }
 
-// DataFiles lists the files that the image takes along.
+// DataFiles lists the data files in the image.
 func (p Program) DataFiles(root string) ([]image.File, error) {
 	if !p.Data {
 		return nil, nil
@@ -84,13 +83,13 @@ func (p Program) DataFiles(root string) ([]image.File, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing what the image of %s takes along: %w", p.Name, err)
+		return nil, fmt.Errorf("list the data files of the image of %s: %w", p.Name, err)
 	}
 	return files, nil
 }
 
-// Base describes the image that the program's image is built on: no user can be
-// looked up in it and nothing else be run.
+// Base describes the image that the program's image is built on: no user can be looked up in it,
+// and no other program can run in it.
 func (p Program) Base() image.Spec {
 	files := []image.File{
 		{Path: "/tmp", Mode: 0o777, Dir: true},
@@ -104,25 +103,25 @@ func (p Program) Base() image.Spec {
 
 // Ko builds images.
 type Ko struct {
-	// Command is the command line that runs ko with these arguments in a
-	// folder, where it reaches the registry.
+	// Command returns the command line that runs ko with these arguments in a directory from which
+	// it reaches the registry.
 	Command func(dir string, args ...string) []string
 	// Env is its environment.
 	Env []string
 	// Root is the repository's root.
 	Root string
-	// Insecure says that the registry may have no TLS.
+	// Insecure means that the registry may be without TLS.
 	Insecure bool
 }
 
-// Target is where an image goes, and what it is built on.
+// Target is the destination of an image, and its base.
 type Target struct {
 	Repository, Base string
 	Tags             []string
 }
 
-// Build builds the program's image and pushes it. All modules are there: who calls
-// this built the program before.
+// Build builds the program's image and pushes it. All modules are in the cache: the caller has
+// built the program before.
 func (k Ko) Build(ctx context.Context, p Program, to Target) error {
 	args := []string{"build", "--bare", "--sbom=none", "--tags=" + strings.Join(to.Tags, ",")}
 	if k.Insecure {
@@ -133,13 +132,13 @@ func (k Ko) Build(ctx context.Context, p Program, to Target) error {
 	command.Env = slices.Concat(k.Env, []string{
 		"KO_DOCKER_REPO=" + to.Repository,
 		"KO_DEFAULTBASEIMAGE=" + to.Base,
-		"KO_CONFIG_PATH=" + filepath.Join(k.Root, ".ko.yaml"), // which it would look for in the module's folder
+		"KO_CONFIG_PATH=" + filepath.Join(k.Root, ".ko.yaml"), // ko would look for it in the module's directory
 		"GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0",
 	})
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("building the image of %s with ko: %w\n%s", p.Name, err, output.String())
+		return fmt.Errorf("build the image of %s with ko: %w\n%s", p.Name, err, output.String())
 	}
 	return nil
 }

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dialer opens connections inside the network namespace of a process, for a
-// caller outside of it.
+// Dialer opens connections inside the network namespace of a process, for a caller outside of it.
 type Dialer struct {
 	PID int
 }
@@ -20,7 +19,7 @@ type Dialer struct {
 func (d Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	theirs, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", d.PID))
 	if err != nil {
-		return nil, fmt.Errorf("finding the cluster's network: %w", err)
+		return nil, fmt.Errorf("find the cluster's network: %w", err)
 	}
 	defer theirs.Close()
 	// A socket belongs to the namespace its thread is in when it is made.
@@ -28,12 +27,12 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 	ours, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		runtime.UnlockOSThread()
-		return nil, fmt.Errorf("finding the own network: %w", err)
+		return nil, fmt.Errorf("find the own network: %w", err)
 	}
 	defer ours.Close()
 	if err := unix.Setns(int(theirs.Fd()), unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
-		return nil, fmt.Errorf("entering the cluster's network: %w", err)
+		return nil, fmt.Errorf("enter the cluster's network: %w", err)
 	}
 	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if back := unix.Setns(int(ours.Fd()), unix.CLONE_NEWNET); back == nil {

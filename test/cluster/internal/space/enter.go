@@ -2,10 +2,10 @@ package space
 
 import "strconv"
 
-// Enter is the command line that runs a command in the namespaces of a process,
-// in the folder dir.
+// Enter returns the command line that runs a command in the namespaces of a process, in the
+// directory dir.
 func Enter(pid int, dir string, command ...string) []string {
-	// The folder is entered last: nsenter would keep the caller's mount of it.
+	// The directory is entered last: nsenter would keep the caller's mount of it.
 	return append([]string{
 		"nsenter", "--target", strconv.Itoa(pid), "--mount", "--net", "--pid", "--ipc", "--uts",
 		"--", "env", "--chdir=" + dir,

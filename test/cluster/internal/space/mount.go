@@ -12,13 +12,13 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// scratch are the folders in which components write at fixed places. Nothing in
-// the cluster needs what the machine has there.
+// scratch are the directories in which components write at fixed paths. Nothing in the cluster
+// needs what the machine has there.
 var scratch = []string{"/run", "/var/lib", "/var/log"}
 
-// kernelSettings are what the kubelet sets if it does not find it so. They
-// belong to the machine and not to a namespace, so the kubelet is shown files
-// that say what it wants to read.
+// kernelSettings are the settings that the kubelet changes unless they have these values. They
+// belong to the machine and not to a namespace, so the kubelet gets files with the expected values
+// instead.
 var kernelSettings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 	"kernel/keys/root_maxkeys":  "1000000",
@@ -31,10 +31,10 @@ var kernelSettings = map[string]string{
 // mount changes this mount namespace only.
 func mount(l layout.Layout, keep []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("separating the mounts: %w", err)
+		return fmt.Errorf("separate the mounts: %w", err)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
-		return fmt.Errorf("mounting /proc: %w", err)
+		return fmt.Errorf("mount /proc: %w", err)
 	}
 	if err := mountScratch(append(keep, l.Dir())); err != nil {
 		return err
@@ -45,8 +45,8 @@ func mount(l layout.Layout, keep []string) error {
 	return mountResolver(l.Config("resolv.conf"))
 }
 
-// mountScratch covers the folders with empty ones, but not the folders below them that
-// are to be kept, such as the cluster's own.
+// mountScratch covers the directories with empty ones, but not the kept directories below them,
+// such as the cluster's own.
 func mountScratch(keep []string) error {
 	kept := below(scratch, keep)
 	var open []*os.File
@@ -55,22 +55,22 @@ func mountScratch(keep []string) error {
 			dir.Close()
 		}
 	}()
-	// An open folder stays reachable when its path no longer is.
+	// An open directory stays reachable when its path no longer is.
 	for _, path := range kept {
 		dir, err := os.Open(path)
 		if err != nil {
-			return fmt.Errorf("keeping a folder: %w", err)
+			return fmt.Errorf("keep a directory: %w", err)
 		}
 		open = append(open, dir)
 	}
 	for _, path := range scratch {
 		if err := unix.Mount("tmpfs", path, "tmpfs", 0, "mode=755"); err != nil {
-			return fmt.Errorf("covering %s: %w", path, err)
+			return fmt.Errorf("cover %s: %w", path, err)
 		}
 	}
 	for i, path := range kept {
 		if err := os.MkdirAll(path, 0o755); err != nil {
-			return fmt.Errorf("making a place for %s: %w", path, err)
+			return fmt.Errorf("make a mount point for %s: %w", path, err)
 		}
 		if err := bind(fmt.Sprintf("/proc/self/fd/%d", open[i].Fd()), path); err != nil {
 			return err
@@ -79,12 +79,12 @@ func mountScratch(keep []string) error {
 	return nil
 }
 
-// below returns those folders that exist below one of the parents, without links, each
-// after those it is in.
-func below(parents, folders []string) []string {
+// below returns those directories that exist below one of the parents, without links, parents
+// before children.
+func below(parents, dirs []string) []string {
 	var found []string
-	for _, folder := range folders {
-		path, err := filepath.EvalSymlinks(folder)
+	for _, dir := range dirs {
+		path, err := filepath.EvalSymlinks(dir)
 		if err == nil && slices.ContainsFunc(parents, func(parent string) bool { return strings.HasPrefix(path, parent+"/") }) {
 			found = append(found, path)
 		}
@@ -106,14 +106,14 @@ func mountKernelSettings(dir string) error {
 	return nil
 }
 
-// mountResolver makes the cluster's name server the one of all its processes.
+// mountResolver makes all the cluster's processes use its name server.
 func mountResolver(source string) error {
 	const path = "/etc/resolv.conf"
 	target, err := os.Readlink(path)
 	if err != nil {
 		return bind(source, path)
 	}
-	// A link leads into one of the covered folders: a file is missing there.
+	// A link leads into a covered directory: its file is missing there.
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(filepath.Dir(path), target)
 	}
@@ -125,17 +125,17 @@ func mountResolver(source string) error {
 
 func bind(source, target string) error {
 	if err := unix.Mount(source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("mounting %s on %s: %w", source, target, err)
+		return fmt.Errorf("mount %s on %s: %w", source, target, err)
 	}
 	return nil
 }
 
 func writeFile(path, content string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }

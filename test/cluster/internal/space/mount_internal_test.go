@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestBelowFindsWhatWouldBeCovered has a home of a service's user, as /var/lib has some,
+// TestBelowFindsWhatWouldBeCovered uses a home directory of a service's user, such as /var/lib has,
 // with a link to it and a cache in it.
 func TestBelowFindsWhatWouldBeCovered(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -16,8 +16,8 @@ func TestBelowFindsWhatWouldBeCovered(t *testing.T) {
 	}
 	covered, home := filepath.Join(dir, "lib"), filepath.Join(dir, "lib", "ci")
 	cache, link := filepath.Join(home, ".cache"), filepath.Join(dir, "home")
-	for _, folder := range []string{cache, filepath.Join(dir, "library")} {
-		if err := os.MkdirAll(folder, 0o755); err != nil {
+	for _, path := range []string{cache, filepath.Join(dir, "library")} {
+		if err := os.MkdirAll(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -26,7 +26,7 @@ func TestBelowFindsWhatWouldBeCovered(t *testing.T) {
 	}
 	got := below([]string{covered}, []string{
 		cache, link, home,
-		covered,                       // all of it cannot be kept
+		covered,                       // cannot be kept as a whole
 		filepath.Join(dir, "library"), // is beside it
 		filepath.Join(home, "missing"),
 	})

@@ -11,25 +11,25 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// networkSettings are those of this network namespace. The kernel may have none about
+// networkSettings are the settings of this network namespace. The kernel may have none about
 // bridges, see [FilterBridges].
 var networkSettings = map[string]string{
 	"net/ipv4/ip_forward":                "1",
 	"net/bridge/bridge-nf-call-iptables": "1",
 }
 
-// connect gives the network namespace a node's addresses and a default route
-// that leads nowhere: nothing leaves the machine.
+// connect adds to the network namespace a node's addresses and a default route that leads nowhere:
+// nothing leaves the machine.
 func connect() error {
 	loopback, err := netlink.LinkByName("lo")
 	if err != nil {
-		return fmt.Errorf("finding the loopback interface: %w", err)
+		return fmt.Errorf("find the loopback interface: %w", err)
 	}
 	if err := netlink.LinkSetUp(loopback); err != nil {
-		return fmt.Errorf("starting the loopback interface: %w", err)
+		return fmt.Errorf("start the loopback interface: %w", err)
 	}
 	if err := addNode(); err != nil {
-		return fmt.Errorf("making the node's interface %s: %w", layout.Bridge, err)
+		return fmt.Errorf("make the node's interface %s: %w", layout.Bridge, err)
 	}
 	for name, value := range networkSettings {
 		path := "/proc/sys/" + name
@@ -37,7 +37,7 @@ func connect() error {
 			continue
 		}
 		if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
-			return fmt.Errorf("setting %s: %w", name, err)
+			return fmt.Errorf("set %s: %w", name, err)
 		}
 	}
 	return nil

@@ -1,6 +1,6 @@
-// Package space makes the namespaces a cluster lives in. They hold everything
-// the cluster's processes would leave on a machine: with the first process in
-// them, all the others, the mounts and the network disappear.
+// Package space makes the namespaces of a cluster. They hold everything that the cluster's
+// processes would leave on a machine: when the first process in them ends, all the others, the
+// mounts and the network disappear.
 package space
 
 import (
@@ -18,18 +18,18 @@ import (
 
 const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// Command is the command as the first process of new namespaces. It outlives
-// its parent. It has to call Init.
+// Command returns the command as the first process of new namespaces. It outlives its parent. It
+// must call Init.
 func Command(name string, args ...string) *exec.Cmd {
 	command := exec.Command(name, args...)
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Setsid: true}
 	return command
 }
 
-// Init makes the new namespaces the cluster's own, runs the command in them and
-// returns when it has ended. The machine's files are seen from them, but nothing below
-// /run, /var/lib and /var/log except for the folders to keep. The caller is the first
-// process of its namespace: it also inherits the orphans of all the others.
+// Init sets up the new namespaces for the cluster, runs the command in them and returns when it has
+// ended. The machine's files are visible in them, but nothing below /run, /var/lib and /var/log
+// except for the kept directories. The caller is the first process of its namespace: it also
+// inherits the orphans of all the others.
 func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 	if os.Getpid() != 1 {
 		return errors.New("only the first process of new namespaces may set them up: use the command up")
@@ -44,12 +44,12 @@ func Init(l layout.Layout, keep []string, command *exec.Cmd) error {
 		return err
 	}
 	if err := command.Start(); err != nil {
-		return fmt.Errorf("starting the supervisor: %w", err)
+		return fmt.Errorf("start the supervisor: %w", err)
 	}
 	return reapUntil(command.Process.Pid)
 }
 
-// reapUntil collects processes that end, until that one does.
+// reapUntil reaps processes until the given one has ended.
 func reapUntil(pid int) error {
 	for {
 		var status unix.WaitStatus
@@ -57,7 +57,7 @@ func reapUntil(pid int) error {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return fmt.Errorf("waiting for processes: %w", err)
+			return fmt.Errorf("wait for processes: %w", err)
 		case ended == pid && status.ExitStatus() != 0:
 			return fmt.Errorf("the supervisor ended: status %#x", uint32(status))
 		case ended == pid:

@@ -11,36 +11,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is a process that is told apart from a later one with the same
-// number.
+// Process identifies a process, as distinct from a later one with the same number.
 type Process struct {
 	PID int `json:"pid"`
-	// Started is the process's start in clock ticks since the machine's, and Boot
-	// names that start: files outlast it, and numbers and ticks come again.
+	// Started is the process's start in clock ticks since the machine's, and Boot identifies that
+	// start: files outlast it, and numbers and ticks are used again.
 	Started string `json:"started"`
 	Boot    string `json:"boot"`
 }
 
-// Find returns the process that has the number now. One that has ended does not
-// count, even if its parent has not asked how.
+// Find returns the process that has the number now. A process that has ended does not count, even
+// if its parent has not waited for it.
 func Find(pid int) (Process, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return Process{}, fmt.Errorf("looking at process %d: %w", pid, err)
+		return Process{}, fmt.Errorf("look at process %d: %w", pid, err)
 	}
 	started, err := startTime(string(stat))
 	if err != nil {
-		return Process{}, fmt.Errorf("looking at process %d: %w", pid, err)
+		return Process{}, fmt.Errorf("look at process %d: %w", pid, err)
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return Process{}, fmt.Errorf("looking at process %d: %w", pid, err)
+		return Process{}, fmt.Errorf("look at process %d: %w", pid, err)
 	}
 	return Process{PID: pid, Started: started, Boot: strings.TrimSpace(string(boot))}, nil
 }
 
-// startTime is field 22 of /proc/PID/stat. Field 2, the program's name, stands
-// in parentheses and may have anything in it; field 3 is the process's state.
+// startTime is field 22 of /proc/PID/stat. Field 2, the program's name, is in parentheses and may
+// contain anything; field 3 is the process's state.
 func startTime(stat string) (string, error) {
 	const state, started = 0, 19 // The first after the name is field 3.
 	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
@@ -53,14 +52,14 @@ func startTime(stat string) (string, error) {
 	return fields[started], nil
 }
 
-// Alive says whether the very same process still is there.
+// Alive reports whether the very same process still exists.
 func (p Process) Alive() bool {
 	now, err := Find(p.PID)
 	return err == nil && now == p
 }
 
-// Kill ends the process and waits until it is gone. A process that is gone
-// already, or whose number now is another's, is left alone.
+// Kill kills the process and waits until it has ended. A process that has ended already, or whose
+// number now belongs to another one, is left alone.
 func (p Process) Kill(ctx context.Context) error {
 	if !p.Alive() {
 		return nil
@@ -70,12 +69,12 @@ func (p Process) Kill(ctx context.Context) error {
 		return nil // It ended just now.
 	}
 	defer unix.Close(fd)
-	// From here on the descriptor stands for one process: look again.
+	// From here on the descriptor identifies one process: check again.
 	if !p.Alive() {
 		return nil
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
-		return fmt.Errorf("killing process %d: %w", p.PID, err)
+		return fmt.Errorf("kill process %d: %w", p.PID, err)
 	}
 	return p.wait(ctx, fd)
 }
@@ -87,5 +86,5 @@ func (p Process) wait(ctx context.Context, fd int) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("waiting for process %d to end: %w", p.PID, ctx.Err())
+	return fmt.Errorf("wait for process %d to end: %w", p.PID, ctx.Err())
 }

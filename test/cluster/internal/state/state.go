@@ -1,4 +1,4 @@
-// Package state remembers, in a cluster's folder, what runs of it.
+// Package state keeps, in a cluster's directory, a record of what runs in it.
 package state
 
 import (
@@ -12,19 +12,19 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 )
 
-// State is what has to be known to take a cluster down, or to use it.
+// State is the information for taking a cluster down, or using it.
 type State struct {
 	// Init is the first process of the cluster's namespaces.
 	Init Process `json:"init"`
-	// Ready says that the cluster came up.
+	// Ready means that the cluster came up.
 	Ready bool `json:"ready"`
 	// Path is the search path for the cluster's programs.
 	Path string `json:"path"`
-	// RegistryPassword is the password of the registries that have one.
+	// RegistryPassword is the password of the registries that require one.
 	RegistryPassword string `json:"registryPassword"`
 }
 
-// ErrNone says that there is no such cluster.
+// ErrNone reports that the cluster does not exist.
 var ErrNone = errors.New("there is no such cluster")
 
 // Load reads the state of a cluster. The error is ErrNone if it has none.
@@ -34,11 +34,11 @@ func Load(l layout.Layout) (State, error) {
 		return State{}, fmt.Errorf("cluster %s: %w", l.Name, ErrNone)
 	}
 	if err != nil {
-		return State{}, fmt.Errorf("reading the state of cluster %s: %w", l.Name, err)
+		return State{}, fmt.Errorf("read the state of cluster %s: %w", l.Name, err)
 	}
 	var s State
 	if err := json.Unmarshal(content, &s); err != nil {
-		return State{}, fmt.Errorf("reading the state of cluster %s (bring it up again, or take it down): %w", l.Name, err)
+		return State{}, fmt.Errorf("read the state of cluster %s (bring it up again, or take it down): %w", l.Name, err)
 	}
 	return s, nil
 }
@@ -46,13 +46,13 @@ func Load(l layout.Layout) (State, error) {
 // Save writes the state of a cluster.
 func Save(l layout.Layout, s State) error {
 	if err := WriteJSON(file(l), s); err != nil {
-		return fmt.Errorf("keeping the state of cluster %s: %w", l.Name, err)
+		return fmt.Errorf("keep the state of cluster %s: %w", l.Name, err)
 	}
 	return nil
 }
 
-// WriteJSON replaces a file, readable to its owner only, with a value's JSON.
-// Readers see the old file or the new one, never a part.
+// WriteJSON replaces a file, readable to its owner only, with a value's JSON. Readers see the old
+// file or the new one, never a part.
 func WriteJSON(path string, value any) error {
 	content, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

@@ -30,7 +30,7 @@ func TestWriteJSONIsPrivateAndLeavesNoOtherFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(entries) != 1 {
-		t.Errorf("the folder has %v, want one file", entries)
+		t.Errorf("the directory has %v, want one file", entries)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestKillEndsTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found.Alive() {
-		t.Error("a process that was killed, and that nobody has waited for, is alive")
+		t.Error("a killed process that was not reaped is alive")
 	}
 }
 

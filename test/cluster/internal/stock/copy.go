@@ -6,15 +6,14 @@ import (
 	"path/filepath"
 )
 
-// linked is the size from which files are linked and not copied. A registry renames a
-// blob into its place and never writes to it again, as it does to the small files that say
-// what a tag is.
+// linked is the size from which files are linked and not copied. A registry renames a blob into its
+// place and never writes to it again, as it does to the small files that name the digest of a tag.
 const linked = 64 << 10
 
-// uploads is where registries keep what is still being pushed.
+// uploads is the directory in which registries keep unfinished uploads.
 const uploads = "_uploads"
 
-// copyTree adds to a folder what is in another one.
+// copyTree adds the files of one directory to another.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -36,7 +35,7 @@ func copyTree(from, to string) error {
 	})
 }
 
-// copyFile links a large file if both places are on one file system.
+// copyFile links a large file if both directories are on one file system.
 func copyFile(from, to string, entry fs.DirEntry) error {
 	info, err := entry.Info()
 	if err != nil {

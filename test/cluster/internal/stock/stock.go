@@ -1,6 +1,5 @@
-// Package stock keeps what a registry stored of images, so that the registries of the next
-// cluster have them as they start: pushing the same hundreds of blobs each time is most of
-// what a registry has to do.
+// Package stock keeps a copy of a registry's stored images, with which the registries of the next
+// cluster start: pushing the same hundreds of blobs each time would be most of a registry's work.
 package stock
 
 import (
@@ -15,19 +14,19 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// Stock keeps the last copy of a registry's folder, with what the registry had been given.
+// Stock keeps the last copy of a registry's directory, with the key of its content.
 type Stock struct{ Dir string }
 
-// Key names what a registry has that has first been given what before names, nothing if
-// that is empty, and then images of these names and digests.
+// Key identifies the content of a registry to which the content of before, nothing if that is
+// empty, and then images of these names and digests were pushed.
 func Key(before string, images map[string]string) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q", before, images) // maps are printed in order
 	return hex.EncodeToString(sum.Sum(nil))[:32]
 }
 
-// Fill gives a registry that nobody pushes to yet what is kept under a key, and says
-// whether there is something.
+// Fill copies what is kept under a key to a registry that has no uploads yet, and reports whether
+// there was anything.
 func (s Stock) Fill(key, registry string) (bool, error) {
 	unlock, err := filelock.Share(s.lock())
 	if err != nil {
@@ -39,12 +38,12 @@ func (s Stock) Fill(key, registry string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("filling a registry from %s: %w", s.Dir, err)
+		return false, fmt.Errorf("fill a registry from %s: %w", s.Dir, err)
 	}
 	return true, nil
 }
 
-// Keep keeps under a key what a registry has that nobody is pushing to, in place of what
+// Keep keeps, under a key, the content of a registry without uploads in progress, in place of what
 // was kept before.
 func (s Stock) Keep(key, registry string) error {
 	unlock, err := filelock.Acquire(s.lock())
@@ -53,12 +52,12 @@ func (s Stock) Keep(key, registry string) error {
 	}
 	defer unlock()
 	if err := s.keep(key, registry); err != nil {
-		return fmt.Errorf("keeping the files of a registry: %w", err)
+		return fmt.Errorf("keep the files of a registry: %w", err)
 	}
 	return nil
 }
 
-// keep has the copy appear whole.
+// keep creates the copy as a whole.
 func (s Stock) keep(key, registry string) error {
 	if err := os.RemoveAll(s.Dir); err != nil {
 		return err

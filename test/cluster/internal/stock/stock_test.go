@@ -42,14 +42,14 @@ func fill(t *testing.T, s stock.Stock, key string) (dir string, filled bool) {
 func TestRegistriesGetWhatOneHad(t *testing.T) {
 	s := stock.Stock{Dir: filepath.Join(t.TempDir(), "stock")}
 	if _, filled := fill(t, s, "key"); filled {
-		t.Error("a registry is filled with what nobody has kept")
+		t.Error("a registry is filled with nothing kept")
 	}
 	first, blob := t.TempDir(), bytes.Repeat([]byte("b"), 1<<20)
 	write(t, first, "blobs/large/data", blob)
 	write(t, first, "blobs/small/data", []byte("manifest"))
 	write(t, first, "repositories/r/tags/v1/link", []byte("small"))
 	write(t, first, "repositories/r/_uploads/1/data", []byte("half"))
-	for range 2 { // whoever comes second finds it there
+	for range 2 { // the second one finds it there
 		if err := s.Keep("key", first); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestRegistriesGetWhatOneHad(t *testing.T) {
 	}
 }
 
-// TestRegistriesGoTheirOwnWays has one push to a tag, and removes it.
+// TestRegistriesGoTheirOwnWays pushes to a tag in one registry, and removes it.
 func TestRegistriesGoTheirOwnWays(t *testing.T) {
 	const tag, blob = "repositories/r/tags/v1/link", "blobs/large/data"
 	s, first := stock.Stock{Dir: t.TempDir()}, t.TempDir()

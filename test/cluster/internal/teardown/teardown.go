@@ -13,17 +13,17 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// patience is for the kernel to clean up after killed processes.
-const patience = 20 * time.Second
+// killTimeout bounds the kernel's clean-up after killed processes.
+const killTimeout = 20 * time.Second
 
-// Remove ends the cluster's processes and removes all that is left of it. With
-// nothing left it does nothing.
+// Remove ends the cluster's processes and removes all that is left of it. With nothing left it does
+// nothing.
 func Remove(ctx context.Context, l layout.Layout) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
-	// With the first process of their namespace the kernel kills all the
-	// others, and with the last of them go the mounts and the network. Without a
-	// state that can be read, the control groups say what runs.
+	// With the first process of their namespace the kernel kills all the others, and with the last
+	// of them the mounts and the network end. Without a readable state, the control groups list
+	// what runs.
 	running, _ := state.Load(l)
 	if err := running.Init.Kill(ctx); err != nil {
 		return err
@@ -33,16 +33,15 @@ func Remove(ctx context.Context, l layout.Layout) error {
 		return err
 	}
 	if err := os.RemoveAll(l.Dir()); err != nil {
-		return fmt.Errorf("removing the files of cluster %s: %w", l.Name, err)
+		return fmt.Errorf("remove the files of cluster %s: %w", l.Name, err)
 	}
 	removeParents()
 	return nil
 }
 
-// removeParents removes the folders above the clusters' if no other cluster
-// uses them.
+// removeParents removes the parent directories of clusters if no other cluster uses them.
 func removeParents() {
 	for _, dir := range []string{layout.Root(), filepath.Dir(layout.Root())} {
-		_ = os.Remove(dir) // It may well have something in it.
+		_ = os.Remove(dir) // It may have other entries.
 	}
 }

@@ -1,5 +1,5 @@
-// Package unused removes from a cache what nobody has used for a while: each new version
-// is kept under a new name, and nobody asks for the old ones any more.
+// Package unused removes unused entries from a cache: each new version is kept under a new name,
+// and the old ones are not used any more.
 package unused
 
 import (
@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// Limit is for how long a thing is kept that nobody uses.
+// Limit is the time for which an unused entry is kept.
 const Limit = 7 * 24 * time.Hour
 
-// Touch says that a folder of a cache is used now.
+// Touch marks a directory of a cache as used now.
 func Touch(path string) error {
 	if err := os.Chtimes(path, time.Time{}, time.Now()); err != nil {
-		return fmt.Errorf("noting that %s is used: %w", path, err)
+		return fmt.Errorf("mark %s as used: %w", path, err)
 	}
 	return nil
 }
 
-// Remove removes the folders in one that nobody has touched for the limit, each with its
-// lock, unless they are to be kept. Nobody may use the cache meanwhile.
+// Remove removes the subdirectories that were not touched for the limit, each with its lock, except
+// for those to keep. The cache must not be in use.
 func Remove(dir string, keep func(path string) bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("looking for what is unused: %w", err)
+		return fmt.Errorf("look for unused entries: %w", err)
 	}
 	var failed error
 	for _, entry := range entries {
@@ -36,7 +36,7 @@ func Remove(dir string, keep func(path string) bool) error {
 			continue
 		}
 		failed = errors.Join(failed, os.RemoveAll(path))
-		_ = os.Remove(path + ".lock") // Few have one.
+		_ = os.Remove(path + ".lock") // Most have none.
 	}
 	return failed
 }

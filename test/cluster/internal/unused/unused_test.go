@@ -15,8 +15,8 @@ func TestRemoveLeavesWhatIsUsed(t *testing.T) {
 		name, reason string
 		touch, left  bool
 	}{
-		{"forgotten", "nobody has used it for long", false, false},
-		{"touched", "it is old, and somebody used it just now", true, true},
+		{"forgotten", "it was unused for long", false, false},
+		{"touched", "it is old, but was used just now", true, true},
 		{"running", "a cluster runs it", false, true},
 	} {
 		path := filepath.Join(dir, test.name)
