@@ -1,3 +1,3 @@
-// Package bed tests what only the test bed's clusters have: registries that
-// want credentials or a certificate authority, and the images in them.
+// Package bed tests what only the test bed's clusters have: registries that require credentials or
+// a certificate authority, and the images in them.
 package bed

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// dockerConfig is a Docker configuration with credentials for a registry, and the
-// same ones for further registries.
+// dockerConfig returns a Docker configuration with credentials for a registry, and the same ones
+// for further registries.
 func dockerConfig(t *testing.T, host, user, password string, further ...string) []byte {
 	t.Helper()
 	type credentials struct {

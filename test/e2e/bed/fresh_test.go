@@ -19,8 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// fresh pushes the toolbox with something random to a registry, and returns the image's
-// repository and tag: no node has it, whatever ran before.
+// fresh pushes the toolbox with random data to a registry, and returns the image's repository and
+// tag: no node has it, whatever ran before.
 func fresh(t *testing.T, registry bed.Registry) string {
 	t.Helper()
 	options := append(access(t, registry), remote.WithContext(suite.Context(t)))
@@ -55,7 +55,7 @@ func reference(t *testing.T, image string) name.Reference {
 	return parsed
 }
 
-// access has what the registry asks of its clients.
+// access is what the registry requires of its clients.
 func access(t *testing.T, registry bed.Registry) []remote.Option {
 	t.Helper()
 	var options []remote.Option

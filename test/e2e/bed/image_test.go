@@ -9,7 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// TestNodeFunctionRuns gives a function no input, which it gives back.
+// TestNodeFunctionRuns runs a function with an empty input, which it returns.
 func TestNodeFunctionRuns(t *testing.T) {
 	t.Parallel()
 	image := s.Registry(t, "open").Host + "/test/nodejs:v1"

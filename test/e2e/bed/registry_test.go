@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
 }
 
-// TestRegistryPulls has each registry's image run, and another one be mounted as a volume.
+// TestRegistryPulls runs an image of each registry, and mounts another one as a volume.
 func TestRegistryPulls(t *testing.T) {
 	for _, name := range []string{"open", "private", "secure"} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestRegistryRefuses(t *testing.T) {
 	}
 }
 
-// puller is a pod of an image that lists the files of another one.
+// puller is a pod that lists the files of another image.
 func puller(image, other string) *corev1.Pod {
 	pod := suite.Pod("puller", image, "list", "/image")
 	pod.Spec.Volumes = []corev1.Volume{{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: other}}}}
@@ -79,7 +79,7 @@ func puller(image, other string) *corev1.Pod {
 	return pod
 }
 
-// secret gives the namespace credentials for a registry.
+// secret creates a Secret with credentials for a registry.
 func secret(t *testing.T, namespace, host, user, password string) []corev1.LocalObjectReference {
 	t.Helper()
 	const name = "registry"

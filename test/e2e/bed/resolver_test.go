@@ -20,11 +20,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// resolverFiles are what an image-resolver gets of a secret, each a file.
+// resolverFiles are the files of a secret that an image-resolver gets.
 type resolverFiles map[string][]byte
 
-// resolver runs the image-resolver's own image as a pod and returns a client of it.
-// It may speak plain HTTP to the registries that have no TLS.
+// resolver runs the image-resolver's own image as a pod and returns a client of it. It may use
+// plain HTTP for the registries without TLS.
 func resolver(t *testing.T, files resolverFiles) imageresolverv1connect.ImageResolverServiceClient {
 	t.Helper()
 	ctx, namespace := suite.Context(t), s.Namespace(t)
@@ -56,7 +56,7 @@ func resolver(t *testing.T, files resolverFiles) imageresolverv1connect.ImageRes
 		"http://"+ready.Status.PodIP+":9449", connect.WithGRPC())
 }
 
-// authority is the PEM of the secure registry's authority.
+// authority returns the PEM of the secure registry's authority.
 func authority(t *testing.T) []byte {
 	t.Helper()
 	content, err := os.ReadFile(s.Registry(t, "secure").CAFile)
@@ -106,7 +106,7 @@ func TestResolverSaysWhatIsWrong(t *testing.T) {
 				t.Errorf("got %v, want FailedPrecondition that says %q", err, test.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "wrong password") {
-				t.Errorf("the error tells the password: %v", err)
+				t.Errorf("the error contains the password: %v", err)
 			}
 		})
 	}

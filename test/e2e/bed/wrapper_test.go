@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// porchTemplate is a function pod as users have it from Porch's documentation, images
-// aside, with the readiness probe of its manifests.
+// porchTemplate is a function pod as in Porch's documentation, images aside, with the readiness
+// probe of its manifests.
 const porchTemplate = `
 apiVersion: v1
 kind: Pod
@@ -45,8 +45,8 @@ spec:
     - {name: wrapper-server-tools, emptyDir: {}}
 `
 
-// TestWrapperInPorchsTemplate runs a catalog function in a pod made of Porch's own
-// template: our wrapper image is the init container, and its binary the tools.
+// TestWrapperInPorchsTemplate runs a catalog function in a pod made from Porch's own template: the
+// init container has our wrapper image, and its binary is copied to the tools.
 func TestWrapperInPorchsTemplate(t *testing.T) {
 	host := s.Registry(t, "open").Host
 	image := host + "/krm-functions-catalog/set-namespace:v0.4.5"

@@ -17,11 +17,11 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// BenchmarkBarePod is the time from creating a pod whose image is on the node
-// until it is ready: no cold start can be faster.
+// BenchmarkBarePod measures the time from creating a pod whose image is on the node until it is
+// ready: no cold start can be faster.
 func BenchmarkBarePod(b *testing.B) {
 	namespace := s.Namespace(b)
-	runBarePod(b, namespace, "warm-up") // brings the image to the node
+	runBarePod(b, namespace, "warm-up") // pulls the image to the node
 	var times []time.Duration
 	for b.Loop() {
 		times = append(times, runBarePod(b, namespace, fmt.Sprintf("pod-%d", len(times))))
@@ -29,11 +29,11 @@ func BenchmarkBarePod(b *testing.B) {
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2].Milliseconds()), "p50-ms")
 	b.ReportMetric(float64(times[len(times)-1].Milliseconds()), "max-ms")
-	b.ReportMetric(0, "ns/op") // would include the deletions
+	b.ReportMetric(0, "ns/op") // it would include the deletions
 }
 
-// runBarePod returns how long the pod took to be ready. It also waits for its
-// deletion, which would slow down the next one.
+// runBarePod returns the time until the pod was ready. It also waits for its deletion, which would
+// slow down the next one.
 func runBarePod(b *testing.B, namespace, name string) time.Duration {
 	ctx := suite.Context(b)
 	pods := s.Client.CoreV1().Pods(namespace)
@@ -60,11 +60,11 @@ func await(b *testing.B, events watch.Interface, wanted func(watch.Event) bool) 
 	b.Helper()
 	for event := range events.ResultChan() {
 		if event.Type == watch.Error {
-			b.Fatalf("watching the pod: %v", apierrors.FromObject(event.Object))
+			b.Fatalf("watch the pod: %v", apierrors.FromObject(event.Object))
 		}
 		if wanted(event) {
 			return
 		}
 	}
-	b.Fatal("the watch ended before the pod was as wanted")
+	b.Fatal("the watch ended before the pod was ready")
 }

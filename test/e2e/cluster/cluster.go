@@ -1,3 +1,3 @@
-// Package cluster tests that a cluster does what the project relies on. Its
-// tests run on any cluster.
+// Package cluster tests that a cluster has the features that the project relies on. Its tests run
+// on any cluster.
 package cluster

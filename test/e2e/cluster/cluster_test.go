@@ -37,9 +37,9 @@ func TestNameResolves(t *testing.T) {
 	}
 }
 
-// TestServiceAnswers asks a Service of one pod: from another pod, which on a node is a
-// neighbour on the same bridge, and from the pod itself. Neither works by itself: answers
-// would go straight to who asked, who expects them from the Service.
+// TestServiceAnswers calls a Service with one pod: from another pod, which on a node is a neighbour
+// on the same bridge, and from the pod itself. Neither works without configuration: answers would
+// go directly to the caller, which expects them from the Service.
 func TestServiceAnswers(t *testing.T) {
 	t.Parallel()
 	const text, url = "the answer of the service", "http://greeter:8080/"
@@ -68,7 +68,7 @@ func TestServiceAnswers(t *testing.T) {
 	}
 }
 
-// succeeded says whether a container of the pod has ended well.
+// succeeded reports whether a container of the pod has exited with code 0.
 func succeeded(pod *corev1.Pod, container string) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
 		ended := status.State.Terminated

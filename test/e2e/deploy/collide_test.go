@@ -23,8 +23,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// collide has all replicas provide the same pod at the same moment, until one finds that
-// the other was faster, and looks at that one's.
+// collide makes all replicas create the same pod at the same moment, until one finds that another
+// was faster, and uses that one's pod.
 func (m managing) collide(t *testing.T, at place) {
 	t.Helper()
 	ctx := suite.Context(t)
@@ -40,16 +40,17 @@ func (m managing) collide(t *testing.T, at place) {
 		}
 		pods := at.minorPods(ctx, t)
 		if len(pods) != 1 {
-			t.Errorf("there are function pods %v: more than one filled the same place", pods)
+			t.Errorf("there are function pods %v: more than one has the same number", pods)
 		}
 		if len(m.unused(t, at, []right{look})) == 0 {
-			return // this one ends by itself
+			return // this pod ends by itself
 		}
 		for _, replica := range replicas {
 			counts(ctx, t, &replica, len(pods))
 		}
-		// Next time all know the image, and are even closer to each other. One that still
-		// counted a pod that is gone would take the next place, and nothing would collide.
+		// In the next round all replicas know the image, and are even closer to each other. A
+		// replica that still counted a deleted pod would take the next number, and nothing would
+		// collide.
 		at.remove(ctx, t, pods)
 		for _, replica := range replicas {
 			counts(ctx, t, &replica, 0)
@@ -71,11 +72,11 @@ func (p place) replicas(ctx context.Context, t *testing.T, deployment string) (r
 	return ready
 }
 
-// minor is inPod's function by the tag of its minor version: a function with pods of its
-// own, which end when nobody asks for them.
+// minor is inPod's function by the tag of its minor version: a function with its own pods, which
+// end when they are not used.
 func minor(t *testing.T) string { return strings.TrimSuffix(inPod(t), ".5") }
 
-// minorPods are the names of that one's pods.
+// minorPods returns the names of its pods.
 func (p place) minorPods(ctx context.Context, t *testing.T) (names []string) {
 	t.Helper()
 	pods, err := s.Client.CoreV1().Pods(p.functions).List(ctx, metav1.ListOptions{})
@@ -102,7 +103,7 @@ func (p place) remove(ctx context.Context, t *testing.T, names []string) {
 	}
 }
 
-// counts waits until a replica counts that many pods of the minor version.
+// counts waits until a replica counts the given number of pods of the minor version.
 func counts(ctx context.Context, t *testing.T, replica *corev1.Pod, want int) {
 	t.Helper()
 	label := fmt.Sprintf("image=%q", path.Base(minor(t)))
@@ -127,12 +128,12 @@ func counts(ctx context.Context, t *testing.T, replica *corev1.Pod, want int) {
 	})
 }
 
-// evaluate has a replica that does everything evaluate a function.
+// evaluate evaluates a function with a replica that does everything.
 func evaluate(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
 	return suite.SetNamespace(ctx, suite.Connect(t, replica.Status.PodIP+":9445"), minor(t))
 }
 
-// lease asks a pod-manager for a pod and gives it back.
+// lease requests a lease from a pod-manager and finishes it.
 func lease(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)

@@ -12,10 +12,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// TestClusterDemo runs what `make cluster-demo` runs, in namespaces of its own. All
-// functions of the examples have pods in the end.
+// TestClusterDemo runs the commands of `make cluster-demo`, in separate namespaces. At the end all
+// functions of the examples have pods.
 func TestClusterDemo(t *testing.T) {
-	t.Parallel() // with whatever else has namespaces of its own
+	t.Parallel() // with other tests in their own namespaces
 	at := aside("demo")
 	at.clean(t)
 	demo := exec.CommandContext(suite.Context(t), filepath.Join(root, "examples/cluster-demo.sh"))

@@ -1,3 +1,3 @@
-// Package deploy tests the manifests in deploy/, and Porch's own ones, on a cluster of
-// the test bed, which has the images.
+// Package deploy tests the manifests in deploy/, and Porch's own ones, on a cluster of the test
+// bed, which has the images.
 package deploy

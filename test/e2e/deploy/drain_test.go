@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// takesLong is longer than Kubernetes gives pods that end, unless they ask for more.
+	// takesLong is longer than the default grace period of pods.
 	takesLong = 35 * time.Second
-	// patience is a caller's deadline. It leaves no time to do a long evaluation again.
-	patience = time.Minute
+	// callTimeout is a caller's deadline. It leaves no time to repeat a long evaluation.
+	callTimeout = time.Minute
 )
 
-// outlastsItsPod has a function evaluated that takes long, whose pod is deleted as soon as
-// it runs, and whose gateway may be replaced meanwhile. All finish what they have begun.
+// outlastsItsPod evaluates a function that takes long, whose pod is deleted as soon as it runs, and
+// whose gateway may be replaced in the meantime. All of them finish what they have begun.
 func (p place) outlastsItsPod(ctx context.Context, conn *grpc.ClientConn, image string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- suite.Sleep(ctx, conn, image, takesLong) }()
 	if err := p.deleteBusyPod(ctx, conn, image); err != nil {
-		return fmt.Errorf("deleting the pod of %s: %w", image, err)
+		return fmt.Errorf("delete the pod of %s: %w", image, err)
 	}
 	if err := <-done; err != nil {
 		return fmt.Errorf("%s, for %v: %w", image, takesLong, err)
@@ -39,12 +39,12 @@ func (p place) outlastsItsPod(ctx context.Context, conn *grpc.ClientConn, image 
 	return nil
 }
 
-// deleteBusyPod waits until a function is evaluated in a pod, and deletes that.
+// deleteBusyPod waits until a function is evaluated in a pod, and deletes the pod.
 func (p place) deleteBusyPod(ctx context.Context, conn *grpc.ClientConn, image string) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		// Who is asked may be about to be replaced.
+		// The called replica may be about to be replaced.
 		resp, err := podmanagerv1.NewPodManagerServiceClient(conn).ListPools(ctx, &podmanagerv1.ListPoolsRequest{})
 		for _, pool := range resp.GetPools() {
 			busy := slices.IndexFunc(pool.GetPods(), func(pod *podmanagerv1.Pod) bool { return pod.GetActive() > 0 })

@@ -11,17 +11,17 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// setNamespace is a function that runners bring along as a local binary.
+// setNamespace is a function that runners have as a local binary.
 const setNamespace = "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5"
 
-// inPod is the same function under a name for which no runner has a binary.
+// inPod is the same function under a name without a local binary.
 func inPod(t *testing.T) string {
 	t.Helper()
 	return s.Registry(t, "open").Host + "/krm-functions-catalog/set-namespace:v0.4.5"
 }
 
-// caller is a connection to the function runner as Porch has one, by its Service's address. (Names are
-// for pods: tests are not one.)
+// caller returns a connection to the function runner at the address of its Service, as Porch has.
+// (Names are for pods; tests do not run in one.)
 func (p place) caller(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	service, err := s.Client.CoreV1().Services(p.system).Get(suite.Context(t), "function-runner", metav1.GetOptions{})
@@ -34,7 +34,7 @@ func (p place) caller(t *testing.T) *grpc.ClientConn {
 // evaluates checks that the system evaluates a function.
 func (p place) evaluates(t *testing.T, image string) {
 	t.Helper()
-	// The Service's rules may be a moment later than its pods.
+	// The Service's rules may arrive a moment after its pods.
 	if err := suite.SetNamespace(suite.Context(t), p.caller(t), image, grpc.WaitForReady(true)); err != nil {
 		t.Fatal(err)
 	}

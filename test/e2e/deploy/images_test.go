@@ -9,8 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// porchImages are the images in Porch's manifests and the programs of ours that take
-// their place.
+// porchImages are the images in Porch's manifests with the programs that replace them.
 var porchImages = map[string]string{
 	// Porch's documentation.
 	"gcr.io/example-google-project-id/porch-function-runner:latest": "function-runner",

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// warnings collects what the API server warns of.
+// warnings collects the API server's warnings.
 type warnings struct {
 	mu    sync.Mutex
 	texts []string
@@ -28,15 +28,15 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.texts = append(w.texts, text)
 }
 
-// TestAPIServerAcceptsEveryManifest has it check each object of all that can be built,
-// without doing anything but making the namespaces. It warns of pods that these would
-// refuse, and is not to, but for parts that are no whole system. Only what a mesh knows is
-// left out.
+// TestAPIServerAcceptsEveryManifest sends each object of all kustomizations to the API server,
+// which checks it (only namespaces are created). The API server warns of pods that namespaces would
+// reject, which must not happen except for components that are not a whole system. Only objects of
+// a mesh are left out.
 func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 	usual.clean(t)
 	ctx := suite.Context(t)
 	if _, err := s.Client.Discovery().ServerResourcesForGroupVersion(manifests.Mesh.String()); !apierrors.IsNotFound(err) {
-		t.Errorf("the API server knows %s (%v): have it check that too", manifests.Mesh, err)
+		t.Errorf("the API server knows %s (%v): let it check that too", manifests.Mesh, err)
 	}
 	namespaces := slices.DeleteFunc(suite.Build(t, filepath.Join(root, "deploy/base/microservices")), func(o *unstructured.Unstructured) bool { return !isNamespace(o) })
 	s.Apply(ctx, t, false, namespaces...)
@@ -57,9 +57,8 @@ func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 
 func isNamespace(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }
 
-// buildAll returns the objects of all kustomizations, and of those that the documents
-// show: each once, however many have it. Parts are objects that only kustomizations
-// without namespaces have.
+// buildAll returns the objects of all kustomizations, and of those in the documents: each once,
+// however often it occurs. Parts are objects that occur only in kustomizations without namespaces.
 func buildAll(t *testing.T) (systems, parts []*unstructured.Unstructured) {
 	t.Helper()
 	dirs := manifests.Combinations(t, filepath.Join(root, "deploy"))
@@ -71,7 +70,7 @@ func buildAll(t *testing.T) (systems, parts []*unstructured.Unstructured) {
 		whole := slices.ContainsFunc(objects, isNamespace)
 		for _, o := range objects {
 			if ns := o.GetNamespace(); ns != "" && ns != usual.functions {
-				o.SetNamespace(usual.system) // that of the dashboards is not there
+				o.SetNamespace(usual.system) // the namespace of the dashboards does not exist
 			}
 			content, err := o.MarshalJSON()
 			if err != nil {

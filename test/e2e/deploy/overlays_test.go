@@ -9,8 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// credentials are the Secret that the overlay for private registries takes. (There is
-// more about these in e2e/registries.)
+// credentials are the Secret that the overlay for private registries uses. (e2e/registries tests it
+// further.)
 const credentials = `apiVersion: v1
 kind: Secret
 metadata:
@@ -21,9 +21,9 @@ stringData:
   .dockerconfigjson: '{"auths": {}}'
 `
 
-// TestOverlays installs each of them and evaluates through it.
+// TestOverlays installs each overlay and evaluates through it.
 func TestOverlays(t *testing.T) {
-	t.Parallel() // with whatever else has namespaces of its own
+	t.Parallel() // with other tests in their own namespaces
 	overlays, err := filepath.Glob(filepath.Join(root, "deploy/overlays/*"))
 	if err != nil || len(overlays) == 0 {
 		t.Fatalf("no overlays: %v", err)

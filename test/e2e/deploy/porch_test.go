@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// namespaces are as Porch's manifests have them: without labels.
+// namespaces are as in Porch's manifests: without labels.
 const namespaces = `apiVersion: v1
 kind: Namespace
 metadata:
@@ -28,7 +28,7 @@ metadata:
   name: porch-fn-system
 `
 
-// porchs are Porch's objects from files, in their namespaces, with our images.
+// porchs returns Porch's objects from files, in their namespaces, with our images.
 func porchs(t *testing.T, files ...string) []*unstructured.Unstructured {
 	t.Helper()
 	contents := []string{namespaces}
@@ -47,9 +47,9 @@ func porchs(t *testing.T, files ...string) []*unstructured.Unstructured {
 	return objects
 }
 
-// TestPorchsManifests applies what users have from Porch, but for the names of images:
-// our function-runner takes the place of Porch's, brings its functions along at the
-// same paths, and makes pods with the rights that Porch's has.
+// TestPorchsManifests applies the manifests of Porch, except for the names of images: our
+// function-runner replaces Porch's, has its functions at the same paths, and creates pods with the
+// rights that Porch's has.
 func TestPorchsManifests(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]place{"porch-templating": aside("templating"), "porch-manifests": usual} {
@@ -62,9 +62,9 @@ func TestPorchsManifests(t *testing.T) {
 	}
 }
 
-// TestPorchsExampleWithoutRights applies the complete example of Porch's documentation,
-// to which no rights belong. Functions with a binary are evaluated all the same, and
-// the others are answered with what is missing.
+// TestPorchsExampleWithoutRights applies the complete example of Porch's documentation, which has
+// no rights. Functions with a binary are evaluated anyway, and requests for others get an error
+// with the missing right.
 func TestPorchsExampleWithoutRights(t *testing.T) {
 	t.Parallel()
 	at := aside("configuration")
@@ -77,8 +77,8 @@ func TestPorchsExampleWithoutRights(t *testing.T) {
 	}
 }
 
-// TestPorchIsReplacedInPlace applies our manifests over Porch's own: the same
-// Deployment and Service go on under the new ones.
+// TestPorchIsReplacedInPlace applies our manifests over Porch's own: the same Deployment and
+// Service continue under the new ones.
 func TestPorchIsReplacedInPlace(t *testing.T) {
 	t.Parallel()
 	at := aside("replaced")

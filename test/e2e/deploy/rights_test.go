@@ -18,24 +18,24 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// right is to do something with a kind of objects.
+// right is a verb on a kind of objects.
 type right struct{ namespace, resource, verb string }
 
-// managing is how pods are managed in a mode.
+// managing describes how pods are managed in a mode.
 type managing struct {
 	mode       string
-	deployment string // of the program that manages them
-	account    string // whose rights it has
+	deployment string // of the program that manages pods
+	account    string // of that program
 	prefix     string // of its variables
-	// ask has one replica provide a function's pod.
+	// ask makes one replica provide a function's pod.
 	ask func(ctx context.Context, t *testing.T, replica *corev1.Pod) error
 }
 
-// TestRightsAreMinimal has whoever manages pods do all that they ever do, in both modes,
-// and compares what they may with what they asked for: a right that is missing is refused
-// to them, and one too many is not used. (Those on Secrets are in e2e/registries.)
+// TestRightsAreMinimal runs everything that managing pods ever requires, in both modes, and
+// compares granted with used rights: a missing right leads to a refused request, and a superfluous
+// one is not used. (e2e/registries does the same for Secrets.)
 func TestRightsAreMinimal(t *testing.T) {
-	t.Parallel() // with whatever else has namespaces of its own
+	t.Parallel() // with other tests in their own namespaces
 	for _, m := range []managing{
 		{"microservices", "pod-manager", "pod-manager", "FNR_", lease},
 		{"function-runner", "function-runner", "porch-fn-runner", "FNR_POD_MANAGER_", evaluate},
@@ -52,7 +52,7 @@ func (m managing) usesItsRights(t *testing.T, at place) {
 	objects := onTheBed(t, suite.Build(t, dir))
 	for _, o := range objects {
 		if o.GetKind() == "Deployment" && o.GetName() == m.deployment {
-			// Pods come and go within the test.
+			// Pods are created and deleted within the test.
 			suite.SetVariable(t, o, m.prefix+"TTL", "15s")
 			suite.SetVariable(t, o, m.prefix+"SCAN_INTERVAL", "1s")
 		}
@@ -60,22 +60,22 @@ func (m managing) usesItsRights(t *testing.T, at place) {
 	at.install(t, objects)
 	at.evaluates(t, inPod(t))
 	m.collide(t, at)
-	at.restart(t, m.deployment) // watches are written down when they end
+	at.restart(t, m.deployment) // watches appear in the audit log when they end
 
 	granted := at.granted(t, objects)
 	var missing []right
 	for ctx := suite.Context(t); ; <-time.After(500 * time.Millisecond) {
-		at.evaluates(t, inPod(t)) // extends the life of its pod; the others end
+		at.evaluates(t, inPod(t)) // extends the life of its pod; the others expire
 		if missing = m.unused(t, at, granted); len(missing) == 0 || ctx.Err() != nil {
 			break
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("these rights are granted, and nobody uses them: %+v", missing)
+		t.Errorf("these rights are granted but not used: %+v", missing)
 	}
 }
 
-// granted are the rights that Roles grant.
+// granted returns the rights that Roles grant.
 func (p place) granted(t *testing.T, objects []*unstructured.Unstructured) []right {
 	t.Helper()
 	var rights []right
@@ -101,8 +101,7 @@ func (p place) granted(t *testing.T, objects []*unstructured.Unstructured) []rig
 	return rights
 }
 
-// unused are those of the rights that no replica has used. It is an error if one was
-// refused anything.
+// unused returns the rights that no replica has used. A refused request is an error.
 func (m managing) unused(t *testing.T, at place, granted []right) []right {
 	t.Helper()
 	used := map[right]bool{}

@@ -23,19 +23,19 @@ import (
 const (
 	// callers evaluate all the time while programs are replaced.
 	callers = 20
-	// loadFor is for how long they do at least.
+	// loadFor is the minimum time for which they do.
 	loadFor = 2 * time.Minute
-	// pause is the time that a caller needs for other things.
+	// pause is the time between two evaluations of a caller.
 	pause = 500 * time.Millisecond
 )
 
-// TestRolloutLosesNothing replaces the pods of Deployments again and again under load: it
-// upgrades and rolls back one service at a time, so that they meet in each combination of
-// their versions, and restarts each. An evaluation begins before that which takes longer
-// than most of it, in a pod that is deleted. Half of the others are in pods, whose wrapper
-// server changes with who manages them.
+// TestRolloutLosesNothing replaces the pods of Deployments again and again under load: it upgrades
+// and rolls back one service at a time, so that each combination of their versions occurs, and
+// restarts each. An evaluation that takes longer than most restarts begins before them, in a pod
+// that is deleted. Half of the other evaluations run in pods, whose wrapper server changes with the
+// program that manages them.
 func TestRolloutLosesNothing(t *testing.T) {
-	t.Parallel() // with whatever else has namespaces of its own
+	t.Parallel() // with other tests in their own namespaces
 	tests := []struct {
 		mode        string
 		deployments []string
@@ -68,7 +68,7 @@ func TestRolloutLosesNothing(t *testing.T) {
 			outlasts.Go(func() error { return at.outlastsItsPod(t.Context(), caller, sleep) })
 			done := 0
 			evaluations, err := at.underLoad(t, func() {
-				// All of them, however long that takes, and more while there is time.
+				// All steps, however long they take, and more while there is time.
 				for begin := time.Now(); done < len(rollouts) || time.Since(begin) < loadFor; done++ {
 					rollouts[done%len(rollouts)]()
 				}
@@ -94,14 +94,14 @@ type step struct {
 	together string // the versions of all services after it
 }
 
-// walk goes through all combinations of two versions of some services, one change at a
-// time (a Gray code), from all of them current and back to that.
+// walk goes through all combinations of two versions of some services, one change at a time (a Gray
+// code), starting and ending with all of them current.
 func walk(services int) []step {
 	versions := slices.Repeat([]suite.Version{suite.Current}, services)
 	other := map[suite.Version]suite.Version{suite.Current: suite.Previous, suite.Previous: suite.Current}
 	var steps []step
 	for i := 1; i <= 1<<services; i++ {
-		// The first service changes each second time, the next one each fourth, and so on.
+		// The first service changes in every second step, the next one in every fourth, and so on.
 		service := min(bits.TrailingZeros(uint(i)), services-1)
 		versions[service] = other[versions[service]]
 		steps = append(steps, step{service, versions[service], fmt.Sprint(versions)})
@@ -109,8 +109,8 @@ func walk(services int) []step {
 	return steps
 }
 
-// underLoad has callers evaluate while something is done, and returns how often they
-// did, and the first error.
+// underLoad runs a task while callers evaluate, and returns the number of evaluations, and the
+// first error.
 func (p place) underLoad(t *testing.T, do func()) (int64, error) {
 	t.Helper()
 	var evaluations atomic.Int64
@@ -150,7 +150,7 @@ func (p place) restart(t *testing.T, name string) {
 	s.AwaitRollout(ctx, t, p.system, name)
 }
 
-// change has a Deployment of the manifests run a version.
+// change sets the version of a Deployment of the manifests.
 func (p place) change(t *testing.T, version suite.Version, objects []*unstructured.Unstructured, name string) {
 	t.Helper()
 	for _, o := range p.objects(t, version, objects) {

@@ -12,21 +12,21 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// insecureRegistries are the variables with the registries that have no TLS, by the
-// Deployment that asks registries.
+// insecureRegistries are the variables with the registries without TLS, by the Deployment that
+// calls registries.
 var insecureRegistries = map[string]string{
 	"image-resolver":  "FNR_INSECURE_REGISTRIES",
 	"function-runner": "FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES",
 }
 
-// ofTheMesh says whether only a cluster with Istio knows such objects. (Who may call whom
-// by them is tested in test/deploy.)
+// ofTheMesh reports whether objects exist only on clusters with Istio. (test/deploy tests what they
+// permit.)
 func ofTheMesh(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupVersion() == manifests.Mesh
 }
 
-// onTheBed changes manifests for the test bed: it has no Istio, its open registry has no
-// TLS, and its node has two processors, which nobody may have for himself.
+// onTheBed changes manifests for the test bed: it has no Istio, its open registry has no TLS, and
+// its node has two processors, which all pods share.
 func onTheBed(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	objects = slices.DeleteFunc(objects, ofTheMesh)

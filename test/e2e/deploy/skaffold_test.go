@@ -22,19 +22,19 @@ import (
 // skaffoldVariable is the environment variable with the path of skaffold.
 const skaffoldVariable = "FNR_SKAFFOLD"
 
-// skaffoldPatience is for building, deploying and looking on.
-const skaffoldPatience = 5 * time.Minute
+// skaffoldTimeout bounds building, deploying and watching.
+const skaffoldTimeout = 5 * time.Minute
 
-// TestSkaffold is about a developer's two loops. They take turns: each has the usual
-// place.
+// TestSkaffold tests a developer's two loops. They run one after the other: each uses the usual
+// namespaces.
 func TestSkaffold(t *testing.T) {
-	t.Parallel() // with whatever else has namespaces of its own
+	t.Parallel() // with other tests in their own namespaces
 	t.Run("run", skaffoldRuns)
 	t.Run("dev", skaffoldNoticesAChange)
 }
 
-// skaffoldRuns builds images from the sources and deploys them, with each profile. What
-// makes pods puts the wrapper server into them that was built with it.
+// skaffoldRuns builds images from the sources and deploys them, with each profile. Function pods
+// get the wrapper server that was built in the same run.
 func skaffoldRuns(t *testing.T) {
 	for profile, resolver := range map[string]string{"microservices": "image-resolver", "function-runner": "function-runner"} {
 		t.Run(profile, func(t *testing.T) {
@@ -51,7 +51,7 @@ func skaffoldRuns(t *testing.T) {
 	}
 }
 
-// knowOpenRegistry has a Deployment speak to the test bed's open registry without TLS.
+// knowOpenRegistry configures a Deployment to use the test bed's open registry without TLS.
 func knowOpenRegistry(t *testing.T, resolver string) {
 	t.Helper()
 	const change = `{"spec":{"template":{"spec":{"containers":[{"name":%q,"env":[{"name":%q,"value":%q}]}]}}}}`
@@ -61,13 +61,12 @@ func knowOpenRegistry(t *testing.T, resolver string) {
 		t.Fatal(err)
 	}
 	s.AwaitRollout(ctx, t, usual.system, resolver)
-	for pod := range before { // one that ends still answers for a while
+	for pod := range before { // a terminating pod still answers for a while
 		s.AwaitGone(ctx, t, usual.system, pod)
 	}
 }
 
-// checkWrapper checks that function pods have the wrapper server of an image whose name
-// begins so.
+// checkWrapper checks that function pods have the wrapper server of an image with the given prefix.
 func checkWrapper(t *testing.T, prefix string) {
 	t.Helper()
 	pods, err := s.Client.CoreV1().Pods(usual.functions).List(suite.Context(t), metav1.ListOptions{})
@@ -85,8 +84,8 @@ func checkWrapper(t *testing.T, prefix string) {
 	}
 }
 
-// skaffold is it with the test bed's registry, and with settings of its own, for the
-// sources in a folder.
+// skaffold returns the command with the test bed's registry, and with separate settings, for the
+// sources in a directory.
 func skaffold(t *testing.T, sources, command string, args ...string) *exec.Cmd {
 	t.Helper()
 	path := os.Getenv(skaffoldVariable)
@@ -99,7 +98,7 @@ func skaffold(t *testing.T, sources, command string, args ...string) *exec.Cmd {
 	if err := os.WriteFile(settings, []byte("global: {collect-metrics: false, update-check: false, survey: {disable-prompt: true}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), skaffoldPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), skaffoldTimeout)
 	t.Cleanup(cancel)
 	run := exec.CommandContext(ctx, path, append([]string{
 		command, "--config=" + settings, "--cache-file=" + filepath.Join(dir, "cache"), "--interactive=false",

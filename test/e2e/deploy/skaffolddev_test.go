@@ -22,8 +22,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// skaffoldNoticesAChange changes a log line of pod-manager while skaffold looks on: it is
-// running soon, and the other services go on as they are.
+// skaffoldNoticesAChange changes a log line of pod-manager while skaffold watches: the change runs
+// soon, and the other services keep running.
 func skaffoldNoticesAChange(t *testing.T) {
 	sources := copyOfSources(t)
 	usual.clean(t)
@@ -52,7 +52,7 @@ func skaffoldNoticesAChange(t *testing.T) {
 	}
 }
 
-// copyOfSources copies the repository's files to where they may be changed.
+// copyOfSources copies the repository's files to a directory in which they may be changed.
 func copyOfSources(t *testing.T) string {
 	t.Helper()
 	list := exec.CommandContext(suite.Context(t), "git", "ls-files", "-z")
@@ -80,13 +80,13 @@ func copyOfSources(t *testing.T) string {
 	return to
 }
 
-// developing runs `skaffold dev` until the test ends, and returns when all is deployed
-// and it looks for changes.
+// developing runs `skaffold dev` until the test ends, and returns when everything is deployed and
+// it watches for changes.
 func developing(t *testing.T, sources string) {
 	t.Helper()
 	run := skaffold(t, sources, "dev", "--profile=microservices", "--port-forward=off", "--tail=false")
 	run.Cancel = func() error { return run.Process.Signal(syscall.SIGINT) }
-	run.WaitDelay = time.Minute // it takes down what it deployed
+	run.WaitDelay = time.Minute // it removes what it deployed
 	output := &transcript{watching: make(chan struct{})}
 	run.Stdout, run.Stderr = output, output
 	if err := run.Start(); err != nil {
@@ -109,12 +109,12 @@ func developing(t *testing.T, sources string) {
 	}
 }
 
-// transcript is what skaffold writes.
+// transcript is the output of skaffold.
 type transcript struct {
 	mu       sync.Mutex
 	text     bytes.Buffer
 	once     sync.Once
-	watching chan struct{} // closes when it says that it looks for changes
+	watching chan struct{} // closes when skaffold reports that it watches for changes
 }
 
 func (o *transcript) Write(p []byte) (int, error) {
@@ -133,7 +133,7 @@ func (o *transcript) String() string {
 	return o.text.String()
 }
 
-// podsOf are the pods of Deployments.
+// podsOf returns the pods of Deployments.
 func podsOf(t *testing.T, names ...string) map[string]types.UID {
 	t.Helper()
 	found := map[string]types.UID{}
@@ -165,7 +165,7 @@ func awaitLog(t *testing.T, name, text string) {
 	}
 }
 
-// logOf is what a pod has logged; nothing if it is going.
+// logOf returns the log of a pod; nothing if the pod is being deleted.
 func logOf(ctx context.Context, pod string) string {
 	stream, err := s.Client.CoreV1().Pods(usual.system).GetLogs(pod, &corev1.PodLogOptions{}).Stream(ctx)
 	if err != nil {

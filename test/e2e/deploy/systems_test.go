@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// root is the repository's, from here.
+// root is the repository's root, relative to this directory.
 const root = "../../.."
 
 var s *suite.Suite
@@ -24,14 +24,14 @@ func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
 }
 
-// place is where a system is installed.
+// place is the pair of namespaces of a system.
 type place struct {
 	// system is the namespace of the services, and functions that of function pods.
 	system, functions string
 }
 
-// usual is where manifests install a system. It can be there once at a time: whoever
-// has it holds the lock.
+// usual is the place in which manifests install a system. It can hold one system at a time: its
+// user holds the lock.
 var (
 	usual      = place{system: "porch-system", functions: "porch-fn-system"}
 	usualTaken sync.Mutex
@@ -42,8 +42,8 @@ func aside(name string) place {
 	return place{system: usual.system + "-" + name, functions: usual.functions + "-" + name}
 }
 
-// clean removes a place's namespaces when the test ends. The usual place is waited for,
-// and is the test's until then.
+// clean removes a place's namespaces when the test ends. For the usual place, it waits for the lock
+// and holds it until then.
 func (p place) clean(t *testing.T) {
 	t.Helper()
 	if p == usual {
@@ -56,22 +56,21 @@ func (p place) clean(t *testing.T) {
 		// The test's own context has ended.
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
-		// Whoever makes function pods goes before them.
+		// The programs that create function pods are deleted before the pods.
 		for _, namespace := range []string{p.system, p.functions} {
 			s.RemoveNamespace(ctx, t, namespace)
 		}
 	})
 }
 
-// objects are what is to be there, with the test bed's images of a version.
+// objects returns the objects to install, with the test bed's images of a version.
 func (p place) objects(t *testing.T, version suite.Version, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	names := strings.NewReplacer(usual.system, p.system, usual.functions, p.functions)
 	return suite.Rewrite(t, objects, func(document string) string { return s.OwnImages(t, version, names.Replace(document)) })
 }
 
-// install applies objects, whose namespaces are first among them, and waits for their
-// Deployments.
+// install applies objects, whose namespaces are first among them, and waits for their Deployments.
 func (p place) install(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	p.clean(t)

@@ -16,16 +16,16 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// collector is where the component for tracing sends traces.
+// collector is the address to which the component for tracing sends traces.
 const collector = "http://otel-collector.observability:4318"
 
 // span is a span as the toolbox's collector prints it.
 type span struct{ trace, id, parent, service, name string }
 
-// TestTracesAreWhole evaluates in a pod, and looks for the one trace of it that has
-// spans of every service, each with its parent.
+// TestTracesAreWhole evaluates in a pod, and looks for its one trace with spans of every service,
+// each with its parent.
 func TestTracesAreWhole(t *testing.T) {
-	t.Parallel() // with whatever else has namespaces of its own
+	t.Parallel() // with other tests in their own namespaces
 	ctx, namespace := suite.Context(t), s.Namespace(t)
 	s.Create(ctx, t, namespace, suite.Pod("collector", s.Toolbox, "collect", ":4318"))
 	address := s.Await(ctx, t, namespace, "collector", suite.Ready).Status.PodIP
@@ -46,8 +46,8 @@ func TestTracesAreWhole(t *testing.T) {
 	})
 }
 
-// whole returns the services of each trace in which every span has its parent, but for
-// one that has none.
+// whole returns the services of each trace in which every span has its parent, except for one root
+// span.
 func whole(log string) [][]string {
 	traces := make(map[string]map[string]span)
 	for line := range strings.Lines(log) {

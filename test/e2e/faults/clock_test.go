@@ -15,13 +15,12 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// Containers share the clock of the machine, so no program can be given a wrong one. In one
-// system the API server tells another time instead, see wrongTime. In the other, what is
-// written on pods is what a pod-manager would have written that takes its wrong clock for
-// right. (The times that a kubelet with a wrong clock reports are only compared with each
-// other.)
+// Containers share the clock of the machine, so no program can have a wrong one. In one system the
+// API server reports another time instead, see wrongTime. In the other, the test writes to pods
+// what a pod-manager with a wrong clock would have written. (The times that a kubelet with a wrong
+// clock reports are only compared with each other.)
 
-// ends has a pod end at a time as seen by a clock that is an hour off.
+// ends sets the expiry of a pod by a clock that is an hour off.
 func (f *function) ends(t *testing.T, at time.Time) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"fn.kpt.dev/reclaim-after":"%d"}}}`, at.Unix())
@@ -31,8 +30,8 @@ func (f *function) ends(t *testing.T, at time.Time) {
 	}
 }
 
-// clockBehind: whoever is an hour behind makes pods that are over by everybody else's
-// clock. One that is in use stays nevertheless; its end is put right.
+// clockBehind: a pod-manager whose clock is an hour behind creates pods that have expired by the
+// clock of all others. A pod in use stays nevertheless; its expiry is corrected.
 func clockBehind(t *testing.T, sys *system) {
 	f := sys.sleeper(t, "clock-behind")
 	f.succeeds(t, "cold")
@@ -44,12 +43,12 @@ func clockBehind(t *testing.T, sys *system) {
 	}
 	f.succeeds(t, "afterwards")
 	if after := f.pod(t); after.UID != before.UID || after.DeletionTimestamp != nil {
-		t.Error("the pod was collected, although it was in use")
+		t.Error("the pod was collected while it was in use")
 	}
 }
 
-// clockAhead: whoever is an hour ahead has pods live an hour longer, and not for ever.
-// What pod-managers agree on is the latest end that is written down.
+// clockAhead: a pod-manager whose clock is an hour ahead lets pods live an hour longer, and not for
+// ever. All pod-managers use the latest expiry that is written.
 func clockAhead(t *testing.T, sys *system) {
 	f := sys.sleeper(t, "clock-ahead")
 	f.succeeds(t, "cold")
@@ -61,10 +60,10 @@ func clockAhead(t *testing.T, sys *system) {
 	f.succeeds(t, "afterwards")
 }
 
-// behind is by how much the clock of the system's own node is behind the API server's.
+// behind is the lag of the clock of the system's own node to the API server's.
 const behind = time.Hour
 
-// ownClockBehind: the program finds out, and writes ends on its pods by the clock that all
+// ownClockBehind: the program detects it, and writes expiries to its pods by the clock that all
 // share. Its own pods live as long as they should.
 func ownClockBehind(t *testing.T, sys *system) {
 	program := sys.pods["function-runner"]
@@ -77,9 +76,9 @@ func ownClockBehind(t *testing.T, sys *system) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const tolerance = time.Minute // another use may have made it later
+	const tolerance = time.Minute // another use may have extended it
 	own, written := pool.GetPods()[0].GetReclaimTime().AsTime(), time.Unix(seconds, 0)
 	if off := written.Sub(own) - behind; off.Abs() > tolerance {
-		t.Errorf("the end of the pod that is %v by the own clock is written as %v, want an hour later", own, written)
+		t.Errorf("the expiry that is %v by the own clock is written as %v, want an hour later", own, written)
 	}
 }

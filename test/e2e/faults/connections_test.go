@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// connections counts the TCP connections of a process's pod, those included that only
-// one side has closed: those to registries, which are kept for a while in case that they
-// are needed again, and all others.
+// connections counts the TCP connections of a process's pod, including those that only one side has
+// closed: first those to registries, which are kept for a while for further requests, then all
+// others.
 func connections(t testing.TB, pid int) (toRegistries, others int) {
 	t.Helper()
 	const remote, state, established, closeWait = 2, 3, "01", "08"

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// TestFaults breaks what is of one system only, in three systems at the same time, and
-// then the cluster, with nothing else on it.
+// TestFaults breaks things of one system only, in three systems at the same time, and then the
+// cluster, with nothing else on it.
 func TestFaults(t *testing.T) {
 	sys := deploy(t, microservices)
 	sys.settle(t)
@@ -31,12 +31,12 @@ func TestFaults(t *testing.T) {
 		t.Run("two pod-managers", testTwoPodManagers)
 	})
 	breakEach(t, sys, before, clusterFaults)
-	// By now the Service whose pod somebody else deleted is old enough to be collected.
+	// By now the Service whose pod was deleted by another client is old enough to be collected.
 	sys.awaitNoService(suite.Context(t), t)
 }
 
-// testOneProcess breaks some pods of the system that is one process, and that process. Its
-// node's clock is wrong.
+// testOneProcess breaks pods of the system in one process, and that process. Its node's clock is
+// wrong.
 func testOneProcess(t *testing.T) {
 	t.Parallel()
 	sys := deploy(t, functionRunner, wrongTime(t, behind)...)
@@ -44,7 +44,7 @@ func testOneProcess(t *testing.T) {
 	breakAll(t, sys, sys.least(t), slices.Concat(podFaults, oneProcessPodFaults), oneProcessFaults)
 }
 
-// testTwoPodManagers breaks some pods that both know, and one of the two.
+// testTwoPodManagers breaks pods that both replicas know, and one of the two.
 func testTwoPodManagers(t *testing.T) {
 	t.Parallel()
 	sys := deploy(t, twoPodManagers)
@@ -52,8 +52,8 @@ func testTwoPodManagers(t *testing.T) {
 	breakAll(t, sys, sys.least(t), podFaults, twoPodManagersFaults)
 }
 
-// breakAll breaks pods of a system, and then one thing of its own after the other. What
-// breaks only one function's pods is tested at the same time.
+// breakAll breaks pods of a system, and then its other components one after the other. Faults of
+// only one function's pods are tested at the same time.
 func breakAll(t *testing.T, sys *system, before level, ofPods, ofSystem []faultTest) {
 	t.Logf("before there are %v", before)
 	t.Run("of pods", func(t *testing.T) {
@@ -76,10 +76,10 @@ func breakEach(t *testing.T, sys *system, before level, faults []faultTest) {
 	}
 }
 
-// settle has all programs have the connections that they keep, before anything breaks.
+// settle makes all programs open the connections that they keep, before anything breaks.
 func (sys *system) settle(t *testing.T) {
 	t.Run("first", func(t *testing.T) {
-		sys.sleeper(t, "first").awaitSuccess(t) // the Services' rules may be a moment later than their pods
+		sys.sleeper(t, "first").awaitSuccess(t) // the Services' rules may arrive a moment after their pods
 		ctx := suite.Context(t)
 		suite.Until(ctx, t, "each pod-manager was asked for an image of its own", func() (bool, string) {
 			sys.askForMissing(ctx, t)
@@ -94,15 +94,15 @@ func (sys *system) settle(t *testing.T) {
 	})
 }
 
-// askForMissing has callers ask for images that there are not, of which each of several
-// pod-managers owns some, once the gateway knows it.
+// askForMissing requests images that do not exist, of which each of several pod-managers owns some,
+// once the gateway knows it.
 func (sys *system) askForMissing(ctx context.Context, t *testing.T) {
 	t.Helper()
 	const images = 16
 	for n := range images {
 		f := &function{system: sys, image: fmt.Sprintf("%s/test/sleep:missing-%d", s.Registry(t, "open").Host, n)}
 		if err := f.evaluateWithin(ctx, impatient, 0); status.Code(err) != codes.FailedPrecondition {
-			t.Errorf("%s: %v, want that there is no such image", f.image, err)
+			t.Errorf("%s: %v, want that the image does not exist", f.image, err)
 		}
 	}
 }
@@ -113,8 +113,8 @@ type faultTest struct {
 	run  func(t *testing.T, sys *system)
 }
 
-// podFaults are those that concern the pods of one function only, and that are for each
-// way to deploy the system. The one that takes longest comes first.
+// podFaults concern the pods of one function only, and are tested with each way to deploy the
+// system. The one that takes longest comes first.
 var podFaults = []faultTest{
 	{"caller gives up for good", callerGivesUpForGood},
 	{"pod deleted while idle", podDeletedWhileIdle},
@@ -127,7 +127,7 @@ var podFaults = []faultTest{
 	{"caller gives up while evaluating", callerGivesUpWhileEvaluating},
 }
 
-// furtherPodFaults are what is the same in each way to deploy the system.
+// furtherPodFaults have the same effect with each way to deploy the system.
 var furtherPodFaults = []faultTest{
 	{"Service deleted", serviceDeleted},
 	{"image without rights", imageWithoutRights},
@@ -142,7 +142,7 @@ var furtherPodFaults = []faultTest{
 	{"clock an hour ahead", clockAhead},
 }
 
-// severalProcessesFaults are those that concern all callers of the system.
+// severalProcessesFaults concern all callers of the system.
 var severalProcessesFaults = []faultTest{
 	{"quota reached", quotaReached},
 	{"template broken", templateBroken},
@@ -150,7 +150,7 @@ var severalProcessesFaults = []faultTest{
 	{"gateway killed", gatewayKilled},
 }
 
-// clusterFaults are those that concern everybody on the cluster.
+// clusterFaults concern everything on the cluster.
 var clusterFaults = []faultTest{
 	{"node unschedulable", nodeUnschedulable},
 	{"containerd restarted", containerdRestarted},
@@ -158,19 +158,19 @@ var clusterFaults = []faultTest{
 	{"API server gone", apiServerGone},
 }
 
-// oneProcessPodFaults are for the launcher that is chosen by itself, and for a wrong clock.
+// oneProcessPodFaults are for the automatic launcher, and for a wrong clock.
 var oneProcessPodFaults = []faultTest{
 	{"container that cannot be started", containerNotStarted},
 	{"own clock an hour behind", ownClockBehind},
 }
 
-// oneProcessFaults are of the process: the next one has a wrong clock, too.
+// oneProcessFaults concern the process: the next one has a wrong clock, too.
 var oneProcessFaults = []faultTest{
 	{"function-runner killed", functionRunnerKilled},
 	{"own clock an hour behind again", ownClockBehind},
 }
 
-// twoPodManagersFaults are of one of the two.
+// twoPodManagersFaults concern one of the two.
 var twoPodManagersFaults = []faultTest{
 	{"pod-manager killed", podManagerKilled},
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// function is a function of one test: each has an image name of its own, and so pods of
-// its own.
+// function is a function of one test: each has its own image name, and so its own pods.
 type function struct {
 	*system
 	image string
@@ -29,15 +28,15 @@ type function struct {
 	deleted []string
 }
 
-// sleeper is a function that takes the time that its caller tells it to. When the test
-// ends, nothing of it may be left in use, and what there is of it is removed.
+// sleeper returns a function that takes the time that its caller requests. When the test ends, none
+// of its pods may be in use, and they are removed.
 func (sys *system) sleeper(t *testing.T, tag string) *function {
 	t.Helper()
 	return sys.variant(t, "test/sleep", tag, nil)
 }
 
-// variant is a function of the test bed by a tag of its own, with another configuration
-// if change is given.
+// variant returns a function of the test bed under its own tag, with another configuration if
+// change is given.
 func (sys *system) variant(t *testing.T, repository, tag string, change func(*v1.Config)) *function {
 	t.Helper()
 	host, options := s.Registry(t, "open").Host, remote.WithContext(suite.Context(t))
@@ -66,33 +65,33 @@ func (sys *system) variant(t *testing.T, repository, tag string, change func(*v1
 	return sys.function(t, to.String())
 }
 
-// function is the function of that image.
+// function returns the function of the image.
 func (sys *system) function(t *testing.T, image string) *function {
 	f := &function{system: sys, image: image}
 	t.Cleanup(func() { f.leavesNothing(t) })
 	return f
 }
 
-// evaluate has the function evaluated; a sleeper takes the given time.
+// evaluate evaluates the function; a sleeper takes the given time.
 func (f *function) evaluate(ctx context.Context, takes time.Duration) error {
 	return suite.Sleep(ctx, f.gateway, f.image, takes, grpc.WaitForReady(true))
 }
 
-// Callers' deadlines. Who cannot be served has to hear why before the first, and everybody
-// else to be served before the second, whatever happens meanwhile.
+// Callers' deadlines. A request that cannot be served must get the reason before the first, and any
+// other request must be served before the second, whatever happens in the meantime.
 const (
 	impatient = 30 * time.Second
 	patient   = time.Minute
 )
 
-// evaluateWithin has the function evaluated for a caller with a deadline.
+// evaluateWithin evaluates the function for a caller with a deadline.
 func (f *function) evaluateWithin(ctx context.Context, deadline, takes time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	return f.evaluate(ctx, takes)
 }
 
-// succeeds has the function evaluated, which must not fail.
+// succeeds evaluates the function, which must not fail.
 func (f *function) succeeds(t *testing.T, when string) {
 	t.Helper()
 	if err := f.evaluateWithin(suite.Context(t), patient, 0); err != nil {
@@ -100,8 +99,8 @@ func (f *function) succeeds(t *testing.T, when string) {
 	}
 }
 
-// start begins an evaluation that takes a time, and returns when it has a place on a
-// pod. The function that it returns waits for the end.
+// start begins an evaluation that takes the given time, and returns when its lease is granted. The
+// returned function waits for the end.
 func (f *function) start(t *testing.T, takes time.Duration) (wait func() error) {
 	t.Helper()
 	ctx, done := suite.Context(t), make(chan error, 1)
@@ -110,8 +109,7 @@ func (f *function) start(t *testing.T, takes time.Duration) (wait func() error) 
 	return func() error { return <-done }
 }
 
-// pool is the function's pool, as all pod-managers together see it; an empty one if there
-// is none.
+// pool is the function's pool, as seen by all pod-managers together; an empty one if there is none.
 func (f *function) pool(ctx context.Context, t testing.TB) *podmanagerv1.Pool {
 	t.Helper()
 	whole := &podmanagerv1.Pool{}
@@ -123,8 +121,8 @@ func (f *function) pool(ctx context.Context, t testing.TB) *podmanagerv1.Pool {
 	return whole
 }
 
-// join adds what a further pod-manager knows of a pool. All know the same pods, and each
-// has callers of its own; the pool is of the replica that has some.
+// join adds the pool of another pod-manager. All know the same pods, and each has its own callers;
+// the result is based on a replica that has callers.
 func join(whole, pool *podmanagerv1.Pool) {
 	if pool.GetActive()+pool.GetWaiting() > 0 {
 		whole.Replica = pool.GetReplica()
@@ -144,7 +142,7 @@ func join(whole, pool *podmanagerv1.Pool) {
 	}
 }
 
-// allPools are all pools. A pod-manager that starts just now is waited for.
+// allPools returns all pools. It waits for a pod-manager that is starting.
 func (sys *system) allPools(ctx context.Context, t testing.TB) []*podmanagerv1.Pool {
 	t.Helper()
 	resp, err := podmanagerv1.NewPodManagerServiceClient(sys.manager).ListPools(ctx, &podmanagerv1.ListPoolsRequest{}, grpc.WaitForReady(true))
@@ -154,7 +152,7 @@ func (sys *system) allPools(ctx context.Context, t testing.TB) []*podmanagerv1.P
 	return resp.GetPools()
 }
 
-// awaitPool waits until the function's pool is as wanted, and returns it.
+// awaitPool waits for a condition of the function's pool, and returns the pool.
 func (f *function) awaitPool(ctx context.Context, t testing.TB, what string, wanted func(*podmanagerv1.Pool) bool) (pool *podmanagerv1.Pool) {
 	t.Helper()
 	suite.Until(ctx, t, what, func() (bool, string) {
@@ -164,12 +162,12 @@ func (f *function) awaitPool(ctx context.Context, t testing.TB, what string, wan
 	return pool
 }
 
-// ready says whether a pool has one pod, which takes leases.
+// ready reports whether a pool has one pod, which takes leases.
 func ready(pool *podmanagerv1.Pool) bool {
 	return len(pool.GetPods()) == 1 && pool.GetPods()[0].GetState() == podmanagerv1.Pod_STATE_READY
 }
 
-// pods are the function's pods in Kubernetes.
+// pods returns the function's pods in Kubernetes.
 func (f *function) pods(ctx context.Context, t testing.TB) []corev1.Pod {
 	t.Helper()
 	pods, err := s.Client.CoreV1().Pods(f.functions).List(ctx, metav1.ListOptions{})
@@ -185,7 +183,7 @@ func (f *function) pods(ctx context.Context, t testing.TB) []corev1.Pod {
 	return own
 }
 
-// pod is the function's one pod.
+// pod returns the function's one pod.
 func (f *function) pod(t testing.TB) *corev1.Pod {
 	t.Helper()
 	pods := f.pods(suite.Context(t), t)
@@ -195,8 +193,7 @@ func (f *function) pod(t testing.TB) *corev1.Pod {
 	return &pods[0]
 }
 
-// delete deletes a pod of the function, which gets a time to end: a negative one for
-// its own.
+// delete deletes a pod of the function with a grace period; a negative one for the pod's own.
 func (f *function) delete(t testing.TB, pod *corev1.Pod, grace int64) {
 	t.Helper()
 	f.deleted = append(f.deleted, pod.Labels[idLabel])

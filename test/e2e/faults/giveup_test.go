@@ -17,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// giveUp has the function evaluated by a caller who leaves as soon as a pod is made.
+// giveUp evaluates the function for a caller that cancels as soon as a pod is created.
 func (f *function) giveUp(t *testing.T) {
 	t.Helper()
 	ctx, leave := context.WithCancel(suite.Context(t))
@@ -27,28 +27,28 @@ func (f *function) giveUp(t *testing.T) {
 	f.awaitPool(ctx, t, "a pod is on its way", func(p *podmanagerv1.Pool) bool { return p.GetWaiting() == 1 && len(p.GetPods()) == 1 })
 	leave()
 	if err := <-done; status.Code(err) != codes.Canceled {
-		t.Errorf("the caller who left got %v", err)
+		t.Errorf("the caller that cancelled got %v", err)
 	}
-	f.awaitPool(suite.Context(t), t, "nobody waits", func(p *podmanagerv1.Pool) bool { return p.GetWaiting() == 0 })
+	f.awaitPool(suite.Context(t), t, "no request waits", func(p *podmanagerv1.Pool) bool { return p.GetWaiting() == 0 })
 }
 
-// callerGivesUp: the pod stays for the next caller, who finds it ready.
+// callerGivesUp: the pod stays for the next caller, which finds it ready.
 func callerGivesUp(t *testing.T, sys *system) {
 	f := sys.sleeper(t, "given-up")
 	f.giveUp(t)
 	ctx := suite.Context(t)
 	if left := f.awaitPool(ctx, t, "its pod is ready", ready); left.GetLeasesTotal() != 0 || left.GetActive() != 0 {
-		t.Errorf("the caller who left counts: %v", left)
+		t.Errorf("the caller that cancelled counts: %v", left)
 	}
 	before := f.pod(t)
 	f.succeeds(t, "the next caller")
 	after := f.awaitPool(ctx, t, "it is ready", ready)
 	if after.GetLeasesTotal() != 1 || after.GetColdStartsTotal() != 0 || after.GetPods()[0].GetUid() != string(before.UID) {
-		t.Errorf("the next caller did not just use the pod: %v", after)
+		t.Errorf("the next caller did more than use the pod: %v", after)
 	}
 }
 
-// callerGivesUpWhileEvaluating: the next caller is served by the same pod.
+// callerGivesUpWhileEvaluating: the same pod serves the next caller.
 func callerGivesUpWhileEvaluating(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/sleep", "given-up-busy", withoutPrefork)
 	f.succeeds(t, "cold")
@@ -60,22 +60,19 @@ func callerGivesUpWhileEvaluating(t *testing.T, sys *system) {
 	}
 }
 
-// callerGivesUpOnStubborn: the function neither reads nor writes, and does not end when
-// it is asked to.
+// callerGivesUpOnStubborn: the function neither reads nor writes, and ignores SIGTERM.
 func callerGivesUpOnStubborn(t *testing.T, sys *system) {
 	f := sys.variant(t, "conformance/ignore-sigterm", "given-up", withoutPrefork)
-	f.giveUp(t) // nobody would ever get an answer; the pod stays
+	f.giveUp(t) // no caller would ever get an answer; the pod stays
 	f.awaitPool(suite.Context(t), t, "its pod is ready", ready)
 	f.giveUpBusy(t, f.pod(t))
 }
 
-// withoutPrefork has the wrapper server start processes only when they are needed: one
-// that is there evaluates.
+// withoutPrefork turns spare processes off: each process of the function evaluates.
 func withoutPrefork(config *v1.Config) { config.Env = append(config.Env, "FNR_PREFORK=0") }
 
-// giveUpBusy has the function evaluated by its ready pod for a caller who leaves while
-// the function's process runs. The process ends, nothing is in use any more, and the pod
-// goes on as it is.
+// giveUpBusy evaluates the function on its ready pod for a caller that cancels while the function's
+// process runs. The process ends, nothing is in use any more, and the pod keeps running.
 func (f *function) giveUpBusy(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	ctx, leave := context.WithCancel(suite.Context(t))
@@ -92,28 +89,28 @@ func (f *function) giveUpBusy(t *testing.T, pod *corev1.Pod) {
 	leave()
 	start := time.Now()
 	if err := <-done; status.Code(err) != codes.Canceled {
-		t.Errorf("the caller who left got %v", err)
+		t.Errorf("the caller that cancelled got %v", err)
 	}
 	ctx = suite.Context(t)
 	suite.Until(ctx, t, "the function's process has ended", runs(0))
 	f.awaitPool(ctx, t, "nothing is in use, and the pod is ready", func(p *podmanagerv1.Pool) bool {
 		return ready(p) && p.GetActive() == 0 && p.GetWaiting() == 0
 	})
-	t.Logf("nothing runs and nothing is in use %v after the caller", time.Since(start).Round(time.Millisecond))
+	t.Logf("nothing runs and nothing is in use %v after the cancellation", time.Since(start).Round(time.Millisecond))
 	after := f.pod(t)
 	if after.UID != pod.UID || after.DeletionTimestamp != nil || after.Status.ContainerStatuses[0].RestartCount != 0 {
-		t.Errorf("the pod did not go on: it is %s", suite.Describe(after))
+		t.Errorf("the pod did not keep running: it is %s", suite.Describe(after))
 	}
 }
 
-// callerGivesUpForGood: the pod goes by its time to live, which pod-cache-config.yaml
-// has at ten seconds.
+// callerGivesUpForGood: the pod expires after its time to live, which is ten seconds in
+// pod-cache-config.yaml.
 func callerGivesUpForGood(t *testing.T, sys *system) {
 	f := sys.sleeper(t, "short-lived")
 	f.giveUp(t)
 	start := time.Now()
 	f.awaitEmpty(t)
 	f.awaitServices(suite.Context(t), t)
-	t.Logf("pod and Service went %v after the caller", time.Since(start).Round(time.Millisecond))
-	f.succeeds(t, "somebody who comes later")
+	t.Logf("pod and Service went %v after the cancellation", time.Since(start).Round(time.Millisecond))
+	f.succeeds(t, "a later call")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// fails has the function evaluated, which must fail with a code and with words.
+// fails evaluates the function, which must fail with a code and with texts in its message.
 func (f *function) fails(t *testing.T, code codes.Code, words ...string) {
 	t.Helper()
 	f.failsWithin(t, impatient, code, words...)
@@ -43,44 +43,43 @@ func (f *function) awaitEmpty(t *testing.T) {
 	f.awaitPool(suite.Context(t), t, "no pod is left", func(p *podmanagerv1.Pool) bool { return len(p.GetPods()) == 0 })
 }
 
-// imageMissing: the registry says it.
+// imageMissing: the registry reports it.
 func imageMissing(t *testing.T, sys *system) {
 	f := sys.function(t, s.Registry(t, "open").Host+"/test/sleep:missing")
 	f.fails(t, codes.FailedPrecondition, f.image, "manifest unknown")
 	f.awaitEmpty(t)
 }
 
-// imageWithoutRights: the registry says it.
+// imageWithoutRights: the registry reports it.
 func imageWithoutRights(t *testing.T, sys *system) {
 	f := sys.function(t, s.Registry(t, "private").Host+"/test/sleep:v1")
 	f.fails(t, codes.FailedPrecondition, f.image, "UNAUTHORIZED: authentication required", "HTTP 401")
 	f.awaitEmpty(t)
 }
 
-// imageNodeCannotPull: the kubelet says it. The node expects TLS at that address.
+// imageNodeCannotPull: the kubelet reports it. The node expects TLS at that address.
 func imageNodeCannotPull(t *testing.T, sys *system) {
 	f := sys.function(t, s.Registry(t, "open").Alias+"/test/sleep:v1")
 	f.fails(t, codes.FailedPrecondition, "ErrImagePull", "server gave HTTP response to HTTPS client")
 	f.awaitEmpty(t)
 }
 
-// imageWithoutCommand: the image itself says it, by saying nothing.
+// imageWithoutCommand: the image itself lacks the command.
 func imageWithoutCommand(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/sleep", "no-command", func(config *v1.Config) { config.Entrypoint, config.Cmd = nil, nil })
 	f.fails(t, codes.FailedPrecondition, f.image, "neither Entrypoint nor Cmd")
 	f.awaitEmpty(t)
 }
 
-// containerNotStarted: the container runtime says it. The image's working directory is a
-// file.
+// containerNotStarted: the container runtime reports it. The image's working directory is a file.
 func containerNotStarted(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/sleep", "not-started", func(config *v1.Config) { config.WorkingDir = functionProgram })
 	f.fails(t, codes.FailedPrecondition, functionProgram)
 	f.awaitEmpty(t)
 }
 
-// imageCrashes: the kubelet says how the container ended. The image has a setting for
-// the wrapper server that this does not take.
+// imageCrashes: the kubelet reports how the container ended. The image has a setting that the
+// wrapper server rejects.
 func imageCrashes(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/sleep", "crashes", func(config *v1.Config) {
 		config.Env = append(config.Env, "FNR_TELEMETRY_LOG_FORMAT=nonsense")
@@ -89,7 +88,7 @@ func imageCrashes(t *testing.T, sys *system) {
 	f.awaitEmpty(t)
 }
 
-// functionCrashes: that is the function's own failure, and its pod goes on.
+// functionCrashes: that is the function's own failure, and its pod keeps running.
 func functionCrashes(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/crash", "crashes", nil)
 	f.fails(t, codes.Internal, "panic: ")
@@ -100,7 +99,7 @@ func functionCrashes(t *testing.T, sys *system) {
 	}
 }
 
-// functionOutOfMemory: the answer says so, and the pod is as good as before or replaced.
+// functionOutOfMemory: the answer has the reason, and the pod keeps running or is replaced.
 // (pod-cache-config.yaml gives it little memory.)
 func functionOutOfMemory(t *testing.T, sys *system) {
 	f := sys.variant(t, "test/memory", "out-of-memory", nil)
@@ -109,9 +108,9 @@ func functionOutOfMemory(t *testing.T, sys *system) {
 	f.fails(t, codes.Internal, "out of memory", "96")
 }
 
-// podOutOfMemory: the wrapper server itself takes all memory, for the log of a function,
-// and its container ends. The evaluation may not have been the one to blame, so it is
-// done again on another pod, which ends too; then its caller is told.
+// podOutOfMemory: the wrapper server itself takes all memory, for the log of a function, and its
+// container ends. Another evaluation may be the cause, so the request is retried on another pod,
+// which ends too; then its caller gets the error.
 func podOutOfMemory(t *testing.T, sys *system) {
 	f := sys.variant(t, "conformance/flood-stderr", "out-of-memory", func(config *v1.Config) {
 		config.Env = append(config.Env, "FNR_MAX_LOG_BYTES=1073741824")

@@ -14,20 +14,19 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// leavesNothing takes stock of the function's Services, removes its pods, and waits until
-// nothing of it is there or in use. The Services of these pods would stay for a minute,
-// see abandon.
+// leavesNothing records the function's Services, removes its pods, and waits until none of its pods
+// and leases are left. The Services of these pods would stay for a minute, see abandon.
 func (f *function) leavesNothing(t *testing.T) {
 	t.Helper()
 	// The test's own context has ended.
-	ctx, cancel := context.WithTimeout(context.Background(), 2*suite.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*suite.ConditionTimeout)
 	defer cancel()
 	f.awaitServices(ctx, t)
 	for _, pod := range f.pods(ctx, t) {
-		// There is nothing in it that it should finish.
+		// The pod has nothing to finish.
 		err := s.Client.CoreV1().Pods(f.functions).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 		if err != nil {
-			t.Logf("pod %s has gone already: %v", pod.Name, err)
+			t.Logf("pod %s is deleted already: %v", pod.Name, err)
 		}
 	}
 	suite.Until(ctx, t, "the function's pods are gone", func() (bool, string) {
@@ -46,11 +45,11 @@ func (f *function) leavesNothing(t *testing.T) {
 	}
 }
 
-// soon is long before a minute, after which Services are collected that have no pod.
-const soon = suite.Patience / 3
+// soon is well below a minute, the age at which Services without a pod are collected.
+const soon = suite.ConditionTimeout / 3
 
-// awaitServices waits until the function has no Service without a pod, which is soon:
-// whoever deletes a pod deletes its Service. Only those whose pods the test itself has
+// awaitServices waits until the function has no Service without a pod, which is soon: the
+// pod-manager deletes a pod together with its Service. Only Services whose pods the test itself has
 // deleted stay for a while, see abandon.
 func (f *function) awaitServices(ctx context.Context, t testing.TB) {
 	t.Helper()
@@ -66,7 +65,7 @@ func (f *function) awaitServices(ctx context.Context, t testing.TB) {
 	})
 }
 
-// serviceNames are the Services of an image's pods; of all pods if it is empty.
+// serviceNames returns the Services of an image's pods; of all pods if image is empty.
 func (sys *system) serviceNames(ctx context.Context, t testing.TB, image string) []string {
 	t.Helper()
 	services, err := s.Client.CoreV1().Services(sys.functions).List(ctx, metav1.ListOptions{LabelSelector: idLabel})
@@ -82,8 +81,8 @@ func (sys *system) serviceNames(ctx context.Context, t testing.TB, image string)
 	return names
 }
 
-// awaitNoService waits until no Service is left. With its pod gone a Service is collected
-// once it is a minute old.
+// awaitNoService waits until no Service is left. With its pod deleted, a Service is collected once
+// it is a minute old.
 func (sys *system) awaitNoService(ctx context.Context, t testing.TB) {
 	t.Helper()
 	suite.Until(ctx, t, "the Services without a pod are gone", func() (bool, string) {

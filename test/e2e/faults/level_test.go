@@ -18,10 +18,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// level is how much there is of everything that could leak, by what it is.
+// level has the amount of everything that could leak, by kind.
 type level map[string]int
 
-// exceeds lists what there is more of than in another level.
+// exceeds lists the kinds with a larger amount than in another level.
 func (l level) exceeds(other level) []string {
 	var more []string
 	for what, n := range l {
@@ -32,9 +32,9 @@ func (l level) exceeds(other level) []string {
 	return more
 }
 
-// least are the smaller numbers of both levels. The kubelet asks for health at any time,
-// and informers renew their watches: what comes and goes is not there each time that
-// somebody looks, and what leaks is.
+// least returns the smaller amounts of both levels. The kubelet probes health at any time, and
+// informers renew their watches: such connections are absent from some measurements, and leaks from
+// none.
 func (l level) least(other level) level {
 	least := maps.Clone(l)
 	for what, n := range other {
@@ -45,11 +45,11 @@ func (l level) least(other level) level {
 	return least
 }
 
-// between is the time between two looks. The kernel takes some milliseconds of a processor
-// to list a pod's connections, which others could need.
+// between is the time between two measurements. The kernel takes some milliseconds of a processor
+// to list a pod's connections, which other tests could need.
 const between = 200 * time.Millisecond
 
-// least is the least that there is of everything for a while.
+// least returns the smallest amount of everything for a while.
 func (sys *system) least(t *testing.T) level {
 	t.Helper()
 	const looks = 10
@@ -62,7 +62,7 @@ func (sys *system) least(t *testing.T) level {
 	return least
 }
 
-// returnsTo waits until there was no more of anything than before.
+// returnsTo waits until no amount exceeds the one from before.
 func (sys *system) returnsTo(t *testing.T, before level) {
 	t.Helper()
 	ctx, after := suite.Context(t), level{}
@@ -85,13 +85,13 @@ func (sys *system) returnsTo(t *testing.T, before level) {
 	t.Logf("after %v there are %v; the last to go: %s", time.Since(start).Round(time.Millisecond), after, last)
 }
 
-// What the programs have.
+// The kinds of what programs have.
 const (
 	goroutines = "goroutines"
 	tcp        = "connections"
 )
 
-// level is how much there is now, in Kubernetes and in programs.
+// level measures the current amounts, in Kubernetes and in programs.
 func (sys *system) level(ctx context.Context, t testing.TB) level {
 	t.Helper()
 	pods, err := s.Client.CoreV1().Pods(sys.functions).List(ctx, metav1.ListOptions{})
@@ -110,10 +110,10 @@ func (sys *system) level(ctx context.Context, t testing.TB) level {
 	return now
 }
 
-// goroutinesPerConnection is how many a client of HTTP has for a connection that it keeps.
+// goroutinesPerConnection is the number of goroutines of an HTTP client for each open connection.
 const goroutinesPerConnection = 2
 
-// levelOf is how much a program has, without what it keeps for registries.
+// levelOf measures a program, without what it keeps for registries.
 func (sys *system) levelOf(ctx context.Context, t testing.TB, name string) level {
 	t.Helper()
 	kept, others := connections(t, find(t, sys.pods[name], program(sys.pods[name])).pid)
@@ -143,7 +143,7 @@ func (sys *system) metric(ctx context.Context, t testing.TB, name, metric string
 	return 0
 }
 
-// metrics is a program's page of metrics, which is there whatever has happened.
+// metrics returns a program's page of metrics, which is served whatever has happened.
 func (sys *system) metrics(ctx context.Context, name string) (string, error) {
 	return suite.Metrics(ctx, sys.pods[name].Status.PodIP)
 }

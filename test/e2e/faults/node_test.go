@@ -15,17 +15,17 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// component is one of the cluster's own programs.
+// component returns one of the cluster's own programs.
 func component(t testing.TB, name string) bed.Component {
 	t.Helper()
-	s.Registry(t, "open") // there is a test bed
+	s.Registry(t, "open") // fails without a test bed
 	return s.Bed.Component(name)
 }
 
 func containerdRestarted(t *testing.T, sys *system) { restarted(t, sys, "containerd") }
 func kubeletRestarted(t *testing.T, sys *system)    { restarted(t, sys, "kubelet") }
 
-// restarted: what runs goes on where it is, and what starts takes a little longer.
+// restarted: running pods stay where they are, and starting pods take a little longer.
 func restarted(t *testing.T, sys *system, name string) {
 	t.Helper()
 	f, cold := sys.sleeper(t, name), sys.sleeper(t, name+"-cold")
@@ -47,10 +47,10 @@ func restarted(t *testing.T, sys *system, name string) {
 	}
 }
 
-// outage is how long the API server is gone. For its first half it only does not answer.
+// outage is the time for which the API server is gone. For its first half it only does not answer.
 const outage = 30 * time.Second
 
-// apiServerGone: warm evaluations go on, and cold ones are told why they cannot.
+// apiServerGone: warm evaluations are served, and cold ones get the reason for their failure.
 func apiServerGone(t *testing.T, sys *system) {
 	warm, first, second := sys.sleeper(t, "outage"), sys.sleeper(t, "outage-hangs"), sys.sleeper(t, "outage-gone")
 	warm.succeeds(t, "before")
@@ -99,8 +99,8 @@ func apiServerGone(t *testing.T, sys *system) {
 	}
 }
 
-// noticeAPIServer restarts those of the cluster's programs that a pod needs: they would
-// find out up to a minute later that the API server is there again.
+// noticeAPIServer restarts the cluster's programs that a pod needs: they would notice up to a
+// minute later that the API server has returned.
 func noticeAPIServer(t *testing.T) {
 	t.Helper()
 	var restarts errgroup.Group

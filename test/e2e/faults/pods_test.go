@@ -14,10 +14,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// gracefully has Kubernetes end a pod as it is meant to end.
+// gracefully is the pod's own grace period.
 const gracefully = -1
 
-// long is a time for an evaluation in which something can be done to its pod.
+// long is the time of an evaluation during which something happens to its pod.
 const long = 3 * time.Second
 
 // podDeletedWhileIdle: the next caller gets another pod.
@@ -32,7 +32,7 @@ func podDeletedWhileIdle(t *testing.T, sys *system) {
 	f.awaitReplaced(t, string(before.UID))
 }
 
-// podDeletedWhileEvaluating: the pod finishes what it runs, and then goes.
+// podDeletedWhileEvaluating: the pod finishes its evaluation, and then ends.
 func podDeletedWhileEvaluating(t *testing.T, sys *system) {
 	f := sys.sleeper(t, "deleted-busy")
 	f.succeeds(t, "cold")
@@ -46,11 +46,11 @@ func podDeletedWhileEvaluating(t *testing.T, sys *system) {
 	}
 	pool := f.awaitReplaced(t, string(before.UID))
 	if pool.GetLeasesTotal() != 3 {
-		t.Errorf("there were %d leases, want 3: the evaluation finished where it was", pool.GetLeasesTotal())
+		t.Errorf("there were %d leases, want 3: the evaluation finished on its pod", pool.GetLeasesTotal())
 	}
 }
 
-// podKilledWhileEvaluating: the evaluation is done again on another pod if it has to.
+// podKilledWhileEvaluating: the evaluation is retried on another pod if necessary.
 func podKilledWhileEvaluating(t *testing.T, sys *system) {
 	f := sys.sleeper(t, "killed-busy")
 	f.succeeds(t, "cold")
@@ -64,7 +64,7 @@ func podKilledWhileEvaluating(t *testing.T, sys *system) {
 	f.awaitReplaced(t, string(before.UID))
 }
 
-// wrapperKilled: the evaluation is done again on another pod.
+// wrapperKilled: the evaluation is retried on another pod.
 func wrapperKilled(t *testing.T, sys *system) {
 	f := sys.sleeper(t, "wrapper-killed")
 	f.succeeds(t, "cold")
@@ -77,19 +77,19 @@ func wrapperKilled(t *testing.T, sys *system) {
 	f.awaitReplaced(t, string(before.UID))
 }
 
-// abandon deletes a pod that nobody wants any more. Its Service goes after a minute.
+// abandon deletes a pod that is not needed any more. Its Service is deleted after a minute.
 func (sys *system) abandon(t *testing.T) {
 	t.Helper()
 	f := sys.function(t, s.Registry(t, "open").Host+"/test/sleep:v1")
-	f.awaitSuccess(t) // the Services' rules may be a moment later than their pods
+	f.awaitSuccess(t) // the Services' rules may arrive a moment after their pods
 	pod := f.pod(t)
 	sys.abandoned = pod.Labels[idLabel]
 	f.delete(t, pod, gracefully)
 	s.AwaitGone(suite.Context(t), t, sys.functions, pod.Name)
 }
 
-// awaitGoing waits until it is known that a pod goes: until then it may get leases, which
-// it serves.
+// awaitGoing waits until the pod-manager knows that a pod is being deleted: until then the pod may
+// get leases, which it serves.
 func (f *function) awaitGoing(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	f.awaitPool(suite.Context(t), t, "it is known that the pod goes", func(p *podmanagerv1.Pool) bool {
@@ -99,7 +99,7 @@ func (f *function) awaitGoing(t *testing.T, pod *corev1.Pod) {
 	})
 }
 
-// awaitReplaced waits until the function has one pod, other than the one it had.
+// awaitReplaced waits until the function has one pod, other than the one before.
 func (f *function) awaitReplaced(t *testing.T, uid string) *podmanagerv1.Pool {
 	t.Helper()
 	return f.awaitPool(suite.Context(t), t, "the pod is replaced", func(p *podmanagerv1.Pool) bool {
@@ -107,7 +107,7 @@ func (f *function) awaitReplaced(t *testing.T, uid string) *podmanagerv1.Pool {
 	})
 }
 
-// serviceDeleted: it is made again, and the pod goes on.
+// serviceDeleted: it is created again, and the pod keeps running.
 func serviceDeleted(t *testing.T, sys *system) {
 	f := sys.sleeper(t, "service-deleted")
 	f.succeeds(t, "cold")
@@ -126,7 +126,7 @@ func serviceDeleted(t *testing.T, sys *system) {
 		now, err := client.Get(ctx, id, metav1.GetOptions{})
 		return err == nil && now.UID != before.UID && now.Spec.Selector[idLabel] == id, now.String()
 	})
-	// Gateways that have no connection yet find the pod by the Service.
+	// Gateways without a connection find the pod by the Service.
 	suite.Until(ctx, t, "no gateway has a connection any more", func() (bool, string) {
 		_, connected := connections(t, find(t, pod, wrapperServer(pod)).pid)
 		return connected == 0, "connected"

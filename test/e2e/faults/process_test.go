@@ -15,15 +15,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// process is a process in a pod, by its number in the cluster's namespaces, in which
-// these tests run.
+// process is a process in a pod, by its number in the cluster's namespaces, in which these tests
+// run.
 type process struct {
 	pid     int
 	parent  int
 	program string // the first word of its command line
 }
 
-// processes are those that run in a pod.
+// processes returns the processes in a pod.
 func processes(t testing.TB, pod *corev1.Pod) []process {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -36,7 +36,7 @@ func processes(t testing.TB, pod *corev1.Pod) []process {
 		if err != nil {
 			continue
 		}
-		// What cannot be read has ended.
+		// A process that cannot be read has ended.
 		group, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup"))
 		if !strings.Contains(string(group), "/pod"+string(pod.UID)+"/") {
 			continue
@@ -49,9 +49,9 @@ func processes(t testing.TB, pod *corev1.Pod) []process {
 	return found
 }
 
-// parent is the number of a process's parent; 0 if the process has ended.
+// parent returns the number of a process's parent; 0 if the process has ended.
 func parent(pid string) int {
-	// The program's name, in parentheses, may hold anything.
+	// The program's name, in parentheses, may contain anything.
 	line, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
 	if len(fields) < 2 {
@@ -73,8 +73,8 @@ func count(t testing.TB, pod *corev1.Pod, program string) int {
 	return n
 }
 
-// find finds the one process of a program in a pod. (A process that it is about to make
-// another program of looks like a second one.)
+// find returns the one process of a program in a pod. (A process just before it executes another
+// program looks like a second one.)
 func find(t testing.TB, pod *corev1.Pod, program string) process {
 	t.Helper()
 	var found []process
@@ -93,19 +93,18 @@ func find(t testing.TB, pod *corev1.Pod, program string) process {
 	return found[0]
 }
 
-// kill kills a process, whose number is its own: nobody has waited for it before.
+// kill kills a process, whose number is not reused: its parent has not waited for it before.
 func kill(t testing.TB, p process) {
 	t.Helper()
 	if err := unix.Kill(p.pid, unix.SIGKILL); err != nil {
-		t.Fatalf("killing %s: %v", p.program, err)
+		t.Fatalf("kill %s: %v", p.program, err)
 	}
 }
 
 // functionProgram is the command line of functions.
 const functionProgram = "/usr/local/bin/function"
 
-// wrapperServer is the command line of a function pod's wrapper server, which is in one
-// place or another.
+// wrapperServer is the command line of a function pod's wrapper server, at one path or another.
 func wrapperServer(pod *corev1.Pod) string { return pod.Spec.Containers[0].Command[0] }
 
 // program is the command line of one of the system's own programs, by its pod.

@@ -20,8 +20,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// quotaReached: the API server says it. What runs goes on, and so does the rest once
-// there is room.
+// quotaReached: the API server reports it. Running evaluations continue, and the others once the
+// quota permits it.
 func quotaReached(t *testing.T, sys *system) {
 	f, warm := sys.sleeper(t, "quota"), sys.sleeper(t, "quota-warm")
 	warm.succeeds(t, "before")
@@ -47,7 +47,7 @@ func quotaReached(t *testing.T, sys *system) {
 	f.awaitSuccess(t)
 }
 
-// awaitQuota waits until the API server has taken notice of the quota, or of its end.
+// awaitQuota waits until the API server applies the quota, or its removal.
 func (sys *system) awaitQuota(ctx context.Context, t testing.TB, reached bool) {
 	t.Helper()
 	trial := suite.Pod("trial", s.Toolbox)
@@ -62,8 +62,8 @@ func (sys *system) awaitQuota(ctx context.Context, t testing.TB, reached bool) {
 	})
 }
 
-// awaitSuccess has the function evaluated again and again until it succeeds, as callers
-// do who are told to come again.
+// awaitSuccess evaluates the function again and again until it succeeds, as callers do after a
+// retryable error.
 func (f *function) awaitSuccess(t *testing.T) {
 	t.Helper()
 	ctx, start := suite.Context(t), time.Now()
@@ -71,10 +71,10 @@ func (f *function) awaitSuccess(t *testing.T) {
 		err := f.evaluateWithin(ctx, patient, 0)
 		return err == nil, fmt.Sprint(err)
 	})
-	t.Logf("it works after %v", time.Since(start).Round(time.Millisecond))
+	t.Logf("succeeded after %v", time.Since(start).Round(time.Millisecond))
 }
 
-// nodeUnschedulable: the scheduler says it. What runs goes on, and the pod that had no
+// nodeUnschedulable: the scheduler reports it. Running evaluations continue, and the pod without a
 // node gets one later.
 func nodeUnschedulable(t *testing.T, sys *system) {
 	f, warm := sys.sleeper(t, "cordon"), sys.sleeper(t, "cordon-warm")
@@ -91,10 +91,10 @@ func nodeUnschedulable(t *testing.T, sys *system) {
 	}
 }
 
-// cordon has the node take no new pods, or take them again.
+// cordon makes the node reject new pods, or accept them again.
 func cordon(t testing.TB, unschedulable bool) {
 	t.Helper()
-	// Also called when the test's own context has ended.
+	// This is also called when the test's own context has ended.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -107,8 +107,7 @@ func cordon(t testing.TB, unschedulable bool) {
 	}
 }
 
-// templateBroken: the last good template stays in force, for new pods too, until it is
-// repaired.
+// templateBroken: the last good template stays in force, for new pods too, until it is repaired.
 func templateBroken(t *testing.T, sys *system) {
 	f, cold := sys.sleeper(t, "template"), sys.sleeper(t, "template-cold")
 	f.succeeds(t, "before")

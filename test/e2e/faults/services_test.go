@@ -16,13 +16,13 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// callers are those who wait, or evaluate, when a program is killed.
+// callers is the number of requests that wait, or are evaluated, when a program is killed.
 const callers = 50
 
-// kept is how many processes of a function its pod keeps started: FNR_PREFORK's default.
+// kept is the number of spare processes of a function in its pod: FNR_PREFORK's default.
 const kept = 2
 
-// startMany begins evaluations, one of each caller, and returns what becomes of them.
+// startMany begins evaluations, one of each caller, and returns their results.
 func (f *function) startMany(t *testing.T) <-chan error {
 	t.Helper()
 	ctx, done := suite.Context(t), make(chan error, callers)
@@ -32,7 +32,7 @@ func (f *function) startMany(t *testing.T) <-chan error {
 	return done
 }
 
-// podManagerKilled: all who wait wait on, for the same pod, which another pod-manager
+// podManagerKilled: all waiting requests keep waiting, for the same pod, which another pod-manager
 // adopts, or the next one.
 func podManagerKilled(t *testing.T, sys *system) {
 	f, ctx := sys.sleeper(t, "manager-killed"), suite.Context(t)
@@ -43,16 +43,16 @@ func podManagerKilled(t *testing.T, sys *system) {
 	start := time.Now()
 	for range callers {
 		if err := <-done; err != nil {
-			t.Errorf("one who waited: %v", err)
+			t.Errorf("a waiting request: %v", err)
 		}
 	}
 	t.Logf("all are served %v later", time.Since(start).Round(time.Millisecond))
 	f.awaitPool(ctx, t, "nothing is in use", func(p *podmanagerv1.Pool) bool { return ready(p) && p.GetActive() == 0 && p.GetWaiting() == 0 })
-	f.pod(t) // there is one
+	f.pod(t) // it exists
 }
 
-// functionRunnerKilled: callers are told, those who wait and those who evaluate. The next
-// one has their pods, and nothing of theirs is left in use.
+// functionRunnerKilled: waiting and running requests get an error. The next process has their pods,
+// and none of their leases is left.
 func functionRunnerKilled(t *testing.T, sys *system) {
 	busy, cold, ctx := sys.minuteLong(t), sys.sleeper(t, "runner-killed"), suite.Context(t)
 	evaluating := busy.startMany(t)
@@ -66,25 +66,25 @@ func functionRunnerKilled(t *testing.T, sys *system) {
 		told(t, <-waiting)
 	}
 	cold.succeeds(t, "by the next function-runner")
-	cold.pod(t) // there is one
+	cold.pod(t) // it exists
 	busy.awaitEnded(ctx, t, pod)
 	if after := busy.pod(t); after.UID != pod.UID {
 		t.Error("the pod on which all evaluated was replaced")
 	}
 }
 
-// told checks that a caller was told that whoever he called is gone.
+// told checks that the error of a caller names the killed server as the cause.
 func told(t *testing.T, err error) {
 	t.Helper()
 	if status.Code(err) != codes.Unavailable {
-		t.Errorf("the caller's error is %v, want that who was called is gone", err)
+		t.Errorf("the caller's error is %v, want that the server is gone", err)
 	}
 }
 
-// allWait says whether all callers wait for one pod.
+// allWait reports whether all callers wait for one pod.
 func allWait(p *podmanagerv1.Pool) bool { return p.GetWaiting() == callers && len(p.GetPods()) == 1 }
 
-// minuteLong is a function that takes a minute.
+// minuteLong returns a function that takes a minute.
 func (sys *system) minuteLong(t *testing.T) *function {
 	t.Helper()
 	return sys.variant(t, "conformance/echo", "minute-long", func(config *v1.Config) {
@@ -92,7 +92,7 @@ func (sys *system) minuteLong(t *testing.T) *function {
 	})
 }
 
-// awaitRunning waits until all callers evaluate, and returns the pod on which they do.
+// awaitRunning waits until all callers' requests are evaluated, and returns their pod.
 func (f *function) awaitRunning(ctx context.Context, t *testing.T) *corev1.Pod {
 	t.Helper()
 	f.awaitPool(ctx, t, "all evaluate", func(p *podmanagerv1.Pool) bool { return p.GetActive() == callers })
@@ -111,7 +111,7 @@ func (f *function) awaitEnded(ctx context.Context, t *testing.T, pod *corev1.Pod
 	t.Logf("the functions have ended %v later", time.Since(start).Round(time.Millisecond))
 }
 
-// replica is the pod of a program by its name.
+// replica returns the pod of a program by the program's name.
 func (sys *system) replica(t testing.TB, name string) *corev1.Pod {
 	t.Helper()
 	for _, pod := range sys.pods {
@@ -123,7 +123,7 @@ func (sys *system) replica(t testing.TB, name string) *corev1.Pod {
 	return nil
 }
 
-// gatewayKilled: callers are told, leases end by themselves, and so do the functions.
+// gatewayKilled: callers get an error, leases end by themselves, and so do the functions.
 func gatewayKilled(t *testing.T, sys *system) {
 	f, next, ctx := sys.minuteLong(t), sys.sleeper(t, "gateway-killed"), suite.Context(t)
 	done := f.startMany(t)

@@ -31,8 +31,8 @@ const (
 var s *suite.Suite
 
 func TestMain(m *testing.M) {
-	// Tests wait for the cluster most of the time, not for processors. More of them at a
-	// time would have more pods start at a time than a small machine can.
+	// Tests wait for the cluster most of the time, not for processors. More parallel tests would
+	// start more pods at a time than a small machine can.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
@@ -41,15 +41,15 @@ func TestMain(m *testing.M) {
 
 // deployment is a way to deploy the system.
 type deployment struct {
-	name string // of the folder in testdata
-	// programs are what runs: a second one of the same program has a number.
+	name string // of the directory in testdata
+	// programs are the running programs: a second one of the same program has a number.
 	programs []string
-	// calls and pools are the program:port that callers call, and that knows the pools.
+	// calls and pools are the program:port for calls, and for the list of pools.
 	calls, pools string
 }
 
-// Ways that differ in whatever faults may meet: how many processes there are, where
-// templates come from, and whether function pods have Services.
+// These ways to deploy differ in everything that matters for faults: the number of processes, the
+// source of templates, and whether function pods have Services.
 var (
 	microservices = deployment{
 		name: "microservices", programs: []string{"gateway", "pod-manager", "image-resolver"},
@@ -71,15 +71,14 @@ type system struct {
 	deployment
 	// services is the namespace of the services, and functions that of function pods.
 	services, functions string
-	// pods are those of its programs, by the program's name.
+	// pods are the pods of its programs, by the program's name.
 	pods             map[string]*corev1.Pod
 	gateway, manager *grpc.ClientConn
-	// abandoned is the Service of a pod that nobody wanted any more.
+	// abandoned is the Service of a pod that is not needed any more.
 	abandoned string
 }
 
-// deploy deploys a system in namespaces of its own, with words of its manifests replaced by
-// others.
+// deploy deploys a system in separate namespaces, with replacements in the text of its manifests.
 func deploy(t *testing.T, d deployment, words ...string) *system {
 	t.Helper()
 	ctx := suite.Context(t)
@@ -87,7 +86,7 @@ func deploy(t *testing.T, d deployment, words ...string) *system {
 	sys := &system{deployment: d, services: services + "-" + d.name, functions: functions + "-" + d.name}
 	t.Cleanup(func() { sys.remove(t) })
 	here := strings.NewReplacer(append(words, services, sys.services, functions, sys.functions,
-		"cpu: 100m", "cpu: 1m")...) // in the template: the node has two processors for all
+		"cpu: 100m", "cpu: 1m")...) // in the template: all pods share two processors
 	objects := suite.Build(t, filepath.Join("testdata", d.name))
 	s.Install(ctx, t, suite.Rewrite(t, objects, func(document string) string {
 		return s.OwnImages(t, suite.Current, here.Replace(document))
@@ -114,12 +113,12 @@ func (sys *system) remove(t *testing.T) {
 	// The test's own context has ended.
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	// Whoever makes function pods goes before them.
+	// The programs that create function pods are deleted before the pods.
 	s.RemoveNamespace(ctx, t, sys.services)
 	s.RemoveNamespace(ctx, t, sys.functions)
 }
 
-// running finds the pods of the system's programs.
+// running returns the pods of the system's programs.
 func (sys *system) running(ctx context.Context, t testing.TB) map[string]*corev1.Pod {
 	t.Helper()
 	pods, err := s.Client.CoreV1().Pods(sys.services).List(ctx, metav1.ListOptions{})

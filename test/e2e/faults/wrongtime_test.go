@@ -17,9 +17,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// wrongTime is the API server as one hears it whose own clock is behind: what it says the
-// time is, is ahead. It returns words to be replaced in testdata/function-runner: how to
-// reach it.
+// wrongTime is the API server as seen from a program whose own clock is behind: the time in its
+// answers is ahead. It returns replacements for testdata/function-runner: the address to reach it.
 func wrongTime(t *testing.T, behind time.Duration) []string {
 	t.Helper()
 	target, transport := apiServer(t)
@@ -47,10 +46,10 @@ func wrongTime(t *testing.T, behind time.Duration) []string {
 	return []string{"API-SERVER", server.URL, "API-CERTIFICATE", base64.StdEncoding.EncodeToString(certificate)}
 }
 
-// apiServer is where the API server is, and how to trust it without being anybody.
+// apiServer returns the API server's address, and an anonymous configuration to trust it.
 func apiServer(t *testing.T) (*url.URL, http.RoundTripper) {
 	t.Helper()
-	s.Registry(t, "open") // there is a test bed
+	s.Registry(t, "open") // fails without a test bed
 	config, err := clientcmd.BuildConfigFromFlags("", s.Bed.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)

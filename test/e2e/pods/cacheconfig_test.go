@@ -22,8 +22,8 @@ const (
 	cacheConfigFile = "pod-cache-config.yaml"
 )
 
-// mountCacheConfig gives a program the pod cache configuration, if there is one, where
-// the manifests have it.
+// mountCacheConfig mounts the pod cache configuration, if there is one, into a program, at the path
+// of the manifests.
 func mountCacheConfig(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: cacheConfigName, VolumeSource: corev1.VolumeSource{
 		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: cacheConfigName}, Optional: new(true)},
@@ -33,7 +33,7 @@ func mountCacheConfig(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// cacheConfig makes the pod cache configuration.
+// cacheConfig creates the pod cache configuration.
 func (sys *system) cacheConfig(t testing.TB, content string) *corev1.ConfigMap {
 	t.Helper()
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cacheConfigName}, Data: map[string]string{cacheConfigFile: content}}
@@ -44,9 +44,9 @@ func (sys *system) cacheConfig(t testing.TB, content string) *corev1.ConfigMap {
 	return created
 }
 
-// TestPodCacheConfig gives functions pods before anybody calls them: those that the older
-// format names at the start, and those that the newer one names when it takes its place.
-// What it says of a function holds for its pods.
+// TestPodCacheConfig starts pods of functions before their first call: those named in the older
+// format at the start, and those named in the newer one when it replaces the older. The settings of
+// a function hold for its pods.
 func TestPodCacheConfig(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
@@ -65,14 +65,14 @@ func TestPodCacheConfig(t *testing.T) {
 			lives(t, pod, 20*time.Minute)
 			resources := pod.Spec.Containers[0].Resources
 			if cpu, memory := resources.Requests.Cpu().String(), resources.Limits.Memory().String(); cpu != "2m" || memory != "200Mi" {
-				t.Errorf("the pod is promised %s of a processor, and has up to %s of memory, want 2m and 200Mi", cpu, memory)
+				t.Errorf("the pod requests %s of a processor, and is limited to %s of memory, want 2m and 200Mi", cpu, memory)
 			}
 			sys.servesInOrder(t, newer)
 		})
 	}
 }
 
-// awaitWarm waits until an image that nobody has called has a pod that is ready.
+// awaitWarm waits until an image without calls has a ready pod.
 func (sys *system) awaitWarm(t *testing.T, image string) (pod corev1.Pod) {
 	t.Helper()
 	ctx, conn := suite.Context(t), sys.connect(t)
@@ -97,7 +97,7 @@ func (sys *system) awaitWarm(t *testing.T, image string) (pod corev1.Pod) {
 	return pods[i]
 }
 
-// lives checks how long a pod lives that nobody uses. Other settings differ by minutes.
+// lives checks the time to live of an unused pod. Other settings differ by minutes.
 func lives(t *testing.T, pod corev1.Pod, want time.Duration) {
 	t.Helper()
 	seconds, err := strconv.ParseInt(pod.Annotations["fn.kpt.dev/reclaim-after"], 10, 64)
@@ -109,8 +109,8 @@ func lives(t *testing.T, pod corev1.Pod, want time.Duration) {
 	}
 }
 
-// servesInOrder has callers come one after the other to a function of which one is
-// evaluated at a time. The first one holds the place until all are there.
+// servesInOrder sends requests one after the other to a function with a concurrency of one. The
+// first one holds the lease until all are waiting.
 func (sys *system) servesInOrder(t *testing.T, image string) {
 	t.Helper()
 	const callers = 6

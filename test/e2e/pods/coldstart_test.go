@@ -11,10 +11,9 @@ import (
 	"time"
 )
 
-// BenchmarkColdStart is the time of an evaluation for which there is no pod, with the
-// images on the node, beside that from creating a bare pod until it is ready. All take
-// turns, so that what else the machine does is the same for each. It fails if one takes
-// too long.
+// BenchmarkColdStart measures the time of an evaluation without a pod, with the images on the node,
+// and the time from creating a bare pod until it is ready. All take turns, so that the load of the
+// machine is the same for each. It fails if one takes too long.
 func BenchmarkColdStart(b *testing.B) {
 	contenders := []*contender{barePod(b)}
 	for _, endpoint := range []string{"service", "pod-ip"} {
@@ -28,7 +27,7 @@ func BenchmarkColdStart(b *testing.B) {
 		}
 	}
 	for _, c := range contenders {
-		c.start() // brings the images to the node
+		c.start() // pulls the images to the node
 	}
 	for b.Loop() {
 		takeTurns(contenders)
@@ -41,18 +40,18 @@ func BenchmarkColdStart(b *testing.B) {
 }
 
 const (
-	// maxRatio is how many times as long as a bare pod a cold start may take. It takes about
-	// 1.6 times as long; what is far beyond that has become slow.
+	// maxRatio bounds the ratio of a cold start's time to a bare pod's. It is about 1.6; a much
+	// larger one means a regression.
 	maxRatio = 4
-	// fastest has nothing that others wait for, and may take little more than the pod.
+	// fastest waits for nothing else, and may take little more than the pod.
 	fastest, maxFastestRatio = "pod-ip image-volume", 1.8
-	// maxColdStart is how long none may take, on a machine that does nothing else.
+	// maxColdStart bounds each cold start, on a machine without other load.
 	maxColdStart = 3 * time.Second
 )
 
-// TestColdStartIsLittleMoreThanAPod has cold starts as they are by default take turns with
-// bare pods. The first turn may have to bring images to the node: it does not change the
-// medians. What disturbs some turns does not disturb more of them for long.
+// TestColdStartIsLittleMoreThanAPod alternates default cold starts with bare pods. The first turn
+// may have to pull images to the node: it does not change the medians. A disturbance of some turns
+// does not affect more of them for long.
 func TestColdStartIsLittleMoreThanAPod(t *testing.T) {
 	bare, cold := barePod(t), coldStart(t, "cold start", nil)
 	const least, most = 3, 9

@@ -20,13 +20,12 @@ import (
 // contender is something whose start is measured.
 type contender struct {
 	name string
-	// start returns how long it took. What was started is gone when it returns.
+	// start returns the time that it took. What was started is removed before it returns.
 	start func() time.Duration
-	// phases are the mean times of what happens meanwhile, if that is known.
+	// phases returns the mean times of the phases, if they are known.
 	phases func() string
 	times  []time.Duration
-	// maxRatio is how many times as long as the floor it may take, and longest how long
-	// each time.
+	// maxRatio bounds the ratio to the time of the floor, and longest each time.
 	maxRatio float64
 	longest  time.Duration
 }
@@ -38,17 +37,17 @@ func takeTurns(contenders []*contender) {
 	}
 }
 
-// median is that of the times so far.
+// median returns the median of the times so far.
 func (c *contender) median() time.Duration {
 	return slices.Sorted(slices.Values(c.times))[len(c.times)/2]
 }
 
-// ratio is how many times as long it takes as the floor.
+// ratio returns the ratio of the time to that of the floor.
 func (c *contender) ratio(floor *contender) float64 {
 	return float64(c.median()) / float64(floor.median())
 }
 
-// judge fails the benchmark if it takes too long.
+// judge fails the benchmark if the contender takes too long.
 func (c *contender) judge(b *testing.B, floor *contender) {
 	b.Helper()
 	if ratio := c.ratio(floor); ratio > c.maxRatio {
@@ -59,7 +58,7 @@ func (c *contender) judge(b *testing.B, floor *contender) {
 	}
 }
 
-// barePod is a pod of Kubernetes and nothing else: the floor.
+// barePod is a pod of plain Kubernetes: the floor.
 func barePod(b testing.TB) *contender {
 	namespace, number := s.Namespace(b), 0
 	start := func() time.Duration {
@@ -75,7 +74,7 @@ func barePod(b testing.TB) *contender {
 	return &contender{name: "bare pod", start: start, phases: func() string { return "" }}
 }
 
-// coldStart is an evaluation that has to wait for its pod.
+// coldStart is an evaluation that waits for its pod.
 func coldStart(b testing.TB, name string, env map[string]string) *contender {
 	sys := microservices(b, env)
 	conn := sys.connect(b)
@@ -114,7 +113,7 @@ func remove(b testing.TB, namespace, name string) {
 	}
 }
 
-// phases are the mean times of the phases of cold starts, by the gateway's metrics.
+// phases returns the mean times of the phases of cold starts, by the gateway's metrics.
 func (sys *system) phases(b testing.TB) string {
 	host, _, err := net.SplitHostPort(sys.gateway)
 	if err != nil {

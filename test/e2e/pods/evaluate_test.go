@@ -15,19 +15,19 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// connect returns a connection to the system, as Porch has one.
+// connect returns a connection to the system, like Porch's.
 func (sys *system) connect(t testing.TB) *grpc.ClientConn {
 	t.Helper()
 	return suite.Connect(t, sys.gateway)
 }
 
-// evaluate has a function evaluated over a list.
+// evaluate evaluates a function over a list.
 func evaluate(ctx context.Context, conn *grpc.ClientConn, image, list string) (string, error) {
 	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
 	return string(resp.GetResourceList()), err
 }
 
-// pools are the pools of the system.
+// pools returns the pools of the system.
 func pools(t testing.TB, conn *grpc.ClientConn) []*podmanagerv1.Pool {
 	t.Helper()
 	resp, err := podmanagerv1.NewPodManagerServiceClient(conn).ListPools(suite.Context(t), &podmanagerv1.ListPoolsRequest{})
@@ -37,7 +37,7 @@ func pools(t testing.TB, conn *grpc.ClientConn) []*podmanagerv1.Pool {
 	return resp.GetPools()
 }
 
-// pool is that of an image; an empty one if there is none.
+// pool returns the pool of an image; an empty one if there is none.
 func pool(t testing.TB, conn *grpc.ClientConn, image string) *podmanagerv1.Pool {
 	t.Helper()
 	for _, pool := range pools(t, conn) {
@@ -48,7 +48,7 @@ func pool(t testing.TB, conn *grpc.ClientConn, image string) *podmanagerv1.Pool 
 	return &podmanagerv1.Pool{}
 }
 
-// functionPods are the function pods that Kubernetes has.
+// functionPods returns the function pods in Kubernetes.
 func (sys *system) functionPods(t testing.TB) []corev1.Pod {
 	t.Helper()
 	pods, err := s.Client.CoreV1().Pods(sys.functions).List(suite.Context(t), metav1.ListOptions{LabelSelector: "fn.kpt.dev/image"})

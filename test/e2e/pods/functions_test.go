@@ -12,8 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// TestFunctions is a day of a system: functions of all kinds, again and again, and a
-// restart.
+// TestFunctions runs functions of all kinds, again and again, and a restart.
 func TestFunctions(t *testing.T) {
 	eachMode(t, nil, func(t *testing.T, sys *system) {
 		for _, test := range []struct {
@@ -43,8 +42,8 @@ func catalogFunction(t *testing.T, sys *system) {
 	}
 }
 
-// functionsOfOtherKinds runs one that is no static program, and one whose image has both
-// an entrypoint and a command.
+// functionsOfOtherKinds runs one that is not a static program, and one whose image has both an
+// entrypoint and a command.
 func functionsOfOtherKinds(t *testing.T, sys *system) {
 	out, err := evaluate(suite.Context(t), sys.connect(t), s.Registry(t, "open").Host+"/test/nodejs:v1", suite.List)
 	if err != nil {
@@ -62,8 +61,7 @@ func functionsOfOtherKinds(t *testing.T, sys *system) {
 	}
 }
 
-// TestConformance is the suite that the exec evaluator and the wrapper server pass
-// too.
+// TestConformance is the suite that the exec evaluator and the wrapper server pass too.
 func TestConformance(t *testing.T) {
 	eachMode(t, map[string]string{"FNR_MAX_CONCURRENCY": "64"}, func(t *testing.T, sys *system) {
 		conformance.Run(t, conformance.Target{
@@ -74,7 +72,7 @@ func TestConformance(t *testing.T) {
 				}
 			},
 			NamesFunctions: true,
-			UnknownImage:   codes.Unavailable, // no name server knows their registries
+			UnknownImage:   codes.Unavailable, // no name server has the names of their registries
 			Texts: conformance.Texts{
 				Prefix: "unable to evaluate %[1]s with pod evaluator: ",
 				Exit1: "failed to evaluate function %[1]q with structured results: " +

@@ -20,13 +20,12 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// echo is a function that returns what it gets.
+// echo is a function that returns its input.
 func echo(t testing.TB) string {
 	return s.Registry(t, "open").Host + "/" + conformance.Repository("echo") + ":v1"
 }
 
-// evaluateMany has a function evaluated by many callers at a time, and returns the
-// errors that they got.
+// evaluateMany evaluates a function for many callers at the same time, and returns their errors.
 func evaluateMany(ctx context.Context, conn *grpc.ClientConn, image string, callers, times int) []error {
 	var mu sync.Mutex
 	var errs []error
@@ -90,20 +89,20 @@ func warmPathAsksKubernetesForNothing(t *testing.T, sys *system) {
 	if errs := evaluateMany(ctx, conn, echo(t), 4, 250); len(errs) > 0 {
 		t.Fatalf("%d errors, the first: %v", len(errs), errs[0])
 	}
-	// Watches are written down when they end, which they do from time to time.
+	// Watches appear in the audit log when they end, which they do from time to time.
 	for _, r := range s.Requests(t, sys.services, "default", start) {
 		if r.Verb != "watch" {
 			t.Errorf("during 1,000 warm evaluations there was %s %s", r.Verb, r.URI)
 		}
 	}
-	// The log has what came before, so it is the right one to look at.
+	// The log has the earlier requests, so it is the right one.
 	if all := s.Requests(t, sys.services, "default", time.Time{}); len(all) == 0 {
 		t.Error("the audit log has no request of the services at all")
 	}
 }
 
-// restartAdoptsPods ends the program that manages pods, and has it start again. The next
-// evaluation of a function that has a pod is warm.
+// restartAdoptsPods restarts the program that manages pods. The next evaluation of a function with
+// a pod is warm.
 func restartAdoptsPods(t *testing.T, sys *system) {
 	ctx := suite.Context(t)
 	before := uids(sys.functionPods(t))
@@ -120,7 +119,7 @@ func restartAdoptsPods(t *testing.T, sys *system) {
 	}
 }
 
-// uids are those of pods, in their order.
+// uids returns the UIDs of pods, in their order.
 func uids(pods []corev1.Pod) []types.UID {
 	var uids []types.UID
 	for _, pod := range pods {

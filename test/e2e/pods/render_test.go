@@ -18,20 +18,19 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// root is the repository's, from here.
+// root is the repository's root, relative to this directory.
 const root = "../../.."
 
-// examples are the packages of examples/, and the exit codes of rendering them.
+// examples are the packages of examples/, with the exit codes of rendering them.
 var examples = map[string]int{"web-application": 0, "blueprint": 0, "policy": 1}
 
-// rendering is what became of the examples: their files, and what fnctl wrote about each.
+// rendering is the result of rendering the examples: their files, and fnctl's output for each.
 type rendering struct {
 	files, texts map[string]string
 }
 
-// TestRenderIsTheSameAsWithBinaries renders the examples in pods and with the local
-// binaries that function-runner's image carries, and compares the bytes of the files and
-// what people read.
+// TestRenderIsTheSameAsWithBinaries renders the examples in pods and with the local binaries in
+// function-runner's image, and compares the bytes of the files and the texts for users.
 func TestRenderIsTheSameAsWithBinaries(t *testing.T) {
 	fnctl := gobuild.Program(t, filepath.Join(root, "fnctl"), ".")
 	sys := newSystem(t, []string{"get"}, nil)
@@ -81,11 +80,11 @@ func render(t *testing.T, fnctl, gateway string) rendering {
 	return rendering{files: files(t, dir), texts: texts}
 }
 
-// transient is what fnctl says about time: how long a function took, and what it waited
-// for meanwhile.
+// transient matches fnctl's texts about time: the time of a function, and what it waited for in the
+// meantime.
 var transient = regexp.MustCompile(`(?m) [0-9.µmsh]+$|^    … .*\n`)
 
-// files are all files of a folder.
+// files returns all files of a directory.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)

@@ -21,15 +21,15 @@ func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
 }
 
-// system is the whole system in namespaces of its own.
+// system is the whole system in separate namespaces.
 type system struct {
 	// services is the namespace of the services, and functions that of function pods.
 	services, functions string
-	// gateway is where callers call, as host:port.
+	// gateway is the address for callers, as host:port.
 	gateway string
 	// manager is the name of the pod of the program that manages pods.
 	manager string
-	// restart has the program that manages pods end, and starts it again.
+	// restart restarts the program that manages pods.
 	restart func(t testing.TB)
 }
 
@@ -39,10 +39,10 @@ type mode struct {
 	deploy func(t testing.TB, env map[string]string, prepare ...func(*system)) *system
 }
 
-// modes are all ways.
+// modes are all modes.
 var modes = []mode{{"microservices", microservices}, {"function-runner", functionRunner}}
 
-// eachMode runs a test on the system deployed in each way.
+// eachMode runs a test on the system deployed in each mode.
 func eachMode(t *testing.T, env map[string]string, test func(t *testing.T, sys *system)) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func eachMode(t *testing.T, env map[string]string, test func(t *testing.T, sys *
 	}
 }
 
-// newSystem makes the namespaces, and an account that may do what is needed.
+// newSystem creates the namespaces, and an account with the necessary rights.
 func newSystem(t testing.TB, configMapVerbs []string, prepare []func(*system)) *system {
 	t.Helper()
 	ctx := suite.Context(t)
@@ -74,7 +74,7 @@ func newSystem(t testing.TB, configMapVerbs []string, prepare []func(*system)) *
 	return sys
 }
 
-// allow lets the services do something in a namespace.
+// allow grants the services rights in a namespace.
 func (sys *system) allow(t testing.TB, namespace string, rule rbacv1.PolicyRule) {
 	t.Helper()
 	ctx := suite.Context(t)
@@ -113,7 +113,7 @@ func (sys *system) start(t testing.TB, pod *corev1.Pod) *corev1.Pod {
 	return s.Await(ctx, t, sys.services, pod.Name, suite.Ready)
 }
 
-// with returns the variables of both.
+// with returns the variables of both maps.
 func with(env map[string]string, more map[string]string) map[string]string {
 	env = maps.Clone(env)
 	maps.Copy(env, more)
@@ -125,12 +125,12 @@ func (sys *system) podSettings(t testing.TB, env map[string]string) map[string]s
 	return with(map[string]string{
 		"WRAPPER_SERVER_IMAGE": s.Program(t, suite.Current, "wrapper-server"),
 		"FNR_NAMESPACE":        sys.functions,
-		// The node has two processors, and each of them what is promised to pods.
+		// All pods share the requests of the node's two processors.
 		"FNR_RESOURCES_CPU_REQUEST": "1m",
 	}, env)
 }
 
-// microservices deploys each service by itself.
+// microservices deploys each service as a separate pod.
 func microservices(t testing.TB, env map[string]string, prepare ...func(*system)) *system {
 	t.Helper()
 	sys := newSystem(t, []string{"get", "list", "watch"}, prepare)
@@ -149,7 +149,7 @@ func microservices(t testing.TB, env map[string]string, prepare ...func(*system)
 	return sys
 }
 
-// service makes a headless Service for the replicas of a pod, and returns its name.
+// service creates a headless Service for the replicas of a pod, and returns its name.
 func (sys *system) service(t testing.TB, pod *corev1.Pod, port int32) string {
 	t.Helper()
 	service := &corev1.Service{
@@ -162,8 +162,8 @@ func (sys *system) service(t testing.TB, pod *corev1.Pod, port int32) string {
 	return pod.Name + "." + sys.services + ".svc.cluster.local"
 }
 
-// resolverSettings are the settings of the image-resolver: the bed's registries without
-// TLS are spoken to without, and the open one is the catalog's.
+// resolverSettings are the settings of the image-resolver: the bed's registries without TLS, and
+// the open one as the catalog's.
 func resolverSettings(t testing.TB, prefix string) map[string]string {
 	t.Helper()
 	open, private := s.Registry(t, "open").Host, s.Registry(t, "private").Host

@@ -14,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// porchTemplate is the ConfigMap of Porch's documentation: the copying init container,
-// the health probe in the tools' folder, and annotations in the wrong place.
+// porchTemplate is the ConfigMap of Porch's documentation: the copying init container, the health
+// probe in the tools' directory, and annotations at the wrong level.
 const porchTemplate = `apiVersion: v1
 kind: Pod
 annotations:
@@ -55,7 +55,7 @@ spec:
   type: ClusterIP
 `
 
-// template makes a ConfigMap with Porch's template in the services' namespace.
+// template creates a ConfigMap with Porch's template in the services' namespace.
 func (sys *system) template(t testing.TB) *corev1.ConfigMap {
 	t.Helper()
 	pod := strings.ReplaceAll(porchTemplate, "docker.io/nephio/porch-wrapper-server:latest", s.Registry(t, "open").Host+"/programs/wrapper-server:latest")
@@ -81,8 +81,8 @@ func (sys *system) change(t testing.TB, template *corev1.ConfigMap, pod string) 
 	return changed
 }
 
-// TestPorchTemplate runs functions in pods of the template that Porch documents. What
-// breaks it later changes nothing; what changes it leads to a new pod.
+// TestPorchTemplate runs functions in pods of the template that Porch documents. A later broken
+// template changes nothing; a changed one leads to a new pod.
 func TestPorchTemplate(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestPorchTemplate(t *testing.T) {
 	}
 }
 
-// livePod is the one function pod that is not being deleted.
+// livePod returns the one function pod that is not being deleted.
 func (sys *system) livePod(t testing.TB) corev1.Pod {
 	t.Helper()
 	var live []corev1.Pod

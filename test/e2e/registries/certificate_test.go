@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// issue makes an authority and has it issue a certificate for a host:port whose host is
-// an address. It returns that and the authority's PEM.
+// issue creates an authority and a certificate of it for a host:port whose host is an address. It
+// returns the certificate and the authority's PEM.
 func issue(t *testing.T, hostPort string) (tls.Certificate, []byte) {
 	t.Helper()
 	host, _, err := net.SplitHostPort(hostPort)
@@ -41,7 +41,7 @@ func template(name string) *x509.Certificate {
 	}
 }
 
-// sign makes a key and has the parent's sign its certificate, or itself without one.
+// sign creates a key and a certificate that parent's key signs; without a parent it signs itself.
 func sign(t *testing.T, certificate, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

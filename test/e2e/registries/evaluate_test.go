@@ -21,8 +21,8 @@ func (sys *system) connect(t *testing.T, service, port string) *grpc.ClientConn 
 	return suite.Connect(t, sys.address(t, service, port))
 }
 
-// answers says whether an evaluation got an answer that is not about the system itself,
-// which has just started: Services' rules come a moment later than their pods.
+// answers reports whether an evaluation got an answer that is not about the system itself, which
+// has just started: Services' rules arrive a moment after their pods.
 func answers(err error) error {
 	if status.Code(err) == codes.Unavailable {
 		return err
@@ -30,11 +30,11 @@ func answers(err error) error {
 	return nil
 }
 
-// soon is how long a caller may wait to hear what is wrong.
+// soon bounds the time until a caller gets an error.
 const soon = 5 * time.Second
 
-// refused checks that an evaluation fails soon, with the words of who refuses, and
-// without any password.
+// refused checks that an evaluation fails soon, with the refusing server's texts, and without any
+// password.
 func refused(t *testing.T, conn *grpc.ClientConn, image, words string, passwords ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(suite.Context(t), soon)
@@ -47,7 +47,7 @@ func refused(t *testing.T, conn *grpc.ClientConn, image, words string, passwords
 	}
 	for _, password := range passwords {
 		if err != nil && strings.Contains(err.Error(), password) {
-			t.Errorf("the error tells a password: %v", err)
+			t.Errorf("the error contains a password: %v", err)
 		}
 	}
 }

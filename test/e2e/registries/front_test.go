@@ -19,16 +19,16 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// front is the private registry behind TLS, with an authority that can be rotated: the
-// bed's own would have to be restarted for that.
+// front is the private registry behind TLS, with an authority that can be rotated: the bed's own
+// registry would have to be restarted for that.
 type front struct {
 	host        string
 	certificate atomic.Pointer[tls.Certificate]
-	// authority is the PEM of the present one.
+	// authority is the PEM of the current authority.
 	authority []byte
 }
 
-// newFront serves until the test ends. The node knows its authority.
+// newFront serves until the test ends. The node trusts its authority.
 func newFront(t *testing.T, of bed.Registry) *front {
 	t.Helper()
 	target, err := url.Parse(of.URL)
@@ -47,7 +47,7 @@ func newFront(t *testing.T, of bed.Registry) *front {
 		TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.certificate.Load(), nil }},
 		ErrorLog:  log.New(t.Output(), "front: ", 0),
 	}
-	server.SetKeepAlivesEnabled(false) // each request sees the present certificate
+	server.SetKeepAlivesEnabled(false) // each request uses the current certificate
 	served := make(chan error, 1)
 	go func() { served <- server.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() {
@@ -67,17 +67,17 @@ func (f *front) rotate(t *testing.T) {
 	f.certificate.Store(&certificate)
 }
 
-// tellNode gives the node the present authority, as whoever runs nodes does.
+// tellNode configures the current authority on the node, as an administrator does.
 func (f *front) tellNode(t *testing.T) {
 	t.Helper()
-	folder := filepath.Join(s.Bed.RuntimeRegistries, f.host)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	dir := filepath.Join(s.Bed.RuntimeRegistries, f.host)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	ca := filepath.Join(folder, "ca.crt")
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	ca := filepath.Join(dir, "ca.crt")
 	hosts := fmt.Sprintf("server = 'https://%[1]s'\n[host.'https://%[1]s']\n  capabilities = ['pull', 'resolve']\n  ca = '%[2]s'\n", f.host, ca)
-	for path, content := range map[string][]byte{ca: f.authority, filepath.Join(folder, "hosts.toml"): []byte(hosts)} {
+	for path, content := range map[string][]byte{ca: f.authority, filepath.Join(dir, "hosts.toml"): []byte(hosts)} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}

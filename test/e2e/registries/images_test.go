@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// reference is an image of a registry without TLS.
+// reference returns an image of a registry without TLS.
 func reference(t *testing.T, image string) name.Reference {
 	t.Helper()
 	ref, err := name.ParseReference(image, name.Insecure)
@@ -24,8 +24,8 @@ func reference(t *testing.T, image string) name.Reference {
 	return ref
 }
 
-// newCopies pushes copies of an image to the private registry that no node has pulled
-// before, and returns their repository. The tags are theirs.
+// newCopies pushes copies of an image that no node has pulled to the private registry, and returns
+// their repository. Each copy has one of the tags.
 func newCopies(t *testing.T, of string, tags ...string) (repository string) {
 	t.Helper()
 	original, err := remote.Image(reference(t, of), remote.WithContext(t.Context()))
@@ -44,7 +44,7 @@ func newCopies(t *testing.T, of string, tags ...string) (repository string) {
 	return repository
 }
 
-// labelled is the image with a label, which gives it another digest.
+// labelled returns the image with a label, which changes its digest.
 func labelled(t *testing.T, original v1.Image, label string) v1.Image {
 	t.Helper()
 	config, err := original.ConfigFile()

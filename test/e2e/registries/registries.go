@@ -1,4 +1,4 @@
-// Package registries tests private registries end to end, with the manifests in deploy/
-// on a cluster of the test bed: credentials and authorities that are right, that are
-// wrong, and that change while everything runs.
+// Package registries tests private registries end to end, with the manifests in deploy/ on a
+// cluster of the test bed: right and wrong credentials and authorities, and their rotation while
+// everything runs.
 package registries

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// What refuses says.
+// The texts of the refusing servers.
 const (
 	wrongPassword = "UNAUTHORIZED"
 	wrongCA       = "certificate signed by unknown authority"
@@ -29,8 +29,8 @@ const (
 // catalog is a function that all registries have, without the registry.
 const catalog = "/krm-functions-catalog/set-namespace:v0.4.5"
 
-// TestPrivateRegistries goes through the life of a system: it starts with credentials
-// and an authority that are wrong, is given the right ones, and has them rotated.
+// TestPrivateRegistries follows the life of a system: it starts with wrong credentials and a wrong
+// authority, gets the right ones, and then both are rotated.
 func TestPrivateRegistries(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
@@ -44,13 +44,13 @@ func TestPrivateRegistries(t *testing.T) {
 type life struct {
 	*system
 	mode mode
-	// private is the registry without TLS, and front the same one with. The secure one
-	// is another; the node does not know the authority of its alias.
+	// private is the registry without TLS, and front the same one with TLS. The secure one is
+	// another registry; the node does not trust the authority of its alias.
 	private, secure, alias string
 	front                  *front
 	user                   *user
 	repository             string
-	open                   string // a function for which nobody needs credentials
+	open                   string // a function without credentials
 }
 
 func newLife(t *testing.T, m mode) *life {
@@ -67,7 +67,7 @@ func newLife(t *testing.T, m mode) *life {
 
 func (l *life) hosts() []string { return []string{l.private, l.secure, l.alias, l.front.host} }
 
-// authorities are those of all registries, in one file.
+// authorities returns the authorities of all registries, in one file.
 func (l *life) authorities(t *testing.T) []byte {
 	t.Helper()
 	bed, err := os.ReadFile(s.Registry(t, "secure").CAFile)
@@ -77,7 +77,7 @@ func (l *life) authorities(t *testing.T) []byte {
 	return slices.Concat(bed, l.front.authority)
 }
 
-// image is a function, by its registry and tag.
+// image returns a function, by its registry and tag.
 func (l *life) image(host, tag string) string { return host + "/" + l.repository + ":" + tag }
 
 func (l *life) run(t *testing.T) {
@@ -103,7 +103,7 @@ func (l *life) run(t *testing.T) {
 	evaluates(l.secure + catalog)
 	l.checkPullSecret(t)
 
-	// The resolver knows the authority, and the node does not.
+	// The resolver trusts the authority, and the node does not.
 	refused(t, conn, l.alias+catalog, wrongCA)
 
 	l.rotatePassword(t, conn, evaluates)
@@ -114,7 +114,7 @@ func (l *life) run(t *testing.T) {
 	l.checkRights(t)
 }
 
-// checkRights checks that each right on Secrets was used, and no other was wanted.
+// checkRights checks that each right on Secrets was used, and that no other was requested.
 func (l *life) checkRights(t *testing.T) {
 	t.Helper()
 	used := map[string]bool{}
@@ -131,7 +131,7 @@ func (l *life) checkRights(t *testing.T) {
 	}
 }
 
-// rotatePassword gives the user another password, and then the system. What runs goes on.
+// rotatePassword changes the user's password, and then the system's. Running pods continue.
 func (l *life) rotatePassword(t *testing.T, conn *grpc.ClientConn, evaluates func(image string)) {
 	t.Helper()
 	l.resolve(t, l.image(l.private, "second"))
@@ -142,15 +142,14 @@ func (l *life) rotatePassword(t *testing.T, conn *grpc.ClientConn, evaluates fun
 	}
 	refused(t, conn, l.image(l.private, "third"), wrongPassword, old)
 	if err := suite.SetNamespace(suite.Context(t), conn, l.image(l.private, "first")); err != nil {
-		t.Errorf("a function that runs needs its registry: %v", err)
+		t.Errorf("a running function needs its registry: %v", err)
 	}
 	l.put(t, credentials(l.user.dockerConfig(t, l.hosts()...)))
 	evaluates(l.image(l.private, "second"))
 	evaluates(l.image(l.private, "third"))
 }
 
-// rotateAuthority gives the registry another authority, and the node, and then the
-// system.
+// rotateAuthority gives the registry another authority, then the node, and then the system.
 func (l *life) rotateAuthority(t *testing.T, conn *grpc.ClientConn, evaluates func(image string)) {
 	t.Helper()
 	l.front.rotate(t)
@@ -160,7 +159,7 @@ func (l *life) rotateAuthority(t *testing.T, conn *grpc.ClientConn, evaluates fu
 	evaluates(l.image(l.front.host, "fourth"))
 }
 
-// resolve has the image-resolver learn what an image is, where it can be asked.
+// resolve makes the image-resolver resolve an image, if it can be called.
 func (l *life) resolve(t *testing.T, image string) {
 	t.Helper()
 	if l.mode.name != "microservices" {
@@ -172,7 +171,7 @@ func (l *life) resolve(t *testing.T, image string) {
 	}
 }
 
-// checkPullSecret checks the copy of the credentials, and that pods have it.
+// checkPullSecret checks the copy of the credentials, and that pods use it.
 func (l *life) checkPullSecret(t *testing.T) {
 	t.Helper()
 	secret, err := s.Client.CoreV1().Secrets(l.functions).Get(suite.Context(t), authSecret, metav1.GetOptions{})

@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// credentials are the Secret with a docker configuration.
+// credentials returns the Secret with a docker configuration.
 func credentials(dockerConfig []byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: authSecret}, Type: corev1.SecretTypeDockerConfigJson,
@@ -21,7 +21,7 @@ func credentials(dockerConfig []byte) *corev1.Secret {
 	}
 }
 
-// authorities are the Secret with an authority.
+// authorities returns the Secret with an authority.
 func authorities(ca []byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: tlsSecret}, Data: map[string][]byte{"ca.crt": ca}}
 }
@@ -39,8 +39,8 @@ func (sys *system) put(t *testing.T, secret *corev1.Secret) {
 	}
 }
 
-// eventually tries something until it succeeds, and has the kubelet bring changed Secrets
-// into pods meanwhile.
+// eventually retries an action until it succeeds, and makes the kubelet bring changed Secrets into
+// pods in the meantime.
 func (sys *system) eventually(t *testing.T, try func() error) {
 	t.Helper()
 	ctx := suite.Context(t)
@@ -60,7 +60,7 @@ func (sys *system) eventually(t *testing.T, try func() error) {
 	}
 }
 
-// touch has the kubelet look at the services' pods.
+// touch makes the kubelet sync the services' pods.
 func (sys *system) touch(t *testing.T) {
 	t.Helper()
 	for _, pod := range sys.pods(t, sys.services) {
@@ -77,7 +77,7 @@ func (sys *system) pods(t *testing.T, namespace string) []corev1.Pod {
 	return pods.Items
 }
 
-// started are the services' containers, which change with each restart.
+// started returns the services' containers, which change with each restart.
 func (sys *system) started(t *testing.T) map[string]bool {
 	t.Helper()
 	ids := map[string]bool{}

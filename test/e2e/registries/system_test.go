@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// root is the repository's, from here.
+// root is the repository's root, relative to this directory.
 const root = "../../.."
 
 // The Secrets of the manifests.
@@ -27,10 +27,10 @@ const (
 // mode is a way to deploy the system with private registries.
 type mode struct {
 	name, overlay string
-	// resolver is the Deployment that asks registries, and insecure the variable that
-	// names those without TLS.
+	// resolver is the Deployment that calls registries, and insecure the variable that names those
+	// without TLS.
 	resolver, insecure string
-	// account is whose rights the program has that manages pods.
+	// account is the account of the program that manages pods.
 	account string
 }
 
@@ -39,14 +39,14 @@ var modes = []mode{
 	{"function-runner", "dev-function-runner", "function-runner", "FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", "porch-fn-runner"},
 }
 
-// system is the whole system in namespaces of its own.
+// system is the whole system in separate namespaces.
 type system struct {
 	// services is the namespace of the services, and functions that of function pods.
 	services, functions string
 	wrapper             string // image of the wrapper server
 }
 
-// deploy deploys the manifests. The Secrets have these contents at first.
+// deploy deploys the manifests, with these initial contents of the Secrets.
 func deploy(t *testing.T, m mode, wrapper string, secrets ...*corev1.Secret) *system {
 	t.Helper()
 	sys := &system{services: s.Namespace(t), functions: s.Namespace(t), wrapper: wrapper}
@@ -57,8 +57,8 @@ func deploy(t *testing.T, m mode, wrapper string, secrets ...*corev1.Secret) *sy
 	return sys
 }
 
-// manifests are the objects of a mode, with the test bed's images and registry, and in
-// the namespaces of the test: others use the usual ones.
+// manifests returns the objects of a mode, with the test bed's images and registry, and in the
+// namespaces of the test: other tests use the usual ones.
 func (sys *system) manifests(t *testing.T, m mode) []*unstructured.Unstructured {
 	t.Helper()
 	rename := strings.NewReplacer("porch-system", sys.services, "porch-fn-system", sys.functions,
@@ -75,7 +75,7 @@ func (sys *system) manifests(t *testing.T, m mode) []*unstructured.Unstructured 
 	return objects
 }
 
-// address is where callers call.
+// address is the address for callers.
 func (sys *system) address(t *testing.T, service, port string) string {
 	t.Helper()
 	found, err := s.Client.CoreV1().Services(sys.services).Get(suite.Context(t), service, metav1.GetOptions{})

@@ -14,14 +14,13 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// user is one that the registries know, besides the bed's own, which other tests use at
-// the same time.
+// user is a user of the registries, besides the bed's own, which other tests use at the same time.
 type user struct{ name, password string }
 
-// passwords is held by whoever changes the file.
+// passwords guards changes of the file.
 var passwords sync.Mutex
 
-// newUser makes the registries know a user until the test ends.
+// newUser adds a user to the registries until the test ends.
 func newUser(t *testing.T) *user {
 	t.Helper()
 	u := &user{name: strings.ToLower(rand.Text())}
@@ -30,7 +29,7 @@ func newUser(t *testing.T) *user {
 	return u
 }
 
-// rotate gives the user another password.
+// rotate changes the user's password.
 func (u *user) rotate(t *testing.T) {
 	t.Helper()
 	u.password = rand.Text()
@@ -41,8 +40,8 @@ func (u *user) rotate(t *testing.T) {
 	u.write(t, string(hash))
 }
 
-// write replaces the user's line of the file; without a hash it goes. Registries never
-// see half a file.
+// write replaces the user's line of the file; without a hash it removes the line. Registries never
+// read half a file.
 func (u *user) write(t *testing.T, hash string) {
 	t.Helper()
 	passwords.Lock()
@@ -70,7 +69,7 @@ func (u *user) write(t *testing.T, hash string) {
 	}
 }
 
-// dockerConfig is a docker configuration with the user's password for some registries.
+// dockerConfig returns a docker configuration with the user's password for some registries.
 func (u *user) dockerConfig(t *testing.T, hosts ...string) []byte {
 	t.Helper()
 	auths := map[string]map[string]string{}

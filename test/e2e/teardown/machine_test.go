@@ -13,16 +13,15 @@ import (
 	"testing"
 )
 
-// machine is what a cluster could leave on a machine, by kind. Each is a sorted
-// list of lines.
+// machine is what a cluster could leave on a machine, by kind. Each is a sorted list of lines.
 type machine map[string][]string
 
-// look takes stock of the machine.
+// look records the state of the machine.
 func look(t *testing.T) machine {
 	t.Helper()
 	netns, err := exec.Command("ip", "netns", "list").Output()
 	if err != nil {
-		t.Fatalf("listing network namespaces: %v", err)
+		t.Fatalf("list network namespaces: %v", err)
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -32,8 +31,8 @@ func look(t *testing.T) machine {
 		"network namespaces": sortedLines(string(netns)),
 		"mounts":             sortedLines(string(mounts)),
 		"control groups":     groups(t),
-		"files":              folders(t, "/var/lib/function-runner"),
-		"kubelet's files":    folders(t, "/var/lib/kubelet"),
+		"files":              directories(t, "/var/lib/function-runner"),
+		"kubelet's files":    directories(t, "/var/lib/kubelet"),
 		"processes":          processes(t),
 		"kernel settings":    kernelSettings(t),
 	}
@@ -45,15 +44,15 @@ func sortedLines(text string) []string {
 	return lines
 }
 
-// folders lists all folders below one that may be missing.
-func folders(t *testing.T, root string) []string {
+// directories lists all directories below one that may be missing.
+func directories(t *testing.T, root string) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() && !others(path) && !shared(path) {
 			found = append(found, path)
 		}
-		// What goes away during the walk is none of the cluster's doing.
+		// What is removed during the walk does not belong to the cluster.
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -65,27 +64,27 @@ func folders(t *testing.T, root string) []string {
 	return found
 }
 
-// groups lists the cluster's control groups, and all others that have no process, as
-// those would be that it left behind under another name. The rest belong to somebody, and
-// come and go with what he runs.
+// groups lists the cluster's control groups, and all others without a process: such a group may
+// have been left behind under another name. Groups with processes belong to other users of the
+// machine, and come and go.
 func groups(t *testing.T) []string {
 	t.Helper()
-	return slices.DeleteFunc(folders(t, "/sys/fs/cgroup"), func(group string) bool {
+	return slices.DeleteFunc(directories(t, "/sys/fs/cgroup"), func(group string) bool {
 		processes, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 		return !own(group) && (len(processes) > 0 || errors.Is(err, fs.ErrNotExist) && gone(group))
 	})
 }
 
-// gone says whether a folder is not there any more.
-func gone(folder string) bool {
-	_, err := os.Stat(folder)
+// gone reports whether a directory does not exist any more.
+func gone(dir string) bool {
+	_, err := os.Stat(dir)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// groupPrefix is what the names of clusters' control groups begin with.
+// groupPrefix is the prefix of the names of clusters' control groups.
 const groupPrefix = "/fnr-"
 
-// others says whether a folder is another cluster's, which may be in use.
+// others reports whether a directory is another cluster's, which may be in use.
 func others(path string) bool {
 	for _, parent := range []string{groupPrefix, "/function-runner/clusters/"} {
 		if _, after, ok := strings.Cut(path, parent); ok && !named(after) {
@@ -95,30 +94,29 @@ func others(path string) bool {
 	return false
 }
 
-// own says whether a control group is the cluster's, or below it.
+// own reports whether a control group is the cluster's, or below it.
 func own(path string) bool {
 	_, after, ok := strings.Cut(path, groupPrefix)
 	return ok && named(after)
 }
 
-// named says whether a path begins with the cluster's name, as a whole.
+// named reports whether a path begins with the cluster's name, as a whole.
 func named(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return strings.TrimSpace(first) == name
 }
 
-// shared says whether a folder is there for what is in it, of any cluster: the last one
-// to go removes it.
+// shared reports whether a directory exists for the entries of any cluster: the last cluster to end
+// removes it.
 func shared(path string) bool {
 	if !slices.Contains([]string{"/var/lib/function-runner", "/var/lib/function-runner/clusters"}, path) {
 		return false
 	}
-	entries, _ := os.ReadDir(path) // It may have gone.
+	entries, _ := os.ReadDir(path) // It may be removed.
 	return len(entries) > 0
 }
 
-// kernelSettings are those that belong to the whole machine and that a kubelet
-// or a kube-proxy would change.
+// kernelSettings belong to the whole machine; a kubelet or a kube-proxy would change them.
 func kernelSettings(t *testing.T) []string {
 	t.Helper()
 	var settings []string
@@ -132,8 +130,7 @@ func kernelSettings(t *testing.T) []string {
 	return settings
 }
 
-// compare fails the test for whatever is there now and was not before, or the
-// other way round.
+// compare fails the test for everything that was added or removed.
 func compare(t *testing.T, before, after machine) {
 	t.Helper()
 	for kind := range before {
@@ -146,7 +143,7 @@ func compare(t *testing.T, before, after machine) {
 	}
 }
 
-// added are the lines of a kind that are in the second and not in the first.
+// added returns the lines of a kind that are in the second and not in the first.
 func added(first, second machine, kind string) []string {
 	return slices.DeleteFunc(slices.Clone(second[kind]), func(line string) bool { return slices.Contains(first[kind], line) })
 }

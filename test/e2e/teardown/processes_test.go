@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// processes lists those that are in the cluster's control groups, or in namespaces of
-// their own, as everything of a cluster is. The rest come and go on a machine that is in
-// use, and so do those of another cluster.
+// processes lists the processes that are in the cluster's control groups, or in separate
+// namespaces, as everything of a cluster is. The others come and go on a machine in use, and so do
+// those of another cluster.
 func processes(t *testing.T) []string {
 	t.Helper()
 	here := namespaces("self")
@@ -37,8 +37,8 @@ func processes(t *testing.T) []string {
 	return found
 }
 
-// othersNetworks are the network namespaces of processes in other clusters' control
-// groups. What people run in those clusters has the namespace, and no such group.
+// othersNetworks returns the network namespaces of processes in other clusters' control groups.
+// Commands that users run in those clusters have the namespace, and no such group.
 func othersNetworks(paths []string) map[string]bool {
 	networks := make(map[string]bool)
 	for _, path := range paths {
@@ -51,7 +51,7 @@ func othersNetworks(paths []string) map[string]bool {
 	return networks
 }
 
-// inGroup says whether a process is in a control group of that kind.
+// inGroup reports whether a process is in a control group of that kind.
 func inGroup(path string, kind func(group string) bool) bool {
 	groups, _ := os.ReadFile(filepath.Join(path, "cgroup")) // It may have ended.
 	return slices.ContainsFunc(strings.Split(string(groups), "\n"), kind)
@@ -63,7 +63,7 @@ func network(path string) string {
 	return name
 }
 
-// namespaces names those of a process; it is empty for one that has ended.
+// namespaces names the namespaces of a process; it is empty for one that has ended.
 func namespaces(pid string) string {
 	var names []string
 	for _, kind := range []string{"pid", "mnt", "net"} {

@@ -1,3 +1,3 @@
-// Package teardown tests that a cluster of the test bed leaves no trace on the
-// machine, also after all of its processes were killed.
+// Package teardown tests that a cluster of the test bed leaves no trace on the machine, even after
+// all of its processes were killed.
 package teardown

@@ -21,13 +21,13 @@ var (
 	root    = flag.String("root", "", "root of the repository")
 )
 
-// name is a cluster that nobody else uses, and folder has its files.
+// name is a cluster for this test only, and clusterDir has its files.
 const (
-	name   = "trace"
-	folder = "/var/lib/function-runner/clusters/" + name
+	name       = "trace"
+	clusterDir = "/var/lib/function-runner/clusters/" + name
 )
 
-// TestDownAfterAKill takes down a cluster of which nothing runs any more.
+// TestDownAfterAKill takes down a cluster whose processes have all ended.
 func TestDownAfterAKill(t *testing.T) {
 	before := afresh(t)
 	cluster(t, "up")
@@ -46,9 +46,9 @@ func TestDownAfterAKill(t *testing.T) {
 	compare(t, before, look(t))
 }
 
-// TestUpAfterAKill brings a cluster up where another one was killed on its way, with the
-// file cut off that says what runs. It is as good as any: tests pass on it, while others
-// may run them on a cluster of another name, as `make test` does. Then it is taken down.
+// TestUpAfterAKill brings a cluster up after another one was killed while it started, with a
+// truncated state file. It works as any other: tests pass on it, while other tests may run on a
+// cluster of another name, as in `make test`. Then it is taken down.
 func TestUpAfterAKill(t *testing.T) {
 	before := afresh(t)
 	t.Cleanup(func() { cluster(t, "down") })
@@ -56,7 +56,7 @@ func TestUpAfterAKill(t *testing.T) {
 	lookAtEvidence(t)
 	kill()
 	killAll(t)
-	if err := os.WriteFile(filepath.Join(folder, "state.json"), []byte(`{"init": {"pid": 1`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(clusterDir, "state.json"), []byte(`{"init": {"pid": 1`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cluster(t, "up")
@@ -64,7 +64,7 @@ func TestUpAfterAKill(t *testing.T) {
 		t.Errorf("the cluster is %s, want ready", state)
 	}
 	inside := fmt.Sprintf("%s --name %s --root %s exec --", *program, name, *root)
-	// What is left out needs images that only a command more would push.
+	// The skipped tests need images that only a further command would push.
 	tests := exec.Command("go", "test", "-vet=off", "-count=1", "-tags=e2e", "-skip=Wrapper|Resolver|Program",
 		"-exec", inside, "./e2e/cluster", "./e2e/bed")
 	tests.Dir = filepath.Join(*root, "test")
@@ -75,15 +75,15 @@ func TestUpAfterAKill(t *testing.T) {
 	compare(t, before, look(t))
 }
 
-// afresh takes stock of the machine, without what a run that was broken off has left there.
+// afresh records the state of the machine, without leftovers of an interrupted run.
 func afresh(t *testing.T) machine {
 	t.Helper()
 	cluster(t, "down")
 	return look(t)
 }
 
-// startUp begins to bring the cluster up, and returns when its container runtime runs.
-// Then up can be killed.
+// startUp begins to bring the cluster up, and returns when its container runtime runs. Then up can
+// be killed.
 func startUp(t *testing.T) (kill func()) {
 	t.Helper()
 	up := command("up")
@@ -93,7 +93,7 @@ func startUp(t *testing.T) (kill func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- up.Wait() }()
 	for {
-		if _, err := os.Stat(filepath.Join(folder, "logs", "containerd.log")); err == nil {
+		if _, err := os.Stat(filepath.Join(clusterDir, "logs", "containerd.log")); err == nil {
 			break
 		}
 		select {
@@ -110,7 +110,7 @@ func startUp(t *testing.T) (kill func()) {
 	}
 }
 
-// lookAtEvidence has the evidence kept of a cluster that is half started.
+// lookAtEvidence keeps the evidence of a half started cluster.
 func lookAtEvidence(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -156,13 +156,13 @@ func state(t *testing.T) string {
 	return status.State
 }
 
-// killAll kills every process in the cluster's control groups, in the order in
-// which they are found, until there is none.
+// killAll kills every process in the cluster's control groups, in the order in which they are
+// found, until there is none.
 func killAll(t *testing.T) {
 	t.Helper()
 	for found := true; found; {
 		found = false
-		for _, group := range folders(t, "/sys/fs/cgroup") {
+		for _, group := range directories(t, "/sys/fs/cgroup") {
 			if !own(group) {
 				continue
 			}

@@ -19,7 +19,7 @@ import (
 // fieldManager owns what the tests apply.
 const fieldManager = "function-runner-e2e"
 
-// Apply applies objects, or has the API server check them only.
+// Apply applies objects, or only lets the API server check them.
 func (s *Suite) Apply(ctx context.Context, t testing.TB, dryRun bool, objects ...*unstructured.Unstructured) {
 	t.Helper()
 	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
@@ -28,18 +28,18 @@ func (s *Suite) Apply(ctx context.Context, t testing.TB, dryRun bool, objects ..
 	}
 	for _, object := range objects {
 		if _, err := s.resource(t, object).Apply(ctx, object.GetName(), object, options); err != nil {
-			t.Errorf("applying %s %s: %v", object.GetKind(), object.GetName(), err)
+			t.Errorf("apply %s %s: %v", object.GetKind(), object.GetName(), err)
 		}
 	}
 }
 
-// resource is where objects of that kind are in the object's namespace.
+// resource returns the client for objects of that kind in the object's namespace.
 func (s *Suite) resource(t testing.TB, object *unstructured.Unstructured) dynamic.ResourceInterface {
 	t.Helper()
 	gvk := object.GroupVersionKind()
 	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		t.Fatalf("finding the resource of %s: %v", gvk, err)
+		t.Fatalf("find the resource of %s: %v", gvk, err)
 	}
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		return s.objects.Resource(mapping.Resource)
@@ -47,8 +47,7 @@ func (s *Suite) resource(t testing.TB, object *unstructured.Unstructured) dynami
 	return s.objects.Resource(mapping.Resource).Namespace(object.GetNamespace())
 }
 
-// AwaitRollout waits until all pods of a Deployment are of its newest version and
-// ready.
+// AwaitRollout waits until all pods of a Deployment have its newest version and are ready.
 func (s *Suite) AwaitRollout(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", name)
@@ -63,7 +62,7 @@ func (s *Suite) AwaitRollout(ctx context.Context, t testing.TB, namespace, name 
 		return rolledOut(d), nil
 	})
 	if err != nil {
-		t.Fatalf("waiting for deployment %s: %v; it is %+v", name, err, last)
+		t.Fatalf("wait for deployment %s: %v; it is %+v", name, err, last)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Request is what the API server of a test bed wrote down about a request.
+// Request is a request in the audit log of a test bed's API server.
 type Request struct {
 	Verb      string    `json:"verb"`
 	URI       string    `json:"requestURI"`
@@ -27,7 +27,7 @@ type Request struct {
 	} `json:"responseStatus"`
 }
 
-// Requests are what pods with a service account asked of the API server since a time.
+// Requests returns the requests of pods with a service account to the API server since a time.
 func (s *Suite) Requests(t testing.TB, namespace, account string, since time.Time) []Request {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(s.Bed.Logs, "audit.log"))

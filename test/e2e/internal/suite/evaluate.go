@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// List is a resource list in which set-namespace has something to do.
+// List is a resource list that set-namespace changes.
 const List = `apiVersion: config.kubernetes.io/v1
 kind: ResourceList
 items:
@@ -31,7 +31,7 @@ functionConfig:
     namespace: shop
 `
 
-// Connect returns a connection as Porch has one.
+// Connect returns a connection like Porch's.
 func Connect(t testing.TB, address string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -43,8 +43,7 @@ func Connect(t testing.TB, address string) *grpc.ClientConn {
 	return conn
 }
 
-// SetNamespace has an image of set-namespace evaluated over List, and looks at what it
-// did.
+// SetNamespace evaluates an image of set-namespace over List, and checks the result.
 func SetNamespace(ctx context.Context, conn grpc.ClientConnInterface, image string, options ...grpc.CallOption) error {
 	request := &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(List)}
 	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, request, options...)
@@ -54,7 +53,7 @@ func SetNamespace(ctx context.Context, conn grpc.ClientConnInterface, image stri
 	return err
 }
 
-// Sleep has an image of test/sleep evaluated, which takes a time.
+// Sleep evaluates an image of test/sleep, which takes the given time.
 func Sleep(ctx context.Context, conn grpc.ClientConnInterface, image string, takes time.Duration, options ...grpc.CallOption) error {
 	const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n" +
 		"functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: config\n  data:\n    duration: %s\n"

@@ -14,17 +14,17 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/dump"
 )
 
-// collectNamespace keeps the objects, events and logs of a failed test. What it
-// cannot get it leaves out: the test has failed already.
+// collectNamespace keeps the objects, events and logs of a failed test. It skips what it cannot
+// get: the test has failed already.
 func (s *Suite) collectNamespace(ctx context.Context, t testing.TB, namespace string) {
 	dir := filepath.Join(s.evidence, strings.ReplaceAll(t.Name(), "/", "-"))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Logf("keeping evidence: %v", err)
+		t.Logf("keep evidence: %v", err)
 		return
 	}
 	all := dump.Cluster{Kinds: s.Client.Discovery(), Objects: s.objects}
 	if err := all.Namespace(ctx, namespace, dir); err != nil {
-		t.Logf("keeping evidence: %v", err)
+		t.Logf("keep evidence: %v", err)
 	}
 	s.collectLogs(ctx, t, namespace, dir)
 	t.Logf("evidence is in %s", dir)
@@ -33,7 +33,7 @@ func (s *Suite) collectNamespace(ctx context.Context, t testing.TB, namespace st
 func (s *Suite) collectLogs(ctx context.Context, t testing.TB, namespace, dir string) {
 	pods, err := s.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		t.Logf("listing pods: %v", err)
+		t.Logf("list pods: %v", err)
 		return
 	}
 	for _, pod := range pods.Items {
@@ -48,8 +48,7 @@ func (s *Suite) collectLogs(ctx context.Context, t testing.TB, namespace, dir st
 	}
 }
 
-// collectComponents keeps the logs of the cluster's own components. Only the
-// test bed's are known.
+// collectComponents keeps the logs of the cluster's own components. Only the test bed's are known.
 func (s *Suite) collectComponents() {
 	if s.Bed == nil {
 		return
@@ -67,6 +66,6 @@ func (s *Suite) collectComponents() {
 
 func keep(t testing.TB, path string, content []byte) {
 	if err := os.WriteFile(path, content, 0o644); err != nil {
-		t.Logf("keeping evidence: %v", err)
+		t.Logf("keep evidence: %v", err)
 	}
 }

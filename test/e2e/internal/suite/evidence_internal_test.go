@@ -8,8 +8,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// TestPackagesKeepEvidenceApart has two packages keep the logs of the cluster's components
-// in one folder. What the first one has kept stays as it was.
+// TestPackagesKeepEvidenceApart keeps the logs of the cluster's components in one directory from
+// two packages. The evidence of the first package stays unchanged.
 func TestPackagesKeepEvidenceApart(t *testing.T) {
 	evidence, logs, sources := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, name := range []string{"pods", "deploy"} {
@@ -20,7 +20,7 @@ func TestPackagesKeepEvidenceApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Chdir(filepath.Join(sources, name))
-		own, err := packageFolder(evidence)
+		own, err := packageDir(evidence)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// Decode is the object of a YAML document.
+// Decode returns the object of a YAML document.
 func Decode(t testing.TB, document string) *unstructured.Unstructured {
 	t.Helper()
 	var object unstructured.Unstructured
@@ -20,8 +20,8 @@ func Decode(t testing.TB, document string) *unstructured.Unstructured {
 	return &object
 }
 
-// Build returns the objects of a folder with a kustomization, in the order in which they
-// can be applied.
+// Build returns the objects of a directory with a kustomization, in the order in which they can be
+// applied.
 func Build(t testing.TB, dir string) []*unstructured.Unstructured {
 	t.Helper()
 	documents, err := manifests.Build(dir)
@@ -35,7 +35,7 @@ func Build(t testing.TB, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-// Rewrite returns the objects with their text changed.
+// Rewrite returns the objects with changed text.
 func Rewrite(t testing.TB, objects []*unstructured.Unstructured, change func(string) string) []*unstructured.Unstructured {
 	t.Helper()
 	var changed []*unstructured.Unstructured

@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// Metrics is the page of metrics of a program, by the address of its pod.
+// Metrics returns the page of metrics of a program, by the address of its pod.
 func Metrics(ctx context.Context, host string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+":9464/metrics", nil)
 	if err != nil {
@@ -22,7 +22,7 @@ func Metrics(ctx context.Context, host string) (string, error) {
 	defer func() { _ = response.Body.Close() }()
 	page, err := io.ReadAll(response.Body)
 	if response.StatusCode != http.StatusOK {
-		err = errors.Join(err, fmt.Errorf("asked for its metrics, %s answers %s: %s", host, response.Status, page))
+		err = errors.Join(err, fmt.Errorf("read metrics: %s answers %s: %s", host, response.Status, page))
 	}
 	return string(page), err
 }

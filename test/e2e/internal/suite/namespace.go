@@ -13,15 +13,15 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Namespace makes a namespace for one test. When the test has failed, what is
-// in it is kept as evidence; then it is deleted.
+// Namespace creates a namespace for one test. If the test has failed, evidence of the namespace is
+// kept; then it is deleted.
 func (s *Suite) Namespace(t testing.TB) string {
 	t.Helper()
 	ctx := Context(t)
 	template := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	namespace, err := s.Client.CoreV1().Namespaces().Create(ctx, template, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatalf("making a namespace: %v", err)
+		t.Fatalf("create a namespace: %v", err)
 	}
 	t.Cleanup(func() {
 		// The test's own context has ended.
@@ -31,14 +31,14 @@ func (s *Suite) Namespace(t testing.TB) string {
 			s.collectNamespace(ctx, t, namespace.Name)
 		}
 		if err := s.Client.CoreV1().Namespaces().Delete(ctx, namespace.Name, metav1.DeleteOptions{}); err != nil {
-			t.Errorf("deleting namespace %s: %v", namespace.Name, err)
+			t.Errorf("delete namespace %s: %v", namespace.Name, err)
 		}
 	})
 	s.awaitServiceAccount(ctx, t, namespace.Name)
 	return namespace.Name
 }
 
-// awaitServiceAccount waits for what every pod of the namespace needs.
+// awaitServiceAccount waits for the service account that every pod of the namespace needs.
 func (s *Suite) awaitServiceAccount(ctx context.Context, t testing.TB, namespace string) {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", "default")
@@ -47,6 +47,6 @@ func (s *Suite) awaitServiceAccount(ctx context.Context, t testing.TB, namespace
 		return event.Type == watch.Added, nil
 	})
 	if err != nil {
-		t.Fatalf("waiting for the default service account of %s: %v", namespace, err)
+		t.Fatalf("wait for the default service account of %s: %v", namespace, err)
 	}
 }

@@ -27,9 +27,8 @@ func Pod(name, image string, args ...string) *corev1.Pod {
 	}
 }
 
-// BarePod is a pod of Kubernetes and nothing else, the floor of every cold start: once
-// the node has the image, no registry is asked for it, as it would be by default for
-// a tag that moves.
+// BarePod returns a pod of plain Kubernetes, the minimum of every cold start: once the node has the
+// image, it asks no registry, as it would by default for a tag that moves.
 func (s *Suite) BarePod(name string) *corev1.Pod {
 	pod := Pod(name, s.Toolbox, "serve", ":8080", "ready")
 	pod.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
@@ -40,12 +39,11 @@ func (s *Suite) BarePod(name string) *corev1.Pod {
 func (s *Suite) Create(ctx context.Context, t testing.TB, namespace string, pod *corev1.Pod) {
 	t.Helper()
 	if _, err := s.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-		t.Fatalf("creating pod %s: %v", pod.Name, err)
+		t.Fatalf("create pod %s: %v", pod.Name, err)
 	}
 }
 
-// Output runs the pod to its end and returns what it wrote. The test fails if
-// the pod does.
+// Output runs the pod to its end and returns its output. The test fails if the pod does.
 func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod *corev1.Pod) string {
 	t.Helper()
 	s.Create(ctx, t, namespace, pod)
@@ -57,7 +55,7 @@ func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod 
 	}
 	output, err := s.Client.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
 	if err != nil {
-		t.Fatalf("reading the output of pod %s: %v", pod.Name, err)
+		t.Fatalf("read the output of pod %s: %v", pod.Name, err)
 	}
 	if ended.Status.Phase != corev1.PodSucceeded {
 		t.Fatalf("pod %s failed: %s", pod.Name, output)
@@ -65,8 +63,7 @@ func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod 
 	return string(output)
 }
 
-// Await waits until the condition holds for the pod, and returns it as it is
-// then.
+// Await waits until the condition holds for the pod, and returns the pod in that state.
 func (s *Suite) Await(ctx context.Context, t testing.TB, namespace, name string, holds func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", name)
@@ -81,12 +78,12 @@ func (s *Suite) Await(ctx context.Context, t testing.TB, namespace, name string,
 		return holds(pod), nil
 	})
 	if err != nil {
-		t.Fatalf("waiting for pod %s: %v; it is %s", name, err, Describe(last))
+		t.Fatalf("wait for pod %s: %v; it is %s", name, err, Describe(last))
 	}
 	return last
 }
 
-// Ready says whether the pod is ready.
+// Ready reports whether the pod is ready.
 func Ready(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {
@@ -96,8 +93,8 @@ func Ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// Waiting returns why the pod's container does not start: a reason, such as
-// ErrImagePull, and a message.
+// Waiting returns why the pod's container does not start: a reason, such as ErrImagePull, and a
+// message.
 func Waiting(pod *corev1.Pod) (reason, message string) {
 	for _, status := range pod.Status.ContainerStatuses {
 		if waiting := status.State.Waiting; waiting != nil {
@@ -107,13 +104,13 @@ func Waiting(pod *corev1.Pod) (reason, message string) {
 	return "", ""
 }
 
-// stuck says whether the pod's image cannot be had. Waiting would not help.
+// stuck reports whether the pod's image cannot be pulled. Waiting would not help.
 func stuck(pod *corev1.Pod) bool {
 	reason, _ := Waiting(pod)
 	return reason == "ErrImagePull" || reason == "ImagePullBackOff"
 }
 
-// Describe says how the pod is, for a message.
+// Describe describes the state of the pod for a message.
 func Describe(pod *corev1.Pod) string {
 	if pod == nil {
 		return "unknown"
@@ -122,8 +119,8 @@ func Describe(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s %s %s", pod.Status.Phase, reason, message)
 }
 
-// Touch has the kubelet look at a pod. It brings what has changed in Secrets and ConfigMaps
-// into pods whenever it looks at them: about once a minute, or when they change.
+// Touch makes the kubelet sync a pod. At each sync it updates Secrets and ConfigMaps in pods: about
+// once a minute, or when a pod changes.
 func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/touched":%q}}}`, time.Now())
@@ -132,7 +129,7 @@ func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string)
 	}
 }
 
-// AwaitGone waits until there is no pod of that name.
+// AwaitGone waits until no pod has that name.
 func (s *Suite) AwaitGone(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", name)

@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// Registry is a registry of the test bed: open, private or secure.
+// Registry returns a registry of the test bed: open, private or secure.
 func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	t.Helper()
 	if s.Bed == nil {
@@ -23,18 +23,18 @@ func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	return found
 }
 
-// Version is a folder of the test bed's open registry with the project's programs.
+// Version is a prefix of repositories with the project's programs in the test bed's open registry.
 type Version string
 
 const (
-	// Current are the programs as the sources are now.
+	// Current are the programs from the current sources.
 	Current Version = "programs"
-	// Previous are they as of an earlier commit, for tests of upgrades.
+	// Previous are the programs from an earlier commit, for tests of upgrades.
 	Previous Version = "previous"
 )
 
-// Program is the test bed's image of one of the project's programs, by its digest: nodes
-// keep what they have once pulled by a tag.
+// Program returns the test bed's image of one of the project's programs, by its digest: nodes keep
+// an image that they have once pulled by a tag.
 func (s *Suite) Program(t testing.TB, version Version, program string) string {
 	t.Helper()
 	repository, err := name.NewRepository(s.Registry(t, "open").Host+"/"+string(version)+"/"+program, name.Insecure)

@@ -17,11 +17,11 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// RemoveNamespace deletes a namespace, once what is in it was kept if the test has
-// failed, and waits until it is gone. Deployments and function pods end first: the
-// control plane would look again only after half of the time that pods may take to end.
-// What makes pods goes before them, each before what it makes. Pods get less time than
-// they may ask for: what is told to end while its container starts does not hear of it.
+// RemoveNamespace deletes a namespace, after keeping evidence if the test has failed, and waits
+// until it is gone. Deployments and function pods end first: the control plane would check again
+// only after half of the time that pods may take to end. Controllers are deleted before what they
+// create. Pods get a shorter grace period than they may ask for: a container that is told to end
+// while it starts misses the signal.
 func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) {
 	t.Helper()
 	if t.Failed() {
@@ -34,7 +34,7 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 		apps.ReplicaSets(name).DeleteCollection,
 	} {
 		if err := remove(ctx, metav1.DeleteOptions{}, all); err != nil {
-			t.Errorf("deleting what is in %s: %v", name, err)
+			t.Errorf("delete the objects in %s: %v", name, err)
 		}
 	}
 	pods := cache.NewListWatchFromClient(core.RESTClient(), "pods", name, fields.Everything())
@@ -49,9 +49,9 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 	})
 }
 
-// removeAll deletes objects until there are none: those that there are, and those that
-// come meanwhile. A controller may be about to make one of which the garbage collector
-// finds much later that its owner is gone.
+// removeAll deletes objects until there are none: existing ones, and those created in the meantime.
+// A controller may be about to create one whose deleted owner the garbage collector notices much
+// later.
 func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, remove func(name string) error) {
 	t.Helper()
 	awaitNone(ctx, t, objects, kind, func(object metav1.Object) error {
@@ -65,8 +65,7 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 	})
 }
 
-// awaitNone waits until there are no objects. It calls there for each, also when it has
-// changed.
+// awaitNone waits until there are no objects. It calls there for each, also when it has changed.
 func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(metav1.Object) error) {
 	t.Helper()
 	left := map[string]bool{}
@@ -84,6 +83,6 @@ func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 		return len(left) == 0, nil
 	})
 	if err != nil {
-		t.Errorf("waiting until these are gone: %v: %v", slices.Collect(maps.Keys(left)), err)
+		t.Errorf("wait until these are gone: %v: %v", slices.Collect(maps.Keys(left)), err)
 	}
 }

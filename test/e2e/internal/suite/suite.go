@@ -1,5 +1,5 @@
-// Package suite is what the cluster tests share: a client, a namespace for each
-// test, ways to wait for pods, and evidence of what went wrong.
+// Package suite is shared by the cluster tests: a client, a namespace for each test, functions to
+// wait for pods, and evidence of failures.
 package suite
 
 import (
@@ -23,11 +23,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
-// patience is for one thing a test waits for. It is long because only a failing
-// test uses it up.
-const patience = 2 * time.Minute
+// waitTimeout bounds one wait of a test. It is long because only a failing test uses it up.
+const waitTimeout = 2 * time.Minute
 
-// Variables of the environment by which the tests are told what to use.
+// The environment variables that configure the tests.
 const (
 	toolboxVariable  = "FNR_TOOLBOX_IMAGE"
 	evidenceVariable = "FNR_EVIDENCE"
@@ -47,10 +46,9 @@ type Suite struct {
 	evidence string
 }
 
-// New uses the cluster that KUBECONFIG names. In a cluster of the test bed
-// everything else is known; for another one FNR_TOOLBOX_IMAGE names the image
-// of test/images/toolbox. What failing tests leave goes to the folder
-// FNR_EVIDENCE, in which each package of tests has its own.
+// New returns the cluster that KUBECONFIG names. A cluster of the test bed needs no other setting;
+// for another one FNR_TOOLBOX_IMAGE names the image of test/images/toolbox. Evidence of failing
+// tests goes to the directory FNR_EVIDENCE, in which each package of tests has its own.
 func New() (*Suite, error) {
 	s := &Suite{Toolbox: os.Getenv(toolboxVariable), evidence: os.Getenv(evidenceVariable)}
 	if err := s.connect(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); err != nil {
@@ -67,11 +65,11 @@ func New() (*Suite, error) {
 	if s.evidence == "" {
 		dir, err := os.MkdirTemp("", "function-runner-e2e-")
 		if err != nil {
-			return nil, fmt.Errorf("making a folder for evidence: %w", err)
+			return nil, fmt.Errorf("make a directory for evidence: %w", err)
 		}
 		s.evidence = dir
 	}
-	own, err := packageFolder(s.evidence)
+	own, err := packageDir(s.evidence)
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +77,12 @@ func New() (*Suite, error) {
 	return s, nil
 }
 
-// packageFolder is the folder of this package in the one for evidence: tests of several
-// packages run at a time.
-func packageFolder(evidence string) (string, error) {
-	here, err := os.Getwd() // where the package's sources are
+// packageDir returns the directory of this package in the one for evidence: tests of several
+// packages run at the same time.
+func packageDir(evidence string) (string, error) {
+	here, err := os.Getwd() // the directory of the package's sources
 	if err != nil {
-		return "", fmt.Errorf("choosing a folder for evidence: %w", err)
+		return "", fmt.Errorf("choose a directory for evidence: %w", err)
 	}
 	return filepath.Join(evidence, filepath.Base(here)), nil
 }
@@ -92,31 +90,30 @@ func packageFolder(evidence string) (string, error) {
 func (s *Suite) connect(kubeconfig string) error {
 	var err error
 	if s.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-		return fmt.Errorf("reading the kubeconfig that KUBECONFIG names: %w", err)
+		return fmt.Errorf("read the kubeconfig that KUBECONFIG names: %w", err)
 	}
 	s.config.QPS = -1
 	s.config.WarningHandler = rest.NoWarnings{}
-	// A watch that ends because its test does is no news.
+	// A watch that ends because its test does is not worth logging.
 	klog.SetLogger(logr.Discard())
 	if s.Client, err = kubernetes.NewForConfig(s.config); err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("make a client: %w", err)
 	}
 	if s.objects, err = dynamic.NewForConfig(s.config); err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("make a client: %w", err)
 	}
 	s.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(s.Client.Discovery()))
 	return nil
 }
 
-// WithWarnings is the suite with a client that tells somebody of the API server's
-// warnings.
+// WithWarnings returns the suite with a client that passes on the API server's warnings.
 func (s *Suite) WithWarnings(handler rest.WarningHandler) (*Suite, error) {
 	warned := *s
 	warned.config = rest.CopyConfig(s.config)
 	warned.config.WarningHandler = handler
 	var err error
 	if warned.objects, err = dynamic.NewForConfig(warned.config); err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	return &warned, nil
 }
@@ -135,8 +132,8 @@ func (s *Suite) useBed(path string) error {
 	return nil
 }
 
-// Run runs a package's tests with the suite and says where it put evidence. It
-// is all a TestMain does.
+// Run runs a package's tests with the suite and prints the path of the evidence. It is all that a
+// TestMain does.
 func Run(m *testing.M, use func(*Suite)) int {
 	s, err := New()
 	if err != nil {
@@ -146,7 +143,7 @@ func Run(m *testing.M, use func(*Suite)) int {
 	use(s)
 	code := m.Run()
 	if code == 0 {
-		_ = os.Remove(filepath.Dir(s.evidence)) // Another package may have put something there.
+		_ = os.Remove(filepath.Dir(s.evidence)) // It may have evidence of another package.
 		return code
 	}
 	s.collectComponents()
@@ -154,9 +151,9 @@ func Run(m *testing.M, use func(*Suite)) int {
 	return code
 }
 
-// Context ends when a test has waited long enough.
+// Context returns a context that ends when a test has waited too long.
 func Context(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }

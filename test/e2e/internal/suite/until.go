@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Patience is for one condition; only a failing test uses it up. It ends before the
-// context, with which conditions are looked at.
-const Patience = time.Minute
+// ConditionTimeout bounds the wait for one condition; only a failing test uses it up. It ends
+// before the context with which conditions are checked.
+const ConditionTimeout = time.Minute
 
-// Until waits until a condition holds. The condition's text says how it is otherwise.
+// Until waits until a condition holds. The condition's text describes the state otherwise.
 func Until(ctx context.Context, t testing.TB, what string, holds func() (bool, string)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, ConditionTimeout)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -25,7 +25,7 @@ func Until(ctx context.Context, t testing.TB, what string, holds func() (bool, s
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			t.Fatalf("waiting until %s: %v; it is: %s", what, context.Cause(ctx), is)
+			t.Fatalf("wait until %s: %v; it is: %s", what, context.Cause(ctx), is)
 		}
 	}
 }
