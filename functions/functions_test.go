@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// catalog is where the bundled functions' images are published.
+// catalog is the repository of the bundled functions' images.
 const catalog = "ghcr.io/kptdev/krm-functions-catalog/"
 
-// TestConfigNamesTheBundledReleases holds config.yaml to what go.mod builds: an
-// image name must not stand for a program of another version.
+// TestConfigNamesTheBundledReleases compares config.yaml with what go.mod builds: an image name
+// must not map to a program of another version.
 func TestConfigNamesTheBundledReleases(t *testing.T) {
 	want := map[string][]string{}
 	for _, file := range []string{"go.mod", "apply-setters/go.mod"} {

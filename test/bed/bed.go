@@ -1,5 +1,5 @@
-// Package bed describes a running cluster of the test bed to tests and tools:
-// where its files are and how to use its registries.
+// Package bed describes a running cluster of the test bed to tests and tools: the paths of its
+// files and the access to its registries.
 package bed
 
 import (
@@ -8,23 +8,23 @@ import (
 	"os"
 )
 
-// InfoVariable is the environment variable that leads tests to Info's file. It
-// is set for commands that run in a cluster of the test bed.
+// InfoVariable is the environment variable with the path of Info's file. It is set for commands
+// that run in a cluster of the test bed.
 const InfoVariable = "FNR_BED"
 
 // Info describes one cluster.
 type Info struct {
 	Name       string `json:"name"`
 	Kubeconfig string `json:"kubeconfig"`
-	// Logs is the folder of the components' and pods' logs.
+	// Logs is the directory of the components' and pods' logs.
 	Logs string `json:"logs"`
-	// Components is the file that says how the cluster's own programs are, and Holds
-	// the folder by which they are kept from running; see [Info.Component].
+	// Components is the file with the status of the cluster's own programs, and Holds the directory
+	// with which they are kept from running; see [Info.Component].
 	Components string     `json:"components"`
 	Holds      string     `json:"holds"`
 	Registries []Registry `json:"registries"`
-	// RuntimeRegistries is the folder in which the container runtime looks, at each
-	// pull, what it has to know of a registry: HOST/hosts.toml.
+	// RuntimeRegistries is the directory in which the container runtime looks up, at each pull, the
+	// configuration of a registry: HOST/hosts.toml.
 	RuntimeRegistries string `json:"runtimeRegistries"`
 }
 
@@ -33,15 +33,14 @@ type Registry struct {
 	Name string `json:"name"`
 	// Host is the registry's part of an image's name.
 	Host string `json:"host"`
-	// Alias is the same registry by an address at which the node does not
-	// expect it: it has no certificate authority for it there.
+	// Alias is the same registry at an address for which the node has no certificate authority.
 	Alias string `json:"alias"`
 	URL   string `json:"url"`
 	// Username and Password are empty if the registry is open.
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
-	// PasswordFile has the users that the registry knows, one of them Username, and
-	// is read whenever it changes. All registries with passwords share it.
+	// PasswordFile has the users of the registry, one of them Username, and is read whenever it
+	// changes. All registries with passwords share it.
 	PasswordFile string `json:"passwordFile,omitempty"`
 	// CAFile is the authority of the registry's certificate, as PEM; empty
 	// without TLS.
@@ -62,11 +61,11 @@ func (i Info) Registry(name string) (Registry, error) {
 func Load(path string) (Info, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return Info{}, fmt.Errorf("reading the description of the test bed: %w", err)
+		return Info{}, fmt.Errorf("read the description of the test bed: %w", err)
 	}
 	var info Info
 	if err := json.Unmarshal(content, &info); err != nil {
-		return Info{}, fmt.Errorf("reading the description of the test bed in %s: %w", path, err)
+		return Info{}, fmt.Errorf("read the description of the test bed in %s: %w", path, err)
 	}
 	return info, nil
 }

@@ -14,20 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Component is one of the cluster's own programs, such as the kubelet. The cluster's
-// supervisor starts it again whenever it ends.
+// Component is one of the cluster's own programs, such as the kubelet. The cluster's supervisor
+// restarts it whenever it ends.
 type Component struct {
 	name         string
 	status, hold string // files
 }
 
-// Component returns the program of that name, as `cluster status` lists them.
+// Component returns the program of that name, as in `cluster status`.
 func (i Info) Component(name string) Component {
 	return Component{name: name, status: i.Components, hold: filepath.Join(i.Holds, name)}
 }
 
-// Signal sends the program a signal. It works inside of the cluster's namespaces only,
-// from where the program's number counts.
+// Signal sends the program a signal. It works only inside of the cluster's namespaces, in which the
+// program has its number.
 func (c Component) Signal(signal unix.Signal) error {
 	pid, err := c.pid()
 	if err != nil {
@@ -35,21 +35,21 @@ func (c Component) Signal(signal unix.Signal) error {
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return fmt.Errorf("finding %s: %w", c.name, err)
+		return fmt.Errorf("find %s: %w", c.name, err)
 	}
 	defer unix.Close(fd)
-	// From here on the descriptor stands for one process: it is the program if that
-	// still has the number.
+	// From here on the descriptor identifies one process: it is the program if the number is still
+	// the program's.
 	if now, err := c.pid(); err != nil || now != pid {
 		return errors.Join(fmt.Errorf("%s ended just now", c.name), err)
 	}
 	if err := unix.PidfdSendSignal(fd, signal, nil, 0); err != nil {
-		return fmt.Errorf("sending %s a signal: %w", c.name, err)
+		return fmt.Errorf("send %s a signal: %w", c.name, err)
 	}
 	return nil
 }
 
-// Restart kills the program, and returns when the supervisor has started it again.
+// Restart kills the program, and returns when the supervisor has restarted it.
 func (c Component) Restart(ctx context.Context) error {
 	before, err := c.pid()
 	if err != nil {
@@ -61,13 +61,13 @@ func (c Component) Restart(ctx context.Context) error {
 	return c.await(ctx, func(pid int) bool { return pid != 0 && pid != before })
 }
 
-// Stop kills the program and keeps it from being started again until Start is called.
+// Stop kills the program and prevents its restart until Start is called.
 func (c Component) Stop(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(c.hold), 0o700); err != nil {
-		return fmt.Errorf("holding %s: %w", c.name, err)
+		return fmt.Errorf("hold %s: %w", c.name, err)
 	}
 	if err := os.WriteFile(c.hold, nil, 0o600); err != nil {
-		return fmt.Errorf("holding %s: %w", c.name, err)
+		return fmt.Errorf("hold %s: %w", c.name, err)
 	}
 	if err := c.Signal(unix.SIGKILL); err != nil {
 		return err
@@ -75,15 +75,15 @@ func (c Component) Stop(ctx context.Context) error {
 	return c.await(ctx, func(pid int) bool { return pid == 0 })
 }
 
-// Start has a program that was stopped run again. It changes nothing for others.
+// Start runs a stopped program again. It does not affect other programs.
 func (c Component) Start(ctx context.Context) error {
 	if err := os.Remove(c.hold); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("releasing %s: %w", c.name, err)
+		return fmt.Errorf("release %s: %w", c.name, err)
 	}
 	return c.await(ctx, func(pid int) bool { return pid != 0 })
 }
 
-// pid is the program's process; an error if it does not run.
+// pid returns the program's process; an error if it does not run.
 func (c Component) pid() (int, error) {
 	pid, err := c.read()
 	if err == nil && pid == 0 {
@@ -96,7 +96,7 @@ func (c Component) pid() (int, error) {
 func (c Component) read() (int, error) {
 	content, err := os.ReadFile(c.status)
 	if err != nil {
-		return 0, fmt.Errorf("reading how the components are: %w", err)
+		return 0, fmt.Errorf("read the status of the components: %w", err)
 	}
 	type status struct {
 		Name  string `json:"name"`
@@ -105,7 +105,7 @@ func (c Component) read() (int, error) {
 	}
 	var all []status
 	if err := json.Unmarshal(content, &all); err != nil {
-		return 0, fmt.Errorf("reading how the components are in %s: %w", c.status, err)
+		return 0, fmt.Errorf("read the status of the components in %s: %w", c.status, err)
 	}
 	i := slices.IndexFunc(all, func(s status) bool { return s.Name == c.name })
 	if i < 0 {
@@ -117,7 +117,7 @@ func (c Component) read() (int, error) {
 	return all[i].PID, nil
 }
 
-// await waits until the program's process is as wanted.
+// await waits for a state of the program's process.
 func (c Component) await(ctx context.Context, wanted func(pid int) bool) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -129,7 +129,7 @@ func (c Component) await(ctx context.Context, wanted func(pid int) bool) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", c.name, context.Cause(ctx))
+			return fmt.Errorf("wait for %s: %w", c.name, context.Cause(ctx))
 		}
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// prefixes are those of the pod-manager's variables, by the Deployment that it is in.
+// prefixes are the prefixes of the pod-manager's variables, by its Deployment.
 var prefixes = map[string]string{"pod-manager": "FNR_", "function-runner": "FNR_POD_MANAGER_"}
 
-// TestIdlePodsMakeRoomBeforeTheQuota holds that whoever manages pods knows a limit below
-// the namespace's quota: the API server takes no idle pod away.
-func TestIdlePodsMakeRoomBeforeTheQuota(t *testing.T) {
+// TestPodLimitIsBelowTheQuota checks that the pod limit of the pod-manager is below the namespace's
+// quota: the pod-manager evicts unused pods at its limit, while the API server only refuses new
+// ones at the quota.
+func TestPodLimitIsBelowTheQuota(t *testing.T) {
 	found := map[string]bool{}
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		for _, quota := range of[*corev1.ResourceQuota](objects) {

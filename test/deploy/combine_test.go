@@ -17,8 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// TestComponentsGoTogether combines each two components on each base, in both orders:
-// the order makes no difference.
+// TestComponentsGoTogether combines each two components on each base, in both orders: the order
+// makes no difference.
 func TestComponentsGoTogether(t *testing.T) {
 	for _, base := range manifests.Bases {
 		for i, a := range manifests.Components {
@@ -26,7 +26,7 @@ func TestComponentsGoTogether(t *testing.T) {
 				t.Run(base+"+"+a+"+"+b, func(t *testing.T) {
 					ab, ba := combined(t, base, a, b), combined(t, base, b, a)
 					if a == "dev" && b == "production" {
-						return // both say how much there is of everything: the last one wins
+						return // both set the size of everything: the last one wins
 					}
 					if diff := gocmp.Diff(ab, ba); diff != "" {
 						t.Errorf("it matters which comes first (-%s first, +%s first):\n%s", a, b, diff)
@@ -37,8 +37,7 @@ func TestComponentsGoTogether(t *testing.T) {
 	}
 }
 
-// combined builds components on a base. What is looked up by name is in the order of
-// names, each of them once.
+// combined builds components on a base. Lists with names are sorted by name, without duplicates.
 func combined(t *testing.T, base string, components ...string) []runtime.Object {
 	t.Helper()
 	all := objects(t, strings.Join(append([]string{base}, components...), "+"), manifests.Combine(t, deploy, flat(t, base), components...))
@@ -52,8 +51,8 @@ func combined(t *testing.T, base string, components ...string) []runtime.Object 
 	return all
 }
 
-// flat builds a base into one file, since building it takes longer than components on it
-// do, and returns its folder as a path from deploy.
+// flat builds a base into one file, since building it takes longer than adding components, and
+// returns its directory as a path relative to deploy.
 func flat(t *testing.T, base string) string {
 	t.Helper()
 	name := "base/" + base
@@ -77,7 +76,7 @@ func flat(t *testing.T, base string) string {
 	return filepath.ToSlash(dir)
 }
 
-// byName sorts a list. It is an error if a name is there twice.
+// byName sorts a list. A duplicate name is an error.
 func byName[T any](t *testing.T, where string, list []T, name func(T) string) {
 	t.Helper()
 	slices.SortFunc(list, func(a, b T) int { return cmp.Compare(name(a), name(b)) })

@@ -1,3 +1,3 @@
-// Package deploy tests the manifests in deploy/ without a cluster: they build, say what
-// Kubernetes understands, fit each other and the programs, and name metrics that exist.
+// Package deploy tests the manifests in deploy/ without a cluster: they build, are valid for
+// Kubernetes, match each other and the programs, and name metrics that exist.
 package deploy

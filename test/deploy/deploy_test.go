@@ -11,17 +11,18 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// root is the repository's, from here, and deploy where the manifests are.
+// root is the repository's root, relative to this directory, and deploy the directory of the
+// manifests.
 const (
 	root   = "../.."
 	deploy = root + "/deploy"
 )
 
-// built are the objects of the kustomizations that were built before, by their names:
-// building takes most of the time of these tests.
+// built caches the objects of kustomizations by name: building takes most of the time of these
+// tests.
 var built = map[string][][]byte{}
 
-// objects builds a kustomization, unless that was done before, and decodes it.
+// objects builds a kustomization, unless it is in the cache, and decodes it.
 func objects(t *testing.T, name, dir string) []runtime.Object {
 	t.Helper()
 	if _, ok := built[name]; !ok {
@@ -42,8 +43,7 @@ func objects(t *testing.T, name, dir string) []runtime.Object {
 	return decoded
 }
 
-// eachDeployable runs the test with the objects of each kustomization that is a whole
-// system.
+// eachDeployable runs the test with the objects of each kustomization that is a whole system.
 func eachDeployable(t *testing.T, test func(t *testing.T, objects []runtime.Object)) {
 	t.Helper()
 	for name, dir := range manifests.Combinations(t, deploy) {
@@ -81,7 +81,7 @@ func TestEverySystemIsComplete(t *testing.T) {
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		found++
 		if len(of[*corev1.Namespace](objects)) != 2 || len(of[*appsv1.Deployment](objects)) == 0 {
-			t.Error("two namespaces and something that runs belong to it")
+			t.Error("a system has two namespaces and a Deployment")
 		}
 	})
 	if found < 10 {

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// decision is a line with a number that somebody may want to change.
+// decision matches a line with a number that users may want to change.
 var decision = regexp.MustCompile(`(startupProbe|readinessProbe|livenessProbe|terminationGracePeriodSeconds|FNR_SERVE_DRAIN_DELAY|FNR_SERVE_SHUTDOWN_TIMEOUT|requests|limits)(:|,|$| #)`)
 
-// TestDecisionsAreExplained holds that probes, resources and times to drain say why, in the
+// TestDecisionsAreExplained checks that probes, resources and drain times have a reason, in the
 // line itself or just above it.
 func TestDecisionsAreExplained(t *testing.T) {
 	found := 0
@@ -21,7 +21,7 @@ func TestDecisionsAreExplained(t *testing.T) {
 			if decision.MatchString(strings.TrimSpace(code)) {
 				found++
 				if why == "" && !strings.HasPrefix(above, "#") {
-					t.Errorf("%s: nothing says why: %s", name, line)
+					t.Errorf("%s: no comment gives the reason: %s", name, line)
 				}
 			}
 			above = line

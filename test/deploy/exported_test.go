@@ -15,18 +15,18 @@ import (
 	"testing"
 )
 
-// instrument matches the methods that make metrics.
+// instrument matches the methods that create metrics.
 var instrument = regexp.MustCompile(`^(?:Int64|Float64)(?:Observable)?(Counter|UpDownCounter|Histogram|Gauge)$`)
 
 // units are as Prometheus's exporter spells them.
 var units = map[string]string{"s": "_seconds", "By": "_bytes"}
 
-// exported returns the metrics that our programs make, in Prometheus's spelling, and what
-// they are, such as "Counter".
+// exported returns the metrics that our programs create, in Prometheus's spelling, with their
+// types, such as "Counter".
 var exported = sync.OnceValues(func() (map[string]string, error) {
 	kinds := map[string]string{}
-	for _, folder := range []string{"services", "libs", "wrapper-server"} {
-		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
+	for _, dir := range []string{"services", "libs", "wrapper-server"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
@@ -49,7 +49,7 @@ var exported = sync.OnceValues(func() (map[string]string, error) {
 	return kinds, nil
 })
 
-// made returns the metric that n makes, and of which kind; nothing if it is no such call.
+// made returns the metric that n creates, and its type; nothing if n is not such a call.
 func made(n ast.Node) (name, kind string) {
 	method, args := call(n)
 	match := instrument.FindStringSubmatch(method)
@@ -84,7 +84,7 @@ func call(n ast.Node) (name string, args []ast.Expr) {
 	return "", nil
 }
 
-// text returns the value of a literal, empty if it is none.
+// text returns the value of a literal; it is empty if the expression is not one.
 func text(e ast.Expr) string {
 	literal, ok := e.(*ast.BasicLit)
 	if !ok {
@@ -94,7 +94,7 @@ func text(e ast.Expr) string {
 	return value
 }
 
-// base returns the metric to which a series belongs: a histogram has three.
+// base returns the metric of a series: a histogram has three.
 func base(kinds map[string]string, series string) string {
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 		if name, ok := strings.CutSuffix(series, suffix); ok && kinds[name] == "Histogram" {
@@ -104,8 +104,7 @@ func base(kinds map[string]string, series string) string {
 	return series
 }
 
-// promised are the metrics that stay, whatever becomes of the programs: people's
-// dashboards have them.
+// promised are the metrics that must stay: users' dashboards have them.
 var promised = []string{
 	"fn_evaluations_total", "fn_evaluation_duration_seconds", "fn_phase_duration_seconds", "fn_cold_starts_total", "fn_queue_depth",
 	"fn_rejections_total", "fn_pods", "fn_pod_evictions_total", "fn_retries_total", "fn_request_bytes", "fn_response_bytes", "fn_registry_requests_total",

@@ -12,7 +12,7 @@ import (
 )
 
 // programFlags are the tables of flags.
-var programFlags = []struct{ folder, title string }{
+var programFlags = []struct{ dir, title string }{
 	{"services/function-runner", "flag"},
 	{"wrapper-server", "wrapper-server"},
 	{"fnctl", "flag of fnctl"},
@@ -21,7 +21,7 @@ var programFlags = []struct{ folder, title string }{
 // TestDocumentHasEveryFlag compares the tables with the programs' help.
 func TestDocumentHasEveryFlag(t *testing.T) {
 	for _, tc := range programFlags {
-		t.Run(tc.folder, func(t *testing.T) {
+		t.Run(tc.dir, func(t *testing.T) {
 			documented := map[string]string{}
 			for _, r := range table(t, configurationDoc, tc.title) {
 				for _, name := range slices.Concat(quoted(r[tc.title]), quoted(r["flag"])) {
@@ -30,9 +30,9 @@ func TestDocumentHasEveryFlag(t *testing.T) {
 					}
 				}
 			}
-			path := program(t, tc.folder)
+			path := program(t, tc.dir)
 			help := flagsOf(t, path)
-			if tc.folder == "fnctl" {
+			if tc.dir == "fnctl" {
 				for _, command := range []string{"eval", "pods", "render"} {
 					maps.Copy(help, flagsOf(t, path, command))
 				}
@@ -44,13 +44,13 @@ func TestDocumentHasEveryFlag(t *testing.T) {
 	}
 }
 
-// flagHelp finds flags in what programs print for -h, in Go's form and in that of pflag.
+// flagHelp matches flags in the output of -h, in the forms of Go and of pflag.
 var flagHelp = regexp.MustCompile(`(?m)^ +(?:-\w, )?--?([a-z-]+)(?: .*)?(?:\n {4}\t.*)?$`)
 
-// defaultHelp finds the default in what is printed about a flag.
+// defaultHelp matches the default in the description of a flag.
 var defaultHelp = regexp.MustCompile(`\(default "?([^"]*?)"?\)$`)
 
-// flagsOf returns a program's flags and their defaults, as it prints them.
+// flagsOf returns a program's flags and their defaults, from its help.
 func flagsOf(t *testing.T, program string, command ...string) map[string]string {
 	t.Helper()
 	help := exec.CommandContext(t.Context(), program, append(command, "-h")...)
@@ -72,8 +72,8 @@ func flagsOf(t *testing.T, program string, command ...string) map[string]string 
 	return flags
 }
 
-// plainDefault returns a default in the form in which people write it. Not all programs
-// print it if it is false.
+// plainDefault returns a default in the form of the document. Not all programs print it if it is
+// false.
 func plainDefault(value string) string {
 	if value == "false" {
 		return ""

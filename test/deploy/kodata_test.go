@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestImagesGetFunctionsOfTheirPlatform looks at how a developer with another kind of
-// machine builds what images take along.
+// TestImagesGetFunctionsOfTheirPlatform tests how a developer with another kind of machine builds
+// the data of images.
 func TestImagesGetFunctionsOfTheirPlatform(t *testing.T) {
 	platform := regexp.MustCompile(`(?m)^defaultPlatforms: \[(\w+)/(\w+)\]$`).FindStringSubmatch(string(mustRead(t, root+"/.ko.yaml")))
 	if platform == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestARCHITECTUREHasEveryLibrary compares its table with the folders of libs.
+// TestARCHITECTUREHasEveryLibrary compares its table with the directories of libs.
 func TestARCHITECTUREHasEveryLibrary(t *testing.T) {
 	var documented []string
 	for _, r := range table(t, "ARCHITECTURE.md", "package") {

@@ -21,16 +21,16 @@ const (
 	asPorch      = "porch-system/porch-server"
 	asFunction   = "porch-fn-system/default"
 	asPrometheus = "monitoring/prometheus"
-	asStranger   = "elsewhere/gateway" // the name alone says nothing
-	asNobody     = ""
+	asStranger   = "elsewhere/gateway" // the name alone is not enough
+	asUnknown    = ""
 )
 
-// TestMeshKnowsWhoMayCall holds who may call whom within a mesh, and that nobody else may.
-func TestMeshKnowsWhoMayCall(t *testing.T) {
-	everyone := []string{asGateway, asPodManager, asResolver, asRunner, asPorch, asFunction, asPrometheus, asStranger, asNobody}
-	ofPorch := []string{asGateway, asPodManager, asResolver, asRunner, asPorch} // whatever is in its namespace
+// TestMeshPermitsKnownCallersOnly tests which callers the mesh permits to call which program.
+func TestMeshPermitsKnownCallersOnly(t *testing.T) {
+	everyone := []string{asGateway, asPodManager, asResolver, asRunner, asPorch, asFunction, asPrometheus, asStranger, asUnknown}
+	ofPorch := []string{asGateway, asPodManager, asResolver, asRunner, asPorch} // all that is in its namespace
 	managers := []string{asGateway, asPodManager, asRunner}
-	scrapers := []string{asPrometheus, asNobody} // about nobody the network policies decide
+	scrapers := []string{asPrometheus, asUnknown} // network policies decide about callers outside of the mesh
 	type access struct {
 		program string
 		port    int
@@ -50,7 +50,7 @@ func TestMeshKnowsWhoMayCall(t *testing.T) {
 			{"pod-manager", 1, nil},
 			{"image-resolver", 1, nil},
 			{"function", 1, nil},
-			{"porch-server", 1, everyone}, // the mesh leaves Porch's own pods alone
+			{"porch-server", 1, everyone}, // the mesh has no policy for Porch's own pods
 		},
 		"function-runner": {
 			{"function-runner", 9445, ofPorch},
@@ -74,15 +74,15 @@ func TestMeshKnowsWhoMayCall(t *testing.T) {
 	}
 }
 
-// mayCall says whether the mesh lets a caller in to a program's pods: if no policy is for
-// these, or one of those that are has a rule for the caller.
+// mayCall reports whether the mesh permits a caller to call a program's pods: if no policy selects
+// the pods, or one of those that do has a rule for the caller.
 func mayCall(t *testing.T, objects []runtime.Object, caller, program string, port int) bool {
 	t.Helper()
 	pod := podOf(objects, program)
 	selected := false
 	for _, p := range of[*manifests.AuthorizationPolicy](objects) {
 		if p.Spec.Action != "ALLOW" {
-			t.Errorf("authorization policy %s does %q, which this test knows nothing of", p.Name, p.Spec.Action)
+			t.Errorf("authorization policy %s does %q, which this test does not support", p.Name, p.Spec.Action)
 		}
 		if p.Namespace != pod.namespace || p.Spec.Selector != nil && !labels.SelectorFromSet(p.Spec.Selector.MatchLabels).Matches(pod.labels) {
 			continue
@@ -95,8 +95,8 @@ func mayCall(t *testing.T, objects []runtime.Object, caller, program string, por
 	return !selected
 }
 
-// holds says whether a rule is for a caller and a port. One without callers or ports would
-// be for all of them.
+// holds reports whether a rule is for a caller and a port. A rule without callers or ports would be
+// for all of them.
 func holds(rule manifests.AuthorizationRule, caller string, port int) bool {
 	to, from := len(rule.To) == 0, len(rule.From) == 0
 	for _, o := range rule.To {
@@ -108,7 +108,7 @@ func holds(rule manifests.AuthorizationRule, caller string, port int) bool {
 	return to && from
 }
 
-// isFrom says whether a source is that caller: all that it names has to be so.
+// isFrom reports whether a source matches the caller: all its fields must match.
 func isFrom(source manifests.AuthorizationSource, caller string) bool {
 	namespace, account, known := strings.Cut(caller, "/")
 	is := func(principal string) bool {

@@ -19,7 +19,7 @@ var others = map[string]string{
 	"go_goroutines":                    "Gauge", "process_cpu_seconds_total": "Counter", "process_resident_memory_bytes": "Gauge",
 }
 
-// known says whether a program reports the series.
+// known reports whether a program reports the series.
 func known(t *testing.T, series string) bool {
 	t.Helper()
 	kinds, err := exported()
@@ -34,7 +34,7 @@ func known(t *testing.T, series string) bool {
 	return false
 }
 
-// checkExpression parses a query and finds metrics that nobody reports.
+// checkExpression parses a query and finds metrics that no program reports.
 func checkExpression(t *testing.T, where, query string) {
 	t.Helper()
 	// Grafana fills in the interval.

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestPackageIsRendered holds that the values in the manifests are those that
-// `kpt fn render` would write, so that it changes nothing but what somebody set.
+// TestPackageIsRendered checks that the values in the manifests are those that `kpt fn render`
+// would write, so that it changes only what a user has set.
 func TestPackageIsRendered(t *testing.T) {
 	var setters corev1.ConfigMap
 	content, err := os.ReadFile(filepath.Join(root, "deploy/setters.yaml"))
@@ -40,7 +40,7 @@ func TestPackageIsRendered(t *testing.T) {
 			}
 			found++
 			if want := set.Replace(strings.TrimSpace(pattern)); !strings.HasSuffix(field, ": "+want) || strings.Contains(want, "${") {
-				t.Errorf("%s: %q is to be %q", path, strings.TrimSpace(field), want)
+				t.Errorf("%s: %q, want %q", path, strings.TrimSpace(field), want)
 			}
 		}
 		return err

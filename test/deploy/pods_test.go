@@ -53,7 +53,7 @@ func TestPodsAreRestricted(t *testing.T) {
 	})
 }
 
-// function is the function pods' template.
+// function returns the template of function pods.
 func function(t *testing.T) corev1.Pod {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, "deploy/components/pod-template/pod.yaml"))
@@ -71,7 +71,7 @@ func TestTemplateOfFunctionPods(t *testing.T) {
 	pod := function(t)
 	restricted(t, &pod.ObjectMeta, &pod.Spec)
 	if c := pod.Spec.Containers[0]; c.Name != "function" || len(c.Command) == 0 || len(c.Args) > 0 {
-		t.Errorf("the first container has to be %q, start the wrapper server and leave arguments to the pod-manager: %+v", "function", c)
+		t.Errorf("the first container must be %q, start the wrapper server and leave arguments to the pod-manager: %+v", "function", c)
 	}
 }
 
@@ -92,10 +92,10 @@ func TestPodsAreProbedAndDrained(t *testing.T) {
 			if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
 				t.Errorf("%s: resources are missing: %+v", d.Name, c.Resources)
 			}
-			const flush = 5 * time.Second // telemetry, at the end
+			const flush = 5 * time.Second // for telemetry, at the end
 			need := serve.LongestDrain*duration(t, c, "FNR_SERVE_DRAIN_DELAY") + duration(t, c, "FNR_SERVE_SHUTDOWN_TIMEOUT") + flush
 			if grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second; grace < need {
-				t.Errorf("%s is killed after %v, and may need %v", d.Name, grace, need)
+				t.Errorf("%s is killed after %v, but may need %v", d.Name, grace, need)
 			}
 		}
 	})
@@ -110,7 +110,7 @@ func duration(t *testing.T, c corev1.Container, name string) time.Duration {
 	return d
 }
 
-func TestOnlyWhoManagesPodsHasAToken(t *testing.T) {
+func TestOnlyPodManagersHaveAToken(t *testing.T) {
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		for _, d := range of[*appsv1.Deployment](objects) {
 			mounted := d.Spec.Template.Spec.AutomountServiceAccountToken

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// reaches says whether one pod can connect to another: both have to be allowed to.
+// reaches reports whether one pod can connect to another: policies of both must permit it.
 func reaches(t *testing.T, objects []runtime.Object, from, to pod, protocol corev1.Protocol, port int32) bool {
 	t.Helper()
 	out := func(p *networkingv1.NetworkPolicy) bool {
@@ -28,8 +28,8 @@ func reaches(t *testing.T, objects []runtime.Object, from, to pod, protocol core
 	return passes(t, objects, from, networkingv1.PolicyTypeEgress, out) && passes(t, objects, to, networkingv1.PolicyTypeIngress, in)
 }
 
-// passes says whether the policies for a pod let something pass in one direction: any of
-// them is enough, and so is that there is none.
+// passes reports whether the policies for a pod permit a connection in one direction: if any of
+// them does, or if there is none.
 func passes(t *testing.T, objects []runtime.Object, which pod, direction networkingv1.PolicyType, lets func(*networkingv1.NetworkPolicy) bool) bool {
 	t.Helper()
 	isolated := false
@@ -45,8 +45,8 @@ func passes(t *testing.T, objects []runtime.Object, which pod, direction network
 	return !isolated
 }
 
-// allows says whether a policy's rule, which names peers and ports, is for this peer and
-// port. One that names none is for all.
+// allows reports whether a policy's rule, which names peers and ports, is for this peer and port. A
+// rule without peers or ports is for all.
 func allows(t *testing.T, p *networkingv1.NetworkPolicy, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort, other pod, protocol corev1.Protocol, port int32) bool {
 	t.Helper()
 	isPeer := func(peer networkingv1.NetworkPolicyPeer) bool {
@@ -64,15 +64,15 @@ func allows(t *testing.T, p *networkingv1.NetworkPolicy, peers []networkingv1.Ne
 	}
 	isPort := func(allowed networkingv1.NetworkPolicyPort) bool {
 		if allowed.EndPort != nil || allowed.Protocol == nil || allowed.Port == nil {
-			t.Errorf("network policy %s has a port %+v that this test knows nothing of", p.Name, allowed)
+			t.Errorf("network policy %s has a port %+v that this test does not support", p.Name, allowed)
 		}
 		return *allowed.Protocol == protocol && allowed.Port.IntVal == port
 	}
 	return (len(peers) == 0 || slices.ContainsFunc(peers, isPeer)) && (len(ports) == 0 || slices.ContainsFunc(ports, isPort))
 }
 
-// within reports whether an address is in a block. What is excepted has to be in it, or the
-// API server refuses the policy.
+// within reports whether an address is in a block. Exceptions must be part of the block, or the
+// API server rejects the policy.
 func within(t *testing.T, block *networkingv1.IPBlock, address netip.Addr) bool {
 	t.Helper()
 	all := netip.MustParsePrefix(block.CIDR)
@@ -87,7 +87,7 @@ func within(t *testing.T, block *networkingv1.IPBlock, address netip.Addr) bool 
 	return in
 }
 
-// matches reports whether a selector selects what has these labels.
+// matches reports whether a selector matches the labels.
 func matches(t *testing.T, selector *metav1.LabelSelector, set labels.Set) bool {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)

@@ -22,7 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// porchs are Porch's objects, as users have them from its manifests and documentation.
+// porchs returns Porch's objects, from its manifests and documentation.
 func porchs(t *testing.T, name string) []runtime.Object {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, "test/e2e/deploy/testdata", name+".yaml"))
@@ -40,7 +40,7 @@ func porchs(t *testing.T, name string) []runtime.Object {
 	return found
 }
 
-// runner is the Deployment of the function runner among objects.
+// runner returns the Deployment of the function runner among objects.
 func runner(t *testing.T, objects []runtime.Object) *appsv1.Deployment {
 	t.Helper()
 	for _, d := range of[*appsv1.Deployment](objects) {
@@ -52,8 +52,8 @@ func runner(t *testing.T, objects []runtime.Object) *appsv1.Deployment {
 	return nil
 }
 
-// applied is a Deployment after `kubectl apply` of another version of it: that takes
-// away what was applied last time, leaves the rest, and adds what is new.
+// applied returns a Deployment after `kubectl apply` of another version of it: kubectl removes what
+// was applied last time, keeps the rest, and adds what is new.
 func applied(t *testing.T, live, last, next *appsv1.Deployment) *appsv1.Deployment {
 	t.Helper()
 	var documents [3][]byte
@@ -85,9 +85,9 @@ func applied(t *testing.T, live, last, next *appsv1.Deployment) *appsv1.Deployme
 	return result
 }
 
-// TestPorchsDeploymentIsReplacedAndGivenBack applies the overlay over Porch's Deployment,
-// and that over ours: nothing of either is left in the other, such as a second handler in
-// a probe, which the API server would refuse.
+// TestPorchsDeploymentIsReplacedAndGivenBack applies the overlay over Porch's Deployment, and
+// Porch's over ours: nothing of one is left in the other, such as a second handler in a probe,
+// which the API server would reject.
 func TestPorchsDeploymentIsReplacedAndGivenBack(t *testing.T) {
 	const overlay = "overlays/porch"
 	ours := runner(t, objects(t, overlay, filepath.Join(root, "deploy", overlay)))
@@ -106,9 +106,9 @@ func TestPorchsDeploymentIsReplacedAndGivenBack(t *testing.T) {
 	}
 }
 
-// TestSwitchOverPatch patches Porch's Deployments as docs/replacing-porch.md says: names of
-// images change, and the time to end becomes that of our own manifests, which an evaluation
-// in flight may need. Nothing else does.
+// TestSwitchOverPatch patches Porch's Deployments as in docs/replacing-porch.md: names of images
+// change, and the grace period becomes that of our own manifests, which an evaluation in flight may
+// need. Nothing else changes.
 func TestSwitchOverPatch(t *testing.T) {
 	_, rest, found := strings.Cut(string(mustRead(t, filepath.Join(root, "docs/replacing-porch.md"))), "patch deployment function-runner --patch '")
 	patch, _, _ := strings.Cut(rest, "'")
@@ -129,7 +129,7 @@ func TestSwitchOverPatch(t *testing.T) {
 			}
 			got := new(appsv1.Deployment)
 			if err != nil || yaml.UnmarshalStrict(live, got) != nil {
-				t.Fatalf("patching: %v\n%s", err, live)
+				t.Fatalf("patch: %v\n%s", err, live)
 			}
 			pod := &want.Spec.Template.Spec
 			pod.TerminationGracePeriodSeconds = ours.Spec.Template.Spec.TerminationGracePeriodSeconds
@@ -142,23 +142,23 @@ func TestSwitchOverPatch(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftBesidePorchCanBeFound holds that the way back in docs/replacing-porch.md finds, by a
-// label, all that only ours has.
+// TestWhatIsLeftBesidePorchCanBeFound checks that the way back in docs/replacing-porch.md finds, by
+// a label, everything that only ours has.
 func TestWhatIsLeftBesidePorchCanBeFound(t *testing.T) {
 	const overlay = "overlays/porch"
 	for _, object := range objects(t, overlay, filepath.Join(root, "deploy", overlay)) {
 		switch o := object.(type) {
 		case *networkingv1.NetworkPolicy, *policyv1.PodDisruptionBudget, *rbacv1.Role, *rbacv1.RoleBinding:
 			if meta := o.(metav1.Object); meta.GetLabels()["app.kubernetes.io/part-of"] != "function-runner" {
-				t.Errorf("%T %s has no label that says whose it is", o, meta.GetName())
+				t.Errorf("%T %s has no label of its owner", o, meta.GetName())
 			}
 		}
 	}
 }
 
-// TestPorchsOwnPodsAreAdmitted holds that namespaces shared with Porch admit its function
-// runner and the function pods of that, which are not restricted: until ours has taken
-// its place, and again on the way back.
+// TestPorchsOwnPodsAreAdmitted checks that namespaces shared with Porch admit its function runner
+// and its function pods, which are not restricted: until ours has replaced it, and again on the way
+// back.
 func TestPorchsOwnPodsAreAdmitted(t *testing.T) {
 	theirs := porchs(t, "porch-templating")
 	var function corev1.Pod

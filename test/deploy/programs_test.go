@@ -17,11 +17,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
 
-// planted is a variable with a wrong value. A program names all its settings with wrong
-// values at once, without starting: if it names this one alone, all others are right.
+// planted is a variable with an invalid value. A program names all its settings with invalid values
+// at once, without starting: if it names this one alone, all others are valid.
 const planted = "FNR_TELEMETRY_LOG_FORMAT"
 
-// binaries is the folder of the programs that several tests start.
+// binaries is the directory of the programs that several tests start.
 var binaries string
 
 func TestMain(m *testing.M) {
@@ -35,15 +35,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// program builds the program in a folder of the repository, unless that was done
-// before, and returns its path.
-func program(t *testing.T, folder string) string {
+// program builds the program in a directory of the repository, unless that was done before, and
+// returns its path.
+func program(t *testing.T, dir string) string {
 	t.Helper()
-	path := filepath.Join(binaries, filepath.Base(folder))
+	path := filepath.Join(binaries, filepath.Base(dir))
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	if err := gobuild.To(path, filepath.Join(root, folder), "."); err != nil {
+	if err := gobuild.To(path, filepath.Join(root, dir), "."); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -88,11 +88,11 @@ func understands(t *testing.T, program string, pod corev1.PodSpec) {
 	}
 	out := wrong(t, program, args, append(env, planted+"=neither"))
 	if problems := strings.Split(strings.TrimSpace(out), "\n")[1:]; len(problems) != 1 || !strings.Contains(problems[0], planted) {
-		t.Errorf("%s does not understand its manifest:\n%s", c.Name, out)
+		t.Errorf("%s rejects the settings of its manifest:\n%s", c.Name, out)
 	}
 }
 
-// mounted is a folder that can stand for any volume.
+// mounted is a directory that can replace any volume.
 func mounted(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,8 +102,7 @@ func mounted(t *testing.T) string {
 	return dir
 }
 
-// wrong starts the program with settings of which one is wrong, and returns what it
-// says about that.
+// wrong starts the program with settings of which one is invalid, and returns its output.
 func wrong(t *testing.T, program string, args, env []string) string {
 	t.Helper()
 	const wrongConfig = 2
@@ -111,7 +110,7 @@ func wrong(t *testing.T, program string, args, env []string) string {
 	command.Env = env
 	out, err := command.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != wrongConfig {
-		t.Fatalf("%s did not refuse its settings: %v\n%s", filepath.Base(program), err, fmt.Sprintf("%.2000s", out))
+		t.Fatalf("%s did not reject its settings: %v\n%s", filepath.Base(program), err, fmt.Sprintf("%.2000s", out))
 	}
 	return string(out)
 }

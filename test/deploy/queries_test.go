@@ -11,11 +11,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// outcomeLabels say how evaluations and cold starts ended: "ok", or the class of the
-// error.
+// outcomeLabels are the labels with the outcome of evaluations and cold starts: "ok", or the class
+// of the error.
 var outcomeLabels = map[string]string{"fn_evaluations_total": "code", "fn_cold_starts_total": "outcome"}
 
-// checkOutcomes finds filters for ends that there are not.
+// checkOutcomes finds filters for outcomes that do not exist.
 func checkOutcomes(t *testing.T, where string, expression metricsql.Expr) {
 	t.Helper()
 	outcomes := []string{"ok"}
@@ -33,19 +33,19 @@ func checkOutcomes(t *testing.T, where string, expression metricsql.Expr) {
 			}
 			for value := range strings.SplitSeq(filter.Value, "|") {
 				if !slices.Contains(outcomes, value) {
-					t.Errorf("%s asks for %s %q, and there are %v", where, filter.Label, value, outcomes)
+					t.Errorf("%s filters by %s %q, but the values are %v", where, filter.Label, value, outcomes)
 				}
 			}
 		}
 	})
 }
 
-// wholes are metrics that each replica reports for the whole system: their sum over
-// replicas means nothing.
+// wholes are metrics that each replica reports for the whole system: their sum over replicas means
+// nothing.
 var wholes = []string{"fn_pods", "fn_pull_secret_in_step"}
 
-// eachReplica says whether an expression has a series of such a metric for each replica.
-// It is an error to add those up.
+// eachReplica reports whether an expression has a series of such a metric for each replica. Adding
+// those up is an error.
 func eachReplica(e metricsql.Expr) (bool, error) {
 	var parts []metricsql.Expr
 	switch e := e.(type) {
@@ -70,7 +70,7 @@ func eachReplica(e metricsql.Expr) (bool, error) {
 	}
 	aggregate, ok := e.(*metricsql.AggrFuncExpr)
 	if !replicas || !ok || strings.EqualFold(aggregate.Modifier.Op, "without") {
-		return replicas, nil // what is taken away below is never what tells replicas apart
+		return replicas, nil // the labels removed below never distinguish replicas
 	}
 	if aggregate.Name != "max" && aggregate.Name != "min" {
 		return false, fmt.Errorf("%s counts once for each replica what each of them reports as a whole", aggregate.AppendString(nil))

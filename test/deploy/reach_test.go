@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// foreign is what is none of ours. What is outside of the cluster, or in the node's
-// network, has no labels to select it by, but an address.
+// foreign are pods of other systems, and callers outside of the cluster or in the node's network:
+// these have no labels to select them by, but an address.
 var foreign = map[string]pod{
 	"porch":            {namespace: "porch-system", labels: labels.Set{"app": "porch-server"}},
 	"function":         {namespace: "porch-fn-system", labels: labels.Set{"fn.kpt.dev/image": "some"}},
@@ -34,11 +34,11 @@ var foreign = map[string]pod{
 	"some pod":         {namespace: "elsewhere"},
 }
 
-// pod is what policies know of one: its namespace, its labels and its address.
+// pod is the part of a pod that policies use: its namespace, its labels and its address.
 type pod struct {
 	namespace string
 	labels    labels.Set
-	ip        string // one of the cluster's if it is empty
+	ip        string // if empty, one of the cluster's
 }
 
 // address returns a pod's address.
@@ -49,8 +49,8 @@ func (p pod) address() netip.Addr {
 	return netip.MustParseAddr(p.ip)
 }
 
-// podOf returns a pod of a program: a Deployment's, a foreign one, or another one in
-// Porch's namespace.
+// podOf returns a pod of a program: a Deployment's, a foreign one, or another one in Porch's
+// namespace.
 func podOf(objects []runtime.Object, name string) pod {
 	for _, d := range of[*appsv1.Deployment](objects) {
 		if d.Name == name {
@@ -63,15 +63,15 @@ func podOf(objects []runtime.Object, name string) pod {
 	return pod{namespace: "porch-system", labels: labels.Set{"app": name}}
 }
 
-// TestWhoReachesWhom holds who gets through to whom by all network policies together, and
-// that nobody else does. (Kubelets' probes and port-forwarding come from the pod's own
-// node, which no policy keeps out.)
-func TestWhoReachesWhom(t *testing.T) {
+// TestNetworkPoliciesPermitKnownCallersOnly tests which pods all network policies together let
+// connect to which. (Kubelets' probes and port-forwarding come from the pod's own node, which no
+// policy keeps out.)
+func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 	const (
 		tcp = corev1.ProtocolTCP
 		udp = corev1.ProtocolUDP
 	)
-	others := []string{"porch", "prometheus", "stranger"} // go where they like
+	others := []string{"porch", "prometheus", "stranger"} // without policies of ours
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		everyone := append([]string{"function"}, others...)
 		var ours []string
@@ -123,7 +123,7 @@ func TestWhoReachesWhom(t *testing.T) {
 			// Names: the cluster's DNS pods, and nothing beside them or outside.
 			{"name server", tcp, []int32{53}, resolvers},
 			{"name server", udp, []int32{53}, resolvers},
-			{"OpenShift's", tcp, []int32{5353}, resolvers}, // those listen there
+			{"OpenShift's", tcp, []int32{5353}, resolvers}, // OpenShift's name servers listen there
 			{"OpenShift's", udp, []int32{5353}, resolvers},
 			{"the node's cache", udp, []int32{53}, cached},
 			{"the node's cache", tcp, []int32{53}, cached},

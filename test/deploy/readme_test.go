@@ -11,8 +11,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// TestInstallOfTheREADME holds that its three commands belong together: what the last one
-// deploys, after the second one on a copy, is what the first one pushes.
+// TestInstallOfTheREADME checks that its three commands belong together: what the last one deploys,
+// after the second one on a copy, is what the first one pushes.
 func TestInstallOfTheREADME(t *testing.T) {
 	_, text, _ := strings.Cut(string(mustRead(t, filepath.Join(root, "README.md"))), "\n## Install on a cluster\n")
 	_, text, _ = strings.Cut(text, "```\n")
@@ -44,16 +44,15 @@ func TestInstallOfTheREADME(t *testing.T) {
 	}
 }
 
-// TestExamplesOfTheREADME builds the overlays that the documents show, each beside
-// deploy/'s own.
+// TestExamplesOfTheREADME builds the overlays of the documents, each beside deploy/'s own.
 func TestExamplesOfTheREADME(t *testing.T) {
 	for name, dir := range manifests.Documented(t, root) {
 		t.Run(name, func(t *testing.T) { checkExample(t, dir) })
 	}
 }
 
-// checkExample checks that an overlay is a system, and that one which names images
-// leaves none of ours.
+// checkExample checks that an overlay is a system, and that an overlay with image names replaces
+// all of ours.
 func checkExample(t *testing.T, dir string) {
 	t.Helper()
 	all := objects(t, t.Name(), dir)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestPullSecretCanBeKept holds, for systems with private registries, that whoever
-// manages pods has the credentials to copy. (That they may is in TestRightsAreExact.)
+// TestPullSecretCanBeKept checks, for systems with private registries, that the program that
+// manages pods has the credentials to copy. (TestRightsAreExact checks its rights to do so.)
 func TestPullSecretCanBeKept(t *testing.T) {
 	found := 0
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
@@ -32,8 +32,8 @@ func TestPullSecretCanBeKept(t *testing.T) {
 	}
 }
 
-// TestOurImagesCanBePrivate holds that systems with private registries pull their own
-// images with the same credentials.
+// TestOurImagesCanBePrivate checks that systems with private registries pull their own images with
+// the same credentials.
 func TestOurImagesCanBePrivate(t *testing.T) {
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		deployments := of[*appsv1.Deployment](objects)
@@ -52,14 +52,14 @@ func TestOurImagesCanBePrivate(t *testing.T) {
 	})
 }
 
-// privateRegistries says whether a program is told to use credentials.
+// privateRegistries reports whether a program is configured to use credentials.
 func privateRegistries(c corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool {
 		return strings.HasSuffix(v.Name, "ENABLE_PRIVATE_REGISTRIES") && v.Value == "true"
 	})
 }
 
-// mountsSecret says whether a container of the pod sees the Secret.
+// mountsSecret reports whether a container of the pod mounts the Secret.
 func mountsSecret(pod corev1.PodSpec, name string) bool {
 	return slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
 		return v.Secret != nil && v.Secret.SecretName == name && slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name })

@@ -20,16 +20,15 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// Where images are: if nobody says otherwise, and somebody's own.
+// Repositories of images: the default, and a user's own.
 const (
 	oursRegistry = "ghcr.io/krm-function-runner"
 	ownRegistry  = "registry.example:5000/fnr"
 	ownTag       = "v1.2.3"
 )
 
-// TestKptDoesWhatMakeDoes renders a copy of the package with changed setters by the
-// function that its Kptfile names, and changes another one by `make manifests`: both
-// say the same.
+// TestKptDoesWhatMakeDoes renders a copy of the package with changed setters by the function that
+// its Kptfile names, and changes another copy by `make manifests`: the results are the same.
 func TestKptDoesWhatMakeDoes(t *testing.T) {
 	rendered, made := manifests.Copy(t, deploy), manifests.Copy(t, deploy)
 	render(t, rendered)
@@ -57,7 +56,7 @@ func makeManifests(t *testing.T, dir string, variables ...string) {
 	run(t, nil, "make", append([]string{"--no-print-directory", "-C", filepath.Dir(dir), "-f", cluster, "manifests"}, variables...)...)
 }
 
-// run runs a program and returns what it writes.
+// run runs a program and returns its output.
 func run(t *testing.T, input []byte, name string, args ...string) []byte {
 	t.Helper()
 	var log bytes.Buffer
@@ -70,7 +69,7 @@ func run(t *testing.T, input []byte, name string, args ...string) []byte {
 	return out
 }
 
-// pipeline is what a Kptfile says of functions.
+// pipeline is the part of a Kptfile about functions.
 type pipeline struct {
 	Pipeline struct {
 		Mutators []struct{ Image, ConfigPath string }
@@ -82,12 +81,12 @@ func render(t *testing.T, dir string) {
 	t.Helper()
 	var kptfile pipeline
 	if content, err := os.ReadFile(filepath.Join(dir, "Kptfile")); err != nil || yaml.Unmarshal(content, &kptfile) != nil || len(kptfile.Pipeline.Mutators) != 1 {
-		t.Fatalf("the Kptfile names another number of functions than one: %v\n%s", err, content)
+		t.Fatalf("the Kptfile must name one function: %v\n%s", err, content)
 	}
 	function := kptfile.Pipeline.Mutators[0]
 	bundled, err := os.ReadFile(filepath.Join(root, "functions/config.yaml"))
 	if err != nil || !bytes.Contains(bundled, []byte("- "+function.Image+"\n")) {
-		t.Fatalf("%s is none of the functions that are built here: %v", function.Image, err)
+		t.Fatalf("%s is not one of the functions built here: %v", function.Image, err)
 	}
 	setters := filepath.Join(dir, function.ConfigPath)
 	set(t, setters, "registry", ownRegistry)
@@ -115,17 +114,17 @@ func render(t *testing.T, dir string) {
 	}
 }
 
-// resources refuses what is none, as kpt does.
+// resources rejects files that are not resources, as kpt does.
 func resources(nodes []*kyaml.RNode) ([]*kyaml.RNode, error) {
 	for _, node := range nodes {
 		if node.GetApiVersion() == "" || node.GetKind() == "" {
-			return nil, fmt.Errorf("%s is no resource, and .krmignore does not name it", node.GetAnnotations()[kioutil.PathAnnotation])
+			return nil, fmt.Errorf("%s is not a resource, and .krmignore does not name it", node.GetAnnotations()[kioutil.PathAnnotation])
 		}
 	}
 	return nodes, nil
 }
 
-// set changes a setter as a person would.
+// set changes a setter as a user would.
 func set(t *testing.T, file, name, value string) {
 	t.Helper()
 	var lines []string
@@ -174,7 +173,7 @@ func eachManifest(t *testing.T, dir string, f func(name string, content []byte))
 	}
 }
 
-// documents are what the files below dir say, by file.
+// documents returns the content of the files below dir, by file.
 func documents(t *testing.T, dir string) map[string][]any {
 	t.Helper()
 	found := map[string][]any{}
@@ -190,7 +189,7 @@ func documents(t *testing.T, dir string) map[string][]any {
 	return found
 }
 
-// setterLines are the lines below dir that can be set, by file.
+// setterLines returns the lines below dir that can be set, by file.
 func setterLines(t *testing.T, dir string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}

@@ -13,23 +13,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// TestRightsAreExact holds what whoever manages pods may do, each right with what takes it,
-// and that there is no other one, for nobody. (test/e2e/deploy and test/e2e/registries find
-// by the API server's own records that all of them are used, and no other is asked for.)
+// TestRightsAreExact checks the rights of the programs that manage pods, each with what needs it,
+// and that no account has any other right. (test/e2e/deploy and test/e2e/registries use the API
+// server's audit log to check that all of them are used, and no other is requested.)
 func TestRightsAreExact(t *testing.T) {
 	always := []string{
-		// Pods are seen by informers, made, kept alive by an annotation, and removed; one that
-		// another replica was faster to make is looked at.
+		// Informers watch pods; pods are created, kept alive by an annotation, and deleted; a pod
+		// that another replica created first is read.
 		"porch-fn-system pods create", "porch-fn-system pods delete", "porch-fn-system pods get",
 		"porch-fn-system pods list", "porch-fn-system pods patch", "porch-fn-system pods watch",
-		// Their Services are made and removed with them.
+		// Their Services are created and deleted with them.
 		"porch-fn-system services create", "porch-fn-system services delete",
 		"porch-fn-system services list", "porch-fn-system services watch",
 	}
-	template := []string{ // one ConfigMap, and whenever it changes
+	template := []string{ // one ConfigMap, and its changes
 		"porch-system configmaps/function-pod-template list", "porch-system configmaps/function-pod-template watch",
 	}
-	secret := []string{ // the copy of the credentials; creation knows no names
+	secret := []string{ // the copy of the credentials; creation has no names
 		"porch-fn-system secrets create", "porch-fn-system secrets/auth-secret get", "porch-fn-system secrets/auth-secret update",
 	}
 	manages := map[string]string{"pod-manager": "pod-manager", "function-runner": "porch-fn-runner"}
@@ -56,16 +56,15 @@ func TestRightsAreExact(t *testing.T) {
 	})
 }
 
-// rights are all that Roles grant, in order, by the account that they are bound to: the
-// namespace, the resource, with the name of the object if it is for that only, and the
-// verb.
+// rights returns all rights that Roles grant, in order, by account: the namespace, the resource,
+// with the name of the object if it is for that object only, and the verb.
 func rights(t *testing.T, objects []runtime.Object) map[string][]string {
 	t.Helper()
 	roles := map[string][]string{}
 	for _, r := range of[*rbacv1.Role](objects) {
 		for _, rule := range r.Rules {
 			if !slices.Equal(rule.APIGroups, []string{""}) || len(rule.NonResourceURLs) > 0 {
-				t.Errorf("role %s has a rule that this test knows nothing of: %+v", r.Name, rule)
+				t.Errorf("role %s has a rule that this test does not support: %+v", r.Name, rule)
 			}
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {

@@ -15,23 +15,23 @@ import (
 // setting is a field of a configuration.
 type setting struct {
 	variable string
-	value    string // by default; what Go has for none
+	value    string // the default; in Go's form if there is none
 }
 
-// settingsOf returns the settings of the configuration that a package has, as its
-// source says: it may be internal. Folder is relative to the root.
-func settingsOf(t *testing.T, folder string) []setting {
+// settingsOf returns the settings of a package's configuration from its source: the package may be
+// internal. Dir is relative to the root.
+func settingsOf(t *testing.T, dir string) []setting {
 	t.Helper()
-	types := structs(t, folder)
+	types := structs(t, dir)
 	return fields(t, types, types["Config"], "FNR")
 }
 
 // structs returns the struct types of a package, by name.
-func structs(t *testing.T, folder string) map[string]*ast.StructType {
+func structs(t *testing.T, dir string) map[string]*ast.StructType {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
+	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%s has no source: %v", folder, err)
+		t.Fatalf("%s has no source: %v", dir, err)
 	}
 	found := map[string]*ast.StructType{}
 	for _, name := range files {
@@ -51,10 +51,10 @@ func structs(t *testing.T, folder string) map[string]*ast.StructType {
 	return found
 }
 
-// shared are the configurations that several programs have, by how fields name them.
+// shared are the configurations that several programs have, by their name in fields.
 var shared = map[string]string{"serve": "libs/serve", "telemetry": "libs/telemetry"}
 
-// fields returns the settings of a struct, named as envconfig names them.
+// fields returns the settings of a struct, under their names in envconfig.
 func fields(t *testing.T, types map[string]*ast.StructType, of *ast.StructType, prefix string) []setting {
 	t.Helper()
 	if of == nil {
@@ -80,8 +80,8 @@ func fields(t *testing.T, types map[string]*ast.StructType, of *ast.StructType, 
 				}
 				found = append(found, setting{variable, valueOf(typ.Name, tag)})
 			case *ast.SelectorExpr:
-				if folder := shared[typ.X.(*ast.Ident).Name]; folder != "" {
-					part := structs(t, folder)
+				if dir := shared[typ.X.(*ast.Ident).Name]; dir != "" {
+					part := structs(t, dir)
 					found = append(found, fields(t, part, part["Config"], variable)...)
 					continue
 				}
@@ -106,7 +106,7 @@ func tagOf(t *testing.T, field *ast.Field) reflect.StructTag {
 	return reflect.StructTag(tag)
 }
 
-// wordBreak finds the places between the words of a field's name.
+// wordBreak matches the boundary between the words of a field's name.
 var wordBreak = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 
 func variableOf(prefix, field string, tag reflect.StructTag) string {

@@ -14,8 +14,7 @@ import (
 // row is a row of a table, by the column's title.
 type row map[string]string
 
-// table returns the rows of the one table in a document whose first column has that
-// title.
+// table returns the rows of the one table in a document whose first column has that title.
 func table(t *testing.T, document, title string) []row {
 	t.Helper()
 	var titles []string
@@ -50,7 +49,7 @@ var (
 	variableOne = regexp.MustCompile(`^(FNR_[A-Z_]+|WRAPPER_SERVER_IMAGE)$`)
 )
 
-// quoted returns what a cell has between backquotes.
+// quoted returns the text between backquotes in a cell.
 func quoted(cell string) []string {
 	var found []string
 	for _, match := range quotedText.FindAllStringSubmatch(cell, -1) {
@@ -73,16 +72,16 @@ var configurations = map[string]string{
 // TestDocumentHasEveryVariable compares the tables of variables with the code.
 func TestDocumentHasEveryVariable(t *testing.T) {
 	common := map[string]string{}
-	for name, folder := range shared {
-		types := structs(t, folder)
+	for name, dir := range shared {
+		types := structs(t, dir)
 		for _, s := range fields(t, types, types["Config"], "FNR_"+strings.ToUpper(name)) {
 			common[s.variable] = s.value
 		}
 	}
 	compareVariables(t, "every program", common)
-	for program, folder := range configurations {
+	for program, dir := range configurations {
 		own := map[string]string{}
-		for _, s := range settingsOf(t, folder) {
+		for _, s := range settingsOf(t, dir) {
 			if _, ok := common[s.variable]; !ok {
 				own[s.variable] = s.value
 			}
@@ -100,7 +99,7 @@ func compareVariables(t *testing.T, title string, want map[string]string) {
 		documented = append(documented, names...)
 		for name, told := range defaults(names, r["default"]) {
 			if value, ok := want[name]; ok && !says(t, told, value) {
-				t.Errorf("%s: the document says %q of %s, whose default is %q", title, told, name, value)
+				t.Errorf("%s: the document has %q for %s, whose default is %q", title, told, name, value)
 			}
 		}
 	}
@@ -110,7 +109,7 @@ func compareVariables(t *testing.T, title string, want map[string]string) {
 	}
 }
 
-// defaults returns what a cell says of each of the names: a text each, or one for all.
+// defaults returns the values in a cell for each of the names: one for each, or one for all.
 func defaults(names []string, cell string) map[string]string {
 	texts := strings.Split(cell, ", ")
 	if len(names) == 1 {
@@ -123,8 +122,8 @@ func defaults(names []string, cell string) map[string]string {
 	return told
 }
 
-// says reports whether a cell tells a default: as it is, or in words if the program
-// works it out, or by pointing at a flag.
+// says reports whether a cell has a default: literally, in prose if the program computes it, or as
+// a reference to a flag.
 func says(t *testing.T, cell, value string) bool {
 	t.Helper()
 	if texts := quoted(cell); len(texts) > 0 {
@@ -140,8 +139,8 @@ func says(t *testing.T, cell, value string) bool {
 // are paths, and with the flags for them.
 func TestDocumentHasEveryFile(t *testing.T) {
 	values, paths := map[string][]string{}, map[string]bool{}
-	for _, folder := range configurations {
-		for _, s := range settingsOf(t, folder) {
+	for _, dir := range configurations {
+		for _, s := range settingsOf(t, dir) {
 			values[s.variable] = append(values[s.variable], s.value)
 			if strings.HasPrefix(s.value, "/") || strings.HasPrefix(s.value, "./") {
 				paths[s.variable] = true
@@ -155,11 +154,11 @@ func TestDocumentHasEveryFile(t *testing.T) {
 		for _, name := range quoted(r["set with"]) {
 			delete(paths, name)
 			if len(values[name]) == 0 {
-				t.Errorf("nothing is called %s", name)
+				t.Errorf("no setting is called %s", name)
 			}
 			for _, value := range values[name] {
 				if !says(t, r["file"], value) {
-					t.Errorf("the document says %q of %s, whose default is %q", r["file"], name, value)
+					t.Errorf("the document has %q for %s, whose default is %q", r["file"], name, value)
 				}
 			}
 		}

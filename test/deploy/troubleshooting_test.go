@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTroubleshootingQuotesTheCode holds that each message of docs/troubleshooting.md is one that
-// the programs, Kubernetes included, produce: the texts between its "…" occur in the source.
+// TestTroubleshootingQuotesTheCode checks that the programs, or Kubernetes, produce each message of
+// docs/troubleshooting.md: the texts between its "…" occur in the source.
 func TestTroubleshootingQuotesTheCode(t *testing.T) {
 	source := goSource(t)
 	rows := 0
@@ -22,7 +22,7 @@ func TestTroubleshootingQuotesTheCode(t *testing.T) {
 		for _, message := range quoted(cells[1]) {
 			for piece := range strings.SplitSeq(message, "…") {
 				if piece = strings.Trim(piece, " :,"); !strings.Contains(source, piece) {
-					t.Errorf("no program says %q (of the row %q)", piece, message)
+					t.Errorf("no program has the text %q (of the row %q)", piece, message)
 				}
 			}
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// selected returns the Deployments whose pods a selector finds.
+// selected returns the Deployments whose pods a selector matches.
 func selected(t *testing.T, objects []runtime.Object, selector *metav1.LabelSelector) []*appsv1.Deployment {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
@@ -117,8 +117,8 @@ func TestScalingAndPoliciesFindTheirPods(t *testing.T) {
 	})
 }
 
-// TestFunctionsTalkToNobody holds what keeps a function that misbehaves in its place.
-func TestFunctionsTalkToNobody(t *testing.T) {
+// TestFunctionsReachNothing tests the policies that isolate a misbehaving function.
+func TestFunctionsReachNothing(t *testing.T) {
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		found := false
 		for _, p := range of[*networkingv1.NetworkPolicy](objects) {
@@ -137,19 +137,20 @@ func TestFunctionsTalkToNobody(t *testing.T) {
 	})
 }
 
-// collector is where the component for tracing sends traces: not one of our Services.
+// collector is the address to which the component for tracing sends traces: not one of our
+// Services.
 const collector = "otel-collector.observability:4318"
 
 // egress are the ports that tracing opens, by namespace: the collector's, and those of name
 // servers.
 var egress = map[string][]int32{"observability": {4318}, "kube-system": {53}, "openshift-dns": {5353}}
 
-// checkEgress checks that a policy lets nothing out but what tracing takes.
+// checkEgress checks that a policy permits only the connections that tracing needs.
 func checkEgress(t *testing.T, p *networkingv1.NetworkPolicy) {
 	t.Helper()
 	for _, rule := range p.Spec.Egress {
 		if len(rule.To) == 0 || len(rule.Ports) == 0 {
-			t.Errorf("network policy %s/%s has a rule for everybody or for every port", p.Namespace, p.Name)
+			t.Errorf("network policy %s/%s has a rule for all peers or for every port", p.Namespace, p.Name)
 		}
 		for _, to := range rule.To {
 			if to.NamespaceSelector == nil {
@@ -201,19 +202,18 @@ func TestRolesAreBoundToAccounts(t *testing.T) {
 			if !roles[b.Namespace+"/"+b.RoleRef.Name] {
 				t.Errorf("binding %s is to no role", b.Name)
 			}
-			// A right for an account of the other mode would be Porch's, where that is
-			// beside ours.
+			// A right for an account of the other mode would be Porch's, if that is beside ours.
 			if len(b.Subjects) == 0 || slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return !accounts[s.Name] }) {
-				t.Errorf("binding %s is for %v, who are not all here", b.Name, b.Subjects)
+				t.Errorf("binding %s is for %v, which do not all exist", b.Name, b.Subjects)
 			}
 		}
 		for _, d := range of[*appsv1.Deployment](objects) {
 			if !accounts[d.Spec.Template.Spec.ServiceAccountName] {
-				t.Errorf("%s runs as %q, who does not exist", d.Name, d.Spec.Template.Spec.ServiceAccountName)
+				t.Errorf("%s runs as %q, which does not exist", d.Name, d.Spec.Template.Spec.ServiceAccountName)
 			}
 		}
 		if len(of[*rbacv1.ClusterRole](objects))+len(of[*rbacv1.ClusterRoleBinding](objects)) > 0 {
-			t.Error("nobody needs rights in the whole cluster")
+			t.Error("no program needs rights in the whole cluster")
 		}
 	})
 }

@@ -1,3 +1,3 @@
-// Package examples tests how the scripts in examples/ start and end. That they render what
-// they should, `make demo` and the tests in e2e/deploy see.
+// Package examples tests how the scripts in examples/ start and end. `make demo` and the tests in
+// e2e/deploy test what they render.
 package examples

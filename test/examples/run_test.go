@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// script is what `make run` and `make demo` run, from here.
+// script is the script of `make run` and `make demo`, relative to this directory.
 const script = "../../examples/run.sh"
 
-// install makes a folder as `make build` makes it, with programs that are scripts: a
-// function-runner that ends at once, a probe that finds somebody alive after that, and a
-// fnctl that leaves a trace when it is used.
+// install creates a directory like that of `make build`, with scripts as programs: a
+// function-runner that ends at once, a probe that finds a healthy server after that, and a fnctl
+// that leaves a file when it runs.
 func install(t *testing.T) (build, used string) {
 	t.Helper()
 	build = t.TempDir()
@@ -35,8 +35,8 @@ func install(t *testing.T) (build, used string) {
 	return build, used
 }
 
-// TestAddressOfFnctlIsNotOneOfTheRunner has somebody run the examples who has told fnctl
-// of another gateway: function-runner refuses variables that it does not know.
+// TestAddressOfFnctlIsNotOneOfTheRunner runs the examples in an environment with another gateway
+// for fnctl: function-runner rejects unknown variables.
 func TestAddressOfFnctlIsNotOneOfTheRunner(t *testing.T) {
 	build, _ := install(t)
 	runner := "#!/bin/sh\necho \"the runner's address is '$FNR_ADDRESS'\"\nexit 1\n"
@@ -50,8 +50,8 @@ func TestAddressOfFnctlIsNotOneOfTheRunner(t *testing.T) {
 	}
 }
 
-// TestAnotherRunnerIsNotTakenForOurs has somebody else serve where function-runner does
-// not: nothing may be rendered by him.
+// TestAnotherRunnerIsNotTakenForOurs runs another server at function-runner's address: the examples
+// must not be rendered by it.
 func TestAnotherRunnerIsNotTakenForOurs(t *testing.T) {
 	other, err := net.Listen("tcp", "localhost:0")
 	if err != nil {

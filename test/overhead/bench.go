@@ -24,7 +24,7 @@ type bench struct {
 type way struct {
 	name     string
 	evaluate func(ctx context.Context, list []byte) ([]byte, error)
-	pid      int // of its server, zero if there is none
+	pid      int // of its server; zero if there is none
 }
 
 // run measures all sizes and numbers of callers.
@@ -63,20 +63,20 @@ func (b *bench) run(ctx context.Context) error {
 	return nil
 }
 
-// numbers returns the positive numbers of a list with commas.
+// numbers returns the positive numbers of a comma-separated list.
 func numbers(list string) ([]int, error) {
 	var all []int
 	for field := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(field)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is no positive number", field)
+			return nil, fmt.Errorf("%q is not a positive number", field)
 		}
 		all = append(all, n)
 	}
 	return all, nil
 }
 
-// open returns the ways to measure. The caller has to call stop, even after an error.
+// open returns the ways to measure. The caller must call stop, even after an error.
 func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
 	var servers []*server
 	stop = func() {
@@ -97,7 +97,7 @@ func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
 		case name == "bare":
 			ways = append(ways, way{name, bare(binary), 0})
 		case start[name] == nil:
-			return nil, stop, fmt.Errorf("%q is none of the ways to measure", name)
+			return nil, stop, fmt.Errorf("%q is not one of the ways to measure", name)
 		default:
 			s, err := start[name]()
 			if err != nil {
@@ -110,7 +110,7 @@ func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
 	return ways, stop, nil
 }
 
-// sameOutput fails if one way returns something else than the others.
+// sameOutput fails if the ways return different output.
 func sameOutput(ctx context.Context, ways []way, list []byte) error {
 	want, err := ways[0].evaluate(ctx, list)
 	if err != nil {

@@ -12,10 +12,9 @@ import (
 // clockTick is the unit of times in /proc, which Linux fixes for programs.
 const clockTick = 10 * time.Millisecond
 
-// cpu returns the processor time that this program, its processes that have ended, and
-// the server have used so far, the server's own processes included. On a machine that
-// others use too it tells more than the time on the clock. A way without a server has
-// the pid 0.
+// cpu returns the processor time that this program, its processes that have ended, and the server
+// have used so far, the server's own processes included. On a machine with other load it means more
+// than wall-clock time. A way without a server has the pid 0.
 func cpu(pid int) (time.Duration, error) {
 	var total time.Duration
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {

@@ -13,9 +13,9 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// hop is the least that a server of functions can be: gRPC's own server, which starts
-// the bare process for each call and looks at nothing. What it adds is the price of a
-// call over gRPC on this machine; what gateway and wrapper server add beyond it is theirs.
+// hop is the minimal server of functions: gRPC's own server, which starts the bare process for each
+// call and checks nothing. It adds the cost of a gRPC call on this machine; what gateway and
+// wrapper server add beyond it is their own.
 type hop struct {
 	evaluator.UnimplementedFunctionEvaluatorServer
 	evaluate func(context.Context, []byte) ([]byte, error)

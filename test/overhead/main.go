@@ -1,8 +1,9 @@
-// Command overhead measures what the gateway and the wrapper server add to a
-// function: it runs one function as a bare process, through the least that a gRPC server
-// can be, through the gateway's exec evaluator and through a wrapper server, all in the
-// same run and in turns, and prints their times beside each other. The bare process is
-// started for each evaluation, as a caller would do that has no server.
+// Command overhead measures what the gateway and the wrapper server add to a function: it runs one
+// function as a bare process, through a minimal gRPC server, through the gateway's exec evaluator
+// and through a wrapper server, all in the same run and in turns, and prints their times beside
+// each other.
+//
+// The bare process is started for each evaluation, as a caller without a server would do.
 package main
 
 import (
@@ -25,8 +26,8 @@ func main() {
 
 func run() error {
 	b := bench{out: os.Stdout}
-	flag.StringVar(&b.bin, "bin", "../.build/bin", "folder with function-runner and wrapper-server")
-	flag.StringVar(&b.functions, "functions", "../.build/functions", "folder with the functions and their config.yaml")
+	flag.StringVar(&b.bin, "bin", "../.build/bin", "directory with function-runner and wrapper-server")
+	flag.StringVar(&b.functions, "functions", "../.build/functions", "directory with the functions and their config.yaml")
 	flag.StringVar(&b.image, "image", "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", "image of the function")
 	flag.StringVar(&b.function, "function", "set-namespace", "its binary")
 	flag.StringVar(&b.items, "items", "1,200,2000", "numbers of items in the lists")

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// times are those of one way.
+// times are the measurements of one way.
 type times struct {
 	evaluations []time.Duration
-	// cpu is the processor time of all of them, and of those that are not counted.
+	// cpu is the processor time of all calls, including those without a measured time.
 	cpu   time.Duration
-	calls int // that the processor time is for
+	calls int // the number of calls in cpu
 }
 
-// measure returns the times of each way, by name. The ways take turns, in a new order
-// each time, so that all of them meet the same machine. In its turn a way has the
-// machine for itself: what it does beside evaluations, such as starting processes for
-// later ones, falls on its own times and on nobody else's.
+// measure returns the times of each way, by name. The ways take turns, in a new order each time, so
+// that all of them meet the same machine. In its turn a way has the machine for itself: what it
+// does beside evaluations, such as starting processes for later ones, counts in its own times and
+// in no other's.
 func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers int) (map[string]times, error) {
 	all := map[string]times{}
 	end := time.Now().Add(b.budget)
@@ -40,7 +40,7 @@ func (b *bench) measure(ctx context.Context, ways []way, list []byte, callers in
 	return all, nil
 }
 
-// timed runs a turn of w and takes the processor time.
+// timed runs a turn of w and measures the processor time.
 func timed(w way, turn func() ([]time.Duration, error)) (times, error) {
 	before, err := cpu(w.pid)
 	if err != nil {
@@ -54,9 +54,8 @@ func timed(w way, turn func() ([]time.Duration, error)) (times, error) {
 	return times{evaluations: evaluations, cpu: after - before}, err
 }
 
-// turn has so many callers evaluate, each as soon as its last evaluation is over, and
-// returns their times. A caller's first evaluation does not count: it would meet the
-// quiet from before.
+// turn runs evaluations of the given number of callers, each one after the previous, and returns
+// their times. A caller's first evaluation does not count: the machine was idle before it.
 func turn(ctx context.Context, w way, list []byte, callers int, length time.Duration) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var times []time.Duration

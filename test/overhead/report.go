@@ -10,9 +10,9 @@ import (
 
 const header = "items callers way        samples        p50        p99       mean        cpu  p50/bare  p99/bare mean/bare  cpu/bare"
 
-// report prints the times of one measurement; cpu is the processor time of an evaluation
-// on average. With about as many callers as processors, the median alone misleads: an
-// evaluation has a processor for itself or shares it, and it tells which is more frequent.
+// report prints the times of one measurement; cpu is the average processor time of an evaluation.
+// With about as many callers as processors, the median alone misleads: an evaluation has a
+// processor for itself or shares it, and the median shows which is more frequent.
 func report(out io.Writer, items, callers int, ways []way, all map[string]times) error {
 	base := all[ways[0].name].summary()
 	for _, w := range ways {
@@ -45,7 +45,7 @@ func (t times) quantile(share float64) time.Duration {
 	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
 }
 
-// resourceList returns a list of that many deployments, as kpt would send them.
+// resourceList returns a list of n deployments, as kpt would send them.
 func resourceList(items int) []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n")

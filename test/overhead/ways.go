@@ -39,7 +39,7 @@ func remote(conn *grpc.ClientConn, image string) func(context.Context, []byte) (
 	}
 }
 
-// server is a server in a process of its own.
+// server is a server in a separate process.
 type server struct {
 	cmd  *exec.Cmd
 	conn *grpc.ClientConn
@@ -94,7 +94,7 @@ func (s *server) stop() {
 	_ = s.cmd.Wait()
 }
 
-// freePort returns a port that nobody uses now.
+// freePort returns a port that is currently free.
 func freePort(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -1,5 +1,5 @@
-// Command memory is a function that takes and touches more and more memory, once it has
-// read its input, until it is stopped.
+// Command memory is a function that takes and touches more and more memory, once it has read its
+// input, until it is stopped.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 			block[i] = 1
 		}
 		held = append(held, block)
-		// Slow enough for whoever watches to see it grow.
+		// Slow enough for a monitor to see it grow.
 		time.Sleep(time.Duration(len(held)) * time.Microsecond)
 	}
 }

@@ -1,5 +1,5 @@
-// Command sleep is a function that takes its time: data.duration of its
-// ConfigMap, or ten seconds. It changes nothing.
+// Command sleep is a function that waits: for data.duration of its ConfigMap, or ten seconds. It
+// changes nothing.
 package main
 
 import (

@@ -12,16 +12,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxExport bounds what one export may send, in bytes.
+// maxExport bounds one export, in bytes.
 const maxExport = 4 << 20
 
-// collect takes traces as an OpenTelemetry Collector does, by OTLP over HTTP, and prints
-// a line for each span.
+// collect accepts traces as an OpenTelemetry Collector does, by OTLP over HTTP, and prints a line
+// for each span.
 func collect(ctx context.Context, address string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/traces", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxExport))
-		// A request to export is, byte for byte, the same as the data itself.
+		// An export request is, byte for byte, the same as the data itself.
 		var data tracev1.TracesData
 		if err == nil {
 			err = proto.Unmarshal(body, &data)

@@ -1,8 +1,8 @@
-// Command toolbox is what the cluster's tests run in pods. Its first argument
-// says what to do:
+// Command toolbox is the tool that the cluster's tests run in pods. Its first argument
+// is a command:
 //
 //	serve ADDRESS TEXT  answer every HTTP request with the text
-//	collect ADDRESS     take traces by OTLP over HTTP, and print their spans
+//	collect ADDRESS     accept traces by OTLP over HTTP, and print their spans
 //	get URL             print the answer to an HTTP request, once there is one
 //	resolve NAME        print the addresses of a name
 //	list DIRECTORY      print the names in a directory
@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// patience is how long one request or look-up may take.
-	patience = 5 * time.Second
-	// attempts is how long a request is tried again that nobody answers: the rules
-	// of a Service may be a moment later than its pods.
-	attempts, pause = time.Minute, 100 * time.Millisecond
+	// requestTimeout bounds one request or look-up.
+	requestTimeout = 5 * time.Second
+	// retryTimeout bounds the retries of a request without an answer: the rules of a Service may
+	// arrive a moment after its pods.
+	retryTimeout, pause = time.Minute, 100 * time.Millisecond
 )
 
 func main() {
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("arguments %q: want serve ADDRESS TEXT, collect ADDRESS, get URL, resolve NAME or list DIRECTORY", args)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	switch args[0] {
 	case "resolve":
@@ -71,7 +71,7 @@ func serve(ctx context.Context, address, text string) error {
 
 // listen serves until ctx ends.
 func listen(ctx context.Context, address string, handler http.Handler) error {
-	server := &http.Server{Addr: address, ReadHeaderTimeout: patience, Handler: handler}
+	server := &http.Server{Addr: address, ReadHeaderTimeout: requestTimeout, Handler: handler}
 	context.AfterFunc(ctx, func() { server.Close() })
 	if err := server.ListenAndServe(); ctx.Err() == nil {
 		return err
@@ -87,9 +87,9 @@ func list(dir string) error {
 	return err
 }
 
-// get tries until there is an answer.
+// get retries until there is an answer.
 func get(ctx context.Context, url string) error {
-	deadline := time.Now().Add(attempts)
+	deadline := time.Now().Add(retryTimeout)
 	for {
 		err := request(ctx, url)
 		if err == nil || time.Now().After(deadline) {
@@ -104,7 +104,7 @@ func get(ctx context.Context, url string) error {
 }
 
 func request(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	asked, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

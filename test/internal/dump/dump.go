@@ -1,5 +1,4 @@
-// Package dump keeps the objects of a cluster as files, for whoever finds out what went
-// wrong in it.
+// Package dump keeps the objects of a cluster as files, for finding out what went wrong in it.
 package dump
 
 import (
@@ -23,17 +22,16 @@ type Cluster struct {
 	Objects dynamic.Interface
 }
 
-// Namespace writes a file to dir for each kind of objects that a namespace has, and one
-// for the nodes. For [metav1.NamespaceAll] it writes one for each kind there is. What
-// cannot be had is left out, and said in the error.
+// Namespace writes a file to dir for each kind of objects in a namespace, and one for the nodes.
+// For [metav1.NamespaceAll] it writes one for each kind. The error lists what is missing.
 func (c Cluster) Namespace(ctx context.Context, namespace, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("keeping objects: %w", err)
+		return fmt.Errorf("keep objects: %w", err)
 	}
-	// The lists that could be had come with the error about the others.
+	// The available lists are returned together with the error about the others.
 	lists, err := c.Kinds.ServerPreferredResources()
 	if err != nil {
-		err = fmt.Errorf("listing the kinds of objects: %w", err)
+		err = fmt.Errorf("list the kinds of objects: %w", err)
 	}
 	for _, list := range lists {
 		version, unknown := schema.ParseGroupVersion(list.GroupVersion)
@@ -49,11 +47,11 @@ func (c Cluster) Namespace(ctx context.Context, namespace, dir string) error {
 	return err
 }
 
-// wanted says whether objects of the kind belong to the namespace, or to its pods.
+// wanted reports whether objects of the kind belong to the namespace, or to its pods.
 func wanted(kind metav1.APIResource, namespace string) bool {
 	switch {
 	case kind.Name == "secrets" || !slices.Contains(kind.Verbs, "list"):
-		return false // Secrets have no place in a folder that is passed around.
+		return false // Secrets must not be in a directory that users pass on.
 	default:
 		return kind.Namespaced || kind.Name == "nodes" || namespace == metav1.NamespaceAll
 	}
@@ -66,14 +64,14 @@ func (c Cluster) write(ctx context.Context, resource schema.GroupVersionResource
 	}
 	found, err := c.Objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("listing %s: %w", resource.Resource, err)
+		return fmt.Errorf("list %s: %w", resource.Resource, err)
 	}
 	if len(found.Items) == 0 {
 		return nil
 	}
 	content, err := yaml.Marshal(found)
 	if err != nil {
-		return fmt.Errorf("dumping %s: %w", resource.Resource, err)
+		return fmt.Errorf("dump %s: %w", resource.Resource, err)
 	}
 	return os.WriteFile(filepath.Join(dir, resource.Resource+".yaml"), content, 0o644)
 }

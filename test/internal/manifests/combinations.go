@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// Bases and Components are what overlays are made of: components that bases do not have
-// already, in any number and order.
+// Bases and Components make up overlays: components that bases do not have already, in any number
+// and order.
 var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{"api-server", "dev", "node-local-dns", "pod-template", "private-registry", "production", "service-mesh", "tracing", "with-porch"}
 )
 
-// Combinations are the folders of kustomizations to test by their names: all of those
-// below the folder deploy, and each component on each base.
+// Combinations returns the directories of kustomizations to test by their names: all of those below
+// the directory deploy, and each component on each base.
 func Combinations(t testing.TB, deploy string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
@@ -43,11 +43,11 @@ func Combinations(t testing.TB, deploy string) map[string]string {
 	return dirs
 }
 
-// block is a piece of YAML in a document.
+// block is a block of YAML in a document.
 var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// Documented are the folders of the overlays that the documents show, by their names, each
-// beside a copy of the repository's own ones.
+// Documented returns the directories of the overlays in the documents, by their names, each beside
+// a copy of the repository's own ones.
 func Documented(t testing.TB, root string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
@@ -76,7 +76,7 @@ func Documented(t testing.TB, root string) map[string]string {
 	return dirs
 }
 
-// Copy copies the folder deploy into another one of the same name, and returns its path.
+// Copy copies the directory deploy into another one of the same name, and returns its path.
 func Copy(t testing.TB, deploy string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "deploy")

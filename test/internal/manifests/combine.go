@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// kustomization is the file that makes a folder one.
+// kustomization is the file that makes a directory a kustomization.
 const kustomization = "kustomization.yaml"
 
-// Combine makes a kustomization of a base or an overlay, by its path below the folder
-// deploy, and components there, and returns its folder.
+// Combine creates a kustomization of a base or an overlay, by its path below the directory deploy,
+// and components there, and returns its directory.
 func Combine(t testing.TB, deploy, resource string, components ...string) string {
 	t.Helper()
 	dir := t.TempDir()

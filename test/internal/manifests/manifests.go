@@ -11,27 +11,27 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// Build returns the objects of a folder with a kustomization, as YAML each, in the
-// order in which they can be applied.
+// Build returns the objects of a directory with a kustomization, as YAML each, in the order in
+// which they can be applied.
 func Build(dir string) ([][]byte, error) {
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionLegacy // namespaces come first
 	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
-		return nil, fmt.Errorf("building %s: %w", dir, err)
+		return nil, fmt.Errorf("build %s: %w", dir, err)
 	}
 	var objects [][]byte
 	for _, r := range resources.Resources() {
 		object, err := r.AsYAML()
 		if err != nil {
-			return nil, fmt.Errorf("building %s: %w", dir, err)
+			return nil, fmt.Errorf("build %s: %w", dir, err)
 		}
 		objects = append(objects, object)
 	}
 	return objects, nil
 }
 
-// strict refuses a field that the object's type does not have.
+// strict rejects a field that the object's type does not have.
 var strict = serializer.NewCodecFactory(known(), serializer.EnableStrict).UniversalDeserializer()
 
 // Decode returns an object in its Kubernetes type. A field that the type does not
@@ -39,7 +39,7 @@ var strict = serializer.NewCodecFactory(known(), serializer.EnableStrict).Univer
 func Decode(object []byte) (runtime.Object, error) {
 	decoded, _, err := strict.Decode(object, nil, nil)
 	if err != nil {
-		return nil, fmt.Errorf("decoding an object: %w\n%s", err, object)
+		return nil, fmt.Errorf("decode an object: %w\n%s", err, object)
 	}
 	return decoded, nil
 }
@@ -48,7 +48,7 @@ func Decode(object []byte) (runtime.Object, error) {
 func Unstructured(object runtime.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
-		return nil, fmt.Errorf("converting an object: %w", err)
+		return nil, fmt.Errorf("convert an object: %w", err)
 	}
 	return &unstructured.Unstructured{Object: content}, nil
 }

@@ -7,19 +7,19 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Mesh is the group of what only a cluster with Istio knows.
+// Mesh is the API group that only a cluster with Istio has.
 var Mesh = schema.GroupVersion{Group: "security.istio.io", Version: "v1"}
 
-// AuthorizationPolicy is Istio's, with the fields that need no waypoint and that our
-// manifests use. Any other one is an error to Decode.
+// AuthorizationPolicy is Istio's, with the fields that need no waypoint and that our manifests use.
+// Any other field is an error to Decode.
 type AuthorizationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              AuthorizationSpec `json:"spec"`
 }
 
-// AuthorizationSpec says for which pods of the namespace a policy is, and what it does to
-// connections of which any rule holds.
+// AuthorizationSpec selects pods of the namespace, and defines the action for connections that
+// match any rule.
 type AuthorizationSpec struct {
 	Selector *AuthorizationSelector `json:"selector"`
 	Action   string                 `json:"action"`
@@ -31,7 +31,7 @@ type AuthorizationSelector struct {
 	MatchLabels map[string]string `json:"matchLabels"`
 }
 
-// AuthorizationRule holds of a connection from any of the sources to any of the ports.
+// AuthorizationRule matches a connection from any of the sources to any of the ports.
 type AuthorizationRule struct {
 	From []struct {
 		Source AuthorizationSource `json:"source"`
@@ -43,20 +43,20 @@ type AuthorizationRule struct {
 	} `json:"to"`
 }
 
-// AuthorizationSource is who calls: all that is named has to be so.
+// AuthorizationSource is a caller: all its fields must match.
 type AuthorizationSource struct {
 	Principals    []string `json:"principals"`
 	NotPrincipals []string `json:"notPrincipals"`
 	Namespaces    []string `json:"namespaces"`
 }
 
-// DeepCopyObject copies the object, but not what is in it: tests read it only.
+// DeepCopyObject copies the object, but not its fields: tests only read it.
 func (p *AuthorizationPolicy) DeepCopyObject() runtime.Object {
 	c := *p
 	return &c
 }
 
-// known are the kinds that Decode knows: those of Kubernetes, and of Istio what is above.
+// known are the kinds that Decode supports: those of Kubernetes, and of Istio those above.
 func known() *runtime.Scheme {
 	all := runtime.NewScheme()
 	all.AddKnownTypes(Mesh, &AuthorizationPolicy{})
