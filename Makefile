@@ -1,33 +1,33 @@
-# Function Runner. `make help` lists what can be done.
+# Function Runner. `make help` lists the targets.
 
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-# Each module is built by itself, from its own go.mod, and all are built the same way: what
-# one step has compiled, the next one finds in Go's cache, and so does another clone.
-# What only a debugger reads takes a tenth of the compiler's time, and no program keeps it.
-# (With flags for the linker go test would link again what it has results of.)
-same := -trimpath -gcflags=all=-dwarf=false
+# Each module is built from its own go.mod, and all are built with the same flags, so that
+# every step, and every other clone, finds compiled packages in Go's cache. Debug information
+# takes a tenth of the compiler's time, and is stripped from programs. (With linker flags
+# go test would link again even tests with cached results.)
+BUILD_FLAGS := -trimpath -gcflags=all=-dwarf=false
 export GOWORK := off
 export CGO_ENABLED := 0
-export GOFLAGS := $(filter-out $(same),$(shell go env GOFLAGS)) $(same)
+export GOFLAGS := $(filter-out $(BUILD_FLAGS),$(shell go env GOFLAGS)) $(BUILD_FLAGS)
 
-# Not empty where we can have a cluster and registries of our own.
-ours     := $(if $(KUBECONFIG),,$(shell [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ] && echo yes))
-TEST_BED := $(if $(ours),e2e-teardown e2e-registries)
+# Not empty if the test bed's cluster and registries can run on this machine.
+TEST_BED_POSSIBLE := $(if $(KUBECONFIG),,$(shell [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ] && echo yes))
+TEST_BED_TARGETS  := $(if $(TEST_BED_POSSIBLE),e2e-teardown e2e-registries)
 
 MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions test
 WORKSPACE := $(filter-out functions,$(MODULES))
 BUILD   := $(CURDIR)/.build
 
-# The modules of the workspace, taken together where that is sooner done.
-TOGETHER := $(CURDIR)/go.work
-ALL      := $(WORKSPACE:%=./%/...)
+# All modules of the workspace at once, for steps that are faster that way.
+WORKSPACE_FILE     := $(CURDIR)/go.work
+WORKSPACE_PACKAGES := $(WORKSPACE:%=./%/...)
 
-# For programs that come and go, memory is cheaper than collecting it: linting takes a
-# third less of the processors, compiling a tenth.
-QUICK := GOGC=400 GOMEMLIMIT=3GiB
+# Compilers and linters run for a short time, so they may use more memory: linting takes a
+# third less processor time, compiling a tenth.
+COMPILER_ENV := GOGC=400 GOMEMLIMIT=3GiB
 
 # Tools are built once per version and kept outside the clone.
 BUF_VERSION               := v1.73.0
@@ -45,11 +45,11 @@ PROTOC_GEN_GRPC    := $(TOOLS)/protoc-gen-go-grpc@$(PROTOC_GEN_GRPC_VERSION)/pro
 GOLANGCI_LINT      := $(TOOLS)/golangci-lint@$(GOLANGCI_LINT_VERSION)/golangci-lint
 PLUGINS            := $(PROTOC_GEN_GO) $(PROTOC_GEN_CONNECT) $(PROTOC_GEN_GRPC)
 
-# tool builds $(1) at $(2) into the folder of its target, which appears only whole.
+# tool builds $(1) at $(2) into the directory of its target, which it creates as a whole.
 define tool
 	@echo "building $(notdir $@) $(2)"
 	@mkdir -p $(TOOLS) && tmp=$$(mktemp -d $(TOOLS)/.build.XXXXXX) && \
-	 GOBIN=$$tmp $(QUICK) go install $(1)@$(2) && \
+	 GOBIN=$$tmp $(COMPILER_ENV) go install $(1)@$(2) && \
 	 mkdir -p $(@D) && mv $$tmp/$(notdir $@) $@ && rmdir $$tmp
 endef
 
@@ -64,10 +64,10 @@ $(PROTOC_GEN_GRPC):
 $(GOLANGCI_LINT):
 	$(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION))
 
-LINT = $(QUICK) $(GOLANGCI_LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml
+LINT = $(COMPILER_ENV) $(GOLANGCI_LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml
 
 # The race detector needs a C compiler. As root on Debian it is installed; without
-# one the tests run all the same, and say so. Vetting is the linters' work.
+# one the tests run without the race detector. The linters run vet.
 GO_TEST = $(shell command -v gcc >/dev/null && echo "CGO_ENABLED=1 go test -race" || echo "go test") -vet=off
 
 ##@ Use
@@ -81,48 +81,48 @@ run: build ## Start the stack here, render the examples through it, keep serving
 	@examples/run.sh --keep
 
 .PHONY: demo
-demo: build ## The same, and stop
+demo: build ## The same, then stop
 	@examples/run.sh
 
-# VERSION is what programs print for --version; without it, Go says what it knows of the commit.
-STAMP = $(if $(VERSION),-X=github.com/krm-function-runner/function-runner/libs/version.stamped=$(VERSION))
+# VERSION is what programs print for --version; without it, they print what Go recorded of the commit.
+VERSION_FLAG = $(if $(VERSION),-X=github.com/krm-function-runner/function-runner/libs/version.stamped=$(VERSION))
 
 .PHONY: build
 build: functions ## Build all programs into .build/bin
 	@mkdir -p $(BUILD)/bin
 	@for m in services/function-runner services/gateway fnctl wrapper-server; do \
-	  (cd $$m && CGO_ENABLED=0 go build -trimpath -ldflags="-s -w $(STAMP)" -o $(BUILD)/bin/ .); done
+	  (cd $$m && CGO_ENABLED=0 go build -trimpath -ldflags="-s -w $(VERSION_FLAG)" -o $(BUILD)/bin/ .); done
 
 ##@ Check
 
-# The runtime of each Go program wakes a thread of its every 20 microseconds while it works,
-# and a cluster is many such programs: with this much slack (in nanoseconds) for timers, all
-# of it takes a fifth less. It is not what functions get, so that tests can tell the two.
-UNHURRIED = echo 2000000 2>/dev/null >/proc/$$$$/timerslack_ns || true
+# The runtime of each busy Go program wakes one of its threads every 20 microseconds, and a
+# cluster is many such programs: with this timer slack (in nanoseconds), it takes a fifth less
+# processor time. Functions get another value, so that tests can distinguish the two.
+SET_TIMER_SLACK = echo 2000000 2>/dev/null >/proc/$$$$/timerslack_ns || true
 
-# The clusters of tests have the same names in all clones: one run at a time, on a machine.
-LOCK  := $(CACHE)/test.lock
-ALONE := $(if $(ours),mkdir -p $(CACHE); flock -n $(LOCK) true || echo "waiting: another make test runs on this machine"; flock --close $(LOCK))
+# The test clusters have the same names in all clones: a machine can run one test at a time.
+TEST_LOCK      := $(CACHE)/test.lock
+WITH_TEST_LOCK := $(if $(TEST_BED_POSSIBLE),mkdir -p $(CACHE); flock -n $(TEST_LOCK) true || echo "waiting: another make test runs on this machine"; flock --close $(TEST_LOCK))
 
-# The functions come first: all three use them, and would build them at once.
+# The functions are built first: all three targets use them, and would build them concurrently.
 .PHONY: test
-test: prepare functions ## Run everything: on a cluster, and beside that what needs none
-	@$(UNHURRIED); $(ALONE) $(MAKE) --no-print-directory --jobs=3 test-cluster test-bed test-here
+test: prepare functions ## Run all tests: those on a cluster, and in parallel those that need none
+	@$(SET_TIMER_SLACK); $(WITH_TEST_LOCK) $(MAKE) --no-print-directory --jobs=3 test-cluster test-bed test-here
 
-# What needs no cluster takes the time that the tests on one leave: they wait a lot. Tests
-# come when the machine is no longer busy with building: some know what time it is.
-in_turn = for target in $(1); do echo "== $$target"; nice $(MAKE) --no-print-directory $$target; done
+# Tests without a cluster use the processor time that the others leave: those wait a lot. Tests
+# run after the builds, when the machine is less busy: some depend on time.
+run_each = for target in $(1); do echo "== $$target"; nice $(MAKE) --no-print-directory $$target; done
 
 .PHONY: test-here
 test-here:
-	@$(call in_turn,check-generate check-proto check-modules lint unit demo)
+	@$(call run_each,check-generate check-proto check-modules lint unit demo)
 
 .PHONY: test-bed
 test-bed:
-	@$(call in_turn,$(TEST_BED))
+	@$(call run_each,$(TEST_BED_TARGETS))
 
-# Go runs a test again if a file that it reads has another time than before, as all have in
-# a fresh clone. So testdata that nobody has changed gets times by its content.
+# Go runs a test again if the time of a file that it reads has changed, which is so for all
+# files of a fresh clone. So unchanged testdata gets times derived from its content.
 .PHONY: testdata-times
 testdata-times:
 	@! git rev-parse --git-dir >/dev/null 2>&1 || { \
@@ -131,30 +131,30 @@ testdata-times:
 	  find $(MODULES) -path '*/testdata*' -type d -exec touch -d @0 {} +; }
 
 .PHONY: unit
-unit: prepare testdata-times ## Run the tests that need nothing but this machine
+unit: prepare testdata-times ## Run the tests that need only this machine
 	@failed=; \
-	 GOWORK=$(TOGETHER) $(GO_TEST) $(filter-out ./test/...,$(ALL)) || failed=1; \
+	 GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(filter-out ./test/...,$(WORKSPACE_PACKAGES)) || failed=1; \
 	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day' ./internal/pool) || failed=1; \
 	 (cd functions && $(GO_TEST) ./...) || failed=1; \
 	 (cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$')) || failed=1; \
 	 (cd test && go test -vet=off -count=1 ./deploy) || failed=1; \
-	 test -z "$$failed" # Go does not see that manifests change; nothing races in their tests
+	 test -z "$$failed" # Go does not notice changed manifests; their tests have no races
 
-# The cluster of make test has a name of its own: a developer's stays as it is. What a run
-# that was broken off has left of it goes first.
+# The cluster of make test has its own name: a developer's cluster is left alone. Leftovers
+# of an interrupted run are removed first.
 TEST_CLUSTER := make-test
 
 .PHONY: test-cluster
 test-cluster: ## Run the tests on a cluster: that of KUBECONFIG, or our own
 ifdef KUBECONFIG
 	@$(MAKE) --no-print-directory e2e
-else ifdef ours
+else ifdef TEST_BED_POSSIBLE
 	@$(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down
 	@failed=; $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) e2e || failed=1; \
 	 $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down || failed=1; \
 	 test -z "$$failed"
 else
-	@echo "left out: the tests on a cluster and on real registries, which need root on Debian, or KUBECONFIG"
+	@echo "skipped: the tests on a cluster and on real registries, which need root on Debian, or KUBECONFIG"
 endif
 
 .PHONY: e2e-registries
@@ -164,12 +164,12 @@ e2e-registries: ## Test the image-resolver with real registries (Debian's docker
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run the linters
 	@failed=; \
-	 GOWORK=$(TOGETHER) $(LINT) $(ALL) || failed=1; \
+	 GOWORK=$(WORKSPACE_FILE) $(LINT) $(WORKSPACE_PACKAGES) || failed=1; \
 	 (cd functions && $(LINT) ./...) || failed=1; \
 	 test -z "$$failed"
 
 .PHONY: check-generate
-check-generate: $(BUF) $(PLUGINS) ## Fail if generated code is not what the protocol buffers say
+check-generate: $(BUF) $(PLUGINS) ## Fail if generated code does not match the protocol buffers
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(GENERATE) --output="$$tmp" && \
 	 diff -r "$$tmp/libs/gen" libs/gen || { echo "generated code is stale: run make generate, and commit the result"; exit 1; }
 
@@ -179,9 +179,9 @@ check-proto: $(BUF) ## Lint the protocol buffers, and fail if one breaks an earl
 	@for c in $$(git rev-list HEAD -- proto); do $(BUF) breaking --against ".git#ref=$$c"; done
 
 .PHONY: check-modules
-check-modules: ## Fail if a module does not build by itself, is not tidy, or has versions of its own
-	@(cd functions && $(QUICK) go list -export ./... >/dev/null)
-	@for m in $(WORKSPACE); do (cd $$m && $(QUICK) go list -export -deps -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' ./...); done | sort -u | \
+check-modules: ## Fail if a module does not build by itself, is not tidy, or uses other versions than the others
+	@(cd functions && $(COMPILER_ENV) go list -export ./... >/dev/null)
+	@for m in $(WORKSPACE); do (cd $$m && $(COMPILER_ENV) go list -export -deps -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' ./...); done | sort -u | \
 	 awk '$$2 && seen[$$1]++ {print "modules use different versions of " $$1 ": run make tidy"; bad = 1} END {exit bad}'
 	@for m in $(MODULES) functions/apply-setters; do (cd $$m && go mod tidy -diff); done
 
@@ -217,10 +217,10 @@ prepare: ## Install what the tests need, as root on Debian
 	@command -v gcc >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends gcc libc6-dev; \
-	  else echo "left out: the race detector, which needs gcc"; fi; }
+	  else echo "skipped: the race detector, which needs gcc"; fi; }
 
 .PHONY: clean
-clean: ## Remove what was built here
+clean: ## Remove all build results
 	rm -rf $(BUILD)
 
 include functions/functions.mk

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Renders the examples through a gateway into temporary copies and checks that they
-# become what their README says. Exits non-zero if one does not.
+# match their README. Exits non-zero if one does not.
 #
 #   FNR_ADDRESS  the gateway's address, by default localhost:9445
 #   FNCTL        the fnctl to use, by default built from this repository
@@ -17,13 +17,13 @@ fi
 
 failures=0
 
-# unexpected MESSAGE notes that something is not as it should be.
+# unexpected MESSAGE records a failed check.
 unexpected() {
   echo "UNEXPECTED: $1" >&2
   failures=$((failures + 1))
 }
 
-# render EXAMPLE EXIT_CODE renders a copy and checks how that ends.
+# render EXAMPLE EXIT_CODE renders a copy and checks the exit code.
 render() {
   local example=$1 want=$2 code=0
   printf '\n=== %s\n' "$example"
@@ -32,9 +32,9 @@ render() {
   [[ $code == "$want" ]] || unexpected "rendering $example ended with exit code $code instead of $want"
 }
 
-# contains FILE TEXT checks what a rendered file says.
+# contains FILE TEXT checks that a rendered file has a text.
 contains() {
-  grep -qF -- "$2" "$work/$1" || unexpected "$1 does not say: $2"
+  grep -qF -- "$2" "$work/$1" || unexpected "$1 does not contain: $2"
 }
 
 render web-application 0

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # Starts function-runner with the catalog functions as local binaries (no Kubernetes,
 # no containers), renders the examples through it, and stops it again, or with --keep
-# goes on serving until it is interrupted.
+# keeps it running until it is interrupted.
 #
-#   PORT   where it serves, by default 9445 with --keep, and a free port otherwise
-#   BUILD  what `make build` and `make functions` built, by default .build
+#   PORT   its port, by default 9445 with --keep, and a free port otherwise
+#   BUILD  the directory of `make build` and `make functions`, by default .build
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 build=${BUILD:-$here/../.build}
 keep=${1:-}
 
-# taken PORT says whether somebody serves there already.
+# taken PORT reports whether a server uses the port already.
 taken() { (exec 3<>"/dev/tcp/localhost/$1") 2>/dev/null; }
 
 if [[ -n ${PORT:-} || $keep == --keep ]]; then
   port=${PORT:-9445}
   if taken "$port"; then
-    echo "port $port is taken: stop what serves there, or choose another one: make run PORT=$((port + 1))" >&2
+    echo "port $port is taken: stop the server on it, or choose another one: make run PORT=$((port + 1))" >&2
     exit 1
   fi
 else
@@ -25,7 +25,7 @@ else
   while taken "$port"; do port=$((port + 1)); done
 fi
 
-unset FNR_ADDRESS # where fnctl finds another gateway: it is no setting of function-runner
+unset FNR_ADDRESS # fnctl's setting for another gateway: function-runner rejects it
 export FNR_TELEMETRY_METRICS_ADDRESS=${FNR_TELEMETRY_METRICS_ADDRESS:-off}
 export FNR_TELEMETRY_LOG_FORMAT=text FNR_SERVE_DRAIN_DELAY=0s
 "$build/bin/function-runner" --port="$port" --disable-runtimes=pod \
@@ -38,7 +38,7 @@ ln -sf wrapper-server "$build/bin/grpc-health-probe"
 for ((i = 0; ; i++)); do
   answers=
   "$build/bin/grpc-health-probe" -addr "localhost:$port" 2>/dev/null && answers=yes
-  # Whoever answers in place of one that has ended is another one.
+  # If function-runner has ended, the answer came from another server.
   kill -0 "$runner" 2>/dev/null || { echo "function-runner did not start: see above" >&2; exit 1; }
   [[ -z $answers ]] || break
   ((i < 100)) || { echo "function-runner does not answer on port $port" >&2; exit 1; }

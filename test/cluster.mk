@@ -3,18 +3,18 @@
 
 # Name of the cluster: clusters of different names run side by side.
 CLUSTER ?= fnr
-# Packages with tests for any cluster, and of the test bed. Both pass twice in a row.
+# Packages with tests for any cluster, and for the test bed. Both run twice in a row.
 E2E_PACKAGES ?= ./e2e/cluster
 E2E_BED_PACKAGES ?= ./e2e/bed
-# Packages with tests of what runs on the bed. Two run at a time, the one that takes longest
-# first; that of the registries counts seconds and comes when the first are over.
+# Packages with tests of the system on the bed. Two run at a time, the one that takes longest
+# first; that of the registries measures seconds and runs when the first are over.
 E2E_SYSTEM_PACKAGES ?= ./e2e/deploy ./e2e/pods ./e2e/registries
-# Packages that break the cluster for a while: nothing else may run meanwhile.
+# Packages that break the cluster for a while: nothing else may run at the same time.
 E2E_FAULT_PACKAGES ?= ./e2e/faults
-# What upgrades are tested from, and rollbacks to: the last release, or what was there
-# before the first.
+# The commit that upgrades are tested from, and rollbacks to: the last release, or one from
+# before the first release.
 PREVIOUS ?= 708bc3a0bdb029b7b0ea588ffa527f23fbd7d986
-# Where a failing run leaves logs, events and objects.
+# The directory for logs, events and objects of a failing run.
 E2E_EVIDENCE ?= $(CURDIR)/.build/e2e/$(CLUSTER)
 
 CLUSTER_PROGRAM := $(CURDIR)/.build/bin/cluster
@@ -38,27 +38,27 @@ cluster-down: cluster-program ## Take it down without a trace (CLUSTER=name)
 
 .PHONY: images
 images: cluster-program ## Build all images with ko and push them to REPO=registry/path (TAG=latest)
-	@test -n "$(REPO)" || { echo "say where to: make images REPO=registry.example/path"; exit 1; }
+	@test -n "$(REPO)" || { echo "REPO is not set: make images REPO=registry.example/path"; exit 1; }
 	@$(CLUSTER_PROGRAM) --root $(CURDIR) publish $(REPO) --tag $(or $(TAG),latest)
 
-# Values whose comment says so get what the setters say: what `kpt fn render` does too.
+# Sets the values that have a setter in their comment, as `kpt fn render` does.
 .PHONY: manifests
-manifests: ## Have deploy/ use the images in REPO=registry/path (TAG=latest)
-	@test -n "$(REPO)" || { echo "say where the images are: make manifests REPO=registry.example/path"; exit 1; }
+manifests: ## Make deploy/ use the images in REPO=registry/path (TAG=latest)
+	@test -n "$(REPO)" || { echo "REPO is not set: make manifests REPO=registry.example/path"; exit 1; }
 	@sed -i -E -e 's|^(  registry: ).*|\1$(REPO)|' -e 's|^(  tag: ).*|\1$(or $(TAG),latest)|' deploy/setters.yaml
 	@grep -rl ' # kpt-set: ' deploy | xargs sed -i -E -e '/\$$\{(registry|tag)\}/ s|: [^ ]+ # kpt-set: (.*)$$|: \1 # kpt-set: \1|' \
 	 -e 's|\$$\{registry\}|$(REPO)|' -e 's|\$$\{tag\}|$(or $(TAG),latest)|'
 
 .PHONY: e2e
 ifdef KUBECONFIG
-e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on our own
+e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on the test bed
 	$(E2E_TEST) $(E2E_PACKAGES)
 else
 e2e: cluster-up
 	@$(MAKE) --no-print-directory e2e-here || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
 
-# The tests of the cluster run while our images are made, and those of the bed while the
-# images of the version before are.
+# The tests of the cluster run while our images are built, and those of the bed while the
+# images of the previous version are.
 .PHONY: e2e-here
 e2e-here:
 	$(CLUSTER_COMMAND) images & failed=; ($(E2E_TWICE) $(E2E_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
@@ -78,7 +78,7 @@ bench-cluster: cluster-up ## Measure a bare pod, from create to ready
 	$(E2E_TEST) -run '^$$' -bench BarePod -benchtime 10x $(E2E_IN_CLUSTER) ./e2e/cluster
 
 .PHONY: bench-cold
-bench-cold: cluster-up ## Measure cold starts of each kind, beside a bare pod
+bench-cold: cluster-up ## Measure cold starts of each kind, and of a bare pod
 	$(CLUSTER_COMMAND) images
 	$(E2E_TEST) -run '^$$' -bench ColdStart -benchtime 20x -timeout 30m $(E2E_IN_CLUSTER) ./e2e/pods
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs each fuzz target of the modules that are given for FUZZTIME (default 1m), and fails
-# if one of them found something.
+# Runs each fuzz target of the given modules for FUZZTIME (default 1m), and fails
+# if one of them finds an error.
 set -euo pipefail
 
 log=$(mktemp)
@@ -11,15 +11,15 @@ targets() {
   (cd "$1" && grep -roE '^func Fuzz\w+' --include='*_test.go' . | sed -E 's|/[^/]*:func | |' | sort)
 }
 
-# fuzz runs one target. Making each input that is of interest smaller may take a minute by
-# default, which is all that a target has.
+# fuzz runs one target. Minimizing each interesting input may take a minute by default,
+# which is the whole time of a target.
 fuzz() {
   echo "fuzz $1 $2 $3"
   (cd "$1" && go test -run '^$' -fuzz "^$3\$" -fuzztime "${FUZZTIME:-1m}" -fuzzminimizetime 100x "$2") 2>&1 | tee "$log" || spurious
 }
 
-# spurious says whether a target failed for no other reason than that its time was over,
-# as happens before Go 1.27 (golang/go#75804). What it finds it writes down.
+# spurious reports whether a target failed only because its time was over, as happens
+# before Go 1.27 (golang/go#75804). A target writes a failing input to a file.
 spurious() {
   grep -q '^ *context deadline exceeded$' "$log" && ! grep -q 'Failing input written' "$log"
 }
@@ -30,4 +30,4 @@ for module in "$@"; do
     fuzz "$module" "$package" "$target" </dev/null || failed+=" $target"
   done < <(targets "$module")
 done
-[ -z "$failed" ] || { echo "something was found by:$failed"; exit 1; }
+[ -z "$failed" ] || { echo "targets that found an error:$failed"; exit 1; }
