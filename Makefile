@@ -106,7 +106,7 @@ WITH_TEST_LOCK := $(if $(TEST_BED_POSSIBLE),mkdir -p $(CACHE); flock -n $(TEST_L
 
 # The functions are built first: all three targets use them, and would build them concurrently.
 .PHONY: test
-test: prepare functions ## Run all tests: those on a cluster, and in parallel those that need none
+test: prepare functions ## Run all tests: those on a cluster, and in parallel the others
 	@$(SET_TIMER_SLACK); $(WITH_TEST_LOCK) $(MAKE) --no-print-directory --jobs=3 test-cluster test-bed test-here
 
 # Tests without a cluster use the processor time that the others leave: those wait a lot. Tests

@@ -47,7 +47,7 @@ func follow(ctx context.Context, log *slog.Logger, path string, look func(), new
 	watcher, err := newWatcher()
 	if err != nil {
 		log.WarnContext(ctx, "file notifications unavailable; polling every few seconds: if the node's limit is reached, raise fs.inotify.max_user_instances",
-			"folder", path, "interval", poll, "error", err)
+			"directory", path, "interval", poll, "error", err)
 		watcher = &fsnotify.Watcher{} // its channels are nil: no event ever arrives
 	} else {
 		defer func() { _ = watcher.Close() }()

@@ -58,7 +58,7 @@ func exporting(exporter, endpoint string) bool {
 // the others.
 func prometheusReader(log *slog.Logger) (sdkmetric.Reader, http.Handler, error) {
 	// A registry runs all its collectors at the same time, so the number of goroutines would
-	// include those that collect other metrics. Two registries run one after the other.
+	// include the collectors of other metrics. Two registries run one after the other.
 	runtime, others := prometheus.NewRegistry(), prometheus.NewRegistry()
 	runtime.MustRegister(collectors.NewGoCollector())
 	others.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -75,7 +75,7 @@ func TestMeshPermitsKnownCallersOnly(t *testing.T) {
 }
 
 // mayCall reports whether the mesh permits a caller to call a program's pods: if no policy selects
-// the pods, or one of those that do has a rule for the caller.
+// the pods, or one of the policies that do has a rule for the caller.
 func mayCall(t *testing.T, objects []runtime.Object, caller, program string, port int) bool {
 	t.Helper()
 	pod := podOf(objects, program)

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestPackageIsRendered checks that the values in the manifests are those that `kpt fn render`
+// TestPackageIsRendered checks that the values in the manifests are the ones that `kpt fn render`
 // would write, so that it changes only what a user has set.
 func TestPackageIsRendered(t *testing.T) {
 	var setters corev1.ConfigMap

@@ -27,7 +27,7 @@ type gatewayFlags struct {
 	phases          bool
 }
 
-// registerAddress adds the one flag that all commands share, including those that evaluate nothing.
+// registerAddress adds the one flag that all commands share, including commands without evaluations.
 func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
 		"gateway as host:port, or as a URL of http or https; by default that of FNR_ADDRESS")

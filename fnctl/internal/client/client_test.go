@@ -104,7 +104,7 @@ func TestEvaluateExplains(t *testing.T) {
 		"invalid":    {"the gateway says what is wrong", address, "tag:v1", "", []string{"no tag matches"}},
 		"lost pod":   {"the next pod may be fine", address, "lost:v1", "", []string{"pod is gone", "try again"}},
 		"other":      {"nothing is swallowed", address, "strange:v1", "", []string{"data_loss: oh"}},
-		"nobody":     {"the most frequent mistake", "127.0.0.1:1", "a", "", []string{"127.0.0.1:1 cannot be reached", "FNR_ADDRESS"}},
+		"no server":  {"the most frequent mistake", "127.0.0.1:1", "a", "", []string{"127.0.0.1:1 cannot be reached", "FNR_ADDRESS"}},
 		"web server": {"it does not even speak HTTP/2", web.URL, "a", "", []string{"cannot be reached", "--address"}},
 		"other RPCs": {"it speaks HTTP/2, but is something else", other.URL, "a", "", []string{"is no function runner", "--address"}},
 	} {

@@ -99,7 +99,7 @@ func TestParseRejects(t *testing.T) {
 			"its pipeline would be ignored, whatever fields it has",
 			"apiVersion: kpt.dev/v1alpha2\nkind: Kptfile\npackageMetadata: {}\n", "apiVersion", "kpt.dev/v1alpha2",
 		},
-		"other version": {"nobody knows what it means", "apiVersion: kpt.dev/v2\nkind: Kptfile\n", "apiVersion", "kpt.dev/v2"},
+		"other version": {"its meaning is unknown", "apiVersion: kpt.dev/v2\nkind: Kptfile\n", "apiVersion", "kpt.dev/v2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := kptfile.Parse("Kptfile", []byte(tc.data))

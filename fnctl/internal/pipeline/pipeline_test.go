@@ -247,7 +247,7 @@ func TestUnusableOutput(t *testing.T) {
 			list.Items = append(list.Items, list.Items[0].Copy())
 			return nil
 		}, "two resources"},
-		"one in two places": {"nobody knows which is meant", func(list *framework.ResourceList) error {
+		"one in two places": {"the last one would win", func(list *framework.ResourceList) error {
 			return errors.Join(
 				list.Items[0].PipeE(yaml.SetAnnotation("config.kubernetes.io/path", "b.yaml")),
 				list.Items[0].PipeE(yaml.SetAnnotation("internal.config.kubernetes.io/path", "c.yaml")))

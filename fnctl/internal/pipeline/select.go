@@ -36,7 +36,7 @@ func id(resource *yaml.RNode) string {
 }
 
 // selectResources returns the input of a function: the resources that match any selector, without
-// those that match any exclusion. An exclusion that names no property excludes nothing.
+// those matching any exclusion. An exclusion that names no property excludes nothing.
 func selectResources(resources []*yaml.RNode, f kptfile.Function) []*yaml.RNode {
 	var selected []*yaml.RNode
 	for _, r := range resources {

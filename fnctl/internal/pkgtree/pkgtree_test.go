@@ -97,7 +97,7 @@ func TestChangesKeepBytes(t *testing.T) {
 		"line comment": {"setters are written as such", func(_ *testing.T, r *yaml.RNode) {
 			field(r, "text").LineComment = "# kpt-set: ${text}"
 		}, true},
-		"free comment": {"somebody is to read it", func(_ *testing.T, r *yaml.RNode) {
+		"free comment": {"users read it", func(_ *testing.T, r *yaml.RNode) {
 			r.YNode().Content[0].HeadComment += "\n# more"
 		}, true},
 		"field": {"it is new", func(t *testing.T, r *yaml.RNode) {

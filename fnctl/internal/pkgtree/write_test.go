@@ -104,9 +104,9 @@ func TestApplyAllOrNothing(t *testing.T) {
 		ctx    context.Context //nolint:containedctx // a row of a table
 		last   pkgtree.Change
 	}{
-		"a folder that cannot be made": {"prepared before the first file changes", t.Context(), change("b.yaml/c.yaml", "", "c")},
+		"a directory that cannot be made": {"prepared before the first file changes", t.Context(), change("b.yaml/c.yaml", "", "c")},
 		"a name that is too long":      {"prepared before the first file changes", t.Context(), change("d/"+strings.Repeat("c", 300), "", "c")},
-		"interrupted":                  {"whoever presses Ctrl-C wants nothing written", interrupted, change("d/c.yaml", "", "c")},
+		"interrupted":                  {"after Ctrl-C nothing must be written", interrupted, change("d/c.yaml", "", "c")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := exampleDir(t)
@@ -147,16 +147,16 @@ func TestApplyKeepsLinks(t *testing.T) {
 	if err := errors.Join(
 		os.MkdirAll(sub, 0o755),
 		os.WriteFile(filepath.Join(dir, "real", "f.yaml"), []byte("f"), 0o600),
-		os.Symlink("real/deep", filepath.Join(dir, "folder")),
+		os.Symlink("real/deep", filepath.Join(dir, "dirlink")),
 		os.Symlink("../f.yaml", filepath.Join(sub, "up.yaml")),
-		os.Symlink("folder/up.yaml", filepath.Join(dir, "link.yaml")),
+		os.Symlink("dirlink/up.yaml", filepath.Join(dir, "link.yaml")),
 	); err != nil {
 		t.Fatal(err)
 	}
 	if err := pkgtree.Apply(t.Context(), dir, []pkgtree.Change{change("link.yaml", "f", "new")}); err != nil {
 		t.Fatal(err)
 	}
-	if to, err := os.Readlink(filepath.Join(dir, "link.yaml")); err != nil || to != "folder/up.yaml" {
+	if to, err := os.Readlink(filepath.Join(dir, "link.yaml")); err != nil || to != "dirlink/up.yaml" {
 		t.Errorf("link.yaml leads to %q (%v), want it left alone", to, err)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "real", "f.yaml")); string(got) != "new" {

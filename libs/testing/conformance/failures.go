@@ -32,7 +32,7 @@ func failures(texts Texts) []failure {
 			functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID, 0,
 		},
 		{"no output is no list", "empty", "failed to parse the output of function %[1]q with stderr '': …", functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID, 0},
-		{"it is killed by somebody else", "signal", texts.Signal, functionrunnerv1.FunctionFailure_REASON_SIGNALED, 0},
+		{"another process kills it", "signal", texts.Signal, functionrunnerv1.FunctionFailure_REASON_SIGNALED, 0},
 		{"its binary is not there", Missing, "Failed to execute function %[1]q: fork/exec …: no such file or directory ()", functionrunnerv1.FunctionFailure_REASON_NOT_STARTED, 0},
 		{"its binary may not be executed", NotExecutable, "Failed to execute function %[1]q: fork/exec …: permission denied (the file is not executable) ()", functionrunnerv1.FunctionFailure_REASON_NOT_STARTED, 0},
 	}

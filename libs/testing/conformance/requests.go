@@ -75,7 +75,7 @@ func testBadRequests(t *testing.T, target Target) {
 		"broken YAML":  {"nor is what does not parse", "kind: ResourceList\nitems: [", codes.InvalidArgument, "the resource list is not valid"},
 		"not UTF-8":    {"YAML is UTF-8", "kind: ResourceList\nitems: [\"\xff\xfe\"]\n", codes.InvalidArgument, "not UTF-8"},
 		"YAML bomb":    {"it must not reach a function", bomb(), codes.InvalidArgument, "the resource list is not valid"},
-		"deep nesting": {"nor exhaust anybody's stack", "kind: ResourceList\nitems: " + strings.Repeat("[", 1<<20), codes.InvalidArgument, "the resource list is not valid"},
+		"deep nesting": {"nor exhaust a server's stack", "kind: ResourceList\nitems: " + strings.Repeat("[", 1<<20), codes.InvalidArgument, "the resource list is not valid"},
 		"too large":    {"the limit is for all of Porch", strings.Repeat("x", 7<<20), codes.ResourceExhausted, "larger than configured max"},
 	}
 	fn := target.Serve(t, "echo")

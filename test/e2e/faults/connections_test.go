@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// connections counts the TCP connections of a process's pod, including those that only one side has
+// connections counts the TCP connections of a process's pod, including ones that only one side has
 // closed: first those to registries, which are kept for a while for further requests, then all
 // others.
 func connections(t testing.TB, pid int) (toRegistries, others int) {

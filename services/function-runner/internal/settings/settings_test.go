@@ -131,7 +131,7 @@ func TestLoadRefuses(t *testing.T) {
 		"neither":          {"likewise", []string{"--warm-up-pod-cache=maybe"}, `"maybe" for -warm-up-pod-cache: it has to be true or false`},
 		"prefix":           {"no short name would be one of an image", []string{"--disable-runtimes=pod", "--default-image-prefix=ghcr.io/Kptdev"}, `--default-image-prefix is "ghcr.io/Kptdev"`},
 		"no file":          {"flags are named as given", []string{"--disable-runtimes=pod", "--config="}, `--config is ""`},
-		"no folder":        {"it would be where the program was started", []string{"--disable-runtimes=pod", "--functions="}, `--functions is ""`},
+		"no directory":     {"it would be the working directory", []string{"--disable-runtimes=pod", "--functions="}, `--functions is ""`},
 		"namespace":        {"Kubernetes would refuse each call", []string{"--pod-namespace=Functions"}, `--pod-namespace is "Functions"`},
 		"template":         {"likewise", []string{"--function-pod-template=pod_template"}, `--function-pod-template is "pod_template"`},
 		"credentials":      {"enabled and missing is a mistake", []string{"--disable-runtimes=pod", "--enable-private-registries"}, "--registry-auth-secret-path is"},

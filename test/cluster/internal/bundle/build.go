@@ -21,7 +21,7 @@ type program struct {
 }
 
 // build builds the main packages that match the patterns in a module of the repository. Go itself
-// skips those that are up to date.
+// skips programs that are up to date.
 func (s Source) build(ctx context.Context, module string, patterns ...string) ([]program, error) {
 	out := filepath.Join(s.Out, module)
 	unlock, err := filelock.Acquire(out + ".lock")
