@@ -43,10 +43,12 @@ func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look fun
 // follow is WatchDirectory with the notifications of a watcher. Without a watcher, because other
 // programs on the node use up the inotify limit, it polls: a change found late is better than a
 // missed one.
-func follow(ctx context.Context, log *slog.Logger, path string, look func(), newWatcher func() (*fsnotify.Watcher, error)) {
+func follow(ctx context.Context, log *slog.Logger, path string, look func(), newWatcher func() (*fsnotify.Watcher,
+	error)) {
 	watcher, err := newWatcher()
 	if err != nil {
-		log.WarnContext(ctx, "file notifications unavailable; polling every few seconds: if the node's limit is reached, raise fs.inotify.max_user_instances",
+		log.WarnContext(ctx, "file notifications unavailable; polling every few seconds: if the node's limit is reached, "+
+			"raise fs.inotify.max_user_instances",
 			"directory", path, "interval", poll, "error", err)
 		watcher = &fsnotify.Watcher{} // its channels are nil: no event ever arrives
 	} else {

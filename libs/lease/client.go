@@ -91,7 +91,8 @@ func (c *Client) failed(ctx context.Context, err error) error {
 	case errors.Is(err, io.EOF):
 		return Elsewhere(fault.New(fault.Unavailable, "the pod-manager at %s ended the stream without an answer", c.url))
 	case !connect.IsWireError(err):
-		return Elsewhere(fault.New(fault.Unavailable, "the pod-manager at %s cannot be reached: %w", c.url, rpcfault.FromConnect(err)))
+		return Elsewhere(fault.New(fault.Unavailable, "the pod-manager at %s cannot be reached: %w", c.url,
+			rpcfault.FromConnect(err)))
 	case elsewhereInWire(err):
 		return Elsewhere(rpcfault.FromConnect(err))
 	}
@@ -131,7 +132,8 @@ func (l *held) end(finish *podmanagerv1.LeaseRequest_Finish) {
 }
 
 // ListPools implements Manager.
-func (c *Client) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
+func (c *Client) ListPools(ctx context.Context,
+	req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
 	resp, err := c.rpc.ListPools(ctx, req)
 	if err != nil {
 		return nil, c.failed(ctx, err)
@@ -140,7 +142,8 @@ func (c *Client) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsReque
 }
 
 // WatchPools implements Manager.
-func (c *Client) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error) error {
+func (c *Client) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(
+	*podmanagerv1.WatchPoolsResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := c.rpc.WatchPools(ctx, req)

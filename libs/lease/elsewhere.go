@@ -44,7 +44,8 @@ func elsewhereInWire(err error) bool {
 	}
 	for _, d := range cerr.Details() {
 		msg, err := d.Value()
-		if info, ok := msg.(*errdetails.ErrorInfo); ok && err == nil && info.GetReason() == elsewhereReason && info.GetDomain() == elsewhereDomain {
+		if info, ok := msg.(*errdetails.ErrorInfo); ok && err == nil && info.GetReason() == elsewhereReason &&
+			info.GetDomain() == elsewhereDomain {
 			return true
 		}
 	}

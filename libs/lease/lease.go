@@ -50,7 +50,8 @@ type Manager interface {
 	// WatchPools calls send with each existing pool, then with synced, then with each pool again
 	// whenever something in it changes, until ctx ends or send returns an error. It returns that
 	// error. Calls do not overlap.
-	WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error) error
+	WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest,
+		send func(*podmanagerv1.WatchPoolsResponse) error) error
 }
 
 // Lease is the right to use a pod for one evaluation.

@@ -91,15 +91,18 @@ func TestOpenArrivesWhole(t *testing.T) {
 		got = open
 		return nil, fault.New(fault.Denied, "no")
 	}, func(t *testing.T, _ *leasetest.Manager, m lease.Manager) {
-		_, _ = m.Lease(t.Context(), &lease.Open{Image: "fn:v1", TagConstraint: "~1", Attempt: 2, AvoidPods: []string{"a", "b"}}, nothing)
-		if got.GetImage() != "fn:v1" || got.GetTagConstraint() != "~1" || got.GetAttempt() != 2 || len(got.GetAvoidPods()) != 2 {
+		_, _ = m.Lease(t.Context(), &lease.Open{Image: "fn:v1", TagConstraint: "~1", Attempt: 2,
+			AvoidPods: []string{"a", "b"}}, nothing)
+		if got.GetImage() != "fn:v1" || got.GetTagConstraint() != "~1" || got.GetAttempt() != 2 ||
+			len(got.GetAvoidPods()) != 2 {
 			t.Errorf("the manager got %v", got)
 		}
 	})
 }
 
 func TestWaitingIsReportedInOrder(t *testing.T) {
-	phases := []podmanagerv1.Phase{podmanagerv1.Phase_PHASE_QUEUED, podmanagerv1.Phase_PHASE_CREATING, podmanagerv1.Phase_PHASE_PULLING}
+	phases := []podmanagerv1.Phase{podmanagerv1.Phase_PHASE_QUEUED, podmanagerv1.Phase_PHASE_CREATING,
+		podmanagerv1.Phase_PHASE_PULLING}
 	each(t, func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
 		for i, p := range phases {
 			waiting(&lease.Waiting{Phase: p, Reason: p.String(), Position: int32(i)})
@@ -120,7 +123,8 @@ func TestWaitingIsReportedInOrder(t *testing.T) {
 }
 
 func TestErrorsKeepClassTextAndHint(t *testing.T) {
-	for _, class := range []fault.Class{fault.Invalid, fault.Denied, fault.Precondition, fault.Exhausted, fault.Unavailable, fault.Internal} {
+	for _, class := range []fault.Class{fault.Invalid, fault.Denied, fault.Precondition, fault.Exhausted,
+		fault.Unavailable, fault.Internal} {
 		each(t, func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
 			return nil, fault.WithRetryAfter(fault.New(class, "in the registry's own words"), 3*time.Second)
 		}, func(t *testing.T, _ *leasetest.Manager, m lease.Manager) {
@@ -223,7 +227,8 @@ func TestPools(t *testing.T) {
 		}
 		var seen []string
 		enough := errors.New("enough")
-		err = m.WatchPools(t.Context(), &podmanagerv1.WatchPoolsRequest{}, func(change *podmanagerv1.WatchPoolsResponse) error {
+		err = m.WatchPools(t.Context(), &podmanagerv1.WatchPoolsRequest{}, func(
+			change *podmanagerv1.WatchPoolsResponse) error {
 			switch {
 			case change.GetSynced() != nil:
 				seen = append(seen, "synced")
@@ -247,7 +252,8 @@ func TestPools(t *testing.T) {
 func TestWatchEndsWithItsContext(t *testing.T) {
 	each(t, grantAtOnce, func(t *testing.T, _ *leasetest.Manager, m lease.Manager) {
 		ctx, leave := context.WithCancel(t.Context())
-		err := m.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{}, func(*podmanagerv1.WatchPoolsResponse) error { leave(); return nil })
+		err := m.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{},
+			func(*podmanagerv1.WatchPoolsResponse) error { leave(); return nil })
 		if fault.Of(err) != fault.Canceled {
 			t.Errorf("error %v, want canceled", err)
 		}

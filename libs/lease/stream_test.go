@@ -21,7 +21,8 @@ import (
 
 // rawStream opens a stream of the official gRPC client, to end it in other ways than the Client
 // does.
-func rawStream(t *testing.T, ctx context.Context, address string) (*grpc.ClientConn, podmanagerv1.PodManagerService_LeaseClient) {
+func rawStream(t *testing.T, ctx context.Context, address string) (*grpc.ClientConn,
+	podmanagerv1.PodManagerService_LeaseClient) {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -37,7 +38,8 @@ func rawStream(t *testing.T, ctx context.Context, address string) (*grpc.ClientC
 
 func sendOpen(t *testing.T, s podmanagerv1.PodManagerService_LeaseClient) {
 	t.Helper()
-	if err := s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: &lease.Open{Image: "fn"}}}); err != nil {
+	open := &podmanagerv1.LeaseRequest_Open_{Open: &lease.Open{Image: "fn"}}
+	if err := s.Send(&podmanagerv1.LeaseRequest{Message: open}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -49,15 +51,22 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 		want   lease.Outcome
 	}{
 		"cancelled": {
-			"the holder gave up", func(_ *grpc.ClientConn, _ podmanagerv1.PodManagerService_LeaseClient, cancel func()) { cancel() },
+			"the holder gave up", func(_ *grpc.ClientConn, _ podmanagerv1.PodManagerService_LeaseClient,
+				cancel func()) {
+				cancel()
+			},
 			lease.Abandoned,
 		},
 		"connection lost": {
-			"the holder died", func(conn *grpc.ClientConn, _ podmanagerv1.PodManagerService_LeaseClient, _ func()) { _ = conn.Close() },
+			"the holder died", func(conn *grpc.ClientConn, _ podmanagerv1.PodManagerService_LeaseClient,
+				_ func()) {
+				_ = conn.Close()
+			},
 			lease.Abandoned,
 		},
 		"closed": {
-			"the holder has nothing to say", func(_ *grpc.ClientConn, s podmanagerv1.PodManagerService_LeaseClient, _ func()) { _ = s.CloseSend() },
+			"the holder has nothing to say",
+			func(_ *grpc.ClientConn, s podmanagerv1.PodManagerService_LeaseClient, _ func()) { _ = s.CloseSend() },
 			lease.Abandoned,
 		},
 		"another open": {
@@ -67,7 +76,8 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 		},
 		"finished without outcome": {
 			"unspecified counts as done", func(_ *grpc.ClientConn, s podmanagerv1.PodManagerService_LeaseClient, _ func()) {
-				_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Finish_{Finish: &podmanagerv1.LeaseRequest_Finish{}}})
+				finish := &podmanagerv1.LeaseRequest_Finish_{Finish: &podmanagerv1.LeaseRequest_Finish{}}
+				_ = s.Send(&podmanagerv1.LeaseRequest{Message: finish})
 			}, lease.Done,
 		},
 	}
@@ -91,7 +101,8 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 
 func TestTheFirstMessageIsOpen(t *testing.T) {
 	_, s := rawStream(t, t.Context(), leaseserver.Start(t, leasetest.NewManager(grantAtOnce), nil))
-	_ = s.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Finish_{Finish: &podmanagerv1.LeaseRequest_Finish{}}})
+	finish := &podmanagerv1.LeaseRequest_Finish_{Finish: &podmanagerv1.LeaseRequest_Finish{}}
+	_ = s.Send(&podmanagerv1.LeaseRequest{Message: finish})
 	if _, err := s.Recv(); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("got %v, want InvalidArgument", err)
 	}
@@ -99,7 +110,8 @@ func TestTheFirstMessageIsOpen(t *testing.T) {
 
 func TestStopping(t *testing.T) {
 	stopping := make(chan struct{})
-	fake := leasetest.NewManager(func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+	fake := leasetest.NewManager(func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted,
+		error) {
 		if open.GetImage() == "warm" {
 			return &lease.Granted{}, nil
 		}
@@ -115,10 +127,12 @@ func TestStopping(t *testing.T) {
 	watched := make(chan error, 1)
 	synced := make(chan struct{})
 	go func() {
-		watched <- m.WatchPools(t.Context(), &podmanagerv1.WatchPoolsRequest{}, func(*podmanagerv1.WatchPoolsResponse) error { close(synced); return nil })
+		watched <- m.WatchPools(t.Context(), &podmanagerv1.WatchPoolsRequest{},
+			func(*podmanagerv1.WatchPoolsResponse) error { close(synced); return nil })
 	}()
 	<-synced
-	if _, err := m.Lease(t.Context(), &lease.Open{Image: "cold"}, func(*lease.Waiting) { close(stopping) }); fault.Of(err) != fault.Unavailable {
+	if _, err := m.Lease(t.Context(), &lease.Open{Image: "cold"}, func(*lease.Waiting) { close(stopping) }); fault.Of(
+		err) != fault.Unavailable {
 		t.Errorf("the wait ended with %v, want class unavailable", err)
 	}
 	if err := <-watched; fault.Of(err) != fault.Unavailable {
@@ -149,7 +163,8 @@ func TestManagerThatCannotBeReached(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	for name, url := range map[string]string{"refused": "http://127.0.0.1:1", "closes": "http://" + listener.Addr().String(), "no such host": "http://no.such.host.invalid:9448"} {
+	for name, url := range map[string]string{"refused": "http://127.0.0.1:1",
+		"closes": "http://" + listener.Addr().String(), "no such host": "http://no.such.host.invalid:9448"} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -162,7 +177,8 @@ func TestManagerThatCannotBeReached(t *testing.T) {
 
 // TestLostWhileItWaits breaks the connection of a waiting lease.
 func TestLostWhileItWaits(t *testing.T) {
-	fake := leasetest.NewManager(func(ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+	fake := leasetest.NewManager(func(ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted,
+		error) {
 		waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED})
 		<-ctx.Done()
 		return nil, ctx.Err()

@@ -52,7 +52,8 @@ func TestAProgramThatIsStoppedWhileItBegins(t *testing.T) {
 
 func TestRunFails(t *testing.T) {
 	cause := errors.New("cannot be built")
-	err := program.Run(t.Context(), "test", settings, func(context.Context, program.Frame) ([]serve.Part, error) { return nil, cause })
+	err := program.Run(t.Context(), "test", settings,
+		func(context.Context, program.Frame) ([]serve.Part, error) { return nil, cause })
 	if !errors.Is(err, cause) {
 		t.Errorf("Run = %v, want %v", err, cause)
 	}

@@ -63,7 +63,8 @@ type Telemetry struct {
 // [Telemetry.Shutdown].
 func New(ctx context.Context, name string, cfg Config, w io.Writer) (*Telemetry, error) {
 	res, err := resource.New(ctx,
-		resource.WithAttributes(semconv.ServiceName(name), semconv.ServiceVersion(version.String())), resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost())
+		resource.WithAttributes(semconv.ServiceName(name),
+			semconv.ServiceVersion(version.String())), resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("set up telemetry: describe this process: %w", err)
 	}

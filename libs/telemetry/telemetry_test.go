@@ -38,7 +38,8 @@ func newTelemetry(t *testing.T, logs io.Writer) *telemetry.Telemetry {
 // echo is a service to trace and measure.
 type echo struct{ tel *telemetry.Telemetry }
 
-func (e echo) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+func (e echo) EvaluateFunction(ctx context.Context,
+	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 	e.tel.Log.InfoContext(ctx, "evaluating")
 	return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
 }
@@ -79,8 +80,10 @@ func TestLogLinesCarryTheCallersTrace(t *testing.T) {
 func TestLogLinesAreBounded(t *testing.T) {
 	long := "begins" + strings.Repeat("x", 5<<20) + "ends"
 	var logs bytes.Buffer
-	newTelemetry(t, &logs).Log.With("image", long).Info("evaluated", "error", errors.New(long), "group", slog.GroupValue(slog.String("log", long)), "count", 7)
-	if n := logs.Len(); n > 30<<10 || strings.Count(logs.String(), "begins") != 3 || strings.Count(logs.String(), "ends") != 3 || !strings.Contains(logs.String(), `"count":7`) {
+	newTelemetry(t, &logs).Log.With("image", long).Info("evaluated", "error", errors.New(long), "group",
+		slog.GroupValue(slog.String("log", long)), "count", 7)
+	if n := logs.Len(); n > 30<<10 || strings.Count(logs.String(), "begins") != 3 ||
+		strings.Count(logs.String(), "ends") != 3 || !strings.Contains(logs.String(), `"count":7`) {
 		t.Errorf("the line has %d bytes: %.300s", n, logs.String())
 	}
 }
@@ -138,9 +141,12 @@ func TestExportFollowsTheStandardVariables(t *testing.T) {
 	}{
 		"unset":    {"nothing set means nothing sent", nil, false},
 		"endpoint": {"an endpoint alone turns export on", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here"}, true},
-		"exporter": {"so does an exporter by name", map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "here"}, true},
-		"none":     {"none means none, endpoint or not", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here", "OTEL_TRACES_EXPORTER": "none"}, false},
-		"disabled": {"and there is a switch for everything", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here", "OTEL_SDK_DISABLED": "true"}, false},
+		"exporter": {"so does an exporter by name",
+			map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "here"}, true},
+		"none": {"none means none, endpoint or not",
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here", "OTEL_TRACES_EXPORTER": "none"}, false},
+		"disabled": {"and there is a switch for everything",
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here", "OTEL_SDK_DISABLED": "true"}, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +175,8 @@ func TestExportFollowsTheStandardVariables(t *testing.T) {
 
 func TestWrongExporterIsNamed(t *testing.T) {
 	t.Setenv("OTEL_TRACES_EXPORTER", "carrier-pigeon")
-	if _, err := telemetry.New(t.Context(), "test", cfg, io.Discard); err == nil || !strings.Contains(err.Error(), "carrier-pigeon") {
+	if _, err := telemetry.New(t.Context(), "test", cfg, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "carrier-pigeon") {
 		t.Errorf("New = %v, want an error that names the exporter", err)
 	}
 }

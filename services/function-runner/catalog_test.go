@@ -46,7 +46,8 @@ func relative(t *testing.T, dir string) string {
 // curl does, with JSON: the result is the output of the binary, byte for byte.
 func TestCatalogFunction(t *testing.T) {
 	functions := filepath.Dir(gobuild.Program(t, "../../functions", setNamespace))
-	s, err := settings.Load([]string{"--disable-runtimes=pod", "--functions", relative(t, functions), "--config", "../../functions/config.yaml"}, t.Output())
+	s, err := settings.Load([]string{"--disable-runtimes=pod", "--functions", relative(t, functions), "--config",
+		"../../functions/config.yaml"}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,8 @@ func callGRPC(t *testing.T, address string, list []byte) []byte {
 
 func callJSON(t *testing.T, address string, list []byte) []byte {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"image": "ghcr.io/kptdev/krm-functions-catalog/set-namespace", "tag": "~0.4", "resourceList": list})
+	body, err := json.Marshal(map[string]any{"image": "ghcr.io/kptdev/krm-functions-catalog/set-namespace", "tag": "~0.4",
+		"resourceList": list})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,9 +119,12 @@ func resourceList(items int) []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n")
 	for i := range items {
-		fmt.Fprintf(&b, "- apiVersion: apps/v1\n  kind: Deployment\n  metadata:\n    name: web-%d # a comment\n    namespace: default\n"+
-			"  spec:\n    replicas: 3\n    template:\n      spec:\n        containers:\n        - name: web\n          image: example.com/web:v1\n", i)
+		fmt.Fprintf(&b, "- apiVersion: apps/v1\n  kind: Deployment\n  metadata:\n    name: web-%d # a comment\n"+
+			"    namespace: default\n"+
+			"  spec:\n    replicas: 3\n    template:\n      spec:\n        containers:\n        - name: web\n"+
+			"          image: example.com/web:v1\n", i)
 	}
-	b.WriteString("functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: config\n  data:\n    namespace: shop\n")
+	b.WriteString("functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: config\n  data:\n" +
+		"    namespace: shop\n")
 	return []byte(b.String())
 }

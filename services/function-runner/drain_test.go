@@ -28,7 +28,8 @@ func TestTermination(t *testing.T) {
 	}
 	testfn.Install(t, functions, "sleep=500ms")
 	config := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(config, []byte("functions: [{function: 'sleep=500ms', images: ['sleep:v1']}]"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("functions: [{function: 'sleep=500ms', images: ['sleep:v1']}]"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	port := freePort(t)
@@ -38,7 +39,8 @@ func TestTermination(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{}, grpc.WaitForReady(true)); err != nil {
+	if _, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{},
+		grpc.WaitForReady(true)); err != nil {
 		t.Fatal(err)
 	}
 	answer := make(chan error, 1)

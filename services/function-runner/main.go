@@ -24,7 +24,8 @@ func main() {
 		os.Exit(program.Refuse("function-runner", err))
 	}
 	s.PodManager.PodEnv = podmanager.PodEnv(os.Environ())
-	os.Exit(program.Main("function-runner", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
+	os.Exit(program.Main("function-runner", s.Settings, func(_ context.Context,
+		frame program.Frame) ([]serve.Part, error) {
 		return compose.Parts(s, frame)
 	}))
 }

@@ -33,7 +33,8 @@ func TestCommandsFailWithoutACluster(t *testing.T) {
 // TestRunSaysWhatFailed uses a compiler that fails, with its own exit status.
 func TestRunSaysWhatFailed(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho no space left >&2\nexit 3\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho no space left >&2\nexit 3\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

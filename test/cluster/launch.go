@@ -48,7 +48,8 @@ func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, pro
 	if err := state.Save(l, running); err != nil {
 		return err
 	}
-	fmt.Fprintf(log, "cluster %s is ready after %.1fs: KUBECONFIG=%s\n", l.Name, time.Since(start).Seconds(), l.Kubeconfig())
+	fmt.Fprintf(log, "cluster %s is ready after %.1fs: KUBECONFIG=%s\n", l.Name, time.Since(start).Seconds(),
+		l.Kubeconfig())
 	return nil
 }
 

@@ -30,7 +30,8 @@ func previousCommand(o *options) *cobra.Command {
 	}
 }
 
-func (o *options) pushPrevious(ctx context.Context, log io.Writer, l layout.Layout, running state.State, commit string) error {
+func (o *options) pushPrevious(ctx context.Context, log io.Writer, l layout.Layout, running state.State,
+	commit string) error {
 	sources, err := o.store().Get(ctx, component.Sources(o.root, commit))
 	if err != nil {
 		return err

@@ -98,5 +98,6 @@ func programKey(built string, base v1.Image, data []image.File) (string, error) 
 	if err != nil {
 		return "", fmt.Errorf("read a base image: %w", err)
 	}
-	return image.Key(append(data, image.File{Source: built}, image.File{Content: digest.String()}, image.File{Content: component.Ko().Key()}))
+	return image.Key(append(data, image.File{Source: built}, image.File{Content: digest.String()},
+		image.File{Content: component.Ko().Key()}))
 }

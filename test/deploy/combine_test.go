@@ -40,7 +40,8 @@ func TestComponentsGoTogether(t *testing.T) {
 // combined builds components on a base. Lists with names are sorted by name, without duplicates.
 func combined(t *testing.T, base string, components ...string) []runtime.Object {
 	t.Helper()
-	all := objects(t, strings.Join(append([]string{base}, components...), "+"), manifests.Combine(t, deploy, flat(t, base), components...))
+	all := objects(t, strings.Join(append([]string{base}, components...), "+"),
+		manifests.Combine(t, deploy, flat(t, base), components...))
 	for _, d := range of[*appsv1.Deployment](all) {
 		pod := &d.Spec.Template.Spec
 		c := &pod.Containers[0]

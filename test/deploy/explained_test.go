@@ -7,7 +7,9 @@ import (
 )
 
 // decision matches a line with a number that users may want to change.
-var decision = regexp.MustCompile(`(startupProbe|readinessProbe|livenessProbe|terminationGracePeriodSeconds|FNR_SERVE_DRAIN_DELAY|FNR_SERVE_SHUTDOWN_TIMEOUT|requests|limits)(:|,|$| #)`)
+var decision = regexp.MustCompile(
+	`(startupProbe|readinessProbe|livenessProbe|terminationGracePeriodSeconds|` +
+		`FNR_SERVE_DRAIN_DELAY|FNR_SERVE_SHUTDOWN_TIMEOUT|requests|limits)(:|,|$| #)`)
 
 // TestDecisionsAreExplained checks that probes, resources and drain times have a reason, in the
 // line itself or just above it.

@@ -106,8 +106,10 @@ func base(kinds map[string]string, series string) string {
 
 // promised are the metrics that must stay: users' dashboards have them.
 var promised = []string{
-	"fn_evaluations_total", "fn_evaluation_duration_seconds", "fn_phase_duration_seconds", "fn_cold_starts_total", "fn_queue_depth",
-	"fn_rejections_total", "fn_pods", "fn_pod_evictions_total", "fn_retries_total", "fn_request_bytes", "fn_response_bytes", "fn_registry_requests_total",
+	"fn_evaluations_total", "fn_evaluation_duration_seconds", "fn_phase_duration_seconds", "fn_cold_starts_total",
+	"fn_queue_depth",
+	"fn_rejections_total", "fn_pods", "fn_pod_evictions_total", "fn_retries_total", "fn_request_bytes",
+	"fn_response_bytes", "fn_registry_requests_total",
 }
 
 // TestMetricsAreDocumented compares the metrics of the code with those of the documents.
@@ -123,7 +125,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	named := map[string]bool{}
 	for _, document := range []string{"docs/metrics.md", "ARCHITECTURE.md", "deploy/README.md"} {
-		for _, series := range regexp.MustCompile(`\bfn_[a-z_]+`).FindAllString(string(mustRead(t, filepath.Join(root, document))), -1) {
+		for _, series := range regexp.MustCompile(`\bfn_[a-z_]+`).FindAllString(
+			string(mustRead(t, filepath.Join(root, document))), -1) {
 			name := base(kinds, series)
 			if named[name] = true; kinds[name] == "" {
 				t.Errorf("%s names %s, which no program reports", document, series)

@@ -10,11 +10,13 @@ import (
 // TestImagesGetFunctionsOfTheirPlatform tests how a developer with another kind of machine builds
 // the data of images.
 func TestImagesGetFunctionsOfTheirPlatform(t *testing.T) {
-	platform := regexp.MustCompile(`(?m)^defaultPlatforms: \[(\w+)/(\w+)\]$`).FindStringSubmatch(string(mustRead(t, root+"/.ko.yaml")))
+	platform := regexp.MustCompile(`(?m)^defaultPlatforms: \[(\w+)/(\w+)\]$`).FindStringSubmatch(
+		string(mustRead(t, root+"/.ko.yaml")))
 	if platform == nil {
 		t.Fatal(".ko.yaml names no platform, or several: the functions are built for one")
 	}
-	if !strings.Contains(string(mustRead(t, root+"/skaffold.yaml")), "\n  platforms: ["+platform[1]+"/"+platform[2]+"]\n") {
+	if !strings.Contains(string(mustRead(t, root+"/skaffold.yaml")),
+		"\n  platforms: ["+platform[1]+"/"+platform[2]+"]\n") {
 		t.Error("skaffold builds images for other platforms than ko")
 	}
 	plan := exec.CommandContext(t.Context(), "make", "-C", root, "--dry-run", "kodata")

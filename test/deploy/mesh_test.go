@@ -27,7 +27,8 @@ const (
 
 // TestMeshPermitsKnownCallersOnly tests which callers the mesh permits to call which program.
 func TestMeshPermitsKnownCallersOnly(t *testing.T) {
-	everyone := []string{asGateway, asPodManager, asResolver, asRunner, asPorch, asFunction, asPrometheus, asStranger, asUnknown}
+	everyone := []string{asGateway, asPodManager, asResolver, asRunner, asPorch, asFunction, asPrometheus,
+		asStranger, asUnknown}
 	ofPorch := []string{asGateway, asPodManager, asResolver, asRunner, asPorch} // all that is in its namespace
 	managers := []string{asGateway, asPodManager, asRunner}
 	scrapers := []string{asPrometheus, asUnknown} // network policies decide about callers outside of the mesh
@@ -84,7 +85,8 @@ func mayCall(t *testing.T, objects []runtime.Object, caller, program string, por
 		if p.Spec.Action != "ALLOW" {
 			t.Errorf("authorization policy %s does %q, which this test does not support", p.Name, p.Spec.Action)
 		}
-		if p.Namespace != pod.namespace || p.Spec.Selector != nil && !labels.SelectorFromSet(p.Spec.Selector.MatchLabels).Matches(pod.labels) {
+		if p.Namespace != pod.namespace || p.Spec.Selector != nil &&
+			!labels.SelectorFromSet(p.Spec.Selector.MatchLabels).Matches(pod.labels) {
 			continue
 		}
 		selected = true

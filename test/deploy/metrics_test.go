@@ -16,7 +16,8 @@ import (
 // others are metrics of libraries.
 var others = map[string]string{
 	"rpc_server_duration_milliseconds": "Histogram",
-	"go_goroutines":                    "Gauge", "process_cpu_seconds_total": "Counter", "process_resident_memory_bytes": "Gauge",
+	"go_goroutines":                    "Gauge", "process_cpu_seconds_total": "Counter",
+	"process_resident_memory_bytes": "Gauge",
 }
 
 // known reports whether a program reports the series.
@@ -122,7 +123,8 @@ func TestAlerts(t *testing.T) {
 		for _, g := range rules.Groups {
 			for _, r := range g.Rules {
 				checkExpression(t, name+": "+r.Alert, r.Expr)
-				if r.Alert == "" || r.For == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+				if r.Alert == "" || r.For == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" ||
+					r.Annotations["description"] == "" {
 					t.Errorf("%s: %s says too little: %+v", name, r.Alert, r)
 				}
 			}

@@ -39,7 +39,8 @@ func TestPackageIsRendered(t *testing.T) {
 				continue
 			}
 			found++
-			if want := set.Replace(strings.TrimSpace(pattern)); !strings.HasSuffix(field, ": "+want) || strings.Contains(want, "${") {
+			if want := set.Replace(strings.TrimSpace(pattern)); !strings.HasSuffix(field, ": "+want) ||
+				strings.Contains(want, "${") {
 				t.Errorf("%s: %q, want %q", path, strings.TrimSpace(field), want)
 			}
 		}

@@ -71,7 +71,8 @@ func TestTemplateOfFunctionPods(t *testing.T) {
 	pod := function(t)
 	restricted(t, &pod.ObjectMeta, &pod.Spec)
 	if c := pod.Spec.Containers[0]; c.Name != "function" || len(c.Command) == 0 || len(c.Args) > 0 {
-		t.Errorf("the first container must be %q, start the wrapper server and leave arguments to the pod-manager: %+v", "function", c)
+		t.Errorf("the first container must be %q, start the wrapper server and leave arguments to the pod-manager: %+v",
+			"function", c)
 	}
 }
 
@@ -84,16 +85,19 @@ func TestPodsAreProbedAndDrained(t *testing.T) {
 			for _, p := range c.Ports {
 				ports[p.ContainerPort] = true
 			}
-			for name, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe, "liveness": c.LivenessProbe} {
+			for name, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe,
+				"liveness": c.LivenessProbe} {
 				if probe == nil || probe.GRPC == nil || !ports[probe.GRPC.Port] {
 					t.Errorf("%s: the %s probe asks no port of the container: %+v", d.Name, name, probe)
 				}
 			}
-			if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+			if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() ||
+				c.Resources.Limits.Memory().IsZero() {
 				t.Errorf("%s: resources are missing: %+v", d.Name, c.Resources)
 			}
 			const flush = 5 * time.Second // for telemetry, at the end
-			need := serve.LongestDrain*duration(t, c, "FNR_SERVE_DRAIN_DELAY") + duration(t, c, "FNR_SERVE_SHUTDOWN_TIMEOUT") + flush
+			need := serve.LongestDrain*duration(t, c, "FNR_SERVE_DRAIN_DELAY") +
+				duration(t, c, "FNR_SERVE_SHUTDOWN_TIMEOUT") + flush
 			if grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second; grace < need {
 				t.Errorf("%s is killed after %v, but may need %v", d.Name, grace, need)
 			}

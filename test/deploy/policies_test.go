@@ -25,16 +25,19 @@ func reaches(t *testing.T, objects []runtime.Object, from, to pod, protocol core
 			return allows(t, p, r.From, r.Ports, from, protocol, port)
 		})
 	}
-	return passes(t, objects, from, networkingv1.PolicyTypeEgress, out) && passes(t, objects, to, networkingv1.PolicyTypeIngress, in)
+	return passes(t, objects, from, networkingv1.PolicyTypeEgress, out) &&
+		passes(t, objects, to, networkingv1.PolicyTypeIngress, in)
 }
 
 // passes reports whether the policies for a pod permit a connection in one direction: if any of
 // them does, or if there is none.
-func passes(t *testing.T, objects []runtime.Object, which pod, direction networkingv1.PolicyType, lets func(*networkingv1.NetworkPolicy) bool) bool {
+func passes(t *testing.T, objects []runtime.Object, which pod, direction networkingv1.PolicyType, lets func(
+	*networkingv1.NetworkPolicy) bool) bool {
 	t.Helper()
 	isolated := false
 	for _, p := range of[*networkingv1.NetworkPolicy](objects) {
-		if p.Namespace != which.namespace || !slices.Contains(p.Spec.PolicyTypes, direction) || !matches(t, &p.Spec.PodSelector, which.labels) {
+		if p.Namespace != which.namespace || !slices.Contains(p.Spec.PolicyTypes, direction) ||
+			!matches(t, &p.Spec.PodSelector, which.labels) {
 			continue
 		}
 		if lets(p) {
@@ -47,7 +50,8 @@ func passes(t *testing.T, objects []runtime.Object, which pod, direction network
 
 // allows reports whether a policy's rule, which names peers and ports, is for this peer and port. A
 // rule without peers or ports is for all.
-func allows(t *testing.T, p *networkingv1.NetworkPolicy, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort, other pod, protocol corev1.Protocol, port int32) bool {
+func allows(t *testing.T, p *networkingv1.NetworkPolicy, peers []networkingv1.NetworkPolicyPeer,
+	ports []networkingv1.NetworkPolicyPort, other pod, protocol corev1.Protocol, port int32) bool {
 	t.Helper()
 	isPeer := func(peer networkingv1.NetworkPolicyPeer) bool {
 		if peer.IPBlock != nil {
@@ -68,7 +72,8 @@ func allows(t *testing.T, p *networkingv1.NetworkPolicy, peers []networkingv1.Ne
 		}
 		return *allowed.Protocol == protocol && allowed.Port.IntVal == port
 	}
-	return (len(peers) == 0 || slices.ContainsFunc(peers, isPeer)) && (len(ports) == 0 || slices.ContainsFunc(ports, isPort))
+	return (len(peers) == 0 || slices.ContainsFunc(peers, isPeer)) &&
+		(len(ports) == 0 || slices.ContainsFunc(ports, isPort))
 }
 
 // within reports whether an address is in a block. Exceptions must be part of the block, or the

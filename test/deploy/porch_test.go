@@ -110,7 +110,8 @@ func TestPorchsDeploymentIsReplacedAndGivenBack(t *testing.T) {
 // change, and the grace period becomes that of our own manifests, which an evaluation in flight may
 // need. Nothing else changes.
 func TestSwitchOverPatch(t *testing.T) {
-	_, rest, found := strings.Cut(string(mustRead(t, filepath.Join(root, "docs/replacing-porch.md"))), "patch deployment function-runner --patch '")
+	_, rest, found := strings.Cut(string(mustRead(t, filepath.Join(root, "docs/replacing-porch.md"))),
+		"patch deployment function-runner --patch '")
 	patch, _, _ := strings.Cut(rest, "'")
 	content, err := yaml.YAMLToJSON([]byte(patch))
 	if !found || err != nil {
@@ -165,7 +166,8 @@ func TestPorchsOwnPodsAreAdmitted(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(of[*corev1.ConfigMap](theirs)[0].Data["template"]), &function); err != nil {
 		t.Fatal(err)
 	}
-	pods := map[string]corev1.PodSpec{"porch-system": runner(t, theirs).Spec.Template.Spec, "porch-fn-system": function.Spec}
+	pods := map[string]corev1.PodSpec{"porch-system": runner(t, theirs).Spec.Template.Spec,
+		"porch-fn-system": function.Spec}
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +179,8 @@ func TestPorchsOwnPodsAreAdmitted(t *testing.T) {
 				t.Fatal(err)
 			}
 			pod := pods[ns.Name]
-			for _, result := range evaluator.EvaluatePod(api.LevelVersion{Level: level, Version: api.LatestVersion()}, &metav1.ObjectMeta{}, &pod) {
+			for _, result := range evaluator.EvaluatePod(api.LevelVersion{Level: level, Version: api.LatestVersion()},
+				&metav1.ObjectMeta{}, &pod) {
 				if !result.Allowed {
 					t.Errorf("%s refuses Porch's pods: %s (%s)", ns.Name, result.ForbiddenReason, result.ForbiddenDetail)
 				}

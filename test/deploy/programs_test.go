@@ -87,7 +87,8 @@ func understands(t *testing.T, program string, pod corev1.PodSpec) {
 		}
 	}
 	out := wrong(t, program, args, append(env, planted+"=neither"))
-	if problems := strings.Split(strings.TrimSpace(out), "\n")[1:]; len(problems) != 1 || !strings.Contains(problems[0], planted) {
+	if problems := strings.Split(strings.TrimSpace(out), "\n")[1:]; len(problems) != 1 ||
+		!strings.Contains(problems[0], planted) {
 		t.Errorf("%s rejects the settings of its manifest:\n%s", c.Name, out)
 	}
 }

@@ -73,7 +73,8 @@ func eachReplica(e metricsql.Expr) (bool, error) {
 		return replicas, nil // the labels removed below never distinguish replicas
 	}
 	if aggregate.Name != "max" && aggregate.Name != "min" {
-		return false, fmt.Errorf("%s counts once for each replica what each of them reports as a whole", aggregate.AppendString(nil))
+		return false, fmt.Errorf("%s counts once for each replica what each of them reports as a whole",
+			aggregate.AppendString(nil))
 	}
 	return false, nil
 }

@@ -15,13 +15,14 @@ import (
 // foreign are pods of other systems, and callers outside of the cluster or in the node's network:
 // these have no labels to select them by, but an address.
 var foreign = map[string]pod{
-	"porch":            {namespace: "porch-system", labels: labels.Set{"app": "porch-server"}},
-	"function":         {namespace: "porch-fn-system", labels: labels.Set{"fn.kpt.dev/image": "some"}},
-	"prometheus":       {namespace: "monitoring"},
-	"stranger":         {namespace: "elsewhere", labels: labels.Set{"app": "gateway"}}, // the label alone does not count
-	"collector":        {namespace: "observability"},
-	"name server":      {namespace: "kube-system", labels: labels.Set{"k8s-app": "kube-dns"}},
-	"OpenShift's":      {namespace: "openshift-dns", labels: labels.Set{"dns.operator.openshift.io/daemonset-dns": "default"}},
+	"porch":       {namespace: "porch-system", labels: labels.Set{"app": "porch-server"}},
+	"function":    {namespace: "porch-fn-system", labels: labels.Set{"fn.kpt.dev/image": "some"}},
+	"prometheus":  {namespace: "monitoring"},
+	"stranger":    {namespace: "elsewhere", labels: labels.Set{"app": "gateway"}}, // the label alone does not count
+	"collector":   {namespace: "observability"},
+	"name server": {namespace: "kube-system", labels: labels.Set{"k8s-app": "kube-dns"}},
+	"OpenShift's": {namespace: "openshift-dns",
+		labels: labels.Set{"dns.operator.openshift.io/daemonset-dns": "default"}},
 	"the node's cache": {ip: "169.254.20.10"},
 	"other system pod": {namespace: "kube-system", labels: labels.Set{"k8s-app": "metrics-server"}},
 	"the API's":        {ip: "192.168.0.2"},
@@ -80,7 +81,8 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 		}
 		everyone = append(everyone, ours...)
 		has := func(policy string) bool {
-			return slices.ContainsFunc(of[*networkingv1.NetworkPolicy](objects), func(p *networkingv1.NetworkPolicy) bool { return p.Name == policy })
+			return slices.ContainsFunc(of[*networkingv1.NetworkPolicy](objects),
+				func(p *networkingv1.NetworkPolicy) bool { return p.Name == policy })
 		}
 		with := func(callers ...string) []string { return slices.Concat(others, callers) }
 		registries, managers := with("image-resolver", "function-runner"), with("pod-manager", "function-runner")

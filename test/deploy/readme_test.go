@@ -26,7 +26,8 @@ func TestInstallOfTheREADME(t *testing.T) {
 		t.Fatalf("these are not three commands:\n%s", text)
 	}
 	images, values, apply := commands[0], commands[1], commands[2]
-	if !slices.Equal(images[:2], []string{"make", "images"}) || !slices.Equal(values[:2], []string{"make", "manifests"}) || !slices.Equal(images[2:], values[2:]) {
+	if !slices.Equal(images[:2], []string{"make", "images"}) || !slices.Equal(values[:2], []string{"make", "manifests"}) ||
+		!slices.Equal(images[2:], values[2:]) {
 		t.Fatalf("what is pushed is not what is written: %q, %q", images, values)
 	}
 	repo, tag := strings.TrimPrefix(values[2], "REPO="), strings.TrimPrefix(values[3], "TAG=")

@@ -16,7 +16,8 @@ func TestPullSecretCanBeKept(t *testing.T) {
 	found := 0
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		keepers := of[*appsv1.Deployment](objects)
-		keepers = slices.DeleteFunc(keepers, func(d *appsv1.Deployment) bool { return d.Name != "pod-manager" && d.Name != "function-runner" })
+		keepers = slices.DeleteFunc(keepers,
+			func(d *appsv1.Deployment) bool { return d.Name != "pod-manager" && d.Name != "function-runner" })
 		for _, d := range keepers {
 			if !privateRegistries(d.Spec.Template.Spec.Containers[0]) {
 				continue
@@ -62,6 +63,7 @@ func privateRegistries(c corev1.Container) bool {
 // mountsSecret reports whether a container of the pod mounts the Secret.
 func mountsSecret(pod corev1.PodSpec, name string) bool {
 	return slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
-		return v.Secret != nil && v.Secret.SecretName == name && slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name })
+		return v.Secret != nil && v.Secret.SecretName == name &&
+			slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name })
 	})
 }

@@ -38,7 +38,8 @@ func TestKptDoesWhatMakeDoes(t *testing.T) {
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("make manifests and kpt differ (-make, +kpt):\n%s", diff)
 	}
-	if content := string(mustMarshal(t, got)); strings.Contains(content, oursRegistry) || strings.Contains(content, "latest") {
+	if content := string(mustMarshal(t, got)); strings.Contains(content, oursRegistry) ||
+		strings.Contains(content, "latest") {
 		t.Errorf("not everything was set:\n%s", gocmp.Diff(documents(t, filepath.Join(root, "deploy")), got))
 	}
 	if want, got := setterLines(t, made), setterLines(t, rendered); !gocmp.Equal(want, got) {
@@ -53,7 +54,8 @@ func makeManifests(t *testing.T, dir string, variables ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, nil, "make", append([]string{"--no-print-directory", "-C", filepath.Dir(dir), "-f", cluster, "manifests"}, variables...)...)
+	run(t, nil, "make", append([]string{"--no-print-directory", "-C", filepath.Dir(dir), "-f", cluster, "manifests"},
+		variables...)...)
 }
 
 // run runs a program and returns its output.
@@ -80,7 +82,8 @@ type pipeline struct {
 func render(t *testing.T, dir string) {
 	t.Helper()
 	var kptfile pipeline
-	if content, err := os.ReadFile(filepath.Join(dir, "Kptfile")); err != nil || yaml.Unmarshal(content, &kptfile) != nil || len(kptfile.Pipeline.Mutators) != 1 {
+	if content, err := os.ReadFile(filepath.Join(dir, "Kptfile")); err != nil ||
+		yaml.Unmarshal(content, &kptfile) != nil || len(kptfile.Pipeline.Mutators) != 1 {
 		t.Fatalf("the Kptfile must name one function: %v\n%s", err, content)
 	}
 	function := kptfile.Pipeline.Mutators[0]
@@ -102,11 +105,13 @@ func render(t *testing.T, dir string) {
 		Writer: &list, KeepReaderAnnotations: true, FunctionConfig: config,
 		WrappingKind: kio.ResourceListKind, WrappingAPIVersion: kio.ResourceListAPIVersion,
 	}
-	err = kio.Pipeline{Inputs: []kio.Reader{files}, Filters: []kio.Filter{kio.FilterFunc(resources)}, Outputs: []kio.Writer{input}}.Execute()
+	err = kio.Pipeline{Inputs: []kio.Reader{files}, Filters: []kio.Filter{kio.FilterFunc(resources)},
+		Outputs: []kio.Writer{input}}.Execute()
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := gobuild.Program(t, filepath.Join(root, "functions/apply-setters"), "github.com/kptdev/krm-functions-catalog/functions/go/apply-setters")
+	program := gobuild.Program(t, filepath.Join(root, "functions/apply-setters"),
+		"github.com/kptdev/krm-functions-catalog/functions/go/apply-setters")
 	result.Write(run(t, list.Bytes(), program))
 	changed := &kio.ByteReader{Reader: &result, PreserveSeqIndent: true, WrapBareSeqNode: true}
 	if err := (kio.Pipeline{Inputs: []kio.Reader{changed}, Outputs: []kio.Writer{files}}).Execute(); err != nil {
@@ -118,7 +123,8 @@ func render(t *testing.T, dir string) {
 func resources(nodes []*kyaml.RNode) ([]*kyaml.RNode, error) {
 	for _, node := range nodes {
 		if node.GetApiVersion() == "" || node.GetKind() == "" {
-			return nil, fmt.Errorf("%s is not a resource, and .krmignore does not name it", node.GetAnnotations()[kioutil.PathAnnotation])
+			return nil, fmt.Errorf("%s is not a resource, and .krmignore does not name it",
+				node.GetAnnotations()[kioutil.PathAnnotation])
 		}
 	}
 	return nodes, nil

@@ -30,7 +30,8 @@ func TestRightsAreExact(t *testing.T) {
 		"porch-system configmaps/function-pod-template list", "porch-system configmaps/function-pod-template watch",
 	}
 	secret := []string{ // the copy of the credentials; creation has no names
-		"porch-fn-system secrets create", "porch-fn-system secrets/auth-secret get", "porch-fn-system secrets/auth-secret update",
+		"porch-fn-system secrets create", "porch-fn-system secrets/auth-secret get",
+		"porch-fn-system secrets/auth-secret update",
 	}
 	manages := map[string]string{"pod-manager": "pod-manager", "function-runner": "porch-fn-runner"}
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {

@@ -130,7 +130,8 @@ func says(t *testing.T, cell, value string) bool {
 		return cell == "`"+value+"`"
 	}
 	if strings.HasPrefix(cell, "as the flag") {
-		return slices.ContainsFunc(table(t, configurationDoc, "flag"), func(r row) bool { return says(t, r["default"], value) })
+		return slices.ContainsFunc(table(t, configurationDoc, "flag"),
+			func(r row) bool { return says(t, r["default"], value) })
 	}
 	return value == "" || value == "0"
 }

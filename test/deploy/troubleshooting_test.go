@@ -38,7 +38,8 @@ func goSource(t *testing.T) string {
 	var source strings.Builder
 	for _, directory := range []string{"libs", "services", "wrapper-server"} {
 		err := filepath.WalkDir(filepath.Join(root, directory), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "/gen/") {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+				strings.Contains(path, "/gen/") {
 				return err
 			}
 			content, err := os.ReadFile(path)

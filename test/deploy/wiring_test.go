@@ -45,7 +45,8 @@ func TestServicesLeadToPods(t *testing.T) {
 					return p.Name == port.TargetPort.String() && p.ContainerPort == port.Port
 				})
 				if !has {
-					t.Errorf("Service %s leads to port %s, which %s does not have as %d", s.Name, port.TargetPort.String(), found[0].Name, port.Port)
+					t.Errorf("Service %s leads to port %s, which %s does not have as %d", s.Name, port.TargetPort.String(),
+						found[0].Name, port.Port)
 				}
 			}
 		}
@@ -125,7 +126,8 @@ func TestFunctionsReachNothing(t *testing.T) {
 			if p.Namespace != "porch-fn-system" {
 				continue
 			}
-			found = found || len(p.Spec.PodSelector.MatchLabels) == 0 && slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+			found = found || len(p.Spec.PodSelector.MatchLabels) == 0 &&
+				slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
 			if len(p.Spec.Egress) > 0 && p.Name != "tracing" {
 				t.Errorf("network policy %s lets something out", p.Name)
 			}
@@ -157,7 +159,8 @@ func checkEgress(t *testing.T, p *networkingv1.NetworkPolicy) {
 				t.Errorf("network policy %s/%s lets something out to %v", p.Namespace, p.Name, to)
 				continue
 			}
-			if name := to.NamespaceSelector.MatchLabels[corev1.LabelMetadataName]; name != "observability" && to.PodSelector == nil {
+			if name := to.NamespaceSelector.MatchLabels[corev1.LabelMetadataName]; name != "observability" &&
+				to.PodSelector == nil {
 				t.Errorf("network policy %s/%s lets something out to all of %s", p.Namespace, p.Name, name)
 			}
 			open := egress[to.NamespaceSelector.MatchLabels[corev1.LabelMetadataName]]
@@ -203,7 +206,10 @@ func TestRolesAreBoundToAccounts(t *testing.T) {
 				t.Errorf("binding %s is to no role", b.Name)
 			}
 			// A right for an account of the other mode would be Porch's, if that is beside ours.
-			if len(b.Subjects) == 0 || slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return !accounts[s.Name] }) {
+			if len(b.Subjects) == 0 || slices.ContainsFunc(b.Subjects, func(
+				s rbacv1.Subject) bool {
+				return !accounts[s.Name]
+			}) {
 				t.Errorf("binding %s is for %v, which do not all exist", b.Name, b.Subjects)
 			}
 		}

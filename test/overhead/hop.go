@@ -21,7 +21,8 @@ type hop struct {
 	evaluate func(context.Context, []byte) ([]byte, error)
 }
 
-func (h hop) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+func (h hop) EvaluateFunction(ctx context.Context,
+	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 	out, err := h.evaluate(ctx, req.GetResourceList())
 	return &evaluator.EvaluateFunctionResponse{ResourceList: out}, err
 }

@@ -33,7 +33,8 @@ func run() error {
 	flag.StringVar(&b.items, "items", "1,200,2000", "numbers of items in the lists")
 	flag.StringVar(&b.callers, "callers", "1,2,4,8", "numbers of callers at once")
 	flag.StringVar(&b.ways, "ways", "bare,hop,gateway,wrapper",
-		"ways to measure, of which the first is what the others are compared with; gateway-np and wrapper-np are without prefork")
+		"ways to measure, of which the first is what the others are compared with; gateway-np and wrapper-np are without "+
+			"prefork")
 	flag.DurationVar(&b.budget, "budget", 30*time.Second, "about how long each measurement may take")
 	flag.DurationVar(&b.block, "block", time.Second, "how long each turn of a way is")
 	port := flag.String("hop", "", "serve as the hop, on this port: for the program itself")

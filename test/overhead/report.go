@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-const header = "items callers way        samples        p50        p99       mean        cpu  p50/bare  p99/bare mean/bare  cpu/bare"
+const header = "items callers way        samples        p50        p99       mean        cpu  p50/bare  p99/bare " +
+	"mean/bare  cpu/bare"
 
 // report prints the times of one measurement; cpu is the average processor time of an evaluation.
 // With about as many callers as processors, the median alone misleads: an evaluation has a
@@ -23,7 +24,8 @@ func report(out io.Writer, items, callers int, ways []way, all map[string]times)
 			fmt.Fprintf(&times, " %10s", d.Round(10*time.Microsecond))
 			fmt.Fprintf(&ratios, " %9.3f", float64(d)/float64(base[i]))
 		}
-		if _, err := fmt.Fprintf(out, "%5d %7d %-10s %8d%s%s\n", items, callers, w.name, len(t.evaluations), &times, &ratios); err != nil {
+		if _, err := fmt.Fprintf(out, "%5d %7d %-10s %8d%s%s\n", items, callers, w.name, len(t.evaluations), &times,
+			&ratios); err != nil {
 			return err
 		}
 	}
@@ -36,7 +38,8 @@ func (t times) summary() [4]time.Duration {
 	for _, d := range t.evaluations {
 		sum += d
 	}
-	return [4]time.Duration{t.quantile(.5), t.quantile(.99), sum / time.Duration(len(t.evaluations)), t.cpu / time.Duration(t.calls)}
+	return [4]time.Duration{t.quantile(.5), t.quantile(.99), sum / time.Duration(len(t.evaluations)),
+		t.cpu / time.Duration(t.calls)}
 }
 
 // quantile returns the time below which the given share of evaluations is.
@@ -52,7 +55,8 @@ func resourceList(items int) []byte {
 	for i := range items {
 		fmt.Fprintf(&b, deployment, i)
 	}
-	b.WriteString("functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: fn-config\n  data:\n    namespace: shop\n")
+	b.WriteString("functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: fn-config\n  data:\n" +
+		"    namespace: shop\n")
 	return []byte(b.String())
 }
 

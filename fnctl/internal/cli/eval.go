@@ -70,7 +70,8 @@ func (c *evalCommand) prepare(args []string) (*yaml.RNode, error) {
 	case c.configFile != "" && len(pairs) > 0:
 		return nil, errors.New("takes --fn-config or key=value pairs, not both")
 	case args[0] == "-" && (c.output.diff || c.output.dryRun || c.output.target != "" && !c.output.streams()):
-		return nil, errors.New("writes what it reads from standard input to standard output: leave out --diff and --dry-run, and a directory for --output")
+		return nil, errors.New("writes what it reads from standard input to standard output: leave out --diff and " +
+			"--dry-run, and a directory for --output")
 	}
 	if err := c.output.check(); err != nil {
 		return nil, err
@@ -85,7 +86,8 @@ func (c *evalCommand) run(ctx context.Context, dir string, config *yaml.RNode) e
 	}
 	defer gateway.Close()
 	progress := c.env.progress()
-	renderer := &pipeline.Renderer{Evaluator: c.gateway.evaluator(gateway, progress), Observer: progress, Timeout: c.gateway.timeout}
+	renderer := &pipeline.Renderer{Evaluator: c.gateway.evaluator(gateway, progress), Observer: progress,
+		Timeout: c.gateway.timeout}
 	if dir == "-" {
 		return c.filter(ctx, renderer, config)
 	}

@@ -35,8 +35,10 @@ func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 
 func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
 	f.registerAddress(flags, env)
-	flags.DurationVar(&f.timeout, "timeout", defaultTimeout, "longest time for one function, with the start of its pod; 0 for no limit")
-	flags.BoolVar(&f.phases, "phases", isTerminal(env.Stderr), "show what functions wait for, such as their pod; by default on terminals")
+	flags.DurationVar(&f.timeout, "timeout", defaultTimeout,
+		"longest time for one function, with the start of its pod; 0 for no limit")
+	flags.BoolVar(&f.phases, "phases", isTerminal(env.Stderr),
+		"show what functions wait for, such as their pod; by default on terminals")
 	flags.IntVar(&f.maxMessageBytes, "max-message-size", defaultMaxMessageBytes, "largest ResourceList in bytes, each way")
 }
 

@@ -31,7 +31,8 @@ type outputFlags struct {
 
 func (f *outputFlags) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.target, "output", "o", "",
-		"write to a new directory instead of in place; 'stdout' writes a ResourceList to standard output, 'unwrap' plain YAML documents")
+		"write to a new directory instead of in place; 'stdout' writes a ResourceList to standard output, 'unwrap' plain "+
+			"YAML documents")
 	flags.BoolVar(&f.diff, "diff", false, "show what changed as a diff")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write no files")
 }
@@ -57,7 +58,8 @@ func (f *outputFlags) check() error {
 func (f *outputFlags) streams() bool { return f.target == toStdout || f.target == unwrap }
 
 // write writes the resources to their destination. Dir is the directory that tree was read from.
-func (f *outputFlags) write(ctx context.Context, env Environment, dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
+func (f *outputFlags) write(ctx context.Context, env Environment, dir string, tree *pkgtree.Tree,
+	resources []*yaml.RNode) error {
 	changes, err := tree.Changes(resources)
 	if err != nil {
 		return err
@@ -87,7 +89,8 @@ func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 }
 
 // save writes the changed files in place, or all files to a new directory.
-func (f *outputFlags) save(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode, changes []pkgtree.Change) error {
+func (f *outputFlags) save(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode,
+	changes []pkgtree.Change) error {
 	switch {
 	case f.dryRun:
 		return nil
@@ -98,7 +101,8 @@ func (f *outputFlags) save(ctx context.Context, dir string, tree *pkgtree.Tree, 
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(f.target, 0o755); err != nil { //nolint:gosec // packages are for others to read, as far as the umask says
+	//nolint:gosec // packages are for others to read, as far as the umask permits
+	if err := os.MkdirAll(f.target, 0o755); err != nil {
 		return fmt.Errorf("--output: %w", err)
 	}
 	created := make([]pkgtree.Change, 0, len(files))

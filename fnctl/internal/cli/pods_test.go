@@ -29,13 +29,16 @@ func podManager() *leasetest.Manager {
 			Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4}, Waiting: 2, LastFailure: "no such\nimage",
 		},
 		&podmanagerv1.Pool{
-			Key: &podmanagerv1.PoolKey{Reference: "example.com/fns/warm:v1", Digest: "sha256:1"}, Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4},
+			Key:    &podmanagerv1.PoolKey{Reference: "example.com/fns/warm:v1", Digest: "sha256:1"},
+			Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4},
 			Pods: []*podmanagerv1.Pod{
 				{
 					Name: "warm-v1-0", State: podmanagerv1.Pod_STATE_READY, Node: "node-a",
-					CreateTime: timestamppb.New(now.Add(-time.Hour)), ReclaimTime: timestamppb.New(now.Add(30*time.Minute + 30*time.Second)),
+					CreateTime:  timestamppb.New(now.Add(-time.Hour)),
+					ReclaimTime: timestamppb.New(now.Add(30*time.Minute + 30*time.Second)),
 				},
-				{Name: "warm-v1-1", State: podmanagerv1.Pod_STATE_STARTING, Phase: podmanagerv1.Phase_PHASE_PULLING, Reason: "Pulling image", Active: 1},
+				{Name: "warm-v1-1", State: podmanagerv1.Pod_STATE_STARTING, Phase: podmanagerv1.Phase_PHASE_PULLING,
+					Reason: "Pulling image", Active: 1},
 			},
 		},
 	)
@@ -94,7 +97,8 @@ func starting(phase podmanagerv1.Phase, reason string) *podmanagerv1.Pool {
 
 func TestEvalShowsWhatItWaitsFor(t *testing.T) {
 	m, stderr := leasetest.NewManager(nil), newScreen()
-	slow := func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	slow := func(ctx context.Context,
+		req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		m.SetPools(starting(podmanagerv1.Phase_PHASE_SCHEDULING, "0/3 nodes\nfit"), podManagerPool())
 		stderr.await(ctx, "pod slow-0: waiting for a node (0/3 nodes fit)\n")
 		m.SetPools(starting(podmanagerv1.Phase_PHASE_PULLING, ""))
@@ -103,11 +107,13 @@ func TestEvalShowsWhatItWaitsFor(t *testing.T) {
 	}
 	address := fntest.Gateway{"slow:v1": slow}.ServeWithPods(t, m)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
-	if code := cli.Run(t.Context(), env, []string{"eval", dir, "--image=slow:v1", "--phases", "--timeout=1m", "--address", address}); code != 0 {
+	if code := cli.Run(t.Context(), env, []string{"eval", dir, "--image=slow:v1", "--phases", "--timeout=1m", "--address",
+		address}); code != 0 {
 		shown, _ := stderr.now()
 		t.Errorf("exit code %d:\n%s", code, shown)
 	}

@@ -13,7 +13,8 @@ var accounts = map[connect.Code]account{
 	},
 	connect.CodeResourceExhausted: {
 		"function {image} was not run ({message})",
-		"try again if the gateway is busy; if the package is too large ({size} bytes now), raise --max-message-size, now {limit}, here and --max-request-body-size at the gateway",
+		"try again if the gateway is busy; if the package is too large ({size} bytes now), raise --max-message-size, now " +
+			"{limit}, here and --max-request-body-size at the gateway",
 	},
 	connect.CodeDeadlineExceeded: {
 		"function {image} did not answer in time",

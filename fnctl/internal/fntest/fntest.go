@@ -25,13 +25,15 @@ import (
 )
 
 // Function answers evaluations of one image.
-type Function func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
+type Function func(ctx context.Context,
+	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
 
 // Gateway serves functions by image.
 type Gateway map[string]Function
 
 // EvaluateFunction implements the service as the real gateway does.
-func (g Gateway) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+func (g Gateway) EvaluateFunction(ctx context.Context,
+	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 	f, ok := g[req.GetImage()]
 	if !ok {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("function %q not found", req.GetImage()))
@@ -107,7 +109,8 @@ func Process(process framework.ResourceListProcessorFunc) Function {
 func ProcessOld(process framework.ResourceListProcessorFunc) Function {
 	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		var out bytes.Buffer
-		source := &kio.ByteReadWriter{Reader: bytes.NewReader(req.GetResourceList()), Writer: &out, KeepReaderAnnotations: true}
+		source := &kio.ByteReadWriter{Reader: bytes.NewReader(req.GetResourceList()), Writer: &out,
+			KeepReaderAnnotations: true}
 		items, err := source.Read()
 		if err != nil {
 			return nil, connect.NewError(connect.CodeInternal, err)

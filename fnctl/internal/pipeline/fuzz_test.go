@@ -21,18 +21,21 @@ func (o output) Evaluate(context.Context, pipeline.Request) (pipeline.Response, 
 // can be written to a package.
 func FuzzOutput(f *testing.F) {
 	const head = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
-	f.Add([]byte(head + "items:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: a\n    annotations:\n      config.kubernetes.io/path: a.yaml\n      internal.config.kubernetes.io/id: '1'\n"))
+	f.Add([]byte(head + "items:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: a\n    annotations:\n" +
+		"      config.kubernetes.io/path: a.yaml\n      internal.config.kubernetes.io/id: '1'\n"))
 	f.Add([]byte(head + "items:\n- null\n- 1\n- [a]\n- {metadata: []}\n"))
 	f.Add([]byte(head + "items: []\nresults:\n- message: a\n  severity: error\n  resourceRef: {kind: a}\n"))
 	f.Add([]byte(head + "results:\n  items:\n  - message: a\n    file: {path: a}\n"))
-	f.Add([]byte(`{"kind":"ResourceList","items":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","annotations":{"internal.config.kubernetes.io/index":"-1"}}}]}`))
+	f.Add([]byte(`{"kind":"ResourceList","items":[{"apiVersion":"v1","kind":"Secret",` +
+		`"metadata":{"name":"s","annotations":{"internal.config.kubernetes.io/index":"-1"}}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tree, err := pkgtree.ReadFlat(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
 		renderer := pipeline.Renderer{Evaluator: output(data), Observer: &observer{}}
-		resources, err := renderer.Mutate(t.Context(), pipeline.Call{Package: tree.Root, Function: kptfile.Function{Image: "a"}}, nil)
+		resources, err := renderer.Mutate(t.Context(),
+			pipeline.Call{Package: tree.Root, Function: kptfile.Function{Image: "a"}}, nil)
 		if err != nil {
 			if _, ok := errors.AsType[*pipeline.OutputError](err); !ok {
 				t.Errorf("error %v, want one about the function's output", err)

@@ -268,7 +268,8 @@ func TestUnusableOutput(t *testing.T) {
 func TestOrderOfTheOutermostPackageCounts(t *testing.T) {
 	const kptfile = "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: p"
 	const ordered = kptfile + ", annotations: {kpt.dev/bfs-rendering: \"true\"}}\n"
-	if _, err := plan(t, "-- Kptfile --\n"+kptfile+"}\n-- a/Kptfile --\n"+ordered+"-- a/b/Kptfile --\n"+ordered); err != nil {
+	archive := "-- Kptfile --\n" + kptfile + "}\n-- a/Kptfile --\n" + ordered + "-- a/b/Kptfile --\n" + ordered
+	if _, err := plan(t, archive); err != nil {
 		t.Errorf("NewPlan = %v, want it to ignore packages inside", err)
 	}
 	if _, err := plan(t, "-- Kptfile --\n"+ordered+"-- a/Kptfile --\n"+kptfile+"}\n"); err == nil {

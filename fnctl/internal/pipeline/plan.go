@@ -60,7 +60,8 @@ func NewPlan(pkg *pkgtree.Package) (*Plan, error) {
 	if pkg.Kptfile.ParentsFirst && len(pkg.Subpackages) > 0 {
 		return nil, &kptfile.FieldError{
 			File: pkg.Kptfile.File, Field: "metadata.annotations." + kptfile.ParentsFirstAnnotation, Value: "true",
-			Reason: "is not supported: to run the functions of the packages inside first, as usual, could do harm; render this package with kpt",
+			Reason: "is not supported: to run the functions of the packages inside first, as usual, could do harm; render " +
+				"this package with kpt",
 		}
 	}
 	return newPlan(pkg)
@@ -99,9 +100,11 @@ func newCalls(pkg *pkgtree.Package, list string, functions []kptfile.Function) (
 		}
 		switch {
 		case f.Exec != "":
-			return nil, fail("exec", f.Exec, "cannot run: the function runner runs images, not programs of this machine; use image")
+			return nil, fail("exec", f.Exec,
+				"cannot run: the function runner runs images, not programs of this machine; use image")
 		case f.Condition != "":
-			return nil, fail("condition", f.Condition, "is not supported: to run the function whatever the condition says could do harm; render this package with kpt")
+			return nil, fail("condition", f.Condition,
+				"is not supported: to run the function whatever the condition says could do harm; render this package with kpt")
 		}
 		config, err := newConfig(pkg, f)
 		if err != nil {

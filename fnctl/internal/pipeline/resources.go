@@ -72,7 +72,8 @@ func checkPlaces(resources []*yaml.RNode) error {
 		}
 		p := place{r.GetAnnotations()[pkgtree.PackageAnnotation], path.Clean(file), index}
 		if taken[p] {
-			return fmt.Errorf("it put two resources, one of them %s %s, into %q at index %q", r.GetKind(), r.GetName(), file, index)
+			return fmt.Errorf("it put two resources, one of them %s %s, into %q at index %q", r.GetKind(),
+				r.GetName(), file, index)
 		}
 		taken[p] = true
 	}

@@ -38,7 +38,8 @@ func (r *Renderer) run(ctx context.Context, call Call, resources []*yaml.RNode) 
 // evaluate does the work of run and records the outcome. The filter is kyaml's own, as under kpt:
 // it writes the ResourceList, and carries comments and the order of fields over to the function's
 // output.
-func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RNode, outcome *Outcome) ([]*yaml.RNode, error) {
+func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RNode,
+	outcome *Outcome) ([]*yaml.RNode, error) {
 	var evaluation error
 	filter := &runtimeutil.FunctionFilter{
 		FunctionConfig: call.Config,

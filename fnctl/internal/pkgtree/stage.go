@@ -147,7 +147,8 @@ func (s *staging) stopped(done []string, err error) error {
 	for _, step := range s.steps {
 		left = append(left, step.path)
 	}
-	return fmt.Errorf("%w: the package is half written; done: %s; not done: %s", err, strings.Join(done, ", "), strings.Join(left, ", "))
+	return fmt.Errorf("%w: the package is half written; done: %s; not done: %s", err, strings.Join(done, ", "),
+		strings.Join(left, ", "))
 }
 
 // discard removes what was prepared and not committed.

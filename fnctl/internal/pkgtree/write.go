@@ -59,7 +59,8 @@ func checkCreation(root *os.Root, c Change) error {
 	case err != nil:
 		return notWritten(err)
 	}
-	return fmt.Errorf("a function created %s, which exists but is not a resource file of this package: nothing was written; rename or remove it", c.Path)
+	return fmt.Errorf("a function created %s, which exists but is not a resource file of this package: nothing was "+
+		"written; rename or remove it", c.Path)
 }
 
 // notWritten is for errors before the first file changes.

@@ -104,9 +104,11 @@ func TestApplyAllOrNothing(t *testing.T) {
 		ctx    context.Context //nolint:containedctx // a row of a table
 		last   pkgtree.Change
 	}{
-		"a directory that cannot be made": {"prepared before the first file changes", t.Context(), change("b.yaml/c.yaml", "", "c")},
-		"a name that is too long":      {"prepared before the first file changes", t.Context(), change("d/"+strings.Repeat("c", 300), "", "c")},
-		"interrupted":                  {"after Ctrl-C nothing must be written", interrupted, change("d/c.yaml", "", "c")},
+		"a directory that cannot be made": {"prepared before the first file changes", t.Context(),
+			change("b.yaml/c.yaml", "", "c")},
+		"a name that is too long": {"prepared before the first file changes", t.Context(),
+			change("d/"+strings.Repeat("c", 300), "", "c")},
+		"interrupted": {"after Ctrl-C nothing must be written", interrupted, change("d/c.yaml", "", "c")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := exampleDir(t)
@@ -114,7 +116,8 @@ func TestApplyAllOrNothing(t *testing.T) {
 			err := pkgtree.Apply(tc.ctx, dir, []pkgtree.Change{
 				change("0.yaml", "", "0"), change("a.yaml", "a.yaml", "new"), change("new/x.yaml", "", "x"), tc.last,
 			})
-			if err == nil || !strings.Contains(err.Error(), "nothing was written") || !errors.Is(err, tc.ctx.Err()) && tc.ctx.Err() != nil {
+			if err == nil || !strings.Contains(err.Error(), "nothing was written") || !errors.Is(err, tc.ctx.Err()) &&
+				tc.ctx.Err() != nil {
 				t.Errorf("Apply = %v, want an error that says that nothing was written", err)
 			}
 			if diff := cmp.Diff(before, content(t, dir)); diff != "" {
@@ -131,7 +134,8 @@ func TestApplyEndsHalfWay(t *testing.T) {
 	err := pkgtree.Apply(t.Context(), dir, []pkgtree.Change{
 		change("a.yaml", "a.yaml", "new"), change("b.yaml", "b.yaml", ""), change("c", "", "c"), change("c/d.yaml", "", "d"),
 	})
-	if want := "half written; done: a.yaml; not done: c, c/d.yaml, b.yaml"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "half written; done: a.yaml; not done: c, c/d.yaml, b.yaml"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("Apply = %v, want %q", err, want)
 	}
 	want := map[string]string{"a.yaml": "new", "b.yaml": "b.yaml"}
@@ -189,10 +193,12 @@ func TestApplyKeepsWhatOthersWrote(t *testing.T) {
 		after     []byte
 		want      string
 	}{
-		"edited, then written": {"the edit would be lost", edit, []byte("new\n"), "a.yaml was changed meanwhile: nothing was written"},
+		"edited, then written": {"the edit would be lost", edit, []byte("new\n"),
+			"a.yaml was changed meanwhile: nothing was written"},
 		"edited, then deleted": {"the edit would be lost", edit, nil, "a.yaml was changed meanwhile: nothing was written"},
-		"deleted":              {"it would come back", os.Remove, []byte("new\n"), "a.yaml was deleted meanwhile: nothing was written"},
-		"untouched":            {"nothing is in the way", func(string) error { return nil }, []byte("new\n"), ""},
+		"deleted": {"it would come back", os.Remove, []byte("new\n"),
+			"a.yaml was deleted meanwhile: nothing was written"},
+		"untouched": {"nothing is in the way", func(string) error { return nil }, []byte("new\n"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := writeTree(t)

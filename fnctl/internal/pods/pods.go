@@ -40,7 +40,8 @@ func (p *Pools) All() []*podmanagerv1.Pool {
 		all = append(all, pool)
 	}
 	slices.SortFunc(all, func(a, b *podmanagerv1.Pool) int {
-		return cmp.Or(cmp.Compare(a.GetKey().GetReference(), b.GetKey().GetReference()), cmp.Compare(a.GetKey().GetDigest(), b.GetKey().GetDigest()))
+		return cmp.Or(cmp.Compare(a.GetKey().GetReference(), b.GetKey().GetReference()),
+			cmp.Compare(a.GetKey().GetDigest(), b.GetKey().GetDigest()))
 	})
 	return all
 }

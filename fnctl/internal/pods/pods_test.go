@@ -47,13 +47,16 @@ func TestWaits(t *testing.T) {
 		pods    []*podmanagerv1.Pod
 		want    string
 	}{
-		"nothing":  {"", 0, []*podmanagerv1.Pod{ready}, ""},
-		"starting": {"", 1, []*podmanagerv1.Pod{ready, pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_PULLING, "slowly")}, "pod p: pulling images (slowly)"},
-		"queued":   {"no further pod is allowed", 3, []*podmanagerv1.Pod{ready}, "queued: all pods are busy, 3 wait"},
-		"failed":   {"the next one is not there yet", 1, []*podmanagerv1.Pod{pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed")}, "pod p: failed (crashed)"},
+		"nothing": {"", 0, []*podmanagerv1.Pod{ready}, ""},
+		"starting": {"", 1, []*podmanagerv1.Pod{ready,
+			pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_PULLING, "slowly")}, "pod p: pulling images (slowly)"},
+		"queued": {"no further pod is allowed", 3, []*podmanagerv1.Pod{ready}, "queued: all pods are busy, 3 wait"},
+		"failed": {"the next one is not there yet", 1,
+			[]*podmanagerv1.Pod{pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed")}, "pod p: failed (crashed)"},
 		"replaced": {
 			"the next one is on its way", 1,
-			[]*podmanagerv1.Pod{pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed"), pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_CREATING, "")},
+			[]*podmanagerv1.Pod{pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed"),
+				pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_CREATING, "")},
 			"pod p: creating",
 		},
 	}
@@ -68,7 +71,8 @@ func TestWaits(t *testing.T) {
 
 // TestPoolsWithoutPods shows what requests wait for while a pool has no pods.
 func TestPoolsWithoutPods(t *testing.T) {
-	unresolved, resolved := &podmanagerv1.PoolKey{Reference: "fn:v1"}, &podmanagerv1.PoolKey{Reference: "fn:v1", Digest: "sha256:1"}
+	unresolved, resolved := &podmanagerv1.PoolKey{Reference: "fn:v1"}, &podmanagerv1.PoolKey{Reference: "fn:v1",
+		Digest: "sha256:1"}
 	for want, pool := range map[string]*podmanagerv1.Pool{
 		"Resolving": {Key: unresolved, Waiting: 1},
 		"Queued":    {Key: resolved, Waiting: 1},
@@ -85,7 +89,8 @@ func TestPoolsWithoutPods(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	for want, d := range map[string]time.Duration{
-		"0s": -time.Second, "59s": 59900 * time.Millisecond, "1m0s": time.Minute, "9m59s": 599 * time.Second, "10m": 10*time.Minute + time.Second,
+		"0s": -time.Second, "59s": 59900 * time.Millisecond, "1m0s": time.Minute, "9m59s": 599 * time.Second,
+		"10m":  10*time.Minute + time.Second,
 		"2h5m": 125 * time.Minute, "3d1h": 73*time.Hour + time.Minute,
 	} {
 		if got := pods.Short(d); got != want {
@@ -98,7 +103,8 @@ func TestChanges(t *testing.T) {
 	key := &podmanagerv1.PoolKey{Reference: "fn:v1"}
 	now := time.Unix(1_000_000, 0)
 	pool := func(pods ...*podmanagerv1.Pod) *podmanagerv1.WatchPoolsResponse {
-		return &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Pool{Pool: &podmanagerv1.Pool{Key: key, Pods: pods}}}
+		pool := &podmanagerv1.Pool{Key: key, Pods: pods}
+		return &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Pool{Pool: pool}}
 	}
 	a := &podmanagerv1.Pod{Name: "a", State: podmanagerv1.Pod_STATE_READY}
 	busy := &podmanagerv1.Pod{Name: "a", State: podmanagerv1.Pod_STATE_READY, Active: 1}
@@ -113,7 +119,8 @@ func TestChanges(t *testing.T) {
 		{"one pod of two", pool(a, b), "[b Starting 0/0]"},
 		{"busy", pool(busy, b), "[a Ready 1/0]"},
 		{"a pod is gone", pool(b), "[a Gone ]"},
-		{"the pool is gone", &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Removed{Removed: key}}, "[b Gone ]"},
+		{"the pool is gone", &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Removed{Removed: key}},
+			"[b Gone ]"},
 		{"and back", pool(a), "[a Ready 0/0]"},
 	}
 	var changes pods.Changes

@@ -18,7 +18,8 @@ type Row struct {
 
 // Header names the columns.
 var Header = Row{
-	Pool: "POOL", Pod: "POD", State: "STATE", Load: "LOAD", Waiting: "WAITING", Age: "AGE", TTL: "TTL", Node: "NODE", Reason: "REASON",
+	Pool: "POOL", Pod: "POD", State: "STATE", Load: "LOAD", Waiting: "WAITING", Age: "AGE", TTL: "TTL", Node: "NODE",
+	Reason: "REASON",
 }
 
 // states are the displayed states of pods.

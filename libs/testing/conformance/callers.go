@@ -24,7 +24,8 @@ func testCancel(t *testing.T, target Target) {
 			client := evaluator.NewFunctionEvaluatorClient(dial(t, fn.Address))
 			ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 			defer cancel()
-			_, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
+			_, err := client.EvaluateFunction(ctx,
+				&evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
 			if got := status.Code(err); got != codes.DeadlineExceeded {
 				t.Errorf("code %v, want DeadlineExceeded", got)
 			}
@@ -62,7 +63,8 @@ func testManyCallers(t *testing.T, target Target) {
 	var callers sync.WaitGroup
 	for range 64 {
 		callers.Go(func() {
-			resp, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
+			resp, err := client.EvaluateFunction(t.Context(),
+				&evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
 			if err != nil || string(resp.GetResourceList()) != List {
 				t.Errorf("got %q, %v", resp.GetResourceList(), err)
 			}

@@ -26,8 +26,10 @@ func testProtocols(t *testing.T, target Target) {
 		t.Run(name, func(t *testing.T) {
 			transport := &http.Transport{}
 			defer transport.CloseIdleConnections()
-			client := evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport}, "http://"+fn.Address, options...)
-			resp, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
+			client := evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport},
+				"http://"+fn.Address, options...)
+			resp, err := client.EvaluateFunction(t.Context(),
+				&evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +72,8 @@ func testPlainJSON(t *testing.T, fn Function) {
 func testHealth(t *testing.T, target Target) {
 	conn := dial(t, target.Serve(t, "echo").Address)
 	for _, service := range []string{"", evaluatorconnect.FunctionEvaluatorName} {
-		resp, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
+		resp, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(),
+			&grpc_health_v1.HealthCheckRequest{Service: service})
 		if err != nil || resp.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
 			t.Errorf("health of %q is %v, %v", service, resp.GetStatus(), err)
 		}
@@ -80,7 +83,8 @@ func testHealth(t *testing.T, target Target) {
 		t.Fatal(err)
 	}
 	if err := stream.Send(&grpc_reflection_v1.ServerReflectionRequest{
-		MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: evaluatorconnect.FunctionEvaluatorName},
+		MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_FileContainingSymbol{
+			FileContainingSymbol: evaluatorconnect.FunctionEvaluatorName},
 	}); err != nil {
 		t.Fatal(err)
 	}

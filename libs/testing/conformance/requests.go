@@ -20,8 +20,9 @@ var lists = map[string]string{
 	"anchors":         "kind: ResourceList\nitems:\n- &a {name: x}\n- *a\n",
 	"other version":   "apiVersion: config.kubernetes.io/v1alpha1\nkind: ResourceList\nitems: []\n",
 	"results first":   "kind: ResourceList\nresults:\n- message: m\nitems: []\n",
-	"megabytes":       "kind: ResourceList\nitems:\n" + strings.Repeat("- apiVersion: v1\n  kind: ConfigMap\n  data: {}\n", 100_000),
-	"not ASCII":       "kind: ResourceList\nitems:\n- name: größer 🙂\n",
+	"megabytes": "kind: ResourceList\nitems:\n" +
+		strings.Repeat("- apiVersion: v1\n  kind: ConfigMap\n  data: {}\n", 100_000),
+	"not ASCII": "kind: ResourceList\nitems:\n- name: größer 🙂\n",
 }
 
 func testBytes(t *testing.T, target Target) {
@@ -42,7 +43,8 @@ func testBytes(t *testing.T, target Target) {
 		if err != nil {
 			t.Fatalf("%v: the exit code decides, not the results", err)
 		}
-		if !strings.Contains(string(resp.GetResourceList()), "replicas must not be negative") || string(resp.GetLog()) != "one resource is invalid\n" {
+		if !strings.Contains(string(resp.GetResourceList()), "replicas must not be negative") ||
+			string(resp.GetLog()) != "one resource is invalid\n" {
 			t.Errorf("got list %q and log %q", resp.GetResourceList(), resp.GetLog())
 		}
 	})
@@ -70,13 +72,17 @@ func testBadRequests(t *testing.T, target Target) {
 		code   codes.Code
 		text   string
 	}{
-		"empty":        {"nothing is no list", "", codes.InvalidArgument, "no resource list given"},
-		"not a list":   {"a resource is no list", "apiVersion: v1\nkind: ConfigMap\n", codes.InvalidArgument, "the resource list is not valid"},
-		"broken YAML":  {"nor is what does not parse", "kind: ResourceList\nitems: [", codes.InvalidArgument, "the resource list is not valid"},
-		"not UTF-8":    {"YAML is UTF-8", "kind: ResourceList\nitems: [\"\xff\xfe\"]\n", codes.InvalidArgument, "not UTF-8"},
-		"YAML bomb":    {"it must not reach a function", bomb(), codes.InvalidArgument, "the resource list is not valid"},
-		"deep nesting": {"nor exhaust a server's stack", "kind: ResourceList\nitems: " + strings.Repeat("[", 1<<20), codes.InvalidArgument, "the resource list is not valid"},
-		"too large":    {"the limit is for all of Porch", strings.Repeat("x", 7<<20), codes.ResourceExhausted, "larger than configured max"},
+		"empty": {"nothing is no list", "", codes.InvalidArgument, "no resource list given"},
+		"not a list": {"a resource is no list", "apiVersion: v1\nkind: ConfigMap\n", codes.InvalidArgument,
+			"the resource list is not valid"},
+		"broken YAML": {"nor is what does not parse", "kind: ResourceList\nitems: [", codes.InvalidArgument,
+			"the resource list is not valid"},
+		"not UTF-8": {"YAML is UTF-8", "kind: ResourceList\nitems: [\"\xff\xfe\"]\n", codes.InvalidArgument, "not UTF-8"},
+		"YAML bomb": {"it must not reach a function", bomb(), codes.InvalidArgument, "the resource list is not valid"},
+		"deep nesting": {"nor exhaust a server's stack", "kind: ResourceList\nitems: " + strings.Repeat("[", 1<<20),
+			codes.InvalidArgument, "the resource list is not valid"},
+		"too large": {"the limit is for all of Porch", strings.Repeat("x", 7<<20), codes.ResourceExhausted,
+			"larger than configured max"},
 	}
 	fn := target.Serve(t, "echo")
 	for name, tc := range tests {
@@ -91,7 +97,8 @@ func testBadRequests(t *testing.T, target Target) {
 	}
 	t.Run("long name", func(t *testing.T) {
 		_, err := evaluate(t, Function{Address: fn.Address, Image: strings.Repeat("a", 1<<20)}, List)
-		if st := status.Convert(err); st.Code() != codes.InvalidArgument || !strings.Contains(st.Message(), "the image's name has 1048576 bytes") {
+		if st := status.Convert(err); st.Code() != codes.InvalidArgument ||
+			!strings.Contains(st.Message(), "the image's name has 1048576 bytes") {
 			t.Errorf("error %v, want InvalidArgument: no registry has such names", err)
 		}
 	})
@@ -115,7 +122,8 @@ func testBadImages(t *testing.T, fn Function, unknown codes.Code) {
 			if st.Code() != code || st.Message() == "" {
 				t.Errorf("error %v, want code %v", err, code)
 			}
-			if want := fmt.Sprintf("function %q not found", image); code == codes.NotFound && !strings.HasPrefix(st.Message(), want) {
+			if want := fmt.Sprintf("function %q not found", image); code == codes.NotFound &&
+				!strings.HasPrefix(st.Message(), want) {
 				t.Errorf("message %q, want %q and why", st.Message(), want)
 			}
 			checkHealthy(t, fn)
@@ -135,7 +143,8 @@ func testLimits(t *testing.T, target Target) {
 			for range 2 { // the server continues as before
 				_, err := evaluate(t, fn, List)
 				st := status.Convert(err)
-				if st.Code() != codes.ResourceExhausted || !strings.Contains(st.Message(), text) || !strings.Contains(st.Message(), fn.Image) {
+				if st.Code() != codes.ResourceExhausted || !strings.Contains(st.Message(), text) ||
+					!strings.Contains(st.Message(), fn.Image) {
 					t.Errorf("error %v, want ResourceExhausted that names the function and says %q", err, text)
 				}
 				checkHealthy(t, fn)

@@ -26,7 +26,8 @@ func Program(t testing.TB, dir, pkg string) string {
 
 // To builds the main package pkg, as `go build` finds it in the directory dir, to path.
 func To(path, dir, pkg string) error {
-	cmd := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags=-s -w", "-o", path, pkg)
+	cmd := exec.Command("go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-ldflags=-s -w",
+		"-o", path, pkg)
 	cmd.Dir = dir
 	// Flags of the test's own build, and the workspace, would make another program. The Makefile's
 	// flags make the same one, and find its packages in the cache.

@@ -41,7 +41,8 @@ func (b *poolBoard) now() (pools map[string]*podmanagerv1.Pool, changed <-chan s
 }
 
 // ListPools implements lease.Manager.
-func (b *poolBoard) ListPools(_ context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
+func (b *poolBoard) ListPools(_ context.Context,
+	req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
 	pools, _ := b.now()
 	resp := &podmanagerv1.ListPoolsResponse{}
 	for _, digest := range slices.Sorted(maps.Keys(pools)) {
@@ -53,7 +54,8 @@ func (b *poolBoard) ListPools(_ context.Context, req *podmanagerv1.ListPoolsRequ
 }
 
 // WatchPools implements lease.Manager. It sends all pools again with each change.
-func (b *poolBoard) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error) error {
+func (b *poolBoard) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(
+	*podmanagerv1.WatchPoolsResponse) error) error {
 	known := map[string]*podmanagerv1.Pool{}
 	for round := 0; ; round++ {
 		pools, changed := b.now()
@@ -81,7 +83,8 @@ func changes(before, after map[string]*podmanagerv1.Pool, image string) []*podma
 	var out []*podmanagerv1.WatchPoolsResponse
 	for digest, p := range before {
 		if after[digest] == nil {
-			out = append(out, &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Removed{Removed: p.GetKey()}})
+			removed := &podmanagerv1.WatchPoolsResponse_Removed{Removed: p.GetKey()}
+			out = append(out, &podmanagerv1.WatchPoolsResponse{Change: removed})
 		}
 	}
 	for _, digest := range slices.Sorted(maps.Keys(after)) {
@@ -93,5 +96,6 @@ func changes(before, after map[string]*podmanagerv1.Pool, image string) []*podma
 }
 
 func synced() *podmanagerv1.WatchPoolsResponse {
-	return &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Synced_{Synced: &podmanagerv1.WatchPoolsResponse_Synced{}}}
+	synced := &podmanagerv1.WatchPoolsResponse_Synced_{Synced: &podmanagerv1.WatchPoolsResponse_Synced{}}
+	return &podmanagerv1.WatchPoolsResponse{Change: synced}
 }

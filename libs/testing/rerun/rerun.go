@@ -23,7 +23,8 @@ func Test(t *testing.T, value string, env ...string) (given string, there bool) 
 	if *inside {
 		return *passed, true
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$", "-rerun.inside", "-rerun.value="+value)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$", "-rerun.inside",
+		"-rerun.value="+value)
 	cmd.Env = append(cmd.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name()+" ")) {

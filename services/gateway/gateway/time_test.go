@@ -34,7 +34,7 @@ func startTimed(t *testing.T, maxTime time.Duration, hangFields string) (address
 // stopped with Porch's text and these words.
 func wantTimeout(t *testing.T, address string, words ...string) {
 	t.Helper()
-	code, message := conformance.Words(t, conformance.Function{Address: address, Image: image("hang")}, time.Hour)
+	code, message := conformance.Answer(t, conformance.Function{Address: address, Image: image("hang")}, time.Hour)
 	if code != "deadline_exceeded" {
 		t.Errorf("the answer is %s, want deadline_exceeded", code)
 	}

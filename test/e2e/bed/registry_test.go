@@ -50,7 +50,8 @@ func TestRegistryRefuses(t *testing.T) {
 		{"private-without-credentials", private.Host, privateImage, "", "", "no basic auth credentials"},
 		{"private-with-a-wrong-password", private.Host, privateImage, private.Username, "wrong", "401"},
 		{"secure-without-credentials", secure.Host, secureImage, "", "", "no basic auth credentials"},
-		{"secure-without-authority", secure.Alias, secureImage, secure.Username, secure.Password, "certificate signed by unknown authority"},
+		{"secure-without-authority", secure.Alias, secureImage, secure.Username, secure.Password,
+			"certificate signed by unknown authority"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +75,8 @@ func TestRegistryRefuses(t *testing.T) {
 // puller is a pod that lists the files of another image.
 func puller(image, other string) *corev1.Pod {
 	pod := suite.Pod("puller", image, "list", "/image")
-	pod.Spec.Volumes = []corev1.Volume{{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: other}}}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "image",
+		VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: other}}}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "image", MountPath: "/image", ReadOnly: true}}
 	return pod
 }
@@ -88,7 +90,8 @@ func secret(t *testing.T, namespace, host, user, password string) []corev1.Local
 		Type:       corev1.SecretTypeDockerConfigJson,
 		Data:       map[string][]byte{corev1.DockerConfigJsonKey: dockerConfig(t, host, user, password)},
 	}
-	if _, err := s.Client.CoreV1().Secrets(namespace).Create(suite.Context(t), content, metav1.CreateOptions{}); err != nil {
+	if _, err := s.Client.CoreV1().Secrets(namespace).Create(suite.Context(t), content,
+		metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return []corev1.LocalObjectReference{{Name: name}}

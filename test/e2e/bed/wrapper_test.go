@@ -55,12 +55,14 @@ func TestWrapperInPorchsTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := strings.NewReplacer("WRAPPER", host+"/programs/wrapper-server:latest", "FUNCTION", image).Replace(porchTemplate)
+	template := strings.NewReplacer("WRAPPER", host+"/programs/wrapper-server:latest", "FUNCTION",
+		image).Replace(porchTemplate)
 	var pod corev1.Pod
 	if err := yaml.UnmarshalStrict([]byte(template), &pod); err != nil {
 		t.Fatal(err)
 	}
-	pod.Spec.Containers[0].Args = slices.Concat([]string{"--port", "9446", "--max-request-body-size", "6291456", "--"}, resolved.GetCommand())
+	pod.Spec.Containers[0].Args = slices.Concat([]string{"--port", "9446", "--max-request-body-size", "6291456", "--"},
+		resolved.GetCommand())
 
 	ctx, namespace := suite.Context(t), s.Namespace(t)
 	s.Create(ctx, t, namespace, &pod)
@@ -74,7 +76,8 @@ func TestWrapperInPorchsTemplate(t *testing.T) {
 		Image: image,
 		ResourceList: []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n" +
 			"- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: settings\n    namespace: default\n" +
-			"functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: config\n  data:\n    namespace: shop\n"),
+			"functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: config\n  data:\n" +
+			"    namespace: shop\n"),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,8 @@ func BenchmarkBarePod(b *testing.B) {
 func runBarePod(b *testing.B, namespace, name string) time.Duration {
 	ctx := suite.Context(b)
 	pods := s.Client.CoreV1().Pods(namespace)
-	events, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	events, err := pods.Watch(ctx,
+		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -56,13 +56,15 @@ func TestServiceAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	server, client := suite.Pod("server", s.Toolbox, "serve", ":8080", text), suite.Pod("client", s.Toolbox, "get", url)
-	server.Spec.Containers = append(server.Spec.Containers, corev1.Container{Name: "itself", Image: s.Toolbox, Args: []string{"get", url}})
+	server.Spec.Containers = append(server.Spec.Containers,
+		corev1.Container{Name: "itself", Image: s.Toolbox, Args: []string{"get", url}})
 	s.Create(ctx, t, namespace, server)
 	if output := s.Output(ctx, t, namespace, client); output != text {
 		t.Errorf("the service answers its neighbour %q, want %q", output, text)
 	}
 	s.Await(ctx, t, namespace, "server", func(pod *corev1.Pod) bool { return succeeded(pod, "itself") })
-	output, err := s.Client.CoreV1().Pods(namespace).GetLogs("server", &corev1.PodLogOptions{Container: "itself"}).DoRaw(ctx)
+	output, err := s.Client.CoreV1().Pods(namespace).GetLogs("server",
+		&corev1.PodLogOptions{Container: "itself"}).DoRaw(ctx)
 	if err != nil || string(output) != text {
 		t.Errorf("the service answers its own pod %q, %v, want %q", output, err, text)
 	}

@@ -139,13 +139,15 @@ func lease(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	t.Cleanup(transport.CloseIdleConnections)
-	client := podmanagerv1connect.NewPodManagerServiceClient(&http.Client{Transport: transport}, "http://"+replica.Status.PodIP+":9448", connect.WithGRPC())
+	client := podmanagerv1connect.NewPodManagerServiceClient(&http.Client{Transport: transport},
+		"http://"+replica.Status.PodIP+":9448", connect.WithGRPC())
 	stream, err := client.Lease(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = stream.CloseResponse() }()
-	err = stream.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: &podmanagerv1.LeaseRequest_Open{Image: minor(t), Attempt: 1}}})
+	open := &podmanagerv1.LeaseRequest_Open{Image: minor(t), Attempt: 1}
+	err = stream.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: open}})
 	if err != nil {
 		return err
 	}

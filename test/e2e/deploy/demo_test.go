@@ -19,7 +19,8 @@ func TestClusterDemo(t *testing.T) {
 	at := aside("demo")
 	at.clean(t)
 	demo := exec.CommandContext(suite.Context(t), filepath.Join(root, "examples/cluster-demo.sh"))
-	demo.Env = append(demo.Environ(), "SYSTEM="+at.system, "FUNCTIONS="+at.functions, "FNCTL="+gobuild.Program(t, filepath.Join(root, "fnctl"), "."))
+	demo.Env = append(demo.Environ(), "SYSTEM="+at.system, "FUNCTIONS="+at.functions,
+		"FNCTL="+gobuild.Program(t, filepath.Join(root, "fnctl"), "."))
 	out, err := demo.CombinedOutput()
 	if err != nil {
 		t.Fatalf("the demo: %v\n%s", err, out)

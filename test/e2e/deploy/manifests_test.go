@@ -38,7 +38,8 @@ func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 	if _, err := s.Client.Discovery().ServerResourcesForGroupVersion(manifests.Mesh.String()); !apierrors.IsNotFound(err) {
 		t.Errorf("the API server knows %s (%v): let it check that too", manifests.Mesh, err)
 	}
-	namespaces := slices.DeleteFunc(suite.Build(t, filepath.Join(root, "deploy/base/microservices")), func(o *unstructured.Unstructured) bool { return !isNamespace(o) })
+	namespaces := slices.DeleteFunc(suite.Build(t, filepath.Join(root, "deploy/base/microservices")),
+		func(o *unstructured.Unstructured) bool { return !isNamespace(o) })
 	s.Apply(ctx, t, false, namespaces...)
 	systems, parts := buildAll(t)
 

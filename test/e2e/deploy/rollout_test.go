@@ -143,8 +143,11 @@ func (p place) underLoad(t *testing.T, do func()) (int64, error) {
 func (p place) restart(t *testing.T, name string) {
 	t.Helper()
 	ctx := suite.Context(t)
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`, time.Now().Format(time.RFC3339Nano))
-	if _, err := s.Client.AppsV1().Deployments(p.system).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	patch := fmt.Appendf(nil,
+		`{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":%q}}}}}`,
+		time.Now().Format(time.RFC3339Nano))
+	if _, err := s.Client.AppsV1().Deployments(p.system).Patch(ctx, name, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.AwaitRollout(ctx, t, p.system, name)

@@ -36,7 +36,8 @@ func TestSkaffold(t *testing.T) {
 // skaffoldRuns builds images from the sources and deploys them, with each profile. Function pods
 // get the wrapper server that was built in the same run.
 func skaffoldRuns(t *testing.T) {
-	for profile, resolver := range map[string]string{"microservices": "image-resolver", "function-runner": "function-runner"} {
+	for profile, resolver := range map[string]string{"microservices": "image-resolver",
+		"function-runner": "function-runner"} {
 		t.Run(profile, func(t *testing.T) {
 			usual.clean(t)
 			run := skaffold(t, root, "run", "--profile="+profile)
@@ -57,7 +58,8 @@ func knowOpenRegistry(t *testing.T, resolver string) {
 	const change = `{"spec":{"template":{"spec":{"containers":[{"name":%q,"env":[{"name":%q,"value":%q}]}]}}}}`
 	patch := fmt.Appendf(nil, change, resolver, insecureRegistries[resolver], s.Registry(t, "open").Host)
 	ctx, before := suite.Context(t), podsOf(t, resolver)
-	if _, err := s.Client.AppsV1().Deployments(usual.system).Patch(ctx, resolver, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := s.Client.AppsV1().Deployments(usual.system).Patch(ctx, resolver, types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	s.AwaitRollout(ctx, t, usual.system, resolver)
@@ -90,12 +92,14 @@ func skaffold(t *testing.T, sources, command string, args ...string) *exec.Cmd {
 	t.Helper()
 	path := os.Getenv(skaffoldVariable)
 	if path == "" {
-		t.Fatalf("set %s to skaffold's path, as `make e2e` does: `cluster tool skaffold` builds and prints it", skaffoldVariable)
+		t.Fatalf("set %s to skaffold's path, as `make e2e` does: `cluster tool skaffold` builds and prints it",
+			skaffoldVariable)
 	}
 	open := s.Registry(t, "open")
 	dir := t.TempDir()
 	settings := filepath.Join(dir, "config")
-	if err := os.WriteFile(settings, []byte("global: {collect-metrics: false, update-check: false, survey: {disable-prompt: true}}\n"), 0o600); err != nil {
+	content := "global: {collect-metrics: false, update-check: false, survey: {disable-prompt: true}}\n"
+	if err := os.WriteFile(settings, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), skaffoldTimeout)
@@ -105,6 +109,7 @@ func skaffold(t *testing.T, sources, command string, args ...string) *exec.Cmd {
 		"--default-repo=" + open.Host + "/skaffold", "--insecure-registry=" + open.Host,
 	}, args...)...)
 	run.Dir = sources
-	run.Env = append(run.Environ(), "KO_DEFAULTBASEIMAGE="+open.Host+"/base/gateway:latest", "GOPROXY=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -buildvcs=false")
+	run.Env = append(run.Environ(), "KO_DEFAULTBASEIMAGE="+open.Host+"/base/gateway:latest", "GOPROXY=off",
+		"GOFLAGS="+os.Getenv("GOFLAGS")+" -buildvcs=false")
 	return run
 }

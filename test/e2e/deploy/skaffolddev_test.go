@@ -138,7 +138,8 @@ func podsOf(t *testing.T, names ...string) map[string]types.UID {
 	t.Helper()
 	found := map[string]types.UID{}
 	for _, name := range names {
-		pods, err := s.Client.CoreV1().Pods(usual.system).List(suite.Context(t), metav1.ListOptions{LabelSelector: "app=" + name})
+		pods, err := s.Client.CoreV1().Pods(usual.system).List(suite.Context(t),
+			metav1.ListOptions{LabelSelector: "app=" + name})
 		if err != nil || len(pods.Items) == 0 {
 			t.Fatalf("no pods of %s: %v", name, err)
 		}

@@ -64,10 +64,12 @@ func (p place) clean(t *testing.T) {
 }
 
 // objects returns the objects to install, with the test bed's images of a version.
-func (p place) objects(t *testing.T, version suite.Version, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+func (p place) objects(t *testing.T, version suite.Version,
+	objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	names := strings.NewReplacer(usual.system, p.system, usual.functions, p.functions)
-	return suite.Rewrite(t, objects, func(document string) string { return s.OwnImages(t, version, names.Replace(document)) })
+	return suite.Rewrite(t, objects,
+		func(document string) string { return s.OwnImages(t, version, names.Replace(document)) })
 }
 
 // install applies objects, whose namespaces are first among them, and waits for their Deployments.

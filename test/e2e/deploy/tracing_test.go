@@ -29,8 +29,10 @@ func TestTracesAreWhole(t *testing.T) {
 	ctx, namespace := suite.Context(t), s.Namespace(t)
 	s.Create(ctx, t, namespace, suite.Pod("collector", s.Toolbox, "collect", ":4318"))
 	address := s.Await(ctx, t, namespace, "collector", suite.Ready).Status.PodIP
-	here := strings.NewReplacer(collector, "http://"+address+":4318", "value: parentbased_traceidratio", "value: parentbased_always_on")
-	objects := suite.Rewrite(t, suite.Build(t, manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "tracing")), here.Replace)
+	here := strings.NewReplacer(collector, "http://"+address+":4318", "value: parentbased_traceidratio",
+		"value: parentbased_always_on")
+	objects := suite.Rewrite(t, suite.Build(t,
+		manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "tracing")), here.Replace)
 	at := aside("tracing")
 	at.install(t, onTheBed(t, objects))
 	at.evaluates(t, inPod(t))

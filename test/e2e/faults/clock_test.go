@@ -24,7 +24,8 @@ import (
 func (f *function) ends(t *testing.T, at time.Time) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"fn.kpt.dev/reclaim-after":"%d"}}}`, at.Unix())
-	_, err := s.Client.CoreV1().Pods(f.functions).Patch(suite.Context(t), f.pod(t).Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := s.Client.CoreV1().Pods(f.functions).Patch(suite.Context(t), f.pod(t).Name, types.MergePatchType, patch,
+		metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,8 @@ const behind = time.Hour
 // share. Its own pods live as long as they should.
 func ownClockBehind(t *testing.T, sys *system) {
 	program := sys.pods["function-runner"]
-	s.AwaitLog(t, sys.services, program.Name, program.CreationTimestamp.Time, "the clocks of this machine and of the Kubernetes API differ")
+	s.AwaitLog(t, sys.services, program.Name, program.CreationTimestamp.Time,
+		"the clocks of this machine and of the Kubernetes API differ")
 	f := sys.sleeper(t, "own-clock-behind")
 	f.succeeds(t, "cold")
 	ctx := suite.Context(t)

@@ -132,7 +132,8 @@ func join(whole, pool *podmanagerv1.Pool) {
 	whole.LeasesTotal += pool.GetLeasesTotal()
 	whole.ColdStartsTotal += pool.GetColdStartsTotal()
 	for _, pod := range pool.GetPods() {
-		known := slices.IndexFunc(whole.GetPods(), func(other *podmanagerv1.Pod) bool { return other.GetName() == pod.GetName() })
+		known := slices.IndexFunc(whole.GetPods(),
+			func(other *podmanagerv1.Pod) bool { return other.GetName() == pod.GetName() })
 		switch {
 		case known < 0:
 			whole.Pods = append(whole.Pods, pod)
@@ -145,7 +146,8 @@ func join(whole, pool *podmanagerv1.Pool) {
 // allPools returns all pools. It waits for a pod-manager that is starting.
 func (sys *system) allPools(ctx context.Context, t testing.TB) []*podmanagerv1.Pool {
 	t.Helper()
-	resp, err := podmanagerv1.NewPodManagerServiceClient(sys.manager).ListPools(ctx, &podmanagerv1.ListPoolsRequest{}, grpc.WaitForReady(true))
+	resp, err := podmanagerv1.NewPodManagerServiceClient(sys.manager).ListPools(ctx, &podmanagerv1.ListPoolsRequest{},
+		grpc.WaitForReady(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +155,8 @@ func (sys *system) allPools(ctx context.Context, t testing.TB) []*podmanagerv1.P
 }
 
 // awaitPool waits for a condition of the function's pool, and returns the pool.
-func (f *function) awaitPool(ctx context.Context, t testing.TB, what string, wanted func(*podmanagerv1.Pool) bool) (pool *podmanagerv1.Pool) {
+func (f *function) awaitPool(ctx context.Context, t testing.TB, what string, wanted func(*podmanagerv1.Pool) bool) (
+	pool *podmanagerv1.Pool) {
 	t.Helper()
 	suite.Until(ctx, t, what, func() (bool, string) {
 		pool = f.pool(ctx, t)

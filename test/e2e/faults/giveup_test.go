@@ -24,7 +24,8 @@ func (f *function) giveUp(t *testing.T) {
 	defer leave()
 	done := make(chan error, 1)
 	go func() { done <- f.evaluate(ctx, 0) }()
-	f.awaitPool(ctx, t, "a pod is on its way", func(p *podmanagerv1.Pool) bool { return p.GetWaiting() == 1 && len(p.GetPods()) == 1 })
+	f.awaitPool(ctx, t, "a pod is on its way",
+		func(p *podmanagerv1.Pool) bool { return p.GetWaiting() == 1 && len(p.GetPods()) == 1 })
 	leave()
 	if err := <-done; status.Code(err) != codes.Canceled {
 		t.Errorf("the caller that cancelled got %v", err)
@@ -43,7 +44,8 @@ func callerGivesUp(t *testing.T, sys *system) {
 	before := f.pod(t)
 	f.succeeds(t, "the next caller")
 	after := f.awaitPool(ctx, t, "it is ready", ready)
-	if after.GetLeasesTotal() != 1 || after.GetColdStartsTotal() != 0 || after.GetPods()[0].GetUid() != string(before.UID) {
+	if after.GetLeasesTotal() != 1 || after.GetColdStartsTotal() != 0 ||
+		after.GetPods()[0].GetUid() != string(before.UID) {
 		t.Errorf("the next caller did more than use the pod: %v", after)
 	}
 }

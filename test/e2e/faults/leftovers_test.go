@@ -24,7 +24,8 @@ func (f *function) leavesNothing(t *testing.T) {
 	f.awaitServices(ctx, t)
 	for _, pod := range f.pods(ctx, t) {
 		// The pod has nothing to finish.
-		err := s.Client.CoreV1().Pods(f.functions).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+		err := s.Client.CoreV1().Pods(f.functions).Delete(ctx, pod.Name,
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 		if err != nil {
 			t.Logf("pod %s is deleted already: %v", pod.Name, err)
 		}
@@ -60,7 +61,8 @@ func (f *function) awaitServices(ctx context.Context, t testing.TB) {
 		for _, pod := range f.pods(ctx, t) {
 			expected = append(expected, pod.Labels[idLabel])
 		}
-		alone := slices.DeleteFunc(f.serviceNames(ctx, t, f.image), func(name string) bool { return slices.Contains(expected, name) })
+		alone := slices.DeleteFunc(f.serviceNames(ctx, t, f.image),
+			func(name string) bool { return slices.Contains(expected, name) })
 		return len(alone) == 0, fmt.Sprint("without a pod there are ", alone)
 	})
 }

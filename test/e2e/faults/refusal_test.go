@@ -34,7 +34,8 @@ func quotaReached(t *testing.T, sys *system) {
 		t.Fatal(err)
 	}
 	lift := func() {
-		if err := quotas.Delete(context.WithoutCancel(ctx), quota.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if err := quotas.Delete(context.WithoutCancel(ctx), quota.Name, metav1.DeleteOptions{}); err != nil &&
+			!apierrors.IsNotFound(err) {
 			t.Error(err)
 		}
 	}
@@ -51,7 +52,8 @@ func quotaReached(t *testing.T, sys *system) {
 func (sys *system) awaitQuota(ctx context.Context, t testing.TB, reached bool) {
 	t.Helper()
 	trial := suite.Pod("trial", s.Toolbox)
-	trial.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	trial.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
 	trial.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
@@ -102,7 +104,8 @@ func cordon(t testing.TB, unschedulable bool) {
 		t.Fatalf("there are %d nodes, want one: %v", len(nodes.Items), err)
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, unschedulable)
-	if _, err := s.Client.CoreV1().Nodes().Patch(ctx, nodes.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := s.Client.CoreV1().Nodes().Patch(ctx, nodes.Items[0].Name, types.MergePatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

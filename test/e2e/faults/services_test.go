@@ -47,7 +47,8 @@ func podManagerKilled(t *testing.T, sys *system) {
 		}
 	}
 	t.Logf("all are served %v later", time.Since(start).Round(time.Millisecond))
-	f.awaitPool(ctx, t, "nothing is in use", func(p *podmanagerv1.Pool) bool { return ready(p) && p.GetActive() == 0 && p.GetWaiting() == 0 })
+	f.awaitPool(ctx, t, "nothing is in use",
+		func(p *podmanagerv1.Pool) bool { return ready(p) && p.GetActive() == 0 && p.GetWaiting() == 0 })
 	f.pod(t) // it exists
 }
 
@@ -97,7 +98,8 @@ func (f *function) awaitRunning(ctx context.Context, t *testing.T) *corev1.Pod {
 	t.Helper()
 	f.awaitPool(ctx, t, "all evaluate", func(p *podmanagerv1.Pool) bool { return p.GetActive() == callers })
 	pod := f.pod(t)
-	suite.Until(ctx, t, "all functions run", func() (bool, string) { return count(t, pod, functionProgram) >= callers, "" })
+	suite.Until(ctx, t, "all functions run",
+		func() (bool, string) { return count(t, pod, functionProgram) >= callers, "" })
 	return pod
 }
 
@@ -107,7 +109,8 @@ func (f *function) awaitEnded(ctx context.Context, t *testing.T, pod *corev1.Pod
 	start := time.Now()
 	f.awaitPool(ctx, t, "the leases have ended", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
 	t.Logf("the leases have ended %v later", time.Since(start).Round(time.Millisecond))
-	suite.Until(ctx, t, "the functions have ended", func() (bool, string) { return count(t, pod, functionProgram) <= kept, "" })
+	suite.Until(ctx, t, "the functions have ended",
+		func() (bool, string) { return count(t, pod, functionProgram) <= kept, "" })
 	t.Logf("the functions have ended %v later", time.Since(start).Round(time.Millisecond))
 }
 

@@ -33,7 +33,8 @@ func wrongTime(t *testing.T, behind time.Duration) []string {
 	})
 	_ = server.Listener.Close() // there only programs on the node could reach it
 	var err error
-	if server.Listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(target.Hostname(), "0")); err != nil {
+	if server.Listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp",
+		net.JoinHostPort(target.Hostname(), "0")); err != nil {
 		t.Fatal(err)
 	}
 	server.EnableHTTP2 = true // as the API server

@@ -26,17 +26,20 @@ const (
 // of the manifests.
 func mountCacheConfig(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: cacheConfigName, VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: cacheConfigName}, Optional: new(true)},
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: cacheConfigName},
+			Optional: new(true)},
 	}})
 	container := &pod.Spec.Containers[0]
-	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: cacheConfigName, MountPath: "/pod-cache-config"})
+	container.VolumeMounts = append(container.VolumeMounts,
+		corev1.VolumeMount{Name: cacheConfigName, MountPath: "/pod-cache-config"})
 	return pod
 }
 
 // cacheConfig creates the pod cache configuration.
 func (sys *system) cacheConfig(t testing.TB, content string) *corev1.ConfigMap {
 	t.Helper()
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cacheConfigName}, Data: map[string]string{cacheConfigFile: content}}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cacheConfigName},
+		Data: map[string]string{cacheConfigFile: content}}
 	created, err := s.Client.CoreV1().ConfigMaps(sys.services).Create(suite.Context(t), config, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -58,13 +61,15 @@ func TestPodCacheConfig(t *testing.T) {
 
 			config.Data[cacheConfigFile] = "- name: " + newer + "\n  timeToLive: 20m\n  maxConcurrency: 1\n" +
 				"  resources: {requests: {cpu: 2m}, limits: {memory: 200Mi}}\n"
-			if _, err := s.Client.CoreV1().ConfigMaps(sys.services).Update(suite.Context(t), config, metav1.UpdateOptions{}); err != nil {
+			if _, err := s.Client.CoreV1().ConfigMaps(sys.services).Update(suite.Context(t), config,
+				metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			pod := sys.awaitWarm(t, newer)
 			lives(t, pod, 20*time.Minute)
 			resources := pod.Spec.Containers[0].Resources
-			if cpu, memory := resources.Requests.Cpu().String(), resources.Limits.Memory().String(); cpu != "2m" || memory != "200Mi" {
+			if cpu, memory := resources.Requests.Cpu().String(), resources.Limits.Memory().String(); cpu != "2m" ||
+				memory != "200Mi" {
 				t.Errorf("the pod requests %s of a processor, and is limited to %s of memory, want 2m and 200Mi", cpu, memory)
 			}
 			sys.servesInOrder(t, newer)

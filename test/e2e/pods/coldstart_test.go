@@ -73,7 +73,8 @@ func report(b *testing.B, contenders []*contender) {
 	_, _ = fmt.Fprintln(table, "start\tp50\tmax\tratio\tphases (mean, s)")
 	for _, c := range contenders {
 		p50, longest, ratio := c.median(), slices.Max(c.times), c.ratio(contenders[0])
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%.2f\t%s\n", c.name, p50.Round(time.Millisecond), longest.Round(time.Millisecond), ratio, c.phases())
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%.2f\t%s\n", c.name, p50.Round(time.Millisecond),
+			longest.Round(time.Millisecond), ratio, c.phases())
 		b.ReportMetric(ratio, strings.ReplaceAll(c.name, " ", "_")+"-ratio")
 	}
 	_ = table.Flush()

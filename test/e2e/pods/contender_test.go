@@ -51,7 +51,8 @@ func (c *contender) ratio(floor *contender) float64 {
 func (c *contender) judge(b *testing.B, floor *contender) {
 	b.Helper()
 	if ratio := c.ratio(floor); ratio > c.maxRatio {
-		b.Errorf("%s takes %.2f times as long as a %s, and may take %.1f times as long", c.name, ratio, floor.name, c.maxRatio)
+		b.Errorf("%s takes %.2f times as long as a %s, and may take %.1f times as long", c.name, ratio,
+			floor.name, c.maxRatio)
 	}
 	if longest := slices.Max(c.times); longest > c.longest {
 		b.Errorf("%s took %v once, and may take %v", c.name, longest.Round(time.Millisecond), c.longest)
@@ -98,7 +99,8 @@ func coldStart(b testing.TB, name string, env map[string]string) *contender {
 // remove deletes a pod and waits until it is gone.
 func remove(b testing.TB, namespace, name string) {
 	ctx := suite.Context(b)
-	if err := s.Client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}); err != nil {
+	if err := s.Client.CoreV1().Pods(namespace).Delete(ctx, name,
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}); err != nil {
 		b.Fatal(err)
 	}
 	for {

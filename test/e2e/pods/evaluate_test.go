@@ -23,14 +23,16 @@ func (sys *system) connect(t testing.TB) *grpc.ClientConn {
 
 // evaluate evaluates a function over a list.
 func evaluate(ctx context.Context, conn *grpc.ClientConn, image, list string) (string, error) {
-	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
+	resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx,
+		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
 	return string(resp.GetResourceList()), err
 }
 
 // pools returns the pools of the system.
 func pools(t testing.TB, conn *grpc.ClientConn) []*podmanagerv1.Pool {
 	t.Helper()
-	resp, err := podmanagerv1.NewPodManagerServiceClient(conn).ListPools(suite.Context(t), &podmanagerv1.ListPoolsRequest{})
+	resp, err := podmanagerv1.NewPodManagerServiceClient(conn).ListPools(suite.Context(t),
+		&podmanagerv1.ListPoolsRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,8 @@ func pool(t testing.TB, conn *grpc.ClientConn, image string) *podmanagerv1.Pool 
 // functionPods returns the function pods in Kubernetes.
 func (sys *system) functionPods(t testing.TB) []corev1.Pod {
 	t.Helper()
-	pods, err := s.Client.CoreV1().Pods(sys.functions).List(suite.Context(t), metav1.ListOptions{LabelSelector: "fn.kpt.dev/image"})
+	pods, err := s.Client.CoreV1().Pods(sys.functions).List(suite.Context(t),
+		metav1.ListOptions{LabelSelector: "fn.kpt.dev/image"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,8 @@ func TestManyCallersOfAColdFunction(t *testing.T) {
 		// A lease ends right after its caller has the answer.
 		suite.Until(suite.Context(t), t, "nothing is leased", func() (bool, string) {
 			now := pools(t, conn)
-			return !slices.ContainsFunc(now, func(p *podmanagerv1.Pool) bool { return p.GetActive() != 0 || p.GetWaiting() != 0 }), fmt.Sprint(now)
+			return !slices.ContainsFunc(now,
+				func(p *podmanagerv1.Pool) bool { return p.GetActive() != 0 || p.GetWaiting() != 0 }), fmt.Sprint(now)
 		})
 		for _, pool := range pools(t, conn) {
 			if pool.GetLeasesTotal() != callers {
@@ -114,7 +115,8 @@ func restartAdoptsPods(t *testing.T, sys *system) {
 	if after := uids(sys.functionPods(t)); len(before) == 0 || !slices.Equal(before, after) {
 		t.Errorf("pods before: %v, after: %v, want the same ones", before, after)
 	}
-	if is := pool(t, conn, echo(t)); is.GetLeasesTotal() != 1 || is.GetColdStartsTotal() != 0 || len(is.GetPods()) != 1 || !is.GetPods()[0].GetAdopted() {
+	if is := pool(t, conn, echo(t)); is.GetLeasesTotal() != 1 || is.GetColdStartsTotal() != 0 || len(is.GetPods()) != 1 ||
+		!is.GetPods()[0].GetAdopted() {
 		t.Errorf("the pool is %v, want one lease, no cold start and an adopted pod", is)
 	}
 }

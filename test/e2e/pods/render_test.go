@@ -34,7 +34,8 @@ type rendering struct {
 func TestRenderIsTheSameAsWithBinaries(t *testing.T) {
 	fnctl := gobuild.Program(t, filepath.Join(root, "fnctl"), ".")
 	sys := newSystem(t, []string{"get"}, nil)
-	binaries := sys.start(t, sys.program(t, "function-runner", 9445, nil, "--disable-runtimes=pod", "--functions=/functions", "--config=/config.yaml"))
+	binaries := sys.start(t, sys.program(t, "function-runner", 9445, nil, "--disable-runtimes=pod",
+		"--functions=/functions", "--config=/config.yaml"))
 	want := render(t, fnctl, binaries.Status.PodIP+":9445")
 	eachMode(t, nil, func(t *testing.T, sys *system) {
 		got := render(t, fnctl, sys.gateway)
@@ -45,7 +46,10 @@ func TestRenderIsTheSameAsWithBinaries(t *testing.T) {
 			t.Errorf("the texts about binaries (-) and about pods (+) differ:\n%s", diff)
 		}
 		for _, function := range []string{"apply-replacements", "apply-setters", "set-namespace", "starlark"} {
-			if !slices.ContainsFunc(names(sys.functionPods(t)), func(pod string) bool { return strings.HasPrefix(pod, function) }) {
+			if !slices.ContainsFunc(names(sys.functionPods(t)), func(
+				pod string) bool {
+				return strings.HasPrefix(pod, function)
+			}) {
 				t.Errorf("%s has no pod: it did not run in one", function)
 			}
 		}
@@ -73,7 +77,8 @@ func render(t *testing.T, fnctl, gateway string) rendering {
 		if !strings.Contains(texts[example], "container exporter of Deployment reports has no memory limit") {
 			t.Errorf("%s failed for another reason:\n%s", example, out)
 		}
-		if diff := cmp.Diff(files(t, filepath.Join(root, "examples", example)), files(t, filepath.Join(dir, example))); diff != "" {
+		if diff := cmp.Diff(files(t, filepath.Join(root, "examples", example)),
+			files(t, filepath.Join(dir, example))); diff != "" {
 			t.Errorf("%s failed and was changed nevertheless:\n%s", example, diff)
 		}
 	}

@@ -58,7 +58,8 @@ spec:
 // template creates a ConfigMap with Porch's template in the services' namespace.
 func (sys *system) template(t testing.TB) *corev1.ConfigMap {
 	t.Helper()
-	pod := strings.ReplaceAll(porchTemplate, "docker.io/nephio/porch-wrapper-server:latest", s.Registry(t, "open").Host+"/programs/wrapper-server:latest")
+	pod := strings.ReplaceAll(porchTemplate, "docker.io/nephio/porch-wrapper-server:latest",
+		s.Registry(t, "open").Host+"/programs/wrapper-server:latest")
 	template := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "kpt-function-eval-pod-template"},
 		Data:       map[string]string{"template": pod, "serviceTemplate": porchServiceTemplate},
@@ -87,7 +88,8 @@ func TestPorchTemplate(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			var template *corev1.ConfigMap
-			sys := m.deploy(t, map[string]string{"FNR_TEMPLATE": "kpt-function-eval-pod-template"}, func(sys *system) { template = sys.template(t) })
+			sys := m.deploy(t, map[string]string{"FNR_TEMPLATE": "kpt-function-eval-pod-template"},
+				func(sys *system) { template = sys.template(t) })
 			ctx, conn := suite.Context(t), sys.connect(t)
 			evaluateOnce := func(when string) corev1.Pod {
 				t.Helper()
@@ -97,7 +99,8 @@ func TestPorchTemplate(t *testing.T) {
 				return sys.livePod(t)
 			}
 			first := evaluateOnce("with Porch's template")
-			if first.Annotations["fn.kpt.dev/template-version"] != template.ResourceVersion || len(first.Spec.InitContainers) != 1 {
+			if first.Annotations["fn.kpt.dev/template-version"] != template.ResourceVersion ||
+				len(first.Spec.InitContainers) != 1 {
 				t.Errorf("the pod is not made from the template: %v", first.Annotations)
 			}
 			good := template.Data["template"]

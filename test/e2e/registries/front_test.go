@@ -43,9 +43,12 @@ func newFront(t *testing.T, of bed.Registry) *front {
 	f.rotate(t)
 	f.tellNode(t)
 	server := &http.Server{
-		Handler:   &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }},
-		TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return f.certificate.Load(), nil }},
-		ErrorLog:  log.New(t.Output(), "front: ", 0),
+		Handler: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }},
+		TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate,
+			error) {
+			return f.certificate.Load(), nil
+		}},
+		ErrorLog: log.New(t.Output(), "front: ", 0),
 	}
 	server.SetKeepAlivesEnabled(false) // each request uses the current certificate
 	served := make(chan error, 1)
@@ -76,7 +79,8 @@ func (f *front) tellNode(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	ca := filepath.Join(dir, "ca.crt")
-	hosts := fmt.Sprintf("server = 'https://%[1]s'\n[host.'https://%[1]s']\n  capabilities = ['pull', 'resolve']\n  ca = '%[2]s'\n", f.host, ca)
+	hosts := fmt.Sprintf("server = 'https://%[1]s'\n[host.'https://%[1]s']\n  capabilities = ['pull', 'resolve']\n"+
+		"  ca = '%[2]s'\n", f.host, ca)
 	for path, content := range map[string][]byte{ca: f.authority, filepath.Join(dir, "hosts.toml"): []byte(hosts)} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)

@@ -37,7 +37,8 @@ func newCopies(t *testing.T, of string, tags ...string) (repository string) {
 	login := remote.WithAuth(&authn.Basic{Username: private.Username, Password: private.Password})
 	for _, tag := range tags {
 		copied := reference(t, private.Host+"/"+repository+":"+tag)
-		if err := remote.Write(copied, labelled(t, original, repository+":"+tag), login, remote.WithContext(t.Context())); err != nil {
+		if err := remote.Write(copied, labelled(t, original, repository+":"+tag), login,
+			remote.WithContext(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -56,12 +56,14 @@ type life struct {
 func newLife(t *testing.T, m mode) *life {
 	t.Helper()
 	private, secure := s.Registry(t, "private"), s.Registry(t, "secure")
-	l := &life{mode: m, private: private.Host, secure: secure.Host, alias: secure.Alias, front: newFront(t, private), user: newUser(t)}
+	l := &life{mode: m, private: private.Host, secure: secure.Host, alias: secure.Alias, front: newFront(t, private),
+		user: newUser(t)}
 	l.open = s.Registry(t, "open").Host + catalog
 	l.repository = newCopies(t, l.open, "first", "second", "third", "fourth")
 	wrapper := l.private + "/" + newCopies(t, s.Program(t, suite.Current, "wrapper-server"), "latest") + ":latest"
 	_, stranger := issue(t, l.front.host)
-	l.system = deploy(t, m, wrapper, credentials((&user{l.user.name, "wrong"}).dockerConfig(t, l.hosts()...)), authorities(stranger))
+	l.system = deploy(t, m, wrapper, credentials((&user{l.user.name, "wrong"}).dockerConfig(t, l.hosts()...)),
+		authorities(stranger))
 	return l
 }
 
@@ -183,7 +185,8 @@ func (l *life) checkPullSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := slices.Sorted(slices.Values(l.hosts()))
-	if got := slices.Sorted(maps.Keys(config.Auths)); secret.Type != corev1.SecretTypeDockerConfigJson || !slices.Equal(got, want) {
+	if got := slices.Sorted(maps.Keys(config.Auths)); secret.Type != corev1.SecretTypeDockerConfigJson ||
+		!slices.Equal(got, want) {
 		t.Errorf("the pull secret is of type %s for %v, want one for %v", secret.Type, got, want)
 	}
 	for _, pod := range l.pods(t, l.functions) {

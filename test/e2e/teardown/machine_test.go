@@ -120,7 +120,8 @@ func shared(path string) bool {
 func kernelSettings(t *testing.T) []string {
 	t.Helper()
 	var settings []string
-	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward"} {
+	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"net/ipv4/ip_forward"} {
 		value, err := os.ReadFile(filepath.Join("/proc/sys", name))
 		if err != nil {
 			t.Fatal(err)
@@ -145,5 +146,6 @@ func compare(t *testing.T, before, after machine) {
 
 // added returns the lines of a kind that are in the second and not in the first.
 func added(first, second machine, kind string) []string {
-	return slices.DeleteFunc(slices.Clone(second[kind]), func(line string) bool { return slices.Contains(first[kind], line) })
+	return slices.DeleteFunc(slices.Clone(second[kind]),
+		func(line string) bool { return slices.Contains(first[kind], line) })
 }

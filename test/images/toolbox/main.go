@@ -49,7 +49,8 @@ func run(ctx context.Context, args []string) error {
 		return get(ctx, args[1])
 	}
 	if len(args) != 2 {
-		return fmt.Errorf("arguments %q: want serve ADDRESS TEXT, collect ADDRESS, get URL, resolve NAME or list DIRECTORY", args)
+		return fmt.Errorf("arguments %q: want serve ADDRESS TEXT, collect ADDRESS, get URL, resolve NAME or list DIRECTORY",
+			args)
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

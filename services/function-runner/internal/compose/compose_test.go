@@ -51,7 +51,8 @@ func kubeconfig(t *testing.T) string {
 			return
 		}
 		kinds := map[string]string{"pods": "PodList", "services": "ServiceList"}
-		_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": %q, "metadata": {"resourceVersion": "1"}}`, kinds[path.Base(r.URL.Path)])
+		_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": %q, "metadata": {"resourceVersion": "1"}}`,
+			kinds[path.Base(r.URL.Path)])
 	})
 }
 
@@ -61,7 +62,8 @@ func kubeconfigOf(t *testing.T, handler http.HandlerFunc) string {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	content := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: '" + server.URL + "'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+	content := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: '" + server.URL +
+		"'}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +82,8 @@ func forbidding(t *testing.T) string {
 // forbid answers as Kubernetes does to a forbidden request.
 func forbid(w http.ResponseWriter, why string) {
 	w.WriteHeader(http.StatusForbidden)
-	_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": %q}`, why)
+	_, _ = fmt.Fprintf(w, `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Forbidden", `+
+		`"code": 403, "message": %q}`, why)
 }
 
 // push puts random images into a registry.
@@ -135,7 +138,8 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 		})
 	}
 	metrics := scrape()
-	for _, counted := range []string{`fn_rejections_total{reason="precondition"}`, `fn_lease_rejections_total{reason="precondition"}`} {
+	for _, counted := range []string{`fn_rejections_total{reason="precondition"}`,
+		`fn_lease_rejections_total{reason="precondition"}`} {
 		if !strings.Contains(metrics, "\n"+counted) {
 			t.Errorf("no %s in the metrics:\n%s", counted, metrics)
 		}
@@ -144,7 +148,8 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 
 // start runs all services in one process, without local binaries, and returns a function that reads
 // their metrics as well.
-func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.FunctionEvaluatorClient, scrape func() string) {
+func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.FunctionEvaluatorClient,
+	scrape func() string) {
 	t.Helper()
 	measured, scrape := scrapetest.New(t)
 	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1")
@@ -175,7 +180,8 @@ func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.F
 func TestServesWithoutRights(t *testing.T) {
 	client, _ := start(t, forbidding(t)) // it is ready
 	for {
-		_, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "example.com/fn:v1", ResourceList: []byte("kind: ResourceList\n")})
+		_, err := client.EvaluateFunction(t.Context(),
+			&evaluator.EvaluateFunctionRequest{Image: "example.com/fn:v1", ResourceList: []byte("kind: ResourceList\n")})
 		if strings.Contains(err.Error(), "pods is forbidden") && status.Code(err) == codes.FailedPrecondition {
 			return
 		}
@@ -192,22 +198,29 @@ func TestServesWithoutKubernetes(t *testing.T) {
 	functions := t.TempDir()
 	testfn.Install(t, functions, "echo")
 	config := filepath.Join(functions, "config.yaml")
-	if err := os.WriteFile(config, []byte("functions: [{function: echo, images: ['example.com/echo:v1']}]"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("functions: [{function: echo, images: ['example.com/echo:v1']}]"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	away := kubeconfigOf(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "away", http.StatusServiceUnavailable) })
+	away := kubeconfigOf(t, func(w http.ResponseWriter,
+		_ *http.Request) {
+		http.Error(w, "away", http.StatusServiceUnavailable)
+	})
 	t.Setenv("FNR_POD_MANAGER_TEMPLATE_NAMESPACE", "porch-system")
-	client, _ := start(t, away, "--config", config, "--functions", functions, "--function-pod-template", "templates") // it is ready
+	// it is ready
+	client, _ := start(t, away, "--config", config, "--functions", functions, "--function-pod-template", "templates")
 	evaluate := func(image string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		_, err := client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte("kind: ResourceList\nitems: []\n")})
+		_, err := client.EvaluateFunction(ctx,
+			&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte("kind: ResourceList\nitems: []\n")})
 		return err
 	}
 	if err := evaluate("example.com/echo:v1"); err != nil {
 		t.Errorf("a local binary: %v", err)
 	}
-	if err := evaluate("example.com/fn:v1"); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "the Kubernetes API does not say which function pods there are") {
+	if err := evaluate("example.com/fn:v1"); status.Code(err) != codes.Unavailable ||
+		!strings.Contains(err.Error(), "the Kubernetes API does not say which function pods there are") {
 		t.Errorf("a function for pods: %v, want the reason", err)
 	}
 }

@@ -51,7 +51,8 @@ func refuse() error {
 	var problems []error
 	for _, field := range slices.Sorted(maps.Keys(overruled)) {
 		if config.IsSet(field) {
-			problems = append(problems, fmt.Errorf("environment: %s has no effect in function-runner: %s", config.Variable(field), overruled[field]))
+			problems = append(problems, fmt.Errorf("environment: %s has no effect in function-runner: %s",
+				config.Variable(field), overruled[field]))
 		}
 	}
 	return errors.Join(problems...)

@@ -41,23 +41,26 @@ func TestEveryFlagOfPorchArrives(t *testing.T) {
 		"port":             s.Gateway.Address == ":9445",
 		"disable-runtimes": slices.Equal(s.Gateway.DisableRuntimes, []string{"exec"}),
 		"log-level":        s.Telemetry.LogVerbosity == 4,
-		"prefix":           s.Gateway.DefaultImagePrefix == "example.com/fns" && s.ImageResolver.DefaultImagePrefix == "example.com/fns" && s.PodManager.DefaultImagePrefix == "example.com/fns",
-		"functions":        s.Gateway.Exec.Functions == "/functions",
-		"config":           s.Gateway.Exec.Config == "/config.yaml",
-		"body size":        s.Gateway.MaxMessageBytes == 1048576 && s.PodManager.MaxMessageBytes == 1048576,
-		"retries":          s.Gateway.Pod.MaxRetries == 5,
-		"namespace":        s.PodManager.Namespace == "fns",
-		"ttl":              s.PodManager.TTL == 10*time.Minute,
-		"scan":             s.PodManager.ScanInterval == 30*time.Second,
-		"template":         s.PodManager.Template == "template",
-		"cache":            s.PodManager.CacheConfig == "/cache.yaml",
-		"warm up":          !s.PodManager.WarmUp,
-		"waitlist":         s.PodManager.MaxWaitlistLength == 3,
-		"pods":             s.PodManager.MaxPodsPerFunction == 4,
-		"secret":           s.PodManager.PullSecret == "secret",
-		"wrapper image":    s.PodManager.WrapperServerImage == "example.com/wrapper:v1",
-		"private":          s.ImageResolver.EnablePrivateRegistries && s.PodManager.EnablePrivateRegistries && s.ImageResolver.EnableTLS,
-		"credentials":      strings.HasSuffix(s.ImageResolver.AuthSecretPath, ".dockerconfigjson") && s.PodManager.AuthSecretPath == s.ImageResolver.AuthSecretPath,
+		"prefix": s.Gateway.DefaultImagePrefix == "example.com/fns" &&
+			s.ImageResolver.DefaultImagePrefix == "example.com/fns" && s.PodManager.DefaultImagePrefix == "example.com/fns",
+		"functions":     s.Gateway.Exec.Functions == "/functions",
+		"config":        s.Gateway.Exec.Config == "/config.yaml",
+		"body size":     s.Gateway.MaxMessageBytes == 1048576 && s.PodManager.MaxMessageBytes == 1048576,
+		"retries":       s.Gateway.Pod.MaxRetries == 5,
+		"namespace":     s.PodManager.Namespace == "fns",
+		"ttl":           s.PodManager.TTL == 10*time.Minute,
+		"scan":          s.PodManager.ScanInterval == 30*time.Second,
+		"template":      s.PodManager.Template == "template",
+		"cache":         s.PodManager.CacheConfig == "/cache.yaml",
+		"warm up":       !s.PodManager.WarmUp,
+		"waitlist":      s.PodManager.MaxWaitlistLength == 3,
+		"pods":          s.PodManager.MaxPodsPerFunction == 4,
+		"secret":        s.PodManager.PullSecret == "secret",
+		"wrapper image": s.PodManager.WrapperServerImage == "example.com/wrapper:v1",
+		"private": s.ImageResolver.EnablePrivateRegistries && s.PodManager.EnablePrivateRegistries &&
+			s.ImageResolver.EnableTLS,
+		"credentials": strings.HasSuffix(s.ImageResolver.AuthSecretPath, ".dockerconfigjson") &&
+			s.PodManager.AuthSecretPath == s.ImageResolver.AuthSecretPath,
 	} {
 		if !ok {
 			t.Errorf("%s did not arrive: %+v", name, s)
@@ -98,8 +101,10 @@ func TestSharedSettingsArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for variable, value := range map[string]string{
-		"WRAPPER_SERVER_IMAGE": "example.com/wrapper:v1", "FNR_GATEWAY_ADDRESS": ":1", "FNR_GATEWAY_DEFAULT_IMAGE_PREFIX": "example.com",
-		"FNR_GATEWAY_MAX_MESSAGE_BYTES": "65536", "FNR_IMAGE_RESOLVER_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_IMAGE_RESOLVER_AUTH_SECRET_PATH": auth,
+		"WRAPPER_SERVER_IMAGE": "example.com/wrapper:v1", "FNR_GATEWAY_ADDRESS": ":1",
+		"FNR_GATEWAY_DEFAULT_IMAGE_PREFIX": "example.com",
+		"FNR_GATEWAY_MAX_MESSAGE_BYTES":    "65536", "FNR_IMAGE_RESOLVER_ENABLE_PRIVATE_REGISTRIES": "true",
+		"FNR_IMAGE_RESOLVER_AUTH_SECRET_PATH": auth,
 	} {
 		t.Setenv(variable, value)
 	}
@@ -108,7 +113,8 @@ func TestSharedSettingsArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, r := s.PodManager, s.ImageResolver
-	if s.Gateway.Address != ":1" || p.DefaultImagePrefix != "example.com" || r.DefaultImagePrefix != "example.com" || p.MaxMessageBytes != 65536 ||
+	if s.Gateway.Address != ":1" || p.DefaultImagePrefix != "example.com" || r.DefaultImagePrefix != "example.com" ||
+		p.MaxMessageBytes != 65536 ||
 		!p.EnablePrivateRegistries || p.AuthSecretPath != auth {
 		t.Errorf("settings are %+v", s)
 	}
@@ -122,22 +128,34 @@ func TestLoadRefuses(t *testing.T) {
 	}{
 		"no wrapper image": {"as with Porch, the pod runtime needs it", nil, "WRAPPER_SERVER_IMAGE is"},
 		"port":             {"flags are named as given", []string{"--port=0"}, "port"},
-		"runtime":          {"a typing error must not enable anything", []string{"--disable-runtimes=pods"}, `--disable-runtimes is "pods"`},
-		"log level":        {"", []string{"--disable-runtimes=pod", "--log-level=6"}, "--log-level is 6"},
-		"size":             {"", []string{"--disable-runtimes=pod", "--max-request-body-size=0"}, "--max-request-body-size is 0"},
-		"ttl":              {"", []string{"--pod-ttl=0s"}, "--pod-ttl is 0s"},
-		"no duration":      {"what is allowed is said, too", []string{"--pod-ttl=30"}, `"30" for flag -pod-ttl: it has to be a time with its unit`},
-		"no number":        {"likewise", []string{"--log-level=all"}, `"all" for flag -log-level: it has to be a whole number`},
-		"neither":          {"likewise", []string{"--warm-up-pod-cache=maybe"}, `"maybe" for -warm-up-pod-cache: it has to be true or false`},
-		"prefix":           {"no short name would be one of an image", []string{"--disable-runtimes=pod", "--default-image-prefix=ghcr.io/Kptdev"}, `--default-image-prefix is "ghcr.io/Kptdev"`},
-		"no file":          {"flags are named as given", []string{"--disable-runtimes=pod", "--config="}, `--config is ""`},
-		"no directory":     {"it would be the working directory", []string{"--disable-runtimes=pod", "--functions="}, `--functions is ""`},
-		"namespace":        {"Kubernetes would refuse each call", []string{"--pod-namespace=Functions"}, `--pod-namespace is "Functions"`},
-		"template":         {"likewise", []string{"--function-pod-template=pod_template"}, `--function-pod-template is "pod_template"`},
-		"credentials":      {"enabled and missing is a mistake", []string{"--disable-runtimes=pod", "--enable-private-registries"}, "--registry-auth-secret-path is"},
-		"certificates":     {"", []string{"--disable-runtimes=pod", "--enable-private-registries-tls"}, "--tls-secret-path is"},
-		"argument":         {"flags end at the first argument, which would hide the rest", []string{"serve", "--port=1"}, `"serve"`},
-		"unknown":          {"", []string{"--frobnicate"}, "frobnicate"},
+		"runtime": {"a typing error must not enable anything", []string{"--disable-runtimes=pods"},
+			`--disable-runtimes is "pods"`},
+		"log level": {"", []string{"--disable-runtimes=pod", "--log-level=6"}, "--log-level is 6"},
+		"size": {"", []string{"--disable-runtimes=pod", "--max-request-body-size=0"},
+			"--max-request-body-size is 0"},
+		"ttl": {"", []string{"--pod-ttl=0s"}, "--pod-ttl is 0s"},
+		"no duration": {"what is allowed is said, too", []string{"--pod-ttl=30"},
+			`"30" for flag -pod-ttl: it has to be a time with its unit`},
+		"no number": {"likewise", []string{"--log-level=all"},
+			`"all" for flag -log-level: it has to be a whole number`},
+		"neither": {"likewise", []string{"--warm-up-pod-cache=maybe"},
+			`"maybe" for -warm-up-pod-cache: it has to be true or false`},
+		"prefix": {"no short name would be one of an image", []string{"--disable-runtimes=pod",
+			"--default-image-prefix=ghcr.io/Kptdev"}, `--default-image-prefix is "ghcr.io/Kptdev"`},
+		"no file": {"flags are named as given", []string{"--disable-runtimes=pod", "--config="}, `--config is ""`},
+		"no directory": {"it would be the working directory", []string{"--disable-runtimes=pod", "--functions="},
+			`--functions is ""`},
+		"namespace": {"Kubernetes would refuse each call", []string{"--pod-namespace=Functions"},
+			`--pod-namespace is "Functions"`},
+		"template": {"likewise", []string{"--function-pod-template=pod_template"},
+			`--function-pod-template is "pod_template"`},
+		"credentials": {"enabled and missing is a mistake",
+			[]string{"--disable-runtimes=pod", "--enable-private-registries"}, "--registry-auth-secret-path is"},
+		"certificates": {"", []string{"--disable-runtimes=pod", "--enable-private-registries-tls"},
+			"--tls-secret-path is"},
+		"argument": {"flags end at the first argument, which would hide the rest",
+			[]string{"serve", "--port=1"}, `"serve"`},
+		"unknown": {"", []string{"--frobnicate"}, "frobnicate"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newPool returns a pool that runs until the test ends.
 func newPool(t *testing.T, maxIdle int) *podconn.Pool {
 	t.Helper()
-	p := podconn.New(podconn.Config{Idle: time.Minute, Max: maxIdle, MaxMessageBytes: 1 << 20, Telemetry: telemetry.Discard()})
+	p := podconn.New(podconn.Config{Idle: time.Minute, Max: maxIdle, MaxMessageBytes: 1 << 20,
+		Telemetry: telemetry.Discard()})
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = p.Run(ctx) })
@@ -60,7 +61,8 @@ func TestOneConnectionForEachPod(t *testing.T) {
 		t.Error("a new pod got the connection of the earlier one")
 	}
 	other.Release(false)
-	if resp, err := first.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{ResourceList: []byte("x")}); err != nil || string(resp.GetResourceList()) != "x" {
+	if resp, err := first.EvaluateFunction(t.Context(),
+		&evaluator.EvaluateFunctionRequest{ResourceList: []byte("x")}); err != nil || string(resp.GetResourceList()) != "x" {
 		t.Errorf("got %v, %v", resp, err)
 	}
 	first.Release(false)

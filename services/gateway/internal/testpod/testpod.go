@@ -24,7 +24,8 @@ import (
 type Func func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
 
 // EvaluateFunction implements the service.
-func (f Func) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+func (f Func) EvaluateFunction(ctx context.Context,
+	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 	return f(ctx, req)
 }
 
@@ -64,7 +65,8 @@ func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) stri
 			Wording:   function.WrapperWording,
 			Tracer:    frame.Telemetry.Tracers.Tracer("test"),
 		}
-		p, err := part(conformance.MaxMessageBytes, func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		p, err := part(conformance.MaxMessageBytes, func(ctx context.Context,
+			req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 			command := fnproc.Command{Path: paths[req.GetImage()], Env: []string{}}
 			result, err := runner.Run(ctx, req.GetImage(), command, req.GetResourceList())
 			if err != nil {

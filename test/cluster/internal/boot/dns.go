@@ -23,7 +23,8 @@ func serveDNS(ctx context.Context, client kubernetes.Interface) error {
 	var endpointPorts []discoveryv1.EndpointPort
 	for name, protocol := range map[string]corev1.Protocol{"dns": corev1.ProtocolUDP, "dns-tcp": corev1.ProtocolTCP} {
 		servicePorts = append(servicePorts, corev1.ServicePort{Name: name, Protocol: protocol, Port: dnsPort})
-		endpointPorts = append(endpointPorts, discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: new(int32(dnsPort))})
+		endpointPorts = append(endpointPorts,
+			discoveryv1.EndpointPort{Name: &name, Protocol: &protocol, Port: new(int32(dnsPort))})
 	}
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: dnsService, Labels: map[string]string{"k8s-app": dnsService}},

@@ -18,7 +18,8 @@ func TestKillEndsMembersOnly(t *testing.T) {
 		}
 	}
 	group := t.TempDir()
-	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), fmt.Appendf(nil, "0\n%d\n", member.Process.Pid), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), fmt.Appendf(nil, "0\n%d\n", member.Process.Pid),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	killMember(group, other.Process.Pid)

@@ -46,7 +46,8 @@ func buildKubernetes(ctx context.Context, dir string) error {
 	if err := source.build(ctx, dir); err != nil {
 		return err
 	}
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"} {
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy",
+		"kubelet", "kubectl"} {
 		if err := os.Symlink("kube", filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("link %s: %w", name, err)
 		}
@@ -77,5 +78,6 @@ func kubernetesMod(version string, published []byte) ([]byte, error) {
 func kubernetesFlags(version string) string {
 	const pkg = "k8s.io/component-base/version"
 	minor := strings.TrimPrefix(semver.MajorMinor(version), "v1.")
-	return fmt.Sprintf("%s -X %s.gitVersion=%s -X %s.gitMajor=1 -X %s.gitMinor=%s", stripped, pkg, version, pkg, pkg, minor)
+	return fmt.Sprintf("%s -X %s.gitVersion=%s -X %s.gitMajor=1 -X %s.gitMinor=%s", stripped, pkg, version,
+		pkg, pkg, minor)
 }

@@ -29,7 +29,8 @@ func Skaffold() Component {
 			if err := os.CopyFS(source, os.DirFS(published.Dir)); err != nil {
 				return fmt.Errorf("copy the source: %w", err)
 			}
-			return goTool(ctx, source, []string{unchecked}, "build", "-mod=mod", "-trimpath", "-ldflags="+stripped, "-o", dir+"/skaffold", "./cmd/skaffold")
+			return goTool(ctx, source, []string{unchecked}, "build", "-mod=mod", "-trimpath", "-ldflags="+stripped, "-o",
+				dir+"/skaffold", "./cmd/skaffold")
 		},
 	}
 }

@@ -24,7 +24,8 @@ func Sources(root, commit string) Component {
 			if err := git(ctx, root, "archive", "--output="+archive, commit); err != nil {
 				return err
 			}
-			if output, err := exec.CommandContext(ctx, "tar", "--extract", "--directory="+dir, "--file="+archive).CombinedOutput(); err != nil {
+			if output, err := exec.CommandContext(ctx, "tar", "--extract", "--directory="+dir,
+				"--file="+archive).CombinedOutput(); err != nil {
 				return fmt.Errorf("unpack the sources: %w\n%s", err, output)
 			}
 			return os.Remove(archive)

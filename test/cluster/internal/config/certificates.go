@@ -17,9 +17,12 @@ func writeCertificates(l layout.Layout) ([]byte, error) {
 		return nil, err
 	}
 	pairs := map[string]func() (pki.Pair, error){
-		"accounts":       pki.NewKeys,
-		"apiserver":      func() (pki.Pair, error) { return kubernetes.Server("kube-apiserver", apiHosts()...) },
-		"kubelet":        func() (pki.Pair, error) { return kubernetes.Server("kubelet", layout.NodeName, layout.NodeAddress) },
+		"accounts":  pki.NewKeys,
+		"apiserver": func() (pki.Pair, error) { return kubernetes.Server("kube-apiserver", apiHosts()...) },
+		"kubelet": func() (pki.Pair,
+			error) {
+			return kubernetes.Server("kubelet", layout.NodeName, layout.NodeAddress)
+		},
 		"kubelet-client": func() (pki.Pair, error) { return kubernetes.Client("kube-apiserver") },
 		"registry": func() (pki.Pair, error) {
 			return registries.Server("registry", layout.NodeAddress, layout.AliasAddress)

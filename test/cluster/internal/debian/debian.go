@@ -40,7 +40,8 @@ func Install(ctx context.Context, log io.Writer, packages []string) (err error) 
 
 // missing queries all installed packages, because dpkg-query fails for an unknown one.
 func missing(ctx context.Context, packages []string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat", "${db:Status-Status} ${Package}\n").Output()
+	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat",
+		"${db:Status-Status} ${Package}\n").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the installed Debian packages: %w", err)
 	}

@@ -44,7 +44,8 @@ type Layout struct {
 // New returns the layout of the named cluster.
 func New(name string) (Layout, error) {
 	if !validName.MatchString(name) {
-		return Layout{}, fmt.Errorf("cluster name %q: want a lower-case letter, then at most 19 letters, digits or dashes", name)
+		return Layout{}, fmt.Errorf("cluster name %q: want a lower-case letter, then at most 19 letters, digits or dashes",
+			name)
 	}
 	return Layout{Name: name}, nil
 }

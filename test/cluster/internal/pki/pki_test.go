@@ -55,7 +55,8 @@ func TestClientCertificateNamesUserAndGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	subject := parse(t, pair).Subject
-	if subject.CommonName != "system:node:node" || len(subject.Organization) != 1 || subject.Organization[0] != "system:nodes" {
+	if subject.CommonName != "system:node:node" || len(subject.Organization) != 1 ||
+		subject.Organization[0] != "system:nodes" {
 		t.Errorf("the certificate is for %s", subject)
 	}
 }

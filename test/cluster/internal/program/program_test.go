@@ -99,10 +99,12 @@ func TestKoGetsItsSettings(t *testing.T) {
 	ko := program.Ko{
 		Root: root, Env: os.Environ(),
 		Command: func(string, ...string) []string {
-			return []string{"sh", "-c", `printf '%s %s\n' "$KO_DEFAULTBASEIMAGE" "$KO_DOCKER_REPO" >"$0" && cat "$KO_CONFIG_PATH" >>"$0"`, asked}
+			script := `printf '%s %s\n' "$KO_DEFAULTBASEIMAGE" "$KO_DOCKER_REPO" >"$0" && cat "$KO_CONFIG_PATH" >>"$0"`
+			return []string{"sh", "-c", script, asked}
 		},
 	}
-	if err := ko.Build(t.Context(), program.Published()[0], program.Target{Repository: "repository", Base: "base", Tags: []string{"v1"}}); err != nil {
+	if err := ko.Build(t.Context(), program.Published()[0],
+		program.Target{Repository: "repository", Base: "base", Tags: []string{"v1"}}); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(asked)

@@ -85,7 +85,10 @@ func below(parents, dirs []string) []string {
 	var found []string
 	for _, dir := range dirs {
 		path, err := filepath.EvalSymlinks(dir)
-		if err == nil && slices.ContainsFunc(parents, func(parent string) bool { return strings.HasPrefix(path, parent+"/") }) {
+		if err == nil && slices.ContainsFunc(parents, func(parent string) bool {
+			return strings.HasPrefix(path,
+				parent+"/")
+		}) {
 			found = append(found, path)
 		}
 	}

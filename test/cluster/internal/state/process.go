@@ -81,7 +81,8 @@ func (p Process) Kill(ctx context.Context) error {
 
 func (p Process) wait(ctx context.Context, fd int) error {
 	for ctx.Err() == nil {
-		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int((100 * time.Millisecond).Milliseconds()))
+		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}},
+			int((100 * time.Millisecond).Milliseconds()))
 		if ready > 0 && err == nil {
 			return nil
 		}

@@ -58,7 +58,8 @@ func TestRegistriesGetWhatOneHad(t *testing.T) {
 	if !filled {
 		t.Fatal("nothing is kept")
 	}
-	if !bytes.Equal(read(t, second, "blobs/large/data"), blob) || string(read(t, second, "blobs/small/data")) != "manifest" {
+	if !bytes.Equal(read(t, second, "blobs/large/data"), blob) ||
+		string(read(t, second, "blobs/small/data")) != "manifest" {
 		t.Error("the blobs are others")
 	}
 	if _, err := os.Stat(filepath.Join(second, "repositories/r/_uploads/1")); err == nil {

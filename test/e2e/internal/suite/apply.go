@@ -68,5 +68,6 @@ func (s *Suite) AwaitRollout(ctx context.Context, t testing.TB, namespace, name 
 
 func rolledOut(d *appsv1.Deployment) bool {
 	want, now := *d.Spec.Replicas, d.Status
-	return now.ObservedGeneration >= d.Generation && now.UpdatedReplicas == want && now.Replicas == want && now.AvailableReplicas == want
+	return now.ObservedGeneration >= d.Generation && now.UpdatedReplicas == want && now.Replicas == want &&
+		now.AvailableReplicas == want
 }

@@ -64,7 +64,8 @@ func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod 
 }
 
 // Await waits until the condition holds for the pod, and returns the pod in that state.
-func (s *Suite) Await(ctx context.Context, t testing.TB, namespace, name string, holds func(*corev1.Pod) bool) *corev1.Pod {
+func (s *Suite) Await(ctx context.Context, t testing.TB, namespace, name string, holds func(
+	*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", name)
 	pods := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "pods", namespace, selector)
@@ -124,7 +125,8 @@ func Describe(pod *corev1.Pod) string {
 func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"e2e/touched":%q}}}`, time.Now())
-	if _, err := s.Client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := s.Client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch,
+		metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -133,5 +135,6 @@ func (s *Suite) Touch(ctx context.Context, t testing.TB, namespace, name string)
 func (s *Suite) AwaitGone(ctx context.Context, t testing.TB, namespace, name string) {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", name)
-	awaitNone(ctx, t, cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "pods", namespace, selector), &corev1.Pod{}, func(metav1.Object) error { return nil })
+	awaitNone(ctx, t, cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "pods", namespace, selector),
+		&corev1.Pod{}, func(metav1.Object) error { return nil })
 }
