@@ -109,15 +109,15 @@ func TestWaitingIsReportedInOrder(t *testing.T) {
 		}
 		return &lease.Granted{}, nil
 	}, func(t *testing.T, fake *leasetest.Manager, m lease.Manager) {
-		var told []podmanagerv1.Phase
-		held, err := m.Lease(t.Context(), &lease.Open{}, func(w *lease.Waiting) { told = append(told, w.GetPhase()) })
+		var reported []podmanagerv1.Phase
+		held, err := m.Lease(t.Context(), &lease.Open{}, func(w *lease.Waiting) { reported = append(reported, w.GetPhase()) })
 		if err != nil {
 			t.Fatal(err)
 		}
 		held.Finish(lease.Done, "")
 		fake.AwaitFinish(t)
-		if fmt.Sprint(told) != fmt.Sprint(phases) {
-			t.Errorf("reported %v, want %v", told, phases)
+		if fmt.Sprint(reported) != fmt.Sprint(phases) {
+			t.Errorf("reported %v, want %v", reported, phases)
 		}
 	})
 }

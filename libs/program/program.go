@@ -71,8 +71,8 @@ func Refuse(name string, err error) int {
 	return wrongConfig
 }
 
-// told receives the signals that end a program.
-var told = make(chan os.Signal, 1)
+// stopSignals receives the signals that end a program.
+var stopSignals = make(chan os.Signal, 1)
 
 // Begin is the first statement of a main function. It answers --version, and subscribes to the
 // signals that end a program. The kernel drops signals that the first process of a container has
@@ -83,7 +83,7 @@ func Begin() {
 		_, _ = fmt.Println(filepath.Base(os.Args[0]), version.String()) //nolint:forbidigo // the user asked for it
 		os.Exit(ok)
 	}
-	signal.Notify(told, syscall.SIGTERM, os.Interrupt)
+	signal.Notify(stopSignals, syscall.SIGTERM, os.Interrupt)
 }
 
 // Main runs the named program until SIGTERM or SIGINT, since Begin, and returns its exit code.
@@ -93,7 +93,7 @@ func Main(name string, settings Settings, build Build) int {
 	defer stop()
 	go func() {
 		select {
-		case <-told:
+		case <-stopSignals:
 			stop()
 		case <-ctx.Done():
 		}

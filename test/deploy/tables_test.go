@@ -97,9 +97,9 @@ func compareVariables(t *testing.T, title string, want map[string]string) {
 	for _, r := range table(t, configurationDoc, title) {
 		names := slices.DeleteFunc(quoted(r[title]), func(s string) bool { return !variableOne.MatchString(s) })
 		documented = append(documented, names...)
-		for name, told := range defaults(names, r["default"]) {
-			if value, ok := want[name]; ok && !says(t, told, value) {
-				t.Errorf("%s: the document has %q for %s, whose default is %q", title, told, name, value)
+		for name, documented := range defaults(names, r["default"]) {
+			if value, ok := want[name]; ok && !hasDefault(t, documented, value) {
+				t.Errorf("%s: the document has %q for %s, whose default is %q", title, documented, name, value)
 			}
 		}
 	}
@@ -115,23 +115,23 @@ func defaults(names []string, cell string) map[string]string {
 	if len(names) == 1 {
 		texts = []string{cell}
 	}
-	told := map[string]string{}
+	documented := map[string]string{}
 	for i, name := range names {
-		told[name] = texts[min(i, len(texts)-1)]
+		documented[name] = texts[min(i, len(texts)-1)]
 	}
-	return told
+	return documented
 }
 
-// says reports whether a cell has a default: literally, in prose if the program computes it, or as
+// hasDefault reports whether a cell has a default: literally, in prose if the program computes it, or as
 // a reference to a flag.
-func says(t *testing.T, cell, value string) bool {
+func hasDefault(t *testing.T, cell, value string) bool {
 	t.Helper()
 	if texts := quoted(cell); len(texts) > 0 {
 		return cell == "`"+value+"`"
 	}
 	if strings.HasPrefix(cell, "as the flag") {
 		return slices.ContainsFunc(table(t, configurationDoc, "flag"),
-			func(r row) bool { return says(t, r["default"], value) })
+			func(r row) bool { return hasDefault(t, r["default"], value) })
 	}
 	return value == "" || value == "0"
 }
@@ -158,7 +158,7 @@ func TestDocumentHasEveryFile(t *testing.T) {
 				t.Errorf("no setting is called %s", name)
 			}
 			for _, value := range values[name] {
-				if !says(t, r["file"], value) {
+				if !hasDefault(t, r["file"], value) {
 					t.Errorf("the document has %q for %s, whose default is %q", r["file"], name, value)
 				}
 			}

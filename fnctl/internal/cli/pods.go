@@ -59,7 +59,7 @@ func newPods(env Environment) *cobra.Command {
 	c.gateway.registerAddress(cmd.Flags(), env)
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "go on, and show what changes")
 	cmd.Flags().StringVarP(&c.output, "output", "o", "",
-		"json for everything that the pod-manager tells, a line for each change with --watch")
+		"json for everything that the pod-manager reports, a line for each change with --watch")
 	return cmd
 }
 

@@ -140,7 +140,7 @@ func TestApplyEndsHalfWay(t *testing.T) {
 	}
 	want := map[string]string{"a.yaml": "new", "b.yaml": "b.yaml"}
 	if diff := cmp.Diff(want, content(t, dir)); diff != "" {
-		t.Errorf("files (-want +got), nothing is to be deleted, and nothing left of what was prepared:\n%s", diff)
+		t.Errorf("files (-want +got), nothing must be deleted or left over:\n%s", diff)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestBehaviours(t *testing.T) {
 		"signal=15":        {"other signals can be chosen", "signal: terminated", "", "die"},
 		"flood-stdout=10":  {"floods can be measured", "", "water wate", ""},
 		"flood-stderr=10":  {"on both sides", "", "", "water wate"},
-		"no-such-name":     {"a mistake in a test is told", "exit status 64", "", "no behaviour"},
+		"no-such-name":     {"a mistake in a test is reported", "exit status 64", "", "no behaviour"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -63,8 +63,8 @@ func functionRunnerKilled(t *testing.T, sys *system) {
 	runner := sys.pods["function-runner"]
 	kill(t, find(t, runner, program(runner)))
 	for range callers {
-		told(t, <-evaluating)
-		told(t, <-waiting)
+		failsAsGone(t, <-evaluating)
+		failsAsGone(t, <-waiting)
 	}
 	cold.succeeds(t, "by the next function-runner")
 	cold.pod(t) // it exists
@@ -74,8 +74,8 @@ func functionRunnerKilled(t *testing.T, sys *system) {
 	}
 }
 
-// told checks that the error of a caller names the killed server as the cause.
-func told(t *testing.T, err error) {
+// failsAsGone checks that the error of a caller names the killed server as the cause.
+func failsAsGone(t *testing.T, err error) {
 	t.Helper()
 	if status.Code(err) != codes.Unavailable {
 		t.Errorf("the caller's error is %v, want that the server is gone", err)
@@ -133,7 +133,7 @@ func gatewayKilled(t *testing.T, sys *system) {
 	pod := f.awaitRunning(ctx, t)
 	kill(t, find(t, sys.pods["gateway"], program(sys.pods["gateway"])))
 	for range callers {
-		told(t, <-done)
+		failsAsGone(t, <-done)
 	}
 	f.awaitEnded(ctx, t, pod)
 	next.succeeds(t, "by the next gateway")

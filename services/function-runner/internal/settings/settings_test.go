@@ -94,7 +94,7 @@ func TestLoadRefusesVariablesWithoutEffect(t *testing.T) {
 	}
 }
 
-// TestSharedSettingsArrive sets the variables that are to be set instead.
+// TestSharedSettingsArrive sets the variables to be set instead.
 func TestSharedSettingsArrive(t *testing.T) {
 	auth := filepath.Join(t.TempDir(), "auth.json")
 	if err := os.WriteFile(auth, []byte("{}"), 0o600); err != nil {

@@ -69,13 +69,13 @@ func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 
 // released waits while the program is held, and reports whether it may run.
 func (s *Supervisor) released(ctx context.Context, i int, name string) bool {
-	for told := false; ctx.Err() == nil && s.Holds != ""; sleep(ctx, shortPause) {
+	for reported := false; ctx.Err() == nil && s.Holds != ""; sleep(ctx, shortPause) {
 		if _, err := os.Stat(filepath.Join(s.Holds, name)); err != nil {
 			break
 		}
-		if !told {
+		if !reported {
 			s.update(i, func(status *Status) { status.State, status.PID = Held, 0 })
-			told = true
+			reported = true
 		}
 	}
 	return ctx.Err() == nil
