@@ -40,8 +40,11 @@ func TestLoad(t *testing.T) {
 	}{
 		"defaults": {reason: "nothing has to be set"},
 		"set":      {reason: "values are read with their type", env: map[string]string{"FNR_SERVE_DRAIN_DELAY": "7s"}},
-		"not typed": {"a wrong type is named with its value", map[string]string{"FNR_SERVE_DRAIN_DELAY": "soon"},
-			[]string{"FNR_SERVE_DRAIN_DELAY", `"soon"`}},
+		"not typed": {
+			"a wrong type is named with its value",
+			map[string]string{"FNR_SERVE_DRAIN_DELAY": "soon"},
+			[]string{"FNR_SERVE_DRAIN_DELAY", `"soon"`},
+		},
 		"unknown": {"a typing error must not be ignored", map[string]string{"FNR_PROT": "1"}, []string{"FNR_PROT"}},
 		"not allowed": {
 			"all problems are named at once, with variable, value and what is allowed",

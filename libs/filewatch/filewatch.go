@@ -44,7 +44,8 @@ func WatchDirectory(ctx context.Context, log *slog.Logger, path string, look fun
 // programs on the node use up the inotify limit, it polls: a change found late is better than a
 // missed one.
 func follow(ctx context.Context, log *slog.Logger, path string, look func(), newWatcher func() (*fsnotify.Watcher,
-	error)) {
+	error),
+) {
 	watcher, err := newWatcher()
 	if err != nil {
 		log.WarnContext(ctx, "file notifications unavailable; polling every few seconds: if the node's limit is reached, "+

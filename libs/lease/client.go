@@ -133,7 +133,8 @@ func (l *held) end(finish *podmanagerv1.LeaseRequest_Finish) {
 
 // ListPools implements Manager.
 func (c *Client) ListPools(ctx context.Context,
-	req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
+	req *podmanagerv1.ListPoolsRequest,
+) (*podmanagerv1.ListPoolsResponse, error) {
 	resp, err := c.rpc.ListPools(ctx, req)
 	if err != nil {
 		return nil, c.failed(ctx, err)
@@ -143,7 +144,8 @@ func (c *Client) ListPools(ctx context.Context,
 
 // WatchPools implements Manager.
 func (c *Client) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(
-	*podmanagerv1.WatchPoolsResponse) error) error {
+	*podmanagerv1.WatchPoolsResponse) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := c.rpc.WatchPools(ctx, req)

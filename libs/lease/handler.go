@@ -30,7 +30,8 @@ type handler struct {
 
 // Lease implements the service. The lease ends with the stream, however the stream ends.
 func (h *handler) Lease(ctx context.Context,
-	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) error {
+	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse],
+) error {
 	open, err := receiveOpen(stream)
 	if err != nil {
 		return err
@@ -62,7 +63,8 @@ func receiveOpen(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanage
 
 // wait returns the lease, and reports to the client what it waits for until then.
 func (h *handler) wait(ctx context.Context,
-	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open) (Lease, error) {
+	stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse], open *Open,
+) (Lease, error) {
 	ctx, stop := h.untilStopping(ctx)
 	defer stop.end()
 	lease, err := h.manager.Lease(ctx, open, func(w *Waiting) {
@@ -75,7 +77,8 @@ func (h *handler) wait(ctx context.Context,
 
 // receiveFinish waits for the end of a stream and returns the outcome that it means.
 func receiveFinish(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) (outcome Outcome,
-	reason string) {
+	reason string,
+) {
 	req, err := stream.Receive()
 	if err != nil {
 		return Abandoned, "the client's stream ended without a finish message: " + err.Error()
@@ -92,13 +95,15 @@ func receiveFinish(stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmana
 
 // ListPools implements the service.
 func (h *handler) ListPools(ctx context.Context,
-	req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
+	req *podmanagerv1.ListPoolsRequest,
+) (*podmanagerv1.ListPoolsResponse, error) {
 	return h.manager.ListPools(ctx, req)
 }
 
 // WatchPools implements the service.
 func (h *handler) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest,
-	stream *connect.ServerStream[podmanagerv1.WatchPoolsResponse]) error {
+	stream *connect.ServerStream[podmanagerv1.WatchPoolsResponse],
+) error {
 	ctx, stop := h.untilStopping(ctx)
 	defer stop.end()
 	stop.watch()

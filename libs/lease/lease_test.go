@@ -91,8 +91,10 @@ func TestOpenArrivesWhole(t *testing.T) {
 		got = open
 		return nil, fault.New(fault.Denied, "no")
 	}, func(t *testing.T, _ *leasetest.Manager, m lease.Manager) {
-		_, _ = m.Lease(t.Context(), &lease.Open{Image: "fn:v1", TagConstraint: "~1", Attempt: 2,
-			AvoidPods: []string{"a", "b"}}, nothing)
+		_, _ = m.Lease(t.Context(), &lease.Open{
+			Image: "fn:v1", TagConstraint: "~1", Attempt: 2,
+			AvoidPods: []string{"a", "b"},
+		}, nothing)
 		if got.GetImage() != "fn:v1" || got.GetTagConstraint() != "~1" || got.GetAttempt() != 2 ||
 			len(got.GetAvoidPods()) != 2 {
 			t.Errorf("the manager got %v", got)
@@ -101,8 +103,10 @@ func TestOpenArrivesWhole(t *testing.T) {
 }
 
 func TestWaitingIsReportedInOrder(t *testing.T) {
-	phases := []podmanagerv1.Phase{podmanagerv1.Phase_PHASE_QUEUED, podmanagerv1.Phase_PHASE_CREATING,
-		podmanagerv1.Phase_PHASE_PULLING}
+	phases := []podmanagerv1.Phase{
+		podmanagerv1.Phase_PHASE_QUEUED, podmanagerv1.Phase_PHASE_CREATING,
+		podmanagerv1.Phase_PHASE_PULLING,
+	}
 	each(t, func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
 		for i, p := range phases {
 			waiting(&lease.Waiting{Phase: p, Reason: p.String(), Position: int32(i)})
@@ -123,8 +127,10 @@ func TestWaitingIsReportedInOrder(t *testing.T) {
 }
 
 func TestErrorsKeepClassTextAndHint(t *testing.T) {
-	for _, class := range []fault.Class{fault.Invalid, fault.Denied, fault.Precondition, fault.Exhausted,
-		fault.Unavailable, fault.Internal} {
+	for _, class := range []fault.Class{
+		fault.Invalid, fault.Denied, fault.Precondition, fault.Exhausted,
+		fault.Unavailable, fault.Internal,
+	} {
 		each(t, func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
 			return nil, fault.WithRetryAfter(fault.New(class, "in the registry's own words"), 3*time.Second)
 		}, func(t *testing.T, _ *leasetest.Manager, m lease.Manager) {
@@ -228,7 +234,8 @@ func TestPools(t *testing.T) {
 		var seen []string
 		enough := errors.New("enough")
 		err = m.WatchPools(t.Context(), &podmanagerv1.WatchPoolsRequest{}, func(
-			change *podmanagerv1.WatchPoolsResponse) error {
+			change *podmanagerv1.WatchPoolsResponse,
+		) error {
 			switch {
 			case change.GetSynced() != nil:
 				seen = append(seen, "synced")

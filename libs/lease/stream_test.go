@@ -22,7 +22,8 @@ import (
 // rawStream opens a stream of the official gRPC client, to end it in other ways than the Client
 // does.
 func rawStream(t *testing.T, ctx context.Context, address string) (*grpc.ClientConn,
-	podmanagerv1.PodManagerService_LeaseClient) {
+	podmanagerv1.PodManagerService_LeaseClient,
+) {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -52,14 +53,16 @@ func TestALeaseEndsWithItsStream(t *testing.T) {
 	}{
 		"cancelled": {
 			"the holder gave up", func(_ *grpc.ClientConn, _ podmanagerv1.PodManagerService_LeaseClient,
-				cancel func()) {
+				cancel func(),
+			) {
 				cancel()
 			},
 			lease.Abandoned,
 		},
 		"connection lost": {
 			"the holder died", func(conn *grpc.ClientConn, _ podmanagerv1.PodManagerService_LeaseClient,
-				_ func()) {
+				_ func(),
+			) {
 				_ = conn.Close()
 			},
 			lease.Abandoned,
@@ -111,7 +114,8 @@ func TestTheFirstMessageIsOpen(t *testing.T) {
 func TestStopping(t *testing.T) {
 	stopping := make(chan struct{})
 	fake := leasetest.NewManager(func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted,
-		error) {
+		error,
+	) {
 		if open.GetImage() == "warm" {
 			return &lease.Granted{}, nil
 		}
@@ -163,8 +167,10 @@ func TestManagerThatCannotBeReached(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	for name, url := range map[string]string{"refused": "http://127.0.0.1:1",
-		"closes": "http://" + listener.Addr().String(), "no such host": "http://no.such.host.invalid:9448"} {
+	for name, url := range map[string]string{
+		"refused": "http://127.0.0.1:1",
+		"closes":  "http://" + listener.Addr().String(), "no such host": "http://no.such.host.invalid:9448",
+	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -178,7 +184,8 @@ func TestManagerThatCannotBeReached(t *testing.T) {
 // TestLostWhileItWaits breaks the connection of a waiting lease.
 func TestLostWhileItWaits(t *testing.T) {
 	fake := leasetest.NewManager(func(ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted,
-		error) {
+		error,
+	) {
 		waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED})
 		<-ctx.Done()
 		return nil, ctx.Err()

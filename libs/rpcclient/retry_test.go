@@ -52,20 +52,29 @@ func TestRetry(t *testing.T) {
 		reason   string
 	}{
 		{name: "reached", tried: 1, reason: "there is nothing to wait for"},
-		{name: "reached soon", refusals: 3, tried: 4, takes: 350 * time.Millisecond,
-			reason: "a Service's rules come a moment later"},
-		{name: "not reached", refusals: 100, tried: 19, takes: 14550 * time.Millisecond, code: connect.CodeUnavailable,
-			reason: "callers must see the error"},
-		{name: "deadline", refusals: 100, deadline: 100 * time.Millisecond, tried: 2, takes: 100 * time.Millisecond,
-			code: connect.CodeUnavailable, reason: "each wait ends with its caller, and returns the cause"},
-		{name: "unavailable behind it", answer: connect.NewError(connect.CodeUnavailable, errors.New("registry is down")),
-			tried: 1, code: connect.CodeUnavailable, reason: "an answer is an answer"},
+		{
+			name: "reached soon", refusals: 3, tried: 4, takes: 350 * time.Millisecond,
+			reason: "a Service's rules come a moment later",
+		},
+		{
+			name: "not reached", refusals: 100, tried: 19, takes: 14550 * time.Millisecond, code: connect.CodeUnavailable,
+			reason: "callers must see the error",
+		},
+		{
+			name: "deadline", refusals: 100, deadline: 100 * time.Millisecond, tried: 2, takes: 100 * time.Millisecond,
+			code: connect.CodeUnavailable, reason: "each wait ends with its caller, and returns the cause",
+		},
+		{
+			name: "unavailable behind it", answer: connect.NewError(connect.CodeUnavailable, errors.New("registry is down")),
+			tried: 1, code: connect.CodeUnavailable, reason: "an answer is an answer",
+		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				handler := connect.NewUnaryHandler("/test", func(context.Context,
-					*connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
+					*connect.Request[emptypb.Empty],
+				) (*connect.Response[emptypb.Empty], error) {
 					return connect.NewResponse(&emptypb.Empty{}), tc.answer
 				})
 				network := &refusing{RoundTripper: answering{handler}, refusals: tc.refusals}

@@ -33,12 +33,18 @@ func TestSwallowedConnections(t *testing.T) {
 		code     connect.Code
 		takes    time.Duration
 	}{
-		"late deadline": {"no deadline of the caller has passed: the call is retried, for a while",
-			context.DeadlineExceeded, time.Minute, connect.CodeUnavailable, retryUnreached},
-		"noticed by the socket": {"it is the same", os.ErrDeadlineExceeded, time.Minute, connect.CodeUnavailable,
-			retryUnreached},
-		"early deadline": {"this time it is the deadline of the caller", context.DeadlineExceeded, dialTimeout / 2,
-			connect.CodeDeadlineExceeded, dialTimeout / 2},
+		"late deadline": {
+			"no deadline of the caller has passed: the call is retried, for a while",
+			context.DeadlineExceeded, time.Minute, connect.CodeUnavailable, retryUnreached,
+		},
+		"noticed by the socket": {
+			"it is the same", os.ErrDeadlineExceeded, time.Minute, connect.CodeUnavailable,
+			retryUnreached,
+		},
+		"early deadline": {
+			"this time it is the deadline of the caller", context.DeadlineExceeded, dialTimeout / 2,
+			connect.CodeDeadlineExceeded, dialTimeout / 2,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,8 @@ func newTelemetry(t *testing.T, logs io.Writer) *telemetry.Telemetry {
 type echo struct{ tel *telemetry.Telemetry }
 
 func (e echo) EvaluateFunction(ctx context.Context,
-	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	req *evaluator.EvaluateFunctionRequest,
+) (*evaluator.EvaluateFunctionResponse, error) {
 	e.tel.Log.InfoContext(ctx, "evaluating")
 	return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
 }
@@ -141,12 +142,21 @@ func TestExportFollowsTheStandardVariables(t *testing.T) {
 	}{
 		"unset":    {"nothing set means nothing sent", nil, false},
 		"endpoint": {"an endpoint alone turns export on", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here"}, true},
-		"exporter": {"so does an exporter by name",
-			map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "here"}, true},
-		"none": {"none means none, endpoint or not",
-			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here", "OTEL_TRACES_EXPORTER": "none"}, false},
-		"disabled": {"and there is a switch for everything",
-			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here", "OTEL_SDK_DISABLED": "true"}, false},
+		"exporter": {
+			"so does an exporter by name",
+			map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "here"},
+			true,
+		},
+		"none": {
+			"none means none, endpoint or not",
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here", "OTEL_TRACES_EXPORTER": "none"},
+			false,
+		},
+		"disabled": {
+			"and there is a switch for everything",
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "here", "OTEL_SDK_DISABLED": "true"},
+			false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

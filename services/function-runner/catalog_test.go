@@ -46,8 +46,10 @@ func relative(t *testing.T, dir string) string {
 // curl does, with JSON: the result is the output of the binary, byte for byte.
 func TestCatalogFunction(t *testing.T) {
 	functions := filepath.Dir(gobuild.Program(t, "../../functions", setNamespace))
-	s, err := settings.Load([]string{"--disable-runtimes=pod", "--functions", relative(t, functions), "--config",
-		"../../functions/config.yaml"}, t.Output())
+	s, err := settings.Load([]string{
+		"--disable-runtimes=pod", "--functions", relative(t, functions), "--config",
+		"../../functions/config.yaml",
+	}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +94,10 @@ func callGRPC(t *testing.T, address string, list []byte) []byte {
 
 func callJSON(t *testing.T, address string, list []byte) []byte {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"image": "ghcr.io/kptdev/krm-functions-catalog/set-namespace", "tag": "~0.4",
-		"resourceList": list})
+	body, err := json.Marshal(map[string]any{
+		"image": "ghcr.io/kptdev/krm-functions-catalog/set-namespace", "tag": "~0.4",
+		"resourceList": list,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func main() {
 	}
 	s.PodManager.PodEnv = podmanager.PodEnv(os.Environ())
 	os.Exit(program.Main("function-runner", s.Settings, func(_ context.Context,
-		frame program.Frame) ([]serve.Part, error) {
+		frame program.Frame,
+	) ([]serve.Part, error) {
 		return compose.Parts(s, frame)
 	}))
 }

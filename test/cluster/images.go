@@ -40,7 +40,8 @@ func imagesCommand(o *options) *cobra.Command {
 // pushImages pushes the images of functions and tests to every registry of a cluster. It reports
 // when pods can start, which is early. New registries are empty.
 func (o *options) pushImages(ctx context.Context, log io.Writer, l layout.Layout, running state.State, fresh bool,
-	podsCanStart func()) error {
+	podsCanStart func(),
+) error {
 	start := time.Now()
 	to := supplier{options: o, fresh: fresh}
 	if err := to.open(ctx, l, running); err != nil {

@@ -31,7 +31,8 @@ func previousCommand(o *options) *cobra.Command {
 }
 
 func (o *options) pushPrevious(ctx context.Context, log io.Writer, l layout.Layout, running state.State,
-	commit string) error {
+	commit string,
+) error {
 	sources, err := o.store().Get(ctx, component.Sources(o.root, commit))
 	if err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 
 // pushPrograms pushes the images of the project's programs to the open registry, as PREFIX/NAME.
 func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State, prefix string,
-	programs []program.Program) error {
+	programs []program.Program,
+) error {
 	described, err := describe(l, running).Registry(layout.Open.Name)
 	if err != nil {
 		return err

@@ -27,8 +27,10 @@ const (
 
 // TestMeshPermitsKnownCallersOnly tests which callers the mesh permits to call which program.
 func TestMeshPermitsKnownCallersOnly(t *testing.T) {
-	everyone := []string{asGateway, asPodManager, asResolver, asRunner, asPorch, asFunction, asPrometheus,
-		asStranger, asUnknown}
+	everyone := []string{
+		asGateway, asPodManager, asResolver, asRunner, asPorch, asFunction, asPrometheus,
+		asStranger, asUnknown,
+	}
 	ofPorch := []string{asGateway, asPodManager, asResolver, asRunner, asPorch} // all that is in its namespace
 	managers := []string{asGateway, asPodManager, asRunner}
 	scrapers := []string{asPrometheus, asUnknown} // network policies decide about callers outside of the mesh

@@ -85,8 +85,10 @@ func TestPodsAreProbedAndDrained(t *testing.T) {
 			for _, p := range c.Ports {
 				ports[p.ContainerPort] = true
 			}
-			for name, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe,
-				"liveness": c.LivenessProbe} {
+			for name, probe := range map[string]*corev1.Probe{
+				"startup": c.StartupProbe, "readiness": c.ReadinessProbe,
+				"liveness": c.LivenessProbe,
+			} {
 				if probe == nil || probe.GRPC == nil || !ports[probe.GRPC.Port] {
 					t.Errorf("%s: the %s probe asks no port of the container: %+v", d.Name, name, probe)
 				}

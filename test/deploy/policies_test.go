@@ -32,7 +32,8 @@ func reaches(t *testing.T, objects []runtime.Object, from, to pod, protocol core
 // passes reports whether the policies for a pod permit a connection in one direction: if any of
 // them does, or if there is none.
 func passes(t *testing.T, objects []runtime.Object, which pod, direction networkingv1.PolicyType, lets func(
-	*networkingv1.NetworkPolicy) bool) bool {
+	*networkingv1.NetworkPolicy) bool,
+) bool {
 	t.Helper()
 	isolated := false
 	for _, p := range of[*networkingv1.NetworkPolicy](objects) {
@@ -51,7 +52,8 @@ func passes(t *testing.T, objects []runtime.Object, which pod, direction network
 // allows reports whether a policy's rule, which names peers and ports, is for this peer and port. A
 // rule without peers or ports is for all.
 func allows(t *testing.T, p *networkingv1.NetworkPolicy, peers []networkingv1.NetworkPolicyPeer,
-	ports []networkingv1.NetworkPolicyPort, other pod, protocol corev1.Protocol, port int32) bool {
+	ports []networkingv1.NetworkPolicyPort, other pod, protocol corev1.Protocol, port int32,
+) bool {
 	t.Helper()
 	isPeer := func(peer networkingv1.NetworkPolicyPeer) bool {
 		if peer.IPBlock != nil {

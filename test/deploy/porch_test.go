@@ -166,8 +166,10 @@ func TestPorchsOwnPodsAreAdmitted(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(of[*corev1.ConfigMap](theirs)[0].Data["template"]), &function); err != nil {
 		t.Fatal(err)
 	}
-	pods := map[string]corev1.PodSpec{"porch-system": runner(t, theirs).Spec.Template.Spec,
-		"porch-fn-system": function.Spec}
+	pods := map[string]corev1.PodSpec{
+		"porch-system":    runner(t, theirs).Spec.Template.Spec,
+		"porch-fn-system": function.Spec,
+	}
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,10 @@ var foreign = map[string]pod{
 	"stranger":    {namespace: "elsewhere", labels: labels.Set{"app": "gateway"}}, // the label alone does not count
 	"collector":   {namespace: "observability"},
 	"name server": {namespace: "kube-system", labels: labels.Set{"k8s-app": "kube-dns"}},
-	"OpenShift's": {namespace: "openshift-dns",
-		labels: labels.Set{"dns.operator.openshift.io/daemonset-dns": "default"}},
+	"OpenShift's": {
+		namespace: "openshift-dns",
+		labels:    labels.Set{"dns.operator.openshift.io/daemonset-dns": "default"},
+	},
 	"the node's cache": {ip: "169.254.20.10"},
 	"other system pod": {namespace: "kube-system", labels: labels.Set{"k8s-app": "metrics-server"}},
 	"the API's":        {ip: "192.168.0.2"},

@@ -105,8 +105,10 @@ func render(t *testing.T, dir string) {
 		Writer: &list, KeepReaderAnnotations: true, FunctionConfig: config,
 		WrappingKind: kio.ResourceListKind, WrappingAPIVersion: kio.ResourceListAPIVersion,
 	}
-	err = kio.Pipeline{Inputs: []kio.Reader{files}, Filters: []kio.Filter{kio.FilterFunc(resources)},
-		Outputs: []kio.Writer{input}}.Execute()
+	err = kio.Pipeline{
+		Inputs: []kio.Reader{files}, Filters: []kio.Filter{kio.FilterFunc(resources)},
+		Outputs: []kio.Writer{input},
+	}.Execute()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -207,7 +207,8 @@ func TestRolesAreBoundToAccounts(t *testing.T) {
 			}
 			// A right for an account of the other mode would be Porch's, if that is beside ours.
 			if len(b.Subjects) == 0 || slices.ContainsFunc(b.Subjects, func(
-				s rbacv1.Subject) bool {
+				s rbacv1.Subject,
+			) bool {
 				return !accounts[s.Name]
 			}) {
 				t.Errorf("binding %s is for %v, which do not all exist", b.Name, b.Subjects)

@@ -67,8 +67,10 @@ func TestAnotherRunnerIsNotTakenForOurs(t *testing.T) {
 	}{
 		"run":          {"the port is taken", []string{"--keep"}, port, "port " + port + " is taken"},
 		"demo on port": {"the port is taken", nil, port, "port " + port + " is taken"},
-		"demo": {"function-runner has ended, and another server answers", nil, "",
-			"function-runner did not start"},
+		"demo": {
+			"function-runner has ended, and another server answers", nil, "",
+			"function-runner did not start",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			build, used := install(t)

@@ -22,7 +22,8 @@ type hop struct {
 }
 
 func (h hop) EvaluateFunction(ctx context.Context,
-	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	req *evaluator.EvaluateFunctionRequest,
+) (*evaluator.EvaluateFunctionResponse, error) {
 	out, err := h.evaluate(ctx, req.GetResourceList())
 	return &evaluator.EvaluateFunctionResponse{ResourceList: out}, err
 }

@@ -38,8 +38,10 @@ func (t times) summary() [4]time.Duration {
 	for _, d := range t.evaluations {
 		sum += d
 	}
-	return [4]time.Duration{t.quantile(.5), t.quantile(.99), sum / time.Duration(len(t.evaluations)),
-		t.cpu / time.Duration(t.calls)}
+	return [4]time.Duration{
+		t.quantile(.5), t.quantile(.99), sum / time.Duration(len(t.evaluations)),
+		t.cpu / time.Duration(t.calls),
+	}
 }
 
 // quantile returns the time below which the given share of evaluations is.

@@ -123,8 +123,10 @@ func annotate(list *framework.ResourceList) error {
 			continue
 		}
 		data := item.GetDataMap()
-		for _, key := range []string{kioutil.PathAnnotation, kioutil.IndexAnnotation,
-			"internal.config.kubernetes.io/package-path"} {
+		for _, key := range []string{
+			kioutil.PathAnnotation, kioutil.IndexAnnotation,
+			"internal.config.kubernetes.io/package-path",
+		} {
 			data[key[strings.LastIndex(key, "/")+1:]] = item.GetAnnotations()[key]
 		}
 		item.SetDataMap(data)

@@ -86,8 +86,10 @@ func (c *evalCommand) run(ctx context.Context, dir string, config *yaml.RNode) e
 	}
 	defer gateway.Close()
 	progress := c.env.progress()
-	renderer := &pipeline.Renderer{Evaluator: c.gateway.evaluator(gateway, progress), Observer: progress,
-		Timeout: c.gateway.timeout}
+	renderer := &pipeline.Renderer{
+		Evaluator: c.gateway.evaluator(gateway, progress), Observer: progress,
+		Timeout: c.gateway.timeout,
+	}
 	if dir == "-" {
 		return c.filter(ctx, renderer, config)
 	}

@@ -59,7 +59,8 @@ func (f *outputFlags) streams() bool { return f.target == toStdout || f.target =
 
 // write writes the resources to their destination. Dir is the directory that tree was read from.
 func (f *outputFlags) write(ctx context.Context, env Environment, dir string, tree *pkgtree.Tree,
-	resources []*yaml.RNode) error {
+	resources []*yaml.RNode,
+) error {
 	changes, err := tree.Changes(resources)
 	if err != nil {
 		return err
@@ -90,7 +91,8 @@ func (f *outputFlags) diffPrinter(env Environment) *ui.Printer {
 
 // save writes the changed files in place, or all files to a new directory.
 func (f *outputFlags) save(ctx context.Context, dir string, tree *pkgtree.Tree, resources []*yaml.RNode,
-	changes []pkgtree.Change) error {
+	changes []pkgtree.Change,
+) error {
 	switch {
 	case f.dryRun:
 		return nil

@@ -37,8 +37,10 @@ func podManager() *leasetest.Manager {
 					CreateTime:  timestamppb.New(now.Add(-time.Hour)),
 					ReclaimTime: timestamppb.New(now.Add(30*time.Minute + 30*time.Second)),
 				},
-				{Name: "warm-v1-1", State: podmanagerv1.Pod_STATE_STARTING, Phase: podmanagerv1.Phase_PHASE_PULLING,
-					Reason: "Pulling image", Active: 1},
+				{
+					Name: "warm-v1-1", State: podmanagerv1.Pod_STATE_STARTING, Phase: podmanagerv1.Phase_PHASE_PULLING,
+					Reason: "Pulling image", Active: 1,
+				},
 			},
 		},
 	)
@@ -98,7 +100,8 @@ func starting(phase podmanagerv1.Phase, reason string) *podmanagerv1.Pool {
 func TestEvalShowsWhatItWaitsFor(t *testing.T) {
 	m, stderr := leasetest.NewManager(nil), newScreen()
 	slow := func(ctx context.Context,
-		req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+		req *evaluator.EvaluateFunctionRequest,
+	) (*evaluator.EvaluateFunctionResponse, error) {
 		m.SetPools(starting(podmanagerv1.Phase_PHASE_SCHEDULING, "0/3 nodes\nfit"), podManagerPool())
 		stderr.await(ctx, "pod slow-0: waiting for a node (0/3 nodes fit)\n")
 		m.SetPools(starting(podmanagerv1.Phase_PHASE_PULLING, ""))
@@ -112,8 +115,10 @@ func TestEvalShowsWhatItWaitsFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
-	if code := cli.Run(t.Context(), env, []string{"eval", dir, "--image=slow:v1", "--phases", "--timeout=1m", "--address",
-		address}); code != 0 {
+	if code := cli.Run(t.Context(), env, []string{
+		"eval", dir, "--image=slow:v1", "--phases", "--timeout=1m", "--address",
+		address,
+	}); code != 0 {
 		shown, _ := stderr.now()
 		t.Errorf("exit code %d:\n%s", code, shown)
 	}

@@ -66,8 +66,10 @@ func (c *renderCommand) run(ctx context.Context, dir string) error {
 	}
 	defer gateway.Close()
 	progress := c.env.progress()
-	renderer := &pipeline.Renderer{Evaluator: c.gateway.evaluator(gateway, progress), Observer: progress,
-		Timeout: c.gateway.timeout}
+	renderer := &pipeline.Renderer{
+		Evaluator: c.gateway.evaluator(gateway, progress), Observer: progress,
+		Timeout: c.gateway.timeout,
+	}
 	resources, err := renderer.Render(ctx, plan)
 	if err != nil {
 		return err

@@ -23,8 +23,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // echo answers with the request, so that tests see what arrived.
 func echo(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
-	return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList(),
-		Log: []byte(req.GetImage() + " " + req.GetTag())}, nil
+	return &evaluator.EvaluateFunctionResponse{
+		ResourceList: req.GetResourceList(),
+		Log:          []byte(req.GetImage() + " " + req.GetTag()),
+	}, nil
 }
 
 // connectTo returns a client of an address that is closed with the test.
@@ -98,21 +100,31 @@ func TestEvaluateExplains(t *testing.T) {
 		reason, address, image, list string
 		want                         []string
 	}{
-		"not served": {"Porch would try its next runtime; people need to know what to change", address, "other:v1", "",
-			[]string{`no evaluator of the gateway serves function "other:v1"`, "map it in the exec evaluator's config"}},
+		"not served": {
+			"Porch would try its next runtime; people need to know what to change", address, "other:v1", "",
+			[]string{`no evaluator of the gateway serves function "other:v1"`, "map it in the exec evaluator's config"},
+		},
 		"queue": {"waiting helps", address, "full:v1", "", []string{"queue full", "try again"}},
-		"too large": {"both limits have to be raised", address, "echo:v1", strings.Repeat("x", 2<<10),
-			[]string{"2048 bytes now", "--max-request-body-size"}},
-		"pull": {"the registry's own reason helps", address, "pull:v1", "",
-			[]string{"unauthorized", "check that the image exists"}},
+		"too large": {
+			"both limits have to be raised", address, "echo:v1", strings.Repeat("x", 2<<10),
+			[]string{"2048 bytes now", "--max-request-body-size"},
+		},
+		"pull": {
+			"the registry's own reason helps", address, "pull:v1", "",
+			[]string{"unauthorized", "check that the image exists"},
+		},
 		"invalid":  {"the gateway says what is wrong", address, "tag:v1", "", []string{"no tag matches"}},
 		"lost pod": {"the next pod may be fine", address, "lost:v1", "", []string{"pod is gone", "try again"}},
 		"other":    {"nothing is swallowed", address, "strange:v1", "", []string{"data_loss: oh"}},
-		"no server": {"the most frequent mistake", "127.0.0.1:1", "a", "",
-			[]string{"127.0.0.1:1 cannot be reached", "FNR_ADDRESS"}},
+		"no server": {
+			"the most frequent mistake", "127.0.0.1:1", "a", "",
+			[]string{"127.0.0.1:1 cannot be reached", "FNR_ADDRESS"},
+		},
 		"web server": {"it does not even speak HTTP/2", web.URL, "a", "", []string{"cannot be reached", "--address"}},
-		"other RPCs": {"it speaks HTTP/2, but is something else", other.URL, "a", "",
-			[]string{"is no function runner", "--address"}},
+		"other RPCs": {
+			"it speaks HTTP/2, but is something else", other.URL, "a", "",
+			[]string{"is no function runner", "--address"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := connectTo(t, tc.address).Evaluate(t.Context(),

@@ -33,7 +33,8 @@ type Gateway map[string]Function
 
 // EvaluateFunction implements the service as the real gateway does.
 func (g Gateway) EvaluateFunction(ctx context.Context,
-	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	req *evaluator.EvaluateFunctionRequest,
+) (*evaluator.EvaluateFunctionResponse, error) {
 	f, ok := g[req.GetImage()]
 	if !ok {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("function %q not found", req.GetImage()))
@@ -109,8 +110,10 @@ func Process(process framework.ResourceListProcessorFunc) Function {
 func ProcessOld(process framework.ResourceListProcessorFunc) Function {
 	return func(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
 		var out bytes.Buffer
-		source := &kio.ByteReadWriter{Reader: bytes.NewReader(req.GetResourceList()), Writer: &out,
-			KeepReaderAnnotations: true}
+		source := &kio.ByteReadWriter{
+			Reader: bytes.NewReader(req.GetResourceList()), Writer: &out,
+			KeepReaderAnnotations: true,
+		}
 		items, err := source.Read()
 		if err != nil {
 			return nil, connect.NewError(connect.CodeInternal, err)

@@ -47,8 +47,10 @@ func TestParse(t *testing.T) {
 }
 
 func TestParentsFirst(t *testing.T) {
-	for value, want := range map[string]bool{`"true"`: true, "true": true, `"True"`: true, `"false"`: false,
-		`"yes"`: false, `""`: false} {
+	for value, want := range map[string]bool{
+		`"true"`: true, "true": true, `"True"`: true, `"false"`: false,
+		`"yes"`: false, `""`: false,
+	} {
 		got, err := kptfile.Parse("Kptfile", []byte(header+"  annotations: {kpt.dev/bfs-rendering: "+value+"}\n"))
 		if err != nil || got.ParentsFirst != want {
 			t.Errorf("with %s: %+v, %v, want %t, as kpt reads it", value, got, err, want)
@@ -114,8 +116,10 @@ func TestParseRejects(t *testing.T) {
 
 func TestParseRejectsUnknownFields(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, data, want string }{
-		"selector": {"without it the function would get other resources",
-			header + "pipeline: {mutators: [{image: a, selector: [{kind: b}]}]}", "selector not found"},
+		"selector": {
+			"without it the function would get other resources",
+			header + "pipeline: {mutators: [{image: a, selector: [{kind: b}]}]}", "selector not found",
+		},
 		"empty":     {"nothing is no Kptfile", "", "Kptfile is empty"},
 		"no yaml":   {"what is wrong, and where", header + "pipeline: [", "Kptfile: yaml: line 5"},
 		"not a map": {"what is wrong", "- a", "Kptfile: yaml: unmarshal errors"},

@@ -39,7 +39,8 @@ func (r *Renderer) run(ctx context.Context, call Call, resources []*yaml.RNode) 
 // it writes the ResourceList, and carries comments and the order of fields over to the function's
 // output.
 func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RNode,
-	outcome *Outcome) ([]*yaml.RNode, error) {
+	outcome *Outcome,
+) ([]*yaml.RNode, error) {
 	var evaluation error
 	filter := &runtimeutil.FunctionFilter{
 		FunctionConfig: call.Config,

@@ -66,8 +66,10 @@ func TestRead(t *testing.T) {
 	var lines []string
 	for _, r := range all(got.Root) {
 		file, index := pkgtree.File(r)
-		lines = append(lines, strings.Join([]string{r.GetAnnotations()[pkgtree.PackageAnnotation], file, index,
-			r.GetName()}, " "))
+		lines = append(lines, strings.Join([]string{
+			r.GetAnnotations()[pkgtree.PackageAnnotation], file, index,
+			r.GetName(),
+		}, " "))
 	}
 	want := []string{"/sub/b Kptfile 0 b", "/sub/b c/d.yaml 0 d", "/ Kptfile 0 p", "/ a.yaml 0 a"}
 	if diff := cmp.Diff(want, lines); diff != "" {

@@ -104,10 +104,14 @@ func TestApplyAllOrNothing(t *testing.T) {
 		ctx    context.Context //nolint:containedctx // a row of a table
 		last   pkgtree.Change
 	}{
-		"a directory that cannot be made": {"prepared before the first file changes", t.Context(),
-			change("b.yaml/c.yaml", "", "c")},
-		"a name that is too long": {"prepared before the first file changes", t.Context(),
-			change("d/"+strings.Repeat("c", 300), "", "c")},
+		"a directory that cannot be made": {
+			"prepared before the first file changes", t.Context(),
+			change("b.yaml/c.yaml", "", "c"),
+		},
+		"a name that is too long": {
+			"prepared before the first file changes", t.Context(),
+			change("d/"+strings.Repeat("c", 300), "", "c"),
+		},
 		"interrupted": {"after Ctrl-C nothing must be written", interrupted, change("d/c.yaml", "", "c")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,11 +197,15 @@ func TestApplyKeepsWhatOthersWrote(t *testing.T) {
 		after     []byte
 		want      string
 	}{
-		"edited, then written": {"the edit would be lost", edit, []byte("new\n"),
-			"a.yaml was changed meanwhile: nothing was written"},
+		"edited, then written": {
+			"the edit would be lost", edit, []byte("new\n"),
+			"a.yaml was changed meanwhile: nothing was written",
+		},
 		"edited, then deleted": {"the edit would be lost", edit, nil, "a.yaml was changed meanwhile: nothing was written"},
-		"deleted": {"it would come back", os.Remove, []byte("new\n"),
-			"a.yaml was deleted meanwhile: nothing was written"},
+		"deleted": {
+			"it would come back", os.Remove, []byte("new\n"),
+			"a.yaml was deleted meanwhile: nothing was written",
+		},
 		"untouched": {"nothing is in the way", func(string) error { return nil }, []byte("new\n"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,15 +48,22 @@ func TestWaits(t *testing.T) {
 		want    string
 	}{
 		"nothing": {"", 0, []*podmanagerv1.Pod{ready}, ""},
-		"starting": {"", 1, []*podmanagerv1.Pod{ready,
-			pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_PULLING, "slowly")}, "pod p: pulling images (slowly)"},
+		"starting": {"", 1, []*podmanagerv1.Pod{
+			ready,
+			pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_PULLING, "slowly"),
+		}, "pod p: pulling images (slowly)"},
 		"queued": {"no further pod is allowed", 3, []*podmanagerv1.Pod{ready}, "queued: all pods are busy, 3 wait"},
-		"failed": {"the next one is not there yet", 1,
-			[]*podmanagerv1.Pod{pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed")}, "pod p: failed (crashed)"},
+		"failed": {
+			"the next one is not there yet", 1,
+			[]*podmanagerv1.Pod{pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed")},
+			"pod p: failed (crashed)",
+		},
 		"replaced": {
 			"the next one is on its way", 1,
-			[]*podmanagerv1.Pod{pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed"),
-				pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_CREATING, "")},
+			[]*podmanagerv1.Pod{
+				pod(podmanagerv1.Pod_STATE_FAILED, 0, "crashed"),
+				pod(podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_CREATING, ""),
+			},
 			"pod p: creating",
 		},
 	}
@@ -71,8 +78,10 @@ func TestWaits(t *testing.T) {
 
 // TestPoolsWithoutPods shows what requests wait for while a pool has no pods.
 func TestPoolsWithoutPods(t *testing.T) {
-	unresolved, resolved := &podmanagerv1.PoolKey{Reference: "fn:v1"}, &podmanagerv1.PoolKey{Reference: "fn:v1",
-		Digest: "sha256:1"}
+	unresolved, resolved := &podmanagerv1.PoolKey{Reference: "fn:v1"}, &podmanagerv1.PoolKey{
+		Reference: "fn:v1",
+		Digest:    "sha256:1",
+	}
 	for want, pool := range map[string]*podmanagerv1.Pool{
 		"Resolving": {Key: unresolved, Waiting: 1},
 		"Queued":    {Key: resolved, Waiting: 1},
@@ -119,8 +128,10 @@ func TestChanges(t *testing.T) {
 		{"one pod of two", pool(a, b), "[b Starting 0/0]"},
 		{"busy", pool(busy, b), "[a Ready 1/0]"},
 		{"a pod is gone", pool(b), "[a Gone ]"},
-		{"the pool is gone", &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Removed{Removed: key}},
-			"[b Gone ]"},
+		{
+			"the pool is gone", &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Removed{Removed: key}},
+			"[b Gone ]",
+		},
 		{"and back", pool(a), "[a Ready 0/0]"},
 	}
 	var changes pods.Changes

@@ -67,8 +67,10 @@ func TestFromFailure(t *testing.T) {
 		Field:       &functionrunnerv1.Result_Field{Path: "spec"},
 		File:        &functionrunnerv1.Result_File{Path: "a.yaml"},
 	}}})
-	want := []result.Result{{Severity: result.Warning, Message: "bad", Resource: "Service/web", Field: "spec",
-		File: "a.yaml"}}
+	want := []result.Result{{
+		Severity: result.Warning, Message: "bad", Resource: "Service/web", Field: "spec",
+		File: "a.yaml",
+	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("FromFailure (-want +got):\n%s", diff)
 	}

@@ -30,7 +30,8 @@ func TestProgress(t *testing.T) {
 		"success": {
 			"the worst comes first",
 			pipeline.Outcome{Elapsed: 12345 * time.Microsecond, Log: []byte("log\n"), Results: []result.Result{
-				{Severity: result.Info, Message: "i"}, {Severity: result.Error, Message: "e\nmore"},
+				{Severity: result.Info, Message: "i"},
+				{Severity: result.Error, Message: "e\nmore"},
 				{Severity: result.Warning, Message: "w"},
 			}},
 			"  ✓ fn (tag ~1) 12ms\n      [error] e\n      more\n      [warning] w\n      [info] i\n      log\n",
@@ -53,8 +54,11 @@ func TestProgress(t *testing.T) {
 			"  ✗ fn (tag ~1) 1.234s\n      boom\n      exit code 3\n",
 		},
 		"no details": {"the message is all there is", failed(nil), "  ✗ fn (tag ~1) 1.234s\n      message\n"},
-		"other problem": {"the last line of the output has the reason", pipeline.Outcome{Err: errors.New("lost")},
-			"  ✗ fn (tag ~1) 0s\n"},
+		"other problem": {
+			"the last line of the output has the reason",
+			pipeline.Outcome{Err: errors.New("lost")},
+			"  ✗ fn (tag ~1) 0s\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -145,8 +149,10 @@ func TestFunctionsCannotAct(t *testing.T) {
 	p := &ui.Progress{Printer: ui.NewPrinter(&out, false)}
 	failed := &client.FunctionError{Image: "fn", Message: evil, Failure: &functionrunnerv1.FunctionFailure{
 		Reason: functionrunnerv1.FunctionFailure_REASON_SIGNALED, Signal: evil, Stderr: evil,
-		Results: []*functionrunnerv1.Result{{Severity: evil, Message: evil,
-			Field: &functionrunnerv1.Result_Field{Path: evil}}},
+		Results: []*functionrunnerv1.Result{{
+			Severity: evil, Message: evil,
+			Field: &functionrunnerv1.Result_Field{Path: evil},
+		}},
 	}}
 	results := []result.Result{{Severity: result.Error, Message: evil, Resource: evil, Field: evil, File: evil}}
 	p.Finished(pipeline.Call{}, pipeline.Outcome{Err: failed, Results: results, Log: []byte(evil)})

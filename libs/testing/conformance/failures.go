@@ -25,21 +25,29 @@ type failure struct {
 func failures(texts Texts) []failure {
 	return []failure{
 		{"the function says what is wrong", "exit1", texts.Exit1, functionrunnerv1.FunctionFailure_REASON_EXITED, 1},
-		{"it fails and leaves half an output", "exit1-garbage", texts.Exit1Garbage,
-			functionrunnerv1.FunctionFailure_REASON_EXITED, 0},
+		{
+			"it fails and leaves half an output", "exit1-garbage", texts.Exit1Garbage,
+			functionrunnerv1.FunctionFailure_REASON_EXITED, 0,
+		},
 		{
 			"exit 0 is not enough", "garbage",
 			"failed to parse the output of function %[1]q with stderr 'all is well': …",
 			functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID, 0,
 		},
-		{"no output is no list", "empty", "failed to parse the output of function %[1]q with stderr '': …",
-			functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID, 0},
+		{
+			"no output is no list", "empty", "failed to parse the output of function %[1]q with stderr '': …",
+			functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID, 0,
+		},
 		{"another process kills it", "signal", texts.Signal, functionrunnerv1.FunctionFailure_REASON_SIGNALED, 0},
-		{"its binary is not there", Missing, "Failed to execute function %[1]q: fork/exec …: no such file or directory ()",
-			functionrunnerv1.FunctionFailure_REASON_NOT_STARTED, 0},
-		{"its binary may not be executed", NotExecutable,
+		{
+			"its binary is not there", Missing, "Failed to execute function %[1]q: fork/exec …: no such file or directory ()",
+			functionrunnerv1.FunctionFailure_REASON_NOT_STARTED, 0,
+		},
+		{
+			"its binary may not be executed", NotExecutable,
 			"Failed to execute function %[1]q: fork/exec …: permission denied (the file is not executable) ()",
-			functionrunnerv1.FunctionFailure_REASON_NOT_STARTED, 0},
+			functionrunnerv1.FunctionFailure_REASON_NOT_STARTED, 0,
+		},
 	}
 }
 

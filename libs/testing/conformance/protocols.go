@@ -84,7 +84,8 @@ func testHealth(t *testing.T, target Target) {
 	}
 	if err := stream.Send(&grpc_reflection_v1.ServerReflectionRequest{
 		MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_FileContainingSymbol{
-			FileContainingSymbol: evaluatorconnect.FunctionEvaluatorName},
+			FileContainingSymbol: evaluatorconnect.FunctionEvaluatorName,
+		},
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -73,16 +73,24 @@ func testBadRequests(t *testing.T, target Target) {
 		text   string
 	}{
 		"empty": {"nothing is no list", "", codes.InvalidArgument, "no resource list given"},
-		"not a list": {"a resource is no list", "apiVersion: v1\nkind: ConfigMap\n", codes.InvalidArgument,
-			"the resource list is not valid"},
-		"broken YAML": {"nor is what does not parse", "kind: ResourceList\nitems: [", codes.InvalidArgument,
-			"the resource list is not valid"},
+		"not a list": {
+			"a resource is no list", "apiVersion: v1\nkind: ConfigMap\n", codes.InvalidArgument,
+			"the resource list is not valid",
+		},
+		"broken YAML": {
+			"nor is what does not parse", "kind: ResourceList\nitems: [", codes.InvalidArgument,
+			"the resource list is not valid",
+		},
 		"not UTF-8": {"YAML is UTF-8", "kind: ResourceList\nitems: [\"\xff\xfe\"]\n", codes.InvalidArgument, "not UTF-8"},
 		"YAML bomb": {"it must not reach a function", bomb(), codes.InvalidArgument, "the resource list is not valid"},
-		"deep nesting": {"nor exhaust a server's stack", "kind: ResourceList\nitems: " + strings.Repeat("[", 1<<20),
-			codes.InvalidArgument, "the resource list is not valid"},
-		"too large": {"the limit is for all of Porch", strings.Repeat("x", 7<<20), codes.ResourceExhausted,
-			"larger than configured max"},
+		"deep nesting": {
+			"nor exhaust a server's stack", "kind: ResourceList\nitems: " + strings.Repeat("[", 1<<20),
+			codes.InvalidArgument, "the resource list is not valid",
+		},
+		"too large": {
+			"the limit is for all of Porch", strings.Repeat("x", 7<<20), codes.ResourceExhausted,
+			"larger than configured max",
+		},
 	}
 	fn := target.Serve(t, "echo")
 	for name, tc := range tests {

@@ -42,7 +42,8 @@ func (b *poolBoard) now() (pools map[string]*podmanagerv1.Pool, changed <-chan s
 
 // ListPools implements lease.Manager.
 func (b *poolBoard) ListPools(_ context.Context,
-	req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
+	req *podmanagerv1.ListPoolsRequest,
+) (*podmanagerv1.ListPoolsResponse, error) {
 	pools, _ := b.now()
 	resp := &podmanagerv1.ListPoolsResponse{}
 	for _, digest := range slices.Sorted(maps.Keys(pools)) {
@@ -55,7 +56,8 @@ func (b *poolBoard) ListPools(_ context.Context,
 
 // WatchPools implements lease.Manager. It sends all pools again with each change.
 func (b *poolBoard) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(
-	*podmanagerv1.WatchPoolsResponse) error) error {
+	*podmanagerv1.WatchPoolsResponse) error,
+) error {
 	known := map[string]*podmanagerv1.Pool{}
 	for round := 0; ; round++ {
 		pools, changed := b.now()

@@ -50,8 +50,10 @@ func TestRegistryRefuses(t *testing.T) {
 		{"private-without-credentials", private.Host, privateImage, "", "", "no basic auth credentials"},
 		{"private-with-a-wrong-password", private.Host, privateImage, private.Username, "wrong", "401"},
 		{"secure-without-credentials", secure.Host, secureImage, "", "", "no basic auth credentials"},
-		{"secure-without-authority", secure.Alias, secureImage, secure.Username, secure.Password,
-			"certificate signed by unknown authority"},
+		{
+			"secure-without-authority", secure.Alias, secureImage, secure.Username, secure.Password,
+			"certificate signed by unknown authority",
+		},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -75,8 +77,10 @@ func TestRegistryRefuses(t *testing.T) {
 // puller is a pod that lists the files of another image.
 func puller(image, other string) *corev1.Pod {
 	pod := suite.Pod("puller", image, "list", "/image")
-	pod.Spec.Volumes = []corev1.Volume{{Name: "image",
-		VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: other}}}}
+	pod.Spec.Volumes = []corev1.Volume{{
+		Name:         "image",
+		VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: other}},
+	}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "image", MountPath: "/image", ReadOnly: true}}
 	return pod
 }

@@ -42,10 +42,14 @@ func resolver(t *testing.T, files resolverFiles) imageresolverv1connect.ImageRes
 		container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
 	}
 	container.VolumeMounts = []corev1.VolumeMount{{Name: "registries", MountPath: "/registries", ReadOnly: true}}
-	pod.Spec.Volumes = []corev1.Volume{{Name: "registries",
-		VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "registries"}}}}
-	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9449}},
-		PeriodSeconds: 1}
+	pod.Spec.Volumes = []corev1.Volume{{
+		Name:         "registries",
+		VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "registries"}},
+	}}
+	container.ReadinessProbe = &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 9449}},
+		PeriodSeconds: 1,
+	}
 	pod.Spec.AutomountServiceAccountToken = new(false) // it needs no rights in Kubernetes
 	s.Create(ctx, t, namespace, pod)
 	ready := s.Await(ctx, t, namespace, pod.Name, suite.Ready)
@@ -54,8 +58,10 @@ func resolver(t *testing.T, files resolverFiles) imageresolverv1connect.ImageRes
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	t.Cleanup(transport.CloseIdleConnections)
-	return imageresolverv1connect.NewImageResolverServiceClient(&http.Client{Transport: transport,
-		Timeout: 30 * time.Second},
+	return imageresolverv1connect.NewImageResolverServiceClient(&http.Client{
+		Transport: transport,
+		Timeout:   30 * time.Second,
+	},
 		"http://"+ready.Status.PodIP+":9449", connect.WithGRPC())
 }
 

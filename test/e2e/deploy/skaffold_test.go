@@ -36,8 +36,10 @@ func TestSkaffold(t *testing.T) {
 // skaffoldRuns builds images from the sources and deploys them, with each profile. Function pods
 // get the wrapper server that was built in the same run.
 func skaffoldRuns(t *testing.T) {
-	for profile, resolver := range map[string]string{"microservices": "image-resolver",
-		"function-runner": "function-runner"} {
+	for profile, resolver := range map[string]string{
+		"microservices":   "image-resolver",
+		"function-runner": "function-runner",
+	} {
 		t.Run(profile, func(t *testing.T) {
 			usual.clean(t)
 			run := skaffold(t, root, "run", "--profile="+profile)

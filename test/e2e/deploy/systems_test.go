@@ -65,7 +65,8 @@ func (p place) clean(t *testing.T) {
 
 // objects returns the objects to install, with the test bed's images of a version.
 func (p place) objects(t *testing.T, version suite.Version,
-	objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	objects []*unstructured.Unstructured,
+) []*unstructured.Unstructured {
 	t.Helper()
 	names := strings.NewReplacer(usual.system, p.system, usual.functions, p.functions)
 	return suite.Rewrite(t, objects,

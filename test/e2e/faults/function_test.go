@@ -156,7 +156,8 @@ func (sys *system) allPools(ctx context.Context, t testing.TB) []*podmanagerv1.P
 
 // awaitPool waits for a condition of the function's pool, and returns the pool.
 func (f *function) awaitPool(ctx context.Context, t testing.TB, what string, wanted func(*podmanagerv1.Pool) bool) (
-	pool *podmanagerv1.Pool) {
+	pool *podmanagerv1.Pool,
+) {
 	t.Helper()
 	suite.Until(ctx, t, what, func() (bool, string) {
 		pool = f.pool(ctx, t)

@@ -52,8 +52,10 @@ func quotaReached(t *testing.T, sys *system) {
 func (sys *system) awaitQuota(ctx context.Context, t testing.TB, reached bool) {
 	t.Helper()
 	trial := suite.Pod("trial", s.Toolbox)
-	trial.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true),
-		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	trial.Spec.SecurityContext = &corev1.PodSecurityContext{
+		RunAsNonRoot:   new(true),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
 	trial.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}

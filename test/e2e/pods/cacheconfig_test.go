@@ -26,8 +26,10 @@ const (
 // of the manifests.
 func mountCacheConfig(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: cacheConfigName, VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: cacheConfigName},
-			Optional: new(true)},
+		ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: cacheConfigName},
+			Optional:             new(true),
+		},
 	}})
 	container := &pod.Spec.Containers[0]
 	container.VolumeMounts = append(container.VolumeMounts,
@@ -38,8 +40,10 @@ func mountCacheConfig(pod *corev1.Pod) *corev1.Pod {
 // cacheConfig creates the pod cache configuration.
 func (sys *system) cacheConfig(t testing.TB, content string) *corev1.ConfigMap {
 	t.Helper()
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: cacheConfigName},
-		Data: map[string]string{cacheConfigFile: content}}
+	config := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: cacheConfigName},
+		Data:       map[string]string{cacheConfigFile: content},
+	}
 	created, err := s.Client.CoreV1().ConfigMaps(sys.services).Create(suite.Context(t), config, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

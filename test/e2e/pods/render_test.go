@@ -47,7 +47,8 @@ func TestRenderIsTheSameAsWithBinaries(t *testing.T) {
 		}
 		for _, function := range []string{"apply-replacements", "apply-setters", "set-namespace", "starlark"} {
 			if !slices.ContainsFunc(names(sys.functionPods(t)), func(
-				pod string) bool {
+				pod string,
+			) bool {
 				return strings.HasPrefix(pod, function)
 			}) {
 				t.Errorf("%s has no pod: it did not run in one", function)

@@ -65,12 +65,18 @@ func newSystem(t testing.TB, configMapVerbs []string, prepare []func(*system)) *
 	if _, err := s.Client.CoreV1().Namespaces().Update(ctx, functions, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	sys.allow(t, sys.functions, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "services"},
-		Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}})
-	sys.allow(t, sys.functions, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"},
-		Verbs: []string{"get", "create", "update"}})
-	sys.allow(t, sys.services, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"},
-		Verbs: configMapVerbs})
+	sys.allow(t, sys.functions, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"pods", "services"},
+		Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+	})
+	sys.allow(t, sys.functions, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"secrets"},
+		Verbs: []string{"get", "create", "update"},
+	})
+	sys.allow(t, sys.services, rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"configmaps"},
+		Verbs: configMapVerbs,
+	})
 	for _, do := range prepare {
 		do(sys)
 	}
@@ -104,8 +110,10 @@ func (sys *system) program(t testing.TB, name string, port int32, env map[string
 	for key, value := range with(map[string]string{"FNR_SERVE_DRAIN_DELAY": "1s"}, env) {
 		container.Env = append(container.Env, corev1.EnvVar{Name: key, Value: value})
 	}
-	container.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port}},
-		PeriodSeconds: 1}
+	container.ReadinessProbe = &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: port}},
+		PeriodSeconds: 1,
+	}
 	return pod
 }
 
@@ -159,8 +167,10 @@ func (sys *system) service(t testing.TB, pod *corev1.Pod, port int32) string {
 	t.Helper()
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
-		Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: pod.Labels,
-			Ports: []corev1.ServicePort{{Port: port}}},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, Selector: pod.Labels,
+			Ports: []corev1.ServicePort{{Port: port}},
+		},
 	}
 	if _, err := s.Client.CoreV1().Services(sys.services).Create(suite.Context(t), service,
 		metav1.CreateOptions{}); err != nil {

@@ -43,7 +43,8 @@ func template(name string) *x509.Certificate {
 
 // sign creates a key and a certificate that parent's key signs; without a parent it signs itself.
 func sign(t *testing.T, certificate, parent *x509.Certificate,
-	parentKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte) {
+	parentKey *ecdsa.PrivateKey,
+) (*ecdsa.PrivateKey, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -45,7 +45,8 @@ func newFront(t *testing.T, of bed.Registry) *front {
 	server := &http.Server{
 		Handler: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }},
 		TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate,
-			error) {
+			error,
+		) {
 			return f.certificate.Load(), nil
 		}},
 		ErrorLog: log.New(t.Output(), "front: ", 0),

@@ -56,8 +56,10 @@ type life struct {
 func newLife(t *testing.T, m mode) *life {
 	t.Helper()
 	private, secure := s.Registry(t, "private"), s.Registry(t, "secure")
-	l := &life{mode: m, private: private.Host, secure: secure.Host, alias: secure.Alias, front: newFront(t, private),
-		user: newUser(t)}
+	l := &life{
+		mode: m, private: private.Host, secure: secure.Host, alias: secure.Alias, front: newFront(t, private),
+		user: newUser(t),
+	}
 	l.open = s.Registry(t, "open").Host + catalog
 	l.repository = newCopies(t, l.open, "first", "second", "third", "fourth")
 	wrapper := l.private + "/" + newCopies(t, s.Program(t, suite.Current, "wrapper-server"), "latest") + ":latest"

@@ -120,8 +120,10 @@ func shared(path string) bool {
 func kernelSettings(t *testing.T) []string {
 	t.Helper()
 	var settings []string
-	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
-		"net/ipv4/ip_forward"} {
+	for _, name := range []string{
+		"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"net/ipv4/ip_forward",
+	} {
 		value, err := os.ReadFile(filepath.Join("/proc/sys", name))
 		if err != nil {
 			t.Fatal(err)

@@ -59,7 +59,8 @@ func wanted(kind metav1.APIResource, namespace string) bool {
 
 // write writes the objects of a kind, if there are any.
 func (c Cluster) write(ctx context.Context, resource schema.GroupVersionResource, namespaced bool, namespace,
-	dir string) error {
+	dir string,
+) error {
 	if !namespaced {
 		namespace = metav1.NamespaceAll
 	}

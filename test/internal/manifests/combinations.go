@@ -14,8 +14,10 @@ import (
 // and order.
 var (
 	Bases      = []string{"microservices", "function-runner"}
-	Components = []string{"api-server", "dev", "node-local-dns", "pod-template", "private-registry", "production",
-		"service-mesh", "tracing", "with-porch"}
+	Components = []string{
+		"api-server", "dev", "node-local-dns", "pod-template", "private-registry", "production",
+		"service-mesh", "tracing", "with-porch",
+	}
 )
 
 // Combinations returns the directories of kustomizations to test by their names: all of those below

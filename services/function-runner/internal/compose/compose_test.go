@@ -138,8 +138,10 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 		})
 	}
 	metrics := scrape()
-	for _, counted := range []string{`fn_rejections_total{reason="precondition"}`,
-		`fn_lease_rejections_total{reason="precondition"}`} {
+	for _, counted := range []string{
+		`fn_rejections_total{reason="precondition"}`,
+		`fn_lease_rejections_total{reason="precondition"}`,
+	} {
 		if !strings.Contains(metrics, "\n"+counted) {
 			t.Errorf("no %s in the metrics:\n%s", counted, metrics)
 		}
@@ -149,7 +151,8 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 // start runs all services in one process, without local binaries, and returns a function that reads
 // their metrics as well.
 func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.FunctionEvaluatorClient,
-	scrape func() string) {
+	scrape func() string,
+) {
 	t.Helper()
 	measured, scrape := scrapetest.New(t)
 	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1")
@@ -203,7 +206,8 @@ func TestServesWithoutKubernetes(t *testing.T) {
 		t.Fatal(err)
 	}
 	away := kubeconfigOf(t, func(w http.ResponseWriter,
-		_ *http.Request) {
+		_ *http.Request,
+	) {
 		http.Error(w, "away", http.StatusServiceUnavailable)
 	})
 	t.Setenv("FNR_POD_MANAGER_TEMPLATE_NAMESPACE", "porch-system")

@@ -23,47 +23,83 @@ func (s *Settings) flags() []porchFlag {
 	g, p, r := &s.Gateway, &s.PodManager, &s.ImageResolver
 	return []porchFlag{
 		{name: "port", field: "Gateway.Address", usage: "port to serve on", value: portValue{&g.Address}},
-		{name: "disable-runtimes", field: "Gateway.DisableRuntimes", usage: "runtimes not to use, comma-separated: exec, pod",
-			value: listValue{&g.DisableRuntimes}},
-		{name: "log-level", field: "Telemetry.LogVerbosity", usage: "log verbosity, 0 (errors) to 5 (everything)",
-			value: intValue{&s.Telemetry.LogVerbosity}},
-		{name: "default-image-prefix", field: "Gateway.DefaultImagePrefix",
-			usage: "where image names without a slash are looked up", value: textValue{&g.DefaultImagePrefix}},
-		{name: "max-request-body-size", field: "Gateway.MaxMessageBytes", usage: "largest request and response, in bytes",
-			value: intValue{&g.MaxMessageBytes}},
+		{
+			name: "disable-runtimes", field: "Gateway.DisableRuntimes", usage: "runtimes not to use, comma-separated: exec, pod",
+			value: listValue{&g.DisableRuntimes},
+		},
+		{
+			name: "log-level", field: "Telemetry.LogVerbosity", usage: "log verbosity, 0 (errors) to 5 (everything)",
+			value: intValue{&s.Telemetry.LogVerbosity},
+		},
+		{
+			name: "default-image-prefix", field: "Gateway.DefaultImagePrefix",
+			usage: "where image names without a slash are looked up", value: textValue{&g.DefaultImagePrefix},
+		},
+		{
+			name: "max-request-body-size", field: "Gateway.MaxMessageBytes", usage: "largest request and response, in bytes",
+			value: intValue{&g.MaxMessageBytes},
+		},
 
-		{name: "functions", field: "Gateway.Exec.Functions", usage: "directory with function binaries",
-			value: textValue{&g.Exec.Functions}},
-		{name: "config", field: "Gateway.Exec.Config", usage: "file that maps images to binaries",
-			value: textValue{&g.Exec.Config}},
+		{
+			name: "functions", field: "Gateway.Exec.Functions", usage: "directory with function binaries",
+			value: textValue{&g.Exec.Functions},
+		},
+		{
+			name: "config", field: "Gateway.Exec.Config", usage: "file that maps images to binaries",
+			value: textValue{&g.Exec.Config},
+		},
 
-		{name: "pod-namespace", field: "PodManager.Namespace", usage: "namespace for function pods",
-			value: textValue{&p.Namespace}},
+		{
+			name: "pod-namespace", field: "PodManager.Namespace", usage: "namespace for function pods",
+			value: textValue{&p.Namespace},
+		},
 		{name: "pod-ttl", field: "PodManager.TTL", usage: "how long an unused pod lives", value: durationValue{&p.TTL}},
-		{name: "scan-interval", field: "PodManager.ScanInterval", usage: "time between two searches for pods to collect",
-			value: durationValue{&p.ScanInterval}},
-		{name: "function-pod-template", field: "PodManager.Template", usage: "ConfigMap with the templates of function pods",
-			value: textValue{&p.Template}},
-		{name: "pod-cache-config", field: "PodManager.CacheConfig",
-			usage: "file with functions that have settings of their own", value: textValue{&p.CacheConfig}},
+		{
+			name: "scan-interval", field: "PodManager.ScanInterval", usage: "time between two searches for pods to collect",
+			value: durationValue{&p.ScanInterval},
+		},
+		{
+			name: "function-pod-template", field: "PodManager.Template", usage: "ConfigMap with the templates of function pods",
+			value: textValue{&p.Template},
+		},
+		{
+			name: "pod-cache-config", field: "PodManager.CacheConfig",
+			usage: "file with functions that have settings of their own", value: textValue{&p.CacheConfig},
+		},
 		{name: "warm-up-pod-cache", field: "PodManager.WarmUp", usage: "keep a pod of each of these functions", value: boolValue{&p.WarmUp}},
-		{name: "max-waitlist-length", field: "PodManager.MaxWaitlistLength",
-			usage: "evaluations on one pod before a further one is started", value: intValue{&p.MaxWaitlistLength}},
-		{name: "max-parallel-pods-per-function", field: "PodManager.MaxPodsPerFunction", usage: "most pods of one function",
-			value: intValue{&p.MaxPodsPerFunction}},
-		{name: "max-grpc-retries", field: "Gateway.Pod.MaxRetries", usage: "further pods to try after one broke",
-			value: intValue{&g.Pod.MaxRetries}},
+		{
+			name: "max-waitlist-length", field: "PodManager.MaxWaitlistLength",
+			usage: "evaluations on one pod before a further one is started", value: intValue{&p.MaxWaitlistLength},
+		},
+		{
+			name: "max-parallel-pods-per-function", field: "PodManager.MaxPodsPerFunction", usage: "most pods of one function",
+			value: intValue{&p.MaxPodsPerFunction},
+		},
+		{
+			name: "max-grpc-retries", field: "Gateway.Pod.MaxRetries", usage: "further pods to try after one broke",
+			value: intValue{&g.Pod.MaxRetries},
+		},
 
-		{name: "enable-private-registries", field: "ImageResolver.EnablePrivateRegistries",
-			usage: "use credentials for registries", value: boolValue{&r.EnablePrivateRegistries}},
-		{name: "registry-auth-secret-path", field: "ImageResolver.AuthSecretPath",
-			usage: "file with the credentials, as docker's config.json", value: textValue{&r.AuthSecretPath}},
-		{name: "registry-auth-secret-name", field: "PodManager.PullSecret", usage: "name of the pull secret that pods get",
-			value: textValue{&p.PullSecret}},
-		{name: "enable-private-registries-tls", field: "ImageResolver.EnableTLS",
-			usage: "use own certificate authorities for registries", value: boolValue{&r.EnableTLS}},
-		{name: "tls-secret-path", field: "ImageResolver.TLSSecretPath", usage: "directory with their certificates",
-			value: textValue{&r.TLSSecretPath}},
+		{
+			name: "enable-private-registries", field: "ImageResolver.EnablePrivateRegistries",
+			usage: "use credentials for registries", value: boolValue{&r.EnablePrivateRegistries},
+		},
+		{
+			name: "registry-auth-secret-path", field: "ImageResolver.AuthSecretPath",
+			usage: "file with the credentials, as docker's config.json", value: textValue{&r.AuthSecretPath},
+		},
+		{
+			name: "registry-auth-secret-name", field: "PodManager.PullSecret", usage: "name of the pull secret that pods get",
+			value: textValue{&p.PullSecret},
+		},
+		{
+			name: "enable-private-registries-tls", field: "ImageResolver.EnableTLS",
+			usage: "use own certificate authorities for registries", value: boolValue{&r.EnableTLS},
+		},
+		{
+			name: "tls-secret-path", field: "ImageResolver.TLSSecretPath", usage: "directory with their certificates",
+			value: textValue{&r.TLSSecretPath},
+		},
 	}
 }
 

@@ -36,8 +36,10 @@ func dialOptions(cfg Config) []grpc.DialOption {
 		grpc.WithIdleTimeout(0), // the pool closes idle connections
 		// A Service refuses connections until the node has its rules: some milliseconds.
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff: backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2,
-				MaxDelay: 500 * time.Millisecond},
+			Backoff: backoff.Config{
+				BaseDelay: 20 * time.Millisecond, Multiplier: 1.3, Jitter: 0.2,
+				MaxDelay: 500 * time.Millisecond,
+			},
 			MinConnectTimeout: 10 * time.Second,
 		}),
 		// Pings detect, during an evaluation, that the pod's node is gone.

@@ -22,8 +22,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newPool returns a pool that runs until the test ends.
 func newPool(t *testing.T, maxIdle int) *podconn.Pool {
 	t.Helper()
-	p := podconn.New(podconn.Config{Idle: time.Minute, Max: maxIdle, MaxMessageBytes: 1 << 20,
-		Telemetry: telemetry.Discard()})
+	p := podconn.New(podconn.Config{
+		Idle: time.Minute, Max: maxIdle, MaxMessageBytes: 1 << 20,
+		Telemetry: telemetry.Discard(),
+	})
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = p.Run(ctx) })

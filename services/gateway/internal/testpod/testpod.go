@@ -25,7 +25,8 @@ type Func func(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*ev
 
 // EvaluateFunction implements the service.
 func (f Func) EvaluateFunction(ctx context.Context,
-	req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	req *evaluator.EvaluateFunctionRequest,
+) (*evaluator.EvaluateFunctionResponse, error) {
 	return f(ctx, req)
 }
 
@@ -66,7 +67,8 @@ func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) stri
 			Tracer:    frame.Telemetry.Tracers.Tracer("test"),
 		}
 		p, err := part(conformance.MaxMessageBytes, func(ctx context.Context,
-			req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+			req *evaluator.EvaluateFunctionRequest,
+		) (*evaluator.EvaluateFunctionResponse, error) {
 			command := fnproc.Command{Path: paths[req.GetImage()], Env: []string{}}
 			result, err := runner.Run(ctx, req.GetImage(), command, req.GetResourceList())
 			if err != nil {

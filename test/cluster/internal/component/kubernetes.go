@@ -46,8 +46,10 @@ func buildKubernetes(ctx context.Context, dir string) error {
 	if err := source.build(ctx, dir); err != nil {
 		return err
 	}
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy",
-		"kubelet", "kubectl"} {
+	for _, name := range []string{
+		"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy",
+		"kubelet", "kubectl",
+	} {
 		if err := os.Symlink("kube", filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("link %s: %w", name, err)
 		}

@@ -20,7 +20,8 @@ func writeCertificates(l layout.Layout) ([]byte, error) {
 		"accounts":  pki.NewKeys,
 		"apiserver": func() (pki.Pair, error) { return kubernetes.Server("kube-apiserver", apiHosts()...) },
 		"kubelet": func() (pki.Pair,
-			error) {
+			error,
+		) {
 			return kubernetes.Server("kubelet", layout.NodeName, layout.NodeAddress)
 		},
 		"kubelet-client": func() (pki.Pair, error) { return kubernetes.Client("kube-apiserver") },

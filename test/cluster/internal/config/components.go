@@ -26,14 +26,18 @@ func Components(l layout.Layout, programs Programs) []process.Spec {
 	specs := []process.Spec{
 		{Name: "etcd", Command: etcd(l)},
 		{Name: "kube-apiserver", Command: kube("kube-apiserver", apiserver(l)...), After: "tcp:" + layout.EtcdAddress},
-		{Name: "containerd", Command: []string{filepath.Join(programs.Containerd, "containerd"), "--config",
-			l.Config("containerd.toml")}},
+		{Name: "containerd", Command: []string{
+			filepath.Join(programs.Containerd, "containerd"), "--config",
+			l.Config("containerd.toml"),
+		}},
 		{Name: controllerManager, Command: kube(controllerManager, controllers(l)...), After: api},
 		{Name: scheduler, Command: kube(scheduler, scheduling(l)...), After: api},
 		{Name: kubelet, Command: kube(kubelet, node(l)...), After: "unix:" + layout.ContainerdSocket},
 		{Name: proxy, Command: kube(proxy, "--config", l.Config("kube-proxy.yaml")), After: api},
-		{Name: "coredns", Command: []string{filepath.Join(programs.CoreDNS, "coredns"), "-conf", l.Config("Corefile")},
-			After: api},
+		{
+			Name: "coredns", Command: []string{filepath.Join(programs.CoreDNS, "coredns"), "-conf", l.Config("Corefile")},
+			After: api,
+		},
 	}
 	for _, registry := range layout.Registries() {
 		command := []string{"docker-registry", "serve", RegistryFile(l, registry)}

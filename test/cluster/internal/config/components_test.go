@@ -9,8 +9,10 @@ import (
 )
 
 func TestComponentsOfTwoClustersShareNoDirectory(t *testing.T) {
-	programs := config.Programs{Kubernetes: "/cache/kubernetes", Containerd: "/cache/containerd",
-		CoreDNS: "/cache/coredns"}
+	programs := config.Programs{
+		Kubernetes: "/cache/kubernetes", Containerd: "/cache/containerd",
+		CoreDNS: "/cache/coredns",
+	}
 	other := layout.Layout{Name: "other"}.Dir()
 	names := map[string]bool{}
 	for _, spec := range config.Components(layout.Layout{Name: "one"}, programs) {

@@ -58,8 +58,10 @@ func Write(l layout.Layout, secrets Secrets, bridgesFiltered bool) error {
 }
 
 func writeComponents(data view) error {
-	for _, name := range []string{"audit.yaml", "kubelet.yaml", "kube-proxy.yaml", "containerd.toml", "Corefile",
-		"resolv.conf"} {
+	for _, name := range []string{
+		"audit.yaml", "kubelet.yaml", "kube-proxy.yaml", "containerd.toml", "Corefile",
+		"resolv.conf",
+	} {
 		if err := render(data.Config(name), name, data, 0o644); err != nil {
 			return err
 		}

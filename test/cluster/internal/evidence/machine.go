@@ -51,8 +51,12 @@ func statusFields(pid int) map[string]string {
 // the file has its error.
 func network(ctx context.Context, pid int, path string) error {
 	var out bytes.Buffer
-	for _, line := range [][]string{{"ip", "address"}, {"ip", "route"}, {"ss", "--all", "--numeric", "--tcp", "--udp"},
-		{"iptables-save"}} {
+	for _, line := range [][]string{
+		{"ip", "address"},
+		{"ip", "route"},
+		{"ss", "--all", "--numeric", "--tcp", "--udp"},
+		{"iptables-save"},
+	} {
 		fmt.Fprintf(&out, "# %s\n", strings.Join(line, " "))
 		command := exec.CommandContext(ctx, "nsenter",
 			append([]string{"--target", strconv.Itoa(pid), "--net", "--"}, line...)...)

@@ -102,8 +102,10 @@ func TestPushIsDoneOnce(t *testing.T) {
 		store.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	target := image.Registry{Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous,
-		Transport: http.DefaultTransport}
+	target := image.Registry{
+		Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous,
+		Transport: http.DefaultTransport,
+	}
 	built := build(t, t.TempDir(), spec(t, "program"))
 	for _, want := range []bool{true, false} {
 		before := uploads.Load()
@@ -157,8 +159,10 @@ func TestLayerIsUploadedOnce(t *testing.T) {
 func TestSameComparesTags(t *testing.T) {
 	server := httptest.NewServer(registry.New())
 	defer server.Close()
-	target := image.Registry{Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous,
-		Transport: http.DefaultTransport}
+	target := image.Registry{
+		Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous,
+		Transport: http.DefaultTransport,
+	}
 	for name, content := range map[string]string{"thing:a": "one", "thing:b": "one", "thing:c": "two"} {
 		if _, err := target.Push(t.Context(), name, build(t, t.TempDir(), spec(t, content))); err != nil {
 			t.Fatal(err)
@@ -183,8 +187,10 @@ func TestSameComparesTags(t *testing.T) {
 func TestCacheKeepsTheLastImage(t *testing.T) {
 	server := httptest.NewServer(registry.New())
 	defer server.Close()
-	target := image.Registry{Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous,
-		Transport: http.DefaultTransport}
+	target := image.Registry{
+		Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous,
+		Transport: http.DefaultTransport,
+	}
 	cache := image.Cache{Dir: t.TempDir()}
 	for _, key := range []string{"one", "two"} {
 		if _, err := target.Push(t.Context(), "test/thing:"+key, build(t, t.TempDir(), spec(t, key))); err != nil {

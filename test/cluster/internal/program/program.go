@@ -38,8 +38,10 @@ func Published() []Program {
 // All lists the programs whose images the cluster gets.
 func All() []Program {
 	return []Program{
-		{Name: "toolbox", Module: "test", Package: "./images/toolbox",
-			Links: map[string]string{"/bin/toolbox": "/ko-app/toolbox"}},
+		{
+			Name: "toolbox", Module: "test", Package: "./images/toolbox",
+			Links: map[string]string{"/bin/toolbox": "/ko-app/toolbox"},
+		},
 		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
 			// Pods copy the program with its image's cp, or mount the image.
 			"/bin/cp": "/ko-app/wrapper-server",

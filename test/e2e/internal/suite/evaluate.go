@@ -55,7 +55,8 @@ func SetNamespace(ctx context.Context, conn grpc.ClientConnInterface, image stri
 
 // Sleep evaluates an image of test/sleep, which takes the given time.
 func Sleep(ctx context.Context, conn grpc.ClientConnInterface, image string, takes time.Duration,
-	options ...grpc.CallOption) error {
+	options ...grpc.CallOption,
+) error {
 	const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n" +
 		"functionConfig:\n  apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: config\n  data:\n    duration: %s\n"
 	request := &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: fmt.Appendf(nil, list, takes)}

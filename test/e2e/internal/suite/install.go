@@ -37,7 +37,8 @@ func Build(t testing.TB, dir string) []*unstructured.Unstructured {
 
 // Rewrite returns the objects with changed text.
 func Rewrite(t testing.TB, objects []*unstructured.Unstructured, change func(
-	string) string) []*unstructured.Unstructured {
+	string) string,
+) []*unstructured.Unstructured {
 	t.Helper()
 	var changed []*unstructured.Unstructured
 	for _, object := range objects {

@@ -44,7 +44,8 @@ func (s *Suite) awaitServiceAccount(ctx context.Context, t testing.TB, namespace
 	selector := fields.OneTermEqualSelector("metadata.name", "default")
 	accounts := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "serviceaccounts", namespace, selector)
 	_, err := watchtools.UntilWithSync(ctx, accounts, &corev1.ServiceAccount{}, nil, func(event watch.Event) (bool,
-		error) {
+		error,
+	) {
 		return event.Type == watch.Added, nil
 	})
 	if err != nil {

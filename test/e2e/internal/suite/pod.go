@@ -65,7 +65,8 @@ func (s *Suite) Output(ctx context.Context, t testing.TB, namespace string, pod 
 
 // Await waits until the condition holds for the pod, and returns the pod in that state.
 func (s *Suite) Await(ctx context.Context, t testing.TB, namespace, name string, holds func(
-	*corev1.Pod) bool) *corev1.Pod {
+	*corev1.Pod) bool,
+) *corev1.Pod {
 	t.Helper()
 	selector := fields.OneTermEqualSelector("metadata.name", name)
 	pods := cache.NewListWatchFromClient(s.Client.CoreV1().RESTClient(), "pods", namespace, selector)

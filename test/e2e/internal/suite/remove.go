@@ -53,7 +53,8 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 // A controller may be about to create one whose deleted owner the garbage collector notices much
 // later.
 func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, remove func(
-	name string) error) {
+	name string) error,
+) {
 	t.Helper()
 	awaitNone(ctx, t, objects, kind, func(object metav1.Object) error {
 		if object.GetDeletionTimestamp() != nil {
@@ -68,7 +69,8 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 
 // awaitNone waits until there are no objects. It calls there for each, also when it has changed.
 func awaitNone(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind runtime.Object, there func(
-	metav1.Object) error) {
+	metav1.Object) error,
+) {
 	t.Helper()
 	left := map[string]bool{}
 	none := func(store cache.Store) (bool, error) { return len(store.ListKeys()) == 0, nil }
