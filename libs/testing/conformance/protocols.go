@@ -52,8 +52,10 @@ func testCompressed(t *testing.T, fn Function, options ...connect.ClientOption) 
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	defer transport.CloseIdleConnections()
-	client := evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport}, "http://"+fn.Address, append(options, connect.WithSendGzip())...)
-	_, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
+	client := evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport}, "http://"+fn.Address,
+		append(options, connect.WithSendGzip())...)
+	_, err := client.EvaluateFunction(t.Context(),
+		&evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
 	if connect.CodeOf(err) != connect.CodeUnimplemented || !strings.Contains(err.Error(), "without compression") {
 		t.Errorf("got %v, want Unimplemented and what to do", err)
 	}

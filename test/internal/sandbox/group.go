@@ -27,7 +27,10 @@ type layout struct {
 }
 
 var (
-	v1 = layout{filepath.Join(mountPoint, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "memory.oom_control"}
+	v1 = layout{
+		filepath.Join(mountPoint, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes",
+		"total_inactive_file", "memory.oom_control",
+	}
 	v2 = layout{mountPoint, "memory.max", "memory.current", "inactive_file", "memory.events"}
 )
 

@@ -16,7 +16,8 @@ const (
 	imagePrefix = "all services have the same: set --default-image-prefix or FNR_GATEWAY_DEFAULT_IMAGE_PREFIX"
 	messageSize = "all services have the same: set --max-request-body-size or FNR_GATEWAY_MAX_MESSAGE_BYTES"
 	longestTime = "all services have the same: set FNR_GATEWAY_MAX_EVALUATION_TIME"
-	registries  = "it is the image-resolver's: set --enable-private-registries or FNR_IMAGE_RESOLVER_ENABLE_PRIVATE_REGISTRIES"
+	registries  = "it is the image-resolver's: set --enable-private-registries or " +
+		"FNR_IMAGE_RESOLVER_ENABLE_PRIVATE_REGISTRIES"
 	confinement = "all services have the same: set the variable without the service's name in it"
 	credentials = "it is the image-resolver's: set --registry-auth-secret-path or FNR_IMAGE_RESOLVER_AUTH_SECRET_PATH"
 )

@@ -39,8 +39,10 @@ func (s *Settings) Validate() error {
 		checks.Within("ImageResolver", s.ImageResolver.Validate())
 	}
 	r := &s.ImageResolver
-	checks.That(!r.EnablePrivateRegistries || exists(r.AuthSecretPath), "ImageResolver.AuthSecretPath", r.AuthSecretPath, "a file that exists, if private registries are enabled")
-	checks.That(!r.EnableTLS || exists(r.TLSSecretPath), "ImageResolver.TLSSecretPath", r.TLSSecretPath, "a directory that exists, if TLS for private registries is enabled")
+	checks.That(!r.EnablePrivateRegistries || exists(r.AuthSecretPath), "ImageResolver.AuthSecretPath", r.AuthSecretPath,
+		"a file that exists, if private registries are enabled")
+	checks.That(!r.EnableTLS || exists(r.TLSSecretPath), "ImageResolver.TLSSecretPath", r.TLSSecretPath,
+		"a directory that exists, if TLS for private registries is enabled")
 	s.Settings.Check(&checks)
 	return checks.Err()
 }

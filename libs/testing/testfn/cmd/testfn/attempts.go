@@ -128,7 +128,8 @@ func joinGroup(target string) error {
 	check(err)
 	exe, err := os.Executable()
 	check(err)
-	child, err := os.StartProcess(exe, []string{exe, "empty"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Setpgid: true, Pgid: group}})
+	child, err := os.StartProcess(exe, []string{exe, "empty"},
+		&os.ProcAttr{Sys: &syscall.SysProcAttr{Setpgid: true, Pgid: group}})
 	if err == nil {
 		_, err = child.Wait()
 	}
@@ -176,7 +177,8 @@ func closeIf(l net.Listener, err error) {
 func cloneNamespace(string) error {
 	exe, err := os.Executable()
 	check(err)
-	child, err := os.StartProcess(exe, []string{exe, "empty"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUTS}})
+	child, err := os.StartProcess(exe, []string{exe, "empty"},
+		&os.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUTS}})
 	if err == nil {
 		_, err = child.Wait()
 	}
