@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command fnctl runs KRM functions on packages through a function runner.
 package main
 

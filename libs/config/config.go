@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package config loads the settings of a program: a struct with defaults, filled from the
 // environment or from flags, and validated before anything starts.
 package config

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package excerpt shortens the output of functions for places with a size limit, such as status
 // messages.
 package excerpt

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package filewatch reports changes of the content of a file or of a directory, so that
 // configuration can change without a restart.
 package filewatch

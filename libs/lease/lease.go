@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lease is the Go side of the pod-manager's contract: a lease on a function pod is granted,
 // used and finished.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package program runs the main function of every server: telemetry, the life cycle, signals and
 // exit codes.
 package program

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rpcclient makes the clients for calls between services: gRPC over HTTP/2, traced, with
 // TLS if the address begins with https, and one connection for all calls to an address.
 package rpcclient

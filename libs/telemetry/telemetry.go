@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package telemetry is the one place that sets up traces, metrics and logs.
 //
 // OpenTelemetry's own environment variables configure where traces and metrics are sent; by default

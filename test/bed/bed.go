@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bed describes a running cluster of the test bed to tests and tools: the paths of its
 // files and the access to its registries.
 package bed

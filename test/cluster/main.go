@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command cluster runs a real single-node Kubernetes, with registries, on a
 // Debian machine without Docker, and removes it without a trace.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package deploy tests the manifests in deploy/ without a cluster: they build, are valid for
 // Kubernetes, match each other and the programs, and name metrics that exist.
 package deploy

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command overhead measures what the gateway and the wrapper server add to a function: it runs one
 // function as a bare process, through a minimal gRPC server, through the gateway's exec evaluator
 // and through a wrapper server, all in the same run and in turns, and prints their times beside

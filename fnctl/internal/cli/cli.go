@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cli is fnctl's command line: its commands, flags, output and exit codes.
 package cli
 

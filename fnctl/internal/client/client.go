@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package client calls a gateway of the function runner, or anything else that
 // serves evaluator.FunctionEvaluator, over gRPC.
 package client

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package diff shows changes of files as unified diffs.
 package diff
 

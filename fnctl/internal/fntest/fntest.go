@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fntest serves Go functions as KRM functions, for tests that want a real
 // gateway.
 package fntest

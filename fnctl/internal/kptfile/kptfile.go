@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kptfile reads what rendering needs from a Kptfile: the package's name and its pipeline of
 // functions.
 package kptfile

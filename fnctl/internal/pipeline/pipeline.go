@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pipeline runs the functions of a package tree as `kpt fn render` does: functions of
 // subpackages before those of the package around them, mutators before validators.
 //

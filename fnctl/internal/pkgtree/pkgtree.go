@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pkgtree reads a tree of kpt packages from a directory and computes the changes of its
 // files when its resources change.
 package pkgtree

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pods describes function pods to users: which pods exist, and what a function waits for.
 // It makes no requests.
 package pods

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package result holds the results that functions report about resources, in one form for both
 // sources: a ResourceList, and the details of a failed call.
 package result

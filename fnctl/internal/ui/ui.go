@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ui shows progress and results to users, in colour if they want it.
 package ui
 

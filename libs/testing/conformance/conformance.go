@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package conformance holds the requirements for every implementation of Porch's FunctionEvaluator
 // service, as tests that run against any of them: the wrapper server, the gateway with its exec
 // evaluator, and the gateway with pods. The functions are those of package testfn.

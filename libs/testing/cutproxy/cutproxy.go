@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cutproxy is a proxy between a client and a server in tests that breaks their connections
 // on request.
 package cutproxy

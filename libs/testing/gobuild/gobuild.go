@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gobuild builds programs for tests with the flags of the Makefile, so that Go's cache has
 // most of their packages.
 package gobuild

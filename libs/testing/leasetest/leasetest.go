@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package leasetest has a pod-manager for tests, whose answers the test configures.
 package leasetest
 

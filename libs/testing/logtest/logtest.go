@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package logtest keeps log lines in memory, for tests that read them while the program runs.
 package logtest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rerun runs a test again in a separate process, for settings that a process reads from its
 // environment only once, such as proxies and certificate authorities.
 package rerun

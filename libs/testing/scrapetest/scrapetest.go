@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package scrapetest reads metrics in tests as Prometheus does.
 package scrapetest
 

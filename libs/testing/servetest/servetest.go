@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package servetest runs a service, on its own port on the loopback interface, or a task in a test,
 // as programs run them.
 package servetest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package testfn gives tests real functions to run: a program with behaviours selected by name (its
 // command lists them), and functions that find its processes.
 package testfn

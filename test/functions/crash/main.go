@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command crash is a function that reads its input and then panics.
 package main
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command entrypoint is a function that reports its command line as a result.
 // Its image has both an ENTRYPOINT and a CMD.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command memory is a function that takes and touches more and more memory, once it has read its
 // input, until it is stopped.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command sleep is a function that waits: for data.duration of its ConfigMap, or ten seconds. It
 // changes nothing.
 package main

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command toolbox is the tool that the cluster's tests run in pods. Its first argument
 // is a command:
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dump keeps the objects of a cluster as files, for finding out what went wrong in it.
 package dump
 

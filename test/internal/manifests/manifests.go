@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manifests builds the project's manifests as `kubectl kustomize` does.
 package manifests
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sandbox keeps what the attacks do from the machine: namespaces of their own for
 // processes, network and mounts, and control groups with a memory limit for the programs
 // under attack. The end of the first process ends all of it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package leaseserver serves a lease.Manager in a test, as pod-manager does.
 package leaseserver
 

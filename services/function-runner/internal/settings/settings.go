@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package settings reads Porch's flags and maps them onto the configurations of the services in
 // function-runner.
 package settings

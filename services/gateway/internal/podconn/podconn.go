@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podconn keeps connections to function pods: one for each pod, shared by the evaluations
 // on it.
 package podconn

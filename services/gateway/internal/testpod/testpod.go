@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package testpod is a stand-in for function pods in tests: it runs functions as the wrapper server
 // does, behind the same service.
 package testpod

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package boot brings a cluster from running processes to one that runs pods.
 package boot
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bundle lists the images that a cluster's registries offer, and builds the programs in
 // them.
 package bundle

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cgroup makes and removes a cluster's control groups, in every
 // hierarchy of cgroup v1 or in the one of v2.
 package cgroup

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package component builds the programs of a cluster. They are cached by a key of everything that
 // went into them, so that a second start builds nothing.
 package component

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package component
 
 // kubernetesVersion is the version of Kubernetes; its libraries have the same

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package config writes the files that the components of a cluster read: certificates, tokens,
 // passwords and configuration.
 package config

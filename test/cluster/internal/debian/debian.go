@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package debian installs the Debian packages that a cluster needs, and prevents them from starting
 // services.
 package debian

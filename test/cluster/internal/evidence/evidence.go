@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package evidence keeps what explains the state of a cluster, however far it came.
 package evidence
 

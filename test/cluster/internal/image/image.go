@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package image makes container images without a container engine, and pushes
 // them to registries.
 package image

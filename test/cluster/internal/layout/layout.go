@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package layout defines the paths of a cluster's files, its addresses and the names of its
 // registries. Every cluster has its own namespaces, so the addresses are the same in all of them.
 package layout

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package process keeps a cluster's programs running: it starts them in order of their
 // dependencies, restarts them when they end, and keeps their output.
 package process

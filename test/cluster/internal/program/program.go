@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package program makes images of the project's own programs with ko.
 package program
 

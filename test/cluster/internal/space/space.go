@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package space makes the namespaces of a cluster. They hold everything that the cluster's
 // processes would leave on a machine: when the first process in them ends, all the others, the
 // mounts and the network disappear.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package state keeps, in a cluster's directory, a record of what runs in it.
 package state
 

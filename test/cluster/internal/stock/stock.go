@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stock keeps a copy of a registry's stored images, with which the registries of the next
 // cluster start: pushing the same hundreds of blobs each time would be most of a registry's work.
 package stock

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package teardown removes a cluster, whatever state it is in.
 package teardown
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package unused removes unused entries from a cache: each new version is kept under a new name,
 // and the old ones are not used any more.
 package unused

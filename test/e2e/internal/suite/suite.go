@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package suite is shared by the cluster tests: a client, a namespace for each test, functions to
 // wait for pods, and evidence of failures.
 package suite

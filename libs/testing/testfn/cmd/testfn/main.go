@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command testfn is a KRM function for tests: well-behaved or broken in many ways.
 //
 // Its first argument, or else the name under which it was started, selects its behaviour; some
