@@ -7,9 +7,9 @@
 //   - A function that runs nothing may start one evaluation in a small reserve, and so
 //     may a caller that runs nothing. The two reserves are separate, so that a caller
 //     with many functions and a function with many callers each exhaust only one.
-//   - A slot that becomes free goes to the waiting request whose function and caller
-//     run the fewest evaluations, first come within those. Every fourth goes to the
-//     request that has waited longest, so that each one is served in the end.
+//   - A slot that becomes free goes to the waiting request that may start in it whose
+//     function and caller run the fewest evaluations, first come within those. Every
+//     fourth goes to the one that has waited longest, so that each is served in the end.
 //   - A full queue drops the newest request of the function and caller with the most
 //     waiting requests in favour of one with fewer.
 package admission
@@ -66,13 +66,14 @@ func (g *Gate) Acquire(ctx context.Context, claim Claim) (release func(), err er
 	if ctx.Err() != nil {
 		return nil, ended(ctx)
 	}
-	if err := g.enter(ctx, claim); err != nil {
+	slot, err := g.enter(ctx, claim)
+	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
 	return sync.OnceFunc(func() {
 		g.service.observe(time.Since(start))
-		g.leave(claim)
+		g.leave(slot)
 	}), nil
 }
 
@@ -91,37 +92,37 @@ func (g *Gate) Waiting() int {
 }
 
 // enter takes a slot, or waits for one.
-func (g *Gate) enter(ctx context.Context, claim Claim) error {
-	r, err := g.startOrQueue(claim)
+func (g *Gate) enter(ctx context.Context, claim Claim) (*evaluation, error) {
+	slot, r, err := g.startOrQueue(claim)
 	if r == nil {
-		return err
+		return slot, err
 	}
 	select {
 	case err := <-r.decided:
-		return err
+		return r.slot, err
 	case <-ctx.Done():
 		g.abandon(r)
-		return ended(ctx)
+		return nil, ended(ctx)
 	}
 }
 
 // startOrQueue takes a slot, or else a place in the queue: it returns the request that
 // waits there, nil if none does.
-func (g *Gate) startOrQueue(claim Claim) (*request, error) {
+func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.slots.take(claim) {
-		return nil, nil
+	if slot := g.slots.take(claim); slot != nil {
+		return slot, nil, nil
 	}
 	if g.waiting.count.total >= g.limits.Queue {
 		dropped := g.waiting.displace(claim)
 		if dropped == nil {
-			return nil, g.refusal("%d evaluations run and %d wait, which is the limit: try again later")
+			return nil, nil, g.refusal("%d evaluations run and %d wait, which is the limit: try again later")
 		}
 		dropped.decided <- g.refusal("%d evaluations run and %d wait, which is the limit, " +
 			"and the place in the queue went to a function or a caller with fewer requests: try again later")
 	}
-	return g.waiting.add(claim), nil
+	return nil, g.waiting.add(claim), nil
 }
 
 // refusal is the error for a request that has no place in the queue. Text takes how
@@ -132,17 +133,12 @@ func (g *Gate) refusal(text string) error {
 }
 
 // leave frees the slot of an evaluation, and starts what may start then.
-func (g *Gate) leave(claim Claim) {
+func (g *Gate) leave(slot *evaluation) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if r := g.waiting.oldestInTurn(); r != nil {
-		g.slots.pass(claim, r.claim)
-		r.decided <- nil
-	} else {
-		g.slots.free(claim)
-	}
+	g.slots.free(slot)
 	for r := g.waiting.next(&g.slots); r != nil; r = g.waiting.next(&g.slots) {
-		g.slots.take(r.claim)
+		r.slot = g.slots.take(r.claim)
 		r.decided <- nil
 	}
 }
@@ -154,7 +150,7 @@ func (g *Gate) abandon(r *request) {
 	waited := g.waiting.remove(r)
 	g.mu.Unlock()
 	if !waited && <-r.decided == nil {
-		g.leave(r.claim)
+		g.leave(r.slot)
 	}
 }
 

@@ -2,16 +2,18 @@ package admission
 
 import "slices"
 
-// oldestEvery is how often a free slot goes to the request that has waited longest,
-// whatever its function and caller run: every fourth time. Fairness by shares alone
-// would let a request wait for as long as others with smaller shares keep coming.
+// oldestEvery is how often a free slot goes to the request that has waited longest of
+// those that may start, whatever its function and caller run: every fourth time. Fairness
+// by shares alone would let a request wait for as long as others with smaller shares keep
+// coming.
 const oldestEvery = 4
 
 // request is one that waits.
 type request struct {
 	claim   Claim
 	arrival int
-	decided chan error // of size one: nil for a slot, or why there will be none
+	slot    *evaluation // set before decided gets nil
+	decided chan error  // of size one: nil for a slot, or why there will be none
 }
 
 // queue has the requests that wait, by claim and within a claim by arrival. There are
@@ -20,7 +22,7 @@ type queue struct {
 	count    tally
 	claims   map[Claim][]*request
 	arrivals int // requests so far
-	turn     int // slots that became free since the oldest request's last turn
+	turn     int // slots that others were given since the oldest request had one
 }
 
 func newQueue() queue { return queue{count: newTally(), claims: map[Claim][]*request{}} }
@@ -49,40 +51,47 @@ func (q *queue) remove(r *request) bool {
 	return true
 }
 
-// oldestInTurn takes out the request that has waited longest if it is its turn; nil if
-// it is not, or none waits. It is called once for each slot that becomes free.
-func (q *queue) oldestInTurn() *request {
-	if q.count.total == 0 {
+// next takes out the request to start now; nil if none may start. In a reserve the oldest
+// that may start is not always the oldest of all: the turn of that one then lasts until it
+// has a slot.
+func (q *queue) next(s *slots) *request {
+	next := q.first(s, q.turn < oldestEvery-1)
+	if next == nil {
 		return nil
 	}
-	if q.turn = (q.turn + 1) % oldestEvery; q.turn != 0 {
-		return nil
+	if q.turn++; next == q.oldest() {
+		q.turn = 0
 	}
+	q.remove(next)
+	return next
+}
+
+// oldest returns the request that has waited longest.
+func (q *queue) oldest() *request {
 	var oldest *request
 	for _, requests := range q.claims {
 		if r := requests[0]; oldest == nil || r.arrival < oldest.arrival {
 			oldest = r
 		}
 	}
-	q.remove(oldest)
 	return oldest
 }
 
-// next takes out the request that may start now and whose function and caller run the
-// fewest evaluations; nil if none may start.
-func (q *queue) next(s *slots) *request {
-	var next *request
+// first returns the oldest request that may start now; by shares, the oldest of those
+// whose function and caller run the fewest evaluations.
+func (q *queue) first(s *slots, byShares bool) *request {
+	var first *request
 	least := 0
 	for claim, requests := range q.claims {
-		r, share := requests[0], s.running.share(claim)
-		if s.fits(claim) && (next == nil || share < least || share == least && r.arrival < next.arrival) {
-			next, least = r, share
+		r, share := requests[0], 0
+		if byShares {
+			share = s.running.share(claim)
+		}
+		if s.fits(claim) && (first == nil || share < least || share == least && r.arrival < first.arrival) {
+			first, least = r, share
 		}
 	}
-	if next != nil {
-		q.remove(next)
-	}
-	return next
+	return first
 }
 
 // displace makes a place for a request in a full queue: it takes out the newest

@@ -24,14 +24,15 @@ type history struct {
 	waiting []*waiter // in the order of their arrival
 }
 
-// waiter is one that waits. Passed counts the slots that became free meanwhile.
+// waiter is one that waits. Passed counts the slots that became free meanwhile, those of the
+// reserves left out, which it may have only if it runs nothing.
 type waiter struct {
 	claim  admission.Claim
 	passed int
 }
 
-// TestRandomHistories holds for random histories that the bounds hold, that no slot is
-// free while a request waits, that each request is served or told why not, and that each
+// TestRandomHistories holds for random histories that the bounds hold, that the reserves are
+// only for functions and callers that run nothing, that no slot is free while a request waits, that each request is served or told why not, and that each
 // one is served before long.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(60) {
@@ -109,6 +110,9 @@ func (h *history) freed(claim admission.Claim) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.running[claim]--
+	if h.gate.Running() > h.limits.Concurrent {
+		return
+	}
 	for _, w := range h.waiting {
 		w.passed++
 	}
@@ -130,9 +134,28 @@ func (h *history) check(t *testing.T) {
 		t.Errorf("%d wait, and the gate says %d", len(h.waiting), waiting)
 	}
 	for _, w := range h.waiting {
-		if h.idle(w.claim) && running == h.limits.Concurrent && h.limits.Reserve > 0 {
+		if h.idle(w.claim) && running < h.limits.Concurrent+h.limits.Reserve {
 			t.Errorf("%v waits though it runs nothing and the reserve is free", w.claim)
 		}
+	}
+	h.checkReserves(t, running)
+}
+
+// checkReserves holds that what runs in the reserves are functions and callers that ran
+// nothing before: none of their claims runs twice.
+func (h *history) checkReserves(t *testing.T, running int) {
+	t.Helper()
+	once := 0
+	for claim, n := range h.running {
+		if n > h.limits.Concurrent {
+			t.Errorf("%d of %v run in %d slots: the reserve is for others", n, claim, h.limits.Concurrent)
+		}
+		if n == 1 {
+			once++
+		}
+	}
+	if running > h.limits.Concurrent+once {
+		t.Errorf("%d run in %d slots, and only %d claims once: %v", running, h.limits.Concurrent, once, h.running)
 	}
 }
 
