@@ -27,18 +27,20 @@ type memoryBudget struct {
 	limit   int64
 	timeout time.Duration
 
-	mu           sync.Mutex
-	reserved     int64
-	conns, peers tally // reserved by requests that are being read
-	queue        []*queued
+	mu       sync.Mutex
+	reserved int64
+	reading  shares // reserved by requests that are being read
+	writing  shares // reserved by answers that are being written
+	queue    []*queued
+	answers  []*pendingAnswer
 }
 
-// Parts of the budget. A client decides how long it takes to send a request, so requests
-// that are being read leave most of the budget to others; when they have been read, they
-// may take all of it.
+// Parts of the budget. A client decides how long it takes to send a request and to read the
+// answer, so these leave most of the budget to others; requests that are being evaluated may
+// take all of it.
 const (
-	connShare = 4 // a connection's requests that are being read have a fourth of the budget
-	peerShare = 2 // and those of all connections from one address a half
+	connShare = 4 // a connection's requests that are being read, and its answers, have a fourth each
+	peerShare = 2 // and both, of all connections from one address, a half
 
 	// maxQueued bounds the length of the queue.
 	maxQueued = 1000
@@ -111,8 +113,10 @@ func (b *memoryBudget) overfull(q *queued) error {
 	return nil
 }
 
-// admit makes the reservations of queued requests that can be admitted. The caller holds mu.
+// admit has answers written, and makes the reservations of queued requests that can be
+// admitted. The caller holds mu.
 func (b *memoryBudget) admit() {
+	b.admitAnswers()
 	var passed overtaking
 	kept := b.queue[:0]
 	for _, q := range b.queue {
@@ -137,23 +141,23 @@ func (b *memoryBudget) admit() {
 func (b *memoryBudget) fits(size int64) bool { return b.reserved == 0 || b.reserved+size <= b.limit }
 
 // mayRead reports whether a request may be read beside those that are being read from its
-// connection and its peer. One at a time always may. The caller holds mu.
+// connection, and beside what else its peer takes its time with. One at a time always may.
+// The caller holds mu.
 func (b *memoryBudget) mayRead(from source, size int64) bool {
-	conn, peer := b.conns[from.conn], b.peers[from.peer]
+	conn := b.reading.conns[from.conn]
+	peer := b.reading.peers[from.peer] + b.writing.peers[from.peer]
 	return (conn == 0 || conn+size <= b.limit/connShare) && (peer == 0 || peer+size <= b.limit/peerShare)
 }
 
 // reserve reserves bytes for a request that is about to be read. The caller holds mu.
 func (b *memoryBudget) reserve(from source, size int64) {
 	b.reserved += size
-	b.conns.add(from.conn, size)
-	b.peers.add(from.peer, size)
+	b.reading.add(from, size)
 }
 
 // received ends the reading of size bytes. The caller holds mu.
 func (b *memoryBudget) received(from source, size int64) {
-	b.conns.add(from.conn, -size)
-	b.peers.add(from.peer, -size)
+	b.reading.add(from, -size)
 }
 
 // full is the error for a request that does not fit. The caller holds mu.

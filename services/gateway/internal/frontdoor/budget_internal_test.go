@@ -149,8 +149,8 @@ func TestRequestsAreQueued(t *testing.T) {
 				}
 				<-time.After(2 * time.Hour)
 				synctest.Wait() // for what these hours have released
-				if all.reserved != 0 || len(all.queue) != 0 || len(all.conns)+len(all.peers) != 0 {
-					t.Errorf("afterwards %d bytes are reserved, %d requests queued, %v and %v read", all.reserved, len(all.queue), all.conns, all.peers)
+				if all.reserved != 0 || len(all.queue) != 0 || len(all.reading.conns)+len(all.reading.peers) != 0 {
+					t.Errorf("afterwards %d bytes are reserved, %d requests queued, %v and %v read", all.reserved, len(all.queue), all.reading.conns, all.reading.peers)
 				}
 			})
 		})
@@ -349,11 +349,11 @@ func TestOutputsAreReserved(t *testing.T) {
 		if _, err := h.EvaluateFunction(r.Context(), &evaluator.EvaluateFunctionRequest{Image: "fn:v1", ResourceList: []byte(list)}); err != nil {
 			t.Error(err)
 		}
-		if got, want := h.budget.now(), int64(len(list)+60); got != want {
+		if got, want := h.budget.now(), int64(60); got != want {
 			t.Errorf("%d bytes are reserved while the response is written, want %d", got, want)
 		}
 		other := &reservation{budget: &h.budget, from: peers(1)[0]}
-		if err := other.acquire(r.Context(), 20); fault.Of(err) != fault.Exhausted {
+		if err := other.acquire(r.Context(), 50); fault.Of(err) != fault.Exhausted {
 			t.Errorf("another request is admitted: %v", err)
 		}
 	})).ServeHTTP(httptest.NewRecorder(), r)

@@ -86,7 +86,18 @@ func (h *Handler) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateF
 		span.SetStatus(codes.Error, fault.Of(err).String())
 	}
 	h.report(ctx, req, name, resp, err, time.Since(start))
+	req.ResourceList = nil // what is reserved from here on is the answer alone
 	if err != nil {
+		reservationOf(ctx).evaluated(0)
+		return nil, err
+	}
+	return h.answer(ctx, resp)
+}
+
+// answer returns the answer when it may be written.
+func (h *Handler) answer(ctx context.Context, resp evaluation.Response) (*evaluator.EvaluateFunctionResponse, error) {
+	if err := reservationOf(ctx).answer(ctx, int64(len(resp.ResourceList)+len(resp.Log))); err != nil {
+		h.log.Log(ctx, levelOf(err), "answer dropped", "class", fault.Of(err).String(), "error", err)
 		return nil, err
 	}
 	return &evaluator.EvaluateFunctionResponse{ResourceList: resp.ResourceList, Log: resp.Log}, nil
@@ -103,7 +114,6 @@ func (h *Handler) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionR
 	resp, err := h.chain.Evaluate(ctx, evaluation.Request{
 		Given: req.GetImage(), Image: name, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx), Limit: limit,
 	})
-	reservationOf(ctx).add(int64(len(resp.ResourceList) + len(resp.Log)))
 	return name, resp, function.Resolved(err, name.String())
 }
 

@@ -51,3 +51,11 @@ func (t *tally) add(address string, size int64) {
 		delete(*t, address)
 	}
 }
+
+// shares adds up bytes by the connection and by the peer that they are of.
+type shares struct{ conns, peers tally }
+
+func (s *shares) add(from source, size int64) {
+	s.conns.add(from.conn, size)
+	s.peers.add(from.peer, size)
+}

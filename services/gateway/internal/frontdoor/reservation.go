@@ -11,10 +11,11 @@ import (
 // reservation is the part of the memory budget that one request has. It belongs to one
 // goroutine; a nil reservation is without bounds.
 type reservation struct {
-	budget *memoryBudget
-	from   source
-	size   int64
-	read   bool // the request is in memory
+	budget  *memoryBudget
+	from    source
+	size    int64
+	read    bool // the request is in memory
+	written bool // the answer is being written
 }
 
 // acquire reserves size bytes for a request that has nothing reserved yet, as soon as they
@@ -57,8 +58,8 @@ func (b *memoryBudget) await(ctx context.Context, q *queued) error {
 	}
 	if !b.mayRead(q.from, q.size) {
 		return fault.WithRetryAfter(fault.New(fault.Exhausted,
-			"requests from %s that are not sent to their end have the memory that one client may have: "+
-				"send them faster, or fewer at a time", q.from.peer), tryAgain)
+			"requests from %s that are not sent to their end, and answers that are not read, have the memory that "+
+				"one client may have: send and read them faster, or send fewer at a time", q.from.peer), tryAgain)
 	}
 	return b.full()
 }
@@ -102,23 +103,14 @@ func (r *reservation) received(bytes int64) {
 	b.admit()
 }
 
-// add reserves so many more bytes for an output, which is in memory already. Other
-// requests wait for them.
-func (r *reservation) add(size int64) {
-	if r == nil {
-		return
-	}
-	r.budget.mu.Lock()
-	defer r.budget.mu.Unlock()
-	r.budget.reserved += size
-	r.size += size
-}
-
 // release ends the reservation.
 func (r *reservation) release() {
 	r.received(r.size)
 	r.budget.mu.Lock()
 	defer r.budget.mu.Unlock()
+	if r.written {
+		r.budget.writing.add(r.from, -r.size)
+	}
 	r.budget.reserved -= r.size
 	r.size = 0
 	r.budget.admit()
