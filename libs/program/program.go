@@ -128,7 +128,7 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	if err != nil {
 		return err
 	}
-	parts = append(parts, tel.Part(settings.Telemetry))
+	parts = append(parts, tel.Part(settings.Telemetry), serve.Part{Tasks: []serve.Task{returnMemory}})
 	return serve.Run(ctx, settings.Serve, tel.Log, frame.Health, parts...)
 }
 
