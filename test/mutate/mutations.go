@@ -8,7 +8,7 @@ var named = []mutation{
 	},
 	{
 		Name: "output is not counted in the memory budget", Package: "services/gateway/internal/frontdoor",
-		Edits: []edit{{`(\w+Of\(ctx\)\.add\()[^\n]*len\(resp\.ResourceList[^\n]*\n`, "${1}0)\n"}},
+		Edits: []edit{{`(reservationOf\(ctx\)\.answer\(ctx, )int64\(len\(resp\.ResourceList\)\+len\(resp\.Log\)\)`, "${1}0"}},
 	},
 	{
 		Name: "a request that leaves the queue does not admit the next", Package: "services/gateway/internal/frontdoor",
@@ -52,7 +52,7 @@ var named = []mutation{
 	},
 	{
 		Name: "a spare process may write without bounds", Package: "libs/fnproc",
-		Edits: []edit{{`size > maxIdleBytes && (i\.end\(\))`, "size < 0 && ${1}"}},
+		Edits: []edit{{`size > maxSpareBytes && (s\.end\(\))`, "size < 0 && ${1}"}},
 	},
 	{
 		Name: "a program is not identified by its inode", Package: "libs/fnproc",

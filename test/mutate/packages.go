@@ -29,7 +29,7 @@ var packages = []target{
 	{module: "services/gateway", dir: "internal/podeval"},
 	{module: "services/gateway", dir: "internal/replicas"},
 	{module: "services/pod-manager", dir: "internal/pool"},
-	{module: "services/image-resolver", dir: "internal/cache"},
+	{module: "libs", dir: "cache"},
 }
 
 // path is the package's directory in the repository.
