@@ -2,6 +2,7 @@ package resourcelist
 
 import (
 	"context"
+	"runtime"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -29,24 +30,40 @@ func cost(bytes, values int) int64 {
 // decoding bounds the full decodes of the process.
 var decoding = newTurns()
 
-// turns bounds the memory of decodes that run at the same time, first come first served.
-type turns struct{ small, large *semaphore.Weighted }
+// turns bounds the memory of decodes that run at the same time, first come first served,
+// and the processors of large ones: the last is for all other requests.
+type turns struct{ small, large, processors *semaphore.Weighted }
 
 func newTurns() turns {
-	return turns{small: semaphore.NewWeighted(maxSmallDecoding), large: semaphore.NewWeighted(maxDecoding)}
+	return turns{
+		small: semaphore.NewWeighted(maxSmallDecoding), large: semaphore.NewWeighted(maxDecoding),
+		processors: semaphore.NewWeighted(int64(max(1, runtime.GOMAXPROCS(0)-1))),
+	}
 }
 
 // acquire waits until a decode of that cost may run, and returns what ends its turn. One
 // that costs more than all turns together runs alone among the large ones. The error is
 // that of ctx.
 func (t turns) acquire(ctx context.Context, cost int64) (release func(), err error) {
-	from := t.large
 	if cost <= smallDecode {
-		from = t.small
+		return take(ctx, t.small, cost)
 	}
-	cost = min(cost, maxDecoding)
-	if err := from.Acquire(ctx, cost); err != nil {
+	endTurn, err := take(ctx, t.processors, 1)
+	if err != nil {
 		return nil, err
 	}
-	return func() { from.Release(cost) }, nil
+	free, err := take(ctx, t.large, min(cost, maxDecoding))
+	if err != nil {
+		endTurn()
+		return nil, err
+	}
+	return func() { free(); endTurn() }, nil
+}
+
+// take waits for n of a semaphore, and returns what gives them back.
+func take(ctx context.Context, from *semaphore.Weighted, n int64) (release func(), err error) {
+	if err := from.Acquire(ctx, n); err != nil {
+		return nil, err
+	}
+	return func() { from.Release(n) }, nil
 }

@@ -3,6 +3,7 @@ package resourcelist_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -64,6 +65,7 @@ func results(n int) string { return "results:\n" + strings.Repeat("- message: m\
 
 // TestACostlyDecodeRunsAlone has one that costs more than all turns together.
 func TestACostlyDecodeRunsAlone(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4)) // so that there are processors for others
 	synctest.Test(t, func(t *testing.T) {
 		acquire := resourcelist.Turns()
 		release, err := acquire(t.Context(), 10*resourcelist.MaxDecoding)
@@ -87,6 +89,46 @@ func TestACostlyDecodeRunsAlone(t *testing.T) {
 			t.Error("its turn does not end")
 		}
 	})
+}
+
+// TestLargeDecodesLeaveAProcessor has more of them than there are processors.
+func TestLargeDecodesLeaveAProcessor(t *testing.T) {
+	const each = resourcelist.MaxDecoding / 32 // memory for all of them
+	for _, processors := range []int{1, 2, 4} {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+		acquire := resourcelist.Turns()
+		synctest.Test(t, func(t *testing.T) {
+			var running atomic.Int64
+			ctx, leave := context.WithCancel(t.Context())
+			for range 8 {
+				go func() {
+					release, err := acquire(ctx, each)
+					if err != nil {
+						return
+					}
+					running.Add(1)
+					<-ctx.Done()
+					release()
+				}()
+			}
+			synctest.Wait()
+			if got, want := running.Load(), int64(max(1, processors-1)); got != want {
+				t.Errorf("%d large decodes run on %d processors, want %d", got, processors, want)
+			}
+			if release, err := acquire(ctx, 1); err != nil {
+				t.Error(err)
+			} else {
+				release()
+			}
+			leave()
+			synctest.Wait()
+			if release, err := acquire(t.Context(), resourcelist.MaxDecoding); err != nil {
+				t.Errorf("after all have left: %v", err)
+			} else {
+				release()
+			}
+		})
+	}
 }
 
 func TestACallerThatLeavesWaitsForNoTurn(t *testing.T) {
