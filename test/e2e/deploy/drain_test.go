@@ -28,6 +28,10 @@ const (
 // outlastsItsPod evaluates a function that takes long, whose pod is deleted as soon as it runs, and
 // whose gateway may be replaced in the meantime. All of them finish what they have begun.
 func (p place) outlastsItsPod(ctx context.Context, conn *grpc.ClientConn, image string) error {
+	// The deadline is for the evaluation, not for the start of its pod on a busy machine.
+	if err := suite.Sleep(ctx, conn, image, 0); err != nil {
+		return fmt.Errorf("%s, to have a pod: %w", image, err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	done := make(chan error, 1)
