@@ -26,7 +26,7 @@ func observed(t *testing.T, news []pool.Event) pool.Observation {
 			return o.Observation
 		}
 	}
-	t.Fatalf("told %+v, want an observation", news)
+	t.Fatalf("got %+v, want an observation", news)
 	return pool.Observation{}
 }
 
@@ -47,7 +47,7 @@ func TestCreate(t *testing.T) {
 				w.create()
 				o := observed(t, w.news())
 				if o.Name != podName || o.UID == "" || o.Function != fn || o.Slot != 1 || o.Address != "" {
-					t.Errorf("told %+v of a pod without an address", o)
+					t.Errorf("got %+v of a pod without an address", o)
 				}
 				if diff := cmp.Diff(tc.want, w.requests()); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
@@ -64,8 +64,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreateIsToldAtOnce checks that nobody waits for the view of pods.
-func TestCreateIsToldAtOnce(t *testing.T) {
+// TestCreateIsReportedAtOnce checks that a creation does not wait for the informer of pods.
+func TestCreateIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{client: client()}
 		w.fails("watch", "pods", func() error { return errGone })
@@ -73,7 +73,7 @@ func TestCreateIsToldAtOnce(t *testing.T) {
 		synctest.Wait()
 		w.create()
 		if o := observed(t, w.news()); o.Name != podName || o.UID == "" {
-			t.Errorf("told %+v", o)
+			t.Errorf("got %+v", o)
 		}
 	})
 }
@@ -87,7 +87,7 @@ func TestCreateFindsPod(t *testing.T) {
 			w.create()
 			o := observed(t, w.news())
 			if o.UID != string(pod.UID) || o.Address != address || o.Problem.Kind != pool.None {
-				t.Errorf("told %+v, want the pod that is there", o)
+				t.Errorf("got %+v, want the pod that is there", o)
 			}
 		})
 	})
@@ -100,11 +100,11 @@ func TestCreateFindsPod(t *testing.T) {
 			w.create()
 			news := w.news()
 			if o := observed(t, news); !o.Deleting {
-				t.Errorf("told %+v, want that it is being deleted", o)
+				t.Errorf("got %+v, want that it is being deleted", o)
 			}
 			failed, ok := news[len(news)-1].(pool.CreateFailed)
 			if !ok || failed.Problem.Kind != pool.Lost || !strings.Contains(failed.Problem.Reason, "is being deleted") {
-				t.Errorf("told %+v in the end, want that another one may succeed", news[len(news)-1])
+				t.Errorf("got %+v in the end, want that another one may succeed", news[len(news)-1])
 			}
 			if got := w.serviceNames(t); got != id {
 				t.Errorf("Services are %q: that of the other one is not ours to delete", got)
@@ -117,8 +117,8 @@ func TestCreateFindsPod(t *testing.T) {
 			w.create()
 			news := w.news()
 			failed, ok := news[len(news)-1].(pool.CreateFailed)
-			if !ok || failed.Problem.Kind != pool.Fatal || !strings.Contains(failed.Problem.Reason, "somebody else's") {
-				t.Errorf("told %+v, want at once that the name is taken: it would be waited for in vain", news)
+			if !ok || failed.Problem.Kind != pool.Fatal || !strings.Contains(failed.Problem.Reason, "did not create") {
+				t.Errorf("got %+v, want at once that the name is taken: it would be waited for in vain", news)
 			}
 		})
 	})
@@ -136,7 +136,7 @@ func TestCreateFindsPod(t *testing.T) {
 			w.create()
 			<-time.After(time.Second)
 			if o := observed(t, w.news()); o.UID == "" || o.Problem.Kind != pool.None {
-				t.Errorf("told %+v, want a pod", o)
+				t.Errorf("got %+v, want a pod", o)
 			}
 		})
 	})
@@ -150,16 +150,25 @@ func TestCreateFails(t *testing.T) {
 		kind   pool.ProblemKind
 		text   string
 	}{
-		"quota":        {"whoever waits has to know which quota", apierrors.NewForbidden(pods, podName, errors.New(quota)), pool.Fatal, quota},
+		"quota": {
+			"callers need to know which quota",
+			apierrors.NewForbidden(pods, podName, errors.New(quota)), pool.Fatal, quota,
+		},
 		"pod security": {"another one like it is refused too", apierrors.NewForbidden(pods, podName, errors.New(`violates PodSecurity "restricted:latest"`)), pool.Fatal, "violates PodSecurity"},
 		"invalid":      {"so is one with a wrong template", apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), podName, nil), pool.Fatal, "is invalid"},
-		"no namespace": {"somebody has to make it", apierrors.NewNotFound(corev1.Resource("namespaces"), namespace), pool.Fatal, `namespaces "fns" not found`},
-		"timeout":      {"another attempt may succeed", apierrors.NewServerTimeout(pods, "create", 1), pool.Lost, "could not be completed at this time"},
-		"unavailable":  {"it is busy", apierrors.NewServiceUnavailable("starting"), pool.Lost, "starting"},
-		"webhook":      {"a webhook that is away comes back", apierrors.NewInternalError(errors.New("failed calling webhook")), pool.Lost, "failed calling webhook"},
-		"away":         {"nobody listens", errGone, pool.Lost, "connection refused"},
-		"too many":     {"it wants to be left alone for longer than anybody waits", apierrors.NewTooManyRequests("slow down", 60), pool.Lost, "slow down"},
-		"contention":   {"that of quotas passes", apierrors.NewConflict(corev1.Resource("resourcequotas"), "fns", errors.New("the object has been modified")), pool.Lost, "has been modified"},
+		"no namespace": {
+			"a user has to create it",
+			apierrors.NewNotFound(corev1.Resource("namespaces"), namespace), pool.Fatal, `namespaces "fns" not found`,
+		},
+		"timeout":     {"another attempt may succeed", apierrors.NewServerTimeout(pods, "create", 1), pool.Lost, "could not be completed at this time"},
+		"unavailable": {"it is busy", apierrors.NewServiceUnavailable("starting"), pool.Lost, "starting"},
+		"webhook":     {"a webhook that is away comes back", apierrors.NewInternalError(errors.New("failed calling webhook")), pool.Lost, "failed calling webhook"},
+		"away":        {"the connection is refused", errGone, pool.Lost, "connection refused"},
+		"too many": {
+			"its Retry-After is longer than any caller waits",
+			apierrors.NewTooManyRequests("slow down", 60), pool.Lost, "slow down",
+		},
+		"contention": {"that of quotas passes", apierrors.NewConflict(corev1.Resource("resourcequotas"), "fns", errors.New("the object has been modified")), pool.Lost, "has been modified"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -172,13 +181,13 @@ func TestCreateFails(t *testing.T) {
 				news := w.news()
 				failed, ok := news[len(news)-1].(pool.CreateFailed)
 				if len(news) != 1 || !ok || failed.Name != podName || failed.Problem.Kind != tc.kind || !strings.Contains(failed.Problem.Reason, tc.text) {
-					t.Errorf("told %+v, want %q: %s", news, tc.text, tc.reason)
+					t.Errorf("got %+v, want %q: %s", news, tc.text, tc.reason)
 				}
 				if tc.kind == pool.Fatal && w.serviceNames(t) != "" {
 					t.Errorf("Services are %q, want none without a pod", w.serviceNames(t))
 				}
 				if time.Since(begin) > 10*time.Second {
-					t.Error("the failure took longer than anybody waits")
+					t.Error("the failure took longer than any caller waits")
 				}
 			})
 		})
@@ -204,7 +213,7 @@ func TestCreateTriesAgain(t *testing.T) {
 				w.create()
 				<-time.After(5 * time.Second)
 				if o := observed(t, w.news()); o.Name != podName || w.serviceNames(t) != id {
-					t.Errorf("told %+v, with Services %q", o, w.serviceNames(t))
+					t.Errorf("got %+v, with Services %q", o, w.serviceNames(t))
 				}
 			})
 		})
@@ -220,10 +229,13 @@ func TestServiceFails(t *testing.T) {
 		err    error
 		want   pool.ProblemKind
 	}{
-		"refused":            {"the next pod would have none either", false, apierrors.NewForbidden(services, id, errors.New("exceeded quota")), pool.Fatal},
-		"away":               {"the next pod may have one", false, errGone, pool.Lost},
-		"refused for a find": {"it is of no use to anybody", true, apierrors.NewForbidden(services, id, errors.New("exceeded quota")), pool.Fatal},
-		"away for a find":    {"another replica may be about to make it", true, errGone, pool.Held},
+		"refused": {"the next pod would have none either", false, apierrors.NewForbidden(services, id, errors.New("exceeded quota")), pool.Fatal},
+		"away":    {"the next pod may have one", false, errGone, pool.Lost},
+		"refused for a find": {
+			"a pod without a Service is of no use",
+			true, apierrors.NewForbidden(services, id, errors.New("exceeded quota")), pool.Fatal,
+		},
+		"away for a find": {"another replica may be about to make it", true, errGone, pool.Held},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +256,7 @@ func TestServiceFails(t *testing.T) {
 					o, ok := e.(pool.PodObserved)
 					return ok && o.Problem.Kind == tc.want && strings.Contains(o.Problem.Reason, tc.err.Error()) && o.Address == ""
 				}) {
-					t.Errorf("told %+v, want the problem of kind %v: %s", news, tc.want, tc.reason)
+					t.Errorf("got %+v, want the problem of kind %v: %s", news, tc.want, tc.reason)
 				}
 			})
 		})
@@ -267,7 +279,7 @@ func TestDelete(t *testing.T) {
 		"as decided":  {"the pod goes with its Service", request(func(*pool.Delete) {}), nil, []pool.Event{pool.PodGone{Name: podName, UID: "uid-" + podName}}, ""},
 		"any version": {"a broken one goes whatever became of it", request(func(d *pool.Delete) { d.ResourceVersion = "" }), nil, []pool.Event{pool.PodGone{Name: podName, UID: "uid-" + podName}}, ""},
 		"changed": {
-			"somebody may have begun to use it", request(func(d *pool.Delete) { d.ResourceVersion = "6" }), nil,
+			"another replica may have begun to use it", request(func(d *pool.Delete) { d.ResourceVersion = "6" }), nil,
 			[]pool.Event{pool.DeleteFailed{Name: podName, UID: "uid-" + podName, Reason: `Operation cannot be fulfilled on pods "` + podName + `": precondition failed`}},
 			id,
 		},
@@ -322,7 +334,7 @@ func TestDeleteOfWhatIsGone(t *testing.T) {
 		w.create() // with another name in truth, and the same id
 		<-time.After(5 * time.Second)
 		if o := observed(t, w.news()); o.Name != podName || w.serviceNames(t) != id {
-			t.Errorf("told %+v, with Services %q", o, w.serviceNames(t))
+			t.Errorf("got %+v, with Services %q", o, w.serviceNames(t))
 		}
 	})
 }

@@ -8,18 +8,18 @@ import (
 )
 
 // Clock knows how far apart the clocks of this machine and of the Kubernetes API are.
-// What pods say about time is said in that of the API, which all replicas share: one
-// judges when the pods of another end, and the clocks of their nodes may be hours apart.
+// Times in pods' annotations are in that of the API, which all replicas share: a replica also
+// reads the expiry of another replica's pods, and the clocks of their nodes may be hours apart.
 type Clock struct {
 	start time.Time
 	ahead atomic.Int64 // the Kubernetes API's, in nanoseconds
 	log   *slog.Logger
 }
 
-// NewClock returns a clock that takes this machine's for right until it hears of another.
+// NewClock returns a clock that assumes no difference until the first answer shows one.
 func NewClock(log *slog.Logger) *Clock { return &Clock{start: time.Now(), log: log} }
 
-// Now is this machine's time. It goes on evenly if somebody sets the machine's clock.
+// Now is this machine's time. It is monotonic: setting the machine's clock does not change it.
 func (c *Clock) Now() time.Time { return c.start.Add(time.Since(c.start)) }
 
 // Theirs is a time of this machine in that of the Kubernetes API, a second or so more
@@ -37,17 +37,17 @@ func (c *Clock) Ours(theirs time.Time) time.Time {
 // tolerance is what a time in whole seconds, and a clock that is kept well, may differ.
 const tolerance = 2 * time.Second
 
-// noteworthy is how far apart clocks are that somebody should look at.
+// noteworthy is the difference between the clocks from which on it is logged.
 const noteworthy = 10 * time.Second
 
-// hear takes the time of an answer to a request that was sent at a time of this machine.
+// hear records the server's time from an answer to a request that was sent at a time of this machine.
 func (c *Clock) hear(told, sent time.Time) {
 	received := c.Now()
 	ahead := time.Duration(c.ahead.Load())
 	if told.After(sent.Add(ahead-tolerance)) && told.Before(received.Add(ahead+tolerance)) {
 		return // it may well be right: the answer took its time
 	}
-	// The time was told at some moment between, and in the middle of a second.
+	// The server read its clock between sent and received, and truncated it to a second.
 	middle := sent.Add(received.Sub(sent) / 2)
 	corrected := told.Add(time.Second / 2).Sub(middle)
 	c.ahead.Store(int64(corrected))

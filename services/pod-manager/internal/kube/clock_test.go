@@ -53,10 +53,13 @@ func TestClock(t *testing.T) {
 		want time.Duration
 		warn bool
 	}{
-		"ahead":    {"the other clock is right", answers{0, ahead(time.Hour)}, time.Hour, true},
-		"behind":   {"in whichever direction", answers{0, ahead(-time.Hour)}, -time.Hour, true},
-		"a little": {"clocks that are kept differ by some seconds; nobody has to look at that", answers{0, ahead(5 * time.Second)}, 5 * time.Second, false},
-		"slow":     {"an answer that takes long says less exactly what time it is", answers{4 * time.Second, ahead(time.Second)}, 0, false},
+		"ahead":  {"the other clock is right", answers{0, ahead(time.Hour)}, time.Hour, true},
+		"behind": {"in whichever direction", answers{0, ahead(-time.Hour)}, -time.Hour, true},
+		"a little": {
+			"synchronized clocks differ by some seconds, which is not logged",
+			answers{0, ahead(5 * time.Second)}, 5 * time.Second, false,
+		},
+		"slow": {"an answer that takes long says less exactly what time it is", answers{4 * time.Second, ahead(time.Second)}, 0, false},
 		"slow and ahead": {
 			"but it may say enough", answers{4 * time.Second, ahead(time.Minute)}, time.Minute, true,
 		},

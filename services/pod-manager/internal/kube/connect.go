@@ -19,7 +19,7 @@ const (
 )
 
 // Connect returns a client for the cluster that a kubeconfig file names, or for the
-// one that this program runs in if path is empty. The clock hears what time it is there.
+// one that this program runs in if path is empty. Each answer sets the clock.
 func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface, error) {
 	// Client-go logs by itself, about waiting for its own rate limit for instance.
 	klog.SetLogger(logr.FromSlogHandler(log.Handler()))
@@ -30,7 +30,7 @@ func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface,
 	config.QPS, config.Burst = queriesPerSecond, burst
 	config.UserAgent = "krm-function-runner"
 	config.Wrap(clock.Listen)
-	config.Wrap(patientWithNewcomers)
+	config.Wrap(toleratingWarmUp)
 	config.WarningHandlerWithContext = newWarnings(log)
 	// Protocol buffers take a fraction of the time and memory of JSON.
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"

@@ -33,8 +33,8 @@ type creation struct {
 	podError, serviceError error
 }
 
-// create creates a pod and, at the same time, its Service. The pod is told as soon as
-// it exists.
+// create creates a pod and, at the same time, its Service. It emits an event for the pod as
+// soon as the pod exists.
 func (c *Cluster) create(ctx context.Context, request podspec.Request, tell func(pool.Event)) error {
 	if request.Template.Version() == "" {
 		template, err := c.config.Templates.Await(ctx)
@@ -67,14 +67,14 @@ func (c *Cluster) create(ctx context.Context, request podspec.Request, tell func
 	return errors.Join(made.podError, made.serviceError)
 }
 
-// settle tells what came of a creation if that is not a pod with its Service. One
+// settle emits the failure of a creation, unless both the pod and its Service exist. One
 // without the other is of no use.
 func (c *Cluster) settle(ctx context.Context, request podspec.Request, made creation, tell func(pool.Event)) {
 	switch {
 	case made.podError != nil:
 		tell(pool.CreateFailed{Name: request.Name, Problem: refusal(made.podError)})
 		if made.serviceMade && !passing(made.podError) {
-			// The pod is not there for sure, and neither is another one in its place.
+			// It is certain that there is no pod, and no other one in its slot.
 			c.removeService(ctx, c.config.Builder.Service(request).Name, metav1.DeleteOptions{})
 		}
 	case made.serviceError != nil:
@@ -91,7 +91,7 @@ func (c *Cluster) settle(ctx context.Context, request podspec.Request, made crea
 // returned together with an error.
 func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (there *corev1.Pod, made bool, err error) {
 	pods := c.config.Client.CoreV1().Pods(c.config.Namespace)
-	err = retry(ctx, func(ctx context.Context) error {
+	err = withRetries(ctx, func(ctx context.Context) error {
 		created, taken := pods.Create(ctx, pod, metav1.CreateOptions{FieldManager: podspec.FieldManager})
 		if taken == nil {
 			there, made = created, true
@@ -108,7 +108,7 @@ func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (there *corev1
 			return err
 		}
 		if _, ours := podspec.Identify(found); !ours {
-			return fmt.Errorf("somebody else's has that name: %w", taken)
+			return fmt.Errorf("a pod of that name exists that this program did not create: %w", taken)
 		}
 		there = found
 		return nil
@@ -122,9 +122,9 @@ func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (there *corev1
 	return there, made, nil
 }
 
-// createService creates a Service. One that is there is as good.
+// createService creates a Service. An existing one of that name counts as success.
 func (c *Cluster) createService(ctx context.Context, service *corev1.Service) (made bool, err error) {
-	err = retry(ctx, func(ctx context.Context) error {
+	err = withRetries(ctx, func(ctx context.Context) error {
 		_, err := c.config.Client.CoreV1().Services(c.config.Namespace).Create(ctx, service, metav1.CreateOptions{FieldManager: podspec.FieldManager})
 		made = err == nil
 		if apierrors.IsAlreadyExists(err) {
@@ -147,7 +147,7 @@ func contended(err error) error {
 	return err
 }
 
-// refusal is what a pod that cannot be created means for those who wait.
+// refusal returns the problem that waiting leases get when the API server does not create a pod.
 func refusal(err error) pool.Problem {
 	if passing(err) {
 		return pool.Problem{Kind: pool.Lost, Reason: "the Kubernetes API cannot do it now: " + err.Error()}
@@ -155,7 +155,7 @@ func refusal(err error) pool.Problem {
 	return pool.Problem{Kind: pool.Fatal, Reason: "the Kubernetes API refuses it: " + err.Error()}
 }
 
-// untemplated is what the lack of a template means for those who wait.
+// untemplated returns the problem that waiting leases get when there is no template.
 func untemplated(err error) pool.Problem {
 	if fault.Of(err) == fault.Precondition {
 		return pool.Problem{Kind: pool.Fatal, Reason: err.Error()}

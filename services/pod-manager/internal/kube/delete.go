@@ -53,7 +53,7 @@ func grace(pod *corev1.Pod, uid types.UID) *int64 {
 	return new(int64(briefly))
 }
 
-// hasRun says whether a container was seen to run, which it may have for a moment before.
+// hasRun reports whether a container's status shows that it has run. The status lags a moment behind.
 func hasRun(c corev1.ContainerStatus) bool {
 	return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
 }
@@ -68,12 +68,12 @@ func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID, ver
 	if version != "" {
 		options.Preconditions.ResourceVersion = &version
 	}
-	return retry(ctx, func(ctx context.Context) error {
+	return withRetries(ctx, func(ctx context.Context) error {
 		return c.config.Client.CoreV1().Pods(c.config.Namespace).Delete(ctx, name, options)
 	})
 }
 
-// removeServiceOf deletes the Service of a pod that goes, unless another pod has it.
+// removeServiceOf deletes the Service of a pod that is deleted, unless another pod uses it.
 func (c *Cluster) removeServiceOf(ctx context.Context, id string, pod types.UID) {
 	if c.config.PodIP && c.service(id) == nil {
 		return
@@ -86,13 +86,13 @@ func (c *Cluster) removeServiceOf(ctx context.Context, id string, pod types.UID)
 	c.removeService(ctx, id, metav1.DeleteOptions{})
 }
 
-// removeService deletes a Service. One that is gone is as good, and one that stays is
-// collected later.
+// removeService deletes a Service. A missing one counts as deleted, and garbage collection
+// deletes later what cannot be deleted now.
 func (c *Cluster) removeService(ctx context.Context, id string, options metav1.DeleteOptions) {
-	err := retry(ctx, func(ctx context.Context) error {
+	err := withRetries(ctx, func(ctx context.Context) error {
 		return c.config.Client.CoreV1().Services(c.config.Namespace).Delete(ctx, id, options)
 	})
 	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "a Service is left over for now", "service", id, "error", err)
+		c.log.WarnContext(ctx, "service not deleted; garbage collection tries again", "service", id, "error", err)
 	}
 }

@@ -14,9 +14,9 @@ import (
 )
 
 // Run calls changed with each new template until ctx ends, the first one included; it is
-// in force when changed returns. A ConfigMap that is broken or gone changes nothing, and
-// the log says so. Porch's published Role allows to list it but not to watch it: changes
-// are seen within half a minute or so then.
+// in force when changed returns. A broken or deleted ConfigMap changes nothing but is logged.
+// Porch's published Role allows to list it but not to watch it: changes are then seen within
+// about half a minute.
 func (t *Templates) Run(ctx context.Context, changed func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
@@ -25,11 +25,12 @@ func (t *Templates) Run(ctx context.Context, changed func(podspec.Template)) err
 	only := func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", t.config.Name).String()
 	}
-	view, err := newView(t.config.Client, &corev1.ConfigMap{}, t.config.Client.CoreV1().ConfigMaps(t.config.Namespace), only, t.view)
+	from := t.config.Client.CoreV1().ConfigMaps(t.config.Namespace)
+	informer, err := newInformer(t.config.Client, &corev1.ConfigMap{}, from, only, t.outage)
 	if err != nil {
 		return err
 	}
-	told, err := view.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handled, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { t.changed(ctx, object.(*corev1.ConfigMap), changed) },
 		UpdateFunc: func(_, object any) { t.changed(ctx, object.(*corev1.ConfigMap), changed) },
 		DeleteFunc: func(any) { t.gone(ctx) },
@@ -40,21 +41,21 @@ func (t *Templates) Run(ctx context.Context, changed func(podspec.Template)) err
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if cache.WaitFor(ctx, "", told.HasSyncedChecker()) && len(view.GetStore().ListKeys()) == 0 {
+		if cache.WaitFor(ctx, "", handled.HasSyncedChecker()) && len(informer.GetStore().ListKeys()) == 0 {
 			t.gone(ctx)
 		}
 	}()
-	look(ctx, view)
+	runInformer(ctx, informer)
 	<-ended
 	return nil
 }
 
-// gone takes note that there is no ConfigMap.
+// gone records that there is no ConfigMap.
 func (t *Templates) gone(ctx context.Context) {
 	t.metrics.templateFailed(ctx)
 	t.blame(fault.New(fault.Precondition, "there is no pod template: the ConfigMap %s/%s has to be created", t.config.Namespace, t.config.Name))
 	if t.current.Load() != nil {
-		t.log.WarnContext(ctx, "the pod template is gone: its last good version stays in force", "config_map", t.config.Name)
+		t.log.WarnContext(ctx, "pod template deleted; its last good version stays in force", "config_map", t.config.Name)
 		return
 	}
 	t.log.ErrorContext(ctx, "no function pods are created until there is a pod template", "error", t.obstacle())
@@ -78,11 +79,11 @@ func (t *Templates) changed(ctx context.Context, from *corev1.ConfigMap, changed
 	}
 	t.put(template)
 	changed(template)
-	// Whoever reads this may rely on it.
+	// Logged last: the template is in force when this line appears.
 	t.log.InfoContext(ctx, "pod template in force", "config_map", from.Name, "version", template.Version())
 }
 
-// unusable says what it means that the ConfigMap is of no use.
+// unusable logs the consequence of an unusable ConfigMap.
 func (t *Templates) unusable(ctx context.Context, cause error) {
 	if t.current.Load() != nil {
 		t.log.ErrorContext(ctx, "pod template not changed: the last good one stays in force", "error", cause)

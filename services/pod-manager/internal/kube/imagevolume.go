@@ -15,14 +15,14 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// HasImageVolumes says whether pods can mount images. The API server is asked, in a
-// dry run with a pod like those to come: one without image volumes drops the field. If
-// it refuses the pod, as where a quota is used up, its version has to do.
+// HasImageVolumes reports whether the API server supports image volumes. It creates a pod like
+// later ones in a dry run: a server without image volumes drops the field. If the server refuses
+// the pod, for example because a quota is used up, its version decides.
 //
-// Whether nodes can is not to be found out without the right to look at them: see [Trial].
+// Image volume support of nodes cannot be read without rights on nodes: see [Trial].
 func HasImageVolumes(ctx context.Context, client kubernetes.Interface, builder podspec.Builder, defaults podspec.Defaults) (bool, error) {
 	pod := volumePod(builder, defaults)
-	err := retry(ctx, func(ctx context.Context) (err error) {
+	err := withRetries(ctx, func(ctx context.Context) (err error) {
 		created, err := client.CoreV1().Pods(builder.Namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil {
 			pod = created
@@ -55,13 +55,13 @@ func volumePod(builder podspec.Builder, defaults podspec.Defaults) *corev1.Pod {
 }
 
 // firstMinor is the first minor version of Kubernetes that has image volumes unless
-// somebody switched them off.
+// the cluster's feature gates disable them.
 const firstMinor = 35
 
-// hasVersion says whether the API server's version has image volumes.
+// hasVersion reports whether the API server's version has image volumes.
 func hasVersion(ctx context.Context, client kubernetes.Interface) (bool, error) {
 	var found *version.Info
-	err := retry(ctx, func(context.Context) (err error) {
+	err := withRetries(ctx, func(context.Context) (err error) {
 		found, err = client.Discovery().ServerVersion()
 		return err
 	})

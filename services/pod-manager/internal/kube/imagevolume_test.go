@@ -28,13 +28,16 @@ func TestHasImageVolumes(t *testing.T) {
 		fails  string
 		reason string
 	}{
-		{name: "keeps it", minor: "33", want: true, reason: "whoever keeps the field knows it, whatever its version"},
-		{name: "drops it", drops: true, minor: "36", reason: "somebody switched it off"},
+		{
+			name: "keeps it", minor: "33", want: true,
+			reason: "a server that keeps the field supports it, whatever its version",
+		},
+		{name: "drops it", drops: true, minor: "36", reason: "the feature gate is off"},
 		{name: "quota, new", err: forbidden, minor: "35", want: true, reason: "a refused pod says nothing about volumes, and its version does"},
 		{name: "quota, old", err: forbidden, minor: "34", reason: "it had to be switched on"},
 		{name: "quota, suffix", err: forbidden, minor: "35+", want: true, reason: "some distributions write it so"},
 		{name: "quota, odd", err: forbidden, minor: "new", fails: "set the launcher", reason: "nothing follows from it"},
-		{name: "away", err: errGone, fails: "connection refused", reason: "nobody answered, for as long as is tried"},
+		{name: "away", err: errGone, fails: "connection refused", reason: "no attempt was answered"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

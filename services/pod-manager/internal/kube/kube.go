@@ -1,9 +1,9 @@
-// Package kube is the rim to Kubernetes: it tells the pools what becomes of pods, and
-// carries out what they decide. It decides nothing about pods itself.
+// Package kube is the adapter to Kubernetes: it sends the pools the status updates of pods, and
+// carries out their actions. It decides nothing about pods itself.
 //
-// Beside that it keeps house, see [Cluster.Run]. Porch's function runner labels its
-// pods and Services like this one: its pods are no part of any pool, but both are
-// collected when nobody else does, as it would have done itself.
+// It also collects garbage, see [Cluster.Run]. Porch's function runner labels its pods and
+// Services like this one: its pods belong to no pool, but once that runner is no longer there to
+// delete them, this package deletes them and their Services at their expiry.
 package kube
 
 import (
@@ -38,9 +38,9 @@ type Config struct {
 	// Templates has the template for pods that were decided about before there was one,
 	// and for Services that have to be made again.
 	Templates *Templates
-	// ScanInterval is the time between two searches for what belongs to nobody.
+	// ScanInterval is the time between two scans of the garbage collection.
 	ScanInterval time.Duration
-	// Trial is that of image volumes; nil if there is none.
+	// Trial checks image volume support of nodes; nil if there is nothing to check.
 	Trial *Trial
 	// Clock translates between this machine's times and those in pods.
 	Clock     *Clock
@@ -58,19 +58,19 @@ type Cluster struct {
 	services cache.SharedIndexInformer
 	tasks    *tasks
 	synced   chan struct{}
-	outages  []*outage // of both views
-	// telling keeps those who tell about pods from overtaking each other.
+	outages  []*outage // of both informers
+	// telling serializes status updates of pods, so that an older one never follows a newer one.
 	telling sync.Mutex
-	// going are the UIDs of pods that were deleted here: their Services go with them.
+	// going are the UIDs of pods that this process deletes together with their Services.
 	going sync.Map
-	// extensions are those that wait, by the pod's name.
+	// extensions are the waiting [pool.Extend] actions, by the pod's name.
 	extensions sync.Map
 }
 
 // byID is the index of pods by their id, which is their Service's name.
 const byID = "id"
 
-// New returns a cluster. It asks for nothing yet.
+// New returns a cluster. It sends no request yet.
 func New(config Config) (*Cluster, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
 	if err != nil {
@@ -82,40 +82,41 @@ func New(config Config) (*Cluster, error) {
 	}
 	labelled := func(o *metav1.ListOptions) { o.LabelSelector = podspec.LabelID }
 	core := config.Client.CoreV1()
-	c.pods, err = newView(config.Client, &corev1.Pod{}, core.Pods(config.Namespace), labelled, c.outage("pods"))
+	c.pods, err = newInformer(config.Client, &corev1.Pod{}, core.Pods(config.Namespace), labelled, c.outage("pods"))
 	if err != nil {
 		return nil, err
 	}
-	c.services, err = newView(config.Client, &corev1.Service{}, core.Services(config.Namespace), labelled, c.outage("services"))
+	c.services, err = newInformer(
+		config.Client, &corev1.Service{}, core.Services(config.Namespace), labelled, c.outage("services"),
+	)
 	if err != nil {
 		return nil, err
 	}
 	index := func(object any) ([]string, error) { return []string{object.(*corev1.Pod).Labels[podspec.LabelID]}, nil }
 	if err := c.pods.AddIndexers(cache.Indexers{byID: index}); err != nil {
-		return nil, fmt.Errorf("set up the view of function pods: %w", err)
+		return nil, fmt.Errorf("set up the informer of function pods: %w", err)
 	}
 	return c, nil
 }
 
-// outage returns what keeps track of a view.
+// outage returns a new tracker of an informer's failures.
 func (c *Cluster) outage(what string) *outage {
 	o := &outage{what: what, log: c.log, metrics: c.metrics}
 	c.outages = append(c.outages, o)
 	return o
 }
 
-// Synced closes when all pods that existed at the start have been told.
+// Synced closes once the pools have an event for each pod that existed at the start.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
-// Run tells what becomes of pods and carries out actions, until ctx ends. Events about
-// one pod come in order; tell may keep them waiting.
+// Run sends status updates of pods to tell and carries out actions, until ctx ends. Events
+// about one pod come in order; tell may block.
 //
-// It also looks after what no pool decides about: Services that lost their pod are
-// deleted, those that pods lost are made again, and pods that Porch's function runner
-// left behind go when their time has come.
+// It also collects garbage that no pool decides about: it deletes Services without a pod and
+// expired pods of Porch's function runner, and creates missing Services of pods again.
 func (c *Cluster) Run(ctx context.Context, tell func(pool.Event)) error {
 	ctx, cancel := context.WithCancel(ctx)
-	told, err := c.watch(tell)
+	handled, err := c.watch(tell)
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // they return no errors
 	defer cancel()
@@ -123,19 +124,19 @@ func (c *Cluster) Run(ctx context.Context, tell func(pool.Event)) error {
 		return err
 	}
 	run := func(do func()) { running.Go(func() error { do(); return nil }) }
-	run(func() { look(ctx, c.pods) })
-	run(func() { look(ctx, c.services) })
+	run(func() { runInformer(ctx, c.pods) })
+	run(func() { runInformer(ctx, c.services) })
 	run(func() { c.tasks.run(ctx, tell) })
-	run(func() { c.keepHouse(ctx) })
-	if cache.WaitFor(ctx, "", told...) {
+	run(func() { c.collectGarbage(ctx) })
+	if cache.WaitFor(ctx, "", handled...) {
 		close(c.synced)
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// watch has events told from when the views run. It returns what is done once all that
-// existed has been told.
+// watch registers the event handlers. It returns what is done once the handlers got all
+// objects that existed at the start.
 func (c *Cluster) watch(tell func(pool.Event)) ([]cache.DoneChecker, error) {
 	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.tellPod(tell, object.(*corev1.Pod)) },

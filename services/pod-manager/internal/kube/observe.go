@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// observe says what the pools have to know about a pod; false if it is not ours.
+// observe returns the pools' observation of a pod; false if it is not ours.
 func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
 	o, ok := observation(pod)
 	o.Problem = c.config.Trial.judge(pod, o.Problem)
@@ -28,7 +28,7 @@ func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
 		return o, true
 	}
 	o.Address = hostPort(id + "." + c.config.Namespace + ".svc." + c.config.ClusterDomain)
-	// A name that is asked for too early is remembered as unknown for seconds.
+	// Resolvers cache a failed lookup for seconds if it comes too early.
 	if ip := service.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
 		o.HealthAddress = hostPort(ip)
 	}
@@ -37,7 +37,7 @@ func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
 
 func hostPort(host string) string { return net.JoinHostPort(host, strconv.Itoa(podspec.Port)) }
 
-// observation is what a pod says about itself, without its address. Its times are the
+// observation returns what a pod's object holds, without its address. Its times are the
 // Kubernetes API's.
 func observation(pod *corev1.Pod) (pool.Observation, bool) {
 	identity, ok := podspec.Identify(pod)

@@ -41,7 +41,7 @@ func TestObservation(t *testing.T) {
 		"running": {"all that a pod says arrives", func(*corev1.Pod) {}, func(*pool.Observation) {}, true},
 		"foreign": {"pods of Porch's runner have no slot", func(p *corev1.Pod) { delete(p.Annotations, podspec.AnnotationSlot) }, func(o *pool.Observation) { *o = pool.Observation{} }, false},
 		"no end":  {"the pool gives it one", func(p *corev1.Pod) { p.Annotations[podspec.AnnotationReclaimAfter] = "?" }, func(o *pool.Observation) { o.ReclaimAfter = time.Time{} }, true},
-		"new": {"nobody has looked at it", func(p *corev1.Pod) { p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{} }, func(o *pool.Observation) {
+		"new": {"no component has updated it", func(p *corev1.Pod) { p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{} }, func(o *pool.Observation) {
 			o.Phase, o.Node = pool.PhaseCreating, ""
 		}, true},
 		"deleting": {"an end that has begun is no problem of the pod's", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(today)) }, func(o *pool.Observation) { o.Deleting = true }, true},

@@ -17,8 +17,8 @@ func (c *Cluster) Obstacle() error {
 	return nil
 }
 
-// obstacle is why the view cannot be had now; nil if it can. It is worded with what
-// cannot be seen, what remains unknown, and where the rights are that it takes.
+// obstacle returns why the informer is not up to date; nil if it is. The text names the
+// objects, the open question, and the deploy component that grants the rights.
 func (o *outage) obstacle(things, question, rights string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,8 +17,16 @@ func TestObstacle(t *testing.T) {
 		answer             error
 		class              fault.Class
 	}{
-		{name: "no rights", answer: apierrors.NewForbidden(pods, "", errors.New("cannot list")), class: fault.Precondition, text: "pods is forbidden: cannot list", reason: "somebody has to grant them"},
-		{name: "no account", answer: apierrors.NewUnauthorized("token expired"), class: fault.Precondition, text: "token expired", reason: "somebody has to grant rights"},
+		{
+			name: "no rights", answer: apierrors.NewForbidden(pods, "", errors.New("cannot list")),
+			class: fault.Precondition, text: "pods is forbidden: cannot list",
+			reason: "a user has to grant them",
+		},
+		{
+			name: "no account", answer: apierrors.NewUnauthorized("token expired"),
+			class: fault.Precondition, text: "token expired",
+			reason: "a user has to grant rights",
+		},
 		{name: "away", answer: errGone, class: fault.Unavailable, text: "connection refused", reason: "it may come back"},
 	}
 	for _, tc := range tests {

@@ -12,25 +12,25 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// outage keeps track of whether a view of the cluster is up to date. It counts each
-// failure, and logs when they begin, that they last, and when they end.
+// outage tracks whether an informer is up to date. It counts each failure, and logs when
+// failures begin, repeatedly while they last, and when they end.
 type outage struct {
-	what    string // what the view is of
+	what    string // what the informer lists
 	log     *slog.Logger
 	metrics *metrics
 
 	mu       sync.Mutex
-	since    time.Time // zero while the view is up to date
+	since    time.Time // zero while the informer is up to date
 	cause    error     // of the last failure, while it lasts
 	reported time.Time
 	listable bool // the last list succeeded
-	relisted bool // it was said that there is no watch
+	relisted bool // the missing watch was logged
 }
 
 // reportInterval is when a failure is logged again that lasts.
 const reportInterval = 5 * time.Minute
 
-// failed takes note that the view is not up to date.
+// failed records that the informer is not up to date.
 func (o *outage) failed(ctx context.Context, err error) {
 	o.metrics.watchFailed(ctx, o.what)
 	o.mu.Lock()
@@ -44,35 +44,36 @@ func (o *outage) failed(ctx context.Context, err error) {
 		return
 	}
 	o.reported = now
-	o.log.WarnContext(ctx, "the view of the cluster is interrupted: what runs goes on", "view", o.what, "since", o.since, "error", err)
+	o.log.WarnContext(ctx, "watch interrupted; existing pods keep serving",
+		"view", o.what, "since", o.since, "error", err)
 }
 
-// over takes note that the view is up to date again.
+// over records that the informer is up to date again.
 func (o *outage) over(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.since.IsZero() {
 		return
 	}
-	o.log.InfoContext(ctx, "the view of the cluster is up to date again", "view", o.what, "after", time.Since(o.since))
+	o.log.InfoContext(ctx, "watch restored", "view", o.what, "after", time.Since(o.since))
 	o.since, o.cause = time.Time{}, nil
 }
 
-// listed takes note of whether a list succeeded.
+// listed records whether a list succeeded.
 func (o *outage) listed(ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listable = ok
 }
 
-// refused takes note of why client-go begins a list and watch anew, which it does
-// after half a minute at most.
+// refused records why client-go begins a list and watch anew, which it does after half a
+// minute at most.
 func (o *outage) refused(ctx context.Context, _ *cache.Reflector, err error) {
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		// Watches end so: there were too many changes, or it was time.
 	case apierrors.IsForbidden(err) && o.mayList():
-		o.sayUnwatched(ctx, err)
+		o.logUnwatched(ctx, err)
 	default:
 		o.failed(ctx, err)
 	}
@@ -84,8 +85,8 @@ func (o *outage) mayList() bool {
 	return o.listable
 }
 
-// sayUnwatched says once that a view is only as new as the last list.
-func (o *outage) sayUnwatched(ctx context.Context, err error) {
+// logUnwatched logs once that an informer is only as new as the last list.
+func (o *outage) logUnwatched(ctx context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.relisted {

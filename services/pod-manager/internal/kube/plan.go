@@ -8,11 +8,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// chores are what is to be done about what belongs to nobody.
-type chores struct {
+// garbage is what the garbage collection found, by what it has to do.
+type garbage struct {
 	orphans []*corev1.Service // to be deleted: they have no pod
 	lonely  []*corev1.Pod     // ours, to be given a Service
-	undated []*corev1.Pod     // another runner's, to be given an end
+	undated []*corev1.Pod     // another runner's, to be given an expiry
 	overdue []*corev1.Pod     // another runner's, to be deleted
 }
 
@@ -20,15 +20,15 @@ type chores struct {
 const (
 	// settlingTime is how old a Service has to be before its pod counts as missing.
 	settlingTime = time.Minute
-	// servingTime is how old a pod has to be before its Service does. That is soon: whoever
-	// created the pod may have been killed before both were there, callers wait, and a
-	// Service that somebody else has just created is not created twice.
+	// servingTime is how old a pod has to be before its Service counts as missing. It is
+	// short: the replica that created the pod may have been killed in between, and callers
+	// wait. A Service that another replica has just created is not created twice.
 	servingTime = 5 * time.Second
 )
 
-// plan looks for chores among all that is known.
-func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) chores {
-	var todo chores
+// plan finds the garbage among all pods and Services in the informers.
+func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage {
+	var todo garbage
 	served := make(map[string]bool, len(services))
 	for _, s := range services {
 		served[s.Name] = true
@@ -46,13 +46,13 @@ func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) chores 
 	return todo
 }
 
-// look says what is to be done about a pod. One of Porch's function runner, which is
-// not ours, is collected when it says, as that runner would: it extends that time
-// when it uses the pod. One that does not say gets a time first.
-func (todo *chores) look(now time.Time, pod *corev1.Pod, served map[string]bool) {
+// look adds a pod to what has to be done about it. A pod of Porch's function runner is deleted
+// at the expiry in its annotation, as that runner would: it extends the expiry when it uses
+// the pod. A pod without an expiry gets one first.
+func (todo *garbage) look(now time.Time, pod *corev1.Pod, served map[string]bool) {
 	identity, ours := podspec.Identify(pod)
 	switch {
-	case pod.DeletionTimestamp != nil: // it goes already
+	case pod.DeletionTimestamp != nil: // it is being deleted already
 	case ours:
 		if !served[identity.ID] && now.Sub(pod.CreationTimestamp.Time) >= servingTime {
 			todo.lonely = append(todo.lonely, pod)
@@ -64,10 +64,9 @@ func (todo *chores) look(now time.Time, pod *corev1.Pod, served map[string]bool)
 	}
 }
 
-// isPodService says whether a Service was made for one pod, by this program or by
-// Porch's function runner: its name is the id that it selects. Others may have the
-// label too, such as one that somebody made for all pods of a function; they are none
-// of our business.
+// isPodService reports whether a Service was made for one pod, by this program or by Porch's
+// function runner: its name is the id that it selects. Other Services may have the label too,
+// such as one that a user made for all pods of a function; they are left alone.
 func isPodService(s *corev1.Service) bool {
 	return s.Labels[podspec.LabelID] == s.Name && s.Spec.Selector[podspec.LabelID] == s.Name
 }

@@ -8,24 +8,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 const (
-	// retryFor is how long something is tried again that failed for a passing reason.
+	// retryFor bounds the retries after transient failures.
 	retryFor = 5 * time.Second
-	// firstPause and longestPause are the times between two attempts, unless the API
-	// server says how long it wants to be left alone.
-	firstPause   = 50 * time.Millisecond
-	longestPause = time.Second
+	// firstBackoff and maxBackoff are the times between two attempts, unless the API server
+	// asks for another one.
+	firstBackoff = 50 * time.Millisecond
+	maxBackoff   = time.Second
 )
 
-// retry tries something until it succeeds, fails for good, or time is up. It returns
-// the last error that says more than that time is up.
-func retry(ctx context.Context, do func(context.Context) error) error {
+// withRetries calls do until it succeeds, fails permanently, or time is up. It returns the last
+// error that shows more than that time is up.
+func withRetries(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
-	pauses := newPauses()
+	backoff := newBackoff()
 	var telling error
 	for {
 		err := do(ctx)
@@ -35,14 +35,14 @@ func retry(ctx context.Context, do func(context.Context) error) error {
 		if telling == nil || ctx.Err() == nil {
 			telling = err
 		}
-		if !sleep(ctx, pauses.after(err)) {
+		if !sleep(ctx, backoff.after(err)) {
 			return telling
 		}
 	}
 }
 
-// passing says whether trying again may help: the API server is busy or away. Its
-// refusals stay what they are.
+// passing reports whether a retry may help: the API server is busy or unreachable. Its refusals
+// are final.
 func passing(err error) bool {
 	if mark := (transient{}); errors.As(err, &mark) {
 		return true
@@ -60,26 +60,26 @@ type transient struct{ error }
 
 func (t transient) Unwrap() error { return t.error }
 
-// pauses are the times between attempts.
-type pauses struct{ backoff wait.Backoff }
+// serverBackoff is a backoff that honours the API server's Retry-After.
+type serverBackoff struct{ wait.Backoff }
 
-func newPauses() *pauses {
-	return &pauses{wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.2, Steps: 100, Cap: longestPause}}
+func newBackoff() *serverBackoff {
+	return &serverBackoff{wait.Backoff{Duration: firstBackoff, Factor: 2, Jitter: 0.2, Steps: 100, Cap: maxBackoff}}
 }
 
-// after returns the pause after an error.
-func (p *pauses) after(err error) time.Duration {
-	pause := p.backoff.Step()
+// after returns how long to wait after an error.
+func (b *serverBackoff) after(err error) time.Duration {
+	next := b.Step()
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		pause = time.Duration(seconds) * time.Second
+		next = time.Duration(seconds) * time.Second
 	}
-	return pause
+	return next
 }
 
-// sleep waits; false if ctx ends before, at once if that is certain from the start.
+// sleep waits for d. It returns false if ctx ends before, at once if its deadline is nearer than d.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
 		return false
 	}
-	return pause.For(ctx, d)
+	return retry.Sleep(ctx, d)
 }

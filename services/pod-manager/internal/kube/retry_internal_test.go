@@ -24,17 +24,20 @@ func TestRetry(t *testing.T) {
 		atMost  time.Duration
 		between [2]int // attempts
 	}{
-		"at once":  {"most succeed", func(context.Context, int) error { return nil }, nil, 0, 0, [2]int{1, 1}},
-		"refused":  {"a refusal stays one", func(context.Context, int) error { return apierrors.NewBadRequest("no") }, apierrors.NewBadRequest("no"), 0, 0, [2]int{1, 1}},
-		"in time":  {"it comes back", succeedAt(3), nil, 100 * time.Millisecond, time.Second, [2]int{3, 3}},
-		"too late": {"nobody waits for longer", succeedAt(1000), errNoAnswer, 3 * time.Second, retryFor, [2]int{5, 20}},
+		"at once": {"most succeed", func(context.Context, int) error { return nil }, nil, 0, 0, [2]int{1, 1}},
+		"refused": {"a refusal stays one", func(context.Context, int) error { return apierrors.NewBadRequest("no") }, apierrors.NewBadRequest("no"), 0, 0, [2]int{1, 1}},
+		"in time": {"it comes back", succeedAt(3), nil, 100 * time.Millisecond, time.Second, [2]int{3, 3}},
+		"too late": {
+			"no caller waits for longer",
+			succeedAt(1000), errNoAnswer, 3 * time.Second, retryFor, [2]int{5, 20},
+		},
 		"asked to wait": {"it says for how long", func(_ context.Context, attempt int) error {
 			if attempt == 1 {
 				return busy
 			}
 			return nil
 		}, nil, 2 * time.Second, 2 * time.Second, [2]int{2, 2}},
-		"asked to wait too long": {"nobody waits in vain", func(context.Context, int) error { return apierrors.NewTooManyRequests("slow down", 60) }, apierrors.NewTooManyRequests("slow down", 60), 0, 0, [2]int{1, 1}},
+		"asked to wait too long": {"waiting would be in vain", func(context.Context, int) error { return apierrors.NewTooManyRequests("slow down", 60) }, apierrors.NewTooManyRequests("slow down", 60), 0, 0, [2]int{1, 1}},
 		"no answer": {"an attempt that hangs ends in time", func(ctx context.Context, _ int) error {
 			<-ctx.Done()
 			return ctx.Err()
@@ -51,7 +54,7 @@ func TestRetry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				attempts, begin := 0, time.Now()
-				err := retry(t.Context(), func(ctx context.Context) error {
+				err := withRetries(t.Context(), func(ctx context.Context) error {
 					attempts++
 					return tc.do(ctx, attempts)
 				})
@@ -84,7 +87,7 @@ func TestRetryEndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begin := time.Now()
-		if err := retry(ctx, func(context.Context) error { return errNoAnswer }); !errors.Is(err, errNoAnswer) {
+		if err := withRetries(ctx, func(context.Context) error { return errNoAnswer }); !errors.Is(err, errNoAnswer) {
 			t.Errorf("error is %v", err)
 		}
 		if took := time.Since(begin); took > time.Second {

@@ -10,13 +10,13 @@ func (c *Cluster) pod(name string) *corev1.Pod {
 	return known[*corev1.Pod](c.pods, c.config.Namespace, name)
 }
 
-// service looks a Service up in what is known of them; nil if it is not there.
+// service returns a Service from the informer; nil if it is not there.
 func (c *Cluster) service(id string) *corev1.Service {
 	return known[*corev1.Service](c.services, c.config.Namespace, id)
 }
 
-func known[T any](view cache.SharedIndexInformer, namespace, name string) T {
-	object, _, err := view.GetStore().GetByKey(namespace + "/" + name)
+func known[T any](informer cache.SharedIndexInformer, namespace, name string) T {
+	object, _, err := informer.GetStore().GetByKey(namespace + "/" + name)
 	if err != nil {
 		object = nil // it never is one, for a store in memory
 	}
@@ -33,7 +33,7 @@ func (c *Cluster) podsOf(id string) []*corev1.Pod {
 	return list[*corev1.Pod](objects)
 }
 
-// list returns the objects of a view as what they are.
+// list returns the objects of an informer with their type.
 func list[T any](objects []any) []T {
 	typed := make([]T, 0, len(objects))
 	for _, object := range objects {

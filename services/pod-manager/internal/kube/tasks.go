@@ -15,26 +15,26 @@ const parallel = 64
 // task is something to be done about a pod or its Service.
 type task func(ctx context.Context, tell func(pool.Event))
 
-// tasks runs what is to be done: for the pods with one id in order, for different ones
-// at the same time. A pod and its successor with another name have the same id and so
+// tasks runs tasks: those for the pods with one id in order, those of different ids at the
+// same time. A pod and its successor with another name have the same id and so
 // the same Service, which must not be deleted after the successor found it there.
 //
 // What waits is bounded by the pods that there may be. Each has one creation; one
 // deletion at a time, since the pools wait for its outcome; one extension, see
-// [Cluster.Extend]; and a chore or two per scan.
+// [Cluster.Extend]; and a task or two of garbage collection per scan.
 type tasks struct {
-	wake chan struct{} // has room for one
+	wake chan struct{} // has capacity 1
 
 	mu      sync.Mutex
 	waiting map[string][]task // by id; there is an entry while one of them runs
-	ids     []string          // those with tasks of which none runs
+	ids     []string          // ids with tasks of which none runs
 }
 
 func newTasks() *tasks {
 	return &tasks{wake: make(chan struct{}, 1), waiting: make(map[string][]task)}
 }
 
-// add has a task done, without waiting for it.
+// add queues a task, without waiting for it.
 func (t *tasks) add(id string, do task) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

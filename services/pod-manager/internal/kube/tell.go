@@ -7,12 +7,12 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// tellPod tells what Kubernetes says about a pod. Of one that is not ours it is told that
-// it has its id.
+// tellPod sends the status update of a pod. For a pod that is not ours it contains only that
+// the pod occupies its id.
 //
-// The views of pods and of Services and the answers to actions all have something to
-// say about it, each at its own pace. So whoever speaks says what is known last, which
-// is never older than what was said before: one after the other.
+// The informers of pods and of Services and the answers to actions all cause updates, each at
+// its own pace. So each update is built from the newest known state under a lock, and is never
+// older than the one before.
 func (c *Cluster) tellPod(tell func(pool.Event), pod *corev1.Pod) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
@@ -24,8 +24,8 @@ func (c *Cluster) tellPod(tell func(pool.Event), pod *corev1.Pod) {
 	}
 }
 
-// tellProblem tells about a pod that cannot serve for a reason that it does not know
-// itself.
+// tellProblem sends the status update of a pod that cannot serve for a reason that its own
+// status does not show.
 func (c *Cluster) tellProblem(tell func(pool.Event), pod *corev1.Pod, problem pool.Problem) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
@@ -35,7 +35,7 @@ func (c *Cluster) tellProblem(tell func(pool.Event), pod *corev1.Pod, problem po
 	}
 }
 
-// tellGone tells that a pod is no more.
+// tellGone sends the update that a pod does not exist any more.
 func (c *Cluster) tellGone(tell func(pool.Event), pod *corev1.Pod) {
 	c.going.Delete(pod.UID)
 	c.telling.Lock()
@@ -43,18 +43,18 @@ func (c *Cluster) tellGone(tell func(pool.Event), pod *corev1.Pod) {
 	tell(pool.PodGone{Name: pod.Name, UID: string(pod.UID)})
 }
 
-// tellPodsOf tells about the pods of a Service.
+// tellPodsOf sends the status updates of the pods of a Service.
 func (c *Cluster) tellPodsOf(tell func(pool.Event), service *corev1.Service) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
-	for _, pod := range c.podsOf(service.Name) { // none of which has been told to be gone
+	for _, pod := range c.podsOf(service.Name) { // no PodGone was sent for any of them
 		if o, ok := c.observe(pod); ok {
 			tell(pool.PodObserved{Observation: o})
 		}
 	}
 }
 
-// latest returns what is known last of a pod.
+// latest returns the newest known state of a pod.
 func (c *Cluster) latest(pod *corev1.Pod) *corev1.Pod {
 	if known := c.pod(pod.Name); known != nil && known.UID == pod.UID {
 		return known

@@ -18,16 +18,16 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// TemplatesConfig says where templates come from.
+// TemplatesConfig is where templates come from.
 type TemplatesConfig struct {
 	Client kubernetes.Interface
 	// Name is the ConfigMap with the template; empty for the built-in one.
 	Name string
 	// Namespace is where it is; empty for the namespace of this program.
 	Namespace string
-	// Defaults are for what a template does not say.
+	// Defaults are for what a template leaves out.
 	Defaults podspec.Defaults
-	// Undecided says that there is no built-in template until [Templates.UseLauncher].
+	// Undecided means that there is no built-in template until [Templates.UseLauncher].
 	Undecided bool
 	Telemetry *telemetry.Telemetry
 }
@@ -37,7 +37,7 @@ type Templates struct {
 	config  TemplatesConfig
 	log     *slog.Logger
 	metrics *metrics
-	view    *outage
+	outage  *outage
 	current atomic.Pointer[podspec.Template]
 	there   chan struct{} // closes when there is one
 	version string        // the last that was looked at, good or not
@@ -46,7 +46,7 @@ type Templates struct {
 	cause error // why what there is in the cluster is of no use; nil if nothing is known
 }
 
-// NewTemplates returns templates. It asks for nothing yet: one that is in a ConfigMap is
+// NewTemplates returns templates. It sends no request yet: one that is in a ConfigMap is
 // there some time after [Templates.Run] began.
 func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
@@ -54,7 +54,7 @@ func NewTemplates(config TemplatesConfig) (*Templates, error) {
 		return nil, err
 	}
 	t := &Templates{config: config, log: config.Telemetry.Log, metrics: metrics, there: make(chan struct{})}
-	t.view = &outage{what: "pod template", log: t.log, metrics: metrics}
+	t.outage = &outage{what: "pod template", log: t.log, metrics: metrics}
 	if config.Name == "" {
 		if !config.Undecided {
 			t.put(podspec.Default(config.Defaults))
@@ -96,15 +96,15 @@ func (t *Templates) Current() podspec.Template {
 // There closes when there is a template.
 func (t *Templates) There() <-chan struct{} { return t.there }
 
-// patience is how long a pod waits for the first template: until a ConfigMap is seen that
-// was applied together with this program. Those who wait for the pod are to hear soon
-// what is in the way.
-const patience = 2 * time.Second
+// templateTimeout is how long a pod waits for the first template: enough for a ConfigMap that
+// is applied together with this program. It is short, so that waiting leases soon fail with
+// the cause.
+const templateTimeout = 2 * time.Second
 
 // Await returns the template in force, the first one as soon as it is there. If there is
-// none for a while, or until ctx ends, the error says why.
+// none for a while, or until ctx ends, the error has the cause.
 func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(templateTimeout)
 	defer timer.Stop()
 	select {
 	case <-t.there:
@@ -116,7 +116,7 @@ func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	}
 }
 
-// obstacle is why there is no template. One of class [fault.Precondition] does not go
+// obstacle returns why there is no template. One of class [fault.Precondition] does not go
 // away by itself.
 func (t *Templates) obstacle() error {
 	t.mu.Lock()
@@ -124,14 +124,14 @@ func (t *Templates) obstacle() error {
 	if t.cause != nil {
 		return t.cause
 	}
-	if err := t.view.obstacle("the pod template", "what the pod template is", "deploy/components/pod-template"); err != nil {
+	if err := t.outage.obstacle("the pod template", "what the pod template is", "deploy/components/pod-template"); err != nil {
 		return err
 	}
 	return fault.New(fault.Unavailable, "the Kubernetes API has not said yet what the pod template is")
 }
 
-// blame takes note of why the ConfigMap is of no use, while there is no template from
-// before.
+// blame records why the ConfigMap is unusable, for [Templates.Await] while there is no earlier
+// template.
 func (t *Templates) blame(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,8 +146,8 @@ func (t *Templates) put(template podspec.Template) {
 }
 
 // UseLauncher has the built-in template bring the wrapper server in this way from now on,
-// and returns it. It counts as what it was before: pods with the wrapper server serve
-// alike, however they got it, and none has to go.
+// and returns it. Its version does not change: pods serve alike however they got the wrapper
+// server, and none is outdated.
 func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	defaults := t.config.Defaults
 	defaults.Launcher = podspec.InitContainer

@@ -49,7 +49,7 @@ func configMap(version, pod string) *corev1.ConfigMap {
 	}
 }
 
-// following is somebody who follows templates.
+// following records the templates that were put in force.
 type following struct {
 	client *fake.Clientset
 	log    journal
@@ -115,21 +115,21 @@ func TestTemplateChanges(t *testing.T) {
 		f := &following{client: client(configMap("1", goodPod))}
 		templates := f.follow(t)
 		if f.heard() != "1" || templates.Current().Version() != "1" {
-			t.Fatalf("told %q at the start, want 1", f.heard())
+			t.Fatalf("got %q at the start, want 1", f.heard())
 		}
 		f.put(t, configMap("2", strings.ReplaceAll(goodPod, "name: function", "name: other")))
 		if f.heard() != "1" || templates.Current().Version() != "1" || f.log.count("the last good one stays in force") != 1 {
-			t.Errorf("told %q of a broken template; the log says:\n%s", f.heard(), &f.log.text)
+			t.Errorf("got %q of a broken template; the log says:\n%s", f.heard(), &f.log.text)
 		}
 		f.put(t, configMap("3", goodPod))
 		if f.heard() != "1 3" || templates.Current().Version() != "3" {
-			t.Errorf("told %q of the repaired template, want 3", f.heard())
+			t.Errorf("got %q of the repaired template, want 3", f.heard())
 		}
 		if err := f.client.CoreV1().ConfigMaps("system").Delete(t.Context(), "templates", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if f.heard() != "1 3" || templates.Current().Version() != "3" || f.log.count("the pod template is gone") != 1 {
-			t.Errorf("told %q once the template is gone; the log says:\n%s", f.heard(), &f.log.text)
+		if f.heard() != "1 3" || templates.Current().Version() != "3" || f.log.count("pod template deleted") != 1 {
+			t.Errorf("got %q once the template is gone; the log says:\n%s", f.heard(), &f.log.text)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestTemplateIsListed(t *testing.T) {
 		f.put(t, configMap("2", goodPod))
 		<-time.After(5 * time.Minute)
 		if f.heard() != "1 2" {
-			t.Errorf("told %q, want 1 and 2", f.heard())
+			t.Errorf("got %q, want 1 and 2", f.heard())
 		}
 		if f.log.count("changes are seen late") != 1 || f.log.count("level=WARN") != 1 {
 			t.Errorf("want one warning:\n%s", &f.log.text)
@@ -153,8 +153,8 @@ func TestTemplateIsListed(t *testing.T) {
 	})
 }
 
-// TestFirstTemplate has a pod wait for the first template: it gets it, or those who wait
-// for the pod hear what is in the way.
+// TestFirstTemplate has a pod wait for the first template: it gets it, or its
+// creation fails with the cause.
 func TestFirstTemplate(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "templates", errors.New("no"))
 	tests := []struct {
@@ -167,9 +167,21 @@ func TestFirstTemplate(t *testing.T) {
 	}{
 		{name: "good", object: configMap("1", goodPod), reason: "it is there"},
 		{name: "away for a moment", object: configMap("1", goodPod), answer: once(errGone), reason: "it passes"},
-		{name: "broken", object: configMap("1", "{"), class: fault.Precondition, fails: "system/templates: template", reason: "somebody has to repair it"},
-		{name: "missing", object: &corev1.ConfigMap{}, class: fault.Precondition, fails: "ConfigMap system/templates has to be created", reason: "somebody has to create it"},
-		{name: "forbidden", object: configMap("1", goodPod), answer: always(forbidden), class: fault.Precondition, fails: "is forbidden", reason: "somebody has to grant rights"},
+		{
+			name: "broken", object: configMap("1", "{"),
+			class: fault.Precondition, fails: "system/templates: template",
+			reason: "a user has to repair it",
+		},
+		{
+			name: "missing", object: &corev1.ConfigMap{},
+			class: fault.Precondition, fails: "ConfigMap system/templates has to be created",
+			reason: "a user has to create it",
+		},
+		{
+			name: "forbidden", object: configMap("1", goodPod), answer: always(forbidden),
+			class: fault.Precondition, fails: "is forbidden",
+			reason: "a user has to grant rights",
+		},
 		{name: "away", object: configMap("1", goodPod), answer: always(errGone), class: fault.Unavailable, fails: "connection refused", reason: "it may come back"},
 	}
 	for _, tc := range tests {
@@ -211,7 +223,7 @@ func TestTemplateComesLate(t *testing.T) {
 		<-time.After(3 * time.Second)
 		news := w.news()
 		if len(news) != 1 || news[0].(pool.CreateFailed).Problem.Kind != pool.Fatal {
-			t.Fatalf("told %v, want that there is no template", news)
+			t.Fatalf("got %v, want that there is no template", news)
 		}
 		w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, untemplated)
 		if _, err := f.client.CoreV1().ConfigMaps("system").Create(t.Context(), configMap("1", goodPod), metav1.CreateOptions{}); err != nil {
@@ -239,7 +251,7 @@ func TestLauncherIsChosenLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := templates.Await(t.Context()); fault.Of(err) != fault.Unavailable {
-			t.Errorf("awaited a template that nobody has decided about: %v", err)
+			t.Errorf("awaited a template before the launcher was chosen: %v", err)
 		}
 		safe := templates.UseLauncher(podspec.InitContainer)
 		if awaited, err := templates.Await(t.Context()); err != nil || awaited.Version() != safe.Version() || safe.Version() != template().Version() {

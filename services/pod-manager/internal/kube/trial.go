@@ -10,8 +10,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Trial is for image volumes of which only the Kubernetes API is known to have them: the
-// first pods show whether nodes do. A nil Trial judges nothing.
+// Trial checks image volume support of nodes where only that of the API server is known: the
+// first pods show it. A nil Trial checks nothing.
 type Trial struct {
 	passed atomic.Bool
 	once   sync.Once
@@ -19,11 +19,11 @@ type Trial struct {
 }
 
 // NewTrial returns a trial that calls failed once, with the kubelet's words, if nodes
-// cannot mount images. Pods that are created after that are to be of another kind.
+// cannot mount images. Pods created after that have to use another launcher.
 func NewTrial(failed func(words string)) *Trial { return &Trial{failed: failed} }
 
-// judge returns the problem of a pod as those are to see it who wait for one. What the
-// trial is to blame for is no reason to give up: another pod may well succeed.
+// judge returns the problem of a pod for its waiting leases. A failure that the image volume
+// caused is not final: the next pod does not use one.
 func (t *Trial) judge(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	if t == nil {
 		return problem

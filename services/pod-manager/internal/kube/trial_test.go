@@ -31,7 +31,7 @@ func TestTrial(t *testing.T) {
 	}{
 		"passed":           {"nodes can do it: what fails then has other reasons", []corev1.ContainerState{started, refused}, pool.Fatal, 0},
 		"failed":           {"a pod with an init container is the next attempt", []corev1.ContainerState{refused}, pool.Lost, 1},
-		"failed and again": {"nobody needs to hear it twice", []corev1.ContainerState{unmounted, refused}, pool.Lost, 1},
+		"failed and again": {"it is reported once", []corev1.ContainerState{unmounted, refused}, pool.Lost, 1},
 		"another node":     {"some nodes can and some cannot", []corev1.ContainerState{started, unmounted}, pool.Lost, 1},
 	}
 	for name, tc := range tests {

@@ -10,7 +10,7 @@ import (
 const maxWarnings = 100
 
 // warnings logs what the API server warns about, such as a template that it finds
-// outdated: each text once, since it says it again about each pod.
+// outdated: each text once, since the API repeats it for each pod.
 type warnings struct {
 	log *slog.Logger
 

@@ -58,7 +58,7 @@ func TestAdoption(t *testing.T) {
 			if o, ours := e.(pool.PodObserved); ours {
 				last[o.Name] = o.Observation
 			} else if want := (pool.ForeignObserved{Name: "porch", ID: "porch"}); e != want {
-				t.Errorf("told %+v, want %+v", e, want)
+				t.Errorf("got %+v, want %+v", e, want)
 			}
 		}
 		if len(last) != 2 || last[podName].Address != address || last[podNameIn(2)].Address != "" {
@@ -127,7 +127,7 @@ func TestOutage(t *testing.T) {
 		}
 		<-time.After(30 * time.Second)
 		if news := w.news(); len(news) != 0 {
-			t.Errorf("told %+v while nothing is known", news)
+			t.Errorf("got %+v while nothing is known", news)
 		}
 		away.Store(false)
 		<-time.After(2 * time.Second)
@@ -140,8 +140,8 @@ func TestOutage(t *testing.T) {
 		if diff := cmp.Diff([]pool.Event{pool.PodGone{Name: podName, UID: string(pod.UID)}}, w.news()); diff != "" {
 			t.Errorf("afterwards (-want +got):\n%s", diff)
 		}
-		if began, ended := log.count("interrupted"), log.count("up to date again"); began != 1 || ended != 1 {
-			t.Errorf("logged %d times that the view is interrupted, and %d times that it is not any more; want once each:\n%s", began, ended, &log.text)
+		if began, ended := log.count("interrupted"), log.count("watch restored"); began != 1 || ended != 1 {
+			t.Errorf("logged %d interruptions and %d restored watches, want one each:\n%s", began, ended, &log.text)
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestForbiddenWatch(t *testing.T) {
 		w.update(t, pod)
 		<-time.After(5 * time.Minute)
 		if o := observed(t, w.news()); o.Name != podName {
-			t.Errorf("told %+v, want the change", o)
+			t.Errorf("got %+v, want the change", o)
 		}
 		if n := log.count("level="); n != 1 {
 			t.Errorf("%d lines in the log, want one:\n%s", n, &log.text)
@@ -181,11 +181,11 @@ func TestNewsComeInOrder(t *testing.T) {
 		runs(pod)
 		w.update(t, pod)
 		if o := observed(t, w.news()); o.Address != address {
-			t.Fatalf("told the address %q, want %q", o.Address, address)
+			t.Fatalf("got the address %q, want %q", o.Address, address)
 		}
 		<-time.After(2 * time.Second)
 		if o := observed(t, w.news()); o.Address != address {
-			t.Errorf("told %+v, which is old: it runs", o)
+			t.Errorf("got %+v, which is old: it runs", o)
 		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiServer is away for a time from the start, and then gives one answer.
+// apiServer is unreachable for a time from the start, and then gives one answer.
 type apiServer struct {
 	started time.Time
 	away    time.Duration
@@ -46,7 +46,7 @@ func (s apiServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func TestNewcomer(t *testing.T) {
+func TestServerWarmUp(t *testing.T) {
 	pods := corev1.Resource("pods")
 	noRole := apierrors.NewForbidden(pods, "p", errors.New("cannot create resource"))
 	tests := map[string]struct {
@@ -57,17 +57,17 @@ func TestNewcomer(t *testing.T) {
 		text   string
 	}{
 		"just started":            {"it has not loaded the roles yet", apiServer{away: time.Second, answer: noRole}, 9 * time.Second, true, "cannot create resource"},
-		"does not know anybody":   {"nor the service accounts", apiServer{away: time.Second, answer: apierrors.NewUnauthorized("who is that")}, time.Second, true, "who is that"},
-		"behind something":        {"whoever speaks for it", apiServer{away: time.Second, answer: noRole, garbled: true}, time.Second, true, "Forbidden"},
-		"started long ago":        {"by then it knows", apiServer{away: time.Second, answer: noRole}, 10 * time.Second, false, "cannot create resource"},
-		"was never away":          {"then it knows, too", apiServer{answer: noRole}, time.Second, false, "cannot create resource"},
+		"no accounts yet":         {"nor the service accounts", apiServer{away: time.Second, answer: apierrors.NewUnauthorized("who is that")}, time.Second, true, "who is that"},
+		"behind something":        {"a proxy answers for it", apiServer{away: time.Second, answer: noRole, garbled: true}, time.Second, true, "Forbidden"},
+		"started long ago":        {"its roles are loaded by then", apiServer{away: time.Second, answer: noRole}, 10 * time.Second, false, "cannot create resource"},
+		"was never away":          {"its roles are loaded, too", apiServer{answer: noRole}, time.Second, false, "cannot create resource"},
 		"judges by what is given": {"that does not change", apiServer{away: time.Second, answer: apierrors.NewBadRequest("no name")}, time.Second, false, "no name"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tc.server.started = time.Now()
-				client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://kubernetes", Transport: patientWithNewcomers(tc.server), QPS: -1})
+				client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://kubernetes", Transport: toleratingWarmUp(tc.server), QPS: -1})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -86,7 +86,7 @@ func TestNewcomer(t *testing.T) {
 					t.Errorf("passing is %v for %v, want %v with %q: %s", passing(err), err, tc.want, tc.text, tc.reason)
 				}
 				if tc.want && !away(err) {
-					t.Error("a view would give up, and say that there is nothing to see")
+					t.Error("an informer would give up, and report that there are no objects")
 				}
 			})
 		})

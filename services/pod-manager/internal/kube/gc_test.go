@@ -23,7 +23,7 @@ func (w *world) deleteService(t *testing.T) {
 	}
 }
 
-// TestServiceIsMadeAgain has somebody delete the Service of a pod that runs.
+// TestServiceIsMadeAgain deletes the Service of a running pod from outside.
 func TestServiceIsMadeAgain(t *testing.T) {
 	t.Run("at once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -33,10 +33,10 @@ func TestServiceIsMadeAgain(t *testing.T) {
 			w.deleteService(t)
 			news := w.news()
 			if first := news[0].(pool.PodObserved); first.Address != "" {
-				t.Errorf("told the address %q without a Service: leases would lead nowhere", first.Address)
+				t.Errorf("got the address %q without a Service: leases would lead nowhere", first.Address)
 			}
 			if o := observed(t, news); o.Address != address {
-				t.Errorf("told the address %q in the end, want %q", o.Address, address)
+				t.Errorf("got the address %q in the end, want %q", o.Address, address)
 			}
 			made, err := w.client.CoreV1().Services(namespace).Get(t.Context(), id, metav1.GetOptions{})
 			if err != nil {
@@ -61,7 +61,7 @@ func TestServiceIsMadeAgain(t *testing.T) {
 			w.deleteService(t)
 			<-time.After(2 * time.Minute)
 			if o := observed(t, w.news()); o.Address != address {
-				t.Errorf("told the address %q in the end, want %q", o.Address, address)
+				t.Errorf("got the address %q in the end, want %q", o.Address, address)
 			}
 		})
 	})
@@ -70,18 +70,18 @@ func TestServiceIsMadeAgain(t *testing.T) {
 			pod, _ := existing()
 			w := start(t, nil, pod)
 			if o := observed(t, w.news()); o.Address != address {
-				t.Errorf("told the address %q, want %q", o.Address, address)
+				t.Errorf("got the address %q, want %q", o.Address, address)
 			}
 		})
 	})
 	t.Run("soon after the start", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			pod, _ := existing()
-			pod.CreationTimestamp = metav1.Now() // by somebody who was killed then
+			pod.CreationTimestamp = metav1.Now() // by a replica that was killed right after that
 			w := start(t, nil, pod)
 			<-time.After(10 * time.Second)
 			if o := observed(t, w.news()); o.Address != address {
-				t.Errorf("told the address %q, want %q before callers leave", o.Address, address)
+				t.Errorf("got the address %q, want %q before callers leave", o.Address, address)
 			}
 		})
 	})
@@ -168,7 +168,7 @@ func TestForeignPods(t *testing.T) {
 	}{
 		"with an end":    {"it is collected then", "946686600", 30 * time.Minute}, // in 2000, at 00:30
 		"without an end": {"it gets one, of half an hour", "", 30 * time.Minute},
-		"unreadable":     {"so does one with an end that nobody understands", "tomorrow", 30 * time.Minute},
+		"unreadable":     {"so does one with an expiry that cannot be parsed", "tomorrow", 30 * time.Minute},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestForeignPods(t *testing.T) {
 				for _, e := range w.news() {
 					_, gone := e.(pool.PodGone)
 					if foreign := (pool.ForeignObserved{Name: podName, ID: id}); !gone && e != foreign {
-						t.Errorf("told %+v: the pod is in no pool", e)
+						t.Errorf("got %+v: the pod is in no pool", e)
 					}
 				}
 			})

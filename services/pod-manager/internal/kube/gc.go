@@ -11,8 +11,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// keepHouse looks for what belongs to nobody, at the start and from time to time.
-func (c *Cluster) keepHouse(ctx context.Context) {
+// collectGarbage finds orphaned Services, pods without a Service and expired pods of another
+// runner, at the start and once per ScanInterval.
+func (c *Cluster) collectGarbage(ctx context.Context) {
 	ticker := time.NewTicker(c.config.ScanInterval)
 	defer ticker.Stop()
 	select {
@@ -32,18 +33,18 @@ func (c *Cluster) keepHouse(ctx context.Context) {
 	}
 }
 
-// clean has the chores done that there are now.
+// clean starts the garbage collection of what plan finds now.
 func (c *Cluster) clean() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
 	todo := plan(now, list[*corev1.Pod](c.pods.GetStore().List()), list[*corev1.Service](c.services.GetStore().List()))
 	for _, service := range todo.orphans {
-		c.chore(service.Name, func(ctx context.Context) { c.collect(ctx, service) })
+		c.enqueue(service.Name, func(ctx context.Context) { c.collect(ctx, service) })
 	}
 	for _, pod := range todo.undated {
-		c.chore(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.date(ctx, pod, now) })
+		c.enqueue(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.date(ctx, pod, now) })
 	}
 	for _, pod := range todo.overdue {
-		c.chore(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.evict(ctx, pod) })
+		c.enqueue(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.evict(ctx, pod) })
 	}
 	if c.config.PodIP {
 		return
@@ -53,16 +54,16 @@ func (c *Cluster) clean() {
 	}
 }
 
-// chore has something done in line with the actions on the pods with an id.
-func (c *Cluster) chore(id string, do func(context.Context)) {
+// enqueue adds a garbage collection task behind the actions on the pods with an id.
+func (c *Cluster) enqueue(id string, do func(context.Context)) {
 	c.tasks.add(id, func(ctx context.Context, _ func(pool.Event)) { do(ctx) })
 }
 
-// collect deletes a Service without a pod. The Kubernetes API has the last word: a pod
-// may have been created of which nothing was seen yet.
+// collect deletes a Service without a pod. It asks the Kubernetes API first: the informer may
+// not have seen a new pod yet.
 func (c *Cluster) collect(ctx context.Context, service *corev1.Service) {
 	var pods *corev1.PodList
-	err := retry(ctx, func(ctx context.Context) (err error) {
+	err := withRetries(ctx, func(ctx context.Context) (err error) {
 		pods, err = c.config.Client.CoreV1().Pods(c.config.Namespace).List(ctx, metav1.ListOptions{LabelSelector: podspec.LabelID + "=" + service.Name, Limit: 1})
 		return err
 	})
@@ -73,26 +74,26 @@ func (c *Cluster) collect(ctx context.Context, service *corev1.Service) {
 	c.removeService(ctx, service.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &service.UID}})
 }
 
-// foreignTTL is how long a pod of another function runner lives that does not say it:
-// as long as there by default.
+// foreignTTL is how long another function runner's pod lives that has no expiry: that
+// runner's default.
 const foreignTTL = 30 * time.Minute
 
-// date gives a pod of another function runner an end.
+// date gives a pod of another function runner an expiry.
 func (c *Cluster) date(ctx context.Context, pod *corev1.Pod, now time.Time) {
 	if err := c.extend(ctx, pod.Name, pod.UID, now.Add(foreignTTL)); err != nil && !gone(err) && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "a pod of another function runner cannot be given an end", "pod", pod.Name, "error", err)
+		c.log.WarnContext(ctx, "expiry of another function runner's pod not set", "pod", pod.Name, "error", err)
 	}
 }
 
-// evict deletes a pod of another function runner, unless it was used meanwhile.
+// evict deletes an expired pod of another function runner, unless it was used meanwhile.
 func (c *Cluster) evict(ctx context.Context, pod *corev1.Pod) {
-	c.log.InfoContext(ctx, "deleting a pod that another function runner left behind", "pod", pod.Name)
+	c.log.InfoContext(ctx, "deleting an expired pod of another function runner", "pod", pod.Name)
 	if err := c.removePod(ctx, pod.Name, pod.UID, pod.ResourceVersion); err != nil && !gone(err) && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "a pod that another function runner left behind stays for now", "pod", pod.Name, "error", err)
+		c.log.WarnContext(ctx, "expired pod of another function runner not deleted", "pod", pod.Name, "error", err)
 	}
 }
 
-// restore makes a Service again that somebody deleted while its pod lives.
+// restore creates a Service again that was deleted from outside while its pod exists.
 func (c *Cluster) restore(service *corev1.Service) {
 	for _, pod := range c.podsOf(service.Name) {
 		if _, ours := podspec.Identify(pod); ours && pod.DeletionTimestamp == nil {
@@ -102,12 +103,12 @@ func (c *Cluster) restore(service *corev1.Service) {
 	}
 }
 
-// serve gives a pod a Service, unless the pod is about to go.
+// serve creates the Service of a pod, unless the pod is being deleted.
 func (c *Cluster) serve(pod *corev1.Pod) {
 	identity, _ := podspec.Identify(pod)
-	c.chore(identity.ID, func(ctx context.Context) {
+	c.enqueue(identity.ID, func(ctx context.Context) {
 		if _, going := c.going.Load(pod.UID); going {
-			return // it goes together with its pod
+			return // the Service is deleted together with its pod
 		}
 		if known := c.latest(pod); known.DeletionTimestamp != nil || c.pod(pod.Name) == nil || c.service(identity.ID) != nil {
 			return
@@ -116,13 +117,14 @@ func (c *Cluster) serve(pod *corev1.Pod) {
 		if template.Version() == "" {
 			return // the next scan finds it again
 		}
-		c.log.WarnContext(ctx, "making a Service again that is missing", "service", identity.ID, "pod", pod.Name)
+		c.log.WarnContext(ctx, "creating the missing service of a pod", "service", identity.ID, "pod", pod.Name)
 		_, err := c.createService(ctx, c.config.Builder.Service(podspec.Request{
 			Function: podspec.Function{Reference: identity.Reference, Digest: identity.Digest},
 			Template: template, Name: pod.Name, Slot: identity.Slot,
 		}))
 		if err != nil && ctx.Err() == nil {
-			c.log.ErrorContext(ctx, "a pod is without its Service for now", "service", identity.ID, "pod", pod.Name, "error", err)
+			c.log.ErrorContext(ctx, "pod has no service; garbage collection tries again",
+				"service", identity.ID, "pod", pod.Name, "error", err)
 		}
 	})
 }

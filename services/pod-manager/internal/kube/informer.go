@@ -1,0 +1,90 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// source lists and watches objects of one kind.
+type source[T runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (T, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// newInformer returns an informer about the objects of a source that selected chooses.
+//
+// Client-go waits for up to a minute before it asks an unreachable API server again. This
+// informer asks each second, and logs the cause once.
+func newInformer[T runtime.Object](
+	client kubernetes.Interface, object runtime.Object, from source[T], selected func(*metav1.ListOptions), o *outage,
+) (cache.SharedIndexInformer, error) {
+	both := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			selected(&options)
+			objects, err := untilAnswered(ctx, o, func() (T, error) { return from.List(ctx, options) })
+			o.listed(err == nil)
+			return objects, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			selected(&options)
+			return untilAnswered(ctx, o, func() (watch.Interface, error) { return from.Watch(ctx, options) })
+		},
+	}
+	listWatch := cache.ToListWatcherWithWatchListSemantics(both, client)
+	informer := cache.NewSharedIndexInformer(listWatch, object, 0, cache.Indexers{})
+	err := errors.Join(informer.SetTransform(slim), informer.SetWatchErrorHandlerWithContext(o.refused))
+	if err != nil {
+		return nil, fmt.Errorf("set up the informer of %s: %w", o.what, err)
+	}
+	return informer, nil
+}
+
+// runInformer runs an informer until ctx ends. Its outage logs failures in place of client-go.
+func runInformer(ctx context.Context, informer cache.SharedIndexInformer) {
+	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
+}
+
+// slim drops the managed fields: they are a large part of an object and are not read.
+func slim(object any) (any, error) {
+	if meta, ok := object.(metav1.Object); ok {
+		meta.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// untilAnswered calls ask until the API server answers. Its answer may be a refusal.
+func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error)) (T, error) {
+	backoff := newBackoff()
+	for {
+		answer, err := ask()
+		if err == nil {
+			o.over(ctx)
+		}
+		if err == nil || ctx.Err() != nil || !away(err) {
+			return answer, err
+		}
+		o.failed(ctx, err)
+		if !sleep(ctx, backoff.after(err)) {
+			return answer, err
+		}
+	}
+}
+
+// away reports whether an API server is unreachable or too busy to answer. Client-go handles
+// all other failures of lists and watches.
+func away(err error) bool {
+	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
+		return true
+	}
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
+}
