@@ -182,10 +182,13 @@ func TestWrapperPullPolicy(t *testing.T) {
 		image  string
 		want   corev1.PullPolicy
 	}{
-		"tag":               {"a release stays what it is", "registry.example/wrapper-server:v1", corev1.PullIfNotPresent},
-		"digest":            {"", "registry.example/wrapper-server@" + digest, corev1.PullIfNotPresent},
-		"latest by digest":  {"Kubernetes would ask a registry at each cold start", "registry.example/wrapper-server:latest@" + digest, corev1.PullIfNotPresent},
-		"latest":            {"whoever builds it anew wants the new one", "registry.example/wrapper-server:latest", ""},
+		"tag":              {"a release stays what it is", "registry.example/wrapper-server:v1", corev1.PullIfNotPresent},
+		"digest":           {"", "registry.example/wrapper-server@" + digest, corev1.PullIfNotPresent},
+		"latest by digest": {"Kubernetes would ask a registry at each cold start", "registry.example/wrapper-server:latest@" + digest, corev1.PullIfNotPresent},
+		"latest": {
+			"a user who builds it again wants the new one",
+			"registry.example/wrapper-server:latest", "",
+		},
 		"no tag":            {"which means latest; a port is no tag", "localhost:5000/wrapper-server", ""},
 		"no tag but digest": {"", "localhost:5000/wrapper-server@" + digest, corev1.PullIfNotPresent},
 	}

@@ -68,7 +68,7 @@ func functionIndex(pod *corev1.Pod) int {
 	return slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == ContainerName })
 }
 
-// allContainers returns the pod's own containers, those that come first in front.
+// allContainers returns the pod's init containers and then its other containers.
 func allContainers(pod *corev1.Pod) []*corev1.Container {
 	var all []*corev1.Container
 	for i := range pod.Spec.InitContainers {

@@ -49,7 +49,7 @@ func valueOf(raw map[string]any, field string) string {
 	return ""
 }
 
-// advice says where a field belongs that is often in the wrong place.
+// advice is where a field belongs that is often in the wrong place.
 func advice(problem error) string {
 	for _, field := range []string{"annotations", "labels"} {
 		if problem.Error() == fmt.Sprintf("unknown field %q", field) {

@@ -60,7 +60,7 @@ func failure(pod *corev1.Pod) *pool.Problem {
 }
 
 // podFailure is what ended the pod as a whole, such as an eviction or the loss of its
-// node. It says nothing about the next pod.
+// node. It does not predict the next pod's fate.
 func podFailure(pod *corev1.Pod) *pool.Problem {
 	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodUnknown
 	if pod.Status.Reason == "NodeLost" || over && pod.Status.Reason != "" {
@@ -106,8 +106,8 @@ func initFailure(pod *corev1.Pod, s corev1.ContainerStatus) *pool.Problem {
 	return problem(kindOf(ownFault(t), never), cmp.Or(t.Reason, "Error"), ended(kind, t))
 }
 
-// sidecar says whether an init container is one that goes on beside the others, and
-// is started again whatever its end.
+// sidecar reports whether an init container runs beside the others, and is restarted however
+// it ends.
 func sidecar(pod *corev1.Pod, name string) bool {
 	for _, c := range pod.Spec.InitContainers {
 		if c.Name == name {
@@ -121,10 +121,10 @@ func sidecar(pod *corev1.Pod, name string) bool {
 // start will end in the same way.
 const startup = 10 * time.Second
 
-// functionFailure is what keeps the function container from serving. One that ended
-// counts as gone even if the kubelet is to start it again: what it ran is lost, and
-// another pod may be there sooner. One that was ended for memory may run again before
-// anybody has seen that it did: whoever lost it has to be told all the same.
+// functionFailure returns what keeps the function container from serving. An ended container
+// counts as lost even if the kubelet restarts it: its evaluations are lost, and another pod may
+// be ready sooner. A container that was killed for memory may run again before its end was
+// observed: its callers still get the out-of-memory error.
 func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	kind := fmt.Sprintf("container %q", s.Name)
 	last := s.LastTerminationState.Terminated
@@ -143,7 +143,7 @@ func functionFailure(s corev1.ContainerStatus) *pool.Problem {
 	if t == nil {
 		return nil
 	}
-	// One that could not even be started says that it was in 1970.
+	// The status of a container that could not be started has the year 1970.
 	soon := t.StartedAt.Unix() <= 0 || t.FinishedAt.Sub(t.StartedAt.Time) < startup
 	p := problem(kindOf(soon && ownFault(t), true), cmp.Or(t.Reason, "Terminated"), ended(kind, t))
 	p.OutOfMemory = t.Reason == outOfMemory
@@ -155,13 +155,13 @@ const (
 	exitTerminated = 128 + 15
 )
 
-// ownFault says whether a container ended by what it is, rather than by being killed:
-// by the kernel for memory, which depends on the data, or by somebody from outside.
+// ownFault reports whether a container ended by itself, rather than by being killed: by the
+// kernel for memory, which depends on the data, or by another process.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated
 }
 
-// ended says how a container ended, on one line.
+// ended returns how a container ended, on one line.
 func ended(kind string, t *corev1.ContainerStateTerminated) string {
 	return join(fmt.Sprintf("%s ended with exit code %d", kind, t.ExitCode), t.Message)
 }

@@ -43,14 +43,17 @@ func TestContainersThatWait(t *testing.T) {
 		text      string
 		permanent bool
 	}{
-		"unauthorized":    {"whoever is refused has to be let in", "ErrImagePull", pull + "unexpected status from HEAD request to https://r.example/v2/fn/manifests/v1: 401 Unauthorized", permanent},
-		"not found":       {"a registry that has none will have none", "ErrImagePull", "rpc error: code = NotFound desc = " + pull + "r.example/fn:v1: not found", permanent},
-		"timeout":         {"a registry that does not answer may answer later", "ErrImagePull", pull + `failed to do request: Head "https://r.example/v2/fn/manifests/v1": dial tcp 10.0.0.1:443: i/o timeout`, passing},
-		"unknown CA":      {"a CA has to be added", "ErrImagePull", pull + "tls: failed to verify certificate: x509: certificate signed by unknown authority", permanent},
-		"backing off":     {"the kubelet says again what it was", "ImagePullBackOff", `Back-off pulling image "r.example/fn:v1": ErrImagePull: 403 Forbidden`, permanent},
-		"busy registry":   {"it passes as its cause does", "ImagePullBackOff", `Back-off pulling image "a": ErrImagePull: unexpected status: 503 Service Unavailable`, passing},
-		"image name":      {"a name does not mend itself", "InvalidImageName", `Failed to apply default image tag "A:b": couldn't parse image name "A:b": invalid reference format`, permanent},
-		"never pulled":    {"somebody has to bring it", "ErrImageNeverPull", `Container image "a" is not present with pull policy of Never`, permanent},
+		"unauthorized":  {"a user has to grant access", "ErrImagePull", pull + "unexpected status from HEAD request to https://r.example/v2/fn/manifests/v1: 401 Unauthorized", permanent},
+		"not found":     {"a registry that has none will have none", "ErrImagePull", "rpc error: code = NotFound desc = " + pull + "r.example/fn:v1: not found", permanent},
+		"timeout":       {"a registry that does not answer may answer later", "ErrImagePull", pull + `failed to do request: Head "https://r.example/v2/fn/manifests/v1": dial tcp 10.0.0.1:443: i/o timeout`, passing},
+		"unknown CA":    {"a CA has to be added", "ErrImagePull", pull + "tls: failed to verify certificate: x509: certificate signed by unknown authority", permanent},
+		"backing off":   {"the kubelet says again what it was", "ImagePullBackOff", `Back-off pulling image "r.example/fn:v1": ErrImagePull: 403 Forbidden`, permanent},
+		"busy registry": {"it passes as its cause does", "ImagePullBackOff", `Back-off pulling image "a": ErrImagePull: unexpected status: 503 Service Unavailable`, passing},
+		"image name":    {"a name does not mend itself", "InvalidImageName", `Failed to apply default image tag "A:b": couldn't parse image name "A:b": invalid reference format`, permanent},
+		"never pulled": {
+			"a user has to load it onto the node",
+			"ErrImageNeverPull", `Container image "a" is not present with pull policy of Never`, permanent,
+		},
 		"no registry":     {"the runtime says itself that it may pass", "RegistryUnavailable", "image pull failed for a because the registry is unavailable", passing},
 		"signature":       {"policy refuses it", "SignatureValidationFailed", "image pull failed for a because the signature validation failed: Source image rejected", permanent},
 		"root":            {"the pod asks for what cannot be", "CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "p", container: function)`, permanent},
@@ -92,7 +95,7 @@ func TestPodsThatFailed(t *testing.T) {
 		},
 		"crash later": {"it served before: the next one will", ended(late, `exitCode: 2, reason: Error`), pool.Problem{Kind: pool.Lost, Reason: `Error: container "function" ended with exit code 2`}},
 		"exit 0":      {"servers do not end", ended(late, `exitCode: 0, reason: Completed`), pool.Problem{Kind: pool.Lost, Reason: `Completed: container "function" ended with exit code 0`}},
-		"killed":      {"somebody killed it, however soon", ended(soon, `exitCode: 137, reason: Error`), pool.Problem{Kind: pool.Lost, Reason: `Error: container "function" ended with exit code 137`}},
+		"killed":      {"it was killed, however soon", ended(soon, `exitCode: 137, reason: Error`), pool.Problem{Kind: pool.Lost, Reason: `Error: container "function" ended with exit code 137`}},
 		"memory":      {"another request may need less", ended(soon, `exitCode: 137, reason: OOMKilled`), pool.Problem{Kind: pool.Lost, Reason: `OOMKilled: container "function" ended with exit code 137`, OutOfMemory: true}},
 		"no reason":   {"any exit code is a failure", ended(late, `exitCode: 42`), pool.Problem{Kind: pool.Lost, Reason: `Terminated: container "function" ended with exit code 42`}},
 		"no start": {

@@ -13,7 +13,7 @@ import (
 // nonRoot is the user for images that do not name one by number.
 const nonRoot int64 = 65532
 
-// fill adds what a pod's template does not say, and returns warnings. The result
+// fill adds what a pod's template leaves out, and returns warnings. The result
 // passes Pod Security's level "restricted" unless the template says otherwise.
 //
 // Only containers whose image is known get the hardening that can break one: the

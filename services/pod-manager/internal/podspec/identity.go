@@ -16,9 +16,9 @@ type Identity struct {
 	Reference, Digest string
 	// Slot is the place in the pool, from one.
 	Slot int
-	// TemplateVersion is empty if the pod does not say.
+	// TemplateVersion is empty if the pod has none.
 	TemplateVersion string
-	// SettingsVersion is empty if the pod does not say.
+	// SettingsVersion is empty if the pod has none.
 	SettingsVersion string
 	// ReclaimAfter is when the pod may be collected; zero if it does not say, or
 	// not readably: it is to get a new one then.
@@ -46,7 +46,7 @@ func identify(meta metav1.ObjectMeta) (Identity, bool) {
 	return identity, err == nil && slot > 0 && identity.ID != "" && identity.Reference != "" && identity.Digest != ""
 }
 
-// endOfTime is the year 10000: what comes after it is no time that anybody meant.
+// endOfTime is the year 10000: a later value is a mistake, such as milliseconds.
 const endOfTime = 253402300800
 
 // reclaimAfter reads Unix seconds; zero if they are none.

@@ -49,7 +49,7 @@ func LaunchOf(pod *corev1.Pod) Launch {
 	}
 }
 
-// mountsLauncher says whether the pod is one of the built-in template with an image volume.
+// mountsLauncher reports whether the pod is one of the built-in template with an image volume.
 func mountsLauncher(pod *corev1.Pod) bool {
 	return strings.HasPrefix(pod.Annotations[AnnotationTemplateVersion], builtinVersion) &&
 		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == toolsVolume && v.Image != nil })

@@ -14,8 +14,11 @@ func TestLaunch(t *testing.T) {
 		state    string
 		want     podspec.Launch
 	}{
-		"running":   {"its node could do it", imageVolume(), `running: {}`, podspec.Launched},
-		"creating":  {"it may yet", imageVolume(), `waiting: {reason: ContainerCreating}`, podspec.LaunchUnknown},
+		"running": {"its node could do it", imageVolume(), `running: {}`, podspec.Launched},
+		"creating": {
+			"it is still starting",
+			imageVolume(), `waiting: {reason: ContainerCreating}`, podspec.LaunchUnknown,
+		},
 		"no image":  {"its function's image, or the wrapper server's, cannot be pulled", imageVolume(), `waiting: {reason: ErrImagePull}`, podspec.LaunchUnknown},
 		"crashed":   {"it was started", imageVolume(), `terminated: {reason: Error, exitCode: 1, message: "cannot find /wrapper-server-tools/ko-app/wrapper-server"}`, podspec.LaunchUnknown},
 		"empty":     {"a runtime that mounts nothing", imageVolume(), `terminated: {reason: StartError, exitCode: 128, message: '` + missing + `'}`, podspec.LaunchMissing},
@@ -32,7 +35,7 @@ func TestLaunch(t *testing.T) {
 			}
 			pod.Annotations[podspec.AnnotationTemplateVersion] = "4711"
 			if got := podspec.LaunchOf(pod); got != podspec.LaunchUnknown {
-				t.Errorf("a template of somebody else's shows %v", got)
+				t.Errorf("a user's template shows %v", got)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-// Package podspec says what function pods look like: it builds a pod and its Service
+// Package podspec defines function pods: it builds a pod and its Service
 // from a template, an image and the settings, and it reads from a pod what it is and
 // how it is. It does no I/O and has no clock.
 package podspec
@@ -14,9 +14,9 @@ const (
 	// LabelID is the label with the pod's id, see package podname. The Service
 	// selects its pod by it, and has it too.
 	LabelID = "fn.kpt.dev/image"
-	// AnnotationTemplateVersion says which version of the template was used.
+	// AnnotationTemplateVersion is the version of the template that was used.
 	AnnotationTemplateVersion = "fn.kpt.dev/template-version"
-	// AnnotationSettingsVersion says which settings beside the template shaped the pod,
+	// AnnotationSettingsVersion identifies the settings beside the template that shaped the pod,
 	// see [Builder.SettingsVersion].
 	AnnotationSettingsVersion = "fn.kpt.dev/settings-version"
 	// AnnotationReclaimAfter is when the pod may be collected, in Unix seconds.
@@ -28,7 +28,7 @@ const (
 	// AnnotationSlot is the pod's place in its pool, from one.
 	AnnotationSlot = "fn.kpt.dev/slot"
 	// AnnotationSafeToEvict lets the cluster autoscaler remove nodes with function
-	// pods, unless the template says otherwise.
+	// pods, unless the template sets another one.
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 )
 
@@ -51,7 +51,7 @@ type Function struct {
 	Command []string
 	// User is the image's user; empty means root.
 	User string
-	// PullSecret says that the registry asks for credentials.
+	// PullSecret is whether the registry asks for credentials.
 	PullSecret bool
 }
 

@@ -24,7 +24,7 @@ type PodStatus struct {
 	IP string
 	// Node is the name of its node; empty while it has none.
 	Node string
-	// Deleting says that Kubernetes is ending the pod.
+	// Deleting is whether Kubernetes is ending the pod.
 	Deleting bool
 	// Problem is what keeps the pod from serving, in the words of kubelet and scheduler.
 	Problem pool.Problem

@@ -27,9 +27,12 @@ func TestStatusOfHealthyPods(t *testing.T) {
 		pod    string
 		want   podspec.PodStatus
 	}{
-		"new": {"nobody has looked at it", `{status: {phase: Pending}}`, podspec.PodStatus{Phase: pool.PhaseCreating}},
+		"new": {
+			"no component has updated it",
+			`{status: {phase: Pending}}`, podspec.PodStatus{Phase: pool.PhaseCreating},
+		},
 		"gated": {
-			"somebody else holds it back, and is to say when not", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated, message: "Scheduling is blocked due to non-empty scheduling gates"}]}}`,
+			"another controller holds it back, and decides when to release it", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated, message: "Scheduling is blocked due to non-empty scheduling gates"}]}}`,
 			podspec.PodStatus{Phase: pool.PhaseScheduling, Reason: "SchedulingGated: Scheduling is blocked due to non-empty scheduling gates"},
 		},
 		"on a node": {

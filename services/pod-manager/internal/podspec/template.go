@@ -19,7 +19,7 @@ const (
 	ImageVolume Launcher = "image-volume"
 )
 
-// Defaults are what pods get where their template says nothing.
+// Defaults are what pods get for what their template leaves out.
 type Defaults struct {
 	// WrapperImage is the image that brings the wrapper server.
 	WrapperImage string
@@ -46,7 +46,7 @@ type Defaults struct {
 // be shared. The zero Template cannot be used: get one from [Default] or [Parse].
 type Template struct {
 	version string
-	// content is a hash of what it says and of what was filled in.
+	// content is a hash of its text and of what was filled in.
 	content string
 	// The function container is the pod's first one.
 	pod     *corev1.Pod
@@ -71,8 +71,8 @@ const (
 
 // Parse returns the template that the data of a ConfigMap describes: the v1 Pod
 // under "template" and, if there is one, the v1 Service under "serviceTemplate". The
-// version is the ConfigMap's resourceVersion. What the pod does not say is filled in,
-// see [Defaults] and the hardening in this package; what it says stays.
+// version is the ConfigMap's resourceVersion. What the pod leaves out is filled in,
+// see [Defaults] and the hardening in this package; what it sets stays.
 //
 // The warnings are sentences for people: about what is ignored, and about what may not
 // work. An error has all problems, and what to change.

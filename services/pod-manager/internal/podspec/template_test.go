@@ -111,7 +111,7 @@ func TestFilledIn(t *testing.T) {
 		"not root":             {"a user who may be is found", "{runAsNonRoot: true}", "{}", 65532, unsaid, no},
 		"a user":               {"its user is not root, so that can be required", "{runAsUser: 1000}", "{}", 0, yes, no},
 		"container's user":     {"the container's word counts more than the pod's", "{runAsUser: 0}", "{runAsUser: 1000}", 1000, yes, no},
-		"root":                 {"whoever asks for root gets it", "{runAsUser: 0}", "{}", 0, unsaid, no},
+		"root":                 {"a template that asks for root gets it", "{runAsUser: 0}", "{}", 0, unsaid, no},
 		"root allowed":         {"nor is the image's user replaced then", "{}", "{runAsNonRoot: false}", 0, no, no},
 		"privileged":           {"Kubernetes refuses the rest beside it", "{}", "{privileged: true}", 0, unsaid, unsaid},
 		"administrator":        {"as it does here", "{}", "{capabilities: {add: [SYS_ADMIN]}}", 65532, yes, unsaid},

@@ -9,20 +9,20 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// remedy says what becomes of a container that waits, by the kubelet's reason.
+// remedy is what a waiting container needs to start, by the kubelet's reason.
 type remedy int
 
 const (
-	// byItself: it is on its way.
+	// byItself: nothing, it is being started.
 	byItself remedy = iota + 1
-	// change: somebody has to change something, unless the message says otherwise.
+	// change: a user has to change something, unless the message names a transient cause.
 	change
-	// always: somebody has to change something.
+	// always: a user has to change something, whatever the message is.
 	always
 )
 
-// remedies are the kubelet's reasons. Those that are not here may pass, such as a
-// network that cannot be set up just now.
+// remedies are by the kubelet's reasons. Other reasons count as transient, such as a network
+// that cannot be set up now.
 var remedies = map[string]remedy{
 	"":                  byItself,
 	"ContainerCreating": byItself,
@@ -46,7 +46,7 @@ var remedies = map[string]remedy{
 // crashLoop is the kubelet's reason for a container that ended too often.
 const crashLoop = "CrashLoopBackOff"
 
-// waiting is what keeps a container from starting; nil if it is on its way.
+// waiting returns what keeps a container from starting; nil if it is being started.
 func waiting(kind string, s corev1.ContainerStatus) *pool.Problem {
 	w := s.State.Waiting
 	if w.Reason == crashLoop {
@@ -54,7 +54,7 @@ func waiting(kind string, s corev1.ContainerStatus) *pool.Problem {
 	}
 	message := w.Message
 	if t := s.LastTerminationState.Terminated; t != nil && message == "" {
-		message = t.Message // how the attempt before ended says what is in the way of this one
+		message = t.Message // how the previous attempt ended explains this one
 	}
 	permanent := false
 	switch remedies[w.Reason] {
@@ -68,8 +68,8 @@ func waiting(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return problem(kindOf(permanent, false), w.Reason, join(kind, message))
 }
 
-// crashing is a container that ends each time it is started. Why it did so last is
-// worth more than that it does.
+// crashing returns the problem of a container that ends each time it is started. The cause of
+// its last end comes first.
 func crashing(kind string, s corev1.ContainerStatus) *pool.Problem {
 	t := s.LastTerminationState.Terminated
 	if t == nil {
@@ -82,9 +82,9 @@ func crashing(kind string, s corev1.ContainerStatus) *pool.Problem {
 	return problem(kindOf(ownFault(t), false), crashLoop, join(join(how, t.Message), s.State.Waiting.Message))
 }
 
-// passingCauses are parts of messages of kubelets and container runtimes that speak
-// of something that passes by itself, which no reason tells from the rest. A message
-// that is not recognized here only makes the answer come sooner.
+// passingCauses are parts of messages of kubelets and container runtimes about transient
+// failures, which have the same reason as permanent ones. A message that is missing here only
+// makes the error come sooner.
 var passingCauses = []string{
 	"i/o timeout", "tls handshake timeout", "context deadline exceeded", "context canceled",
 	"connection refused", "connection reset", "no route to host", "network is unreachable",
@@ -94,7 +94,7 @@ var passingCauses = []string{
 	"is reserved for", // a container of that name is still being removed
 }
 
-// passing says whether what a message speaks of may pass by itself.
+// passing reports whether a message is about a transient failure.
 func passing(message string) bool {
 	message = strings.ToLower(message)
 	for _, cause := range passingCauses {
