@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// dockerConfig is what a docker configuration file says about credentials.
+// dockerConfig is the part of a docker configuration file about credentials.
 type dockerConfig struct {
 	Auths       map[string]login  `json:"auths"`
 	CredHelpers map[string]string `json:"credHelpers"`
@@ -58,7 +58,7 @@ func Parse(content []byte) (pullConfig []byte, warnings []string, err error) {
 	return pullConfig, warnings, err
 }
 
-// syntax says what is wrong with JSON. The texts of encoding/json may quote values.
+// syntax returns what is wrong with JSON. The texts of encoding/json may quote values.
 func syntax(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(wrong.Value, " ")

@@ -12,16 +12,15 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// Cluster is what a Guard stands before.
+// Cluster is what a Guard wraps.
 type Cluster interface {
 	Create(action pool.Create, pod podspec.Request)
 	Delete(action pool.Delete)
 	Extend(action pool.Extend)
 }
 
-// Guard is a Cluster in which pods have the pull secret, and none whose function needs it
-// is created before somebody looked whether that is there. Those who wait for the pod are told why there is
-// none.
+// Guard is a Cluster in which pods name the pull secret. It checks the Secret before it creates
+// a pod whose function needs it. If the Secret is missing, waiting leases get the cause.
 type Guard struct {
 	Cluster
 	Keeper *Keeper
@@ -47,7 +46,7 @@ func (g Guard) Create(action pool.Create, pod podspec.Request) {
 	})
 }
 
-// problem is what the lack of the pull secret means for those who wait.
+// problem returns the problem that waiting leases get when the pull secret is missing.
 func problem(err error) pool.Problem {
 	if passing(err) {
 		return pool.Problem{Kind: pool.Lost, Reason: err.Error()}
@@ -55,8 +54,8 @@ func problem(err error) pool.Problem {
 	return pool.Problem{Kind: pool.Fatal, Reason: err.Error()}
 }
 
-// passing says whether the Kubernetes API was only busy or away. Everything else needs
-// somebody who changes something: the file, a right, the Secret that is in the way.
+// passing reports whether the Kubernetes API was only busy or unreachable. Everything else needs
+// a change by a user: of the file, a role, or another Secret of that name.
 func passing(err error) bool {
 	if _, unsent := errors.AsType[*url.Error](err); unsent || errors.Is(err, context.DeadlineExceeded) {
 		return true

@@ -16,7 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pullsecret"
 )
 
-// cluster takes note of the pods that are created.
+// cluster records the pods that are created.
 type cluster struct {
 	pullsecret.Cluster
 	created chan string
@@ -54,8 +54,8 @@ func TestPodWaitsForItsPullSecret(t *testing.T) {
 	}
 }
 
-// TestNextPodHasItsPullSecret has somebody delete the pull secret, and change it, right
-// before a pod is created that needs it.
+// TestNextPodHasItsPullSecret deletes and changes the pull secret from outside, right before a
+// pod is created that needs it.
 func TestNextPodHasItsPullSecret(t *testing.T) {
 	w := start(t, login("s3cret"), time.Hour, nil)
 	written := <-w.writes
@@ -72,7 +72,7 @@ func TestNextPodHasItsPullSecret(t *testing.T) {
 	if _, err := secrets.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	<-w.writes // somebody's
+	<-w.writes // from outside
 	guard.Create(pool.Create{Name: "second"}, private)
 	<-created
 	holds(t, <-w.writes, "s3cret")
@@ -104,10 +104,13 @@ func TestWhoWaitsHearsWhy(t *testing.T) {
 		want         pool.ProblemKind
 		says         string
 	}{
-		"forbidden": {"somebody has to give the right", login("s3cret"), apierrors.NewForbidden(resource, name, errors.New("no such right")), pool.Fatal, "no such right"},
-		"busy":      {"it passes", login("s3cret"), apierrors.NewTooManyRequestsError("later"), pool.Lost, "later"},
-		"no file":   {"somebody has to provide it", "", nil, pool.Fatal, ".dockerconfigjson"},
-		"bad file":  {"somebody has to repair it", "s3cret", nil, pool.Fatal, "not a docker configuration"},
+		"forbidden": {
+			"a user has to grant the right",
+			login("s3cret"), apierrors.NewForbidden(resource, name, errors.New("no such right")), pool.Fatal, "no such right",
+		},
+		"busy":     {"it passes", login("s3cret"), apierrors.NewTooManyRequestsError("later"), pool.Lost, "later"},
+		"no file":  {"a user has to provide it", "", nil, pool.Fatal, ".dockerconfigjson"},
+		"bad file": {"a user has to repair it", "s3cret", nil, pool.Fatal, "not a docker configuration"},
 	}
 	for label, tc := range tests {
 		t.Run(label, func(t *testing.T) {

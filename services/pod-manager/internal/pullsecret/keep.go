@@ -19,8 +19,8 @@ const (
 	maxRetry = 30 * time.Second
 )
 
-// keep brings the Secret in step at the start, when the file changes, when somebody
-// waits for it, and from time to time.
+// keep reconciles the Secret at the start, when the file changes, when a pod waits for it,
+// and once per CheckInterval.
 func (k *Keeper) keep(ctx context.Context, changes <-chan file) {
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -44,8 +44,8 @@ func (k *Keeper) keep(ctx context.Context, changes <-chan file) {
 	}
 }
 
-// read takes a content of the file, or that it cannot be read. A file that is not good
-// changes nothing if there was a better one.
+// read records a content of the file, or why it cannot be read. A broken file changes nothing
+// if there was a good one before.
 func (k *Keeper) read(ctx context.Context, content []byte, err error) {
 	if err != nil {
 		err = fmt.Errorf("read the docker configuration: %w", err)
@@ -53,7 +53,7 @@ func (k *Keeper) read(ctx context.Context, content []byte, err error) {
 		content, err = k.parse(ctx, content)
 	}
 	if err == nil {
-		k.content, k.cause, k.news = content, nil, true
+		k.content, k.cause, k.changed = content, nil, true
 		return
 	}
 	if k.content == nil {
@@ -75,7 +75,7 @@ func (k *Keeper) parse(ctx context.Context, content []byte) ([]byte, error) {
 	return pullConfig, nil
 }
 
-// attempt brings the Secret in step, and answers those who wait.
+// attempt reconciles the Secret, and calls the waiting callbacks with the outcome.
 func (k *Keeper) attempt(ctx context.Context) error {
 	asked := k.take()
 	err := k.sync(ctx)
@@ -97,8 +97,8 @@ func (k *Keeper) attempt(ctx context.Context) error {
 	return err
 }
 
-// take takes those who wait before an attempt. Who comes while it runs waits for the next
-// one: what was in the way may be gone by then, or what was there.
+// take removes and returns the callbacks that wait before an attempt. A callback added while it
+// runs waits for the next attempt, since the state may have changed in between.
 func (k *Keeper) take() []func(error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

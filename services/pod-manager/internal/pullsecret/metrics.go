@@ -36,7 +36,7 @@ func (m *metrics) wrote(ctx context.Context, err error) {
 	m.writes.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }
 
-// attempted says what became of an attempt.
+// attempted counts an attempt by its outcome.
 func (m *metrics) attempted(ctx context.Context, ok bool) {
 	value := int64(0)
 	if ok {

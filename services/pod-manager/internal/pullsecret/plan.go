@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// labelManagedBy says that a Secret is kept by us, with managedBy as its value.
+	// labelManagedBy marks a Secret as ours, with managedBy as its value.
 	labelManagedBy = "app.kubernetes.io/managed-by"
 	managedBy      = podspec.FieldManager
 	// annotationCopyOf names the file that the Secret is a copy of.
 	annotationCopyOf = "fn.kpt.dev/copy-of"
 	// keySum is where the Secret has the checksum of what we wrote, so that a change
-	// by hand can be told from the work of another replica. It stands among the data
+	// by hand can be distinguished from the work of another replica. It stands among the data
 	// since it would help to guess a weak password.
 	keySum = "sha256"
 )
@@ -34,17 +34,18 @@ const (
 )
 
 // plan decides what to do, given the Secret that is there, nil if there is none, and the
-// content that it is to have. News says that the file has changed since this replica
-// last wrote it. Remark says why something that was there is replaced; it may be empty.
+// content that it has to have. Changed is whether the file has changed since this replica last
+// wrote it. Remark is why an existing Secret is replaced; it may be empty.
 //
 // The replicas' files change up to a minute apart. So the replica that sees a change
-// writes it, and others leave what one of us wrote as it is until their own file changes.
-func plan(found *corev1.Secret, content []byte, news bool) (do step, remark string, err error) {
+// writes it, and the others keep what a replica wrote until their own file changes.
+func plan(found *corev1.Secret, content []byte, changed bool) (do step, remark string, err error) {
 	if found == nil {
 		return create, "", nil
 	}
 	if found.Type != corev1.SecretTypeDockerConfigJson {
-		return nothing, "", fmt.Errorf("there is one of that name that somebody else made, of type %q and not %q: delete it, or choose another name for ours",
+		return nothing, "", fmt.Errorf("a Secret of that name exists that has type %q and not %q: "+
+			"delete it, or set another name in FNR_PULL_SECRET",
 			found.Type, corev1.SecretTypeDockerConfigJson)
 	}
 	ours := found.Labels[labelManagedBy] == managedBy
@@ -54,8 +55,8 @@ func plan(found *corev1.Secret, content []byte, news bool) (do step, remark stri
 	case !ours:
 		return update, "it was not made by this program; Porch's own function runner makes one", nil
 	case !intact:
-		return update, "somebody has changed what was written", nil
-	case same, !news:
+		return update, "its data was changed from outside", nil
+	case same, !changed:
 		return nothing, "", nil
 	default:
 		return update, "", nil
@@ -68,8 +69,8 @@ func sum(content []byte) []byte {
 	return []byte(hex.EncodeToString(s[:]))
 }
 
-// secret is the pull secret as it is to be: a new one, or the one that is there with
-// another content. Labels and annotations that others have put there stay.
+// secret returns the wanted pull secret: a new one, or the existing one with another content.
+// Labels and annotations from other sources are kept.
 func secret(found *corev1.Secret, name, path string, content []byte) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson}
 	if found != nil {

@@ -25,12 +25,12 @@ func TestPlan(t *testing.T) {
 		want   step
 		says   bool
 	}{
-		"none":              {"somebody deleted it, or never made it", nil, false, create, false},
+		"none":              {"it was deleted, or never created", nil, false, create, false},
 		"same":              {"there is nothing to do", ours("new"), true, nothing, false},
 		"older":             {"the file has changed", ours("old"), true, update, false},
 		"another replica's": {"whose file may be ahead", ours("old"), false, nothing, false},
 		"Porch's":           {"it is taken over", foreign("new"), true, update, true},
-		"made meanwhile":    {"somebody deleted ours and made one", foreign("old"), false, update, true},
+		"made meanwhile":    {"ours was deleted and replaced from outside", foreign("old"), false, update, true},
 		"edited":            {"the file says what it holds", edited, false, update, true},
 		"edited back":       {"its checksum is of something else", back, false, update, true},
 	}
@@ -47,7 +47,7 @@ func TestPlan(t *testing.T) {
 func TestPlanLeavesOtherTypes(t *testing.T) {
 	found := &corev1.Secret{Type: corev1.SecretTypeOpaque}
 	if do, _, err := plan(found, []byte("{}"), true); do != nothing || err == nil {
-		t.Errorf("plan is %v, %v, want an error: what somebody else keeps must not be lost", do, err)
+		t.Errorf("plan is %v, %v, want an error: another owner's Secret must not be lost", do, err)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package pullsecret keeps the pull secret of function pods in step with a docker
-// configuration file, and has pods that need it wait until it is there.
+// Package pullsecret keeps the pull secret of function pods equal to a docker configuration
+// file, and delays pods that need it until it exists.
 package pullsecret
 
 import (
@@ -19,12 +19,12 @@ import (
 type Config struct {
 	// Path is the docker configuration file. It may come later, and may change.
 	Path string
-	// Secrets are those of the pods' namespace. They are read, created and updated,
+	// Secrets is the client for the pods' namespace. They are read, created and updated,
 	// one at a time: Porch's Role allows no list and no watch.
 	Secrets corev1client.SecretInterface
 	// Namespace and Name are the pull secret's.
 	Namespace, Name string
-	// CheckInterval is the time between two looks whether it is still there.
+	// CheckInterval is the time between two checks that the Secret still exists.
 	CheckInterval time.Duration
 	Log           *slog.Logger
 	Meter         metric.Meter
@@ -34,16 +34,16 @@ type Config struct {
 type Keeper struct {
 	config  Config
 	metrics *metrics
-	wake    chan struct{} // has room for one
+	wake    chan struct{} // has capacity 1
 
 	mu      sync.Mutex
 	waiting []func(error) // for the next attempt
 
 	// These belong to Run.
-	content []byte // what the Secret is to hold; nil if there is no good file
+	content []byte // what the Secret has to hold; nil if there is no good file
 	cause   error  // why there is none
-	news    bool   // the file has changed since it was last written
-	written bool   // the Secret was in step at least once
+	changed bool   // the file has changed since it was last written
+	written bool   // the Secret was up to date at least once
 }
 
 // New returns a keeper. It reads and writes nothing yet.
@@ -55,11 +55,10 @@ func New(config Config) (*Keeper, error) {
 	return &Keeper{config: config, metrics: metrics, wake: make(chan struct{}, 1)}, nil
 }
 
-// Then calls do once pods may be created that need the pull secret: after a look at it,
-// which brings it in step if somebody deleted or changed it, with the error of that. One
-// that cannot be looked at just now is as good as when it was last seen. Then does not
-// wait itself; do is not called any more after Run has ended. What waits is bounded by
-// the pods that the caller makes.
+// Then calls do once pods that need the pull secret may be created: after a check, which
+// restores a deleted or changed Secret, with the error of that. If the Secret cannot be read
+// now but was written before, do gets no error. Then does not block; do is not called after
+// Run has ended. The number of waiting callbacks is bounded by the pods that the caller makes.
 func (k *Keeper) Then(do func(err error)) {
 	k.mu.Lock()
 	k.waiting = append(k.waiting, do)

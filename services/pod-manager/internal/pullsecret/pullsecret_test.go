@@ -132,7 +132,7 @@ func TestSecretFollowsTheFile(t *testing.T) {
 	}
 	w.write(t, login("s3cret-2"))
 	holds(t, <-w.writes, "s3cret-2")
-	w.write(t, `{"auths":`) // whoever writes it has not finished
+	w.write(t, `{"auths":`) // the writer has not finished
 	w.write(t, login("s3cret-3"))
 	holds(t, <-w.writes, "s3cret-3")
 	for _, a := range w.client.Actions() {
@@ -168,7 +168,7 @@ func TestSecretThatIsThere(t *testing.T) {
 		}
 		w.stop()
 		if !strings.Contains(w.log.String(), "replacing the pull secret") {
-			t.Errorf("nobody hears of it:\n%s", w.log)
+			t.Errorf("it is not logged:\n%s", w.log)
 		}
 	})
 	t.Run("another type stays", func(t *testing.T) {

@@ -18,7 +18,7 @@ const (
 	races = 5
 )
 
-// sync brings the Secret in step with the file.
+// sync writes the file's content to the Secret, if necessary.
 func (k *Keeper) sync(ctx context.Context) error {
 	if k.content == nil {
 		return k.cause
@@ -32,27 +32,27 @@ func (k *Keeper) sync(ctx context.Context) error {
 			break
 		}
 	}
-	k.news = k.news && err != nil
+	k.changed = k.changed && err != nil
 	return err
 }
 
-// unseenError says that the Secret cannot be looked at, which may be there and good.
+// unseenError means that the Secret cannot be read. It may exist and be good.
 type unseenError struct{ error }
 
 // Unwrap returns the cause.
 func (e unseenError) Unwrap() error { return e.error }
 
-// compareAndWrite looks at the Secret and writes it if need be. Raced says that somebody
-// else wrote it in between.
+// compareAndWrite reads the Secret and writes it if necessary. Raced is whether another client
+// wrote it in between.
 func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 	found, err := k.config.Secrets.Get(ctx, k.config.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		found, err = nil, nil
 	}
 	if err != nil {
-		return false, unseenError{fmt.Errorf("look at it: %w", err)}
+		return false, unseenError{fmt.Errorf("read it: %w", err)}
 	}
-	do, remark, err := plan(found, k.content, k.news)
+	do, remark, err := plan(found, k.content, k.changed)
 	if remark != "" {
 		k.config.Log.WarnContext(ctx, "replacing the pull secret", "reason", remark, "namespace", k.config.Namespace, "secret", k.config.Name)
 	}
