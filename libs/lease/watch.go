@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 // watchInterval is the time between two lists of a watch. What comes and goes between them
@@ -37,7 +37,7 @@ func Watch(ctx context.Context, list func(context.Context) ([]*podmanagerv1.Pool
 				return err
 			}
 		}
-		if !pause.For(ctx, watchInterval) {
+		if !retry.Sleep(ctx, watchInterval) {
 			return ctx.Err()
 		}
 	}

@@ -8,23 +8,22 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
 const (
-	// firstAnswer is how long pods wait for the Kubernetes API to say whether it has
-	// image volumes. They are safe without them.
+	// firstAnswer is how long pods wait for the Kubernetes API's answer about image volumes.
+	// Pods work without them.
 	firstAnswer = time.Second
 	// minAskAgain and maxAskAgain bound the time until it is asked again.
 	minAskAgain = time.Second
 	maxAskAgain = time.Minute
 )
 
-// launching chooses by itself how the wrapper server gets into pods: as an image volume
-// where the Kubernetes API has them and nodes do not prove otherwise. What it changes is
-// for pods to come.
+// launching chooses automatically how the wrapper server gets into pods: as an image volume if
+// the Kubernetes API and the nodes support it. A change applies to new pods.
 type launching struct {
 	ask func(ctx context.Context) (bool, error) // whether the API has image volumes
 	use func(podspec.Launcher)
@@ -34,8 +33,8 @@ type launching struct {
 	failed bool // nodes cannot mount images
 }
 
-// launcher is how the wrapper server gets into pods if there is nothing to choose: a
-// template says it itself.
+// launcher returns how the wrapper server gets into pods before or without an automatic
+// choice. A template of the user's own contains it itself.
 func (c *Config) launcher() podspec.Launcher {
 	if c.Launcher == LauncherImageVolume && c.Template == "" {
 		return podspec.ImageVolume
@@ -43,10 +42,10 @@ func (c *Config) launcher() podspec.Launcher {
 	return podspec.InitContainer
 }
 
-// chooses says whether the launcher is chosen by itself.
+// chooses reports whether the launcher is chosen automatically.
 func (c *Config) chooses() bool { return c.Launcher == LauncherAuto && c.Template == "" }
 
-// launching has the launcher chosen, and put in force by use; nil if it is settled.
+// launching returns the automatic choice, which calls use; nil if the launcher is set.
 func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *launching {
 	if !c.chooses() {
 		return nil
@@ -57,8 +56,8 @@ func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launche
 	return &launching{ask: ask, use: use, log: log}
 }
 
-// Run asks the Kubernetes API until it answers. If it does not do so at once, pods are
-// made in the way that works everywhere meanwhile.
+// Run asks the Kubernetes API until it answers. Until then pods are created with an init
+// container, which works everywhere.
 func (l *launching) Run(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -71,7 +70,7 @@ func (l *launching) Run(ctx context.Context) error {
 		l.choose(podspec.InitContainer)
 	}
 	for wait := minAskAgain; err != nil; wait = min(2*wait, maxAskAgain) {
-		if !pause.For(ctx, wait) {
+		if !retry.Sleep(ctx, wait) {
 			return nil
 		}
 		can, err = l.ask(ctx)
@@ -86,7 +85,7 @@ func (l *launching) Run(ctx context.Context) error {
 	return nil
 }
 
-// choose puts a launcher in force, unless nodes have proved that only one will do.
+// choose puts a launcher in force, unless nodes were found unable to mount images.
 func (l *launching) choose(launcher podspec.Launcher) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +94,8 @@ func (l *launching) choose(launcher podspec.Launcher) {
 	}
 }
 
-// trial is that of image volumes which nobody asked for; nil if there is none.
+// trial returns the check of nodes for image volumes that were chosen automatically; nil if
+// there is no choice.
 func (l *launching) trial() *kube.Trial {
 	if l == nil {
 		return nil
@@ -103,8 +103,8 @@ func (l *launching) trial() *kube.Trial {
 	return kube.NewTrial(l.fail)
 }
 
-// fail takes the words of a node that cannot mount images. A pod that was found may have
-// them before the Kubernetes API has answered.
+// fail takes the error of a node that cannot mount images. An adopted pod may show it before
+// the Kubernetes API has answered.
 func (l *launching) fail(words string) {
 	l.log.Error("nodes cannot mount the wrapper server's image, though the Kubernetes API has image volumes: an init container copies it into pods from now on; set the launcher to init-container to have it so from the start", "error", words)
 	l.mu.Lock()

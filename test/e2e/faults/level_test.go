@@ -16,7 +16,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
@@ -58,7 +58,7 @@ func (sys *system) least(t *testing.T) level {
 	ctx := suite.Context(t)
 	least := sys.level(ctx, t)
 	for range looks {
-		pause.For(ctx, between)
+		retry.Sleep(ctx, between)
 		least = least.least(sys.level(ctx, t))
 	}
 	return least
@@ -80,7 +80,7 @@ func (sys *system) returnsTo(t *testing.T, before level) {
 		more := strings.Join(after.exceeds(before), "; ")
 		if more != "" {
 			last = more
-			pause.For(ctx, between)
+			retry.Sleep(ctx, between)
 		}
 		return more == "", more
 	})

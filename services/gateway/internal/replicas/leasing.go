@@ -7,7 +7,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 const (
@@ -35,7 +35,7 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 			return nil, fmt.Errorf("no pod-manager could be reached for %v: %w", reachTimeout, err)
 		}
 		waiting(&lease.Waiting{Reason: "no pod-manager can be reached: " + err.Error()})
-		if !pause.For(ctx, next) {
+		if !retry.Sleep(ctx, next) {
 			return nil, fault.New(fault.Of(ctx.Err()), "%w: %w", context.Cause(ctx), err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 const (
@@ -47,7 +47,7 @@ func (m *Manager) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 	return lease.Watch(ctx, func(ctx context.Context) ([]*podmanagerv1.Pool, error) {
 		now := m.known.Load()
 		for ; now.err != nil; now = m.known.Load() {
-			if !pause.For(ctx, watchPause) {
+			if !retry.Sleep(ctx, watchPause) {
 				return nil, ctx.Err()
 			}
 		}

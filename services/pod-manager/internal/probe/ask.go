@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/krm-function-runner/function-runner/libs/pause"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 const (
@@ -50,7 +50,7 @@ func ask(ctx context.Context, address string) error {
 		if err == nil || ctx.Err() == nil {
 			err = last // one that was cut short says less than the one before
 		}
-		if !pause.For(ctx, next) {
+		if !retry.Sleep(ctx, next) {
 			return fmt.Errorf("ask %s for its health: %w", address, err)
 		}
 	}
