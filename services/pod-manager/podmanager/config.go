@@ -27,7 +27,7 @@ const (
 	LauncherImageVolume   = "image-volume"
 )
 
-// Config is the pod-manager's settings, without those that every program has.
+// Config is the pod-manager's settings, without the settings common to all programs.
 type Config struct {
 	// Address is where gateways connect, as host:port.
 	Address string `split_words:"true" default:":9448"`
@@ -39,8 +39,7 @@ type Config struct {
 	// MaxMessageBytes bounds what pods take and give.
 	MaxMessageBytes int `split_words:"true" default:"6291456"`
 
-	// Kubeconfig is the file that says how to reach Kubernetes; empty inside of a
-	// cluster.
+	// Kubeconfig is the path of the kubeconfig file; empty inside of a cluster.
 	Kubeconfig string `split_words:"true"`
 	// Namespace is where function pods live.
 	Namespace string `default:"porch-fn-system"`
@@ -62,24 +61,24 @@ type Config struct {
 	Launcher string `default:"auto"`
 	// Endpoint is how pods are reached: service or pod-ip.
 	Endpoint string `default:"service"`
-	// PinDigest says whether pods name their image by digest too.
+	// PinDigest is whether pods name their image by digest too.
 	PinDigest bool `split_words:"true" default:"true"`
 	// PullSecret is the name of the pull secret for private registries.
 	PullSecret string `split_words:"true" default:"auth-secret"`
-	// EnablePrivateRegistries says whether the pull secret is kept: a copy of
-	// AuthSecretPath in the pods' namespace. Otherwise it is somebody else's.
+	// EnablePrivateRegistries is whether the pod-manager keeps the pull secret: a copy of
+	// AuthSecretPath in the pods' namespace. Otherwise it does not touch it.
 	EnablePrivateRegistries bool `split_words:"true"`
 	// AuthSecretPath is a docker configuration file with credentials. It is followed.
 	AuthSecretPath string `split_words:"true" default:"/var/tmp/config-secret/.dockerconfigjson"`
 	// Resources are those of function containers.
 	Resources ResourceConfig
-	// ReadOnlyRootFilesystem says whether functions may write to TmpSize bytes in /tmp only.
+	// ReadOnlyRootFilesystem is whether functions may write to TmpSize bytes in /tmp only.
 	ReadOnlyRootFilesystem bool `split_words:"true" default:"true"`
 	// TmpSize bounds /tmp, as Kubernetes writes quantities; empty is no bound.
 	TmpSize string `split_words:"true" default:"256Mi"`
 	// RuntimeClass is the runtime class of function pods; empty is the cluster's own.
 	RuntimeClass string `split_words:"true"`
-	// HostUsers says whether function pods have the users of their node; false gives each
+	// HostUsers is whether function pods have the users of their node; false gives each
 	// a user namespace of its own, which nodes have to support.
 	HostUsers bool `split_words:"true" default:"true"`
 	// MaxEvaluationTime is how long an evaluation may take in a pod, unless the function has
@@ -88,9 +87,9 @@ type Config struct {
 	// FunctionNetwork are patterns of the repositories of images whose functions may use the
 	// network.
 	FunctionNetwork []string `split_words:"true"`
-	// Confine says how wrapper servers hold back functions: require, best-effort or off.
+	// Confine is how wrapper servers confine functions: require, best-effort or off.
 	Confine confine.Level `default:"best-effort"`
-	// PodEnv are variables that wrapper servers get, besides those that this program
+	// PodEnv are variables that wrapper servers get, besides the ones that this program
 	// sets: where to send traces, for instance.
 	PodEnv map[string]string `ignored:"true"`
 
@@ -99,10 +98,10 @@ type Config struct {
 	// ScanInterval is the time between two searches for pods to collect.
 	ScanInterval time.Duration `split_words:"true" default:"1m"`
 	// ReadyTimeout is how long a pod may take to become ready. What keeps it from
-	// that is told to those who wait as soon as it is known; this is for silence.
+	// that is reported to waiting leases as soon as it is known; this bounds unknown causes.
 	ReadyTimeout time.Duration `split_words:"true" default:"5m"`
-	// SchedulingPatience is how long a pod may be without a node before those who
-	// wait for it are told. Where nodes are added on demand, give that the time it
+	// SchedulingPatience is how long a pod may be without a node before its waiting
+	// leases fail. Where nodes are added on demand, give that the time it
 	// takes.
 	SchedulingPatience time.Duration `split_words:"true" default:"2s"`
 	// GracePeriod is how long a pod may take to finish what it runs when it ends.
@@ -118,8 +117,8 @@ type Config struct {
 	MaxQueuePerFunction int `split_words:"true" default:"1000"`
 	// MaxQueue is how many evaluations may wait in all.
 	MaxQueue int `split_words:"true" default:"10000"`
-	// MaxPods is how many function pods there may be in the namespace, those of all
-	// replicas and those that are about to go included; 0 for any number.
+	// MaxPods is how many function pods there may be in the namespace, including pods of
+	// other replicas and pods that are being deleted; 0 for any number.
 	MaxPods int `split_words:"true" default:"0"`
 
 	// CacheConfig is the file that gives functions settings of their own, and a minimum
@@ -189,13 +188,13 @@ func (c *Config) checkLimits(checks *config.Checks) {
 	checks.That(c.MaxPods >= 0, "MaxPods", c.MaxPods, "0 or more")
 }
 
-// isImage says whether s is the name of an image.
+// isImage reports whether s is the name of an image.
 func isImage(s string) bool {
 	_, err := imagename.Parse(s, "")
 	return err == nil
 }
 
-// isURL says whether s is the address of a service.
+// isURL reports whether s is the address of a service.
 func isURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""

@@ -28,7 +28,7 @@ func TestConfig(t *testing.T) {
 		"no pods":       {"", map[string]string{"FNR_MAX_PODS_PER_FUNCTION": "0"}, "FNR_MAX_PODS_PER_FUNCTION is 0"},
 		"pull secret":   {"Kubernetes would refuse it later", map[string]string{"FNR_PULL_SECRET": "auth_secret"}, `FNR_PULL_SECRET is "auth_secret"`},
 		"credentials":   {"a path that is set to nothing", map[string]string{"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": ""}, "FNR_AUTH_SECRET_PATH"},
-		"no registries": {"what nobody reads may be anything", map[string]string{"FNR_AUTH_SECRET_PATH": ""}, ""},
+		"no registries": {"an unused setting may be anything", map[string]string{"FNR_AUTH_SECRET_PATH": ""}, ""},
 		"storage":       {"nodes that do not count it have none", map[string]string{"FNR_RESOURCES_EPHEMERAL_STORAGE_REQUEST": "", "FNR_RESOURCES_EPHEMERAL_STORAGE_LIMIT": ""}, ""},
 		"small storage": {"Kubernetes would refuse each pod", map[string]string{"FNR_RESOURCES_EPHEMERAL_STORAGE_LIMIT": "1Mi"}, "FNR_RESOURCES_EPHEMERAL_STORAGE_REQUEST"},
 		"/tmp":          {"", map[string]string{"FNR_TMP_SIZE": "0"}, `FNR_TMP_SIZE is "0"`},

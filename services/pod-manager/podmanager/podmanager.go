@@ -76,7 +76,7 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error)
 }
 
 // NewManager returns a manager. It starts nothing: its part has to run while it is
-// called. Neither does it ask for anything: what Kubernetes has to say is followed later.
+// called. It sends no request either: the informers start later.
 func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
 	m, err := newManager(cfg, resolver, frame)
 	if err != nil {

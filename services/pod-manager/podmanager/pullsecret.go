@@ -12,8 +12,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pullsecret"
 )
 
-// pullSecret returns the cluster with pods that wait for their pull secret, and the task
-// that keeps it. If it is somebody else's, pods wait for nothing.
+// pullSecret returns the cluster with pods that wait for their pull secret, and the task that
+// keeps it. If the pod-manager does not keep it, pods do not wait.
 func (c *Config) pullSecret(cluster manager.Cluster, client kubernetes.Interface, tell func(pool.Event), frame program.Frame) (manager.Cluster, serve.Task, error) {
 	if !c.EnablePrivateRegistries {
 		return cluster, func(ctx context.Context) error { <-ctx.Done(); return nil }, nil

@@ -23,11 +23,11 @@ import (
 // drainDelay is how long a pod that ends takes calls.
 const drainDelay = time.Second
 
-// wrapperEvaluationTime is how long an evaluation may take in a wrapper server that is
-// told nothing else.
+// wrapperEvaluationTime is how long an evaluation may take in a wrapper server by
+// default.
 const wrapperEvaluationTime = 5 * time.Minute
 
-// defaults are what pods get where their template says nothing.
+// defaults are what pods get for what their template leaves out.
 func (c *Config) defaults() podspec.Defaults {
 	return podspec.Defaults{
 		WrapperImage: c.WrapperServerImage, Resources: c.Resources.requirements(), TerminationGracePeriod: c.GracePeriod,
@@ -52,7 +52,7 @@ func (c *Config) builder() podspec.Builder {
 	}
 }
 
-// templates says where pod templates come from.
+// templates returns where pod templates come from.
 func (c *Config) templates(client kubernetes.Interface, frame program.Frame) kube.TemplatesConfig {
 	return kube.TemplatesConfig{
 		Client: client, Namespace: c.TemplateNamespace, Name: c.Template, Defaults: c.defaults(),
@@ -60,7 +60,7 @@ func (c *Config) templates(client kubernetes.Interface, frame program.Frame) kub
 	}
 }
 
-// cluster says how pods are made.
+// cluster returns the configuration of the adapter to Kubernetes.
 func (c *Config) cluster(client kubernetes.Interface, templates *kube.Templates, frame program.Frame) kube.Config {
 	return kube.Config{
 		Client: client, Namespace: c.Namespace, ClusterDomain: c.ClusterDomain,
@@ -72,8 +72,9 @@ func (c *Config) cluster(client kubernetes.Interface, templates *kube.Templates,
 // wrapperEnv are the variables of wrapper servers, in order.
 func (c *Config) wrapperEnv() []corev1.EnvVar {
 	env := map[string]string{
-		// Leases are given back before a pod goes: it ends as soon as what it runs is
-		// done. Only one that somebody else deletes may still be called for a moment.
+		// Leases end before the pod-manager deletes a pod: the pod ends as soon as its
+		// evaluations are done. Only a pod that is deleted from outside may get calls for
+		// a moment.
 		"FNR_SERVE_DRAIN_DELAY": drainDelay.String(),
 	}
 	// A wrapper server of an earlier version does not know the variable, and would not
@@ -102,7 +103,7 @@ func (c *Config) network() imagename.Patterns {
 	return patterns
 }
 
-// settings are those of the pools at the start.
+// settings returns the settings of the pools at the start.
 func (c *Config) settings(template podspec.Template, functions map[string]cacheconfig.Entry) manager.Settings {
 	return manager.Settings{
 		Template: template, Builder: c.builder(), Functions: functions, MinPods: c.minPods(),
@@ -124,10 +125,10 @@ func (c *Config) minPods() int {
 	return 0
 }
 
-// PodEnv returns those of the variables of a process, as KEY=value, that wrapper
-// servers are to have too: the OpenTelemetry ones that do not say whose telemetry it is,
-// without credentials and files, which pods do not have. Functions are other people's
-// programs: what a pod of theirs may know has to be said in its template.
+// PodEnv selects the variables of a process, as KEY=value, that wrapper servers get too: the
+// OpenTelemetry ones that do not identify the process, without credentials and files, which
+// pods do not have. Functions are other people's programs: a template has to name what their
+// pods may know.
 func PodEnv(environ []string) map[string]string {
 	env := make(map[string]string)
 	for _, variable := range environ {
@@ -139,7 +140,7 @@ func PodEnv(environ []string) map[string]string {
 	return env
 }
 
-// ownTelemetry says whether an OpenTelemetry variable is for this process alone.
+// ownTelemetry reports whether an OpenTelemetry variable is for this process alone.
 func ownTelemetry(name string) bool {
 	if name == "OTEL_SERVICE_NAME" || name == "OTEL_RESOURCE_ATTRIBUTES" {
 		return true

@@ -1,6 +1,6 @@
 // Package cacheconfig reads pod-cache-config.yaml: which functions get pods at the
 // start, and what is different for them. There are two formats: a map of image to
-// time to live, and a list of objects that can say more.
+// time to live, and a list of objects with more settings.
 package cacheconfig
 
 import (

@@ -90,7 +90,7 @@ func (e *entry) duration(to *time.Duration, field string, value *yaml.Node) {
 	*to = d
 }
 
-// number reads a count. Zero is as good as nothing.
+// number reads a count. Zero means the default, as a missing field does.
 func (e *entry) number(to *int, field string, value *yaml.Node) {
 	if value.Tag == nullTag {
 		return
@@ -103,7 +103,7 @@ func (e *entry) number(to *int, field string, value *yaml.Node) {
 	*to = int(n)
 }
 
-// prefork reads how many processes to keep started. Zero says something: none.
+// prefork reads how many processes to keep started. Zero is a value: none.
 func (e *entry) prefork(value *yaml.Node) {
 	if value.Tag == nullTag {
 		return

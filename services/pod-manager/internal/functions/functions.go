@@ -34,7 +34,7 @@ type File struct {
 }
 
 // Open reads the file. One that is not there counts as empty; one that is
-// wrong is an error that says where.
+// wrong is an error with its position.
 func Open(config Config) (*File, error) {
 	f := &File{config: config}
 	content, err := os.ReadFile(config.Path)

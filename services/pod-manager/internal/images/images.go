@@ -1,4 +1,4 @@
-// Package images caches what images are, as an image-resolver in another process says.
+// Package images caches the answers of an image-resolver in another process.
 package images
 
 import (
@@ -10,7 +10,7 @@ import (
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 )
 
-// maxBytes bounds the images that are kept: ten thousand that have a KiB to say.
+// maxBytes bounds the images that are kept: ten thousand of a KiB each.
 const maxBytes = 32 << 20
 
 // Resolver is the part of the image-resolver's client that is needed.

@@ -72,7 +72,7 @@ func (s Settings) request(limits pool.Limits, entry cacheconfig.Entry) podspec.R
 	}
 }
 
-// override sets what an entry says, if it says anything.
+// override sets the value of an entry, if it has one.
 func override[T int | ~int64](to *T, value T) {
 	if value != 0 {
 		*to = value

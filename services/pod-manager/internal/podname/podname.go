@@ -56,8 +56,8 @@ func PodID(reference, digest string, slot int) string {
 	return name + tail
 }
 
-// PodName returns the name of the pod in a slot: its id and a suffix that tells it
-// from its predecessor there, the pod with that UID; empty if there was none.
+// PodName returns the name of the pod in a slot: its id and a suffix that distinguishes
+// it from its predecessor there, the pod with that UID; empty if there was none.
 func PodName(reference, digest string, slot int, predecessor string) string {
 	sum := sum(reference, digest, strconv.Itoa(slot), predecessor)
 	suffix := make([]byte, suffixLength)
@@ -84,7 +84,7 @@ func readable(reference string) (name, tag string) {
 var foreign = regexp.MustCompile(`[^a-z0-9-]+`)
 
 // labelled makes a text part of a label, of at most limit characters. Its beginning
-// says the most.
+// is the most specific.
 func labelled(text string, limit int) string {
 	text = foreign.ReplaceAllString(strings.ToLower(text), "-")
 	return strings.TrimRight(text[:min(len(text), limit)], "-")

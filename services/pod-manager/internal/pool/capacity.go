@@ -28,7 +28,7 @@ func (c *capacity) admits(p *pool, pods int) bool {
 }
 
 // first returns the pool that is next to get a pod; nil if none waits. Pools without a pod
-// come before those that want more.
+// come before pools that want more.
 func (c *capacity) first() *pool {
 	for _, p := range c.line {
 		if p.usable() == 0 {
@@ -131,8 +131,8 @@ func rankOf(now time.Time, p *pool, usable int, candidate *pod) int {
 }
 
 // goesBefore reports whether a is the better choice of two pods that suit equally well: a
-// replica evicts its own before those that another one uses, and else the one used longest
-// ago.
+// replica evicts its own before the pods that another replica uses, and else the one used
+// longest ago.
 func goesBefore(now time.Time, a, b *pod) bool {
 	if usedA, usedB := a.usedElsewhere(now), b.usedElsewhere(now); usedA != usedB {
 		return usedB

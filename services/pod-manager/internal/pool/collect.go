@@ -35,7 +35,7 @@ func (p *pool) collect(s *step) {
 
 // trim drains pods beyond the limit: limits may have been lowered, or two replicas may have
 // created pods at a time. Idle ones go first; those in use finish their leases if there are
-// enough others that serve. Those that another replica uses are its own business.
+// enough others that serve. Pods that another replica uses are left to it.
 func (p *pool) trim(s *step) {
 	p.trimTo(s, func(pod *pod) bool { return pod.state.usable() }, func(pod *pod) bool { return pod.use.active == 0 })
 	p.trimTo(s, func(pod *pod) bool { return pod.state == ready }, func(*pod) bool { return true })

@@ -55,8 +55,8 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 	return s.actions
 }
 
-// next returns a pool to reconcile: those that are dirty, those of which pods are evicted,
-// then those for whose pods there is capacity now; nil if there is none.
+// next returns a pool to reconcile: first dirty pools, then pools of which pods are evicted,
+// then pools for whose pods there is capacity now; nil if there is none.
 func (m *Machine) next() *pool {
 	if len(m.step.dirty) == 0 && m.capacity.due {
 		m.capacity.evict(&m.step, m.pods.byName, m.pools)

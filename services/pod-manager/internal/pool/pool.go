@@ -9,7 +9,7 @@
 // Files, in reading order: event, action, config and status are the vocabulary. handle has
 // what each event does, machine what follows from it. capacity bounds all pools together;
 // verdict and queue have waiting leases; collect, failure, pods and pool have one function's
-// pods; health, pod and expiry a single one. A file uses those that come after it.
+// pods; health, pod and expiry a single one. A file uses the files after it.
 //
 // A pod passes through these states:
 //
