@@ -55,7 +55,8 @@ func (t *Templates) gone(ctx context.Context) {
 	t.metrics.templateFailed(ctx)
 	t.blame(fault.New(fault.Precondition, "there is no pod template: the ConfigMap %s/%s has to be created", t.config.Namespace, t.config.Name))
 	if t.current.Load() != nil {
-		t.log.WarnContext(ctx, "pod template deleted; its last good version stays in force", "config_map", t.config.Name)
+		t.log.WarnContext(ctx, "pod template deleted; its last good version stays in force",
+			"config_map", t.config.Name)
 		return
 	}
 	t.log.ErrorContext(ctx, "no function pods are created until there is a pod template", "error", t.obstacle())

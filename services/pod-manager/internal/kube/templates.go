@@ -124,7 +124,8 @@ func (t *Templates) obstacle() error {
 	if t.cause != nil {
 		return t.cause
 	}
-	if err := t.outage.obstacle("the pod template", "what the pod template is", "deploy/components/pod-template"); err != nil {
+	err := t.outage.obstacle("the pod template", "what the pod template is", "deploy/components/pod-template")
+	if err != nil {
 		return err
 	}
 	return fault.New(fault.Unavailable, "the Kubernetes API has not said yet what the pod template is")

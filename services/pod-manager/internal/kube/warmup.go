@@ -51,7 +51,8 @@ func (w warmUpTransport) RoundTrip(request *http.Request) (*http.Response, error
 	if away := w.since.Load(); away == nil || time.Since(*away) >= warmUp {
 		return response, nil
 	}
-	return nil, fmt.Errorf("the API server has just restarted and may not have loaded its roles yet: %w", refused(response))
+	return nil, fmt.Errorf("the API server has just restarted and may not have loaded its roles yet: %w",
+		refused(response))
 }
 
 // WrappedRoundTripper is what client-go asks for to close idle connections.
