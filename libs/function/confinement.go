@@ -19,8 +19,9 @@ type Confinement struct {
 	MaxTempFiles int64 `split_words:"true" default:"10000"`
 }
 
-// Check adds the problems of the settings.
-func (c Confinement) Check(checks *config.Checks) {
+// CheckConfinement adds the problems of the settings. It is a function, since Config types
+// embed Confinement and have checks of their own.
+func CheckConfinement(checks *config.Checks, c Confinement) {
 	c.Confine.Check(checks, "Confine")
 	checks.That(c.MaxTempBytes >= 0, "MaxTempBytes", c.MaxTempBytes, "a number of bytes, or 0 for 256 MiB")
 	checks.That(c.MaxTempFiles >= 0, "MaxTempFiles", c.MaxTempFiles, "a number of files, or 0 for 10,000")

@@ -146,7 +146,7 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxInHandWait >= 0, "MaxInHandWait", c.MaxInHandWait, "zero or more")
 	if c.Enabled(RuntimeExec) {
 		c.Exec.check(&checks)
-		c.Confinement.Check(&checks)
+		function.CheckConfinement(&checks, c.Confinement)
 		_, err := imagename.ParsePatterns(c.FunctionNetwork)
 		checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","), "patterns of repositories, such as ghcr.io/example/fn-*")
 	}

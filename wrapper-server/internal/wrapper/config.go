@@ -101,7 +101,7 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	function.CheckPrefork(&checks, "Prefork", c.Prefork)
 	checks.That(c.Processors >= 0, "Processors", c.Processors, "0 or more")
-	c.Confinement.Check(&checks)
+	function.CheckConfinement(&checks, c.Confinement)
 	checks.Within("Serve", c.Serve.Validate())
 	checks.Within("Telemetry", c.Telemetry.Validate())
 	return checks.Err()
