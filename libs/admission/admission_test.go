@@ -72,10 +72,22 @@ func TestAcquireRefusesPastQueue(t *testing.T) {
 	}{
 		"nothing known": {"without an observation the hint is a second", admission.Limits{Concurrent: 2, Queue: 1}, 0, time.Second},
 		"no queue":      {"one caller has to end", admission.Limits{Concurrent: 1}, 2 * time.Second, 2 * time.Second},
-		"queue":         {"those that wait come first, two at a time", admission.Limits{Concurrent: 2, Queue: 3}, 2 * time.Second, 4 * time.Second},
-		"quick":         {"a hint has a useful size", admission.Limits{Concurrent: 1, Queue: 1}, time.Millisecond, 100 * time.Millisecond},
-		"slow":          {"and does not send callers away for long", admission.Limits{Concurrent: 1, Queue: 1}, time.Hour, 30 * time.Second},
-		"negative":      {"limits below the least count as the least", admission.Limits{Concurrent: -1, Queue: -1}, 0, time.Second},
+		"queue": {
+			"queued callers come first, two at a time",
+			admission.Limits{Concurrent: 2, Queue: 3}, 2 * time.Second, 4 * time.Second,
+		},
+		"quick": {
+			"a hint has a useful size",
+			admission.Limits{Concurrent: 1, Queue: 1}, time.Millisecond, 100 * time.Millisecond,
+		},
+		"slow": {
+			"and does not send callers away for long",
+			admission.Limits{Concurrent: 1, Queue: 1}, time.Hour, 30 * time.Second,
+		},
+		"negative": {
+			"limits below the least count as the least",
+			admission.Limits{Concurrent: -1, Queue: -1}, 0, time.Second,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -141,15 +153,15 @@ func TestReleaseTwice(t *testing.T) {
 	}
 }
 
-// TestAcquireStarvesNobody has more callers than places; all that keep trying are
-// served in the end, and never too many at once.
-func TestAcquireStarvesNobody(t *testing.T) {
+// TestAcquireStarvesNoCaller has more callers than slots: every caller gets its slots in
+// the end, and never too many run at once.
+func TestAcquireStarvesNoCaller(t *testing.T) {
 	const callers, rounds = 16, 100
 	limits := admission.Limits{Concurrent: 3, Queue: callers}
 	g := admission.New(limits)
-	var everybody sync.WaitGroup
+	var running sync.WaitGroup
 	for range callers {
-		everybody.Go(func() {
+		running.Go(func() {
 			for range rounds {
 				release, err := g.Acquire(t.Context(), fn)
 				if err != nil {
@@ -163,6 +175,6 @@ func TestAcquireStarvesNobody(t *testing.T) {
 			}
 		})
 	}
-	everybody.Wait()
+	running.Wait()
 	wantCounts(t, g, 0, 0)
 }

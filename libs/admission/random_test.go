@@ -88,8 +88,8 @@ func (h *history) come(t *testing.T) {
 	}()
 }
 
-// gone takes a request off those that wait. The one at place n, from one, is served before
-// 4n slots have become free: every fourth goes to the oldest.
+// gone removes a request from the queue. The request at position n, counted from one, is
+// served before 4n slots have become free: every fourth slot goes to the oldest request.
 func (h *history) gone(t *testing.T, w *waiter, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -24,8 +24,8 @@ type place struct {
 // removers is how many directories are removed at a time beside evaluations.
 const removers = 4
 
-// Run keeps places ready for the next processes, and removes the directories of those that
-// have ended, until ctx ends.
+// Run keeps places ready for the next processes, and removes the directories of ended
+// processes, until ctx ends.
 func (c *Confiner) Run(ctx context.Context) {
 	var removing sync.WaitGroup
 	defer removing.Wait()

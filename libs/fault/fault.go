@@ -25,8 +25,8 @@ const (
 	NotFound
 	// Denied is a request that policy refuses.
 	Denied
-	// Precondition is a state of the world that somebody has to change first,
-	// such as an image that cannot be pulled.
+	// Precondition is a state outside the program that has to change before the request
+	// can succeed, such as an image that cannot be pulled.
 	Precondition
 	// Exhausted is a limit that was reached: a queue, a size, a quota.
 	Exhausted

@@ -17,7 +17,7 @@ func TestOf(t *testing.T) {
 		err    error
 		want   fault.Class
 	}{
-		"plain":      {"an error that nobody classified is a defect", io.EOF, fault.Internal},
+		"plain":      {"an error without a class is a defect", io.EOF, fault.Internal},
 		"classified": {"the class is what New was given", fault.New(fault.Invalid, "bad"), fault.Invalid},
 		"wrapped": {
 			"wrapping adds words and keeps the class",

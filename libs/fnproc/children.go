@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// childrenOf returns the children of pid that the kernel's list under proc shows, the
-// file system at /proc: at least those that it adopted. It gives an orphan to the
-// first thread of its new parent, so the list of that one is enough.
+// childrenOf returns children of pid, read from proc, the file system at /proc. The result
+// has at least the adopted children: the kernel gives an orphan to the first thread of its
+// new parent, so the list of that thread is enough.
 func childrenOf(proc fs.FS, pid int) ([]int, error) {
 	list, err := fs.ReadFile(proc, fmt.Sprintf("%d/task/%d/children", pid, pid))
 	if errors.Is(err, fs.ErrNotExist) {

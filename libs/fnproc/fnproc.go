@@ -55,7 +55,7 @@ type Outcome struct {
 	// Status says how the main process ended, in the words of os/exec: "exit status
 	// 1", "signal: killed".
 	Status string
-	// Prefork says whether the process was started before its evaluation.
+	// Prefork is whether the process was started before its evaluation.
 	Prefork Prefork
 }
 

@@ -140,7 +140,7 @@ func TestPreforkSameOutcomes(t *testing.T) {
 	tests := map[string]struct{ reason, function string }{
 		"ok":           {"the output is the function's", "echo"},
 		"greets":       {"what is written before the input counts", "greet=1000"},
-		"talks":        {"a process that writes more than an idle one may is not used, and disturbs nobody", "greet=200000"},
+		"talks":        {"one that writes more than an idle one may is not used", "greet=200000"},
 		"fails":        {"a failure is one", "exit1"},
 		"dies":         {"so is a signal", "signal"},
 		"reads not":    {"a function that ends without reading is started for each evaluation", "ignore-stdin"},

@@ -107,8 +107,8 @@ func (p *process) closePipes() {
 	closeAll([]*os.File{p.stdin, p.stdout, p.stderr, p.spare.input, p.handle})
 }
 
-// closeAll closes pipes, of which there is nothing to learn; those that are nil or
-// closed already are no harm.
+// closeAll closes pipes. It ignores errors, since they need no action: some pipes are nil
+// or closed already.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close()

@@ -137,7 +137,8 @@ func TestReaperLeavesStatuses(t *testing.T) {
 	awaitChildren(t, 0)
 }
 
-// awaitChildren waits until this process has n children, those that have ended included.
+// awaitChildren waits until this process has n children. Children that have ended, but were
+// not reaped, count.
 func awaitChildren(t *testing.T, n int) {
 	t.Helper()
 	var children []byte

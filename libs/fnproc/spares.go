@@ -14,9 +14,9 @@ const (
 	maxBackoff   = 5 * time.Minute
 )
 
-// calm is how long a processor has to have been free before a process is started that
-// nobody waits for. Callers who come again as soon as they have their answer leave shorter
-// gaps, in which it would only be in the way of the next evaluation.
+// calm is how long a processor has to have been free before a spare process is started.
+// Callers that send their next request right after an answer leave shorter gaps, in which
+// the start would only delay the next evaluation.
 const calm = 20 * time.Millisecond
 
 // spares decide which processes are kept started. They do no I/O, have no clock and are

@@ -67,7 +67,7 @@ func TestSparesAreLeftAlone(t *testing.T) {
 			t.Errorf("early is %v, want %v: %s", got, want, reason)
 		}
 	}
-	expect(true, "nobody was told of the first evaluation")
+	expect(true, "next has not looked at the first evaluation yet")
 	s.began()
 	expect(false, "there is no room while all processors are busy")
 	s.ended(epoch)

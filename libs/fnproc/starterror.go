@@ -42,7 +42,7 @@ func startError(cmd Command, err error) error {
 // is. They end soon.
 const tryAgain = time.Second
 
-// exhausted says whether the container, or the machine, had something too little.
+// exhausted reports whether the container, or the machine, ran out of a resource.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) ||
 		errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)

@@ -35,7 +35,7 @@ func validator(t *testing.T, findings, size, logged int) fnproc.Command {
 }
 
 // TestResultsAreTold has validators whose callers read nothing but the status message:
-// the results are whole, and those that do not fit are counted.
+// the results are whole, and results that do not fit are counted.
 func TestResultsAreTold(t *testing.T) {
 	const image = "registry.example.com/functions/validate:v1.2.3"
 	tests := map[string]struct {

@@ -17,8 +17,8 @@ const watchInterval = 500 * time.Millisecond
 // poolKey identifies a pool.
 type poolKey struct{ reference, digest string }
 
-// Watch does what [Manager.WatchPools] says by listing pools again and again: it sends those
-// that differ from what was sent before. It returns the first error of list or send, or that
+// Watch does what [Manager.WatchPools] says by listing pools at intervals: it sends the
+// pools that differ from what was sent before. It returns the first error of list or send, or that
 // of ctx. Pools that list returned must not be changed.
 func Watch(ctx context.Context, list func(context.Context) ([]*podmanagerv1.Pool, error), send func(*podmanagerv1.WatchPoolsResponse) error) error {
 	sent := make(map[poolKey]*podmanagerv1.Pool)

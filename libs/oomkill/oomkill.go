@@ -1,5 +1,5 @@
 // Package oomkill tells processes that the kernel killed because their container had no
-// memory left from those that somebody else killed: their ends look the same.
+// memory left from processes that another process killed: both end with SIGKILL.
 package oomkill
 
 import (

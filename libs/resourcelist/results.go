@@ -43,7 +43,7 @@ func (d document) results(ctx context.Context, value *yaml.Node) ([]Result, erro
 	return decodeResults(ctx, value.Content)
 }
 
-// decodeResults decodes one result after the other, without those that are null.
+// decodeResults decodes one result after the other and skips null entries.
 func decodeResults(ctx context.Context, entries []*yaml.Node) ([]Result, error) {
 	var results []Result
 	for _, entry := range entries {

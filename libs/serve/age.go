@@ -46,8 +46,8 @@ type agingConn struct {
 	frames  frames // written so far
 }
 
-// goAway asks a client not to begin requests on this connection any more. All those
-// that it has begun are answered.
+// goAway asks a client to begin no more requests on this connection. All requests that it
+// has begun are answered.
 var goAway = []byte{
 	0, 0, 8, frameGoAway, 0, 0, 0, 0, 0, // header: 8 bytes follow, for the connection
 	0x7f, 0xff, 0xff, 0xff, // the last request: the highest number that there is

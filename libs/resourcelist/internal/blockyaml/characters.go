@@ -74,8 +74,8 @@ func printable(data []byte) bool {
 // byteOrderMark is allowed at the very beginning only.
 const byteOrderMark = '\uFEFF'
 
-// printableRune reports the same for a character of several bytes. Those that YAML 1.1
-// reads as line breaks (U+0085, U+2028, U+2029) are out.
+// printableRune reports the same for a character of several bytes. It is false for the
+// characters that YAML 1.1 reads as line breaks (U+0085, U+2028, U+2029).
 func printableRune(r rune, size int) bool {
 	switch {
 	case r == utf8.RuneError && size == 1:
