@@ -21,7 +21,7 @@ const (
 	RuntimePod  = "pod"
 )
 
-// Config is the gateway's settings, without those that every program has.
+// Config is the gateway's own settings. Settings that every program has are not in it.
 type Config struct {
 	// Address is where callers connect, as host:port.
 	Address string `split_words:"true" default:":9445"`
@@ -95,7 +95,7 @@ func (c PodConfig) check(checks *config.Checks) {
 type ExecConfig struct {
 	// Config is the file that maps images to binaries.
 	Config string `default:"./config.yaml"`
-	// Functions is the folder with the binaries.
+	// Functions is the directory with the binaries.
 	Functions string `default:"./functions"`
 	// Concurrency is how many functions run at a time; 0 is four for each processor. An
 	// eighth more is reserved for functions that run nothing, and an eighth for callers
@@ -118,7 +118,7 @@ type ExecConfig struct {
 // check adds the problems of the settings.
 func (c ExecConfig) check(checks *config.Checks) {
 	checks.That(c.Config != "", "Exec.Config", c.Config, "the path of a file")
-	checks.That(c.Functions != "", "Exec.Functions", c.Functions, "the path of a folder")
+	checks.That(c.Functions != "", "Exec.Functions", c.Functions, "the path of a directory")
 	checks.That(c.Concurrency >= 0, "Exec.Concurrency", c.Concurrency, "0 or more")
 	checks.That(c.Queue >= 0, "Exec.Queue", c.Queue, "0 or more")
 	function.CheckPrefork(checks, "Exec.Prefork", c.Prefork)
@@ -156,13 +156,13 @@ func (c *Config) Validate() error {
 	return checks.Err()
 }
 
-// isURL says whether s is the address of a service.
+// isURL reports whether s is the address of a service.
 func isURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// Enabled says whether a runtime is to be used.
+// Enabled reports whether the gateway uses a runtime.
 func (c *Config) Enabled(runtime string) bool { return !slices.Contains(c.DisableRuntimes, runtime) }
 
 // maxInHand is how many bytes of requests are held at a time in the container whose

@@ -28,7 +28,7 @@ func kibibytes(n int) []byte {
 }
 
 // startBounded runs a gateway with a memory budget of one request of the largest size, and
-// the functions hang and echo, in the folder that it returns.
+// the functions hang and echo, in the directory that it returns.
 func startBounded(t *testing.T) (address, dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -34,7 +34,7 @@ var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/b
 type Config struct {
 	// File is the configuration file, read again whenever it changes.
 	File string
-	// Functions is the folder with the binaries.
+	// Functions is the directory with the binaries.
 	Functions string
 	// DefaultPrefix is where image names without a slash are looked up.
 	DefaultPrefix string
@@ -70,9 +70,9 @@ func New(cfg Config) (*Evaluator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the exec evaluator's configuration: %w: give the file, or disable the exec runtime", err)
 	}
-	// Functions run in another folder than this program.
+	// A function's working directory is not this program's, so the path has to be absolute.
 	if cfg.Functions, err = filepath.Abs(cfg.Functions); err != nil {
-		return nil, fmt.Errorf("find the folder of functions: %w", err)
+		return nil, fmt.Errorf("find the directory of functions: %w", err)
 	}
 	e := &Evaluator{cfg: cfg, env: function.WithProcessors(environment, cfg.Processors), content: content}
 	if e.phases, err = newPhases(cfg.Meters, cfg.Admission); err != nil {
@@ -176,7 +176,7 @@ func (e *Evaluator) load(content []byte) error {
 		return fmt.Errorf("exec configuration %s: %w", e.cfg.File, err)
 	}
 	for _, field := range table.unknown {
-		e.cfg.Log.Warn("exec configuration has a field that nobody knows: it is ignored", "file", e.cfg.File, "field", field)
+		e.cfg.Log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)
 	}
 	for _, image := range table.repeated {
 		e.cfg.Log.Warn("exec configuration names an image twice: the first entry counts", "image", image)

@@ -23,9 +23,9 @@ type configFile struct {
 	} `yaml:"functions"`
 }
 
-// parseFile reads a configuration file, and returns what is in it that nobody knows. A
-// file without functions is an error, since it is most often one that is being written, or
-// a typing error: none at all are written as an empty list.
+// parseFile reads a configuration file, and returns its unknown fields. A file without
+// functions is an error, since it is most often still being written, or has a typing error:
+// an empty list means no functions.
 func parseFile(content []byte) (file configFile, unknown []string, err error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
@@ -53,8 +53,8 @@ func parseFile(content []byte) (file configFile, unknown []string, err error) {
 	return file, unknown, nil
 }
 
-// hasMore says whether something comes after a file's first document, which is all that is
-// read, as Porch does it.
+// hasMore reports whether anything follows a file's first document. Only that document is
+// read, as in Porch.
 func hasMore(content []byte) bool {
 	var first, second yaml.Node
 	documents := yaml.NewDecoder(bytes.NewReader(content))

@@ -17,7 +17,7 @@ import (
 )
 
 // newEvaluator returns an evaluator that runs one function at a time: echo or hang, from
-// the folder that it returns. The other function returns its metrics.
+// the directory that it returns. The function scrape returns its metrics.
 func newEvaluator(t *testing.T) (e *execeval.Evaluator, dir string, scrape func() string) {
 	t.Helper()
 	tel, scrape := scrapetest.New(t)
@@ -77,7 +77,7 @@ func TestMetrics(t *testing.T) {
 	leave()
 	for range 2 {
 		if err := <-ended; err == nil {
-			t.Error("nobody was left waiting")
+			t.Error("an evaluation succeeded although its caller had left")
 		}
 	}
 	wantMetrics(t, scrape, "fn_exec_running 0", "fn_exec_queue_depth 0",

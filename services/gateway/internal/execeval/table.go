@@ -19,13 +19,13 @@ type table struct {
 	binaries map[string]string
 	// prefork maps binaries to how many processes of each are kept started.
 	prefork map[string]int
-	// maxTime maps binaries to how long each may run, of those that have a limit of their
-	// own.
+	// maxTime maps binaries to how long each may run. It has only binaries with a limit of
+	// their own.
 	maxTime map[string]time.Duration
 	// tags are the tags of each repository.
 	tags map[string][]string
-	// repeated are images that a later entry claims again, for a warning, and unknown the
-	// fields that nobody knows.
+	// repeated are images that a later entry claims again, and unknown the unknown fields:
+	// both are logged as warnings.
 	repeated, unknown []string
 }
 
@@ -64,8 +64,8 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 	return t, nil
 }
 
-// mapped returns how many processes are kept of the binaries that images are mapped to:
-// prefork of those that do not say.
+// mapped returns how many processes are kept of each binary that an image is mapped to.
+// The default is prefork.
 func (t *table) mapped(prefork int) map[string]int {
 	all := map[string]int{}
 	for _, binary := range t.binaries {
@@ -107,10 +107,10 @@ func (t *table) bound(binary string, most *time.Duration) error {
 	return nil
 }
 
-// checkName refuses names that lead out of the folder of functions.
+// checkName refuses names that lead out of the directory of functions.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-		return fmt.Errorf("%q is not the name of a file in the folder of functions", name)
+		return fmt.Errorf("%q is not the name of a file in the directory of functions", name)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func TestTableRefuses(t *testing.T) {
 
 func TestTableOfNothing(t *testing.T) {
 	if table, err := parseTable([]byte("functions: []"), "/functions", "", 1); err != nil || len(table.binaries) != 0 {
-		t.Errorf("parseTable = %v, %v: somebody may want no functions", table, err)
+		t.Errorf("parseTable = %v, %v: an empty list of functions is valid", table, err)
 	}
 }
 
@@ -185,7 +185,7 @@ func FuzzParseTable(f *testing.F) {
 		}
 		for key, binary := range table.binaries {
 			if !strings.HasPrefix(binary, "/functions/") || strings.Contains(binary, "..") && strings.Contains(binary, "/../") {
-				t.Errorf("%q is mapped to %q, outside the folder of functions", key, binary)
+				t.Errorf("%q is mapped to %q, outside the directory of functions", key, binary)
 			}
 		}
 	})

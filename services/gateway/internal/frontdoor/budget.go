@@ -19,10 +19,11 @@ const tryAgain = time.Second
 // whole before it is read, so requests that hold a part never wait for each other. One that
 // is larger than the budget is admitted when nothing else is reserved.
 //
-// Requests are admitted in the order of the queue, except that one that can be admitted
-// overtakes those that cannot: while they do not fit, requests of as many bytes as the whole
-// budget; while requests from the same peer are being read, a fourth of that. So a large
-// request neither holds up the small ones nor waits for ever.
+// Requests are admitted in the order of the queue, except that a request that can be
+// admitted overtakes requests that cannot. The bytes that may overtake one request are
+// bounded: by the whole budget while it does not fit, and by a fourth of that while requests
+// from the same peer are being read. So a large request neither holds up small ones nor
+// waits for ever.
 type memoryBudget struct {
 	limit   int64
 	timeout time.Duration
@@ -45,7 +46,7 @@ const (
 	// maxQueued bounds the length of the queue.
 	maxQueued = 1000
 	// maxUnread bounds what the queued requests of one connection may have in the server's
-	// receive buffers: they share the connection's window with those that are being read.
+	// receive buffers: they share the connection's window with the requests being read.
 	maxUnread = serve.ConnReceiveWindow * 3 / 4
 )
 
@@ -140,9 +141,9 @@ func (b *memoryBudget) admit() {
 // fits reports whether size more bytes are within the budget. The caller holds mu.
 func (b *memoryBudget) fits(size int64) bool { return b.reserved == 0 || b.reserved+size <= b.limit }
 
-// mayRead reports whether a request may be read beside those that are being read from its
-// connection, and beside what else its peer takes its time with. One at a time always may.
-// The caller holds mu.
+// mayRead reports whether a request may be read beside the requests being read from its
+// connection, and beside the requests being read from its peer and the responses being
+// written to it. One at a time always may. The caller holds mu.
 func (b *memoryBudget) mayRead(from source, size int64) bool {
 	conn := b.reading.conns[from.conn]
 	peer := b.reading.peers[from.peer] + b.writing.peers[from.peer]

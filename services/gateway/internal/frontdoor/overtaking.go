@@ -9,7 +9,7 @@ type overtaking struct {
 	shut   map[string]bool      // no request of these peers may
 }
 
-// closed reports whether no request of a peer may overtake those that wait.
+// closed reports whether no request of a peer may overtake the queued requests.
 func (o *overtaking) closed(peer string) bool { return o.all || o.shut[peer] }
 
 // wait adds a request that waits: for memory if it is readable, otherwise for its peer.

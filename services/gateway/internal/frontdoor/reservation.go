@@ -49,7 +49,7 @@ func (b *memoryBudget) await(ctx context.Context, q *queued) error {
 	defer b.mu.Unlock()
 	at := slices.Index(b.queue, q)
 	if at < 0 {
-		return nil // admitted, be it in the last moment
+		return nil // admitted in the meantime
 	}
 	b.queue = slices.Delete(b.queue, at, at+1)
 	b.admit() // a request behind it may be smaller

@@ -75,8 +75,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}
 }
 
-// attempt evaluates on one pod, other than those that broke before. An error with a
-// brokenPodError in its chain may go away on another pod.
+// attempt evaluates on one pod that is not in broken. An error with a brokenPodError in
+// its chain may go away on another pod.
 func (e *Evaluator) attempt(ctx context.Context, req evaluation.Request, broken []string) (evaluation.Response, error) {
 	held, err := e.lease(ctx, req, broken)
 	if err != nil {

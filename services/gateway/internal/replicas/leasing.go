@@ -56,8 +56,8 @@ func (m *Manager) leaseFromAny(ctx context.Context, open *lease.Open, waiting fu
 	return nil, err
 }
 
-// inOrder returns the replicas in the order in which they are to be asked for an
-// image: first those that could be reached lately.
+// inOrder returns the replicas in the order to ask them in for an image: recently reachable
+// replicas first.
 func (k *known) inOrder(image string, now time.Time) []*replica {
 	if len(k.replicas) < 2 {
 		return k.replicas

@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// order returns the indices of addresses in the order in which they are to be asked
-// for an image: its owner first, and then those that would own it if those before
-// were not there (rendezvous hashing). When an address comes or goes, only its own
-// images move.
+// order returns the indices of addresses in the order to ask them in for an image: its
+// owner first, then each address that would own it without the addresses before it
+// (rendezvous hashing). When an address comes or goes, only its own images move.
 func order(addresses []string, image string) []int {
 	scores := make([]uint64, len(addresses))
 	indices := make([]int, len(addresses))

@@ -40,7 +40,7 @@ func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequ
 	return &podmanagerv1.ListPoolsResponse{Pools: lists.merged()}, nil
 }
 
-// WatchPools implements lease.Manager: it watches all replicas, also those that come later.
+// WatchPools implements lease.Manager: it watches all replicas, also later ones.
 // What a replica listed last stays until it answers again, or is gone.
 func (m *Manager) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error) error {
 	last := make(views)
@@ -57,8 +57,8 @@ func (m *Manager) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 	}, send)
 }
 
-// reachable returns the replicas that are listed now: not those that could not be reached
-// lately, unless they were never listed.
+// reachable returns the replicas to list now. It leaves out replicas that could not be
+// reached lately, unless they were never listed.
 func (k *known) reachable(last views) []*replica {
 	now := time.Now()
 	return slices.DeleteFunc(slices.Clone(k.replicas), func(r *replica) bool {
