@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Copy is "cp -a SRC... DST", as far as init containers need it: folders with all
-// that is in them, links as links, modes and times kept.
+// Copy is "cp -a SRC... DST", as far as init containers need it: it copies directories
+// with their contents, copies links as links, and keeps modes and times.
 func Copy(args []string) int {
 	sources, target, err := copyArguments(args)
 	if err != nil {
@@ -27,8 +27,8 @@ func Copy(args []string) int {
 	return 0
 }
 
-// copyArguments splits a command line. Of the options, those that -a stands for and
-// those that change nothing here are known.
+// copyArguments splits a command line. It accepts the options that -a stands for, and
+// options that change nothing here.
 func copyArguments(args []string) (sources []string, target string, err error) {
 	var paths []string
 	for i, arg := range args {
@@ -77,11 +77,11 @@ func selfInfo() fs.FileInfo {
 type copier struct {
 	self   fs.FileInfo
 	copied string      // where this program's file was copied to, if it was
-	made   fs.FileInfo // the folder that is the copy; nil as long as there is none
+	made   fs.FileInfo // the directory that is the copy; nil as long as there is none
 }
 
-// tree copies source to target. Folders get their times last: copying into them
-// changes them.
+// tree copies source to target. It sets a directory's times last: copying into the
+// directory changes them.
 func (c *copier) tree(source, target string) error {
 	info, err := os.Lstat(source)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *copier) tree(source, target string) error {
 	case info.Mode().IsRegular():
 		return c.file(source, target, info)
 	default:
-		return fmt.Errorf("%s is neither file, folder nor link", source)
+		return fmt.Errorf("%s is neither file, directory nor link", source)
 	}
 }
 
@@ -122,8 +122,8 @@ func (c *copier) dir(source, target string, info fs.FileInfo) error {
 			return err
 		}
 	}
-	// The target can be a volume that belongs to somebody else, as an emptyDir
-	// does: what is in it counts.
+	// The target can be a volume that another user owns, such as an emptyDir, so its mode
+	// cannot be changed: only its contents matter.
 	if err := os.Chmod(target, info.Mode().Perm()); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *copier) file(source, target string, info fs.FileInfo) error {
 }
 
 // link copies a link as a link. Links to this very program are the exception: in
-// our image, the folder that templates copy has nothing but such links, and in the
+// our image, the directory that templates copy has nothing but such links, and in the
 // pod's volume they would point nowhere.
 func (c *copier) link(source, target string) error {
 	if info, err := os.Stat(source); err == nil && c.self != nil && os.SameFile(info, c.self) {

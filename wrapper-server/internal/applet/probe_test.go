@@ -55,7 +55,7 @@ func TestProbe(t *testing.T) {
 		"service":         {"a service can be asked for", []string{"-addr", ready, "-service", evaluatorconnect.FunctionEvaluatorName}, 0},
 		"unknown service": {"one that is not there is an error of the call", []string{"-addr", ready, "-service", "x"}, 3},
 		"not serving":     {"a draining server does not pass", []string{"-addr", notReady.Addr().String()}, 4},
-		"nobody there":    {"nor does a port without server", []string{"-addr", closed.Addr().String()}, 2},
+		"no server":       {"nor does a port without server", []string{"-addr", closed.Addr().String()}, 2},
 		"no address":      {"usage", nil, 1},
 		"unknown flag":    {"usage", []string{"-frobnicate"}, 1},
 	}
