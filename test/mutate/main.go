@@ -2,8 +2,8 @@
 // and runs their tests: a change that no test notices is one that a mistake may make too.
 //
 // First come changes with a name, each of which was once not noticed. Their tests have to
-// fail. Then come those that gremlins finds, package by package; which of them live is
-// printed, to be read by people, since some changes make no difference.
+// fail. Then come the changes that gremlins finds, package by package. It prints the
+// changes that no test notices for a person to judge, since some make no difference.
 package main
 
 import (

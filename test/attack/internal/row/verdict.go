@@ -19,8 +19,8 @@ const (
 	leastP99 = 20 * time.Millisecond
 	// kept is how much more memory than before a program may use afterwards. It is a tenth
 	// of the limit: a tenth of what it used before would be some megabytes, which the
-	// collector and spare processes come and go by. An attack that is repeated must not
-	// add up, and ten of those that keep this much would.
+	// collector and spare processes come and go by. Repeated attacks must not
+	// add up: ten that each keep this much would use the limit.
 	kept = system.Limit / 10
 	// settle is how long it may take until memory is back.
 	settle = 30 * time.Second

@@ -84,8 +84,8 @@ func (p *Program) run(ctx context.Context, path string, pl plan) error {
 	return nil
 }
 
-// await waits until the program answers health checks. Those that need Kubernetes answer
-// that they are not ready, and serve all the same.
+// await waits until the program answers health checks. Programs that need Kubernetes
+// answer that they are not ready, but serve requests.
 func (p *Program) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
