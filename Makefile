@@ -162,10 +162,11 @@ e2e-registries: ## Test the image-resolver with real registries (Debian's docker
 	cd services/image-resolver && $(GO_TEST) -count=1 -tags e2e -run 'Distribution|Program' ./imageresolver
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run the linters
+lint: $(GOLANGCI_LINT) ## Run the linters, and check the words in use
 	@failed=; \
 	 GOWORK=$(WORKSPACE_FILE) $(LINT) $(WORKSPACE_PACKAGES) || failed=1; \
 	 (cd functions && $(LINT) ./...) || failed=1; \
+	 bash test/words.sh || failed=1; \
 	 test -z "$$failed"
 
 .PHONY: check-generate
