@@ -2,8 +2,8 @@ package admission
 
 import "slices"
 
-// oldestEvery is how often a free slot goes to the request that has waited longest of
-// those that may start, whatever its function and caller run: every fourth time. Fairness
+// oldestEvery is how often a free slot goes to the request that has waited longest of the
+// requests that may start, whatever its function and caller run: every fourth time. Fairness
 // by shares alone would let a request wait for as long as others with smaller shares keep
 // coming.
 const oldestEvery = 4
