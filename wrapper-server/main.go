@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command wrapper-server runs inside function pods and serves the function there.
 package main
 

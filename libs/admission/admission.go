@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package admission bounds how many evaluations run at once and how many wait, and
 // shares both fairly between functions and between callers.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package admission_test
 
 import (
@@ -74,19 +76,23 @@ func TestAcquireRefusesPastQueue(t *testing.T) {
 		"no queue":      {"one caller has to end", admission.Limits{Concurrent: 1}, 2 * time.Second, 2 * time.Second},
 		"queue": {
 			"queued callers come first, two at a time",
-			admission.Limits{Concurrent: 2, Queue: 3}, 2 * time.Second, 4 * time.Second,
+			admission.Limits{Concurrent: 2, Queue: 3},
+			2 * time.Second, 4 * time.Second,
 		},
 		"quick": {
 			"a hint has a useful size",
-			admission.Limits{Concurrent: 1, Queue: 1}, time.Millisecond, 100 * time.Millisecond,
+			admission.Limits{Concurrent: 1, Queue: 1},
+			time.Millisecond, 100 * time.Millisecond,
 		},
 		"slow": {
 			"and does not send callers away for long",
-			admission.Limits{Concurrent: 1, Queue: 1}, time.Hour, 30 * time.Second,
+			admission.Limits{Concurrent: 1, Queue: 1},
+			time.Hour, 30 * time.Second,
 		},
 		"negative": {
 			"limits below the least count as the least",
-			admission.Limits{Concurrent: -1, Queue: -1}, 0, time.Second,
+			admission.Limits{Concurrent: -1, Queue: -1},
+			0, time.Second,
 		},
 	}
 	for name, tc := range tests {

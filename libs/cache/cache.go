@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cache keeps what a source answered within a bound of bytes, fetches each missing
 // entry once for all callers, and refreshes entries in use before they expire.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cgroup reads what the kernel says about the control group of this container,
 // of version 1 or 2.
 package cgroup

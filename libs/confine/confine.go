@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package confine holds back function processes, without privileges: what they can
 // read, write, signal, look into and connect to.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package confine
 
 // WithKernel returns cfg for a kernel with that version of Landlock's interface, and with or

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package confine
 
 import (
@@ -53,8 +55,10 @@ func newTempDirs(cfg Config) (*tempDirs, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock the directory for the temporary files of functions: %w", err), os.Remove(base))
 	}
-	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles,
-		discarded: make(chan *TempDir)}, nil
+	return &tempDirs{
+		base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles,
+		discarded: make(chan *TempDir),
+	}, nil
 }
 
 // lockDir locks a directory until the file is closed, or this program has ended.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package deadline has the rules for deadlines that all services share: a caller's
 // deadline travels as a duration, so each service sees it pass at another time, and an
 // evaluation ends at some time though its caller has none.

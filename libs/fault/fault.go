@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fault sorts errors into the few classes that callers act on.
 //
 // An error is classified where its meaning is known, with [New]; wrapping it with

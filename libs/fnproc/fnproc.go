@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fnproc runs KRM functions as processes: input on stdin, output on stdout,
 // log on stderr, one process per evaluation.
 //

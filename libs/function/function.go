@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package function runs KRM functions as local processes and judges what they did:
 // whether they succeeded, and if not, which error the caller gets.
 package function

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package imagelabel gives images their label in metrics: their short name, and a bounded
 // number of them. Each label is a set of time series, and callers can name any number of
 // images, so only images that exist get one.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package imagename gives container images one canonical name each.
 //
 // Two spellings of one image have to be one name wherever names are compared: in

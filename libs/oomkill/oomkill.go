@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package oomkill tells processes that the kernel killed because their container had no
 // memory left from processes that another process killed: both end with SIGKILL.
 package oomkill

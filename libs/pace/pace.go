@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pace bounds how long a server waits for a client that sends or reads slowly.
 //
 // A client may pause for [Grace] in total, and earns waiting time with the bytes that it

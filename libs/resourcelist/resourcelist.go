@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package resourcelist judges the bytes of a ResourceList, which is what a KRM
 // function reads and writes, and extracts its results. It never encodes one: the
 // bytes that were judged are the bytes that travel on.

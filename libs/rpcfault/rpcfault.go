@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rpcfault is the one edge at which fault classes become RPC codes, and
 // RPC codes become fault classes again.
 package rpcfault

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rpcserve puts RPC services on one port: with the gRPC, gRPC-Web and
 // Connect protocols, health checks, reflection, telemetry, and the mapping of
 // errors to codes, the same for all services.

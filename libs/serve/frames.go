@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package serve
 
 // Warning: this file and age.go write a frame below net/http, which has no supported way to send a

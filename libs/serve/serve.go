@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package serve is the one life cycle of all servers of this project.
 //
 // [Run] binds every port, then serves, then turns ready once every part is: a program that

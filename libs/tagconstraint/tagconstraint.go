@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tagconstraint reads what the tag field of an evaluation asks for, and
 // picks the tag that fits.
 package tagconstraint

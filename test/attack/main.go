@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command attack does to each program of this repository what hostile and careless callers,
 // functions, pods and registries would do, and fails if one does not withstand it: if it
 // ends, keeps memory, makes other callers wait or lets a function out of its confinement.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command mutate changes the core packages of this repository in small ways, one at a time,
 // and runs their tests: a change that no test notices is one that a mistake may make too.
 //

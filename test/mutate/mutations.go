@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package main
 
 // named are mutations that tests did not notice once, and a test was written for each.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gateway is the front door of the system: it takes evaluations from Porch
 // and other callers and has each one done by the first evaluator that serves its
 // image.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package imageresolver answers what image references mean: which digest, and what
 // a container of it runs. It is the only part of the system that talks to
 // registries. It keeps nothing on disk and needs no rights in Kubernetes, so any

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podmanager lends function pods: it keeps a pool of warm pods for each
 // function, and gives the gateway places on them. Evaluations never pass through it.
 // Kubernetes is its only store, so it may end at any time, and any number of it may

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command function is the function that test/attack has evaluated. It returns its input,
 // and before that does what the input's function configuration says.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package applet has the small tools that the wrapper server's one binary also is,
 // so that pod templates copied from Porch's documentation work with an image that
 // has nothing else in it: cp and grpc-health-probe, called by those names, and

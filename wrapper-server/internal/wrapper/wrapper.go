@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wrapper serves one function: it takes evaluations, runs the function's
 // entrypoint for each, and returns what that wrote.
 package wrapper

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package blockyaml
 
 // blockScalar proves the literal or folded scalar whose indicator stands at offset

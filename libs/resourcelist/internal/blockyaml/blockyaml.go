@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package blockyaml proves, in one pass and without building anything, that bytes
 // are a YAML document in the plain block style that Kubernetes tools write, and
 // returns its top-level entries.

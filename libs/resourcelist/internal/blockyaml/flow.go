@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package blockyaml
 
 // maxFlow bounds a flow collection's bytes, so that each key in it is within maxKey,

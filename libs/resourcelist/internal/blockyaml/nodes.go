@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package blockyaml
 
 // item proves the sequence item whose dash stands at offset at.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package blockyaml
 
 // maxKey bounds a key's bytes. YAML looks no further than 1024 characters for the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package blockyaml
 
 // maxDepth bounds the collections inside each other. YAML's own bound is far above;

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +23,11 @@ type porchFlag struct {
 // flags returns all flags of Porch's function runner, bound to s. Their defaults are the values in
 // s: those of the environment, or else Porch's.
 func (s *Settings) flags() []porchFlag {
-	g, p, r := &s.Gateway, &s.PodManager, &s.ImageResolver
+	return slices.Concat(s.commonFlags(), s.execFlags(), s.podFlags(), s.registryFlags())
+}
+
+func (s *Settings) commonFlags() []porchFlag {
+	g := &s.Gateway
 	return []porchFlag{
 		{name: "port", field: "Gateway.Address", usage: "port to serve on", value: portValue{&g.Address}},
 		{
@@ -41,7 +46,12 @@ func (s *Settings) flags() []porchFlag {
 			name: "max-request-body-size", field: "Gateway.MaxMessageBytes", usage: "largest request and response, in bytes",
 			value: intValue{&g.MaxMessageBytes},
 		},
+	}
+}
 
+func (s *Settings) execFlags() []porchFlag {
+	g := &s.Gateway
+	return []porchFlag{
 		{
 			name: "functions", field: "Gateway.Exec.Functions", usage: "directory with function binaries",
 			value: textValue{&g.Exec.Functions},
@@ -50,7 +60,12 @@ func (s *Settings) flags() []porchFlag {
 			name: "config", field: "Gateway.Exec.Config", usage: "file that maps images to binaries",
 			value: textValue{&g.Exec.Config},
 		},
+	}
+}
 
+func (s *Settings) podFlags() []porchFlag {
+	g, p := &s.Gateway, &s.PodManager
+	return []porchFlag{
 		{
 			name: "pod-namespace", field: "PodManager.Namespace", usage: "namespace for function pods",
 			value: textValue{&p.Namespace},
@@ -68,7 +83,10 @@ func (s *Settings) flags() []porchFlag {
 			name: "pod-cache-config", field: "PodManager.CacheConfig",
 			usage: "file with functions that have settings of their own", value: textValue{&p.CacheConfig},
 		},
-		{name: "warm-up-pod-cache", field: "PodManager.WarmUp", usage: "keep a pod of each of these functions", value: boolValue{&p.WarmUp}},
+		{
+			name: "warm-up-pod-cache", field: "PodManager.WarmUp", usage: "keep a pod of each of these functions",
+			value: boolValue{&p.WarmUp},
+		},
 		{
 			name: "max-waitlist-length", field: "PodManager.MaxWaitlistLength",
 			usage: "evaluations on one pod before a further one is started", value: intValue{&p.MaxWaitlistLength},
@@ -81,7 +99,12 @@ func (s *Settings) flags() []porchFlag {
 			name: "max-grpc-retries", field: "Gateway.Pod.MaxRetries", usage: "further pods to try after one broke",
 			value: intValue{&g.Pod.MaxRetries},
 		},
+	}
+}
 
+func (s *Settings) registryFlags() []porchFlag {
+	p, r := &s.PodManager, &s.ImageResolver
+	return []porchFlag{
 		{
 			name: "enable-private-registries", field: "ImageResolver.EnablePrivateRegistries",
 			usage: "use credentials for registries", value: boolValue{&r.EnablePrivateRegistries},

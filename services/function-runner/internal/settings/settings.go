@@ -45,7 +45,7 @@ func (s *Settings) Validate() error {
 		"a file that exists, if private registries are enabled")
 	checks.That(!r.EnableTLS || exists(r.TLSSecretPath), "ImageResolver.TLSSecretPath", r.TLSSecretPath,
 		"a directory that exists, if TLS for private registries is enabled")
-	s.Settings.Check(&checks)
+	s.Check(&checks)
 	return checks.Err()
 }
 

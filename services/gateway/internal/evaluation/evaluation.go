@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package evaluation has the request and the response that the packages of the gateway
 // share, and the multi-evaluator, which asks one evaluator after the other.
 package evaluation

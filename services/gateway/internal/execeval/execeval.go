@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package execeval is the exec evaluator: it runs functions as local binaries, for
 // the images that a configuration file maps to one.
 //

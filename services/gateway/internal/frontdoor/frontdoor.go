@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package frontdoor answers callers: it checks a request, resolves its image name,
 // has it evaluated, and measures all that.
 package frontdoor

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package frontdoor
 
 // overtaking is one look at the queue: which requests wait, and whether more may overtake

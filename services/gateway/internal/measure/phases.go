@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package measure has what several parts of the gateway measure alike.
 package measure
 

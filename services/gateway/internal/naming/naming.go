@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package naming gives a requested image its canonical name, once, before any
 // evaluator is asked.
 package naming

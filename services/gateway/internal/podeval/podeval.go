@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podeval is the pod evaluator: it gets a lease on a function pod, calls the pod's
 // wrapper server, and ends the lease with the outcome.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package registrytags returns the tags that registries have, as the image-resolver knows them.
 package registrytags
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package replicas finds the pod-manager's replicas, and asks the one that owns an
 // image: all gateways agree which that is, without talking to each other.
 package replicas

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package credentials finds what to show to a registry, in docker's own
 // configuration files, as docker reads them.
 package credentials

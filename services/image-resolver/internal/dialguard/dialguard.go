@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dialguard keeps this service from connecting to local addresses: those of this
 // machine, of its link, and of cloud metadata services. Callers choose image names, and
 // registries choose redirects and token servers, so both could otherwise make this service send

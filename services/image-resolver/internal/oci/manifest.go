@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package oci reads the manifests and configurations of images. It has
 // no I/O, and decodes no more than it needs: a hostile document takes little more
 // memory than its text. Errors are of class fault.Precondition: another image has to be pushed

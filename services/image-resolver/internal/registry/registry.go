@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package registry talks to registries: with credentials only where they belong,
 // encrypted unless a registry is listed as insecure, within bounds, and with the
 // registry's own words in errors.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package registryname gives each registry one name, by which settings, rules,
 // credentials and requests are compared.
 package registryname

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package resolver answers what image references mean: from its cache as long as
 // that is right, from the registry otherwise, and only if policy allows the image.
 package resolver

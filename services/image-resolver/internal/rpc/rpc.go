@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rpc serves a resolver as the ImageResolverService.
 package rpc
 

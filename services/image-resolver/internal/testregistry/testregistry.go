@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package testregistry runs registries in memory for tests, which count their
 // requests and fail as the tests require.
 package testregistry

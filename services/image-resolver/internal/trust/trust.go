@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package trust makes the connections to registries: TLS 1.2 and up with verified
 // certificates, by the system's authorities and those of configured directories, and
 // through the proxies that the environment names.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cacheconfig reads pod-cache-config.yaml: which functions get pods at the
 // start, and what is different for them. There are two formats: a map of image to
 // time to live, and a list of objects with more settings.

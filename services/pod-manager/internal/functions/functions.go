@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package functions follows the pod cache configuration: the file that gives functions
 // settings of their own, and a minimum of pods.
 package functions

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package images caches the answers of an image-resolver in another process.
 package images
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package kube_test
 
 import (
@@ -57,7 +59,8 @@ func TestClock(t *testing.T) {
 		"behind": {"in whichever direction", answers{0, ahead(-time.Hour)}, -time.Hour, true},
 		"a little": {
 			"synchronized clocks differ by some seconds, which is not logged",
-			answers{0, ahead(5 * time.Second)}, 5 * time.Second, false,
+			answers{0, ahead(5 * time.Second)},
+			5 * time.Second, false,
 		},
 		"slow": {"an answer that takes long says less exactly what time it is", answers{4 * time.Second, ahead(time.Second)}, 0, false},
 		"slow and ahead": {

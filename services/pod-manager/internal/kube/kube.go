@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kube is the adapter to Kubernetes: it sends the pools the status updates of pods, and
 // carries out their actions. It decides nothing about pods itself.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package kube
 
 import (
@@ -80,7 +82,9 @@ func TestPlan(t *testing.T) {
 		"ours and overdue": {"the pools decide about it", []*corev1.Pod{ours("a", 0)}, nil, names{}},
 		"overdue": {
 			"its own runner is gone",
-			[]*corev1.Pod{theirs("a", past)}, nil, names{Overdue: []string{"a-pod"}},
+			[]*corev1.Pod{theirs("a", past)},
+			nil,
+			names{Overdue: []string{"a-pod"}},
 		},
 		"not overdue":       {"Porch's runner may still use it", []*corev1.Pod{theirs("a", future)}, nil, names{}},
 		"overdue and going": {"it goes already", []*corev1.Pod{going(theirs("a", past))}, nil, names{}},

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package kube
 
 import (
@@ -29,7 +31,8 @@ func TestRetry(t *testing.T) {
 		"in time": {"it comes back", succeedAt(3), nil, 100 * time.Millisecond, time.Second, [2]int{3, 3}},
 		"too late": {
 			"no caller waits for longer",
-			succeedAt(1000), errNoAnswer, 3 * time.Second, retryFor, [2]int{5, 20},
+			succeedAt(1000), errNoAnswer, 3 * time.Second, retryFor,
+			[2]int{5, 20},
 		},
 		"asked to wait": {"it says for how long", func(_ context.Context, attempt int) error {
 			if attempt == 1 {

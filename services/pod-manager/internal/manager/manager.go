@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manager lends function pods: it owns the pools, answers leases, and has
 // done what the pools decide.
 package manager

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podname names function pods and their Services.
 //
 // Names are derived, not drawn: two replicas that fill the same slot at the same

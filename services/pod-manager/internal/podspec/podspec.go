@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package podspec defines function pods: it builds a pod and its Service
 // from a template, an image and the settings, and it reads from a pod what it is and
 // how it is. It does no I/O and has no clock.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package podspec_test
 
 import (
@@ -29,7 +31,8 @@ func TestStatusOfHealthyPods(t *testing.T) {
 	}{
 		"new": {
 			"no component has updated it",
-			`{status: {phase: Pending}}`, podspec.PodStatus{Phase: pool.PhaseCreating},
+			`{status: {phase: Pending}}`,
+			podspec.PodStatus{Phase: pool.PhaseCreating},
 		},
 		"gated": {
 			"another controller holds it back, and decides when to release it", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated, message: "Scheduling is blocked due to non-empty scheduling gates"}]}}`,

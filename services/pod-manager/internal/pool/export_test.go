@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package pool
 
 // Leases counts the leases that a machine knows, waiting and granted.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pool decides which function pods there are and which leases they get.
 //
 // It is a state machine: events go in, actions come out. It does no I/O, has no clock of

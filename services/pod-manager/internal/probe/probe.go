@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package probe asks wrapper servers for their health, so that a pod is used as soon
 // as it can be, and not when Kubernetes has found out.
 package probe

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pullsecret keeps the pull secret of function pods equal to a docker configuration
 // file, and delays pods that need it until it exists.
 package pullsecret

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package attacks is what hostile and careless callers and functions do. Each attack is
 // one idea in one file.
 package attacks

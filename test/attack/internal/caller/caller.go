@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package caller is the other callers: well-behaved ones that go on evaluating while a
 // program is attacked.
 package caller

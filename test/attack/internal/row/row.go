@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package row runs an attack against a program, with other callers beside it, and says
 // what came of it.
 package row

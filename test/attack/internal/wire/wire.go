@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wire is an HTTP/2 client that does what no library would: it sends as slowly as
 // it likes and reads no answers. It keeps to the flow control of the server.
 package wire
