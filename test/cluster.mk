@@ -57,6 +57,13 @@ else
 e2e: cluster-up
 	@$(MAKE) --no-print-directory e2e-here || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
 
+# One test, on a cluster that is up: its images are built if their sources changed.
+.PHONY: e2e-one
+e2e-one: cluster-up ## Run one end-to-end test (PACKAGE=./e2e/pods RUN=TestName)
+	@test -n "$(PACKAGE)" -a -n "$(RUN)" || { echo "name the test: make e2e-one PACKAGE=./e2e/pods RUN=TestName"; exit 1; }
+	$(CLUSTER_COMMAND) images
+	$(E2E_TEST) -timeout 30m $(E2E_IN_CLUSTER) -run '$(RUN)' $(PACKAGE)
+
 # The tests of the cluster run while our images are built, and those of the bed while the
 # images of the previous version are.
 .PHONY: e2e-here
