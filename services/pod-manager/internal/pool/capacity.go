@@ -87,7 +87,8 @@ func (c *capacity) evict(s *step, pods map[string]*pod, pools []*pool) {
 		if victim == nil {
 			return // nor is there one for pools that come after it
 		}
-		victim.drain(s, "its capacity is needed for a pod of "+p.function.Reference, removal{eviction: evictionRoom, idle: idle(s.at, victim)})
+		why := "its capacity is needed for a pod of " + p.function.Reference
+		victim.drain(s, why, removal{eviction: evictionRoom, idle: idle(s.at, victim)})
 	}
 }
 
@@ -147,10 +148,78 @@ func lastUse(now time.Time, p *pod) time.Time {
 	if p.use.active > 0 {
 		return now
 	}
-	return p.expiry.at.Add(-p.limits.TTL)
+	return p.expiry.at.Add(-p.pool.limits.TTL)
 }
 
 // idle reports whether no lease uses a pod or is about to.
 func idle(now time.Time, p *pod) bool {
 	return p.use.active == 0 && len(p.pool.queue) == 0 && !p.usedElsewhere(now)
+}
+
+// goneFor is how long the end of a pod is remembered, which is longer than any event about
+// it can be late.
+const goneFor = 10 * time.Minute
+
+// pods are the pods of all pools.
+type pods struct {
+	byName map[string]*pod
+	// ids counts the pods by id, foreign ones included.
+	ids map[string]int
+	// foreign are the ids of other function runners' pods, by the pod's name.
+	foreign map[string]string
+	// gone are the UIDs of pods that are gone, with when: a late event must not bring
+	// them back.
+	gone map[string]time.Time
+}
+
+func newPods() pods {
+	return pods{
+		byName: make(map[string]*pod), ids: make(map[string]int),
+		foreign: make(map[string]string), gone: make(map[string]time.Time),
+	}
+}
+
+// add adds a pod. There is none of its name.
+func (ps *pods) add(p *pod) {
+	ps.byName[p.name] = p
+	ps.count(p.id, 1)
+}
+
+// remove removes a pod that is gone.
+func (ps *pods) remove(p *pod, now time.Time) {
+	delete(ps.byName, p.name)
+	ps.count(p.id, -1)
+	if p.uid != "" {
+		ps.gone[p.uid] = now
+	}
+}
+
+// setForeign has a foreign pod of that name have an id; empty if it is gone.
+func (ps *pods) setForeign(name, id string) {
+	if former, ok := ps.foreign[name]; ok {
+		ps.count(former, -1)
+		delete(ps.foreign, name)
+	}
+	if id != "" {
+		ps.foreign[name] = id
+		ps.count(id, 1)
+	}
+}
+
+func (ps *pods) count(id string, n int) {
+	if ps.ids[id] += n; ps.ids[id] == 0 {
+		delete(ps.ids, id)
+	}
+}
+
+// freeSlot returns the lowest slot of a pool whose id no pod has, of whatever function or
+// function runner, draining and deleting ones included: their names and Services are still
+// taken. A pod that was found may have the name for a slot and the label of another one.
+func (ps *pods) freeSlot(c Config, p *pool) (slot int, name string) {
+	for slot = 1; ; slot++ {
+		name = c.PodName(p.function, slot, p.predecessors[slot])
+		if ps.byName[name] == nil && ps.ids[c.PodID(p.function, slot)] == 0 {
+			return slot, name
+		}
+	}
 }

@@ -2,13 +2,6 @@
 
 package pool
 
-import (
-	"fmt"
-	"time"
-
-	"github.com/krm-function-runner/function-runner/libs/fault"
-)
-
 func (e LeaseRequested) apply(m *Machine) {
 	s := &m.step
 	p := m.pool(s, e.Function)
@@ -24,11 +17,13 @@ func (e LeaseRequested) apply(m *Machine) {
 	}
 	switch {
 	case len(p.queue) > p.limits.MaxQueue:
-		m.leases.reject(s, l, fault.Exhausted, fmt.Sprintf("%d evaluations wait for %s already, which is the limit", p.limits.MaxQueue, p.function.Reference), time.Second)
+		m.leases.exhausted(s, l, "%d evaluations wait for %s already, which is the limit",
+			p.limits.MaxQueue, p.function.Reference)
 	case m.leases.waiting > m.config.MaxWaiting:
 		p = longest(p, m.pools)
 		s.mark(p)
-		m.leases.reject(s, p.queue[len(p.queue)-1], fault.Exhausted, fmt.Sprintf("%d evaluations wait for function pods already, which is the limit", m.config.MaxWaiting), time.Second)
+		m.leases.exhausted(s, p.queue[len(p.queue)-1],
+			"%d evaluations wait for function pods already, which is the limit", m.config.MaxWaiting)
 	}
 }
 

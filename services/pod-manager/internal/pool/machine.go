@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
 // Machine is the pools of all functions. Use [New]; it is not safe for concurrent use.
@@ -84,6 +82,35 @@ func (m *Machine) reconcile(s *step, p *pool) {
 	m.release(s, p)
 }
 
+// pool returns the pool of a function, a new one if there is none.
+func (m *Machine) pool(s *step, f Function) *pool {
+	p, ok := m.byFunction[f]
+	if !ok {
+		limits := m.config.limits(f)
+		p = &pool{
+			function: f, limits: limits, version: m.config.version(limits), since: m.since,
+			predecessors: make(map[int]string), emptySince: s.at,
+		}
+		m.pools = append(m.pools, p)
+		m.byFunction[f] = p
+	}
+	return p
+}
+
+// add takes a pod that is new here.
+func (m *Machine) add(s *step, p *pod) {
+	p.known = s.moment
+	p.id = m.config.PodID(p.pool.function, p.slot)
+	m.pods.add(p)
+	p.pool.add(p)
+}
+
+// remove forgets a pod that is gone.
+func (m *Machine) remove(s *step, p *pod) {
+	m.pods.remove(p, s.at)
+	p.pool.remove(s, p)
+}
+
 // grow creates the pods that a pool wants and may have.
 func (m *Machine) grow(s *step, p *pool) {
 	if p.failure.backsOff(p.demand() > 0, s.at) {
@@ -126,20 +153,6 @@ func (m *Machine) create(s *step, p *pool) {
 	s.emit(Create{Function: p.function, Slot: slot, Name: name, ReclaimAfter: end})
 }
 
-// add takes a pod that is new here.
-func (m *Machine) add(s *step, p *pod) {
-	p.limits, p.known = &p.pool.limits, s.moment
-	p.id = m.config.PodID(p.pool.function, p.slot)
-	m.pods.add(p)
-	p.pool.add(p)
-}
-
-// remove forgets a pod that is gone.
-func (m *Machine) remove(s *step, p *pod) {
-	m.pods.remove(p, s.at)
-	p.pool.remove(s, p)
-}
-
 // reject rejects the waiting leases of a pool for which there will be no pod.
 func (m *Machine) reject(s *step, p *pool) {
 	if len(p.queue) == 0 {
@@ -155,10 +168,14 @@ func (m *Machine) reject(s *step, p *pool) {
 	}
 	// There was no capacity for as long as a pod may take to become ready: Kubernetes may
 	// not delete the pods that are to go, or too many pools want one.
+	timeout := p.limits.ReadyTimeout
 	for _, l := range slices.Clone(p.queue) {
-		if timeout := p.limits.ReadyTimeout; s.age(l.requested.at) >= timeout && s.age(p.needySince) >= timeout {
-			m.leases.reject(s, l, fault.Exhausted, fmt.Sprintf("there are %d function pods, which is the limit, and none of them made room for one of %s for %s", m.config.MaxPods, p.function.Reference, timeout), time.Second)
+		if s.age(l.requested.at) < timeout || s.age(p.needySince) < timeout {
+			continue
 		}
+		m.leases.exhausted(s, l,
+			"there are %d function pods, which is the limit, and none of them made room for one of %s for %s",
+			m.config.MaxPods, p.function.Reference, timeout)
 	}
 	if len(p.queue) == 0 {
 		m.capacity.leave(p)
@@ -183,13 +200,14 @@ func (m *Machine) release(s *step, p *pool) {
 		pod.removal.retryAt = s.at.Add(deletionTimeout)
 		switch {
 		case pod.seen.Deleting && first: // another client asked for it
-		case pod.seen.Deleting || pod.removal.unsound || !pod.spared(s.at):
+		case pod.seen.Deleting || pod.removal.unsound || !pod.mayUndrain(s.at):
 			m.delete(s, pod)
 		case p.usable() >= p.limits.MaxPods:
-			pod.why, pod.removal = "the function has a pod in its place", removal{eviction: evictionSurplus, retryAt: pod.removal.retryAt}
+			pod.why = "the function has a pod in its place"
+			pod.removal.eviction, pod.removal.idle = evictionSurplus, false
 			m.delete(s, pod)
 		default:
-			pod.spare(s)
+			pod.undrain(s)
 		}
 	}
 }
@@ -197,7 +215,10 @@ func (m *Machine) release(s *step, p *pool) {
 // delete asks for the deletion of a pod.
 func (m *Machine) delete(s *step, p *pod) {
 	p.setState(s.at, deleting, p.why)
-	action := Delete{Name: p.name, UID: p.uid, Function: p.pool.function, Slot: p.slot, Reason: p.why, Eviction: p.removal.eviction}
+	action := Delete{
+		Name: p.name, UID: p.uid, Function: p.pool.function, Slot: p.slot,
+		Reason: p.why, Eviction: p.removal.eviction,
+	}
 	if !p.removal.unsound && !p.seen.Deleting {
 		action.ResourceVersion = p.seen.ResourceVersion
 	}
@@ -224,19 +245,4 @@ func (m *Machine) scan(s *step) {
 	over := func(_ string, at time.Time) bool { return s.age(at) >= goneFor }
 	maps.DeleteFunc(m.pods.gone, over)
 	maps.DeleteFunc(m.leases.starved, over)
-}
-
-// pool returns the pool of a function, a new one if there is none.
-func (m *Machine) pool(s *step, f Function) *pool {
-	p, ok := m.byFunction[f]
-	if !ok {
-		limits := m.config.limits(f)
-		p = &pool{
-			function: f, limits: limits, version: m.config.version(limits), since: m.since,
-			predecessors: make(map[int]string), emptySince: s.at,
-		}
-		m.pools = append(m.pools, p)
-		m.byFunction[f] = p
-	}
-	return p
 }

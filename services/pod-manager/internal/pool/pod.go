@@ -38,7 +38,6 @@ func (s state) stage() state {
 // pod is one function pod.
 type pod struct {
 	pool      *pool
-	limits    *Limits // of its pool
 	slot      int
 	id        string // by which its Service finds it
 	name, uid string
@@ -176,7 +175,7 @@ func (p *pod) see(s *step, o Observation) (before Observation) {
 	if p.state == creating {
 		p.setState(s.at, starting, "")
 	}
-	p.expiry.see(o.ReclaimAfter, s.at, p.limits.TTL)
+	p.expiry.see(o.ReclaimAfter, s.at, p.pool.limits.TTL)
 	if o.Problem.Kind.broken() && p.removal.unexplained {
 		p.why, p.removal.unexplained = o.Problem.Reason, false
 	}
@@ -188,26 +187,6 @@ func (p *pod) see(s *step, o Observation) (before Observation) {
 	}
 	return before
 }
-
-// extend extends the expiry of a pod that is used.
-func (p *pod) extend(s *step) {
-	if p.expiry.extend(s.at, p.limits.TTL) {
-		s.mark(p.pool)
-	}
-	p.writeExpiry(s)
-}
-
-// writeExpiry has the expiry of a pod written, if it is time.
-func (p *pod) writeExpiry(s *step) {
-	if p.uid == "" || !p.expiry.due(s.at, p.limits.TTL) {
-		return
-	}
-	p.expiry.written, p.expiry.emitted = p.expiry.at, s.at
-	s.emit(Extend{Name: p.name, UID: p.uid, ReclaimAfter: p.expiry.at})
-}
-
-// usedElsewhere reports whether another replica uses the pod.
-func (p *pod) usedElsewhere(now time.Time) bool { return p.expiry.usedElsewhere(now, p.limits.TTL) }
 
 // drain lets a pod finish its leases, and then deletes it.
 func (p *pod) drain(s *step, why string, r removal) {
@@ -223,13 +202,13 @@ func (p *pod) replace(s *step) {
 	p.drain(s, "it was made from another template or with other settings", removal{eviction: evictionTemplate})
 }
 
-// spared reports whether a pod was drained since no lease used it, and another replica did.
-func (p *pod) spared(now time.Time) bool {
+// mayUndrain reports whether a pod was drained since no lease used it, and another replica did.
+func (p *pod) mayUndrain(now time.Time) bool {
 	return p.removal.eviction == evictionTTL && now.Before(p.expiry.at) || p.removal.idle && p.usedElsewhere(now)
 }
 
-// spare keeps a pod that another replica used after it was drained.
-func (p *pod) spare(s *step) {
+// undrain keeps a pod that another replica used after it was drained.
+func (p *pod) undrain(s *step) {
 	p.setState(s.at, starting, "")
 	p.removal = removal{}
 	if p.seen.Address != "" {

@@ -8,10 +8,10 @@
 // goroutine, carries out the actions in the order given, and returns their outcomes as
 // events.
 //
-// Files, in reading order: event, action, config and status are the vocabulary. handle has
-// what each event does, machine what follows from it. capacity bounds all pools together;
-// verdict and queue have waiting leases; collect, failure, pods and pool have one function's
-// pods; health, pod and expiry a single one. A file uses the files after it.
+// Files, in reading order: event, action and status are the vocabulary. handle has what each
+// event does, and machine the state and what follows from it, within the capacity for all pools
+// together. queue and verdict have waiting leases. pool, expiry and failure have the pods of one
+// function, and pod a single one. A file uses the files after it.
 //
 // A pod passes through these states:
 //
@@ -117,7 +117,8 @@ func (p *pool) keeps(now time.Time, kept *pod) bool {
 
 // pending reports whether anything in a pool waits for time to pass.
 func (p *pool) pending() bool {
-	return len(p.queue) > 0 || p.usable() < p.minPods || slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state != ready })
+	unready := slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state != ready })
+	return unready || len(p.queue) > 0 || p.usable() < p.minPods
 }
 
 // forgettable reports whether a pool has been empty for so long that it can be forgotten.

@@ -86,6 +86,11 @@ func (ls *leases) reject(s *step, l *lease, class fault.Class, reason string, re
 	s.emit(Reject{Lease: l.id, Class: class, Reason: reason, RetryAfter: retryAfter})
 }
 
+// exhausted rejects a waiting lease because of a limit.
+func (ls *leases) exhausted(s *step, l *lease, format string, args ...any) {
+	ls.reject(s, l, fault.Exhausted, fmt.Sprintf(format, args...), time.Second)
+}
+
 // grant grants waiting leases, first come first served. No lease waits behind one for
 // whose pods the verdict is pending.
 func (ls *leases) grant(s *step, p *pool) {
@@ -240,5 +245,6 @@ func outlook(p *pool, full string) Waiting {
 		busy := fmt.Sprintf("all %d pods of the function are busy", p.usable())
 		return Waiting{Phase: PhaseQueued, Reason: cmp.Or(full, busy)}
 	}
-	return Waiting{Phase: lead.phase(), Reason: cmp.Or(lead.seen.Reason, "making pod "+lead.name+" ready"), Pod: lead.name}
+	reason := cmp.Or(lead.seen.Reason, "making pod "+lead.name+" ready")
+	return Waiting{Phase: lead.phase(), Reason: reason, Pod: lead.name}
 }

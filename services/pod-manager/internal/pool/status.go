@@ -2,7 +2,10 @@
 
 package pool
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Status is a pool as it is now.
 type Status struct {
@@ -107,10 +110,7 @@ func (p *pod) status() PodStatus {
 	case ready:
 		s.Reason = ""
 	case creating, starting:
-		s.Reason = p.seen.Reason
-		if p.seen.Problem.Reason != "" {
-			s.Reason = p.seen.Problem.Reason
-		}
+		s.Reason = cmp.Or(p.seen.Problem.Reason, p.seen.Reason)
 	default:
 	}
 	if s.State == Starting {

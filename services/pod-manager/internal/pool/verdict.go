@@ -101,8 +101,8 @@ func (ls *leases) rejectStarved(s *step, p *pool) {
 		if ls.verdict(s.at, l) != starved {
 			continue
 		}
-		ls.reject(s, l, fault.Precondition, fmt.Sprintf(
-			"out of memory: the kernel ended pods %s while they ran this evaluation: give the function a larger memory limit, or make the package smaller",
+		ls.reject(s, l, fault.Precondition, fmt.Sprintf("out of memory: the kernel ended pods %s while they ran "+
+			"this evaluation: give the function a larger memory limit, or make the package smaller",
 			strings.Join(l.avoid, " and ")), 0)
 	}
 }
