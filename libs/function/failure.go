@@ -37,7 +37,7 @@ const (
 // Failure is a function that failed. It is an error whose text is Porch's, and its
 // detail has the same for programs.
 type Failure struct {
-	// Image is the function's image: first as its caller wrote it.
+	// Image is the function's image as its caller wrote it.
 	Image    string
 	Reason   Reason
 	ExitCode int
@@ -60,14 +60,26 @@ func (f *Failure) Error() string { return f.message }
 // process did not start or was stopped.
 func (f *Failure) Unwrap() error { return f.cause }
 
-// Resolved returns err with the image of the failure in its chain, if there is one, as it
-// was resolved. The failure's text keeps the name that the caller wrote.
+// Resolved returns err, and with a detail that names the image as it was resolved if there is
+// a failure in its chain. The text keeps the name that the caller wrote.
 func Resolved(err error, image string) error {
 	if f, ok := errors.AsType[*Failure](err); ok {
-		f.Image = image
+		return &resolvedFailure{error: err, failure: f, image: image}
 	}
 	return err
 }
+
+// resolvedFailure is an error with a failure in its chain whose image was resolved.
+type resolvedFailure struct {
+	error
+	failure *Failure
+	image   string
+}
+
+func (f *resolvedFailure) Unwrap() error { return f.error }
+
+// Detail implements rpcfault.Detailer.
+func (f *resolvedFailure) Detail() proto.Message { return f.failure.detail(f.image) }
 
 // fail completes a failure and classifies it.
 func (r *Runner) fail(f Failure, reason Reason, cause error) error {
@@ -81,15 +93,18 @@ func (r *Runner) fail(f Failure, reason Reason, cause error) error {
 }
 
 // Detail implements rpcfault.Detailer: it returns a FunctionFailure.
-func (f *Failure) Detail() proto.Message {
+func (f *Failure) Detail() proto.Message { return f.detail(f.Image) }
+
+// detail returns the detail of a failure of image.
+func (f *Failure) detail(image string) proto.Message {
 	if f.received != nil {
 		detail := proto.CloneOf(f.received)
-		detail.Image = f.Image
+		detail.Image = image
 		return detail
 	}
 	results := fitting(len(f.Results), func(i int) *functionrunnerv1.Result { return message(f.Results[i]) })
 	return &functionrunnerv1.FunctionFailure{
-		Image:          f.Image,
+		Image:          image,
 		Reason:         f.Reason,
 		ExitCode:       int32(max(f.ExitCode, 0)), //nolint:gosec // exit codes are 0 to 255
 		Signal:         f.Signal,

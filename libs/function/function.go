@@ -9,7 +9,6 @@ import (
 	"errors"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -65,14 +64,13 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 	if len(list) == 0 {
 		return fault.New(fault.Invalid, "no resource list given: the function's input is empty")
 	}
-	if !utf8.Valid(list) {
-		return fault.New(fault.Invalid, "the resource list is not UTF-8")
-	}
 	start := time.Now()
 	_, err := resourcelist.Parse(ctx, list)
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, resourcelist.ErrNotUTF8):
+		return fault.New(fault.Invalid, "the resource list is not UTF-8")
 	case errors.Is(err, ctx.Err()):
 		return Left(err, image, time.Since(start), "the resource list waited to be read")
 	default:

@@ -27,9 +27,9 @@ func Left(cause error, image string, took time.Duration, doing string) error {
 	return fault.New(fault.Canceled, "function %q: the caller left after %v, %s: %w", image, took, doing, cause)
 }
 
-// NotAdmitted is the error for a caller of image that waited for the given time and got
+// notAdmitted is the error for a caller of image that waited for the given time and got
 // no slot, because of err.
-func NotAdmitted(image string, took time.Duration, err error) error {
+func notAdmitted(image string, took time.Duration, err error) error {
 	switch fault.Of(err) {
 	case fault.DeadlineExceeded, fault.Canceled:
 		return Left(err, image, took, "waiting for a free slot")

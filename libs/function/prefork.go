@@ -11,24 +11,14 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
 // PreforkUnused is how long spare processes of a function without evaluations are kept.
 const PreforkUnused = 10 * time.Minute
 
-// MaxPrefork is the most processes of one function to keep started.
-const MaxPrefork = 64
-
-// CheckPrefork adds a problem if n, the setting of that name, is no number of
-// processes to keep started.
-func CheckPrefork(checks *config.Checks, name string, n int) {
-	checks.That(n >= 0 && n <= MaxPrefork, name, n, fmt.Sprintf("0 (off) to %d", MaxPrefork))
-}
-
-// Preforks counts the runs of functions that are kept started, by whether a process
-// was there. A nil Preforks counts nothing.
+// Preforks counts the runs of functions with spare processes, by whether there was one. A nil
+// Preforks counts nothing.
 type Preforks struct {
 	runs metric.Int64Counter
 }

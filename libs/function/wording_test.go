@@ -89,13 +89,17 @@ func TestResolvedImage(t *testing.T) {
 	_, err := newRunner().Run(t.Context(), "fn:v1", command(t, "exit1"), []byte(list))
 	received := function.Received(err.Error(), &functionrunnerv1.FunctionFailure{Image: "fn:v1"})
 	for name, err := range map[string]error{"own": err, "another process's": received} {
-		failure, ok := errors.AsType[*function.Failure](function.Resolved(fmt.Errorf("evaluate: %w", err), "example.com/fn:v1"))
+		resolved := function.Resolved(fmt.Errorf("evaluate: %w", err), "example.com/fn:v1")
+		failure, ok := errors.AsType[rpcfault.Detailer](resolved)
 		if !ok {
 			t.Fatal(err)
 		}
 		detail, _ := failure.Detail().(*functionrunnerv1.FunctionFailure)
 		if detail.GetImage() != "example.com/fn:v1" || !strings.Contains(failure.Error(), `function "fn:v1"`) {
 			t.Errorf("%s: detail %v and text %q, want the resolved name in one and the given one in the other", name, detail, failure)
+		}
+		if original, _ := errors.AsType[*function.Failure](resolved); original == nil || original.Image != "fn:v1" {
+			t.Errorf("%s: the failure itself is %v, want it unchanged and in the chain", name, original)
 		}
 	}
 	if err := function.Resolved(nil, "fn"); err != nil {

@@ -48,9 +48,6 @@ type document struct {
 
 // decodeDocument returns the one document in data.
 func decodeDocument(ctx context.Context, data []byte) (document, error) {
-	if at := invalidUTF8(data); at >= 0 {
-		return document{}, fmt.Errorf("byte %d is not UTF-8: write the list as UTF-8", at)
-	}
 	node, err := decodeNodes(ctx, data)
 	if ctx.Err() != nil {
 		return document{}, ctx.Err()
@@ -112,15 +109,15 @@ func lateMarker(data []byte) int {
 	return bytes.Count(data[:at+1], []byte("\n")) + 1
 }
 
-// invalidUTF8 returns the offset of the first byte that is not UTF-8, -1 if all is.
-func invalidUTF8(data []byte) int {
+// checkUTF8 returns an error with ErrNotUTF8 in its chain if not all of data is UTF-8.
+func checkUTF8(data []byte) error {
 	if utf8.Valid(data) {
-		return -1
+		return nil
 	}
 	for i := 0; ; {
 		r, size := utf8.DecodeRune(data[i:])
 		if r == utf8.RuneError && size <= 1 {
-			return i
+			return fmt.Errorf("byte %d %w: write the list as UTF-8", i, ErrNotUTF8)
 		}
 		i += size
 	}

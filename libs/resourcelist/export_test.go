@@ -9,6 +9,9 @@ var AsJSON = asJSON
 
 // Decode is the path of Parse that decodes all of a list.
 func Decode(data []byte) (Envelope, error) {
+	if err := checkUTF8(data); err != nil {
+		return Envelope{}, err
+	}
 	if _, err := checkLimits(data); err != nil {
 		return Envelope{}, err
 	}

@@ -9,7 +9,13 @@
 // style that those write in a single pass, and whatever it cannot prove is decoded.
 package resourcelist
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+// ErrNotUTF8 is in the chain of Parse's error for data that is not UTF-8.
+var ErrNotUTF8 = errors.New("is not UTF-8")
 
 // Envelope is what the runner wants to know of a ResourceList.
 type Envelope struct {
@@ -44,6 +50,9 @@ func Parse(ctx context.Context, data []byte) (Envelope, error) {
 		if err == nil || ctx.Err() != nil {
 			return envelope, err
 		}
+	}
+	if err := checkUTF8(data); err != nil {
+		return Envelope{}, err
 	}
 	values, err := checkLimits(data)
 	if err != nil {

@@ -68,9 +68,9 @@ func fields(t *testing.T, types map[string]*ast.StructType, of *ast.StructType, 
 		if tag.Get("ignored") == "true" {
 			continue
 		}
-		if embedded, ok := field.Type.(*ast.SelectorExpr); ok && len(field.Names) == 0 && embedded.Sel.Name == "Confinement" {
-			part := structs(t, "libs/function")
-			found = append(found, fields(t, part, part["Confinement"], prefix)...)
+		if embedded, ok := field.Type.(*ast.SelectorExpr); ok && len(field.Names) == 0 {
+			part := structs(t, "libs/"+embedded.X.(*ast.Ident).Name)
+			found = append(found, fields(t, part, part[embedded.Sel.Name], prefix)...)
 		}
 		for _, name := range field.Names {
 			variable := variableOf(prefix, name.Name, tag)

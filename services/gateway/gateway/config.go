@@ -5,12 +5,10 @@ package gateway
 import (
 	"fmt"
 	"net/url"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
@@ -99,33 +97,20 @@ type ExecConfig struct {
 	Config string `default:"./config.yaml"`
 	// Functions is the directory with the binaries.
 	Functions string `default:"./functions"`
-	// Concurrency is how many functions run at a time; 0 is four for each processor. An
-	// eighth more is reserved for functions that run nothing, and an eighth for callers
-	// that run nothing.
-	Concurrency int `default:"0"`
 	// Queue is how many evaluations may wait for their turn.
 	Queue int `default:"1000"`
-	// MaxLogBytes is how much a function may log.
-	MaxLogBytes int `split_words:"true" default:"1048576"`
-	// Prefork is how many processes of each function in use are kept started, unless
-	// the configuration file says it; 0 is none.
-	Prefork int `default:"2"`
-	// PreforkTotal is how many processes of all functions are kept started; 0 is none.
+	// PreforkTotal is how many spare processes all functions have; 0 is none.
 	PreforkTotal int `split_words:"true" default:"16"`
-	// Processors is how many processors a function written in Go uses at a time; 0
-	// leaves it to Go, which takes all.
-	Processors int `default:"1"`
+	function.Settings
 }
 
 // check adds the problems of the settings.
 func (c ExecConfig) check(checks *config.Checks) {
 	checks.That(c.Config != "", "Exec.Config", c.Config, "the path of a file")
 	checks.That(c.Functions != "", "Exec.Functions", c.Functions, "the path of a directory")
-	checks.That(c.Concurrency >= 0, "Exec.Concurrency", c.Concurrency, "0 or more")
 	checks.That(c.Queue >= 0, "Exec.Queue", c.Queue, "0 or more")
-	function.CheckPrefork(checks, "Exec.Prefork", c.Prefork)
 	checks.That(c.PreforkTotal >= 0, "Exec.PreforkTotal", c.PreforkTotal, "0 or more")
-	checks.That(c.Processors >= 0, "Exec.Processors", c.Processors, "0 or more")
+	function.CheckSettings(checks, "Exec.", c.Settings)
 }
 
 // Validate checks the settings.
@@ -177,13 +162,4 @@ func (c *Config) maxInHand(root string) int64 {
 		return limit / 8
 	}
 	return max(128<<20, 4*int64(c.MaxMessageBytes))
-}
-
-// limits bound how many functions run at a time.
-func (c ExecConfig) limits() admission.Limits {
-	concurrent := c.Concurrency
-	if concurrent == 0 {
-		concurrent = 4 * runtime.GOMAXPROCS(0)
-	}
-	return admission.Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: c.Queue}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -25,7 +26,7 @@ func TestFunctionsGetAnEnvironmentOfTheirOwn(t *testing.T) {
 	write(t, file, fmt.Sprintf("functions: [{function: env, images: [%q]}]", image("env")))
 	cfg := gateway.Config{
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
-		Exec: gateway.ExecConfig{Config: file, Functions: dir, MaxLogBytes: conformance.MaxLogBytes, Processors: 3},
+		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Processors: 3}},
 	}
 	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) })
 	c := newCaller(t, address)

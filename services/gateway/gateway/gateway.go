@@ -11,13 +11,10 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
-	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/oomkill"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -65,20 +62,7 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Part, error)
 
 // newExec returns the exec evaluator and the tasks that it needs.
 func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task, error) {
-	log := frame.Telemetry.Log
-	reaper, err := fnproc.NewReaper(log)
-	if err != nil {
-		return nil, nil, err
-	}
-	preforks, err := function.NewPreforks(frame.Telemetry.Meters.Meter("gateway"))
-	if err != nil {
-		return nil, nil, err
-	}
 	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
-	if err != nil {
-		return nil, nil, err
-	}
-	confiner, err := cfg.Confiner(log, false, append(cfg.Secrets, cfg.Exec.Functions)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,24 +70,20 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 		File:          cfg.Exec.Config,
 		Functions:     cfg.Exec.Functions,
 		DefaultPrefix: cfg.DefaultImagePrefix,
-		Admission:     admission.New(cfg.Exec.limits()),
-		Runner: function.Runner{
-			Processes: fnproc.Runner{Reaper: reaper, Confiner: confiner},
-			Limits:    function.Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.Exec.MaxLogBytes},
-			Wording:   function.ExecWording,
-			Memory:    oomkill.New(cgroup.Container),
-			Tracer:    frame.Telemetry.Tracers.Tracer("gateway"),
-			Preforks:  preforks,
+		Network:       network,
+		Service: function.ServiceConfig{
+			Program:         "gateway",
+			Settings:        cfg.Exec.Settings,
+			Confinement:     cfg.Confinement,
+			Queue:           cfg.Exec.Queue,
+			Reserve:         true,
+			MaxMessageBytes: cfg.MaxMessageBytes,
+			PreforkTotal:    cfg.Exec.PreforkTotal,
+			Hidden:          append(cfg.Secrets, cfg.Exec.Functions),
+			Telemetry:       frame.Telemetry,
 		},
-		Network:      network,
-		Prefork:      cfg.Exec.Prefork,
-		PreforkTotal: cfg.Exec.PreforkTotal,
-		Processors:   cfg.Exec.Processors,
-		Log:          log,
-		Meters:       frame.Telemetry.Meters,
 	})
 	if err != nil {
-		confiner.Close()
 		return nil, nil, err
 	}
 	return exec, []serve.Task{exec.Watch, exec.Maintain}, nil

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
@@ -46,7 +47,10 @@ func startPrefork(t *testing.T, dir string, prefork int, behaviours ...string) (
 	cfg := gateway.Config{
 		Address: "127.0.0.1:0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com/fn",
 		DisableRuntimes: []string{gateway.RuntimePod},
-		Exec:            gateway.ExecConfig{Config: configFile, Functions: dir, Queue: 1000, MaxLogBytes: conformance.MaxLogBytes, Prefork: prefork, PreforkTotal: 2 * len(behaviours)},
+		Exec: gateway.ExecConfig{
+			Config: configFile, Functions: dir, Queue: 1000, PreforkTotal: 2 * len(behaviours),
+			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Prefork: prefork},
+		},
 	}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/grpc/codes"
 
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -44,7 +45,7 @@ func startBounded(t *testing.T) (address, dir string) {
 	cfg := gateway.Config{
 		Address: "127.0.0.1:0", MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20,
 		DisableRuntimes: []string{gateway.RuntimePod},
-		Exec:            gateway.ExecConfig{Config: file, Functions: dir, Queue: 1000, MaxLogBytes: conformance.MaxLogBytes},
+		Exec:            gateway.ExecConfig{Config: file, Functions: dir, Queue: 1000, Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes}},
 	}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
@@ -25,7 +26,7 @@ func TestDeadlineInTheQueue(t *testing.T) {
 	write(t, file, "functions: [{function: hang, images: ['"+image("hang")+"']}]")
 	cfg := gateway.Config{
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
-		Exec: gateway.ExecConfig{Config: file, Functions: dir, Concurrency: 1, Queue: 1},
+		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{Concurrency: 1}, Queue: 1},
 	}
 	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) })
 	ctx, leave := context.WithCancel(t.Context())

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
@@ -27,7 +28,7 @@ func startTimed(t *testing.T, maxTime time.Duration, hangFields string) (address
 	write(t, file, "functions: [{function: hang, images: ['"+image("hang")+"']"+hangFields+"}, {function: echo, images: ['"+image("echo")+"']}]")
 	cfg := gateway.Config{
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod}, MaxEvaluationTime: maxTime,
-		Exec: gateway.ExecConfig{Config: file, Functions: dir, Concurrency: 1, Queue: 10},
+		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{Concurrency: 1}, Queue: 10},
 	}
 	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) }), dir
 }

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"runtime"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
@@ -25,24 +24,14 @@ type Config struct {
 	MaxRequestBodySize int `split_words:"true" default:"6291456"`
 	// FlattenLog puts each log on one line.
 	FlattenLog bool `split_words:"true"`
-	// Concurrency is how many evaluations run at a time; 0 is four for each
-	// processor.
-	Concurrency int `default:"0"`
 	// Queue is how many evaluations may wait for their turn.
 	Queue int `default:"100"`
 	// MaxEvaluationTime is how long an evaluation may take from when its request was read,
 	// waiting included; 0 is any time. A caller's shorter deadline comes first.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
-	// MaxLogBytes is how much the function may log.
-	MaxLogBytes int `split_words:"true" default:"1048576"`
-	// Prefork is how many processes of the function are kept started; 0 is none.
-	Prefork int `default:"2"`
-	// Processors is how many processors a function written in Go uses at a time; 0
-	// leaves it to Go, which takes all.
-	Processors int `default:"1"`
-
 	// Network allows the function to use the network.
 	Network bool
+	function.Settings
 	function.Confinement
 
 	Serve     serve.Config
@@ -97,25 +86,13 @@ func name(field string) string {
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Port > 0 && c.Port < 1<<16, "Port", c.Port, "1 to 65535")
-	c.limits().Check(&checks, "MaxRequestBodySize", "MaxLogBytes")
-	checks.That(c.Concurrency >= 0, "Concurrency", c.Concurrency, "0 or more")
+	limits := function.Limits{MessageBytes: c.MaxRequestBodySize, LogBytes: c.MaxLogBytes}
+	limits.Check(&checks, "MaxRequestBodySize", "MaxLogBytes")
 	checks.That(c.Queue >= 0, "Queue", c.Queue, "0 or more")
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
-	function.CheckPrefork(&checks, "Prefork", c.Prefork)
-	checks.That(c.Processors >= 0, "Processors", c.Processors, "0 or more")
+	function.CheckSettings(&checks, "", c.Settings)
 	function.CheckConfinement(&checks, c.Confinement)
 	checks.Within("Serve", c.Serve.Validate())
 	checks.Within("Telemetry", c.Telemetry.Validate())
 	return checks.Err()
-}
-
-func (c *Config) limits() function.Limits {
-	return function.Limits{MessageBytes: c.MaxRequestBodySize, LogBytes: c.MaxLogBytes}
-}
-
-func (c *Config) concurrency() int {
-	if c.Concurrency > 0 {
-		return c.Concurrency
-	}
-	return 4 * runtime.GOMAXPROCS(0)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // Request is one evaluation, with its image name resolved.
@@ -27,6 +28,8 @@ type Request struct {
 	// Limit bounds the evaluation: evaluators apply it to all that they do, except that a
 	// function with a limit of its own may run that long once it has its slot or its pod.
 	Limit deadline.Limit
+	// Resolving adds up how long it takes to resolve the image; nil if that is not measured.
+	Resolving *measure.Resolving
 }
 
 // Response is what a function that succeeded wrote.

@@ -14,11 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"time"
 
-	"go.opentelemetry.io/otel/metric"
-
-	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
@@ -40,29 +36,19 @@ type Config struct {
 	Functions string
 	// DefaultPrefix is where image names without a slash are looked up.
 	DefaultPrefix string
-	// Admission bounds how many functions run at a time.
-	Admission *admission.Gate
-	// Runner runs them. The evaluator adds to its copy what it keeps started.
-	Runner function.Runner
 	// Network are the images whose functions may use the network.
 	Network imagename.Patterns
-	// Prefork is how many processes of each function in use are kept started, unless
-	// the file says it, and PreforkTotal how many of all functions.
-	Prefork, PreforkTotal int
-	// Processors is how many processors a function written in Go uses at a time; 0 is all.
-	Processors int
-	Log        *slog.Logger
-	Meters     metric.MeterProvider
+	// Service is how functions run. The evaluator completes it.
+	Service function.ServiceConfig
 }
 
 // Evaluator is the exec evaluator.
 type Evaluator struct {
 	cfg     Config
-	env     []string // of functions
-	content []byte   // of the file, at the start
+	log     *slog.Logger
+	content []byte // of the file, at the start
 	table   atomic.Pointer[table]
-	pool    *fnproc.PreforkPool
-	phases  *measure.Phases
+	service *function.Service
 }
 
 // New returns an evaluator with the configuration file as it is now. A file that
@@ -76,16 +62,32 @@ func New(cfg Config) (*Evaluator, error) {
 	if cfg.Functions, err = filepath.Abs(cfg.Functions); err != nil {
 		return nil, fmt.Errorf("find the directory of functions: %w", err)
 	}
-	e := &Evaluator{cfg: cfg, env: function.WithProcessors(environment, cfg.Processors), content: content}
-	if e.phases, err = newPhases(cfg.Meters, cfg.Admission); err != nil {
-		return nil, err
-	}
-	e.pool = fnproc.NewPreforkPool(fnproc.PreforkConfig{Keep: e.keep, Total: cfg.PreforkTotal, Unused: function.PreforkUnused, Log: cfg.Log})
-	e.cfg.Runner.Processes.Prefork = e.pool
+	e := &Evaluator{cfg: cfg, log: cfg.Service.Telemetry.Log, content: content}
 	if err := e.load(content); err != nil {
 		return nil, err
 	}
+	if e.service, err = e.newService(cfg.Service); err != nil {
+		return nil, err
+	}
 	return e, nil
+}
+
+// newService returns the service that runs the functions.
+func (e *Evaluator) newService(cfg function.ServiceConfig) (*function.Service, error) {
+	phases, err := measure.NewPhases(cfg.Telemetry.Meters)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Env, cfg.Keep, cfg.Took, cfg.Wording = environment, e.keep, phases.Took, function.ExecWording
+	service, err := function.NewService(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := observe(cfg.Telemetry.Meters, service); err != nil {
+		service.Close()
+		return nil, err
+	}
+	return service, nil
 }
 
 // Name implements evaluation.Evaluator.
@@ -97,35 +99,18 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	if !ok {
 		return evaluation.Response{}, fault.New(fault.NotFound, "no binary is configured for %s", req.Image)
 	}
-	release, err := e.admit(ctx, binary, req)
-	if err != nil {
-		return evaluation.Response{}, err
-	}
-	defer release()
-	ctx, cancel := e.limit(binary, req).Context(ctx)
-	defer cancel()
-	started := time.Now()
-	cmd := fnproc.Command{Path: binary, Env: e.env, Dir: "/", Network: e.cfg.Network.Match(req.Image)}
-	result, err := e.cfg.Runner.Run(ctx, req.Given, cmd, req.ResourceList)
-	e.phases.Took(ctx, "run", time.Since(started))
+	result, err := e.service.Evaluate(ctx, function.Evaluation{
+		Image:        req.Given,
+		Command:      fnproc.Command{Path: binary, Dir: "/", Network: e.cfg.Network.Match(req.Image)},
+		ResourceList: req.ResourceList,
+		Caller:       req.Caller,
+		Limit:        req.Limit,
+		RunLimit:     func() deadline.Limit { return e.limit(binary, req) },
+	})
 	if err != nil {
 		return evaluation.Response{}, err
 	}
 	return evaluation.Response{ResourceList: result.ResourceList, Log: result.Log, Results: result.Results}, nil
-}
-
-// admit waits for a slot for an evaluation, at most until the request's limit passes.
-func (e *Evaluator) admit(ctx context.Context, binary string, req evaluation.Request) (release func(), err error) {
-	waiting, cancel := req.Limit.Context(ctx)
-	defer cancel()
-	asked := time.Now()
-	release, err = e.cfg.Admission.Acquire(waiting, admission.Claim{Function: binary, Caller: req.Caller})
-	waited := time.Since(asked)
-	e.phases.Took(ctx, "queue", waited)
-	if err != nil {
-		return nil, function.NotAdmitted(req.Given, waited, err)
-	}
-	return release, nil
 }
 
 // limit returns the limit for the run of a binary: its own, which counts from now, or
@@ -150,13 +135,12 @@ func (e *Evaluator) keep(binary string) int { return e.table.Load().prefork[bina
 
 // Maintain does what goes on beside evaluations until ctx ends.
 func (e *Evaluator) Maintain(ctx context.Context) error {
-	e.cfg.Runner.Processes.Maintain(ctx)
-	return nil
+	return e.service.Maintain(ctx)
 }
 
 // Watch follows the configuration file until ctx ends.
 func (e *Evaluator) Watch(ctx context.Context) error {
-	filewatch.Watch(ctx, e.cfg.Log, e.cfg.File, e.content, func(content []byte, err error) { e.changed(ctx, content, err) })
+	filewatch.Watch(ctx, e.log, e.cfg.File, e.content, func(content []byte, err error) { e.changed(ctx, content, err) })
 	return nil
 }
 
@@ -167,27 +151,28 @@ func (e *Evaluator) changed(ctx context.Context, content []byte, err error) {
 		err = e.load(content)
 	}
 	if err != nil {
-		e.cfg.Log.ErrorContext(ctx, "exec configuration not changed: the last good one stays in force", "file", e.cfg.File, "error", err)
+		e.log.ErrorContext(ctx, "exec configuration not changed: the last good one stays in force", "file", e.cfg.File, "error", err)
+		return
 	}
+	e.service.Changed()
 }
 
 // load puts a configuration in force.
 func (e *Evaluator) load(content []byte) error {
-	table, err := parseTable(content, e.cfg.Functions, e.cfg.DefaultPrefix, e.cfg.Prefork)
+	table, err := parseTable(content, e.cfg.Functions, e.cfg.DefaultPrefix, e.cfg.Service.Prefork)
 	if err != nil {
 		return fmt.Errorf("exec configuration %s: %w", e.cfg.File, err)
 	}
 	for _, field := range table.unknown {
-		e.cfg.Log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)
+		e.log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)
 	}
 	for _, image := range table.repeated {
-		e.cfg.Log.Warn("exec configuration names an image twice: the first entry counts", "image", image)
+		e.log.Warn("exec configuration names an image twice: the first entry counts", "image", image)
 	}
 	for _, binary := range table.missing() {
-		e.cfg.Log.Warn("exec configuration names a function that is not there", "binary", binary)
+		e.log.Warn("exec configuration names a function that is not there", "binary", binary)
 	}
 	e.table.Store(table)
-	e.pool.Changed()
-	e.cfg.Log.Info("exec configuration in force", "file", e.cfg.File, "images", len(table.binaries))
+	e.log.Info("exec configuration in force", "file", e.cfg.File, "images", len(table.binaries))
 	return nil
 }

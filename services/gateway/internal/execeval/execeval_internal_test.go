@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/libs/admission"
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
@@ -21,9 +21,10 @@ func TestBrokenFileKeepsTheLastGoodOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	var logs bytes.Buffer
+	tel := telemetry.Discard()
+	tel.Log = slog.New(slog.NewTextHandler(&logs, nil))
 	e, err := New(Config{
-		File: file, Functions: "/functions", DefaultPrefix: "example.com", Admission: admission.New(admission.Limits{}),
-		Log: slog.New(slog.NewTextHandler(&logs, nil)), Meters: telemetry.Discard().Meters,
+		File: file, Functions: "/functions", DefaultPrefix: "example.com", Service: function.ServiceConfig{Telemetry: tel},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
@@ -30,11 +29,10 @@ func newEvaluator(t *testing.T) (e *execeval.Evaluator, dir string, scrape func(
 		t.Fatal(err)
 	}
 	e, err := execeval.New(execeval.Config{
-		File: file, Functions: dir, DefaultPrefix: "example.com", Admission: admission.New(admission.Limits{Concurrent: 1, Queue: 1}),
-		Runner: function.Runner{
-			Limits: function.Limits{MessageBytes: 1 << 20, LogBytes: 1 << 20}, Wording: function.ExecWording, Tracer: tel.Tracers.Tracer("test"),
+		File: file, Functions: dir, DefaultPrefix: "example.com",
+		Service: function.ServiceConfig{
+			Settings: function.Settings{Concurrency: 1, MaxLogBytes: 1 << 20}, Queue: 1, MaxMessageBytes: 1 << 20, Telemetry: tel,
 		},
-		Log: tel.Log, Meters: tel.Meters,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -82,7 +82,7 @@ func (h *Handler) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateF
 	defer span.End()
 	start := time.Now()
 	var resolving measure.Resolving
-	name, resp, err := h.evaluate(resolving.With(ctx), req)
+	name, resp, err := h.evaluate(ctx, req, &resolving)
 	h.metrics.phases.Took(ctx, "resolve", resolving.Total())
 	if err != nil {
 		span.SetStatus(codes.Error, fault.Of(err).String())
@@ -106,15 +106,18 @@ func (h *Handler) answer(ctx context.Context, resp evaluation.Response) (*evalua
 }
 
 // evaluate checks the request and has it evaluated. It returns the name of the image as
-// far as it was resolved.
-func (h *Handler) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (imagename.Name, evaluation.Response, error) {
+// far as it was resolved, and adds to resolving how long that took.
+func (h *Handler) evaluate(
+	ctx context.Context, req *evaluator.EvaluateFunctionRequest, resolving *measure.Resolving,
+) (imagename.Name, evaluation.Response, error) {
 	limit := deadline.After(h.maxTime, maxTimeSetting)
-	name, err := h.prepare(ctx, limit, req)
+	name, err := h.prepare(ctx, limit, req, resolving)
 	if err != nil {
 		return name, evaluation.Response{}, err
 	}
 	resp, err := h.chain.Evaluate(ctx, evaluation.Request{
 		Given: req.GetImage(), Image: name, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx), Limit: limit,
+		Resolving: resolving,
 	})
 	return name, resp, function.Resolved(err, name.String())
 }
@@ -123,10 +126,13 @@ func (h *Handler) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionR
 const maxTimeSetting = "the gateway's setting FNR_MAX_EVALUATION_TIME"
 
 // prepare resolves the image's name and checks the input, within the limit.
-func (h *Handler) prepare(ctx context.Context, limit deadline.Limit, req *evaluator.EvaluateFunctionRequest) (imagename.Name, error) {
+func (h *Handler) prepare(
+	ctx context.Context, limit deadline.Limit, req *evaluator.EvaluateFunctionRequest, resolving *measure.Resolving,
+) (imagename.Name, error) {
 	ctx, cancel := limit.Context(ctx)
 	defer cancel()
-	name, err := h.resolve(ctx, req)
+	name, took, err := h.resolve(ctx, req)
+	resolving.Add(took)
 	if err != nil {
 		return name, err
 	}
@@ -134,18 +140,19 @@ func (h *Handler) prepare(ctx context.Context, limit deadline.Limit, req *evalua
 }
 
 // resolve gives the image its canonical name, once for all evaluators.
-func (h *Handler) resolve(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (imagename.Name, error) {
+func (h *Handler) resolve(
+	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
+) (name imagename.Name, took time.Duration, err error) {
 	ctx, span := h.tracer.Start(ctx, "fn.resolve")
 	defer span.End()
 	start := time.Now()
-	name, err := h.names.Resolve(ctx, req.GetImage(), req.GetTag())
-	took := time.Since(start)
-	measure.Resolved(ctx, took)
+	name, err = h.names.Resolve(ctx, req.GetImage(), req.GetTag())
+	took = time.Since(start)
 	span.SetAttributes(attribute.String("container.image.name", name.String()))
 	if err != nil && ctx.Err() != nil {
-		return name, function.Left(deadline.Err(ctx), req.GetImage(), took, "looking up the image's tag")
+		err = function.Left(deadline.Err(ctx), req.GetImage(), took, "looking up the image's tag")
 	}
-	return name, err
+	return name, took, err
 }
 
 // report measures and logs one evaluation.

@@ -27,7 +27,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 )
 
@@ -41,13 +40,13 @@ type catalog struct{}
 
 func (catalog) Name() string { return "exec" }
 
-func (catalog) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
+func (catalog) Evaluate(_ context.Context, req evaluation.Request) (evaluation.Response, error) {
 	switch {
 	case strings.Contains(req.Given, "unknown"):
 		return evaluation.Response{}, fault.New(fault.NotFound, "not served")
 	case strings.Contains(req.Given, "broken"):
-		measure.Resolved(ctx, 3*time.Second)
-		measure.Resolved(ctx, 3*time.Second)
+		req.Resolving.Add(3 * time.Second)
+		req.Resolving.Add(3 * time.Second)
 		failure := &functionrunnerv1.FunctionFailure{Reason: function.Exited, ExitCode: 7, Stderr: secret}
 		return evaluation.Response{}, fault.New(fault.Internal, "failed: %w", function.Received(secret, failure))
 	case strings.Contains(req.Given, "missing"):

@@ -51,7 +51,7 @@ func (m *metrics) leased(ctx context.Context, req evaluation.Request, granted *l
 		switch took := p.GetDuration().AsDuration(); p.GetPhase() {
 		case podmanagerv1.Phase_PHASE_CONNECTING:
 		case podmanagerv1.Phase_PHASE_RESOLVING:
-			measure.Resolved(ctx, took)
+			req.Resolving.Add(took)
 		default:
 			m.phases.Took(ctx, phases[p.GetPhase()].metric, took)
 		}

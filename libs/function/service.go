@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package function
+
+import (
+	"context"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/admission"
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
+	"github.com/krm-function-runner/function-runner/libs/confine"
+	"github.com/krm-function-runner/function-runner/libs/deadline"
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/oomkill"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+)
+
+// ServiceConfig is what a Service works with.
+type ServiceConfig struct {
+	// Program is the program's name in metrics and traces.
+	Program string
+	Settings
+	Confinement
+	// Queue is how many evaluations may wait for a slot. With Reserve, an eighth of the slots
+	// is added for functions that run nothing, and an eighth for callers that run nothing.
+	Queue   int
+	Reserve bool
+	// MaxMessageBytes bounds each response.
+	MaxMessageBytes int
+	// Env is the environment of all functions.
+	Env []string
+	// Keep returns how many spare processes the function at path has; nil means Prefork.
+	// PreforkTotal bounds the spare processes of all functions.
+	Keep         func(path string) int
+	PreforkTotal int
+	// ReadAll lets functions read every file but the Hidden ones.
+	ReadAll bool
+	Hidden  []string
+	// Wording is how failures are put into words, and FlattenLog puts each log on one line.
+	Wording    Wording
+	FlattenLog bool
+	// Took, if not nil, records how long the phases queue and run of an evaluation took.
+	Took      func(ctx context.Context, phase string, took time.Duration)
+	Telemetry *telemetry.Telemetry
+}
+
+// Service runs functions for callers: at most so many at a time, confined, and in spare
+// processes where there are some.
+type Service struct {
+	gate     *admission.Gate
+	runner   Runner
+	confiner *confine.Confiner
+	env      []string
+	took     func(ctx context.Context, phase string, took time.Duration)
+}
+
+// NewService returns a service. Either [Service.Maintain] or [Service.Close] frees what it has.
+func NewService(cfg ServiceConfig) (*Service, error) {
+	log := cfg.Telemetry.Log
+	reaper, err := fnproc.NewReaper(log)
+	if err != nil {
+		return nil, err
+	}
+	preforks, err := NewPreforks(cfg.Telemetry.Meters.Meter(cfg.Program))
+	if err != nil {
+		return nil, err
+	}
+	confiner, err := cfg.Confiner(log, cfg.ReadAll, cfg.Hidden...)
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{
+		gate: admission.New(cfg.slots()), confiner: confiner,
+		env: WithProcessors(cfg.Env, cfg.Processors), took: cfg.Took,
+	}
+	s.runner = Runner{
+		Processes:  fnproc.Runner{Reaper: reaper, Confiner: confiner, Prefork: cfg.newPool()},
+		Limits:     Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.MaxLogBytes},
+		Wording:    cfg.Wording,
+		FlattenLog: cfg.FlattenLog,
+		Memory:     oomkill.New(cgroup.Container),
+		Tracer:     cfg.Telemetry.Tracers.Tracer(cfg.Program),
+		Preforks:   preforks,
+	}
+	if s.took == nil {
+		s.took = func(context.Context, string, time.Duration) {}
+	}
+	return s, nil
+}
+
+// slots returns the bounds of how many functions run and wait.
+func (c ServiceConfig) slots() admission.Limits {
+	limits := admission.Limits{Concurrent: c.concurrency(), Queue: c.Queue}
+	if c.Reserve {
+		limits.Reserve = (limits.Concurrent + 7) / 8
+	}
+	return limits
+}
+
+// newPool returns the pool of spare processes.
+func (c ServiceConfig) newPool() *fnproc.PreforkPool {
+	keep := c.Keep
+	if keep == nil {
+		keep = func(string) int { return c.Prefork }
+	}
+	return fnproc.NewPreforkPool(fnproc.PreforkConfig{
+		Keep: keep, Total: c.PreforkTotal, Unused: PreforkUnused, Log: c.Telemetry.Log,
+	})
+}
+
+// Evaluation is one run of a function.
+type Evaluation struct {
+	// Image is the function's image as its caller wrote it: errors name it.
+	Image string
+	// Command runs the function. The service adds the environment and the limits.
+	Command      fnproc.Command
+	ResourceList []byte
+	// Caller is the client that asks; empty if it is not known.
+	Caller string
+	// Limit bounds the time in the queue and in the function. RunLimit, if not nil, returns
+	// another limit for the function when it begins.
+	Limit    deadline.Limit
+	RunLimit func() deadline.Limit
+}
+
+// Evaluate runs a function when it has a slot. The input is one that [CheckInput] accepts. The
+// errors are those of [Runner.Run], and for an evaluation that gets no slot, one of class
+// fault.Exhausted with a retry hint.
+func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
+	release, err := s.admit(ctx, e)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
+	limit := e.Limit
+	if e.RunLimit != nil {
+		limit = e.RunLimit()
+	}
+	ctx, cancel := limit.Context(ctx)
+	defer cancel()
+	start := time.Now()
+	result, err := s.runner.Run(ctx, e.Image, s.command(e.Command), e.ResourceList)
+	s.took(ctx, "run", time.Since(start))
+	return result, err
+}
+
+// admit waits for a slot, at most until the limit has passed.
+func (s *Service) admit(ctx context.Context, e Evaluation) (release func(), err error) {
+	limited, cancel := e.Limit.Context(ctx)
+	defer cancel()
+	start := time.Now()
+	release, err = s.gate.Acquire(limited, admission.Claim{Function: e.Command.Path, Caller: e.Caller})
+	waited := time.Since(start)
+	s.took(ctx, "queue", waited)
+	if err != nil {
+		return nil, notAdmitted(e.Image, waited, err)
+	}
+	return release, nil
+}
+
+// command returns cmd with the environment of functions.
+func (s *Service) command(cmd fnproc.Command) fnproc.Command {
+	cmd.Env = s.env
+	return cmd
+}
+
+// Prepare starts the spare processes of cmd before its first evaluation.
+func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
+
+// Changed makes the service notice that Keep returns something else than before.
+func (s *Service) Changed() { s.runner.Processes.Prefork.Changed() }
+
+// Maintain keeps spare processes and ends orphans until ctx ends, and closes the service.
+func (s *Service) Maintain(ctx context.Context) error {
+	s.runner.Processes.Maintain(ctx)
+	return nil
+}
+
+// Close frees what a service has that is not maintained.
+func (s *Service) Close() { s.confiner.Close() }
+
+// Running returns how many functions run now.
+func (s *Service) Running() int { return s.gate.Running() }
+
+// Waiting returns how many evaluations wait for a slot now.
+func (s *Service) Waiting() int { return s.gate.Waiting() }
