@@ -17,7 +17,7 @@ export GOFLAGS := $(filter-out $(BUILD_FLAGS),$(shell go env GOFLAGS)) $(BUILD_F
 TEST_BED_POSSIBLE := $(if $(KUBECONFIG),,$(shell [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ] && echo yes))
 TEST_BED_TARGETS  := $(if $(TEST_BED_POSSIBLE),e2e-teardown e2e-registries)
 
-MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions test
+MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions build/images test
 WORKSPACE := $(filter-out functions,$(MODULES))
 BUILD   := $(CURDIR)/.build
 
@@ -225,5 +225,6 @@ clean: ## Remove all build results
 	rm -rf $(BUILD)
 
 include functions/functions.mk
+include build/images/images.mk
 include test/attack.mk
 -include test/cluster.mk

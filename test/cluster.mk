@@ -36,19 +36,6 @@ cluster-up: cluster-program ## Bring up a real Kubernetes (CLUSTER=name)
 cluster-down: cluster-program ## Take it down without a trace (CLUSTER=name)
 	$(CLUSTER_COMMAND) down
 
-.PHONY: images
-images: cluster-program ## Build all images with ko and push them to REPO=registry/path (TAG=latest)
-	@test -n "$(REPO)" || { echo "REPO is not set: make images REPO=registry.example/path"; exit 1; }
-	@$(CLUSTER_PROGRAM) --root $(CURDIR) publish $(REPO) --tag $(or $(TAG),latest)
-
-# Sets the values that have a setter in their comment, as `kpt fn render` does.
-.PHONY: manifests
-manifests: ## Make deploy/ use the images in REPO=registry/path (TAG=latest)
-	@test -n "$(REPO)" || { echo "REPO is not set: make manifests REPO=registry.example/path"; exit 1; }
-	@sed -i -E -e 's|^(  registry: ).*|\1$(REPO)|' -e 's|^(  tag: ).*|\1$(or $(TAG),latest)|' deploy/setters.yaml
-	@grep -rl ' # kpt-set: ' deploy | xargs sed -i -E -e '/\$$\{(registry|tag)\}/ s|: [^ ]+ # kpt-set: (.*)$$|: \1 # kpt-set: \1|' \
-	 -e 's|\$$\{registry\}|$(REPO)|' -e 's|\$$\{tag\}|$(or $(TAG),latest)|'
-
 .PHONY: e2e
 ifdef KUBECONFIG
 e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on the test bed

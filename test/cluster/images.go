@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/krm-function-runner/function-runner/build/images/image"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/bundle"
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/imagecache"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/program"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
@@ -34,7 +34,7 @@ func imagesCommand(o *options) *cobra.Command {
 			if err := o.pushImages(command.Context(), command.ErrOrStderr(), l, running, false, func() {}); err != nil {
 				return err
 			}
-			return o.pushPrograms(command.Context(), command.ErrOrStderr(), l, running, "programs", program.All())
+			return o.pushPrograms(command.Context(), command.ErrOrStderr(), l, running, "programs", programs())
 		},
 	}
 }
@@ -73,8 +73,8 @@ func (o *options) builder() image.Builder {
 }
 
 // kept returns the cache of the images of programs.
-func (o *options) kept() image.Cache {
-	return image.Cache{Dir: filepath.Join(o.cache, "images")}
+func (o *options) kept() imagecache.Cache {
+	return imagecache.Cache{Dir: filepath.Join(o.cache, "images")}
 }
 
 // stock returns the content that new registries start with.

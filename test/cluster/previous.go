@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/krm-function-runner/function-runner/build/images/release"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/program"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
@@ -41,5 +41,5 @@ func (o *options) pushPrevious(ctx context.Context, log io.Writer, l layout.Layo
 	}
 	previous := *o
 	previous.root = sources
-	return previous.pushPrograms(ctx, log, l, running, "previous", program.Published())
+	return previous.pushPrograms(ctx, log, l, running, "previous", release.Programs())
 }

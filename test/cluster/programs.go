@@ -8,23 +8,33 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/krm-function-runner/function-runner/build/images/release"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/program"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/registry"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
+// programs lists the programs whose images a cluster gets: all that users install, and one for
+// tests.
+func programs() []release.Program {
+	toolbox := release.Program{
+		Name: "toolbox", Module: "test", Package: "./images/toolbox",
+		Links: map[string]string{"/bin/toolbox": "/ko-app/toolbox"},
+	}
+	return append([]release.Program{toolbox}, release.Programs()...)
+}
+
 // pushPrograms pushes the images of the project's programs to the open registry, as PREFIX/NAME.
 func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State, prefix string,
-	programs []program.Program,
+	pushed []release.Program,
 ) error {
 	described, err := describe(l, running).Registry(layout.Open.Name)
 	if err != nil {
 		return err
 	}
-	registry, err := image.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
+	registry, err := registry.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
 	if err != nil {
 		return err
 	}
@@ -36,7 +46,7 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 		return err
 	}
 	to := pusher{options: o, log: log, registry: registry, ko: ko, kept: o.kept()}
-	for _, p := range programs {
+	for _, p := range pushed {
 		if err := to.push(ctx, p, prefix+"/"+p.Name); err != nil {
 			return err
 		}
@@ -45,18 +55,19 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 }
 
 // ko returns ko in the cluster's namespaces: it has no other network there.
-func (o *options) ko(ctx context.Context, l layout.Layout, running state.State) (program.Ko, error) {
+func (o *options) ko(ctx context.Context, l layout.Layout, running state.State) (release.Ko, error) {
 	path, root, err := o.findKo(ctx)
 	if err != nil {
-		return program.Ko{}, err
+		return release.Ko{}, err
 	}
-	return program.Ko{
+	return release.Ko{
 		Command: func(dir string, args ...string) []string {
 			return space.Enter(running.Init.PID, dir, append([]string{path}, args...)...)
 		},
 		Env:      inside(l, running),
 		Root:     root,
 		Insecure: true,
+		Offline:  true,
 	}, nil
 }
 

@@ -9,10 +9,11 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/krm-function-runner/function-runner/build/images/image"
+	"github.com/krm-function-runner/function-runner/build/images/release"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/imagecache"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/program"
 )
 
 // latest is the tag that tests and manifests use.
@@ -23,14 +24,14 @@ type pusher struct {
 	*options
 	log      io.Writer
 	registry image.Registry
-	ko       program.Ko
-	kept     image.Cache
+	ko       release.Ko
+	kept     imagecache.Cache
 }
 
 // push builds the image only if neither the registry nor the cache has it. Go knows best what a
 // program is made of, and builds it quickly if it has not changed: the program itself is the key of
 // its image.
-func (to pusher) push(ctx context.Context, p program.Program, repository string) error {
+func (to pusher) push(ctx context.Context, p release.Program, repository string) error {
 	built, err := to.source().Program(ctx, p.Module, p.Package)
 	if err != nil {
 		return err
@@ -84,10 +85,10 @@ func (to pusher) tag(ctx context.Context, pushed v1.Image, repository string, ta
 }
 
 // build runs ko to make the image on its base, and to push it.
-func (to pusher) build(ctx context.Context, p program.Program, repository, key string) (v1.Image, error) {
+func (to pusher) build(ctx context.Context, p release.Program, repository, key string) (v1.Image, error) {
 	fmt.Fprintf(to.log, "building the image %s with ko\n", repository)
 	host := layout.Open.Host() + "/"
-	target := program.Target{Repository: host + repository, Base: host + p.Base().Name, Tags: []string{latest, key}}
+	target := release.Target{Repository: host + repository, Base: host + p.Base().Name, Tags: []string{latest, key}}
 	if err := to.ko.Build(ctx, p, target); err != nil {
 		return nil, err
 	}

@@ -10,8 +10,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/build/images/image"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/registry"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/stock"
@@ -32,7 +33,7 @@ type supplier struct {
 // open waits until all registries accept connections.
 func (to *supplier) open(ctx context.Context, l layout.Layout, running state.State) error {
 	for _, described := range describe(l, running).Registries {
-		registry, err := image.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
+		registry, err := registry.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
 		if err != nil {
 			return err
 		}

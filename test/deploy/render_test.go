@@ -52,11 +52,11 @@ func TestKptDoesWhatMakeDoes(t *testing.T) {
 // makeManifests runs `make manifests` on a copy of deploy/.
 func makeManifests(t *testing.T, dir string, variables ...string) {
 	t.Helper()
-	cluster, err := filepath.Abs(filepath.Join(root, "test/cluster.mk"))
+	file, err := filepath.Abs(filepath.Join(root, "build/images/images.mk"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, nil, "make", append([]string{"--no-print-directory", "-C", filepath.Dir(dir), "-f", cluster, "manifests"},
+	run(t, nil, "make", append([]string{"--no-print-directory", "-C", filepath.Dir(dir), "-f", file, "manifests"},
 		variables...)...)
 }
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
 // Source is the source of the images.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/mod/semver"
 
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
 // catalogRepositories are the repositories of the catalog's functions: one under our own name, and

@@ -5,8 +5,8 @@ package bundle
 import (
 	"context"
 
+	"github.com/krm-function-runner/function-runner/build/images/image"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
 )
 
 // conformance returns the images of the functions that the conformance suite calls, all of one

@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
 // identity is a function in JavaScript that returns its input: its run time is that of starting

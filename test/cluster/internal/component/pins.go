@@ -2,6 +2,8 @@
 
 package component
 
+import "github.com/krm-function-runner/function-runner/build/images/release"
+
 // kubernetesVersion is the version of Kubernetes; its libraries have the same
 // minor and patch numbers with major version 0.
 const kubernetesVersion = "v1.36.3"
@@ -14,5 +16,5 @@ func Containerd() Component {
 
 // Ko builds images of Go programs.
 func Ko() Component {
-	return tools("ko", "v0.19.1", "github.com/google/ko", ".")
+	return tools("ko", release.KoVersion, "github.com/google/ko", ".")
 }

@@ -22,8 +22,15 @@ type Registry struct {
 	Transport http.RoundTripper
 	// Secure requires TLS.
 	Secure bool
-	// layers has the repositories of the pushed layers; nil remembers none.
+	// layers has the repositories of the pushed layers; nil records none.
 	layers map[v1.Hash]name.Reference
+}
+
+// WithMounts returns the registry with a record of the pushed layers. A layer that it has in
+// another repository is mounted, not uploaded.
+func (r Registry) WithMounts() Registry {
+	r.layers = map[v1.Hash]name.Reference{}
+	return r
 }
 
 // Push uploads the image under its name, unless the registry has it already, and reports whether it

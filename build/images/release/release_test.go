@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package program_test
+package release_test
 
 import (
 	"maps"
@@ -14,11 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/program"
+	"github.com/krm-function-runner/function-runner/build/images/release"
 )
 
 // root is the repository's root, relative to this directory.
-const root = "../../../.."
+const root = "../../.."
 
 // decode reads a YAML file of the repository.
 func decode[T any](t *testing.T, name string) (content T) {
@@ -55,7 +55,7 @@ func TestEveryProgramHasAnImage(t *testing.T) {
 	}
 
 	published := map[string]string{}
-	for _, p := range program.Published() {
+	for _, p := range release.Programs() {
 		published[p.Name] = path.Join(p.Module, p.Package)
 	}
 	if diff := cmp.Diff(want, published); diff != "" {
@@ -98,15 +98,15 @@ func TestEveryProgramHasAnImage(t *testing.T) {
 // module that it builds, gets those at the root, and the image's base in spite of them.
 func TestKoGetsItsSettings(t *testing.T) {
 	asked := filepath.Join(t.TempDir(), "asked")
-	ko := program.Ko{
-		Root: root, Env: os.Environ(),
+	ko := release.Ko{
+		Root: root, Env: []string{"PATH=/usr/bin:/bin"},
 		Command: func(string, ...string) []string {
 			script := `printf '%s %s\n' "$KO_DEFAULTBASEIMAGE" "$KO_DOCKER_REPO" >"$0" && cat "$KO_CONFIG_PATH" >>"$0"`
 			return []string{"sh", "-c", script, asked}
 		},
 	}
-	if err := ko.Build(t.Context(), program.Published()[0],
-		program.Target{Repository: "repository", Base: "base", Tags: []string{"v1"}}); err != nil {
+	if err := ko.Build(t.Context(), release.Programs()[0],
+		release.Target{Repository: "repository", Base: "base", Tags: []string{"v1"}}); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(asked)

@@ -12,10 +12,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/unused"
 )
 
 // File is one file, directory or link of a layer.
@@ -42,7 +41,7 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	kept, err := openLayer(dir)
 	switch {
 	case err == nil:
-		return kept, unused.Touch(dir)
+		return kept, touch(dir)
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
@@ -52,10 +51,18 @@ func (b Builder) layer(files []File) (v1.Layer, error) {
 	return openLayer(dir)
 }
 
+// touch marks a layer as used now, for programs that remove unused ones.
+func touch(dir string) error {
+	if err := os.Chtimes(dir, time.Time{}, time.Now()); err != nil {
+		return fmt.Errorf("mark a kept layer as used: %w", err)
+	}
+	return nil
+}
+
 // keepLayer creates the layer's directory as a whole or not at all. If the same layer is made
 // concurrently, here or in another process, the first one is kept.
 func (b Builder) keepLayer(dir string, files []File) error {
-	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(b.Dir, 0o750); err != nil {
 		return err
 	}
 	temp, err := os.MkdirTemp(b.Dir, "writing-")

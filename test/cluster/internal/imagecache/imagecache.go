@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package image
+// Package imagecache keeps built images between clusters.
+package imagecache
 
 import (
 	"errors"

@@ -3,7 +3,6 @@
 package image_test
 
 import (
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,8 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/krm-function-runner/function-runner/test/bed"
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
 // spec is an image with files of every kind.
@@ -141,11 +139,9 @@ func TestLayerIsUploadedOnce(t *testing.T) {
 		store.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	target, err := image.Open(t.Context(), bed.Registry{Host: strings.TrimPrefix(server.URL, "http://")},
-		new(net.Dialer).DialContext)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := image.Registry{
+		Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous, Transport: http.DefaultTransport,
+	}.WithMounts()
 	built := build(t, t.TempDir(), spec(t, "program"))
 	for _, name := range []string{"test/first:v1", "test/second:v1", "test/third:v1"} {
 		if _, err := target.Push(t.Context(), name, built); err != nil {
@@ -183,45 +179,6 @@ func TestSameComparesTags(t *testing.T) {
 		if err != nil || same != test.want {
 			t.Errorf("%s: %t, %v", test.reason, same, err)
 		}
-	}
-}
-
-func TestCacheKeepsTheLastImage(t *testing.T) {
-	server := httptest.NewServer(registry.New())
-	defer server.Close()
-	target := image.Registry{
-		Host: strings.TrimPrefix(server.URL, "http://"), Auth: authn.Anonymous,
-		Transport: http.DefaultTransport,
-	}
-	cache := image.Cache{Dir: t.TempDir()}
-	for _, key := range []string{"one", "two"} {
-		if _, err := target.Push(t.Context(), "test/thing:"+key, build(t, t.TempDir(), spec(t, key))); err != nil {
-			t.Fatal(err)
-		}
-		pulled, err := target.Pull(t.Context(), "test/thing:"+key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if before, err := cache.Get("test/thing", key); before != nil || err != nil {
-			t.Errorf("before it is kept there is %v, %v", before, err)
-		}
-		if err := cache.Keep("test/thing", key, pulled); err != nil {
-			t.Fatal(err)
-		}
-	}
-	server.Close()
-	if kept, err := cache.Get("test/thing", "one"); kept != nil || err != nil {
-		t.Errorf("the image before the last is still there: %v, %v", kept, err)
-	}
-	kept, err := cache.Get("test/thing", "two")
-	if err != nil || kept == nil {
-		t.Fatalf("the last image is %v, %v", kept, err)
-	}
-	if got, want := digest(t, kept), digest(t, build(t, t.TempDir(), spec(t, "two"))); got != want {
-		t.Errorf("the kept image is %s, want %s", got, want)
-	}
-	if err := validate.Image(kept); err != nil {
-		t.Errorf("the kept image is not whole without its registry: %v", err)
 	}
 }
 

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program makes images of the project's own programs with ko.
-package program
+// Package release makes the images of the programs that users install, with ko and on bases with
+// the links that Porch's manifests need.
+package release
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/image"
+	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
 // Program is one of the project's own programs.
@@ -32,18 +29,9 @@ type Program struct {
 	Data bool
 }
 
-// Published lists the programs that users install.
-func Published() []Program {
-	return slices.DeleteFunc(All(), func(p Program) bool { return p.Module == "test" })
-}
-
-// All lists the programs whose images the cluster gets.
-func All() []Program {
+// Programs lists the programs that users install.
+func Programs() []Program {
 	return []Program{
-		{
-			Name: "toolbox", Module: "test", Package: "./images/toolbox",
-			Links: map[string]string{"/bin/toolbox": "/ko-app/toolbox"},
-		},
 		{Name: "wrapper-server", Module: "wrapper-server", Package: ".", Links: map[string]string{
 			// Pods copy the program with its image's cp, or mount the image.
 			"/bin/cp": "/ko-app/wrapper-server",
@@ -104,46 +92,4 @@ func (p Program) Base() image.Spec {
 		files = append(files, image.File{Path: path, Mode: 0o777, Link: p.Links[path]})
 	}
 	return image.Spec{Name: "base/" + p.Name + ":latest", Files: files, User: "65532"}
-}
-
-// Ko builds images.
-type Ko struct {
-	// Command returns the command line that runs ko with these arguments in a directory from which
-	// it reaches the registry.
-	Command func(dir string, args ...string) []string
-	// Env is its environment.
-	Env []string
-	// Root is the repository's root.
-	Root string
-	// Insecure means that the registry may be without TLS.
-	Insecure bool
-}
-
-// Target is the destination of an image, and its base.
-type Target struct {
-	Repository, Base string
-	Tags             []string
-}
-
-// Build builds the program's image and pushes it. All modules are in the cache: the caller has
-// built the program before.
-func (k Ko) Build(ctx context.Context, p Program, to Target) error {
-	args := []string{"build", "--bare", "--sbom=none", "--tags=" + strings.Join(to.Tags, ",")}
-	if k.Insecure {
-		args = append(args, "--insecure-registry")
-	}
-	line := k.Command(filepath.Join(k.Root, p.Module), append(args, p.Package)...)
-	command := exec.CommandContext(ctx, line[0], line[1:]...)
-	command.Env = slices.Concat(k.Env, []string{
-		"KO_DOCKER_REPO=" + to.Repository,
-		"KO_DEFAULTBASEIMAGE=" + to.Base,
-		"KO_CONFIG_PATH=" + filepath.Join(k.Root, ".ko.yaml"), // ko would look for it in the module's directory
-		"GOPROXY=off", "GOWORK=off", "CGO_ENABLED=0",
-	})
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("build the image of %s with ko: %w\n%s", p.Name, err, output.String())
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package image
+// Package registry opens the registries of a cluster.
+package registry
 
 import (
 	"context"
@@ -13,9 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/krm-function-runner/function-runner/build/images/image"
 	"github.com/krm-function-runner/function-runner/test/bed"
 )
 
@@ -23,12 +23,12 @@ import (
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Open waits until a registry accepts connections and returns it.
-func Open(ctx context.Context, described bed.Registry, dial Dial) (Registry, error) {
+func Open(ctx context.Context, described bed.Registry, dial Dial) (image.Registry, error) {
 	transport := &http.Transport{DialContext: dial}
 	if described.CAFile != "" {
 		authority, err := os.ReadFile(described.CAFile)
 		if err != nil {
-			return Registry{}, fmt.Errorf("read the authority of registry %s: %w", described.Name, err)
+			return image.Registry{}, fmt.Errorf("read the authority of registry %s: %w", described.Name, err)
 		}
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(authority)
@@ -39,9 +39,9 @@ func Open(ctx context.Context, described bed.Registry, dial Dial) (Registry, err
 		auth = authn.FromConfig(authn.AuthConfig{Username: described.Username, Password: described.Password})
 	}
 	if err := reach(ctx, described.Host, dial); err != nil {
-		return Registry{}, fmt.Errorf("wait for registry %s: %w", described.Name, err)
+		return image.Registry{}, fmt.Errorf("wait for registry %s: %w", described.Name, err)
 	}
-	return Registry{Host: described.Host, Auth: auth, Transport: transport, layers: map[v1.Hash]name.Reference{}}, nil
+	return image.Registry{Host: described.Host, Auth: auth, Transport: transport}.WithMounts(), nil
 }
 
 // reach retries until a connection is accepted.

@@ -66,7 +66,7 @@ func summarize(dir string) error {
 	if err != nil {
 		return fmt.Errorf("keep a new layer: %w", err)
 	}
-	return os.WriteFile(filepath.Join(dir, summaryFile), content, 0o644)
+	return os.WriteFile(filepath.Join(dir, summaryFile), content, 0o600)
 }
 
 func (l *keptLayer) Digest() (v1.Hash, error)            { return l.summary.Digest, nil }

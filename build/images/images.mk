@@ -1,0 +1,15 @@
+# Images of a release, and manifests that use them. Included by the root Makefile.
+
+.PHONY: images
+images: ## Build all images with ko and push them to REPO=registry/path (TAG=latest)
+	@test -n "$(REPO)" || { echo "REPO is not set: make images REPO=registry.example/path"; exit 1; }
+	@$(MAKE) --no-print-directory kodata
+	@cd build/images && go run . -root $(CURDIR) -tag $(or $(TAG),latest) $(REPO)
+
+# Sets the values that have a setter in their comment, as `kpt fn render` does.
+.PHONY: manifests
+manifests: ## Make deploy/ use the images in REPO=registry/path (TAG=latest)
+	@test -n "$(REPO)" || { echo "REPO is not set: make manifests REPO=registry.example/path"; exit 1; }
+	@sed -i -E -e 's|^(  registry: ).*|\1$(REPO)|' -e 's|^(  tag: ).*|\1$(or $(TAG),latest)|' deploy/setters.yaml
+	@grep -rl ' # kpt-set: ' deploy | xargs sed -i -E -e '/\$$\{(registry|tag)\}/ s|: [^ ]+ # kpt-set: (.*)$$|: \1 # kpt-set: \1|' \
+	 -e 's|\$$\{registry\}|$(REPO)|' -e 's|\$$\{tag\}|$(or $(TAG),latest)|'

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command images builds the images of the programs that users install, and pushes them to a
+// registry, with docker's credentials.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/krm-function-runner/function-runner/build/images/release"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "images:", err)
+		os.Exit(1)
+	}
+}
+
+// run publishes the images as the command line says.
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("images", flag.ContinueOnError)
+	root := flags.String("root", ".", "root of the repository, in which make kodata was run")
+	tag := flags.String("tag", "latest", "tag of the images, and the version that the programs print")
+	flags.Usage = func() {
+		_, _ = fmt.Fprintln(flags.Output(), "usage: images [FLAG]... REPOSITORY, such as registry.example/fnr")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() != 1 {
+		return errors.New("name the repository of the images, such as registry.example/fnr")
+	}
+	path, err := filepath.Abs(*root)
+	if err != nil {
+		return fmt.Errorf("find the repository: %w", err)
+	}
+	layers, err := os.MkdirTemp("", "function-runner-images-")
+	if err != nil {
+		return fmt.Errorf("make a directory for layers: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(layers) }()
+	return release.Publisher{
+		Repository: flags.Arg(0), Tag: *tag, Layers: layers, Out: os.Stdout,
+		Ko: release.Ko{Command: release.GoRunKo, Env: append(os.Environ(), "VERSION="+*tag), Root: path},
+	}.Publish(ctx)
+}

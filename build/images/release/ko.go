@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Ko builds images.
+type Ko struct {
+	// Command returns the command line that runs ko with these arguments in a directory from which
+	// it reaches the registry.
+	Command func(dir string, args ...string) []string
+	// Env is its environment.
+	Env []string
+	// Root is the repository's root.
+	Root string
+	// Insecure means that the registry may be without TLS.
+	Insecure bool
+	// Offline means that ko has no network but the registry: all modules are in the cache, since
+	// the program was built before.
+	Offline bool
+}
+
+// KoVersion is the version of ko that builds the images.
+const KoVersion = "v0.19.1"
+
+// GoRunKo returns the command line of ko as Go builds and caches it. ko runs in dir, which is in
+// the program's module.
+func GoRunKo(dir string, args ...string) []string {
+	return append([]string{"env", "--chdir=" + dir, "go", "run", "github.com/google/ko@" + KoVersion}, args...)
+}
+
+// Target is the destination of an image, and its base.
+type Target struct {
+	Repository, Base string
+	Tags             []string
+}
+
+// Build builds the program's image and pushes it.
+func (k Ko) Build(ctx context.Context, p Program, to Target) error {
+	args := []string{"build", "--bare", "--sbom=none", "--tags=" + strings.Join(to.Tags, ",")}
+	if k.Insecure {
+		args = append(args, "--insecure-registry")
+	}
+	line := k.Command(filepath.Join(k.Root, p.Module), append(args, p.Package)...)
+	command := exec.CommandContext(ctx, line[0], line[1:]...)
+	command.Env = slices.Concat(k.Env, []string{
+		"KO_DOCKER_REPO=" + to.Repository,
+		"KO_DEFAULTBASEIMAGE=" + to.Base,
+		"KO_CONFIG_PATH=" + filepath.Join(k.Root, ".ko.yaml"), // ko would look for it in the module's directory
+		"GOWORK=off", "CGO_ENABLED=0",
+	})
+	if k.Offline {
+		command.Env = append(command.Env, "GOPROXY=off")
+	}
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("build the image of %s with ko: %w\n%s", p.Name, err, output.String())
+	}
+	return nil
+}

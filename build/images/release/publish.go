@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/krm-function-runner/function-runner/build/images/image"
+)
+
+// Publisher pushes the images of all programs to a registry, with docker's credentials.
+type Publisher struct {
+	// Repository is the prefix of the images' repositories, such as registry.example/fnr.
+	Repository string
+	// Tag is the tag of the images.
+	Tag string
+	// Ko builds them.
+	Ko Ko
+	// Layers is a directory for the bases' layers.
+	Layers string
+	// Out gets the names of the images.
+	Out io.Writer
+}
+
+// Publish builds and pushes the images.
+func (p Publisher) Publish(ctx context.Context) error {
+	for _, program := range Programs() {
+		target, err := p.pushBase(ctx, program)
+		if err != nil {
+			return err
+		}
+		target.Tags = []string{p.Tag}
+		if err := p.Ko.Build(ctx, program, target); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(p.Out, "%s:%s\n", target.Repository, p.Tag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pushBase pushes the base of the program's image.
+func (p Publisher) pushBase(ctx context.Context, program Program) (Target, error) {
+	to, err := name.NewRepository(p.Repository + "/" + program.Name)
+	if err != nil {
+		return Target{}, fmt.Errorf("name the image of %s: %w", program.Name, err)
+	}
+	base, err := image.Builder{Dir: p.Layers}.Build(program.Base())
+	if err != nil {
+		return Target{}, err
+	}
+	auth, err := authn.DefaultKeychain.Resolve(to.Registry)
+	if err != nil {
+		return Target{}, fmt.Errorf("find credentials for %s: %w", to.Registry, err)
+	}
+	registry := image.Registry{Host: to.RegistryStr(), Auth: auth, Transport: http.DefaultTransport, Secure: true}
+	const tag = "base"
+	if _, err := registry.Push(ctx, to.RepositoryStr()+":"+tag, base); err != nil {
+		return Target{}, err
+	}
+	return Target{Repository: to.Name(), Base: to.Tag(tag).Name()}, nil
+}
