@@ -118,6 +118,7 @@ func heldBack(to targets) map[string]struct{ reason, attempt, by, want string } 
 		denied    = "permission denied"
 		forbidden = "operation not permitted"
 		missing   = "function not implemented"
+		elsewhere = "operation not supported"
 	)
 	server := strconv.Itoa(os.Getpid())
 	return map[string]struct{ reason, attempt, by, want string }{
@@ -155,6 +156,8 @@ func heldBack(to targets) map[string]struct{ reason, attempt, by, want string } 
 		"use io_uring":            {"calls there pass the filter", "io-uring:", "seccomp", missing},
 		"share memory":            {"it outlives the process", "shm:", "seccomp", forbidden},
 		"use keyrings":            {"they outlive the process", "keyring:", "seccomp", forbidden},
+		"allocate space":          {"faster than its temporary directory is checked", "allocate:", "seccomp", elsewhere},
+		"reserve space":           {"the older way", "reserve:", "seccomp", forbidden},
 		"raise limits":            {"core files would fill the disk", "core:", "limits, capabilities", forbidden},
 		"call as i386":            {"other numbers, which the filter would take for harmless ones", "i386:", "seccomp", "signal: bad system call"},
 		"call as x32":             {"likewise", "x32:", "seccomp", missing},

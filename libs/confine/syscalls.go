@@ -14,6 +14,7 @@ import (
 var (
 	forbidden      = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	notImplemented = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
+	unsupported    = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)}
 )
 
 // rules are what the filter answers, by the names of calls; no cases are all.
@@ -66,8 +67,16 @@ func (k kernel) calls(network bool) ([]call, error) {
 			calls = append(calls, call{uint32(number), notImplemented, nil}) //nolint:gosec // numbers of calls are small
 		}
 	}
+	if number, ok := here.SyscallNames["fallocate"]; ok {
+		// Programs write instead, as where the file system does not support it. The case is of
+		// any file.
+		calls = append(calls, call{uint32(number), unsupported, []match{{{0, bpf.JumpNotEqual, noFile}}}}) //nolint:gosec // numbers of calls are small
+	}
 	return calls, nil
 }
+
+// noFile is no descriptor of a file.
+const noFile = 1<<32 - 1
 
 // forbidden returns the rules for this kernel.
 func (k kernel) forbidden(network bool) rules {
@@ -117,7 +126,9 @@ func othersProcesses() rules {
 		r["fcntl"] = append(r["fcntl"], match{{1, bpf.JumpEqual, command}})
 	}
 	const fioSetOwn, siocSetGroup = 0x8901, 0x8902
-	for _, request := range []uint32{fioSetOwn, siocSetGroup, unix.TIOCSTI, unix.TIOCLINUX} {
+	// Older ways to allocate space.
+	const fsReserve, fsReserve64, fsZero = 0x40305828, 0x4030582a, 0x40305839
+	for _, request := range []uint32{fioSetOwn, siocSetGroup, unix.TIOCSTI, unix.TIOCLINUX, fsReserve, fsReserve64, fsZero} {
 		r["ioctl"] = append(r["ioctl"], match{{1, bpf.JumpEqual, request}})
 	}
 	return r

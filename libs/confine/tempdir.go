@@ -56,19 +56,18 @@ func (d *TempDir) Discard() {
 // Limit returns how many bytes the directory may have.
 func (d *TempDir) Limit() int64 { return d.dirs.maxBytes }
 
-// Exceeded reports whether there is more in the directory than allowed, or what cannot be
-// counted: directories nested too deep, or unreadable ones.
-func (d *TempDir) Exceeded() bool {
-	if d == nil {
-		return false
-	}
+// Free returns how many bytes may still be written to the directory. It reports false if
+// there is more in it than allowed, or what cannot be counted: directories nested too deep,
+// or unreadable ones.
+func (d *TempDir) Free() (bytes int64, ok bool) {
 	dir, err := os.OpenFile(d.path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return !errors.Is(err, os.ErrNotExist)
+		return d.dirs.maxBytes, errors.Is(err, os.ErrNotExist)
 	}
 	defer func() { _ = dir.Close() }()
 	count := counter{bytes: d.dirs.maxBytes, files: d.dirs.maxFiles}
-	return !count.take(dir, maxTempDepth)
+	ok = count.take(dir, maxTempDepth)
+	return count.bytes, ok
 }
 
 // counter counts down what is left of the limits.

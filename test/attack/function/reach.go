@@ -89,7 +89,8 @@ func find(string) {
 	}
 }
 
-// fill writes many files: the limit on one file's size is not the one in question.
+// fill writes many files, until so many bytes are there or it is killed: the limit on one
+// file's size is not the one in question.
 func fill(arg string) {
 	most, _ := strconv.Atoi(arg)
 	part := make([]byte, 1<<20)

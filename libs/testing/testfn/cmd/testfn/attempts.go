@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -52,13 +53,31 @@ var attempts = map[string]func(target string) error{
 		var p [120]byte
 		return call(unix.SYS_IO_URING_SETUP, 1, int(uintptr(unsafe.Pointer(&p))))
 	},
-	"shm":     func(string) error { return call(syscall.SYS_SHMGET, 1<<30, 0, 0) },
-	"keyring": func(string) error { return call(syscall.SYS_KEYCTL, 0, -3, 0) },
+	"shm":      func(string) error { return call(syscall.SYS_SHMGET, 1<<30, 0, 0) },
+	"keyring":  func(string) error { return call(syscall.SYS_KEYCTL, 0, -3, 0) },
+	"allocate": inTempFile(func(fd int) error { return syscall.Fallocate(fd, 0, 0, 1<<20) }),
+	"reserve": inTempFile(func(fd int) error {
+		space := [6]int64{2: 1 << 20} // struct space_resv
+		return call(syscall.SYS_IOCTL, fd, reserveSpace, address(&space))
+	}),
 	"core": func(string) error {
 		return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20})
 	},
 	"i386": runForeign,
 	"x32":  func(string) error { return call(x32Getpid) },
+}
+
+// reserveSpace is FS_IOC_RESVSP.
+const reserveSpace = 0x40305828
+
+// inTempFile attempts something with the descriptor of an empty file.
+func inTempFile(attempt func(fd int) error) func(string) error {
+	return func(string) error {
+		f, err := os.CreateTemp("", "attempt")
+		check(err)
+		defer func() { _ = os.Remove(f.Name()) }()
+		return errors.Join(attempt(int(f.Fd())), f.Close())
+	}
 }
 
 // seize would trace a process, if the next argument were right.
