@@ -30,7 +30,7 @@ func (r *reservation) evaluated(size int64) {
 	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.reserved += size - r.size
+	b.change(r.from, size-r.size)
 	r.size = size
 	b.admit()
 }

@@ -32,6 +32,7 @@ type memoryBudget struct {
 
 	mu       sync.Mutex
 	reserved int64
+	peers    tally   // reserved, by peer
 	reading  shares // reserved by requests that are being read
 	writing  shares // reserved by answers that are being written
 	queue    []*queued
@@ -39,11 +40,13 @@ type memoryBudget struct {
 }
 
 // Parts of the budget. A client decides how long it takes to send a request and to read the
-// answer, so these leave most of the budget to others; requests that are being evaluated may
-// take all of it.
+// answer, so these leave most of the budget to others. It also chooses functions that take
+// long, but so does a client that does nothing wrong: requests that are being evaluated leave
+// a fourth.
 const (
-	connShare = 4 // a connection's requests that are being read, and its answers, have a fourth each
-	peerShare = 2 // and both, of all connections from one address, a half
+	connShare   = 4 // a connection's requests that are being read, and its answers, have a fourth each
+	peerShare   = 2 // and both, of all connections from one address, a half
+	othersShare = 4 // of all that one address has, evaluations included, a fourth is left to others
 
 	// maxQueued bounds the length of the queue.
 	maxQueued = 1000
@@ -123,7 +126,7 @@ func (b *memoryBudget) admit() {
 	var passed overtaking
 	kept := b.queue[:0]
 	for _, q := range b.queue {
-		readable := b.mayRead(q.from, q.size)
+		readable := b.mayRead(q.from, q.size) && b.mayHold(q.from.peer, q.size)
 		switch {
 		case passed.closed(q.from.peer):
 			kept = append(kept, q)
@@ -152,10 +155,23 @@ func (b *memoryBudget) mayRead(from source, size int64) bool {
 	return (conn == 0 || conn+size <= b.limit/connShare) && (peer == 0 || peer+size <= b.limit/peerShare)
 }
 
+// mayHold reports whether a request may be read and evaluated beside all others of its peer.
+// One at a time always may. The caller holds mu.
+func (b *memoryBudget) mayHold(peer string, size int64) bool {
+	held := b.peers[peer]
+	return held == 0 || held+size <= b.limit-b.limit/othersShare
+}
+
 // reserve reserves bytes for a request that is about to be read. The caller holds mu.
 func (b *memoryBudget) reserve(from source, size int64) {
-	b.reserved += size
+	b.change(from, size)
 	b.reading.add(from, size)
+}
+
+// change changes how many bytes are reserved for a peer. The caller holds mu.
+func (b *memoryBudget) change(from source, by int64) {
+	b.reserved += by
+	b.peers.add(from.peer, by)
 }
 
 // received ends the reading of size bytes. The caller holds mu.

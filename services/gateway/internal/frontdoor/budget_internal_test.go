@@ -205,6 +205,45 @@ func TestSlowUploadsLeaveMemory(t *testing.T) {
 	}
 }
 
+// TestEvaluationsLeaveMemory has one client send requests whose evaluations hang.
+func TestEvaluationsLeaveMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := &memoryBudget{limit: 1000, timeout: 10 * time.Second}
+		p := peers(2)
+		for i := range 20 {
+			go func() {
+				from := source{conn: fmt.Sprintf("%s:%d", p[0].peer, i), peer: p[0].peer}
+				r := &reservation{budget: all, from: from}
+				switch err := r.acquire(t.Context(), 60); {
+				case err == nil:
+					r.received(60)
+				case fault.Of(err) != fault.Exhausted || !strings.Contains(err.Error(), "evaluated"):
+					t.Errorf("refused with %v of class %v, want what to do", err, fault.Of(err))
+				}
+				<-time.After(time.Minute)
+				r.release()
+			}()
+		}
+		synctest.Wait()
+		if got, want := all.now(), int64(720); got != want {
+			t.Errorf("%d bytes are reserved, want %d: three fourths of the budget, and what fits of it", got, want)
+		}
+		for range 2 {
+			begin, r := time.Now(), &reservation{budget: all, from: p[1]}
+			if err := r.acquire(t.Context(), 100); err != nil || time.Since(begin) > 0 {
+				t.Errorf("another client waits for %v: %v", time.Since(begin), err)
+			}
+			r.received(100)
+			defer r.release()
+		}
+		<-time.After(time.Hour)
+		synctest.Wait()
+		if got, want := all.now(), int64(200); got != want || len(all.peers) != 1 {
+			t.Errorf("afterwards %d bytes are reserved, want %d, by %v", got, want, all.peers)
+		}
+	})
+}
+
 // TestLargeRequestsOfABusyConnection has one wait until nothing else of its connection is
 // read, while small requests come all the time: they overtake it for a while only.
 func TestLargeRequestsOfABusyConnection(t *testing.T) {

@@ -58,12 +58,23 @@ func (b *memoryBudget) await(ctx context.Context, q *queued) error {
 	if err := ctx.Err(); err != nil {
 		return fault.New(fault.Of(err), "the request was queued for the gateway's memory: %w", context.Cause(ctx))
 	}
-	if !b.mayRead(q.from, q.size) {
+	return b.refusal(q)
+}
+
+// refusal is the error for a request that was queued for too long. The caller holds mu.
+func (b *memoryBudget) refusal(q *queued) error {
+	switch {
+	case !b.mayRead(q.from, q.size):
 		return fault.WithRetryAfter(fault.New(fault.Exhausted,
 			"requests from %s that are not sent to their end, and answers that are not read, have the memory that "+
 				"one client may have: send and read them faster, or send fewer at a time", q.from.peer), tryAgain)
+	case !b.mayHold(q.from.peer, q.size):
+		return fault.WithRetryAfter(fault.New(fault.Exhausted,
+			"requests from %s that are being evaluated have %d bytes, and one client may have %d: send fewer at a time, or try again later",
+			q.from.peer, b.peers[q.from.peer], b.limit-b.limit/othersShare), tryAgain)
+	default:
+		return b.full()
 	}
-	return b.full()
 }
 
 // grow reserves to bytes in all, unless more are reserved. It returns an error of class
@@ -81,7 +92,7 @@ func (r *reservation) grow(to int64) error {
 		return b.full()
 	}
 	if r.read {
-		b.reserved += to - r.size
+		b.change(r.from, to-r.size)
 	} else {
 		b.reserve(r.from, to-r.size)
 	}
@@ -100,7 +111,7 @@ func (r *reservation) received(bytes int64) {
 	defer b.mu.Unlock()
 	r.read = true
 	b.received(r.from, r.size)
-	b.reserved -= max(0, r.size-bytes)
+	b.change(r.from, -max(0, r.size-bytes))
 	r.size = min(r.size, bytes)
 	b.admit()
 }
@@ -113,7 +124,7 @@ func (r *reservation) release() {
 	if r.written {
 		r.budget.writing.add(r.from, -r.size)
 	}
-	r.budget.reserved -= r.size
+	r.budget.change(r.from, -r.size)
 	r.size = 0
 	r.budget.admit()
 }
