@@ -14,6 +14,12 @@ import (
 // It is short: the answer is in memory, and a client that reads needs a moment.
 const answerTimeout = time.Second
 
+// droppedError is why an answer was dropped: the function has run, and its caller gets this.
+type droppedError struct{ error }
+
+// Unwrap returns the error for the caller.
+func (e *droppedError) Unwrap() error { return e.error }
+
 // pendingAnswer is one that waits until it may be written.
 type pendingAnswer struct {
 	*reservation

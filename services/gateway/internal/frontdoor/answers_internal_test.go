@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +20,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
+	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 )
@@ -201,6 +205,48 @@ func TestUnreadAnswersDoNotStopOthers(t *testing.T) {
 			t.Errorf("%d bytes are reserved afterwards", got)
 		}
 	})
+}
+
+// TestDroppedAnswersAreCounted has a function succeed whose caller gets an error instead of
+// the answer: metrics and log have what the caller got.
+func TestDroppedAnswersAreCounted(t *testing.T) {
+	tel, scrape := scrapetest.New(t)
+	log := new(logtest.Log)
+	tel.Log = slog.New(slog.NewTextHandler(log, nil))
+	h, err := New(Config{
+		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{echo{}},
+		MaxMessageBytes: 100, MaxInHandBytes: 100, Telemetry: tel,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		unread, r := &reservation{budget: &h.budget, from: peers(1)[0]}, &reservation{budget: &h.budget, from: peers(1)[0]}
+		if err := unread.answer(t.Context(), 90); err != nil {
+			t.Fatal(err)
+		}
+		req := &evaluator.EvaluateFunctionRequest{Image: "fn:v1", ResourceList: []byte("kind: ResourceList\nitems: []\n")}
+		if _, err := h.EvaluateFunction(context.WithValue(t.Context(), reservationKey{}, r), req); fault.Of(err) != fault.Exhausted {
+			t.Errorf("%v of class %v, want Exhausted", err, fault.Of(err))
+		}
+	})
+	metrics := scrape()
+	for _, want := range []string{
+		`fn_evaluations_total{code="exhausted",executor="exec",image="fn:v1",severity="none"} 1`,
+		`fn_request_bytes_sum 29`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %s in\n%s", want, metrics)
+		}
+	}
+	for _, wrong := range []string{`code="ok"`, "fn_rejections_total{", "fn_response_bytes_count 1"} {
+		if strings.Contains(metrics, wrong) {
+			t.Errorf("metrics have %s: the function ran, and its answer was not sent", wrong)
+		}
+	}
+	if line := log.Line("evaluation failed"); !strings.Contains(line, "class=exhausted") || log.Line("msg=evaluated") != "" {
+		t.Errorf("the log has %q of it", line)
+	}
 }
 
 // echo evaluates to its input.

@@ -84,25 +84,34 @@ func (h *Handler) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateF
 	var resolving measure.Resolving
 	name, resp, err := h.evaluate(ctx, req, &resolving)
 	h.metrics.phases.Took(ctx, "resolve", resolving.Total())
+	requestBytes := len(req.GetResourceList())
+	req.ResourceList = nil // what is reserved from here on is the answer alone
+	err = h.answer(ctx, resp, err)
 	if err != nil {
 		span.SetStatus(codes.Error, fault.Of(err).String())
 	}
-	h.report(ctx, req, name, resp, err, time.Since(start))
-	req.ResourceList = nil // what is reserved from here on is the answer alone
+	h.report(ctx, req.GetImage(), sample{
+		image: name, evaluator: resp.Evaluator, err: err, results: resp.Results, took: time.Since(start),
+		requestBytes: requestBytes, responseBytes: len(resp.ResourceList),
+	})
 	if err != nil {
-		reservationOf(ctx).evaluated(0)
-		return nil, err
-	}
-	return h.answer(ctx, resp)
-}
-
-// answer returns the answer when it may be written.
-func (h *Handler) answer(ctx context.Context, resp evaluation.Response) (*evaluator.EvaluateFunctionResponse, error) {
-	if err := reservationOf(ctx).answer(ctx, int64(len(resp.ResourceList)+len(resp.Log))); err != nil {
-		h.log.Log(ctx, levelOf(err), "answer dropped", "class", fault.Of(err).String(), "error", err)
 		return nil, err
 	}
 	return &evaluator.EvaluateFunctionResponse{ResourceList: resp.ResourceList, Log: resp.Log}, nil
+}
+
+// answer waits until the answer to an evaluation that ended with err may be written, and
+// returns err, or a [*droppedError] if it may not.
+func (h *Handler) answer(ctx context.Context, resp evaluation.Response, err error) error {
+	held := reservationOf(ctx)
+	if err != nil {
+		held.evaluated(0)
+		return err
+	}
+	if err := held.answer(ctx, int64(len(resp.ResourceList)+len(resp.Log))); err != nil {
+		return &droppedError{err}
+	}
+	return nil
 }
 
 // evaluate checks the request and has it evaluated. It returns the name of the image as
@@ -155,22 +164,19 @@ func (h *Handler) resolve(
 	return name, took, err
 }
 
-// report measures and logs one evaluation.
-func (h *Handler) report(ctx context.Context, req *evaluator.EvaluateFunctionRequest, name imagename.Name, resp evaluation.Response, err error, took time.Duration) {
-	h.metrics.evaluated(ctx, sample{
-		image: name, evaluator: resp.Evaluator, err: err, results: resp.Results, took: took,
-		requestBytes: len(req.GetResourceList()), responseBytes: len(resp.ResourceList),
-	})
-	level := levelOf(err)
+// report measures and logs one evaluation of an image as the caller named it.
+func (h *Handler) report(ctx context.Context, image string, s sample) {
+	h.metrics.evaluated(ctx, s)
+	level := levelOf(s.err)
 	if !h.log.Enabled(ctx, level) {
 		return
 	}
 	attrs := []any{
-		"image", req.GetImage(), "resolved", name.String(), "evaluator", resp.Evaluator, "took", took,
-		"request_bytes", len(req.GetResourceList()), "response_bytes", len(resp.ResourceList),
+		"image", image, "resolved", s.image.String(), "evaluator", s.evaluator, "took", s.took,
+		"request_bytes", s.requestBytes, "response_bytes", s.responseBytes,
 	}
-	if err != nil {
-		h.log.Log(ctx, level, "evaluation failed", append(attrs, h.failed(err)...)...)
+	if s.err != nil {
+		h.log.Log(ctx, level, "evaluation failed", append(attrs, h.failed(s.err)...)...)
 		return
 	}
 	h.log.Log(ctx, level, "evaluated", attrs...)

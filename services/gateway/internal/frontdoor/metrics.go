@@ -68,7 +68,7 @@ type sample struct {
 
 // evaluated counts one evaluation.
 func (m *metrics) evaluated(ctx context.Context, s sample) {
-	if _, queueFull := fault.RetryAfter(s.err); queueFull || s.evaluator == "" {
+	if _, queueFull := fault.RetryAfter(s.err); queueFull && !hasRun(s.err) || s.evaluator == "" {
 		m.rejected(ctx, s.err)
 	}
 	labels := metric.WithAttributeSet(attribute.NewSet(
@@ -105,8 +105,11 @@ func (m *metrics) image(s sample) string {
 
 // hasRun reports whether a function has run in an evaluation that ended with err.
 func hasRun(err error) bool {
+	if _, dropped := errors.AsType[*droppedError](err); dropped || err == nil {
+		return true
+	}
 	failure, ok := errors.AsType[*function.Failure](err)
-	return err == nil || ok && failure.Reason != function.NotStarted
+	return ok && failure.Reason != function.NotStarted
 }
 
 // code names how an evaluation ended.
