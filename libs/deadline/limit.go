@@ -51,3 +51,12 @@ func Err(ctx context.Context) error {
 	}
 	return ctx.Err()
 }
+
+// Explain returns err, the error of a service that ends shortly before the deadline of ctx, with
+// the limit as its reason if that deadline is the limit's and not the caller's.
+func (l Limit) Explain(ctx context.Context, err error) error {
+	if end, ok := ctx.Deadline(); ok && l.For > 0 && end.Equal(l.Until) {
+		return fmt.Errorf("%w: %w", &PassedError{l}, err)
+	}
+	return err
+}

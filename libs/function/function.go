@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/oomkill"
@@ -72,7 +73,7 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 	case errors.Is(err, resourcelist.ErrNotUTF8):
 		return fault.New(fault.Invalid, "the resource list is not UTF-8")
 	case errors.Is(err, ctx.Err()):
-		return Left(err, image, time.Since(start), "the resource list waited to be read")
+		return Left(deadline.Err(ctx), image, time.Since(start), "the resource list waited to be read")
 	default:
 		return fault.New(fault.Invalid, "the resource list is not valid: %w", err)
 	}
@@ -120,7 +121,7 @@ func (r *Runner) judge(ctx context.Context, image string, out fnproc.Outcome, er
 	failure.Results = envelope.Results
 	switch {
 	case parseErr != nil && errors.Is(parseErr, ctx.Err()):
-		return Result{}, Left(parseErr, image, took, "what the function wrote waited to be read")
+		return Result{}, Left(deadline.Err(ctx), image, took, "what the function wrote waited to be read")
 	case out.Signal != 0:
 		failure.Signal = out.Signal.String()
 		failure.Status += r.killer(out)

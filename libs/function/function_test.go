@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
@@ -295,5 +296,16 @@ func TestCheckInput(t *testing.T) {
 		if err := function.CheckInput(t.Context(), "fn", []byte(input)); fault.Of(err) != fault.Invalid {
 			t.Errorf("%s: %v, want an error of class invalid", name, err)
 		}
+	}
+}
+
+// TestTimeoutsNameTheirSetting has the time be over before a list could be decoded.
+func TestTimeoutsNameTheirSetting(t *testing.T) {
+	ctx, cancel := deadline.After(1, "FNR_SOME_TIME").Context(t.Context())
+	defer cancel()
+	<-ctx.Done()
+	err := function.CheckInput(ctx, "fn", []byte(`{"kind": "ResourceList", "items": [{"a": [{"b": "c"}]}]}`))
+	if fault.Of(err) != fault.DeadlineExceeded || !strings.Contains(err.Error(), "raise FNR_SOME_TIME") {
+		t.Errorf("%v of class %v, want a timeout with what to do about it", err, fault.Of(err))
 	}
 }

@@ -40,6 +40,9 @@ type Config struct {
 	// MaxEvaluationTime is how long an evaluation may take from when its request was read,
 	// waiting included; 0 is any time. A caller's shorter deadline comes first.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
+	// MaxEvaluationTimeName is what the variable of MaxEvaluationTime is called in a program that
+	// the gateway is a part of; empty is FNR_MAX_EVALUATION_TIME.
+	MaxEvaluationTimeName string `ignored:"true"`
 	// MaxConnectionAge is how old a connection of a caller becomes, give or take a
 	// tenth, before the caller is asked to make another one, which may lead to another
 	// replica; 0 is any age.

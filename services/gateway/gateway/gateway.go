@@ -6,12 +6,14 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
+	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
@@ -95,8 +97,8 @@ func newHandler(cfg Config, services Services, frame program.Frame, names naming
 		Names: names, Chain: chain,
 		MaxMessageBytes: int64(cfg.MaxMessageBytes), MaxInHandBytes: cfg.maxInHand(cgroup.Container), MaxInHandWait: cfg.MaxInHandWait,
 		LogFunctionOutput: cfg.LogFunctionOutput,
-		MaxEvaluationTime: cfg.MaxEvaluationTime,
-		Telemetry:         frame.Telemetry,
+		MaxEvaluationTime: cfg.MaxEvaluationTime, MaxTimeSetting: cmp.Or(cfg.MaxEvaluationTimeName, config.Variable("MaxEvaluationTime")),
+		Telemetry: frame.Telemetry,
 	})
 	if err != nil {
 		return nil, err

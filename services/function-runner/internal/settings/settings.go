@@ -105,6 +105,7 @@ func (s *Settings) share() {
 	s.PodManager.MaxMessageBytes = s.Gateway.MaxMessageBytes
 	s.PodManager.MaxEvaluationTime = s.Gateway.MaxEvaluationTime
 	s.PodManager.EnablePrivateRegistries = s.ImageResolver.EnablePrivateRegistries
+	s.Gateway.MaxEvaluationTimeName = config.Variable("Gateway.MaxEvaluationTime")
 	s.Gateway.Confinement, s.Gateway.FunctionNetwork = s.Confinement, s.FunctionNetwork
 	s.Gateway.Secrets = []string{s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath}
 	s.PodManager.Confine, s.PodManager.FunctionNetwork = s.Confine, s.FunctionNetwork

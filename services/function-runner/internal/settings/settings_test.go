@@ -215,3 +215,15 @@ func TestHelpListsEveryFlag(t *testing.T) {
 		}
 	}
 }
+
+// TestMessagesNameThisProgramsVariables has the gateway's messages name what users can set here.
+func TestMessagesNameThisProgramsVariables(t *testing.T) {
+	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper")
+	s, err := settings.Load(nil, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := s.Gateway.MaxEvaluationTimeName, "FNR_GATEWAY_MAX_EVALUATION_TIME"; got != want {
+		t.Errorf("timeouts name %q, want %q", got, want)
+	}
+}

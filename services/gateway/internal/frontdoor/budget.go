@@ -32,7 +32,7 @@ type memoryBudget struct {
 
 	mu       sync.Mutex
 	reserved int64
-	peers    tally   // reserved, by peer
+	peers    tally  // reserved, by peer
 	reading  shares // reserved by requests that are being read
 	writing  shares // reserved by answers that are being written
 	queue    []*queued

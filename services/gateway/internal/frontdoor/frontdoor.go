@@ -45,7 +45,9 @@ type Config struct {
 	// MaxEvaluationTime is how long an evaluation may take from when its request was read;
 	// zero is any time.
 	MaxEvaluationTime time.Duration
-	Telemetry         *telemetry.Telemetry
+	// MaxTimeSetting is the name of the setting of MaxEvaluationTime.
+	MaxTimeSetting string
+	Telemetry      *telemetry.Telemetry
 }
 
 // Handler implements Porch's FunctionEvaluator service.
@@ -58,6 +60,7 @@ type Handler struct {
 	logOutput  bool
 	maxMessage int64
 	maxTime    time.Duration
+	setting    string // of maxTime
 	budget     memoryBudget
 }
 
@@ -66,7 +69,8 @@ func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
 		names: cfg.Names, chain: cfg.Chain, log: tel.Log, tracer: tel.Tracers.Tracer("gateway"),
-		logOutput: cfg.LogFunctionOutput, maxMessage: cfg.MaxMessageBytes, maxTime: cfg.MaxEvaluationTime,
+		logOutput: cfg.LogFunctionOutput, maxMessage: cfg.MaxMessageBytes,
+		maxTime: cfg.MaxEvaluationTime, setting: "the gateway's setting " + cfg.MaxTimeSetting,
 		budget: memoryBudget{limit: cfg.MaxInHandBytes, timeout: cfg.MaxInHandWait},
 	}
 	var err error
@@ -119,7 +123,7 @@ func (h *Handler) answer(ctx context.Context, resp evaluation.Response, err erro
 func (h *Handler) evaluate(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, resolving *measure.Resolving,
 ) (imagename.Name, evaluation.Response, error) {
-	limit := deadline.After(h.maxTime, maxTimeSetting)
+	limit := deadline.After(h.maxTime, h.setting)
 	name, err := h.prepare(ctx, limit, req, resolving)
 	if err != nil {
 		return name, evaluation.Response{}, err
@@ -131,16 +135,13 @@ func (h *Handler) evaluate(
 	return name, resp, function.Resolved(err, name.String())
 }
 
-// maxTimeSetting is what people call the bound on an evaluation's time.
-const maxTimeSetting = "the gateway's setting FNR_MAX_EVALUATION_TIME"
-
 // prepare resolves the image's name and checks the input, within the limit.
 func (h *Handler) prepare(
 	ctx context.Context, limit deadline.Limit, req *evaluator.EvaluateFunctionRequest, resolving *measure.Resolving,
 ) (imagename.Name, error) {
 	ctx, cancel := limit.Context(ctx)
 	defer cancel()
-	name, took, err := h.resolve(ctx, req)
+	name, took, err := h.resolve(ctx, limit, req)
 	resolving.Add(took)
 	if err != nil {
 		return name, err
@@ -148,9 +149,9 @@ func (h *Handler) prepare(
 	return name, function.CheckInput(ctx, req.GetImage(), req.GetResourceList())
 }
 
-// resolve gives the image its canonical name, once for all evaluators.
+// resolve gives the image its canonical name, once for all evaluators. ctx is within the limit.
 func (h *Handler) resolve(
-	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
+	ctx context.Context, limit deadline.Limit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {
 	ctx, span := h.tracer.Start(ctx, "fn.resolve")
 	defer span.End()
@@ -158,8 +159,11 @@ func (h *Handler) resolve(
 	name, err = h.names.Resolve(ctx, req.GetImage(), req.GetTag())
 	took = time.Since(start)
 	span.SetAttributes(attribute.String("container.image.name", name.String()))
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		err = function.Left(deadline.Err(ctx), req.GetImage(), took, "looking up the image's tag")
+	case fault.Of(err) == fault.DeadlineExceeded && deadline.Near(ctx):
+		err = function.Left(limit.Explain(ctx, err), req.GetImage(), took, "looking up the image's tag")
 	}
 	return name, took, err
 }

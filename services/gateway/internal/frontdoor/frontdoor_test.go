@@ -13,14 +13,17 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
@@ -187,5 +190,46 @@ func TestARequestThatWasGivenUpIsCounted(t *testing.T) {
 	})).ServeHTTP(httptest.NewRecorder(), r)
 	if want := `fn_rejections_total{reason="deadline_exceeded"} 1`; !strings.Contains(scrape(), want) {
 		t.Errorf("no %s", want)
+	}
+}
+
+// slowNames is an image-resolver that ends a little before the deadline that it is given.
+type slowNames struct{}
+
+func (slowNames) Resolve(ctx context.Context, _, _ string) (imagename.Name, error) {
+	ctx, cancel := deadline.Early(ctx)
+	defer cancel()
+	<-ctx.Done()
+	return imagename.Name{}, fault.New(fault.DeadlineExceeded, "the registry has not answered")
+}
+
+// TestLookupTimeoutsNameTheirSetting has the time pass while the image's tag is looked up.
+func TestLookupTimeoutsNameTheirSetting(t *testing.T) {
+	tests := map[string]struct {
+		caller time.Duration
+		named  bool
+		reason string
+	}{
+		"the gateway's": {time.Hour, true, "an operator can raise it"},
+		"the caller's":  {time.Second, false, "it is the caller's own"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, err := frontdoor.New(frontdoor.Config{
+					Names: slowNames{}, MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20,
+					MaxEvaluationTime: time.Minute, MaxTimeSetting: "FNR_SOME_TIME", Telemetry: telemetry.Discard(),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), tc.caller)
+				defer cancel()
+				_, err = h.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: "fn", Tag: ">=1", ResourceList: []byte(list)})
+				if fault.Of(err) != fault.DeadlineExceeded || strings.Contains(err.Error(), "raise the gateway's setting FNR_SOME_TIME") != tc.named {
+					t.Errorf("%v of class %v, names the setting: want %t: %s", err, fault.Of(err), tc.named, tc.reason)
+				}
+			})
+		})
 	}
 }
