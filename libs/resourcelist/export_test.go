@@ -2,7 +2,10 @@
 
 package resourcelist
 
-import "context"
+import (
+	"context"
+	"runtime"
+)
 
 // How values are written, for tests.
 var AsJSON = asJSON
@@ -51,6 +54,18 @@ func Occupy(large, small int64) (release func()) {
 		decoding.large.Release(large)
 		decoding.small.Release(small)
 	}
+}
+
+// Scans are turns of their own, whose Acquire is that of scans.
+func Scans() func(ctx context.Context, bytes int) (release func(), err error) {
+	return newTurns().scan
+}
+
+// OccupyScans takes all turns of scans until release is called.
+func OccupyScans() (release func()) {
+	most := int64(max(1, runtime.GOMAXPROCS(0)-1))
+	_ = decoding.scans.Acquire(context.Background(), most)
+	return func() { decoding.scans.Release(most) }
 }
 
 // Turns are turns of their own, whose Acquire is that of full decodes.

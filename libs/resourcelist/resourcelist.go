@@ -45,7 +45,11 @@ type Envelope struct {
 //
 // The envelope does not refer to data. Should ctx end first, the error is that of ctx.
 func Parse(ctx context.Context, data []byte) (Envelope, error) {
-	if found, ok := recognise(data); ok {
+	found, ok, err := inTurn(ctx, data)
+	if err != nil {
+		return Envelope{}, err
+	}
+	if ok {
 		envelope, err := found.decode(ctx)
 		if err == nil || ctx.Err() != nil {
 			return envelope, err
@@ -64,6 +68,17 @@ func Parse(ctx context.Context, data []byte) (Envelope, error) {
 	}
 	defer release()
 	return decode(ctx, data)
+}
+
+// inTurn recognises data when it may.
+func inTurn(ctx context.Context, data []byte) (found recognised, ok bool, err error) {
+	release, err := decoding.scan(ctx, len(data))
+	if err != nil {
+		return recognised{}, false, err
+	}
+	defer release()
+	found, ok = recognise(data)
+	return found, ok, nil
 }
 
 // kind is the kind of a ResourceList.

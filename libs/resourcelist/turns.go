@@ -32,15 +32,32 @@ func cost(bytes, values int) int64 {
 // decoding bounds the full decodes of the process.
 var decoding = newTurns()
 
+// largeScan is how many bytes take about a millisecond to scan.
+const largeScan = 256 << 10
+
 // turns bounds the memory of decodes that run at the same time, first come first served,
-// and the processors of large ones: the last is for all other requests.
-type turns struct{ small, large, processors *semaphore.Weighted }
+// and the processors of large ones: the last is for all other requests. Scans have turns of
+// their own, since they take milliseconds, and a decode may take seconds.
+type turns struct{ small, large, processors, scans *semaphore.Weighted }
 
 func newTurns() turns {
+	most := int64(max(1, runtime.GOMAXPROCS(0)-1))
 	return turns{
 		small: semaphore.NewWeighted(maxSmallDecoding), large: semaphore.NewWeighted(maxDecoding),
-		processors: semaphore.NewWeighted(int64(max(1, runtime.GOMAXPROCS(0)-1))),
+		processors: semaphore.NewWeighted(most), scans: semaphore.NewWeighted(most),
 	}
+}
+
+// scan waits until so many bytes may be scanned, and returns what ends the turn. The error
+// is that of ctx.
+//
+// Go runs each goroutine for 10 ms before the next one: with twenty large scans at a time, a
+// small request waits for all of them at each of its steps.
+func (t turns) scan(ctx context.Context, bytes int) (release func(), err error) {
+	if bytes < largeScan {
+		return func() {}, nil
+	}
+	return take(ctx, t.scans, 1)
 }
 
 // acquire waits until a decode of that cost may run, and returns what ends its turn. One

@@ -133,6 +133,53 @@ func TestLargeDecodesLeaveAProcessor(t *testing.T) {
 	}
 }
 
+// TestLargeScansLeaveAProcessor has more of them than there are processors.
+func TestLargeScansLeaveAProcessor(t *testing.T) {
+	const large = 1 << 20
+	for _, processors := range []int{1, 2, 4} {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+		scan := resourcelist.Scans()
+		synctest.Test(t, func(t *testing.T) {
+			var running atomic.Int64
+			ctx, leave := context.WithCancel(t.Context())
+			for range 8 {
+				go func() {
+					if release, err := scan(ctx, large); err == nil {
+						running.Add(1)
+						<-ctx.Done()
+						release()
+					}
+				}()
+			}
+			synctest.Wait()
+			if got, want := running.Load(), int64(max(1, processors-1)); got != want {
+				t.Errorf("%d large lists are scanned on %d processors, want %d", got, processors, want)
+			}
+			if _, err := scan(ctx, 1000); err != nil {
+				t.Errorf("a small list: %v", err)
+			}
+			leave()
+			synctest.Wait()
+			if _, err := scan(t.Context(), large); err != nil {
+				t.Errorf("after all have left: %v", err)
+			}
+		})
+	}
+}
+
+// TestLargeListsAreScannedInTurn has a large list and a small one come while others are scanned.
+func TestLargeListsAreScannedInTurn(t *testing.T) {
+	defer resourcelist.OccupyScans()()
+	if _, err := resourcelist.Parse(t.Context(), []byte(asBlocks)); err != nil {
+		t.Errorf("a small list: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := resourcelist.Parse(ctx, []byte(asBlocks+strings.Repeat("#\n", 1<<20))); !errors.Is(err, context.Canceled) {
+		t.Errorf("a large list whose caller left: %v, want that", err)
+	}
+}
+
 func TestACallerThatLeavesWaitsForNoTurn(t *testing.T) {
 	defer resourcelist.Occupy(resourcelist.MaxDecoding, resourcelist.MaxSmallDecoding)()
 	ctx, cancel := context.WithCancel(t.Context())
