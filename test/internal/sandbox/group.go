@@ -36,10 +36,11 @@ var (
 	v2 = layout{mountPoint, "memory.max", "memory.current", "inactive_file", "memory.events"}
 )
 
-// Group is a control group with a memory limit.
+// Group is a control group with a memory limit, and with a share of the processors.
 type Group struct {
 	layout
 	dir string
+	cpu string // the directory of its processors, which may be the same; empty without
 }
 
 // controller returns the layout of the memory controller that can be used.
@@ -70,7 +71,21 @@ func NewGroup(owner int, name string, limit int64) (*Group, error) {
 	if err := os.WriteFile(filepath.Join(g.dir, g.limit), []byte(strconv.FormatInt(limit, 10)), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("limit memory: %w", err), os.Remove(g.dir))
 	}
+	g.cpu = newProcessors(g.dir)
 	return g, nil
+}
+
+// Add puts a process into the group.
+func (g *Group) Add(pid int) error {
+	for _, dir := range []string{g.dir, g.cpu} {
+		if dir == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600); err != nil {
+			return fmt.Errorf("join the control group: %w", err)
+		}
+	}
+	return nil
 }
 
 // Used returns the bytes that the group needs: without the cached files that the kernel
@@ -100,7 +115,13 @@ func (g *Group) value(file, name string) int64 {
 }
 
 // Remove kills what runs in the group, and removes it.
-func (g *Group) Remove() error { return removeGroup(g.dir) }
+func (g *Group) Remove() error {
+	err := removeGroup(g.dir)
+	if g.cpu != "" {
+		err = errors.Join(err, removeGroup(g.cpu))
+	}
+	return err
+}
 
 // removeGroup tries again while the kernel counts a process that has just been killed.
 func removeGroup(dir string) error {

@@ -28,7 +28,7 @@ func NewDirectory(owner int) (string, error) {
 // Sweep removes the groups and directories of a process that has ended, or ends now.
 func Sweep(owner int) error {
 	var failures []error
-	for _, root := range []string{v1.root, v2.root} {
+	for _, root := range []string{v1.root, v2.root, processorsRoot} {
 		groups, _ := filepath.Glob(filepath.Join(root, prefix+strconv.Itoa(owner)+"-*"))
 		for _, group := range groups {
 			failures = append(failures, removeGroup(group))
@@ -40,7 +40,7 @@ func Sweep(owner int) error {
 // SweepAll removes what runs have left that were killed.
 func SweepAll() error {
 	var failures []error
-	for _, root := range []string{v1.root, v2.root, directories()} {
+	for _, root := range []string{v1.root, v2.root, processorsRoot, directories()} {
 		left, _ := filepath.Glob(filepath.Join(root, prefix+"*"))
 		for _, path := range left {
 			number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), prefix), "-")

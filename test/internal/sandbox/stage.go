@@ -21,10 +21,6 @@ const Stage = "stage"
 // user is the user that programs run as, the same as in their images.
 const user = 65532
 
-// preference is how much sooner than the attacks the programs get a processor. In earnest,
-// attackers have processors of their own.
-const preference = -5
-
 // Token and DockerConfig are credentials that programs have and functions must not read.
 const (
 	Token        = "/run/secrets/kubernetes.io/serviceaccount/token"
@@ -40,7 +36,7 @@ func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		return cmd
 	}
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", append([]string{Stage, g.dir, g.root, path}, args...)...)
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", append([]string{Stage, g.dir, g.cpu, g.root, path}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	return cmd
 }
@@ -48,14 +44,12 @@ func (g *Group) Command(ctx context.Context, path string, args ...string) *exec.
 // Become is what the stage does with its arguments. It returns only with an error.
 func Become(args []string) error {
 	runtime.LockOSThread() // credentials and mounts are a thread's, and so is exec
-	if len(args) < 3 {
-		return errors.New("the stage needs a group, its root and a program")
+	if len(args) < 4 {
+		return errors.New("the stage needs a group, its processors, its root and a program")
 	}
-	group, root, command := args[0], args[1], args[2:]
-	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0o600); err != nil {
-		return fmt.Errorf("join the control group: %w", err)
-	}
-	if err := errors.Join(mounts(group, root), unix.Setpriority(unix.PRIO_PROCESS, 0, preference), drop()); err != nil {
+	group, root, command := Group{dir: args[0], cpu: args[1]}, args[2], args[3:]
+	const itself = 0
+	if err := errors.Join(group.Add(itself), mounts(group.dir, root), drop()); err != nil {
 		return err
 	}
 	return unix.Exec(command[0], command, os.Environ())

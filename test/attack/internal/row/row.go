@@ -16,7 +16,6 @@ import (
 	"github.com/krm-function-runner/function-runner/test/attack/internal/attacks"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/caller"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
-	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
 // Config is how rows are run.
@@ -122,13 +121,6 @@ func (c Config) settled(ctx context.Context, before int64) int64 {
 // not hold them up. They are ended by stop, which waits for their last answers.
 func (c Config) call(ctx context.Context, program string, samples *caller.Samples) (stop func(), err error) {
 	args := []string{"/proc/self/exe", caller.Role, c.System.Address, image(program)}
-	if sandbox.Possible() {
-		args = append([]string{"nice", "-n", "-5"}, args...)
-		args[3], err = os.Executable()
-		if err != nil {
-			return nil, err
-		}
-	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -137,6 +129,9 @@ func (c Config) call(ctx context.Context, program string, samples *caller.Sample
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the other callers: %w", err)
+	}
+	if err := c.System.Favour(cmd.Process.Pid); err != nil {
+		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
 	}
 	read := make(chan struct{})
 	go func() {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
 // Names of the programs.
@@ -41,6 +43,7 @@ type System struct {
 	limited bool
 	started int
 	beside  []*Program
+	callers *sandbox.Group // nil without
 }
 
 // plan is how to start a program.
@@ -169,9 +172,23 @@ func (s *System) plan(name string) (plan, error) {
 	return p, nil
 }
 
-// Stop ends everything that Start started.
+// Favour gives the process of the other callers processors of its own, as the programs have.
+func (s *System) Favour(pid int) (err error) {
+	if !s.limited {
+		return nil
+	}
+	if s.callers, err = sandbox.NewGroup(s.owner, fmt.Sprintf("callers-%d", s.started), Limit); err != nil {
+		return err
+	}
+	return s.callers.Add(pid)
+}
+
+// Stop ends everything that Start started, and the other callers.
 func (s *System) Stop() error {
 	var failures []error
+	if s.callers != nil {
+		failures = append(failures, s.callers.Remove())
+	}
 	if s.Program != nil {
 		failures = append(failures, s.Program.Stop())
 	}
@@ -181,6 +198,6 @@ func (s *System) Stop() error {
 	if s.Lender != nil {
 		s.Lender.close()
 	}
-	s.Program, s.beside, s.Lender = nil, nil, nil
+	s.Program, s.beside, s.Lender, s.callers = nil, nil, nil, nil
 	return errors.Join(failures...)
 }
