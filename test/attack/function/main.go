@@ -29,6 +29,8 @@ var behaviours = map[string]func(arg string){
 	"read":    read,      // reads the file ARG
 	"leave":   leave,     // leaves a file in the temporary directory
 	"find":    find,      // looks for such a file
+	"eat":     eat,       // uses ARG bytes of memory
+	"tell":    tell,      // writes ARG to stderr and fails
 	"fill":    fill,      // writes ARG bytes into the temporary directory
 }
 

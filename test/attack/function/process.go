@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -44,6 +45,22 @@ func wait(arg string) {
 	if d, err := time.ParseDuration(arg); err == nil {
 		time.Sleep(d)
 	}
+}
+
+// eat uses memory, page by page, and keeps it for a while.
+func eat(arg string) {
+	n, _ := strconv.Atoi(arg)
+	memory := make([]byte, n)
+	for i := 0; i < n; i += os.Getpagesize() {
+		memory[i] = 1
+	}
+	time.Sleep(time.Second)
+	runtime.KeepAlive(memory)
+}
+
+func tell(arg string) {
+	fmt.Fprintln(os.Stderr, arg)
+	os.Exit(1)
 }
 
 // orphans starts each process by a parent that ends, so that it is no child of this one.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -61,10 +62,10 @@ func All() []Attack {
 		slowUploads, manyUploads,
 		unreadAnswers, unreadReflection, manyStreams, manyConnections, malformed,
 		tagsInput, tagsOutput, oddLists,
-		hanging, orphans,
-		lookAround, stealMemory, readToken, readDockerConfig, fillTemporary, stopServer, limitServer,
-		hide, persist, loopback, confinement,
-		hostilePod, inventedImages, innerRegistries,
+		hanging, largeHanging, orphans,
+		lookAround, stealMemory, readToken, readDockerConfig, readFunction, fillTemporary, stopServer, limitServer,
+		hide, persist, loopback, confinement, eatMemory,
+		hostilePod, inventedImages, innerRegistries, loggedSecret,
 		chaos,
 	}
 }
@@ -109,6 +110,17 @@ func (t *Target) evaluate(ctx context.Context, image string, list []byte) (*eval
 	}
 	defer func() { _ = conn.Close() }()
 	return evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
+}
+
+// retryPause is how soon a caller that was refused tries again.
+const retryPause = 100 * time.Millisecond
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 // all does n things at once, and returns the first error.

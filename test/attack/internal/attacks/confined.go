@@ -31,6 +31,7 @@ var (
 	stealMemory      = confined("read other memory", "steal", secret)
 	readToken        = confined("read the token", "read", sandbox.Token)
 	readDockerConfig = confined("read docker's config", "read", sandbox.DockerConfig)
+	readFunction     = inRunner("read another function", "read", func(t *Target) string { return t.Function(system.Steady) })
 	fillTemporary    = confined("fill /tmp", "fill", strconv.Itoa(maxTempBytes+maxTempBytes/4))
 	stopServer       = confined("stop the server", "signal", "")
 	limitServer      = confined("limit the server", "limit", "")
@@ -42,7 +43,7 @@ var confinement = Attack{
 	Run: func(ctx context.Context, t *Target) error {
 		var failures []error
 		for _, attack := range []Attack{
-			lookAround, stealMemory, readToken, readDockerConfig, fillTemporary,
+			lookAround, stealMemory, readToken, readDockerConfig, readFunction, fillTemporary,
 			persist, loopback, hide, limitServer, stopServer,
 		} {
 			if err := attack.Run(ctx, t); err != nil {
@@ -70,6 +71,14 @@ func confined(name, do, arg string) Attack {
 			}
 			return t.attempt(ctx, List(do, arg, 0))
 		},
+	}
+}
+
+// inRunner is an attack on what there is in function-runner alone, which has many functions.
+func inRunner(name, do string, arg func(t *Target) string) Attack {
+	return Attack{
+		Name: name, Programs: runner,
+		Run: func(ctx context.Context, t *Target) error { return t.attempt(ctx, List(do, arg(t), 0)) },
 	}
 }
 

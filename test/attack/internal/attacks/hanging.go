@@ -13,16 +13,29 @@ import (
 // elsewhere: there is nothing to share.
 var hanging = Attack{
 	Name: "functions that hang", Programs: runner, Short: runner,
-	Run: func(ctx context.Context, t *Target) error {
-		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
-		defer cancel()
-		return all(60, func(int) error {
-			// The server hears of no deadline: ctx ends by leaving.
-			left, leave := context.WithCancel(context.WithoutCancel(ctx))
-			defer context.AfterFunc(ctx, leave)()
-			defer leave()
-			_, _ = t.evaluate(left, system.Hostile, List("hang", "", 0))
-			return nil
-		})
-	},
+	Run: func(ctx context.Context, t *Target) error { return t.hang(ctx, 60, 0) },
+}
+
+// largeHanging does that with lists of 5 MB, which together are more than the memory budget.
+var largeHanging = Attack{
+	Name: "large lists that hang", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
+	Run: func(ctx context.Context, t *Target) error { return t.hang(ctx, 60, 5<<20) },
+}
+
+// hang has so many callers evaluate lists with so much padding, again when they are refused.
+func (t *Target) hang(ctx context.Context, callers, padding int) error {
+	ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+	defer cancel()
+	list := List("hang", "", padding)
+	return all(callers, func(int) error {
+		// The server hears of no deadline: ctx ends by leaving.
+		left, leave := context.WithCancel(context.WithoutCancel(ctx))
+		defer context.AfterFunc(ctx, leave)()
+		defer leave()
+		for ctx.Err() == nil {
+			_, _ = t.evaluate(left, system.Hostile, list)
+			pause(ctx, retryPause)
+		}
+		return nil
+	})
 }

@@ -64,17 +64,25 @@ func New(dir, bin string, owner int, limited bool) (*System, error) {
 	var config strings.Builder
 	config.WriteString("functions:\n")
 	for _, image := range []string{Steady, Hostile} {
-		name, _, _ := strings.Cut(filepath.Base(image), ":")
-		if err := install(filepath.Join(bin, "function"), filepath.Join(dir, "functions", name)); err != nil {
+		if err := install(filepath.Join(bin, "function"), s.Function(image)); err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&config, "- function: %s\n  images: [%s]\n", name, image)
+		fmt.Fprintf(&config, "- function: %s\n  images: [%s]\n", filepath.Base(s.Function(image)), image)
 	}
 	return s, errors.Join(
 		os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(config.String()), 0o644),
 		os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(noKubernetes), 0o644),
 	)
 }
+
+// Function returns the path of an image's program.
+func (s *System) Function(image string) string {
+	name, _, _ := strings.Cut(filepath.Base(image), ":")
+	return filepath.Join(s.dir, "functions", name)
+}
+
+// Limited reports whether programs have a memory limit.
+func (s *System) Limited() bool { return s.limited }
 
 // noKubernetes leads to a port on which nothing listens: programs serve without.
 const noKubernetes = `apiVersion: v1
@@ -161,7 +169,7 @@ func (s *System) plan(name string) (plan, error) {
 	case Gateway:
 		p.env = append(p.env, "FNR_ADDRESS="+address, "FNR_DISABLE_RUNTIMES=exec", "FNR_POD_MANAGER=http://"+s.Lender.Address)
 	case WrapperServer:
-		p.args = []string{"--port=" + port, "--", filepath.Join(functions, "steady")}
+		p.args = []string{"--port=" + port, "--", s.Function(Steady)}
 	case PodManager:
 		p.env = append(p.env, wrapper, "FNR_ADDRESS="+address, "FNR_KUBECONFIG="+kubeconfig, "FNR_IMAGE_RESOLVER=http://127.0.0.1:1")
 	case ImageResolver:

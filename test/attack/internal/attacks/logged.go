@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// loggedSecret has a function fail that writes a secret of its caller to stderr. The program's
+// log, which others read than the caller, must not have it.
+var loggedSecret = Attack{
+	Name: "secrets in the log", Programs: evaluators,
+	Run: func(ctx context.Context, t *Target) error {
+		if err := t.fails(ctx, List("tell", secret, 0)); err != nil {
+			return err
+		}
+		log, err := os.ReadFile(t.Log)
+		if err != nil {
+			return fmt.Errorf("read the program's log: %w", err)
+		}
+		if bytes.Contains(log, []byte(secret)) {
+			return errors.New("the log has what a function wrote to stderr")
+		}
+		return nil
+	},
+}
+
+// fails returns an error unless the evaluation of a list fails.
+func (t *Target) fails(ctx context.Context, list []byte) error {
+	if _, err := t.evaluate(ctx, system.Hostile, list); status.Code(err) != codes.Internal {
+		return fmt.Errorf("a function that fails is answered with %v", status.Convert(err))
+	}
+	return nil
+}
