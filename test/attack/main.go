@@ -14,11 +14,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"github.com/krm-function-runner/function-runner/test/attack/internal/attacks"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/caller"
@@ -27,16 +25,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := role(ctx, os.Args[1:])
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "attack:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func main() { sandbox.Main("attack", role) }
 
 // role does what the first argument says: this program is also the callers, and a stage in
 // the start of each program.
@@ -81,10 +70,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		return 2, err
 	}
 	if o.inner {
-		if err := sandbox.Enter(); err != nil {
-			return 1, err
-		}
-		return attack(ctx, o, true)
+		return sandbox.Inside(func() (int, error) { return attack(ctx, o, true) })
 	}
 	if err := sandbox.SweepAll(); err != nil {
 		return 1, err

@@ -13,10 +13,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
-	"syscall"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
@@ -30,16 +28,7 @@ type options struct {
 	inner          bool
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "mutate:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func main() { sandbox.Main("mutate", run) }
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
@@ -66,10 +55,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		return 2, err
 	}
 	if o.inner {
-		if err := sandbox.Enter(); err != nil {
-			return 1, err
-		}
-		return mutate(ctx, o, packages)
+		return sandbox.Inside(func() (int, error) { return mutate(ctx, o, packages) })
 	}
 	if sandbox.Possible() {
 		return sandbox.Run(ctx, append(args, "-inner")...)

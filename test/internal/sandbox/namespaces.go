@@ -48,8 +48,8 @@ func Run(ctx context.Context, args ...string) (int, error) {
 	return 0, err
 }
 
-// Enter makes new namespaces usable: /proc shows their processes, and loopback is up.
-func Enter() error {
+// enter makes new namespaces usable: /proc shows their processes, and loopback is up.
+func enter() error {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
