@@ -28,19 +28,7 @@ import (
 
 // TestUnreadAnswersLeaveMemory has answers of 60 bytes that are not read, all at once.
 func TestUnreadAnswersLeaveMemory(t *testing.T) {
-	one, other := source{conn: "10.0.0.1:1", peer: "10.0.0.1"}, source{conn: "10.0.0.2:1", peer: "10.0.0.2"}
-	tests := map[string]struct {
-		from   func(i int) source
-		want   int64
-		reason string
-	}{
-		"one connection": {func(int) source { return one }, 240, "a fourth of the budget, and what fits of it"},
-		"one peer": {
-			func(i int) source { return source{conn: fmt.Sprintf("10.0.0.1:%d", i), peer: "10.0.0.1"} }, 480,
-			"a half of the budget",
-		},
-	}
-	for name, tc := range tests {
+	for name, tc := range hogs {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				all := &memoryBudget{limit: 1000, timeout: 10 * time.Second}

@@ -159,21 +159,29 @@ func TestRequestsAreQueued(t *testing.T) {
 	}
 }
 
+// hogs are the ways in which one client makes many requests of 60 bytes at a time, and what it
+// gets of a budget of 1000 bytes while it neither sends them to their end nor reads answers.
+var hogs = map[string]struct {
+	from   func(i int) source
+	want   int64
+	reason string
+}{
+	"one connection": {
+		func(int) source { return source{conn: "10.0.0.1:1", peer: "10.0.0.1"} }, 240,
+		"a fourth of the budget, and what fits of it",
+	},
+	"one peer": {
+		func(i int) source { return source{conn: fmt.Sprintf("10.0.0.1:%d", i), peer: "10.0.0.1"} }, 480,
+		"a half of the budget",
+	},
+}
+
+// other is where another client is.
+var other = source{conn: "10.0.0.2:1", peer: "10.0.0.2"}
+
 // TestSlowUploadsLeaveMemory has clients announce large requests and send none of them.
 func TestSlowUploadsLeaveMemory(t *testing.T) {
-	slow, other := source{conn: "10.0.0.1:1", peer: "10.0.0.1"}, source{conn: "10.0.0.2:1", peer: "10.0.0.2"}
-	tests := map[string]struct {
-		from   func(i int) source
-		want   int64
-		reason string
-	}{
-		"one connection": {func(int) source { return slow }, 240, "a fourth of the budget, and what fits of it"},
-		"one peer": {
-			func(i int) source { return source{conn: fmt.Sprintf("10.0.0.1:%d", i), peer: "10.0.0.1"} }, 480,
-			"a half of the budget",
-		},
-	}
-	for name, tc := range tests {
+	for name, tc := range hogs {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				all := &memoryBudget{limit: 1000, timeout: 10 * time.Second}
