@@ -12,7 +12,7 @@ import (
 // In a function pod all evaluations are of one function, and the pod-manager sends others
 // elsewhere: there is nothing to share.
 var hanging = Attack{
-	Name: "functions that hang", Programs: runner, Short: runner,
+	Name: "functions that hang", Programs: runner,
 	Run: func(ctx context.Context, t *Target) error { return t.hang(ctx, 60, 0) },
 }
 
