@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -182,12 +183,21 @@ func (p *Program) Stop() error {
 	return p.group.Remove()
 }
 
-// freeAddress returns an address of this machine on which nothing listens.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// firstPort is below the ports from which connections are made: one of those could be taken
+// before a program listens on it.
+const firstPort = 20000
+
+// freeAddress returns an address of this machine on which nothing listens, another one each time.
+func (s *System) freeAddress() (string, error) {
+	for {
+		s.ports++
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+s.ports%10000))
+		listener, err := net.Listen("tcp", address)
+		switch {
+		case err == nil:
+			return address, listener.Close()
+		case !errors.Is(err, unix.EADDRINUSE):
+			return "", err
+		}
 	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String(), nil
 }

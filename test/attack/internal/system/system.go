@@ -42,6 +42,7 @@ type System struct {
 	owner   int
 	limited bool
 	started int
+	ports   int // that were tried
 	beside  []*Program
 	callers *sandbox.Group // nil without
 }
@@ -148,11 +149,11 @@ func (s *System) startPods(ctx context.Context) error {
 
 // plan returns how to start a program of that name.
 func (s *System) plan(name string) (plan, error) {
-	address, err := freeAddress()
+	address, err := s.freeAddress()
 	if err != nil {
 		return plan{}, err
 	}
-	metrics, err := freeAddress()
+	metrics, err := s.freeAddress()
 	if err != nil {
 		return plan{}, err
 	}
