@@ -23,6 +23,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -90,8 +91,8 @@ func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 // newManager wires the service.
 func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
-	clock := kube.NewClock(log)
-	client, err := kube.Connect(cfg.Kubeconfig, clock, log)
+	clock := kubeclient.NewClock(log)
+	client, err := kubeclient.Connect(cfg.Kubeconfig, clock, log)
 	if err != nil {
 		return nil, err
 	}
@@ -108,9 +109,12 @@ func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 		return nil, err
 	}
 	use := func(t podspec.Template) { core.Configure(func(s *manager.Settings) { s.Template = t }) }
-	launching := cfg.launching(client, func(l podspec.Launcher) { use(templates.UseLauncher(l)) }, log)
+	var launching *kube.Launching
+	if cfg.chooses() {
+		launching = kube.NewLaunching(client, func(l podspec.Launcher) { use(templates.UseLauncher(l)) }, log)
+	}
 	pods := cfg.cluster(client, templates, frame)
-	pods.Clock, pods.Trial = clock, launching.trial()
+	pods.Clock, pods.Launching = clock, launching
 	cluster, err := kube.New(pods)
 	if err != nil {
 		return nil, err

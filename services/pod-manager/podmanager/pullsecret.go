@@ -16,7 +16,9 @@ import (
 
 // pullSecret returns the cluster with pods that wait for their pull secret, and the task that
 // keeps it. If the pod-manager does not keep it, pods do not wait.
-func (c *Config) pullSecret(cluster manager.Cluster, client kubernetes.Interface, tell func(pool.Event), frame program.Frame) (manager.Cluster, serve.Task, error) {
+func (c *Config) pullSecret(
+	cluster manager.Cluster, client kubernetes.Interface, send func(pool.Event), frame program.Frame,
+) (manager.Cluster, serve.Task, error) {
 	if !c.EnablePrivateRegistries {
 		return cluster, func(ctx context.Context) error { <-ctx.Done(); return nil }, nil
 	}
@@ -28,5 +30,5 @@ func (c *Config) pullSecret(cluster manager.Cluster, client kubernetes.Interface
 	if err != nil {
 		return nil, nil, err
 	}
-	return pullsecret.Guard{Cluster: cluster, Keeper: keeper, Tell: tell}, keeper.Run, nil
+	return pullsecret.Guard{Cluster: cluster, Keeper: keeper, Send: send}, keeper.Run, nil
 }

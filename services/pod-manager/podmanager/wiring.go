@@ -49,7 +49,8 @@ func (c *Config) tmpSize() resource.Quantity {
 // builder makes pods and Services.
 func (c *Config) builder() podspec.Builder {
 	return podspec.Builder{
-		Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes, PullSecret: c.PullSecret,
+		Namespace: c.Namespace, MaxMessageBytes: c.MaxMessageBytes,
+		PullSecret: c.PullSecret, AlwaysPullSecret: c.EnablePrivateRegistries,
 		ByTag: !c.PinDigest, Env: c.wrapperEnv(), Network: c.network(),
 	}
 }
@@ -70,6 +71,18 @@ func (c *Config) cluster(client kubernetes.Interface, templates *kube.Templates,
 		ScanInterval: c.ScanInterval, Telemetry: frame.Telemetry,
 	}
 }
+
+// launcher returns how the wrapper server gets into pods before or without an automatic
+// choice. A template of the user's own contains it itself.
+func (c *Config) launcher() podspec.Launcher {
+	if c.Launcher == LauncherImageVolume && c.Template == "" {
+		return podspec.ImageVolume
+	}
+	return podspec.InitContainer
+}
+
+// chooses reports whether the launcher is chosen automatically.
+func (c *Config) chooses() bool { return c.Launcher == LauncherAuto && c.Template == "" }
 
 // wrapperEnv are the variables of wrapper servers, in order.
 func (c *Config) wrapperEnv() []corev1.EnvVar {

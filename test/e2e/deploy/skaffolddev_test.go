@@ -33,7 +33,7 @@ func skaffoldNoticesAChange(t *testing.T) {
 	before := podsOf(t, "gateway", "image-resolver")
 
 	const old, changed = "the wrapper server is ", "after a change the wrapper server is "
-	file := filepath.Join(sources, "services/pod-manager/podmanager/launcher.go")
+	file := filepath.Join(sources, "services/pod-manager/internal/kube/launching.go")
 	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

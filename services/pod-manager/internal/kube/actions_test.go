@@ -416,9 +416,7 @@ func TestBurst(t *testing.T) {
 		const many = 200
 		w := start(t, nil)
 		for slot := 1; slot <= many; slot++ {
-			w.Create(pool.Create{Function: fn, Slot: slot, Name: podNameIn(slot)}, podspec.Request{
-				Function: podspec.Function{Reference: reference, Digest: digest}, Template: template(), Name: podNameIn(slot), Slot: slot,
-			})
+			w.Create(pool.Create{Function: fn, Slot: slot, Name: podNameIn(slot)}, workload)
 		}
 		names := map[string]bool{}
 		for _, e := range w.news() {

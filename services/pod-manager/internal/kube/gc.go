@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -51,7 +52,7 @@ func (c *Cluster) clean() {
 	if c.config.PodIP {
 		return
 	}
-	for _, pod := range todo.lonely {
+	for _, pod := range todo.serviceless {
 		c.serve(pod)
 	}
 }
@@ -65,8 +66,9 @@ func (c *Cluster) enqueue(id string, do func(context.Context)) {
 // not have seen a new pod yet.
 func (c *Cluster) collect(ctx context.Context, service *corev1.Service) {
 	var pods *corev1.PodList
-	err := withRetries(ctx, func(ctx context.Context) (err error) {
-		pods, err = c.config.Client.CoreV1().Pods(c.config.Namespace).List(ctx, metav1.ListOptions{LabelSelector: podspec.LabelID + "=" + service.Name, Limit: 1})
+	selected := metav1.ListOptions{LabelSelector: podspec.LabelID + "=" + service.Name, Limit: 1}
+	err := kubeclient.Retry(ctx, func(ctx context.Context) (err error) {
+		pods, err = c.podsClient().List(ctx, selected)
 		return err
 	})
 	if err != nil || len(pods.Items) > 0 {
@@ -107,26 +109,23 @@ func (c *Cluster) restore(service *corev1.Service) {
 
 // serve creates the Service of a pod, unless the pod is being deleted.
 func (c *Cluster) serve(pod *corev1.Pod) {
-	identity, _ := podspec.Identify(pod)
-	c.enqueue(identity.ID, func(ctx context.Context) {
-		if _, going := c.going.Load(pod.UID); going {
+	id := pod.Labels[podspec.LabelID]
+	c.enqueue(id, func(ctx context.Context) {
+		if _, deleting := c.deleting.Load(pod.UID); deleting {
 			return // the Service is deleted together with its pod
 		}
-		if known := c.latest(pod); known.DeletionTimestamp != nil || c.pod(pod.Name) == nil || c.service(identity.ID) != nil {
+		known := c.pod(pod.Name)
+		if known == nil || c.latest(pod).DeletionTimestamp != nil || c.service(id) != nil {
 			return
 		}
 		template := c.config.Templates.Current()
 		if template.Version() == "" {
 			return // the next scan finds it again
 		}
-		c.log.WarnContext(ctx, "creating the missing service of a pod", "service", identity.ID, "pod", pod.Name)
-		_, err := c.createService(ctx, c.config.Builder.Service(podspec.Request{
-			Function: podspec.Function{Reference: identity.Reference, Digest: identity.Digest},
-			Template: template, Name: pod.Name, Slot: identity.Slot,
-		}))
-		if err != nil && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "creating the missing service of a pod", "service", id, "pod", pod.Name)
+		if _, err := c.createService(ctx, c.config.Builder.ServiceOf(pod, template)); err != nil && ctx.Err() == nil {
 			c.log.ErrorContext(ctx, "pod has no service; garbage collection tries again",
-				"service", identity.ID, "pod", pod.Name, "error", err)
+				"service", id, "pod", pod.Name, "error", err)
 		}
 	})
 }

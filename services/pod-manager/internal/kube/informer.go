@@ -8,13 +8,14 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 )
 
 // source lists and watches objects of one kind.
@@ -66,27 +67,18 @@ func slim(object any) (any, error) {
 
 // untilAnswered calls ask until the API server answers. Its answer may be a refusal.
 func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error)) (T, error) {
-	backoff := newBackoff()
+	backoff := kubeclient.NewBackoff()
 	for {
 		answer, err := ask()
 		if err == nil {
 			o.over(ctx)
 		}
-		if err == nil || ctx.Err() != nil || !away(err) {
-			return answer, err
+		if err == nil || ctx.Err() != nil || !kubeclient.IsTransient(err) {
+			return answer, err // client-go takes other failures
 		}
 		o.failed(ctx, err)
-		if !sleep(ctx, backoff.after(err)) {
+		if !backoff.Wait(ctx, err) {
 			return answer, err
 		}
 	}
-}
-
-// away reports whether an API server is unreachable or too busy to answer. Client-go handles
-// all other failures of lists and watches.
-func away(err error) bool {
-	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
-		return true
-	}
-	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }

@@ -19,9 +19,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -42,10 +44,10 @@ type Config struct {
 	Templates *Templates
 	// ScanInterval is the time between two scans of the garbage collection.
 	ScanInterval time.Duration
-	// Trial checks image volume support of nodes; nil if there is nothing to check.
-	Trial *Trial
+	// Launching checks image volume support of nodes; nil if there is nothing to check.
+	Launching *Launching
 	// Clock translates between this machine's times and those in pods.
-	Clock     *Clock
+	Clock     *kubeclient.Clock
 	Telemetry *telemetry.Telemetry
 }
 
@@ -61,10 +63,10 @@ type Cluster struct {
 	tasks    *tasks
 	synced   chan struct{}
 	outages  []*outage // of both informers
-	// telling serializes status updates of pods, so that an older one never follows a newer one.
-	telling sync.Mutex
-	// going are the UIDs of pods that this process deletes together with their Services.
-	going sync.Map
+	// sending serializes status updates of pods, so that an older one never follows a newer one.
+	sending sync.Mutex
+	// deleting are the UIDs of pods that this process deletes together with their Services.
+	deleting sync.Map
 	// extensions are the waiting [pool.Extend] actions, by the pod's name.
 	extensions sync.Map
 }
@@ -83,14 +85,11 @@ func New(config Config) (*Cluster, error) {
 		tasks: newTasks(), synced: make(chan struct{}),
 	}
 	labelled := func(o *metav1.ListOptions) { o.LabelSelector = podspec.LabelID }
-	core := config.Client.CoreV1()
-	c.pods, err = newInformer(config.Client, &corev1.Pod{}, core.Pods(config.Namespace), labelled, c.outage("pods"))
+	c.pods, err = newInformer(config.Client, &corev1.Pod{}, c.podsClient(), labelled, c.outage("pods"))
 	if err != nil {
 		return nil, err
 	}
-	c.services, err = newInformer(
-		config.Client, &corev1.Service{}, core.Services(config.Namespace), labelled, c.outage("services"),
-	)
+	c.services, err = newInformer(config.Client, &corev1.Service{}, c.servicesClient(), labelled, c.outage("services"))
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +100,14 @@ func New(config Config) (*Cluster, error) {
 	return c, nil
 }
 
+func (c *Cluster) podsClient() typed.PodInterface {
+	return c.config.Client.CoreV1().Pods(c.config.Namespace)
+}
+
+func (c *Cluster) servicesClient() typed.ServiceInterface {
+	return c.config.Client.CoreV1().Services(c.config.Namespace)
+}
+
 // outage returns a new tracker of an informer's failures.
 func (c *Cluster) outage(what string) *outage {
 	o := &outage{what: what, log: c.log, metrics: c.metrics}
@@ -108,17 +115,28 @@ func (c *Cluster) outage(what string) *outage {
 	return o
 }
 
+// Obstacle is why [Cluster.Synced] is still open; nil if nothing is known that would
+// keep it so. A lack of rights has class [fault.Precondition].
+func (c *Cluster) Obstacle() error {
+	for _, o := range c.outages {
+		if err := o.obstacle("function pods", "which function pods there are", "deploy/components/namespaces"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Synced closes once the pools have an event for each pod that existed at the start.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
-// Run sends status updates of pods to tell and carries out actions, until ctx ends. Events
-// about one pod come in order; tell may block.
+// Run calls send with status updates of pods and carries out actions, until ctx ends. Events
+// about one pod come in order; send may block.
 //
 // It also collects garbage that no pool decides about: it deletes Services without a pod and
 // expired pods of Porch's function runner, and creates missing Services of pods again.
-func (c *Cluster) Run(ctx context.Context, tell func(pool.Event)) error {
+func (c *Cluster) Run(ctx context.Context, send func(pool.Event)) error {
 	ctx, cancel := context.WithCancel(ctx)
-	handled, err := c.watch(tell)
+	handled, err := c.watch(send)
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // they return no errors
 	defer cancel()
@@ -128,7 +146,7 @@ func (c *Cluster) Run(ctx context.Context, tell func(pool.Event)) error {
 	run := func(do func()) { running.Go(func() error { do(); return nil }) }
 	run(func() { runInformer(ctx, c.pods) })
 	run(func() { runInformer(ctx, c.services) })
-	run(func() { c.tasks.run(ctx, tell) })
+	run(func() { c.tasks.run(ctx, send) })
 	run(func() { c.collectGarbage(ctx) })
 	if cache.WaitFor(ctx, "", handled...) {
 		close(c.synced)
@@ -139,13 +157,13 @@ func (c *Cluster) Run(ctx context.Context, tell func(pool.Event)) error {
 
 // watch registers the event handlers. It returns what is done once the handlers got all
 // objects that existed at the start.
-func (c *Cluster) watch(tell func(pool.Event)) ([]cache.DoneChecker, error) {
+func (c *Cluster) watch(send func(pool.Event)) ([]cache.DoneChecker, error) {
 	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { c.tellPod(tell, object.(*corev1.Pod)) },
-		UpdateFunc: func(_, object any) { c.tellPod(tell, object.(*corev1.Pod)) },
+		AddFunc:    func(object any) { c.sendPod(send, object.(*corev1.Pod)) },
+		UpdateFunc: func(_, object any) { c.sendPod(send, object.(*corev1.Pod)) },
 		DeleteFunc: func(object any) {
 			if pod := deleted[*corev1.Pod](object); pod != nil {
-				c.tellGone(tell, pod)
+				c.sendGone(send, pod)
 			}
 		},
 	})
@@ -157,10 +175,10 @@ func (c *Cluster) watch(tell func(pool.Event)) ([]cache.DoneChecker, error) {
 	}
 	services, err := c.services.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		// A pod has its address while its Service is there.
-		AddFunc: func(object any) { c.tellPodsOf(tell, object.(*corev1.Service)) },
+		AddFunc: func(object any) { c.sendPodsOf(send, object.(*corev1.Service)) },
 		DeleteFunc: func(object any) {
 			if service := deleted[*corev1.Service](object); service != nil {
-				c.tellPodsOf(tell, service)
+				c.sendPodsOf(send, service)
 				c.restore(service)
 			}
 		},

@@ -7,18 +7,77 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
+// sendPod sends the status update of a pod. For a pod that is not ours it contains only that
+// the pod occupies its id.
+//
+// The informers of pods and of Services and the answers to actions all cause updates, each at
+// its own pace. So each update is built from the newest known state under a lock, and is never
+// older than the one before.
+func (c *Cluster) sendPod(send func(pool.Event), pod *corev1.Pod) {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	pod = c.latest(pod)
+	if o, ok := c.observe(pod); ok {
+		send(pool.PodObserved{Observation: o})
+	} else {
+		send(pool.ForeignObserved{Name: pod.Name, ID: pod.Labels[podspec.LabelID]})
+	}
+}
+
+// sendProblem sends the status update of a pod that cannot serve for a reason that its own
+// status does not show.
+func (c *Cluster) sendProblem(send func(pool.Event), pod *corev1.Pod, problem pool.Problem) {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	if o, ok := c.observe(c.latest(pod)); ok {
+		o.Problem = problem
+		send(pool.PodObserved{Observation: o})
+	}
+}
+
+// sendGone sends the update that a pod does not exist any more.
+func (c *Cluster) sendGone(send func(pool.Event), pod *corev1.Pod) {
+	c.deleting.Delete(pod.UID)
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	send(pool.PodGone{Name: pod.Name, UID: string(pod.UID)})
+}
+
+// sendPodsOf sends the status updates of the pods of a Service.
+func (c *Cluster) sendPodsOf(send func(pool.Event), service *corev1.Service) {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	for _, pod := range c.podsOf(service.Name) { // no PodGone was sent for any of them
+		if o, ok := c.observe(pod); ok {
+			send(pool.PodObserved{Observation: o})
+		}
+	}
+}
+
+// latest returns the newest known state of a pod.
+func (c *Cluster) latest(pod *corev1.Pod) *corev1.Pod {
+	if known := c.pod(pod.Name); known != nil && known.UID == pod.UID {
+		return known
+	}
+	return pod
+}
+
 // observe returns the pools' observation of a pod; false if it is not ours.
 func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
-	o, ok := observation(pod)
-	o.Problem = c.config.Trial.judge(pod, o.Problem)
+	o, ours := podspec.Observe(pod)
+	if !ours {
+		return o, false
+	}
+	o.Problem = c.config.Launching.judge(pod, o.Problem)
 	o.Created, o.ReclaimAfter = c.config.Clock.Ours(o.Created), c.config.Clock.Ours(o.ReclaimAfter)
-	if !ok || pod.Status.PodIP == "" {
-		return o, ok
+	if pod.Status.PodIP == "" {
+		return o, true
 	}
 	if c.config.PodIP {
 		o.Address = hostPort(pod.Status.PodIP)
@@ -39,20 +98,39 @@ func (c *Cluster) observe(pod *corev1.Pod) (pool.Observation, bool) {
 
 func hostPort(host string) string { return net.JoinHostPort(host, strconv.Itoa(podspec.Port)) }
 
-// observation returns what a pod's object holds, without its address. Its times are the
-// Kubernetes API's.
-func observation(pod *corev1.Pod) (pool.Observation, bool) {
-	identity, ok := podspec.Identify(pod)
-	if !ok {
-		return pool.Observation{}, false
+// pod returns a pod from the informer; nil if it is not there.
+func (c *Cluster) pod(name string) *corev1.Pod {
+	return known[*corev1.Pod](c.pods, c.config.Namespace, name)
+}
+
+// service returns a Service from the informer; nil if it is not there.
+func (c *Cluster) service(id string) *corev1.Service {
+	return known[*corev1.Service](c.services, c.config.Namespace, id)
+}
+
+func known[T any](informer cache.SharedIndexInformer, namespace, name string) T {
+	object, _, err := informer.GetStore().GetByKey(namespace + "/" + name)
+	if err != nil {
+		object = nil // it never is one, for a store in memory
 	}
-	status := podspec.Status(pod)
-	return pool.Observation{
-		Name: pod.Name, UID: string(pod.UID), ResourceVersion: pod.ResourceVersion,
-		Function: pool.Function{Reference: identity.Reference, Digest: identity.Digest},
-		Slot:     identity.Slot, TemplateVersion: identity.TemplateVersion, SettingsVersion: identity.SettingsVersion,
-		Created: pod.CreationTimestamp.Time, ReclaimAfter: identity.ReclaimAfter,
-		Phase: status.Phase, Reason: status.Reason, Node: status.Node,
-		Deleting: status.Deleting, Problem: status.Problem,
-	}, true
+	found, _ := object.(T)
+	return found
+}
+
+// podsOf returns the pods with an id.
+func (c *Cluster) podsOf(id string) []*corev1.Pod {
+	objects, err := c.pods.GetIndexer().ByIndex(byID, id)
+	if err != nil {
+		return nil // there is that index
+	}
+	return list[*corev1.Pod](objects)
+}
+
+// list returns the objects of an informer with their type.
+func list[T any](objects []any) []T {
+	typed := make([]T, 0, len(objects))
+	for _, object := range objects {
+		typed = append(typed, object.(T))
+	}
+	return typed
 }

@@ -12,6 +12,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
 // outage tracks whether an informer is up to date. It counts each failure, and logs when
@@ -75,7 +77,7 @@ func (o *outage) refused(ctx context.Context, _ *cache.Reflector, err error) {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		// Watches end so: there were too many changes, or it was time.
 	case apierrors.IsForbidden(err) && o.mayList():
-		o.logUnwatched(ctx, err)
+		o.unwatched(ctx, err)
 	default:
 		o.failed(ctx, err)
 	}
@@ -87,13 +89,29 @@ func (o *outage) mayList() bool {
 	return o.listable
 }
 
-// logUnwatched logs once that an informer is only as new as the last list.
-func (o *outage) logUnwatched(ctx context.Context, err error) {
+// unwatched logs once that an informer is only as new as the last list.
+func (o *outage) unwatched(ctx context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.relisted {
 		return
 	}
 	o.relisted = true
-	o.log.WarnContext(ctx, "changes are seen late: they may be listed but not watched, and are listed about each half minute; a role that allows to watch them too helps", "view", o.what, "error", err)
+	o.log.WarnContext(ctx, "changes are seen late: they may be listed but not watched, and are listed about each "+
+		"half minute; a role that allows to watch them too helps", "view", o.what, "error", err)
+}
+
+// obstacle returns why the informer is not up to date; nil if it is. The text names the
+// objects, the open question, and the deploy component that grants the rights.
+func (o *outage) obstacle(things, question, rights string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.cause == nil:
+		return nil
+	case apierrors.IsForbidden(o.cause), apierrors.IsUnauthorized(o.cause):
+		return fault.New(fault.Precondition,
+			"the Kubernetes API does not let %s be seen, which takes the rights of %s: %w", things, rights, o.cause)
+	}
+	return fault.New(fault.Unavailable, "the Kubernetes API does not say %s: %w", question, o.cause)
 }

@@ -12,10 +12,10 @@ import (
 
 // garbage is what the garbage collection found, by what it has to do.
 type garbage struct {
-	orphans []*corev1.Service // to be deleted: they have no pod
-	lonely  []*corev1.Pod     // ours, to be given a Service
-	undated []*corev1.Pod     // another runner's, to be given an expiry
-	overdue []*corev1.Pod     // another runner's, to be deleted
+	orphans     []*corev1.Service // to be deleted: they have no pod
+	serviceless []*corev1.Pod     // ours, to be given a Service
+	undated     []*corev1.Pod     // another runner's, to be given an expiry
+	overdue     []*corev1.Pod     // another runner's, to be deleted
 }
 
 // Pods and Services are created at the same time, and not all is seen at once.
@@ -41,7 +41,8 @@ func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage
 		todo.look(now, pod, served)
 	}
 	for _, s := range services {
-		if s.DeletionTimestamp == nil && now.Sub(s.CreationTimestamp.Time) >= settlingTime && isPodService(s) && !inhabited[s.Name] {
+		settled := s.DeletionTimestamp == nil && now.Sub(s.CreationTimestamp.Time) >= settlingTime
+		if settled && isPodService(s) && !inhabited[s.Name] {
 			todo.orphans = append(todo.orphans, s)
 		}
 	}
@@ -52,16 +53,16 @@ func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage
 // at the expiry in its annotation, as that runner would: it extends the expiry when it uses
 // the pod. A pod without an expiry gets one first.
 func (todo *garbage) look(now time.Time, pod *corev1.Pod, served map[string]bool) {
-	identity, ours := podspec.Identify(pod)
+	o, ours := podspec.Identify(pod)
 	switch {
 	case pod.DeletionTimestamp != nil: // it is being deleted already
 	case ours:
-		if !served[identity.ID] && now.Sub(pod.CreationTimestamp.Time) >= servingTime {
-			todo.lonely = append(todo.lonely, pod)
+		if !served[pod.Labels[podspec.LabelID]] && now.Sub(o.Created) >= servingTime {
+			todo.serviceless = append(todo.serviceless, pod)
 		}
-	case identity.ReclaimAfter.IsZero():
+	case o.ReclaimAfter.IsZero():
 		todo.undated = append(todo.undated, pod)
-	case !now.Before(identity.ReclaimAfter):
+	case !now.Before(o.ReclaimAfter):
 		todo.overdue = append(todo.overdue, pod)
 	}
 }

@@ -94,7 +94,7 @@ func TestPlan(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			todo := plan(today, tc.pods, tc.services)
-			got := names{namesOf(todo.orphans), namesOf(todo.lonely), namesOf(todo.undated), namesOf(todo.overdue)}
+			got := names{namesOf(todo.orphans), namesOf(todo.serviceless), namesOf(todo.undated), namesOf(todo.overdue)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

@@ -15,7 +15,7 @@ import (
 const parallel = 64
 
 // task is something to be done about a pod or its Service.
-type task func(ctx context.Context, tell func(pool.Event))
+type task func(ctx context.Context, send func(pool.Event))
 
 // tasks runs tasks: those for the pods with one id in order, those of different ids at the
 // same time. A pod and its successor with another name have the same id and so
@@ -77,7 +77,7 @@ func (t *tasks) take(id string) task {
 }
 
 // run runs tasks until ctx ends, and returns after the last one did.
-func (t *tasks) run(ctx context.Context, tell func(pool.Event)) {
+func (t *tasks) run(ctx context.Context, send func(pool.Event)) {
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // they return no errors
 	running.SetLimit(parallel)
@@ -85,7 +85,7 @@ func (t *tasks) run(ctx context.Context, tell func(pool.Event)) {
 		for id, ok := t.next(); ok; id, ok = t.next() {
 			running.Go(func() error {
 				for do := t.take(id); do != nil; do = t.take(id) {
-					do(ctx, tell)
+					do(ctx, send)
 				}
 				return nil
 			})

@@ -220,14 +220,13 @@ func TestTemplateComesLate(t *testing.T) {
 		f := &following{client: client()}
 		templates := f.follow(t)
 		w := start(t, func(c *kube.Config) { c.Templates = templates })
-		untemplated := podspec.Request{Function: podspec.Function{Reference: reference, Digest: digest}, Name: podName, Slot: 1}
-		w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, untemplated)
+		w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, workload)
 		<-time.After(3 * time.Second)
 		news := w.news()
 		if len(news) != 1 || news[0].(pool.CreateFailed).Problem.Kind != pool.Fatal {
 			t.Fatalf("got %v, want that there is no template", news)
 		}
-		w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, untemplated)
+		w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, workload)
 		if _, err := f.client.CoreV1().ConfigMaps("system").Create(t.Context(), configMap("1", goodPod), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -235,8 +234,7 @@ func TestTemplateComesLate(t *testing.T) {
 		if pod := w.pod(t); pod.Annotations[podspec.AnnotationTemplateVersion] != templates.Current().Version() || f.heard() == "" {
 			t.Errorf("the pod has version %q, and told is %q", pod.Annotations[podspec.AnnotationTemplateVersion], f.heard())
 		}
-		templated := untemplated
-		templated.Template = templates.Current()
+		templated := podspec.Request{Workload: workload, Template: templates.Current()}
 		want := podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}.SettingsVersion(templated)
 		if got := w.pod(t).Annotations[podspec.AnnotationSettingsVersion]; got != want {
 			t.Errorf("the pod has settings %q, want %q: its first use would replace it", got, want)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -39,9 +40,10 @@ const (
 )
 
 var (
-	fn      = pool.Function{Reference: reference, Digest: digest}
-	podName = podname.PodName(reference, digest, 1, "")
-	errGone = errors.New("dial tcp 10.0.0.1:443: connect: connection refused")
+	fn       = pool.Function{Reference: reference, Digest: digest}
+	podName  = podname.PodName(reference, digest, 1, "")
+	workload = podspec.Workload{Function: podspec.Function{Reference: reference, Digest: digest}}
+	errGone  = errors.New("dial tcp 10.0.0.1:443: connect: connection refused")
 )
 
 // world is a cluster, the Kubernetes in memory that it is of, and what it told.
@@ -70,7 +72,7 @@ func (w *world) run(t *testing.T, change func(*kube.Config)) {
 	config := kube.Config{
 		Client: w.client, Namespace: namespace, ClusterDomain: "cluster.local",
 		Builder: podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}, Templates: builtin(t),
-		ScanInterval: time.Minute, Clock: kube.NewClock(slog.New(slog.DiscardHandler)), Telemetry: telemetry.Discard(),
+		ScanInterval: time.Minute, Clock: kubeclient.NewClock(slog.New(slog.DiscardHandler)), Telemetry: telemetry.Discard(),
 	}
 	if change != nil {
 		change(&config)
@@ -112,9 +114,7 @@ func (w *world) news() []pool.Event {
 // create asks for the pod in the first slot.
 func (w *world) create() {
 	until := time.Now().Add(time.Hour)
-	w.Create(pool.Create{Function: fn, Slot: 1, Name: podName, ReclaimAfter: until}, podspec.Request{
-		Function: podspec.Function{Reference: reference, Digest: digest}, Template: template(), Name: podName, Slot: 1, ReclaimAfter: until,
-	})
+	w.Create(pool.Create{Function: fn, Slot: 1, Name: podName, ReclaimAfter: until}, workload)
 }
 
 // fails has requests answered with what answer returns, while that is an error.
@@ -226,7 +226,7 @@ func builtin(t *testing.T) *kube.Templates {
 func existing() (*corev1.Pod, *corev1.Service) {
 	builder := podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}
 	request := podspec.Request{
-		Function: podspec.Function{Reference: reference, Digest: digest}, Template: template(), Name: podName, Slot: 1,
+		Workload: workload, Template: template(), Name: podName, Slot: 1,
 		ReclaimAfter: time.Now().Add(time.Hour),
 	}
 	pod, service := builder.Pod(request), builder.Service(request)

@@ -59,7 +59,7 @@ func (l *loop) carryOut(action pool.Action) {
 		}
 	case pool.Create:
 		l.config.Log.Info("creating a function pod", "image", a.Function.Reference, "pod", a.Name)
-		l.config.Cluster.Create(a, l.request(a))
+		l.config.Cluster.Create(a, l.settings.workload(l.images[a.Function]))
 	case pool.Delete:
 		l.config.Log.Info("deleting a function pod", "image", a.Function.Reference, "pod", a.Name, "reason", a.Reason)
 		l.metrics.evicted(a.Eviction)
@@ -70,13 +70,6 @@ func (l *loop) carryOut(action pool.Action) {
 	case pool.Probe:
 		l.config.Prober.Probe(a)
 	}
-}
-
-// request describes the pod that an action asks for.
-func (l *loop) request(a pool.Create) podspec.Request {
-	r := l.settings.request(l.settings.limits(a.Function), l.settings.entry(a.Function))
-	r.Function, r.Name, r.Slot, r.ReclaimAfter = l.images[a.Function], a.Name, a.Slot, a.ReclaimAfter
-	return r
 }
 
 // answer ends the wait of a lease.

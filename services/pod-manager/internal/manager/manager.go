@@ -31,7 +31,7 @@ type Images interface {
 // Cluster carries out what is decided about pods. None of its methods waits; what
 // came of it arrives at [Manager.Handle].
 type Cluster interface {
-	Create(action pool.Create, pod podspec.Request)
+	Create(action pool.Create, what podspec.Workload)
 	Delete(action pool.Delete)
 	Extend(action pool.Extend)
 }

@@ -48,18 +48,26 @@ func (r resolver) ResolveImage(ctx context.Context, req *imageresolverv1.Resolve
 	return &imageresolverv1.ResolveImageResponse{Reference: image, Digest: "sha256:01", Command: []string{"/fn"}}, nil
 }
 
+// template is what pods are made from.
+var template = podspec.Default(podspec.Defaults{WrapperImage: "example.com/wrapper:v1"})
+
+// settingsVersion is what Kubernetes shows of a workload.
+func settingsVersion(of podspec.Workload) string {
+	return podspec.Builder{}.SettingsVersion(podspec.Request{Workload: of, Template: template})
+}
+
 // cluster is a Kubernetes in which pods run at once, or not at all.
 type cluster struct {
 	broken string // why they do not run
 	silent bool   // nothing is ever heard of them
 
 	mu       sync.Mutex
-	requests []podspec.Request
+	requests []podspec.Workload
 	deleted  []string
 	tell     func(pool.Event)
 }
 
-func (c *cluster) Create(a pool.Create, pod podspec.Request) {
+func (c *cluster) Create(a pool.Create, pod podspec.Workload) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests = append(c.requests, pod)
@@ -69,7 +77,7 @@ func (c *cluster) Create(a pool.Create, pod podspec.Request) {
 	uid := fmt.Sprint("uid-", len(c.requests))
 	o := pool.Observation{
 		Name: a.Name, UID: uid, Function: a.Function, Slot: a.Slot, ReclaimAfter: a.ReclaimAfter,
-		TemplateVersion: pod.Template.Version(), SettingsVersion: pod.SettingsVersion,
+		TemplateVersion: template.Version(), SettingsVersion: settingsVersion(pod),
 		Phase: pool.PhaseConnecting, Address: "10.0.0.1:9446",
 	}
 	if c.broken != "" {
@@ -109,7 +117,7 @@ func startWith(t *testing.T, c *cluster, r manager.Images, synced chan struct{},
 	m, err := manager.New(manager.Config{
 		Images: r, Cluster: c, Prober: c, Synced: synced, Obstacle: func() error { return obstacle },
 		Settings: manager.Settings{
-			Template: podspec.Default(podspec.Defaults{WrapperImage: "example.com/wrapper:v1"}),
+			Template: template,
 			Pools:    pool.Config{MaxWaiting: 10, ScanInterval: time.Minute},
 			Defaults: pool.Limits{MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 2, TTL: time.Hour, ReadyTimeout: time.Minute},
 		},
@@ -229,7 +237,7 @@ func TestSettingsReachPods(t *testing.T) {
 		evaluate(1, "a time to live shapes no pod")
 		configure(cacheconfig.Entry{Resources: &corev1.ResourceRequirements{}})
 		evaluate(2, "a pod keeps the resources that it was made with")
-		if first, second := c.requests[0].SettingsVersion, c.requests[1].SettingsVersion; first == "" || first == second {
+		if first, second := settingsVersion(c.requests[0]), settingsVersion(c.requests[1]); first == "" || first == second {
 			t.Errorf("the pods' versions are %q and %q", first, second)
 		}
 		evaluate(2, "the new pod is as it should be")

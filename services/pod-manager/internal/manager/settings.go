@@ -62,15 +62,21 @@ func (s Settings) limits(f pool.Function) pool.Limits {
 	override(&limits.MaxWaitlistLength, entry.MaxWaitlistLength)
 	override(&limits.MaxConcurrency, entry.MaxConcurrency)
 	override(&limits.MaxQueue, entry.MaxQueue)
-	limits.Settings = s.Builder.SettingsVersion(s.request(limits, entry))
+	what := workload(podspec.Function{Reference: f.Reference, Digest: f.Digest}, limits, entry)
+	limits.Settings = s.Builder.SettingsVersion(podspec.Request{Workload: what, Template: s.Template})
 	return limits
 }
 
-// request asks for a pod with the settings of a function.
-func (s Settings) request(limits pool.Limits, entry cacheconfig.Entry) podspec.Request {
-	return podspec.Request{
-		Template: s.Template, SettingsVersion: limits.Settings,
-		Concurrency: limits.MaxConcurrency, MaxEvaluationTime: entry.MaxEvaluationTime, Prefork: entry.Prefork, Resources: entry.Resources,
+// workload is what the pods of a function run.
+func (s Settings) workload(f podspec.Function) podspec.Workload {
+	key := pool.Function{Reference: f.Reference, Digest: f.Digest}
+	return workload(f, s.limits(key), s.entry(key))
+}
+
+func workload(f podspec.Function, limits pool.Limits, entry cacheconfig.Entry) podspec.Workload {
+	return podspec.Workload{
+		Function: f, Concurrency: limits.MaxConcurrency, MaxEvaluationTime: entry.MaxEvaluationTime,
+		Prefork: entry.Prefork, Resources: entry.Resources,
 	}
 }
 

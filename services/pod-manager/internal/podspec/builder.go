@@ -24,6 +24,10 @@ type Builder struct {
 	// PullSecret is the name of the pull secret for functions that need one; empty
 	// means none is attached.
 	PullSecret string
+	// AlwaysPullSecret attaches it to all pods: the images that come with a template, such as
+	// the wrapper server's, may be in registries that require credentials too. A kubelet shows
+	// them to no other registry.
+	AlwaysPullSecret bool
 	// ByTag names images by tag only. Otherwise they are pinned by digest too.
 	ByTag bool
 	// Env are variables for the wrapper server, where the template sets no others of
@@ -38,9 +42,7 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	pod := r.Template.pod.DeepCopy()
 	pod.ObjectMeta = b.metadata(pod.ObjectMeta, r.Name, r)
 	pod.Annotations[AnnotationTemplateVersion] = r.Template.version
-	if r.SettingsVersion != "" {
-		pod.Annotations[AnnotationSettingsVersion] = r.SettingsVersion
-	}
+	pod.Annotations[AnnotationSettingsVersion] = b.SettingsVersion(r)
 	pod.Annotations[AnnotationReclaimAfter] = strconv.FormatInt(r.ReclaimAfter.Unix(), 10)
 	if _, said := pod.Annotations[AnnotationSafeToEvict]; !said {
 		pod.Annotations[AnnotationSafeToEvict] = "true"
@@ -48,10 +50,30 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	pod.Status = corev1.PodStatus{}
 
 	b.function(&pod.Spec, r)
-	if secret := (corev1.LocalObjectReference{Name: b.PullSecret}); r.Function.PullSecret && b.PullSecret != "" && !slices.Contains(pod.Spec.ImagePullSecrets, secret) {
-		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, secret)
+	if b.PullSecret != "" && (b.AlwaysPullSecret || r.Function.PullSecret) {
+		addPullSecret(&pod.Spec, corev1.LocalObjectReference{Name: b.PullSecret})
 	}
 	return pod
+}
+
+// addPullSecret adds a pull secret, unless the template names it.
+func addPullSecret(spec *corev1.PodSpec, secret corev1.LocalObjectReference) {
+	if !slices.Contains(spec.ImagePullSecrets, secret) {
+		spec.ImagePullSecrets = append(spec.ImagePullSecrets, secret)
+	}
+}
+
+// SettingsVersion identifies what shapes the pods of a function beside the text of their
+// template: the defaults that fill its gaps, the builder's settings, and the function's own.
+// Pods of another version are outdated, like pods of another template; a ConfigMap's version
+// covers none of this.
+//
+// What differs from pod to pod is not part of it, nor what a digest stands for. The endpoint
+// setting is not either: it is not part of a pod, and existing pods can be reached both ways.
+func (b Builder) SettingsVersion(r Request) string {
+	env := slices.Concat(b.Env, b.networkEnv(r.Function))
+	return contentHash(r.Template.content, b.MaxMessageBytes, b.PullSecret, b.ByTag, env,
+		r.Concurrency, r.MaxEvaluationTime, r.Prefork, r.Resources)
 }
 
 // function completes the function container.
@@ -59,8 +81,8 @@ func (b Builder) function(spec *corev1.PodSpec, r Request) {
 	c := &spec.Containers[0]
 	c.Image = b.image(r.Function)
 	fillPullPolicy(&c.ImagePullPolicy, c.Image)
-	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes), "--")
-	c.Args = append(c.Args, r.Function.Command...)
+	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes))
+	c.Args = append(append(c.Args, "--"), r.Function.Command...)
 	for _, variable := range slices.Concat(processes(r), b.networkEnv(r.Function), b.Env, shutdownTimeout(spec)) {
 		if !slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name }) {
 			c.Env = append(c.Env, *variable.DeepCopy())
@@ -127,6 +149,13 @@ func (b Builder) Service(r Request) *corev1.Service {
 	}
 	service.Spec.Selector[LabelID] = id
 	return service
+}
+
+// ServiceOf returns the Service of a pod that exists.
+func (b Builder) ServiceOf(pod *corev1.Pod, t Template) *corev1.Service {
+	o, _ := Identify(pod)
+	f := Function{Reference: o.Function.Reference, Digest: o.Function.Digest}
+	return b.Service(Request{Workload: Workload{Function: f}, Template: t, Slot: o.Slot})
 }
 
 // metadata returns what a pod and its Service have in common. Of a template's

@@ -80,11 +80,14 @@ func parsed(t testing.TB, name string) podspec.Template {
 // request asks for a pod of a function of the catalog, whose user is root.
 func request(template podspec.Template) podspec.Request {
 	return podspec.Request{
-		Function: podspec.Function{
-			Reference: "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", Digest: digest,
-			Command: []string{"function", "--flag"},
+		Workload: podspec.Workload{
+			Function: podspec.Function{
+				Reference: "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", Digest: digest,
+				Command: []string{"function", "--flag"},
+			},
+			Concurrency: 8,
 		},
-		Template: template, Name: "set-namespace-v045-1-e3b0c442-abcde", Slot: 1, Concurrency: 8,
+		Template: template, Name: "set-namespace-v045-1-e3b0c442-abcde", Slot: 1,
 		ReclaimAfter: time.Unix(1767225600, 0),
 	}
 }
@@ -107,6 +110,8 @@ func TestBuild(t *testing.T) {
 	outspoken.Function.PullSecret = true
 	byTag := builder()
 	byTag.ByTag = true
+	always := builder()
+	always.AlwaysPullSecret = true
 
 	tests := map[string]struct {
 		reason  string
@@ -116,6 +121,9 @@ func TestBuild(t *testing.T) {
 		"builtin":      {"the default: pinned by digest, hardened, with an init container", builder(), request(podspec.Default(defaults()))},
 		"image-volume": {"the other launcher mounts the image", builder(), request(podspec.Default(imageVolume()))},
 		"private":      {"a pull secret, an image with a user, resources, processes and a time of its own", builder(), private},
+		"pull-secret": {
+			"the wrapper server's image may need a pull secret too", always, request(podspec.Default(defaults())),
+		},
 		"by-tag":       {"images by tag", byTag, request(podspec.Default(defaults()))},
 		"porch":        {"the documentation's template with our image is hardened as a whole", builder(), request(parsed(t, "porch"))},
 		"foreign-init": {"what a foreign image can do with is not known: it is left as it is", builder(), request(parsed(t, "foreign-init"))},

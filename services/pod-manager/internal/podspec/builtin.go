@@ -17,8 +17,8 @@ const (
 	// toolsVolume and toolsPath are where the wrapper server is in pods.
 	toolsVolume = "wrapper-server-tools"
 	toolsPath   = "/wrapper-server-tools"
-	// imageProgram is the wrapper server's place in its image, where ko puts it.
-	imageProgram = "/ko-app/wrapper-server"
+	// mountedProgram is the wrapper server if its image is mounted, in which ko puts it there.
+	mountedProgram = toolsPath + "/ko-app/wrapper-server"
 )
 
 // builtinVersion is how versions of the built-in template begin.
@@ -46,7 +46,7 @@ func builtinPod(d Defaults) *corev1.Pod {
 	tools := corev1.Volume{Name: toolsVolume}
 	toolsSize := resource.MustParse("128Mi") // several times the wrapper server
 	if d.Launcher == ImageVolume {
-		function.Command = []string{toolsPath + imageProgram}
+		function.Command = []string{mountedProgram}
 		tools.Image = &corev1.ImageVolumeSource{Reference: d.WrapperImage}
 		fillPullPolicy(&tools.Image.PullPolicy, d.WrapperImage)
 		function.Lifecycle = pauseBeforeStop()
@@ -80,8 +80,10 @@ func builtinService() *corev1.Service {
 	return &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
 		Spec: corev1.ServiceSpec{
-			Type:                     corev1.ServiceTypeClusterIP,
-			Ports:                    []corev1.ServicePort{{Name: "grpc", Port: Port, TargetPort: intstr.FromInt32(Port), Protocol: corev1.ProtocolTCP}},
+			Type: corev1.ServiceTypeClusterIP,
+			Ports: []corev1.ServicePort{
+				{Name: "grpc", Port: Port, TargetPort: intstr.FromInt32(Port), Protocol: corev1.ProtocolTCP},
+			},
 			PublishNotReadyAddresses: true,
 		},
 	}

@@ -66,7 +66,7 @@ func TestContainersThatWait(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := podspec.Status(waits(tc.word, tc.text))
+			got := status(waits(tc.word, tc.text))
 			want := pool.Problem{Kind: pool.Stuck, Reason: tc.word + `: container "function": ` + tc.text}
 			if tc.permanent {
 				want.Kind = pool.Fatal
@@ -79,7 +79,7 @@ func TestContainersThatWait(t *testing.T) {
 }
 
 func TestMessagesAreOnOneLine(t *testing.T) {
-	got := podspec.Status(waits("ErrImagePull", "403 Forbidden\n  denied:\r\n\tno  way\n\n")).Problem
+	got := status(waits("ErrImagePull", "403 Forbidden\n  denied:\r\n\tno  way\n\n")).Problem
 	if want := `ErrImagePull: container "function": 403 Forbidden denied: no  way`; got.Reason != want {
 		t.Errorf("problem = %q, want %q: whole, and on one line", got.Reason, want)
 	}
@@ -184,7 +184,7 @@ func TestPodsThatFailed(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := podspec.Status(observed(t, tc.pod))
+			got := status(observed(t, tc.pod))
 			if diff := cmp.Diff(tc.want, got.Problem); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

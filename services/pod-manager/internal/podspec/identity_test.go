@@ -9,23 +9,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 func TestIdentify(t *testing.T) {
 	r := request(parsed(t, "porch"))
 	r.Slot = 3
-	want := podspec.Identity{
-		ID: "set-namespace-v045-3-e3b0c442", Reference: r.Function.Reference, Digest: digest, Slot: 3,
-		TemplateVersion: "4711", ReclaimAfter: r.ReclaimAfter,
+	const id = "set-namespace-v045-3-e3b0c442"
+	want := pool.Observation{
+		Name: r.Name, Function: pool.Function{Reference: r.Function.Reference, Digest: digest}, Slot: 3,
+		TemplateVersion: "4711", SettingsVersion: builder().SettingsVersion(r), ReclaimAfter: r.ReclaimAfter,
 	}
-	got, ok := podspec.Identify(builder().Pod(r))
+	pod := builder().Pod(r)
+	got, ok := podspec.Identify(pod)
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("Identify: %v (-want +got):\n%s", ok, diff)
 	}
 
 	service := builder().Service(r)
-	if service.Name != got.ID || service.Spec.Selector[podspec.LabelID] != got.ID {
-		t.Errorf("the Service is called %q and selects %v, want the pod's id %q", service.Name, service.Spec.Selector, got.ID)
+	if pod.Labels[podspec.LabelID] != id || service.Name != id || service.Spec.Selector[podspec.LabelID] != id {
+		t.Errorf("the pod's id is %q; the Service is called %q and selects %v: want %q",
+			pod.Labels[podspec.LabelID], service.Name, service.Spec.Selector, id)
+	}
+	if diff := cmp.Diff(service, builder().ServiceOf(pod, r.Template)); diff != "" {
+		t.Errorf("the Service of the pod that is there (-want +got):\n%s", diff)
 	}
 }
 

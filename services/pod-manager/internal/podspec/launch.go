@@ -42,7 +42,7 @@ func LaunchOf(pod *corev1.Pod) Launch {
 	}
 	switch reason {
 	case "CreateContainerError", "RunContainerError", "StartError", "ContainerCannotRun":
-		if strings.Contains(message, toolsPath+imageProgram) {
+		if strings.Contains(message, mountedProgram) {
 			return LaunchMissing
 		}
 		return LaunchRefused
@@ -51,8 +51,11 @@ func LaunchOf(pod *corev1.Pod) Launch {
 	}
 }
 
-// mountsLauncher reports whether the pod is one of the built-in template with an image volume.
+// mountsLauncher reports whether a pod is one of the built-in template for image volumes. The
+// volume may be missing: an API server without image volumes drops it.
 func mountsLauncher(pod *corev1.Pod) bool {
 	return strings.HasPrefix(pod.Annotations[AnnotationTemplateVersion], builtinVersion) &&
-		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == toolsVolume && v.Image != nil })
+		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+			return slices.Equal(c.Command, []string{mountedProgram})
+		})
 }

@@ -35,6 +35,10 @@ func TestLaunch(t *testing.T) {
 			if got := podspec.LaunchOf(pod); got != tc.want {
 				t.Errorf("%v, want %v: %s", got, tc.want, tc.reason)
 			}
+			pod.Spec.Volumes = nil
+			if got := podspec.LaunchOf(pod); got != tc.want {
+				t.Errorf("%v, want %v from an API server that drops the volume", got, tc.want)
+			}
 			pod.Annotations[podspec.AnnotationTemplateVersion] = "4711"
 			if got := podspec.LaunchOf(pod); got != podspec.LaunchUnknown {
 				t.Errorf("a user's template shows %v", got)

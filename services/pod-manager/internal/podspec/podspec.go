@@ -57,18 +57,9 @@ type Function struct {
 	PullSecret bool
 }
 
-// Request is what one pod is built from.
-type Request struct {
+// Workload is what the pods of a function run, and with which settings of its own.
+type Workload struct {
 	Function Function
-	Template Template
-	// Name is the pod's name, see package podname.
-	Name string
-	// Slot is the pod's place in its pool, from one.
-	Slot int
-	// ReclaimAfter is when the pod may be collected.
-	ReclaimAfter time.Time
-	// SettingsVersion is what [Builder.SettingsVersion] returns; empty to leave it out.
-	SettingsVersion string
 	// Concurrency is how many evaluations the pod runs at once.
 	Concurrency int
 	// MaxEvaluationTime is how long one of them may take; zero leaves it to the builder's
@@ -79,4 +70,16 @@ type Request struct {
 	Prefork *int
 	// Resources, if not nil, are the function's own, each in place of the template's.
 	Resources *corev1.ResourceRequirements
+}
+
+// Request is what one pod is built from.
+type Request struct {
+	Workload
+	Template Template
+	// Name is the pod's name, see package podname.
+	Name string
+	// Slot is the pod's place in its pool, from one.
+	Slot int
+	// ReclaimAfter is when the pod may be collected.
+	ReclaimAfter time.Time
 }

@@ -15,7 +15,7 @@ import (
 // TestSettingsVersion changes one thing at a time.
 func TestSettingsVersion(t *testing.T) {
 	version := func(change func(*podspec.Builder, *podspec.Request, *podspec.Defaults)) string {
-		b, r, d := builder(), podspec.Request{Concurrency: 8, Name: "a", Slot: 1}, defaults()
+		b, r, d := builder(), podspec.Request{Workload: podspec.Workload{Concurrency: 8}, Name: "a", Slot: 1}, defaults()
 		change(&b, &r, &d)
 		template, _, err := podspec.Parse("4711", configMap(t, "porch"), d)
 		if err != nil {
@@ -76,15 +76,11 @@ func TestSettingsVersion(t *testing.T) {
 	}
 }
 
-// TestSettingsVersionOfPods writes the version to a pod, and reads it back.
+// TestSettingsVersionOfPods reads the version back from a pod.
 func TestSettingsVersionOfPods(t *testing.T) {
 	r := request(podspec.Default(defaults()))
-	r.SettingsVersion = builder().SettingsVersion(r)
-	if identity, ok := podspec.Identify(builder().Pod(r)); !ok || identity.SettingsVersion != r.SettingsVersion {
-		t.Errorf("the pod says %+v, want the version %q", identity, r.SettingsVersion)
-	}
-	r.SettingsVersion = ""
-	if _, said := builder().Pod(r).Annotations[podspec.AnnotationSettingsVersion]; said {
-		t.Error("a pod without a version says one")
+	version := builder().SettingsVersion(r)
+	if o, ok := podspec.Identify(builder().Pod(r)); !ok || version == "" || o.SettingsVersion != version {
+		t.Errorf("the pod has %+v, want the version %q", o, version)
 	}
 }

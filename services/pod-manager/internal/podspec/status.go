@@ -5,44 +5,67 @@ package podspec
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// PodStatus is how a pod is.
-type PodStatus struct {
-	// Phase is the step that it is at on its way to readiness: creating until it was first
-	// looked at, scheduling until it has a node, pulling while the node prepares it (volumes,
-	// network, images and init containers; Kubernetes does not say which of them takes the
-	// time), starting once its function container was made, connecting once that runs. A
-	// container that is started again goes back one.
-	Phase pool.Phase
-	// Reason says more about the phase, or why the pod is being deleted, for people;
-	// it may be empty.
-	Reason string
-	// IP is the pod's address; empty while it has none.
-	IP string
-	// Node is the name of its node; empty while it has none.
-	Node string
-	// Deleting is whether Kubernetes is ending the pod.
-	Deleting bool
-	// Problem is what keeps the pod from serving, in the words of kubelet and scheduler.
-	Problem pool.Problem
+// Identify returns of an observation what the pod's metadata holds; false if it is not one of
+// ours, as pods of Porch's own function runner are not, which have the same label. Its times are
+// the Kubernetes API's. An expiry that is missing or unreadable is zero: the pod gets a new one.
+func Identify(pod *corev1.Pod) (pool.Observation, bool) {
+	slot, err := strconv.Atoi(pod.Annotations[AnnotationSlot])
+	o := pool.Observation{
+		Name: pod.Name, UID: string(pod.UID), ResourceVersion: pod.ResourceVersion, Slot: slot,
+		Function: pool.Function{
+			Reference: pod.Annotations[AnnotationReference],
+			Digest:    pod.Annotations[AnnotationDigest],
+		},
+		TemplateVersion: pod.Annotations[AnnotationTemplateVersion],
+		SettingsVersion: pod.Annotations[AnnotationSettingsVersion],
+		Created:         pod.CreationTimestamp.Time,
+		ReclaimAfter:    reclaimAfter(pod.Annotations[AnnotationReclaimAfter]),
+		Deleting:        pod.DeletionTimestamp != nil,
+	}
+	ours := err == nil && slot > 0 && pod.Labels[LabelID] != "" && o.Function.Reference != "" && o.Function.Digest != ""
+	return o, ours
 }
 
-// Status returns how pod is.
-func Status(pod *corev1.Pod) PodStatus {
-	status := PodStatus{IP: pod.Status.PodIP, Node: pod.Spec.NodeName, Deleting: pod.DeletionTimestamp != nil}
-	status.Phase, status.Reason = phase(pod)
-	if c := condition(pod, corev1.DisruptionTarget); c != nil && status.Deleting {
-		status.Reason = join(c.Reason, c.Message)
+// Observe returns what a pod's object holds, except for its address: see [Identify].
+//
+// Its phase is creating until it was first looked at, scheduling until it has a node, pulling
+// while the node prepares it (volumes, network, images and init containers; Kubernetes does not
+// say which of them takes the time), starting once its function container was created, connecting
+// once that runs. A container that is started again goes back one.
+func Observe(pod *corev1.Pod) (pool.Observation, bool) {
+	o, ours := Identify(pod)
+	if !ours {
+		return pool.Observation{}, false
+	}
+	o.Node = pod.Spec.NodeName
+	o.Phase, o.Reason = phase(pod)
+	if c := condition(pod, corev1.DisruptionTarget); c != nil && o.Deleting {
+		o.Reason = join(c.Reason, c.Message)
 	}
 	if p := failure(pod); p != nil {
-		status.Problem = *p
+		o.Problem = *p
 	}
-	return status
+	return o, true
+}
+
+// endOfTime is the year 10000: a later value is a mistake, such as milliseconds.
+const endOfTime = 253402300800
+
+// reclaimAfter reads Unix seconds; zero if they are none.
+func reclaimAfter(text string) time.Time {
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || seconds <= 0 || seconds >= endOfTime {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
 }
 
 // phase returns a pod's phase and what is known about it.

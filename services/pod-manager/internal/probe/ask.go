@@ -44,7 +44,7 @@ func ask(ctx context.Context, address string) error {
 	}
 	defer func() { _ = conn.Close() }() // it has done its work
 	client := healthv1.NewHealthClient(conn)
-	for next := firstBackoff; ; next = min(2*next, maxBackoff) {
+	for waits := (retry.Backoff{First: firstBackoff, Max: maxBackoff}); ; {
 		last := attempt(ctx, client)
 		if last == nil {
 			return nil
@@ -52,7 +52,7 @@ func ask(ctx context.Context, address string) error {
 		if err == nil || ctx.Err() == nil {
 			err = last // one that was cut short says less than the one before
 		}
-		if !retry.Sleep(ctx, next) {
+		if !waits.Wait(ctx) {
 			return fmt.Errorf("ask %s for its health: %w", address, err)
 		}
 	}

@@ -24,29 +24,23 @@ type cluster struct {
 	created chan string
 }
 
-func (c cluster) Create(action pool.Create, pod podspec.Request) {
-	if !pod.Function.PullSecret {
-		c.created <- action.Name + " without the pull secret"
-		return
-	}
-	c.created <- action.Name
-}
+func (c cluster) Create(action pool.Create, _ podspec.Workload) { c.created <- action.Name }
 
 // guard puts a guard before a cluster, and returns what the cluster and the pools hear.
 func (w *world) guard() (pullsecret.Guard, <-chan string, <-chan pool.Event) {
 	created, told := make(chan string, 10), make(chan pool.Event, 10)
-	return pullsecret.Guard{Cluster: cluster{created: created}, Keeper: w.Keeper, Tell: func(e pool.Event) { told <- e }}, created, told
+	return pullsecret.Guard{Cluster: cluster{created: created}, Keeper: w.Keeper, Send: func(e pool.Event) { told <- e }}, created, told
 }
 
 // private is a pod whose registry wants credentials.
-var private = podspec.Request{Function: podspec.Function{PullSecret: true}}
+var private = podspec.Workload{Function: podspec.Function{PullSecret: true}}
 
 func TestPodWaitsForItsPullSecret(t *testing.T) {
 	writable := make(chan struct{})
 	w := start(t, login("s3cret"), time.Hour, func(string) error { <-writable; return nil })
 	guard, created, _ := w.guard()
 	guard.Create(pool.Create{Name: "private"}, private)
-	guard.Create(pool.Create{Name: "public"}, podspec.Request{})
+	guard.Create(pool.Create{Name: "public"}, podspec.Workload{})
 	if name := <-created; name != "public" {
 		t.Errorf("%s is created first, want the pod whose function needs no pull secret", name)
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 // file is a content of the file, or why it cannot be read.
@@ -15,18 +17,12 @@ type file struct {
 	err     error
 }
 
-// minRetry and maxRetry bound the time after a failure until the next attempt.
-const (
-	minRetry = time.Second
-	maxRetry = 30 * time.Second
-)
-
 // keep reconciles the Secret at the start, when the file changes, when a pod waits for it,
 // and once per CheckInterval.
 func (k *Keeper) keep(ctx context.Context, changes <-chan file) {
 	next := time.NewTimer(0)
 	defer next.Stop()
-	retry := minRetry
+	backoff := retry.Backoff{First: time.Second, Max: 30 * time.Second}
 	for {
 		select {
 		case <-next.C:
@@ -37,12 +33,11 @@ func (k *Keeper) keep(ctx context.Context, changes <-chan file) {
 			return
 		}
 		if err := k.attempt(ctx); err != nil {
-			next.Reset(retry)
-			retry = min(2*retry, maxRetry)
+			next.Reset(backoff.Next())
 			continue
 		}
 		next.Reset(k.config.CheckInterval)
-		retry = minRetry
+		backoff.Reset()
 	}
 }
 

@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,47 +13,85 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
+
+// Extend writes a pod's expiry into its annotation. A later call replaces one that still
+// waits, as all do while the Kubernetes API is unavailable.
+func (c *Cluster) Extend(action pool.Extend) {
+	if _, waits := c.extensions.Swap(action.Name, action); waits {
+		return
+	}
+	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, _ func(pool.Event)) {
+		if newest, ok := c.extensions.LoadAndDelete(action.Name); ok {
+			action = newest.(pool.Extend)
+		}
+		start := time.Now()
+		err := c.extend(ctx, action.Name, types.UID(action.UID), c.config.Clock.Theirs(action.ReclaimAfter))
+		c.metrics.did(ctx, "extend", start, err)
+		if err != nil && !gone(err) && ctx.Err() == nil {
+			c.log.WarnContext(ctx, "pod expiry not extended; another replica may delete the pod too early",
+				"pod", action.Name, "error", err)
+		}
+	})
+}
+
+// extend patches the annotation, with a time of the Kubernetes API. The UID in the patch makes
+// it fail on another pod of the same name.
+func (c *Cluster) extend(ctx context.Context, name string, uid types.UID, until time.Time) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"%d"}}}`,
+		uid, podspec.AnnotationReclaimAfter, until.Unix())
+	options := metav1.PatchOptions{FieldManager: podspec.FieldManager}
+	return kubeclient.Retry(ctx, func(ctx context.Context) error {
+		_, err := c.podsClient().Patch(ctx, name, types.MergePatchType, patch, options)
+		return err
+	})
+}
+
+// gone reports whether an error means that the pod does not exist any more, or has changed
+// since the action on it was decided.
+func gone(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsConflict(err) }
 
 // Delete deletes a pod and its Service.
 func (c *Cluster) Delete(action pool.Delete) {
 	id := podname.PodID(action.Function.Reference, action.Function.Digest, action.Slot)
 	uid := types.UID(action.UID)
-	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, tell func(pool.Event)) {
+	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, send func(pool.Event)) {
 		start := time.Now()
-		c.going.Store(uid, struct{}{})
+		c.deleting.Store(uid, struct{}{})
 		err := c.removePod(ctx, action.Name, uid, action.ResourceVersion)
 		c.metrics.did(ctx, "delete", start, err)
 		switch {
 		case apierrors.IsNotFound(err):
-			c.going.Delete(uid)
-			tell(pool.PodGone{Name: action.Name, UID: action.UID})
+			c.deleting.Delete(uid)
+			send(pool.PodGone{Name: action.Name, UID: action.UID})
 		case err != nil:
-			c.going.Delete(uid)
-			tell(pool.DeleteFailed{Name: action.Name, UID: action.UID, Reason: err.Error()})
+			c.deleting.Delete(uid)
+			send(pool.DeleteFailed{Name: action.Name, UID: action.UID, Reason: err.Error()})
 			return
 		}
 		c.removeServiceOf(ctx, id, uid)
 	})
 }
 
-// briefly is how long a pod may take to end that has not run, in seconds. The kernel drops
+// startingGrace is how long a pod may take to end that has not run, in seconds. The kernel drops
 // signals for the first process of a container until that can take them: a pod that is
 // deleted right when it starts would live for its whole grace period, which is that of the
 // longest evaluation. Should another replica already use the pod, it has that long.
-const briefly = 30
+const startingGrace = 30
 
 // grace is how long a pod has to end; nil for its own time.
 func grace(pod *corev1.Pod, uid types.UID) *int64 {
 	if pod == nil || pod.UID != uid || slices.ContainsFunc(pod.Status.ContainerStatuses, hasRun) {
 		return nil
 	}
-	if own := pod.Spec.TerminationGracePeriodSeconds; own == nil || *own <= briefly {
+	if own := pod.Spec.TerminationGracePeriodSeconds; own == nil || *own <= startingGrace {
 		return nil
 	}
-	return new(int64(briefly))
+	return new(int64(startingGrace))
 }
 
 // hasRun reports whether a container's status shows that it has run. The status lags a moment behind.
@@ -70,8 +109,8 @@ func (c *Cluster) removePod(ctx context.Context, name string, uid types.UID, ver
 	if version != "" {
 		options.Preconditions.ResourceVersion = &version
 	}
-	return withRetries(ctx, func(ctx context.Context) error {
-		return c.config.Client.CoreV1().Pods(c.config.Namespace).Delete(ctx, name, options)
+	return kubeclient.Retry(ctx, func(ctx context.Context) error {
+		return c.podsClient().Delete(ctx, name, options)
 	})
 }
 
@@ -91,8 +130,8 @@ func (c *Cluster) removeServiceOf(ctx context.Context, id string, pod types.UID)
 // removeService deletes a Service. A missing one counts as deleted, and garbage collection
 // deletes later what cannot be deleted now.
 func (c *Cluster) removeService(ctx context.Context, id string, options metav1.DeleteOptions) {
-	err := withRetries(ctx, func(ctx context.Context) error {
-		return c.config.Client.CoreV1().Services(c.config.Namespace).Delete(ctx, id, options)
+	err := kubeclient.Retry(ctx, func(ctx context.Context) error {
+		return c.servicesClient().Delete(ctx, id, options)
 	})
 	if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 		c.log.WarnContext(ctx, "service not deleted; garbage collection tries again", "service", id, "error", err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package kubeclient
 
 import (
 	"log/slog"
@@ -39,26 +39,27 @@ func (c *Clock) Ours(theirs time.Time) time.Time {
 // tolerance is what a time in whole seconds, and a clock that is kept well, may differ.
 const tolerance = 2 * time.Second
 
-// noteworthy is the difference between the clocks from which on it is logged.
-const noteworthy = 10 * time.Second
+// loggedDifference is the difference between the clocks from which on it is logged.
+const loggedDifference = 10 * time.Second
 
-// hear records the server's time from an answer to a request that was sent at a time of this machine.
-func (c *Clock) hear(told, sent time.Time) {
+// record records the server's time from an answer to a request that was sent at a time of this machine.
+func (c *Clock) record(date, sent time.Time) {
 	received := c.Now()
 	ahead := time.Duration(c.ahead.Load())
-	if told.After(sent.Add(ahead-tolerance)) && told.Before(received.Add(ahead+tolerance)) {
+	if date.After(sent.Add(ahead-tolerance)) && date.Before(received.Add(ahead+tolerance)) {
 		return // it may well be right: the answer took its time
 	}
 	// The server read its clock between sent and received, and truncated it to a second.
 	middle := sent.Add(received.Sub(sent) / 2)
-	corrected := told.Add(time.Second / 2).Sub(middle)
+	corrected := date.Add(time.Second / 2).Sub(middle)
 	c.ahead.Store(int64(corrected))
-	if max(corrected, -corrected) >= noteworthy {
-		c.log.Warn("the clocks of this machine and of the Kubernetes API differ: pods go by the latter", "seconds_behind", corrected.Seconds())
+	if max(corrected, -corrected) >= loggedDifference {
+		c.log.Warn("the clocks of this machine and of the Kubernetes API differ: pods go by the latter",
+			"seconds_behind", corrected.Seconds())
 	}
 }
 
-// Listen returns next such that the clock hears the times of all answers.
+// Listen returns next such that the clock records the times of all answers.
 func (c *Clock) Listen(next http.RoundTripper) http.RoundTripper {
 	return listener{clock: c, next: next}
 }
@@ -75,8 +76,8 @@ func (l listener) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if told, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		l.clock.hear(told, sent)
+	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+		l.clock.record(date, sent)
 	}
 	return response, nil
 }

@@ -3,7 +3,6 @@
 package kube_test
 
 import (
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -24,7 +23,7 @@ var (
 	started = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 )
 
-func TestTrial(t *testing.T) {
+func TestNodesWithoutImageVolumes(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		states []corev1.ContainerState
@@ -39,13 +38,14 @@ func TestTrial(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var words []string
-				trial := kube.NewTrial(func(w string) { words = append(words, w) })
-				w := start(t, func(c *kube.Config) { c.Trial = trial })
-				w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, podspec.Request{
-					Function: podspec.Function{Reference: reference, Digest: digest}, Name: podName, Slot: 1,
-					Template: podspec.Default(podspec.Defaults{WrapperImage: "example.com/wrapper:v1", Launcher: podspec.ImageVolume}),
+				var used []podspec.Launcher
+				var log journal
+				use := func(l podspec.Launcher) { used = append(used, l) }
+				w := start(t, func(c *kube.Config) {
+					c.Launching = kube.NewLaunching(c.Client, use, log.telemetry().Log)
+					c.Templates.UseLauncher(podspec.ImageVolume)
 				})
+				w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, workload)
 				synctest.Wait()
 				var got pool.ProblemKind
 				for _, state := range tc.states {
@@ -54,8 +54,11 @@ func TestTrial(t *testing.T) {
 				if got != tc.want {
 					t.Errorf("the problem is of kind %v, want %v: %s", got, tc.want, tc.reason)
 				}
-				if len(words) != tc.failed || tc.failed > 0 && !strings.Contains(words[0], "container") {
-					t.Errorf("the trial failed with %q, want %d: %s", words, tc.failed, tc.reason)
+				if len(used) != tc.failed || tc.failed > 0 && used[0] != podspec.InitContainer {
+					t.Errorf("launchers in force are %v, want %d: %s", used, tc.failed, tc.reason)
+				}
+				if log.count("cannot mount") != tc.failed || log.count("container \\\"function\\\"") != tc.failed {
+					t.Errorf("want %d errors with the kubelet's words:\n%s", tc.failed, &log.text)
 				}
 			})
 		})

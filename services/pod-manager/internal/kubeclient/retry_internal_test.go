@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package kubeclient
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func TestRetry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				attempts, begin := 0, time.Now()
-				err := withRetries(t.Context(), func(ctx context.Context) error {
+				err := Retry(t.Context(), func(ctx context.Context) error {
 					attempts++
 					return tc.do(ctx, attempts)
 				})
@@ -90,7 +90,7 @@ func TestRetryEndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		begin := time.Now()
-		if err := withRetries(ctx, func(context.Context) error { return errNoAnswer }); !errors.Is(err, errNoAnswer) {
+		if err := Retry(ctx, func(context.Context) error { return errNoAnswer }); !errors.Is(err, errNoAnswer) {
 			t.Errorf("error is %v", err)
 		}
 		if took := time.Since(begin); took > time.Second {
@@ -99,7 +99,7 @@ func TestRetryEndsWithContext(t *testing.T) {
 	})
 }
 
-func TestPassing(t *testing.T) {
+func TestTransient(t *testing.T) {
 	pods := corev1.Resource("pods")
 	tests := map[string]struct {
 		err  error
@@ -114,7 +114,7 @@ func TestPassing(t *testing.T) {
 		"timeout":           {apierrors.NewTimeoutError("etcd", 1), true},
 		"internal":          {apierrors.NewInternalError(errNoAnswer), true},
 		"bad gateway":       {apierrors.NewGenericServerResponse(502, "create", pods, "pod", "", 0, true), true},
-		"marked":            {transient{apierrors.NewNotFound(pods, "pod")}, true},
+		"marked":            {Transient(apierrors.NewNotFound(pods, "pod")), true},
 		"not found":         {apierrors.NewNotFound(pods, "pod"), false},
 		"forbidden":         {apierrors.NewForbidden(pods, "pod", errors.New("exceeded quota")), false},
 		"unauthorized":      {apierrors.NewUnauthorized("no token"), false},
@@ -123,8 +123,8 @@ func TestPassing(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := passing(tc.err); got != tc.want {
-				t.Errorf("passing is %v, want %v", got, tc.want)
+			if got := IsTransient(tc.err); got != tc.want {
+				t.Errorf("transient is %v, want %v", got, tc.want)
 			}
 		})
 	}

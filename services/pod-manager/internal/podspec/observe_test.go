@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package podspec_test
 
 import (
 	"testing"
@@ -14,10 +14,11 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-func TestObservation(t *testing.T) {
+func TestObserve(t *testing.T) {
+	created := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "pod", UID: "uid", ResourceVersion: "7", CreationTimestamp: metav1.NewTime(today),
+			Name: "pod", UID: "uid", ResourceVersion: "7", CreationTimestamp: metav1.NewTime(created),
 			Labels: map[string]string{podspec.LabelID: "fn-v1-2-01234567"},
 			Annotations: map[string]string{
 				podspec.AnnotationReference: "example.com/fn:v1", podspec.AnnotationDigest: "sha256:0123", podspec.AnnotationSlot: "2",
@@ -31,7 +32,7 @@ func TestObservation(t *testing.T) {
 	}
 	whole := pool.Observation{
 		Name: "pod", UID: "uid", ResourceVersion: "7", Function: pool.Function{Reference: "example.com/fn:v1", Digest: "sha256:0123"},
-		Slot: 2, TemplateVersion: "9", SettingsVersion: "8", Created: today, ReclaimAfter: time.Unix(1000000000, 0),
+		Slot: 2, TemplateVersion: "9", SettingsVersion: "8", Created: created, ReclaimAfter: time.Unix(1000000000, 0),
 		Phase: pool.PhaseConnecting, Node: "node",
 	}
 	tests := map[string]struct {
@@ -46,7 +47,7 @@ func TestObservation(t *testing.T) {
 		"new": {"no component has updated it", func(p *corev1.Pod) { p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{} }, func(o *pool.Observation) {
 			o.Phase, o.Node = pool.PhaseCreating, ""
 		}, true},
-		"deleting": {"an end that has begun is no problem of the pod's", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(today)) }, func(o *pool.Observation) { o.Deleting = true }, true},
+		"deleting": {"an end that has begun is no problem of the pod's", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(created)) }, func(o *pool.Observation) { o.Deleting = true }, true},
 		"unschedulable": {"room may appear", func(p *corev1.Pod) {
 			p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{Conditions: []corev1.PodCondition{
 				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available"},
@@ -70,7 +71,7 @@ func TestObservation(t *testing.T) {
 			changed, want := pod.DeepCopy(), whole
 			tc.change(changed)
 			tc.want(&want)
-			got, ours := observation(changed)
+			got, ours := podspec.Observe(changed)
 			if diff := cmp.Diff(want, got); diff != "" || ours != tc.ours {
 				t.Errorf("ours %v, want %v: %s (-want +got):\n%s", ours, tc.ours, tc.reason, diff)
 			}

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+// Package kubeclient connects to the Kubernetes API. It knows how the API server's clock differs from
+// this machine's, and that a server which has just restarted refuses what it allows a moment later.
+package kubeclient
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,7 +40,7 @@ func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface,
 	config.Wrap(toleratingWarmUp)
 	config.WarningHandlerWithContext = newWarnings(log)
 	// Protocol buffers take a fraction of the time and memory of JSON.
-	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf,application/json"
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the Kubernetes API: %w", err)
@@ -53,7 +58,39 @@ func restConfig(path string) (*rest.Config, error) {
 	}
 	config, err := rest.InClusterConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the Kubernetes API (this program has to run in a pod with a service account, or be given a kubeconfig): %w", err)
+		return nil, fmt.Errorf("find the Kubernetes API (this program has to run in a pod with a service account, "+
+			"or be given a kubeconfig): %w", err)
 	}
 	return config, nil
+}
+
+// maxWarnings bounds the memory of what has been logged.
+const maxWarnings = 100
+
+// warnings logs what the API server warns about, such as a template that it finds
+// outdated: each text once, since the API repeats it for each pod.
+type warnings struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	seen map[string]struct{}
+}
+
+func newWarnings(log *slog.Logger) *warnings {
+	return &warnings{log: log, seen: make(map[string]struct{})}
+}
+
+// HandleWarningHeaderWithContext takes a warning. Code 299 is the one that Kubernetes
+// uses; others are about caches in between.
+func (w *warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
+	if code != 299 || text == "" {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, seen := w.seen[text]; seen || len(w.seen) >= maxWarnings {
+		return
+	}
+	w.seen[text] = struct{}{}
+	w.log.WarnContext(ctx, "warning of the Kubernetes API", "warning", text)
 }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/krm-function-runner/function-runner/libs/retry"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// Launching chooses how the wrapper server gets into pods: as an image volume if the API
+// server's version has them, until a pod shows that its node does not. A change applies to new
+// pods. A nil Launching chooses nothing. Use [NewLaunching].
+type Launching struct {
+	version func(context.Context) (version.Info, error) // the API server's
+	use     func(podspec.Launcher)
+	log     *slog.Logger
+
+	mu     sync.Mutex
+	passed bool // a node mounted an image
+	failed bool // a node cannot mount images
+}
+
+// NewLaunching returns a choice for a cluster, which calls use each time that it changes.
+func NewLaunching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *Launching {
+	ask := func(ctx context.Context) (found version.Info, err error) {
+		answer, err := client.Discovery().RESTClient().Get().AbsPath("/version").Do(ctx).Raw()
+		if err != nil {
+			return found, err
+		}
+		return found, json.Unmarshal(answer, &found)
+	}
+	return &Launching{version: ask, use: use, log: log}
+}
+
+// versionTimeout is how long pods wait for the API server's version, since they work without
+// image volumes.
+const versionTimeout = time.Second
+
+// Run asks the API server for its version until it answers. Until then pods are created with an
+// init container, which works everywhere.
+func (l *Launching) Run(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	launcher, err := l.launcher(ctx)
+	if err != nil {
+		l.log.WarnContext(ctx, "the wrapper server is copied into pods by an init container for now, "+
+			"since it is unknown whether the cluster has image volumes", "error", err)
+		l.choose(podspec.InitContainer)
+	}
+	for backoff := (retry.Backoff{First: time.Second, Max: time.Minute}); err != nil; {
+		if !backoff.Wait(ctx) {
+			return nil
+		}
+		launcher, err = l.launcher(ctx)
+	}
+	l.log.InfoContext(ctx, "the wrapper server is brought into pods as the cluster's version allows", "launcher", launcher)
+	l.choose(launcher)
+	return nil
+}
+
+// choose puts a launcher in force, unless a node was found unable to mount images.
+func (l *Launching) choose(launcher podspec.Launcher) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.failed {
+		l.use(launcher)
+	}
+}
+
+// firstMinor is the first minor version of Kubernetes that has image volumes unless its feature
+// gates disable them.
+const firstMinor = 35
+
+// launcher returns the launcher that the API server's version allows.
+func (l *Launching) launcher(ctx context.Context) (podspec.Launcher, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	found, err := l.version(ctx)
+	if err != nil {
+		return "", fmt.Errorf("ask the Kubernetes API for its version (not asked if the launcher is set): %w", err)
+	}
+	// Some distributions write "35+".
+	minor, err := strconv.Atoi(strings.TrimRight(found.Minor, "+"))
+	if err != nil {
+		return "", fmt.Errorf("the Kubernetes API has the version %s, from which nothing follows about image volumes: "+
+			"set the launcher", found)
+	}
+	if found.Major == "1" && minor < firstMinor {
+		return podspec.InitContainer, nil
+	}
+	return podspec.ImageVolume, nil
+}
+
+// judge returns the problem of a pod for its waiting leases. A failure that the image volume
+// caused is not final: the next pod does not use one. An adopted pod may show it before the API
+// server has answered.
+func (l *Launching) judge(pod *corev1.Pod, problem pool.Problem) pool.Problem {
+	if l == nil {
+		return problem
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch launch := podspec.LaunchOf(pod); {
+	case launch == podspec.Launched:
+		l.passed = true
+	case launch == podspec.LaunchMissing, launch == podspec.LaunchRefused && !l.passed:
+		problem.Kind = pool.Lost
+		l.fail(problem.Reason)
+	}
+	return problem
+}
+
+// fail has pods use an init container from now on, for a reason in the kubelet's words. The
+// caller holds the lock.
+func (l *Launching) fail(reason string) {
+	if l.failed {
+		return
+	}
+	l.failed = true
+	l.log.Error("nodes cannot mount the wrapper server's image, though the cluster's version has image volumes: an "+
+		"init container copies it into pods from now on; set the launcher to init-container to have it so from the start",
+		"error", reason)
+	l.use(podspec.InitContainer)
+}
