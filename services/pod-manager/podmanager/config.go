@@ -4,6 +4,7 @@ package podmanager
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,26 +153,42 @@ type ResourceConfig struct {
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
-	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver, "http://host:port or https://host:port")
+	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver,
+		"http://host:port or https://host:port")
 	checks.That(c.MaxMessageBytes > 0, "MaxMessageBytes", c.MaxMessageBytes, "1 or more")
-	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix", c.DefaultImagePrefix, imagename.PrefixWanted)
-	checks.That(len(validation.IsDNS1123Label(c.Namespace)) == 0, "Namespace", c.Namespace, "the namespace for function pods")
-	checks.That(c.Template == "" || len(validation.IsDNS1123Subdomain(c.Template)) == 0, "Template", c.Template, "the name of a ConfigMap, or nothing")
+	prefix := c.DefaultImagePrefix
+	checks.That(imagename.IsPrefix(prefix), "DefaultImagePrefix", prefix, imagename.PrefixWanted)
 	_, err := imagename.ParsePatterns(c.FunctionNetwork)
-	checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","), "patterns of repositories, such as ghcr.io/example/fn-*")
+	checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","),
+		"patterns of repositories, such as ghcr.io/example/fn-*")
 	c.Confine.Check(&checks, "Confine")
-	checks.That(c.ClusterDomain != "", "ClusterDomain", c.ClusterDomain, "a domain")
-	checks.That(isImage(c.WrapperServerImage), "WrapperServerImage", c.WrapperServerImage, "the image of the wrapper server, or the pod runtime disabled")
-	checks.That(c.Launcher == LauncherAuto || c.Launcher == LauncherInitContainer || c.Launcher == LauncherImageVolume, "Launcher", c.Launcher, "auto, init-container or image-volume")
-	checks.That(c.Endpoint == EndpointService || c.Endpoint == EndpointPodIP, "Endpoint", c.Endpoint, "service or pod-ip")
-	checks.That(len(validation.IsDNS1123Subdomain(c.PullSecret)) == 0, "PullSecret", c.PullSecret, "the name of a secret")
-	checks.That(!c.EnablePrivateRegistries || c.AuthSecretPath != "", "AuthSecretPath", c.AuthSecretPath, "the path of a docker configuration file")
-	tmp, err := resource.ParseQuantity(c.TmpSize)
-	checks.That(c.TmpSize == "" || err == nil && tmp.Sign() > 0, "TmpSize", c.TmpSize, "a quantity of more than zero, such as 256Mi, or nothing")
-	checks.That(c.RuntimeClass == "" || len(validation.IsDNS1123Subdomain(c.RuntimeClass)) == 0, "RuntimeClass", c.RuntimeClass, "the name of a RuntimeClass, or nothing")
 	checks.Within("Resources", c.Resources.Validate())
+	c.checkPods(&checks)
 	c.checkLimits(&checks)
 	return checks.Err()
+}
+
+// checkPods checks how pods are made and reached.
+func (c *Config) checkPods(checks *config.Checks) {
+	isName := func(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }
+	namespace := len(validation.IsDNS1123Label(c.Namespace)) == 0
+	checks.That(namespace, "Namespace", c.Namespace, "the namespace for function pods")
+	checks.That(c.Template == "" || isName(c.Template), "Template", c.Template, "the name of a ConfigMap, or nothing")
+	checks.That(c.ClusterDomain != "", "ClusterDomain", c.ClusterDomain, "a domain")
+	checks.That(isImage(c.WrapperServerImage), "WrapperServerImage", c.WrapperServerImage,
+		"the image of the wrapper server, or the pod runtime disabled")
+	launchers := []string{LauncherAuto, LauncherInitContainer, LauncherImageVolume}
+	checks.That(slices.Contains(launchers, c.Launcher), "Launcher", c.Launcher, "auto, init-container or image-volume")
+	endpoints := []string{EndpointService, EndpointPodIP}
+	checks.That(slices.Contains(endpoints, c.Endpoint), "Endpoint", c.Endpoint, "service or pod-ip")
+	checks.That(isName(c.PullSecret), "PullSecret", c.PullSecret, "the name of a secret")
+	checks.That(!c.EnablePrivateRegistries || c.AuthSecretPath != "", "AuthSecretPath", c.AuthSecretPath,
+		"the path of a docker configuration file")
+	tmp, err := resource.ParseQuantity(c.TmpSize)
+	checks.That(c.TmpSize == "" || err == nil && tmp.Sign() > 0, "TmpSize", c.TmpSize,
+		"a quantity of more than zero, such as 256Mi, or nothing")
+	checks.That(c.RuntimeClass == "" || isName(c.RuntimeClass), "RuntimeClass", c.RuntimeClass,
+		"the name of a RuntimeClass, or nothing")
 }
 
 // checkLimits checks times and numbers.
@@ -214,19 +231,24 @@ func (c ResourceConfig) amounts() []amount {
 	return []amount{
 		{corev1.ResourceCPU, c.CPURequest, c.CPULimit, "CPURequest", "CPULimit"},
 		{corev1.ResourceMemory, c.MemoryRequest, c.MemoryLimit, "MemoryRequest", "MemoryLimit"},
-		{corev1.ResourceEphemeralStorage, c.EphemeralStorageRequest, c.EphemeralStorageLimit, "EphemeralStorageRequest", "EphemeralStorageLimit"},
+		{
+			corev1.ResourceEphemeralStorage, c.EphemeralStorageRequest, c.EphemeralStorageLimit,
+			"EphemeralStorageRequest", "EphemeralStorageLimit",
+		},
 	}
 }
 
 // Validate checks the settings.
 func (c ResourceConfig) Validate() error {
 	var checks config.Checks
+	const quantity = "a quantity, such as 500m or 1Gi, or nothing"
 	for _, a := range c.amounts() {
 		request, noRequest := resource.ParseQuantity(a.request)
 		limit, noLimit := resource.ParseQuantity(a.limit)
-		checks.That(a.request == "" || noRequest == nil, a.requestField, a.request, "a quantity, such as 500m or 1Gi, or nothing")
-		checks.That(a.limit == "" || noLimit == nil, a.limitField, a.limit, "a quantity, such as 500m or 1Gi, or nothing")
-		checks.That(noRequest != nil || noLimit != nil || request.Cmp(limit) <= 0, a.requestField, a.request, "no more than the limit, which is "+a.limit)
+		checks.That(a.request == "" || noRequest == nil, a.requestField, a.request, quantity)
+		checks.That(a.limit == "" || noLimit == nil, a.limitField, a.limit, quantity)
+		fits := noRequest != nil || noLimit != nil || request.Cmp(limit) <= 0
+		checks.That(fits, a.requestField, a.request, "no more than the limit, which is "+a.limit)
 	}
 	return checks.Err()
 }

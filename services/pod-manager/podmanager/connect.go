@@ -6,11 +6,11 @@ import (
 	"context"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
 )
 
 // Connect returns a client of the image-resolver that cfg names.
@@ -22,7 +22,9 @@ func Connect(cfg Config, frame program.Frame) (Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return resolver{imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, append(client.Options, rpcclient.Retry())...)}, nil
+	client.Options = append(client.Options, rpcclient.Retry())
+	return resolver{imageresolverv1connect.NewImageResolverServiceClient(
+		client.HTTP, cfg.ImageResolver, client.Options...)}, nil
 }
 
 // resolver is an image-resolver elsewhere.
@@ -31,7 +33,7 @@ type resolver struct {
 }
 
 // ResolveImage has errors with fault classes.
-func (r resolver) ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
+func (r resolver) ResolveImage(ctx context.Context, req *images.Request) (*images.Image, error) {
 	image, err := r.client.ResolveImage(ctx, req)
 	return image, rpcfault.FromConnect(err)
 }

@@ -61,7 +61,8 @@ func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []strin
 	case root.Kind == yaml.SequenceNode:
 		r.list(root)
 	case root.Tag != nullTag:
-		return nil, nil, fmt.Errorf("the pod cache configuration is neither a map, such as %q, nor a list, such as %q", "IMAGE: 30m", "- name: IMAGE")
+		return nil, nil, errors.New(`the pod cache configuration is neither a map, such as "IMAGE: 30m", ` +
+			`nor a list, such as "- name: IMAGE"`)
 	}
 	if err := errors.Join(r.problems...); err != nil {
 		return nil, nil, err

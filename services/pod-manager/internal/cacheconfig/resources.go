@@ -31,7 +31,8 @@ func (e *entry) resources(value *yaml.Node) {
 	var resources corev1.ResourceRequirements
 	strict, err := kjson.UnmarshalStrict(content, &resources)
 	if err != nil {
-		e.problem("resources: they have to be as a container's, such as {requests: {cpu: 100m}, limits: {memory: 1Gi}}: %s", strings.TrimPrefix(err.Error(), "json: "))
+		e.problem("resources: they have to be as a container's, such as {requests: {cpu: 100m}, limits: {memory: 1Gi}}: %s",
+			strings.TrimPrefix(err.Error(), "json: "))
 		return
 	}
 	for _, problem := range strict {

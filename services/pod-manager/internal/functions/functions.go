@@ -41,7 +41,8 @@ func Open(config Config) (*File, error) {
 	f := &File{config: config}
 	content, err := os.ReadFile(config.Path)
 	if errors.Is(err, fs.ErrNotExist) || config.Path == "" {
-		config.Log.Info("there is no pod cache configuration: functions get their pods when they are used", "file", config.Path)
+		config.Log.Info("there is no pod cache configuration: functions get their pods when they are used",
+			"file", config.Path)
 		return f, nil
 	}
 	if err != nil {
@@ -91,7 +92,8 @@ func (f *File) Run(ctx context.Context) error {
 			err = f.reload(content)
 		}
 		if err != nil {
-			f.config.Log.ErrorContext(ctx, "pod cache configuration not changed: the last good one stays in force", "error", err)
+			f.config.Log.ErrorContext(ctx, "pod cache configuration not changed: the last good one stays in force",
+				"error", err)
 		}
 	})
 	return nil

@@ -15,49 +15,56 @@ import (
 // maxBytes bounds the images that are kept: ten thousand of a KiB each.
 const maxBytes = 32 << 20
 
+type (
+	// Request is the question to an image-resolver.
+	Request = imageresolverv1.ResolveImageRequest
+	// Image is its answer.
+	Image = imageresolverv1.ResolveImageResponse
+)
+
 // Resolver is the part of the image-resolver's client that is needed.
 type Resolver interface {
 	// ResolveImage has errors with fault classes.
-	ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error)
+	ResolveImage(ctx context.Context, req *Request) (*Image, error)
 }
 
 // Cache keeps the answers of a Resolver. Use [New].
 type Cache struct {
-	answers *cache.Remote[key, *imageresolverv1.ResolveImageResponse]
+	answers *cache.Remote[key, *Image]
 }
 
 type key struct{ image, tagConstraint string }
 
 // New returns an empty cache. Its fetches end with [Cache.Run].
 func New(resolver Resolver) *Cache {
-	return &Cache{answers: cache.NewRemote(cache.RemoteConfig[key, *imageresolverv1.ResolveImageResponse]{
-		Fetch: func(ctx context.Context, k key) (*imageresolverv1.ResolveImageResponse, error) {
-			return resolver.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: k.image, TagConstraint: k.tagConstraint})
+	return &Cache{answers: cache.NewRemote(cache.RemoteConfig[key, *Image]{
+		Fetch: func(ctx context.Context, k key) (*Image, error) {
+			return resolver.ResolveImage(ctx, &Request{Image: k.image, TagConstraint: k.tagConstraint})
 		},
 		Size: size, MaxBytes: maxBytes,
 	})}
 }
 
 // size returns the memory that an answer needs, in bytes.
-func size(k key, answer *imageresolverv1.ResolveImageResponse) int64 {
+func size(k key, answer *Image) int64 {
 	const decoded = 3 // times as large as encoded: headers of strings, and the message itself
 	return int64(len(k.image) + len(k.tagConstraint) + decoded*proto.Size(answer))
 }
 
 // Cached returns what is known of an image if ResolveImage would not wait. It is shared: it
 // must not be changed.
-func (c *Cache) Cached(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, bool) {
+func (c *Cache) Cached(req *Request) (*Image, bool) {
 	return c.answers.Cached(keyOf(req))
 }
 
 // ResolveImage returns what an image is, and waits for the image-resolver unless that answered
 // a short time ago, or is away. The answer is shared: it must not be changed. Errors are those
 // of the image-resolver and of ctx.
-func (c *Cache) ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
+func (c *Cache) ResolveImage(ctx context.Context, req *Request) (*Image, error) {
 	return c.answers.Get(ctx, keyOf(req))
 }
 
-func keyOf(req *imageresolverv1.ResolveImageRequest) key {
+func keyOf(req *Request) key {
 	return key{req.GetImage(), req.GetTagConstraint()}
 }
 

@@ -68,7 +68,8 @@ func (l *Launching) Run(ctx context.Context) error {
 		}
 		launcher, err = l.launcher(ctx)
 	}
-	l.log.InfoContext(ctx, "the wrapper server is brought into pods as the cluster's version allows", "launcher", launcher)
+	l.log.InfoContext(ctx, "the wrapper server is brought into pods as the cluster's version allows",
+		"launcher", launcher)
 	l.choose(launcher)
 	return nil
 }

@@ -74,7 +74,8 @@ func (o *outage) listed(ok bool) {
 // minute at most.
 func (o *outage) refused(ctx context.Context, _ *cache.Reflector, err error) {
 	switch {
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		// Watches end so: there were too many changes, or it was time.
 	case apierrors.IsForbidden(err) && o.mayList():
 		o.unwatched(ctx, err)

@@ -82,11 +82,11 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 func ownNamespace() (string, error) {
 	content, err := os.ReadFile(namespaceFile)
 	if err != nil {
-		return "", fmt.Errorf("find out the namespace of the pod template (outside of a cluster it has to be given): %w", err)
+		return "", fmt.Errorf("find the namespace of the pod template (outside of a cluster it has to be given): %w", err)
 	}
 	namespace := strings.TrimSpace(string(content))
 	if namespace == "" {
-		return "", errors.New("find out the namespace of the pod template: the service account has none")
+		return "", errors.New("find the namespace of the pod template: the service account has none")
 	}
 	return namespace, nil
 }

@@ -40,7 +40,8 @@ func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface,
 	config.Wrap(toleratingWarmUp)
 	config.WarningHandlerWithContext = newWarnings(log)
 	// Protocol buffers take a fraction of the time and memory of JSON.
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the Kubernetes API: %w", err)

@@ -48,7 +48,8 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 		return nil, err
 	}
 	if open.GetTagConstraint() != "" {
-		return nil, fault.New(fault.Invalid, "lease a pod of %s: tag constraints are not supported here: ask for the tag that fits", open.GetImage())
+		return nil, fault.New(fault.Invalid,
+			"lease a pod of %s: tag constraints are not supported here: ask for the tag that fits", open.GetImage())
 	}
 	begin := time.Now()
 	image, err := m.resolve(ctx, open.GetImage(), waiting)
@@ -75,13 +76,15 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 }
 
 // await waits for the answer to a lease that the loop knows.
-func (m *Manager) await(ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting)) (answer, error) {
+func (m *Manager) await(
+	ctx context.Context, id pool.LeaseID, w *waiter, waiting func(*lease.Waiting),
+) (answer, error) {
 	for {
 		select {
 		case a := <-w.answered:
 			return a, a.err
 		case r := <-w.reports:
-			waiting(&lease.Waiting{Phase: phases[r.Phase], Reason: r.Reason, Position: int32(r.Position), Pod: r.Pod}) //nolint:gosec // the queue is bounded
+			waiting(&lease.Waiting{Phase: phases[r.Phase], Reason: r.Reason, Position: clamp(r.Position), Pod: r.Pod})
 		case <-ctx.Done():
 			m.end(id, "") // also if it has been granted meanwhile
 			return answer{}, ctx.Err()
@@ -127,7 +130,8 @@ func (m *Manager) resolve(ctx context.Context, image string, waiting func(*lease
 			}
 			return function(a.image), nil
 		case <-slow.C:
-			waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_RESOLVING, Reason: "looking up " + image + " in its registry"})
+			reason := "looking up " + image + " in its registry"
+			waiting(&lease.Waiting{Phase: phases[pool.PhaseResolving], Reason: reason})
 			m.post(func(l *loop) { l.lookUp(image, 1) })
 			defer m.post(func(l *loop) { l.lookUp(image, -1) })
 		}
@@ -153,9 +157,10 @@ func (m *Manager) granted(got answer, resolving time.Duration) *lease.Granted {
 	if got.maxTime > 0 {
 		granted.MaxEvaluationTime = durationpb.New(got.maxTime)
 	}
-	granted.Phases = append(granted.Phases, &podmanagerv1.PhaseDuration{Phase: podmanagerv1.Phase_PHASE_RESOLVING, Duration: durationpb.New(resolving)})
-	for _, p := range g.Phases {
-		granted.Phases = append(granted.Phases, &podmanagerv1.PhaseDuration{Phase: phases[p.Phase], Duration: durationpb.New(p.Duration)})
+	all := append([]pool.PhaseDuration{{Phase: pool.PhaseResolving, Duration: resolving}}, g.Phases...)
+	for _, p := range all {
+		spent := &podmanagerv1.PhaseDuration{Phase: phases[p.Phase], Duration: durationpb.New(p.Duration)}
+		granted.Phases = append(granted.Phases, spent)
 	}
 	return granted
 }

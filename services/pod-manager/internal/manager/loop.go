@@ -47,7 +47,7 @@ func (l *loop) carryOut(action pool.Action) {
 	case pool.Grant:
 		l.answer(a.Lease, answer{grant: a, maxTime: l.settings.entry(a.Function).MaxEvaluationTime})
 	case pool.Reject:
-		l.metrics.rejected(a.Class)
+		l.metrics.rejections.add(a.Class.String())
 		err := fault.New(a.Class, "%s", a.Reason)
 		if a.RetryAfter > 0 {
 			err = fault.WithRetryAfter(err, a.RetryAfter)
@@ -62,7 +62,7 @@ func (l *loop) carryOut(action pool.Action) {
 		l.config.Cluster.Create(a, l.settings.workload(l.images[a.Function]))
 	case pool.Delete:
 		l.config.Log.Info("deleting a function pod", "image", a.Function.Reference, "pod", a.Name, "reason", a.Reason)
-		l.metrics.evicted(a.Eviction)
+		l.metrics.evictions.add(a.Eviction)
 		l.config.Prober.Forget(a.Name, a.UID)
 		l.config.Cluster.Delete(a)
 	case pool.Extend:

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -23,9 +23,9 @@ import (
 // Images resolves images.
 type Images interface {
 	// Cached returns what ResolveImage would return without waiting.
-	Cached(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, bool)
+	Cached(req *images.Request) (*images.Image, bool)
 	// ResolveImage has errors with fault classes.
-	ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error)
+	ResolveImage(ctx context.Context, req *images.Request) (*images.Image, error)
 }
 
 // Cluster carries out what is decided about pods. None of its methods waits; what

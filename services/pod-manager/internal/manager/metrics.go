@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagelabel"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -20,9 +19,7 @@ import (
 
 // metrics are what the manager counts.
 type metrics struct {
-	mu         sync.Mutex
-	rejections map[fault.Class]int64
-	evictions  map[string]int64
+	rejections, evictions tally
 	// counts are as old as a tick at most.
 	counts atomic.Pointer[counts]
 	images imagelabel.Labels
@@ -49,51 +46,35 @@ var stateNames = map[pool.PodState]string{
 	pool.Deleting: "deleting",
 }
 
-// instruments are what is read at each export. The loop only counts.
-type instruments struct {
-	rejections, evictions metric.Int64ObservableCounter
-	waiting, pods         metric.Int64ObservableGauge
-}
-
 func newMetrics(meter metric.Meter) (*metrics, error) {
-	m := &metrics{rejections: make(map[fault.Class]int64), evictions: make(map[string]int64)}
+	m := &metrics{}
 	m.counts.Store(&counts{})
-	var i instruments
+	var rejections, evictions metric.Int64ObservableCounter
+	var waiting, pods metric.Int64ObservableGauge
 	var errs [5]error
-	i.rejections, errs[0] = meter.Int64ObservableCounter("fn.lease.rejections", metric.WithDescription("Leases that were refused. The gateway counts the requests."))
-	i.evictions, errs[1] = meter.Int64ObservableCounter("fn.pod.evictions", metric.WithDescription("Function pods that were deleted, and why."))
-	i.waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth", metric.WithDescription("Leases that wait for a pod."))
-	i.pods, errs[3] = meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods."))
+	rejections, errs[0] = meter.Int64ObservableCounter("fn.lease.rejections",
+		metric.WithDescription("Leases that were refused. The gateway counts the requests."))
+	evictions, errs[1] = meter.Int64ObservableCounter("fn.pod.evictions",
+		metric.WithDescription("Function pods that were deleted, and why."))
+	waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth",
+		metric.WithDescription("Leases that wait for a pod."))
+	pods, errs[3] = meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods."))
+	_, errs[4] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		m.rejections.observe(o, rejections)
+		m.evictions.observe(o, evictions)
+		m.observe(o, waiting, pods)
+		return nil
+	}, rejections, evictions, waiting, pods)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", err)
-	}
-	_, errs[4] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		m.observeTotals(o, i)
-		m.observeCounts(o, i)
-		return nil
-	}, i.rejections, i.evictions, i.waiting, i.pods)
-	if errs[4] != nil {
-		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", errs[4])
 	}
 	return m, nil
 }
 
-// observeTotals reports what has been counted since the start.
-func (m *metrics) observeTotals(o metric.Observer, i instruments) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for class, n := range m.rejections {
-		o.ObserveInt64(i.rejections, n, metric.WithAttributes(attribute.String("reason", class.String())))
-	}
-	for why, n := range m.evictions {
-		o.ObserveInt64(i.evictions, n, metric.WithAttributes(attribute.String("reason", why)))
-	}
-}
-
-// observeCounts reports what there is. Images that share a label are counted together.
-func (m *metrics) observeCounts(o metric.Observer, i instruments) {
+// observe reports what there is. Images that share a label are counted together.
+func (m *metrics) observe(o metric.Observer, waiting, pods metric.Int64Observable) {
 	now := m.counts.Load()
-	o.ObserveInt64(i.waiting, int64(now.waiting))
+	o.ObserveInt64(waiting, int64(now.waiting))
 	type labels struct{ image, state string }
 	sums := make(map[labels]int64)
 	for kind, n := range now.pods {
@@ -104,20 +85,30 @@ func (m *metrics) observeCounts(o metric.Observer, i instruments) {
 		sums[labels{m.images.Earn(name.Short()), stateNames[kind.state]}] += int64(n)
 	}
 	for l, n := range sums {
-		o.ObserveInt64(i.pods, n, metric.WithAttributes(attribute.String("image", l.image), attribute.String("state", l.state)))
+		attributes := metric.WithAttributes(attribute.String("image", l.image), attribute.String("state", l.state))
+		o.ObserveInt64(pods, n, attributes)
 	}
 }
 
-// rejected counts a lease that was refused.
-func (m *metrics) rejected(class fault.Class) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.rejections[class]++
+// tally counts by reason. It is read at each export, since the loop has no context to count with.
+type tally struct {
+	mu     sync.Mutex
+	counts map[string]int64
 }
 
-// evicted counts a pod that is deleted.
-func (m *metrics) evicted(why string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.evictions[why]++
+func (t *tally) add(reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.counts == nil {
+		t.counts = make(map[string]int64)
+	}
+	t.counts[reason]++
+}
+
+func (t *tally) observe(o metric.Observer, counter metric.Int64Observable) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for reason, n := range t.counts {
+		o.ObserveInt64(counter, n, metric.WithAttributes(attribute.String("reason", reason)))
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -21,13 +22,12 @@ const (
 	// lookupsAtOnce bounds how many listed images are looked up at a time. A registry
 	// that is silent holds one of them for half a minute.
 	lookupsAtOnce = 16
-	// firstLookupPause is the pause before listed images are looked up again after one
-	// failed: when everything starts at once, the image-resolver may come last. Each
-	// further pause is twice as long.
-	firstLookupPause = 2 * time.Second
-	// lookupPause is the longest pause, and the one while all succeed: a tag that moved
-	// has a pod of its new digest as soon.
-	lookupPause = time.Minute
+	// lookupBackoff is when listed images are looked up again after one failed: when
+	// everything starts at once, the image-resolver may come last.
+	lookupBackoff = 2 * time.Second
+	// lookupInterval is when they are looked up again while all succeed: a tag that moved
+	// has a pod of its new digest as soon. It bounds the backoff too.
+	lookupInterval = time.Minute
 )
 
 // failures are why listed images could not be looked up, by image.
@@ -41,23 +41,23 @@ func (m *Manager) keepMinimum(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	var failed failures
-	for next := firstLookupPause; ; next = min(2*next, lookupPause) {
-		failed = m.lookUpListed(ctx, failed)
-		if len(failed) == 0 {
-			next = lookupPause
-		}
-		timer := time.NewTimer(next)
+	backoff := retry.Backoff{First: lookupBackoff, Max: lookupInterval}
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for failed := (failures{}); ; {
 		select {
-		case <-timer.C:
+		case <-next.C:
 		case <-m.relisted:
-			next = firstLookupPause / 2
+			backoff.Reset()
 		case <-ctx.Done():
-		}
-		timer.Stop()
-		if ctx.Err() != nil {
 			return
 		}
+		failed = m.lookUpListed(ctx, failed)
+		wait := backoff.Next()
+		if len(failed) == 0 {
+			wait = lookupInterval
+		}
+		next.Reset(wait)
 	}
 }
 

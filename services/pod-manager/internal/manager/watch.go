@@ -13,7 +13,9 @@ import (
 )
 
 // ListPools implements lease.Manager.
-func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
+func (m *Manager) ListPools(
+	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
+) (*podmanagerv1.ListPoolsResponse, error) {
 	if err := m.synced(ctx, ignoreReports); err != nil {
 		return nil, err
 	}
@@ -25,7 +27,9 @@ func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequ
 }
 
 // WatchPools implements lease.Manager.
-func (m *Manager) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error) error {
+func (m *Manager) WatchPools(
+	ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error,
+) error {
 	if err := m.synced(ctx, ignoreReports); err != nil {
 		return err
 	}
@@ -37,7 +41,8 @@ func (m *Manager) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRe
 func (m *Manager) list(ctx context.Context, image string) ([]*podmanagerv1.Pool, error) {
 	pools, err := ask(ctx, m, func(l *loop) []*podmanagerv1.Pool { return l.list(image) })
 	slices.SortFunc(pools, func(a, b *podmanagerv1.Pool) int {
-		return cmp.Or(cmp.Compare(a.GetKey().GetReference(), b.GetKey().GetReference()), cmp.Compare(a.GetKey().GetDigest(), b.GetKey().GetDigest()))
+		x, y := a.GetKey(), b.GetKey()
+		return cmp.Or(cmp.Compare(x.GetReference(), y.GetReference()), cmp.Compare(x.GetDigest(), y.GetDigest()))
 	})
 	return pools, err
 }

@@ -28,13 +28,15 @@ func checkPod(pod *corev1.Pod) error {
 	}
 	var problems []error
 	if len(pod.Spec.Containers[i].Command) == 0 {
-		problems = append(problems, fmt.Errorf("%s: container %q has no command: it has to start the wrapper server, such as [%s/wrapper-server]",
+		problems = append(problems, fmt.Errorf(
+			"%s: container %q has no command: it has to start the wrapper server, such as [%s/wrapper-server]",
 			podKey, ContainerName, toolsPath))
 	}
 	seen := map[string]bool{}
 	for _, c := range allContainers(pod) {
 		if seen[c.Name] {
-			problems = append(problems, fmt.Errorf("%s: two containers are named %q: each needs a name of its own", podKey, c.Name))
+			problems = append(problems, fmt.Errorf(
+				"%s: two containers are named %q: each needs a name of its own", podKey, c.Name))
 		}
 		seen[c.Name] = true
 		problems = append(problems, checkMounts(pod, c)...)
@@ -47,7 +49,8 @@ func checkMounts(pod *corev1.Pod, c *corev1.Container) []error {
 	var problems []error
 	for _, mount := range c.VolumeMounts {
 		if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name }) {
-			problems = append(problems, fmt.Errorf("%s: container %q mounts volume %q, which is not among the pod's volumes", podKey, c.Name, mount.Name))
+			problems = append(problems, fmt.Errorf(
+				"%s: container %q mounts volume %q, which is not among the pod's volumes", podKey, c.Name, mount.Name))
 		}
 	}
 	return problems
@@ -62,7 +65,8 @@ func checkService(service *corev1.Service) error {
 		}
 		ports = append(ports, strconv.Itoa(int(port.Port)))
 	}
-	return fmt.Errorf("%s: it has to have port %d, where function pods are called (ports found: %s)", serviceKey, Port, list(ports))
+	return fmt.Errorf("%s: it has to have port %d, where function pods are called (ports found: %s)",
+		serviceKey, Port, list(ports))
 }
 
 // functionIndex returns which container runs the function; -1 if none does.

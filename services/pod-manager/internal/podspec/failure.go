@@ -88,7 +88,8 @@ func finished(pod *corev1.Pod) *pool.Problem {
 // autoscalers bring nodes.
 func unschedulable(pod *corev1.Pod) *pool.Problem {
 	c := condition(pod, corev1.PodScheduled)
-	if c == nil || c.Status != corev1.ConditionFalse || pod.Spec.NodeName != "" || c.Reason == corev1.PodReasonSchedulingGated {
+	if c == nil || c.Status != corev1.ConditionFalse || c.Reason == corev1.PodReasonSchedulingGated ||
+		pod.Spec.NodeName != "" {
 		return nil
 	}
 	return problem(pool.Stuck, cmp.Or(c.Reason, corev1.PodReasonUnschedulable), c.Message)

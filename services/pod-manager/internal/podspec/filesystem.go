@@ -40,7 +40,8 @@ func fillTmp(pod *corev1.Pod, c *corev1.Container, d Defaults) {
 	if !d.TmpSize.IsZero() {
 		tmp.SizeLimit = new(d.TmpSize.DeepCopy())
 	}
-	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: tmpVolume, VolumeSource: corev1.VolumeSource{EmptyDir: tmp}})
+	volume := corev1.Volume{Name: tmpVolume, VolumeSource: corev1.VolumeSource{EmptyDir: tmp}}
+	pod.Spec.Volumes = append(pod.Spec.Volumes, volume)
 }
 
 // protectTools mounts the wrapper server's directory read-only in the function container:

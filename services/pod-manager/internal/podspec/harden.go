@@ -44,7 +44,9 @@ func fill(pod *corev1.Pod, d Defaults) []string {
 			fillResources(c, d.Resources)
 			fillPullPolicy(&c.ImagePullPolicy, c.Image)
 		case c.SecurityContext == nil:
-			warnings = append(warnings, fmt.Sprintf("%s: container %q (%s) has no securityContext, and it is not known which one it works with: a namespace that enforces Pod Security \"restricted\" refuses it", podKey, c.Name, c.Image))
+			warnings = append(warnings, fmt.Sprintf("%s: container %q (%s) has no securityContext, and it is not known "+
+				"which one it works with: a namespace that enforces Pod Security \"restricted\" refuses it",
+				podKey, c.Name, c.Image))
 		}
 	}
 	return warnings
@@ -104,7 +106,8 @@ func restrict(c *corev1.Container) {
 		sc.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	}
 	// Kubernetes refuses this one together with CAP_SYS_ADMIN.
-	if sc.AllowPrivilegeEscalation == nil && !slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN") && !slices.Contains(sc.Capabilities.Add, "SYS_ADMIN") {
+	admin := slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN") || slices.Contains(sc.Capabilities.Add, "SYS_ADMIN")
+	if sc.AllowPrivilegeEscalation == nil && !admin {
 		sc.AllowPrivilegeEscalation = new(false)
 	}
 }

@@ -4,7 +4,6 @@ package podspec
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -86,11 +85,12 @@ func phase(pod *corev1.Pod) (pool.Phase, string) {
 
 // functionStatus returns the status of the function container; nil if there is none.
 func functionStatus(pod *corev1.Pod) *corev1.ContainerStatus {
-	i := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == ContainerName })
-	if i < 0 {
-		return nil
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.Name == ContainerName {
+			return s
+		}
 	}
-	return &pod.Status.ContainerStatuses[i]
+	return nil
 }
 
 // schedulingReason is why a pod has no node.
@@ -127,9 +127,10 @@ func containerReason(kind string, s corev1.ContainerStatus) string {
 
 // condition returns a pod's condition; nil if it does not have it.
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
-	if i < 0 {
-		return nil
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == kind {
+			return c
+		}
 	}
-	return &pod.Status.Conditions[i]
+	return nil
 }

@@ -84,7 +84,8 @@ func Parse(version string, data map[string]string, d Defaults) (Template, []stri
 	if err := errors.Join(err, serviceErr); err != nil {
 		return Template{}, nil, err
 	}
-	return Template{version: version, content: contentHash(pod, service), pod: pod, service: service}, append(podWarnings, serviceWarnings...), nil
+	template := Template{version: version, content: contentHash(pod, service), pod: pod, service: service}
+	return template, append(podWarnings, serviceWarnings...), nil
 }
 
 // parsePod returns the pod of a ConfigMap's data, checked and filled in.

@@ -71,7 +71,8 @@ func syntax(err error) string {
 
 // helpers warns of programs that would have to be asked for credentials.
 func (f dockerConfig) helpers(out copied) []string {
-	const remedy = "kubelets do not run docker's credential helpers: give the nodes a credential provider for it, or put a user and a password into the file"
+	const remedy = "kubelets do not run docker's credential helpers: give the nodes a credential provider for it, " +
+		"or put a user and a password into the file"
 	var warnings []string
 	for _, registry := range slices.Sorted(maps.Keys(f.CredHelpers)) {
 		if _, ok := out.Auths[registry]; !ok {

@@ -56,7 +56,8 @@ func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 	}
 	do, remark, err := plan(found, k.content, k.changed)
 	if remark != "" {
-		k.config.Log.WarnContext(ctx, "replacing the pull secret", "reason", remark, "namespace", k.config.Namespace, "secret", k.config.Name)
+		k.config.Log.WarnContext(ctx, "replacing the pull secret", "reason", remark,
+			"namespace", k.config.Namespace, "secret", k.config.Name)
 	}
 	wanted := secret(found, k.config.Name, k.config.Path, k.content)
 	switch {
@@ -73,6 +74,7 @@ func (k *Keeper) compareAndWrite(ctx context.Context) (raced bool, err error) {
 	if err != nil {
 		return raced, fmt.Errorf("write it: %w", err)
 	}
-	k.config.Log.InfoContext(ctx, "wrote the pull secret", "namespace", k.config.Namespace, "secret", k.config.Name, "from", k.config.Path)
+	k.config.Log.InfoContext(ctx, "wrote the pull secret", "from", k.config.Path,
+		"namespace", k.config.Namespace, "secret", k.config.Name)
 	return false, nil
 }
