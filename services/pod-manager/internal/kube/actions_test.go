@@ -20,15 +20,15 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// observed returns the last observation of the news.
-func observed(t *testing.T, news []pool.Event) pool.Observation {
+// observed returns the last observation of the events.
+func observed(t *testing.T, events []pool.Event) pool.Observation {
 	t.Helper()
-	for _, e := range slices.Backward(news) {
+	for _, e := range slices.Backward(events) {
 		if o, ok := e.(pool.PodObserved); ok {
 			return o.Observation
 		}
 	}
-	t.Fatalf("got %+v, want an observation", news)
+	t.Fatalf("got %+v, want an observation", events)
 	return pool.Observation{}
 }
 
@@ -47,7 +47,7 @@ func TestCreate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := start(t, func(c *kube.Config) { c.PodIP = tc.podIP })
 				w.create()
-				o := observed(t, w.news())
+				o := observed(t, w.events())
 				if o.Name != podName || o.UID == "" || o.Function != fn || o.Slot != 1 || o.Address != "" {
 					t.Errorf("got %+v of a pod without an address", o)
 				}
@@ -57,7 +57,7 @@ func TestCreate(t *testing.T) {
 				pod := w.pod(t)
 				runs(pod)
 				w.update(t, pod)
-				o = observed(t, w.news())
+				o = observed(t, w.events())
 				if o.Address != tc.address || o.Phase != pool.PhaseConnecting {
 					t.Errorf("address %q in phase %v, want %q: %s", o.Address, o.Phase, tc.address, tc.reason)
 				}
@@ -74,7 +74,7 @@ func TestCreateIsReportedAtOnce(t *testing.T) {
 		w.run(t, nil)
 		synctest.Wait()
 		w.create()
-		if o := observed(t, w.news()); o.Name != podName || o.UID == "" {
+		if o := observed(t, w.events()); o.Name != podName || o.UID == "" {
 			t.Errorf("got %+v", o)
 		}
 	})
@@ -85,9 +85,9 @@ func TestCreateFindsPod(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			pod, service := existing()
 			w := start(t, nil, pod, service)
-			w.news()
+			w.events()
 			w.create()
-			o := observed(t, w.news())
+			o := observed(t, w.events())
 			if o.UID != string(pod.UID) || o.Address != address || o.Problem.Kind != pool.None {
 				t.Errorf("got %+v, want the pod that is there", o)
 			}
@@ -98,15 +98,15 @@ func TestCreateFindsPod(t *testing.T) {
 			pod, service := existing()
 			pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"example.com/stay"}
 			w := start(t, nil, pod, service)
-			w.news()
+			w.events()
 			w.create()
-			news := w.news()
-			if o := observed(t, news); !o.Deleting {
+			events := w.events()
+			if o := observed(t, events); !o.Deleting {
 				t.Errorf("got %+v, want that it is being deleted", o)
 			}
-			failed, ok := news[len(news)-1].(pool.CreateFailed)
+			failed, ok := events[len(events)-1].(pool.CreateFailed)
 			if !ok || failed.Problem.Kind != pool.Lost || !strings.Contains(failed.Problem.Reason, "is being deleted") {
-				t.Errorf("got %+v in the end, want that another one may succeed", news[len(news)-1])
+				t.Errorf("got %+v in the end, want that another one may succeed", events[len(events)-1])
 			}
 			if got := w.serviceNames(t); got != id {
 				t.Errorf("Services are %q: that of the other one is not ours to delete", got)
@@ -117,10 +117,10 @@ func TestCreateFindsPod(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := start(t, nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: podName, Namespace: namespace}})
 			w.create()
-			news := w.news()
-			failed, ok := news[len(news)-1].(pool.CreateFailed)
+			events := w.events()
+			failed, ok := events[len(events)-1].(pool.CreateFailed)
 			if !ok || failed.Problem.Kind != pool.Fatal || !strings.Contains(failed.Problem.Reason, "did not create") {
-				t.Errorf("got %+v, want at once that the name is taken: it would be waited for in vain", news)
+				t.Errorf("got %+v, want at once that the name is taken: it would be waited for in vain", events)
 			}
 		})
 	})
@@ -137,7 +137,7 @@ func TestCreateFindsPod(t *testing.T) {
 			})
 			w.create()
 			<-time.After(time.Second)
-			if o := observed(t, w.news()); o.UID == "" || o.Problem.Kind != pool.None {
+			if o := observed(t, w.events()); o.UID == "" || o.Problem.Kind != pool.None {
 				t.Errorf("got %+v, want a pod", o)
 			}
 		})
@@ -180,10 +180,10 @@ func TestCreateFails(t *testing.T) {
 				begin := time.Now()
 				w.create()
 				<-time.After(10 * time.Second)
-				news := w.news()
-				failed, ok := news[len(news)-1].(pool.CreateFailed)
-				if len(news) != 1 || !ok || failed.Name != podName || failed.Problem.Kind != tc.kind || !strings.Contains(failed.Problem.Reason, tc.text) {
-					t.Errorf("got %+v, want %q: %s", news, tc.text, tc.reason)
+				events := w.events()
+				failed, ok := events[len(events)-1].(pool.CreateFailed)
+				if len(events) != 1 || !ok || failed.Name != podName || failed.Problem.Kind != tc.kind || !strings.Contains(failed.Problem.Reason, tc.text) {
+					t.Errorf("got %+v, want %q: %s", events, tc.text, tc.reason)
 				}
 				if tc.kind == pool.Fatal && w.serviceNames(t) != "" {
 					t.Errorf("Services are %q, want none without a pod", w.serviceNames(t))
@@ -214,7 +214,7 @@ func TestCreateTriesAgain(t *testing.T) {
 				}
 				w.create()
 				<-time.After(5 * time.Second)
-				if o := observed(t, w.news()); o.Name != podName || w.serviceNames(t) != id {
+				if o := observed(t, w.events()); o.Name != podName || w.serviceNames(t) != id {
 					t.Errorf("got %+v, with Services %q", o, w.serviceNames(t))
 				}
 			})
@@ -250,15 +250,15 @@ func TestServiceFails(t *testing.T) {
 				}
 				w.fails("create", "services", func() error { return tc.err })
 				w.run(t, nil)
-				w.news()
+				w.events()
 				w.create()
 				<-time.After(10 * time.Second)
-				news := w.news()
-				if !slices.ContainsFunc(news, func(e pool.Event) bool {
+				events := w.events()
+				if !slices.ContainsFunc(events, func(e pool.Event) bool {
 					o, ok := e.(pool.PodObserved)
 					return ok && o.Problem.Kind == tc.want && strings.Contains(o.Problem.Reason, tc.err.Error()) && o.Address == ""
 				}) {
-					t.Errorf("got %+v, want the problem of kind %v: %s", news, tc.want, tc.reason)
+					t.Errorf("got %+v, want the problem of kind %v: %s", events, tc.want, tc.reason)
 				}
 			})
 		})
@@ -302,14 +302,14 @@ func TestDelete(t *testing.T) {
 				pod, service := existing()
 				w := start(t, nil, pod, service)
 				w.fails("delete", "pods", func() error { return tc.err })
-				w.news()
+				w.events()
 				w.Delete(tc.action)
 				<-time.After(10 * time.Second)
-				news := slices.DeleteFunc(w.news(), func(e pool.Event) bool {
+				events := slices.DeleteFunc(w.events(), func(e pool.Event) bool {
 					_, ok := e.(pool.PodObserved) // without its Service
 					return ok
 				})
-				if diff := cmp.Diff(tc.want, news); diff != "" {
+				if diff := cmp.Diff(tc.want, events); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 				}
 				if got := w.serviceNames(t); got != tc.services {
@@ -330,12 +330,12 @@ func TestDeleteOfWhatIsGone(t *testing.T) {
 		w.run(t, func(c *kube.Config) { c.Client = slow{w.client} })
 		synctest.Wait()
 		w.Delete(pool.Delete{Name: podName, UID: "uid-1", Function: fn, Slot: 1})
-		if diff := cmp.Diff([]pool.Event{pool.PodGone{Name: podName, UID: "uid-1"}}, w.news()); diff != "" {
+		if diff := cmp.Diff([]pool.Event{pool.PodGone{Name: podName, UID: "uid-1"}}, w.events()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 		w.create() // with another name in truth, and the same id
 		<-time.After(5 * time.Second)
-		if o := observed(t, w.news()); o.Name != podName || w.serviceNames(t) != id {
+		if o := observed(t, w.events()); o.Name != podName || w.serviceNames(t) != id {
 			t.Errorf("got %+v, with Services %q", o, w.serviceNames(t))
 		}
 	})
@@ -348,7 +348,7 @@ func TestDeleteKeepsServiceOfOthers(t *testing.T) {
 		twin.Name, twin.UID = id+"-zzzzz", "uid-twin"
 		w := start(t, nil, pod, twin, service)
 		w.Delete(pool.Delete{Name: podName, UID: string(pod.UID), Function: fn, Slot: 1})
-		w.news()
+		w.events()
 		if got := w.serviceNames(t); got != id {
 			t.Errorf("Services are %q, want that of the twin", got)
 		}
@@ -359,7 +359,7 @@ func TestExtend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod, service := existing()
 		w := start(t, nil, pod, service)
-		w.news()
+		w.events()
 		begin := time.Now()
 		w.fails("patch", "pods", func() error {
 			if time.Since(begin) < time.Second {
@@ -370,7 +370,7 @@ func TestExtend(t *testing.T) {
 		until := begin.Add(2 * time.Hour).Truncate(time.Second)
 		w.Extend(pool.Extend{Name: podName, UID: string(pod.UID), ReclaimAfter: until})
 		<-time.After(5 * time.Second)
-		if o := observed(t, w.news()); !o.ReclaimAfter.Equal(until) {
+		if o := observed(t, w.events()); !o.ReclaimAfter.Equal(until) {
 			t.Errorf("it may be collected after %v, want %v", o.ReclaimAfter, until)
 		}
 		changed := w.pod(t)
@@ -387,7 +387,7 @@ func TestExtensionsDoNotPileUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod, service := existing()
 		w := start(t, nil, pod, service)
-		w.news()
+		w.events()
 		begin := time.Now()
 		done := 0
 		w.fails("patch", "pods", func() error {
@@ -404,7 +404,7 @@ func TestExtensionsDoNotPileUp(t *testing.T) {
 			<-time.After(time.Second)
 		}
 		<-time.After(time.Minute)
-		if o := observed(t, w.news()); !o.ReclaimAfter.Equal(until) || done > 2 {
+		if o := observed(t, w.events()); !o.ReclaimAfter.Equal(until) || done > 2 {
 			t.Errorf("it may be collected after %v, want %v, as %d patches say", o.ReclaimAfter, until, done)
 		}
 	})
@@ -419,13 +419,13 @@ func TestBurst(t *testing.T) {
 			w.Create(pool.Create{Function: fn, Slot: slot, Name: podNameIn(slot)}, workload)
 		}
 		names := map[string]bool{}
-		for _, e := range w.news() {
+		for _, e := range w.events() {
 			if o, ok := e.(pool.PodObserved); ok {
 				names[o.Name] = true
 			}
 		}
 		if len(names) != many {
-			t.Errorf("told of %d pods, want %d", len(names), many)
+			t.Errorf("got events about %d pods, want %d", len(names), many)
 		}
 	})
 }

@@ -43,7 +43,7 @@ func TestAddress(t *testing.T) {
 					w.fails("create", "services", func() error { return errGone })
 				}
 				w.run(t, func(c *kube.Config) { c.PodIP = tc.podIP })
-				if o := observed(t, w.news()); o.Address != tc.address || o.HealthAddress != tc.healthAddress {
+				if o := observed(t, w.events()); o.Address != tc.address || o.HealthAddress != tc.healthAddress {
 					t.Errorf("address %q, health %q, want %q, %q: %s", o.Address, o.HealthAddress, tc.address, tc.healthAddress, tc.reason)
 				}
 			})

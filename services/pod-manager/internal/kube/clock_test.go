@@ -46,7 +46,7 @@ func TestPodsGoByTheirClock(t *testing.T) {
 		until := time.Now().Add(time.Hour)
 		w.create()
 		var seen time.Time
-		for _, e := range w.news() {
+		for _, e := range w.events() {
 			if o, ok := e.(pool.PodObserved); ok {
 				seen = o.ReclaimAfter
 			}

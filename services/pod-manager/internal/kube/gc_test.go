@@ -31,13 +31,13 @@ func TestServiceIsMadeAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			pod, service := existing()
 			w := start(t, nil, pod, service)
-			w.news()
+			w.events()
 			w.deleteService(t)
-			news := w.news()
-			if first := news[0].(pool.PodObserved); first.Address != "" {
+			events := w.events()
+			if first := events[0].(pool.PodObserved); first.Address != "" {
 				t.Errorf("got the address %q without a Service: leases would lead nowhere", first.Address)
 			}
-			if o := observed(t, news); o.Address != address {
+			if o := observed(t, events); o.Address != address {
 				t.Errorf("got the address %q in the end, want %q", o.Address, address)
 			}
 			made, err := w.client.CoreV1().Services(namespace).Get(t.Context(), id, metav1.GetOptions{})
@@ -62,7 +62,7 @@ func TestServiceIsMadeAgain(t *testing.T) {
 			})
 			w.deleteService(t)
 			<-time.After(2 * time.Minute)
-			if o := observed(t, w.news()); o.Address != address {
+			if o := observed(t, w.events()); o.Address != address {
 				t.Errorf("got the address %q in the end, want %q", o.Address, address)
 			}
 		})
@@ -71,7 +71,7 @@ func TestServiceIsMadeAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			pod, _ := existing()
 			w := start(t, nil, pod)
-			if o := observed(t, w.news()); o.Address != address {
+			if o := observed(t, w.events()); o.Address != address {
 				t.Errorf("got the address %q, want %q", o.Address, address)
 			}
 		})
@@ -82,7 +82,7 @@ func TestServiceIsMadeAgain(t *testing.T) {
 			pod.CreationTimestamp = metav1.Now() // by a replica that was killed right after that
 			w := start(t, nil, pod)
 			<-time.After(10 * time.Second)
-			if o := observed(t, w.news()); o.Address != address {
+			if o := observed(t, w.events()); o.Address != address {
 				t.Errorf("got the address %q, want %q before callers leave", o.Address, address)
 			}
 		})
@@ -185,7 +185,7 @@ func TestForeignPods(t *testing.T) {
 				if err != nil || len(pods.Items) != 0 {
 					t.Errorf("pods are %v, %v, want none: %s", pods, err, tc.reason)
 				}
-				for _, e := range w.news() {
+				for _, e := range w.events() {
 					_, gone := e.(pool.PodGone)
 					if foreign := (pool.ForeignObserved{Name: podName, ID: id}); !gone && e != foreign {
 						t.Errorf("got %+v: the pod is in no pool", e)

@@ -65,16 +65,16 @@ func TestNodesWithoutImageVolumes(t *testing.T) {
 	}
 }
 
-// problemOf has the pod's container be in a state, and returns what is told of that.
+// problemOf has the pod's container be in a state, and returns the kind of its problem.
 func (w *world) problemOf(t *testing.T, state corev1.ContainerState) pool.ProblemKind {
 	t.Helper()
 	pod := w.pod(t)
 	runs(pod)
 	pod.Status.ContainerStatuses[0].State = state
-	w.news()
+	w.events()
 	w.update(t, pod)
 	kind := pool.None
-	for _, e := range w.news() {
+	for _, e := range w.events() {
 		if o, ok := e.(pool.PodObserved); ok {
 			kind = o.Problem.Kind
 		}

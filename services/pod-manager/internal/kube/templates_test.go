@@ -94,7 +94,7 @@ func (f *following) follow(t *testing.T) *kube.Templates {
 	return templates
 }
 
-// heard is what was told, once nothing moves any more.
+// heard returns the versions that were put in force, once nothing moves any more.
 func (f *following) heard() string {
 	synctest.Wait()
 	f.mu.Lock()
@@ -199,7 +199,7 @@ func TestFirstTemplate(t *testing.T) {
 				template, err := f.follow(t).Await(t.Context())
 				if tc.fails == "" {
 					if err != nil || template.Version() != "1" || f.heard() != "1" {
-						t.Errorf("version %q, %v, told %q; want 1: %s", template.Version(), err, f.heard(), tc.reason)
+						t.Errorf("version %q, %v, in force %q; want 1: %s", template.Version(), err, f.heard(), tc.reason)
 					}
 					return
 				}
@@ -222,9 +222,9 @@ func TestTemplateComesLate(t *testing.T) {
 		w := start(t, func(c *kube.Config) { c.Templates = templates })
 		w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, workload)
 		<-time.After(3 * time.Second)
-		news := w.news()
-		if len(news) != 1 || news[0].(pool.CreateFailed).Problem.Kind != pool.Fatal {
-			t.Fatalf("got %v, want that there is no template", news)
+		events := w.events()
+		if len(events) != 1 || events[0].(pool.CreateFailed).Problem.Kind != pool.Fatal {
+			t.Fatalf("got %v, want that there is no template", events)
 		}
 		w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, workload)
 		if _, err := f.client.CoreV1().ConfigMaps("system").Create(t.Context(), configMap("1", goodPod), metav1.CreateOptions{}); err != nil {
@@ -232,7 +232,7 @@ func TestTemplateComesLate(t *testing.T) {
 		}
 		synctest.Wait()
 		if pod := w.pod(t); pod.Annotations[podspec.AnnotationTemplateVersion] != templates.Current().Version() || f.heard() == "" {
-			t.Errorf("the pod has version %q, and told is %q", pod.Annotations[podspec.AnnotationTemplateVersion], f.heard())
+			t.Errorf("the pod has version %q, and in force is %q", pod.Annotations[podspec.AnnotationTemplateVersion], f.heard())
 		}
 		templated := podspec.Request{Workload: workload, Template: templates.Current()}
 		want := podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}.SettingsVersion(templated)

@@ -56,7 +56,7 @@ func TestAdoption(t *testing.T) {
 		w.run(t, nil)
 		<-w.Synced()
 		last := map[string]pool.Observation{}
-		for _, e := range w.news() {
+		for _, e := range w.events() {
 			if o, ours := e.(pool.PodObserved); ours {
 				last[o.Name] = o.Observation
 			} else if want := (pool.ForeignObserved{Name: "porch", ID: "porch"}); e != want {
@@ -64,7 +64,7 @@ func TestAdoption(t *testing.T) {
 			}
 		}
 		if len(last) != 2 || last[podName].Address != address || last[podNameIn(2)].Address != "" {
-			t.Errorf("told of %+v, want both pods of ours, one with an address", last)
+			t.Errorf("got events %+v, want both pods of ours, one with an address", last)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestOutage(t *testing.T) {
 		})
 		log := &journal{}
 		w.run(t, func(c *kube.Config) { c.Telemetry = log.telemetry() })
-		w.news()
+		w.events()
 		<-time.After(time.Minute)
 		synctest.Wait()
 
@@ -128,8 +128,8 @@ func TestOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-time.After(30 * time.Second)
-		if news := w.news(); len(news) != 0 {
-			t.Errorf("got %+v while nothing is known", news)
+		if events := w.events(); len(events) != 0 {
+			t.Errorf("got %+v while nothing is known", events)
 		}
 		away.Store(false)
 		<-time.After(2 * time.Second)
@@ -139,7 +139,7 @@ func TestOutage(t *testing.T) {
 		}
 		watches[1].Error(&metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonExpired, Code: 410})
 		<-time.After(5 * time.Second)
-		if diff := cmp.Diff([]pool.Event{pool.PodGone{Name: podName, UID: string(pod.UID)}}, w.news()); diff != "" {
+		if diff := cmp.Diff([]pool.Event{pool.PodGone{Name: podName, UID: string(pod.UID)}}, w.events()); diff != "" {
 			t.Errorf("afterwards (-want +got):\n%s", diff)
 		}
 		if began, ended := log.count("interrupted"), log.count("watch restored"); began != 1 || ended != 1 {
@@ -158,11 +158,11 @@ func TestForbiddenWatch(t *testing.T) {
 		})
 		log := &journal{}
 		w.run(t, func(c *kube.Config) { c.Telemetry = log.telemetry() })
-		w.news()
+		w.events()
 		pod.Status.PodIP = "10.9.9.9"
 		w.update(t, pod)
 		<-time.After(5 * time.Minute)
-		if o := observed(t, w.news()); o.Name != podName {
+		if o := observed(t, w.events()); o.Name != podName {
 			t.Errorf("got %+v, want the change", o)
 		}
 		if n := log.count("level="); n != 1 {
@@ -171,8 +171,8 @@ func TestForbiddenWatch(t *testing.T) {
 	})
 }
 
-// TestNewsComeInOrder has the answer to a creation come after the pod was seen running.
-func TestNewsComeInOrder(t *testing.T) {
+// TestEventsComeInOrder has the answer to a creation come after the pod was seen running.
+func TestEventsComeInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{client: client()}
 		w.run(t, func(c *kube.Config) { c.Client = slow{w.client} })
@@ -182,11 +182,11 @@ func TestNewsComeInOrder(t *testing.T) {
 		pod := w.pod(t)
 		runs(pod)
 		w.update(t, pod)
-		if o := observed(t, w.news()); o.Address != address {
+		if o := observed(t, w.events()); o.Address != address {
 			t.Fatalf("got the address %q, want %q", o.Address, address)
 		}
 		<-time.After(2 * time.Second)
-		if o := observed(t, w.news()); o.Address != address {
+		if o := observed(t, w.events()); o.Address != address {
 			t.Errorf("got %+v, which is old: it runs", o)
 		}
 	})

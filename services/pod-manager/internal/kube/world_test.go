@@ -46,18 +46,18 @@ var (
 	errGone  = errors.New("dial tcp 10.0.0.1:443: connect: connection refused")
 )
 
-// world is a cluster, the Kubernetes in memory that it is of, and what it told.
+// world is a cluster, the Kubernetes in memory that it is of, and the events that it sent.
 type world struct {
 	*kube.Cluster
 	client *fake.Clientset
 	stop   func()
 
 	mu   sync.Mutex
-	told []pool.Event
+	sent []pool.Event
 }
 
-// start runs a cluster in a Kubernetes with these objects. All has been told that
-// there is to tell.
+// start runs a cluster in a Kubernetes with these objects. All events about
+// them have been sent.
 func start(t *testing.T, change func(*kube.Config), objects ...runtime.Object) *world {
 	t.Helper()
 	w := &world{client: client(objects...)}
@@ -86,7 +86,7 @@ func (w *world) run(t *testing.T, change func(*kube.Config)) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := cluster.Run(ctx, w.tell); err != nil {
+		if err := cluster.Run(ctx, w.record); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -94,21 +94,21 @@ func (w *world) run(t *testing.T, change func(*kube.Config)) {
 	t.Cleanup(w.stop)
 }
 
-func (w *world) tell(e pool.Event) {
+func (w *world) record(e pool.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, e)
+	w.sent = append(w.sent, e)
 }
 
-// news waits until nothing moves any more, and returns what was told since it was
-// last asked.
-func (w *world) news() []pool.Event {
+// events waits until nothing moves any more, and returns the events since the last
+// call.
+func (w *world) events() []pool.Event {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	told := w.told
-	w.told = nil
-	return told
+	sent := w.sent
+	w.sent = nil
+	return sent
 }
 
 // create asks for the pod in the first slot.

@@ -19,7 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 )
 
-// answers is a Kubernetes API whose answers take some time, and tell the time.
+// answers is a Kubernetes API whose answers take some time, and carry the time.
 type answers struct {
 	takes time.Duration
 	date  func() string

@@ -45,7 +45,7 @@ func TestRetry(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}, context.DeadlineExceeded, retryFor, retryFor, [2]int{1, 1}},
-		"refused, then no answer": {"the error that says more is told", func(ctx context.Context, attempt int) error {
+		"refused, then no answer": {"the error that says more is returned", func(ctx context.Context, attempt int) error {
 			if attempt == 1 {
 				return errNoAnswer
 			}

@@ -64,7 +64,7 @@ type cluster struct {
 	mu       sync.Mutex
 	requests []podspec.Workload
 	deleted  []string
-	tell     func(pool.Event)
+	send     func(pool.Event)
 }
 
 func (c *cluster) Create(a pool.Create, pod podspec.Workload) {
@@ -83,21 +83,21 @@ func (c *cluster) Create(a pool.Create, pod podspec.Workload) {
 	if c.broken != "" {
 		o.Problem = pool.Problem{Kind: pool.Fatal, Reason: c.broken}
 	}
-	go c.tell(pool.PodObserved{Observation: o})
+	go c.send(pool.PodObserved{Observation: o})
 }
 
 func (c *cluster) Delete(a pool.Delete) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deleted = append(c.deleted, a.Reason)
-	go c.tell(pool.PodGone{Name: a.Name, UID: a.UID})
+	go c.send(pool.PodGone{Name: a.Name, UID: a.UID})
 }
 
 func (c *cluster) Extend(pool.Extend) {}
 
 // Probe finds each pod healthy, after a second.
 func (c *cluster) Probe(a pool.Probe) {
-	time.AfterFunc(time.Second, func() { c.tell(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question}) })
+	time.AfterFunc(time.Second, func() { c.send(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question}) })
 }
 
 func (c *cluster) Forget(string, string) {}
@@ -127,7 +127,7 @@ func startWith(t *testing.T, c *cluster, r manager.Images, synced chan struct{},
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.tell = m.Handle
+	c.send = m.Handle
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -160,7 +160,7 @@ func TestColdThenWarm(t *testing.T) {
 			t.Errorf("granted %v", g)
 		}
 		if len(phases) < 2 || phases[0] != podmanagerv1.Phase_PHASE_RESOLVING || phases[len(phases)-1] != podmanagerv1.Phase_PHASE_CONNECTING {
-			t.Errorf("told %v, want resolving first and connecting last", phases)
+			t.Errorf("reported %v, want resolving first and connecting last", phases)
 		}
 		if d := g.GetPhases()[0].GetDuration().AsDuration(); d != 2*time.Second {
 			t.Errorf("resolving took %v, want 2s", d)
@@ -246,8 +246,8 @@ func TestSettingsReachPods(t *testing.T) {
 		}
 		configure(cacheconfig.Entry{MaxEvaluationTime: time.Hour})
 		evaluate(3, "a pod keeps the time that it was made with")
-		if own, told := c.requests[2].MaxEvaluationTime, granted.GetMaxEvaluationTime().AsDuration(); own != time.Hour || told != time.Hour {
-			t.Errorf("an evaluation may take %v in its pod, and %v by its lease, want an hour", own, told)
+		if own, leased := c.requests[2].MaxEvaluationTime, granted.GetMaxEvaluationTime().AsDuration(); own != time.Hour || leased != time.Hour {
+			t.Errorf("an evaluation may take %v in its pod, and %v by its lease, want an hour", own, leased)
 		}
 	})
 }

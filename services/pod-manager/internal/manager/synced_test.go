@@ -30,7 +30,7 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 		{name: "soon", listAfter: time.Second, takes: 2 * time.Second, reason: "a second for the list, and one for the pod"},
 		{
 			name: "silence", takes: 10 * time.Second, class: fault.Unavailable, text: "has not said yet", elsewhere: true,
-			reason: "another replica may have been told",
+			reason: "another replica may know them",
 		},
 		{
 			name: "trouble", obstacle: fault.New(fault.Unavailable, "connection refused"), takes: 10 * time.Second,
@@ -68,13 +68,13 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 					defer cancel()
 				}
 				begin := time.Now()
-				var told []string
-				held, err := m.Lease(ctx, open("fn:v1"), func(w *lease.Waiting) { told = append(told, w.GetReason()) })
+				var reported []string
+				held, err := m.Lease(ctx, open("fn:v1"), func(w *lease.Waiting) { reported = append(reported, w.GetReason()) })
 				if took := time.Since(begin); took != tc.takes {
 					t.Errorf("answered after %s, want %s: %s", took, tc.takes, tc.reason)
 				}
-				if waits := fault.Of(tc.obstacle) == fault.Unavailable; waits && (len(told) == 0 || told[0] != tc.obstacle.Error()) {
-					t.Errorf("told %q, want first what is in the way: a caller elsewhere may leave at any time", told)
+				if waits := fault.Of(tc.obstacle) == fault.Unavailable; waits && (len(reported) == 0 || reported[0] != tc.obstacle.Error()) {
+					t.Errorf("reported %q, want first what is in the way: a caller elsewhere may leave at any time", reported)
 				}
 				if tc.text == "" {
 					if err != nil {

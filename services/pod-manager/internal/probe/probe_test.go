@@ -22,8 +22,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newProber returns a prober that does not run yet, and what it tells.
 func newProber() (*probe.Prober, <-chan pool.Event) {
-	told := make(chan pool.Event, 10)
-	return probe.New(func(e pool.Event) { told <- e }), told
+	sent := make(chan pool.Event, 10)
+	return probe.New(func(e pool.Event) { sent <- e }), sent
 }
 
 // run runs a prober until the test ends.
@@ -41,13 +41,13 @@ func run(t *testing.T, p *probe.Prober) {
 }
 
 // next waits for what a prober tells.
-func next(t *testing.T, told <-chan pool.Event) pool.Probed {
+func next(t *testing.T, sent <-chan pool.Event) pool.Probed {
 	t.Helper()
 	select {
-	case e := <-told:
+	case e := <-sent:
 		probed, ok := e.(pool.Probed)
 		if !ok {
-			t.Fatalf("told %#v, want an answer to a probe", e)
+			t.Fatalf("sent %#v, want an answer to a probe", e)
 		}
 		return probed
 	case <-time.After(time.Minute):
@@ -89,50 +89,50 @@ func closed(t *testing.T) string {
 }
 
 func TestServing(t *testing.T) {
-	p, told := newProber()
+	p, sent := newProber()
 	run(t, p)
 	address, _ := server(t, "", healthv1.HealthCheckResponse_SERVING)
 	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
-	if got, want := next(t, told), (pool.Probed{Name: "pod", UID: "uid"}); got != want {
-		t.Errorf("told %+v, want %+v", got, want)
+	if got, want := next(t, sent), (pool.Probed{Name: "pod", UID: "uid"}); got != want {
+		t.Errorf("sent %+v, want %+v", got, want)
 	}
 }
 
 func TestServesLater(t *testing.T) {
 	t.Run("no server listens yet", func(t *testing.T) {
-		p, told := newProber()
+		p, sent := newProber()
 		run(t, p)
 		address := closed(t)
 		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
 		// This one needs several attempts, so the first one has had some by then.
 		p.Probe(pool.Probe{Name: "other", UID: "uid", Address: closed(t), Timeout: 50 * time.Millisecond})
-		if got := next(t, told); got.Name != "other" {
-			t.Fatalf("told %+v before a server listens", got)
+		if got := next(t, sent); got.Name != "other" {
+			t.Fatalf("sent %+v before a server listens", got)
 		}
 		server(t, address, healthv1.HealthCheckResponse_SERVING)
-		if got := next(t, told); got.Name != "pod" || got.Unhealthy != "" {
-			t.Errorf("told %+v, want that it serves", got)
+		if got := next(t, sent); got.Name != "pod" || got.Unhealthy != "" {
+			t.Errorf("sent %+v, want that it serves", got)
 		}
 	})
 	t.Run("it says so", func(t *testing.T) {
-		p, told := newProber()
+		p, sent := newProber()
 		run(t, p)
 		address, h := server(t, "", healthv1.HealthCheckResponse_NOT_SERVING)
 		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
 		// A machine that is busy may need more than a little timeout for one answer.
 		for timeout := 50 * time.Millisecond; ; timeout *= 2 {
 			p.Probe(pool.Probe{Name: "other", UID: "uid", Address: address, Timeout: timeout})
-			got := next(t, told)
+			got := next(t, sent)
 			if got.Name == "other" && strings.Contains(got.Unhealthy, "NOT_SERVING") {
 				break
 			}
 			if got.Name != "other" || timeout > time.Minute {
-				t.Fatalf("told %+v, want what it said last of the one with %v of timeout", got, timeout)
+				t.Fatalf("sent %+v, want what it said last of the one with %v of timeout", got, timeout)
 			}
 		}
 		h.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
-		if got := next(t, told); got.Name != "pod" || got.Unhealthy != "" {
-			t.Errorf("told %+v, want that it serves", got)
+		if got := next(t, sent); got.Name != "pod" || got.Unhealthy != "" {
+			t.Errorf("sent %+v, want that it serves", got)
 		}
 	})
 }
@@ -154,12 +154,12 @@ func TestPatience(t *testing.T) {
 		"silent":     {"one who takes the call and says nothing is as bad", silent.Addr().String(), 400 * time.Millisecond, "ask " + silent.Addr().String() + " for its health: "},
 		"no name":    {"names are looked up anew for each attempt", "pod.invalid:9446", 50 * time.Millisecond, "pod.invalid"},
 	}
-	p, told := newProber()
+	p, sent := newProber()
 	run(t, p)
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: tc.address, Timeout: tc.timeout})
-			if got := next(t, told); !strings.Contains(got.Unhealthy, tc.want) {
+			if got := next(t, sent); !strings.Contains(got.Unhealthy, tc.want) {
 				t.Errorf("unhealthy because of %q, want %q in it: %s", got.Unhealthy, tc.want, tc.reason)
 			}
 		})
@@ -169,68 +169,68 @@ func TestPatience(t *testing.T) {
 func TestForget(t *testing.T) {
 	short, long := 50*time.Millisecond, 500*time.Millisecond
 	t.Run("before it began", func(t *testing.T) {
-		p, told := newProber()
+		p, sent := newProber()
 		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: closed(t), Timeout: short})
 		p.Forget("gone", "uid")
 		p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: closed(t), Timeout: long})
 		run(t, p)
-		if got := next(t, told); got.Name != "pod" {
-			t.Errorf("told %+v, but that pod is gone", got)
+		if got := next(t, sent); got.Name != "pod" {
+			t.Errorf("sent %+v, but that pod is gone", got)
 		}
 	})
 	t.Run("after it began", func(t *testing.T) {
-		p, told := newProber()
+		p, sent := newProber()
 		run(t, p)
 		p.Probe(pool.Probe{Name: "gone", UID: "uid", Address: closed(t), Timeout: long})
 		p.Probe(pool.Probe{Name: "first", UID: "uid", Address: closed(t), Timeout: short})
 		p.Probe(pool.Probe{Name: "second", UID: "uid", Address: closed(t), Timeout: 2 * long})
-		if got := next(t, told); got.Name != "first" {
-			t.Fatalf("told %+v, want the one with the least timeout first", got)
+		if got := next(t, sent); got.Name != "first" {
+			t.Fatalf("sent %+v, want the one with the least timeout first", got)
 		}
 		p.Forget("gone", "uid")
-		if got := next(t, told); got.Name != "second" {
-			t.Errorf("told %+v, but that pod is gone", got)
+		if got := next(t, sent); got.Name != "second" {
+			t.Errorf("sent %+v, but that pod is gone", got)
 		}
 	})
 	t.Run("another pod has the name", func(t *testing.T) {
-		p, told := newProber()
+		p, sent := newProber()
 		run(t, p)
 		p.Probe(pool.Probe{Name: "pod", UID: "new", Address: closed(t), Timeout: short})
 		p.Forget("pod", "old")
-		if got := next(t, told); got.UID != "new" {
-			t.Errorf("told %+v, want the new one", got)
+		if got := next(t, sent); got.UID != "new" {
+			t.Errorf("sent %+v, want the new one", got)
 		}
 	})
 }
 
 func TestNewProbeReplacesOldOne(t *testing.T) {
-	p, told := newProber()
+	p, sent := newProber()
 	run(t, p)
 	address, _ := server(t, "", healthv1.HealthCheckResponse_SERVING)
 	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: closed(t), Timeout: 50 * time.Millisecond})
 	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: address})
-	if got := next(t, told); got.Unhealthy != "" {
-		t.Errorf("told %+v, want the answer from the new address", got)
+	if got := next(t, sent); got.Unhealthy != "" {
+		t.Errorf("sent %+v, want the answer from the new address", got)
 	}
 	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: closed(t), Timeout: 200 * time.Millisecond})
-	if got := next(t, told); got.Name != "other" {
-		t.Errorf("told %+v, want nothing of the old probe", got)
+	if got := next(t, sent); got.Name != "other" {
+		t.Errorf("sent %+v, want nothing of the old probe", got)
 	}
 }
 
 func TestRunEndsProbes(t *testing.T) {
-	p, told := newProber()
+	p, sent := newProber()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- p.Run(ctx) }()
 	p.Probe(pool.Probe{Name: "pod", UID: "uid", Address: closed(t)})
 	p.Probe(pool.Probe{Name: "other", UID: "uid", Address: closed(t), Timeout: 50 * time.Millisecond})
-	next(t, told)
+	next(t, sent)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if len(told) > 0 {
-		t.Errorf("told %+v at the end", <-told)
+	if len(sent) > 0 {
+		t.Errorf("sent %+v at the end", <-sent)
 	}
 }

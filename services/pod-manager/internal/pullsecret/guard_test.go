@@ -28,8 +28,8 @@ func (c cluster) Create(action pool.Create, _ podspec.Workload) { c.created <- a
 
 // guard puts a guard before a cluster, and returns what the cluster and the pools hear.
 func (w *world) guard() (pullsecret.Guard, <-chan string, <-chan pool.Event) {
-	created, told := make(chan string, 10), make(chan pool.Event, 10)
-	return pullsecret.Guard{Cluster: cluster{created: created}, Keeper: w.Keeper, Send: func(e pool.Event) { told <- e }}, created, told
+	created, sent := make(chan string, 10), make(chan pool.Event, 10)
+	return pullsecret.Guard{Cluster: cluster{created: created}, Keeper: w.Keeper, Send: func(e pool.Event) { sent <- e }}, created, sent
 }
 
 // private is a pod whose registry wants credentials.
@@ -88,7 +88,7 @@ func TestPullSecretThatCannotBeSeen(t *testing.T) {
 	}
 	away.Store(true)
 	if err := w.answer(); err != nil {
-		t.Errorf("got %v: the pod can tell best whether its credentials are there", err)
+		t.Errorf("got %v: the pod shows best whether its credentials are there", err)
 	}
 }
 
@@ -111,11 +111,11 @@ func TestWhoWaitsHearsWhy(t *testing.T) {
 	for label, tc := range tests {
 		t.Run(label, func(t *testing.T) {
 			w := start(t, tc.file, time.Hour, func(string) error { return tc.refusal })
-			guard, _, told := w.guard()
+			guard, _, sent := w.guard()
 			guard.Create(pool.Create{Name: "pod"}, private)
-			failed, ok := (<-told).(pool.CreateFailed)
+			failed, ok := (<-sent).(pool.CreateFailed)
 			if !ok || failed.Name != "pod" || failed.Problem.Kind != tc.want || !strings.Contains(failed.Problem.Reason, tc.says) || !strings.Contains(failed.Problem.Reason, "pull secret porch-fn-system/auth-secret") {
-				t.Errorf("told %+v, want kind %v that says %q: %s", failed, tc.want, tc.says, tc.reason)
+				t.Errorf("sent %+v, want kind %v that says %q: %s", failed, tc.want, tc.says, tc.reason)
 			}
 			if strings.Contains(failed.Problem.Reason, "s3cret") {
 				t.Errorf("the reason tells what is secret: %s", failed.Problem.Reason)
@@ -158,12 +158,12 @@ func TestAnAnswerIsNoOlderThanTheQuestion(t *testing.T) {
 		return apierrors.NewForbidden(corev1.Resource("secrets"), name, nil)
 	})
 	<-begun
-	guard, created, told := w.guard()
+	guard, created, sent := w.guard()
 	guard.Create(pool.Create{Name: "pod"}, private)
 	close(refused)
 	select {
 	case <-created:
-	case event := <-told:
-		t.Errorf("told %+v, want the pod to be created", event)
+	case event := <-sent:
+		t.Errorf("sent %+v, want the pod to be created", event)
 	}
 }

@@ -21,11 +21,11 @@ func TestPlan(t *testing.T) {
 	back.Data[corev1.DockerConfigJsonKey] = []byte("new")
 
 	tests := map[string]struct {
-		reason string
-		found  *corev1.Secret
-		news   bool
-		want   step
-		says   bool
+		reason  string
+		found   *corev1.Secret
+		changed bool
+		want    step
+		says    bool
 	}{
 		"none":              {"it was deleted, or never created", nil, false, create, false},
 		"same":              {"there is nothing to do", ours("new"), true, nothing, false},
@@ -38,7 +38,7 @@ func TestPlan(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			do, remark, err := plan(tc.found, []byte("new"), tc.news)
+			do, remark, err := plan(tc.found, []byte("new"), tc.changed)
 			if err != nil || do != tc.want || (remark != "") != tc.says {
 				t.Errorf("plan is %v, %q, %v, want %v: %s", do, remark, err, tc.want, tc.reason)
 			}
