@@ -56,17 +56,33 @@ func TestParse(t *testing.T) {
 			},
 			{Image: prefix + "/a:v1"},
 		}, nil},
-		"nothing set": {"zero and null are not set", "- {name: a:v1, maxQueue: 0, timeToLive: null, prefork: null, resources: null}", []cacheconfig.Entry{{Image: prefix + "/a:v1"}}, nil},
-		"no time":     {"an image may be named only", "a:v1:\n", []cacheconfig.Entry{{Image: prefix + "/a:v1"}}, nil},
+		"nothing set": {
+			"zero and null are not set",
+			"- {name: a:v1, maxQueue: 0, timeToLive: null, prefork: null, resources: null}",
+			[]cacheconfig.Entry{{Image: prefix + "/a:v1"}},
+			nil,
+		},
+		"no time": {"an image may be named only", "a:v1:\n", []cacheconfig.Entry{{Image: prefix + "/a:v1"}}, nil},
 		"aliases": {"YAML has means against repetition", "- {name: a:v1, resources: &r {limits: {cpu: 1}}}\n- {name: b:v1, resources: *r}", []cacheconfig.Entry{
-			{Image: prefix + "/a:v1", Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
-			{Image: prefix + "/b:v1", Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}}},
+			{
+				Image:     prefix + "/a:v1",
+				Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+			},
+			{
+				Image:     prefix + "/b:v1",
+				Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+			},
 		}, nil},
 		"empty":      {"a file with nothing in it asks for nothing", "# nothing\n", nil, nil},
 		"null":       {"as it does here", "null", nil, nil},
 		"empty map":  {"and here", "{}", nil, nil},
 		"empty list": {"and here", "[]", nil, nil},
-		"twice":      {"the first one counts, whichever way it is spelled", "a:v1: 1m\nb:v1: 2m\nexample.com/fns/a:v1: 3m\n", []cacheconfig.Entry{{Image: prefix + "/a:v1", TTL: time.Minute}, {Image: prefix + "/b:v1", TTL: 2 * time.Minute}}, []string{`line 3: "example.com/fns/a:v1" is ignored: line 1 has example.com/fns/a:v1 already`}},
+		"twice": {
+			"the first one counts, whichever way it is spelled",
+			"a:v1: 1m\nb:v1: 2m\nexample.com/fns/a:v1: 3m\n",
+			[]cacheconfig.Entry{{Image: prefix + "/a:v1", TTL: time.Minute}, {Image: prefix + "/b:v1", TTL: 2 * time.Minute}},
+			[]string{`line 3: "example.com/fns/a:v1" is ignored: line 1 has example.com/fns/a:v1 already`},
+		},
 		"unknown field": {
 			"a typing error must not stay unseen", "- {name: a:v1, timetolive: 5m, maxQueue: 1, maxQueue: 2, resources: {limit: {cpu: 1}}}",
 			[]cacheconfig.Entry{{Image: prefix + "/a:v1", MaxQueue: 1, Resources: &corev1.ResourceRequirements{}}},
@@ -99,27 +115,63 @@ func TestParseRefuses(t *testing.T) {
 		file   string
 		want   []string
 	}{
-		"no YAML":         {"the cause is the parser's", "a: [", []string{"is not YAML"}},
-		"a text":          {"both formats are shown", "hello", []string{"neither a map", "IMAGE: 30m", "nor a list", "- name: IMAGE"}},
-		"time":            {"the image and the value are named", "a:v1: soon", []string{`line 1: "a:v1": the time to live is "soon"`, "such as 30m"}},
-		"no unit":         {"30 of what?", "a:v1: 30", []string{`is "30"`}},
-		"negative":        {"pods would end before they begin", "a:v1: -5m", []string{`is "-5m"`, "more than zero"}},
-		"object in a map": {"the formats cannot be mixed", "a:v1: {timeToLive: 5m}", []string{`line 1: "a:v1": the time to live`}},
-		"image":           {"a name that no registry has", "A b: 5m", []string{`line 1: "A b"`, "not a valid image name"}},
-		"no name":         {"an entry without image", "- timeToLive: 5m", []string{"line 1: entry 1 has no name"}},
-		"empty name":      {"nor with an empty one", "- name: ''", []string{`line 1: entry 1 ("") has no name`}},
-		"no object":       {"a name alone is not enough", "- a:v1", []string{"line 1: entry 1 is not an object"}},
+		"no YAML": {"the cause is the parser's", "a: [", []string{"is not YAML"}},
+		"a text": {
+			"both formats are shown",
+			"hello",
+			[]string{"neither a map", "IMAGE: 30m", "nor a list", "- name: IMAGE"},
+		},
+		"time": {
+			"the image and the value are named",
+			"a:v1: soon",
+			[]string{`line 1: "a:v1": the time to live is "soon"`, "such as 30m"},
+		},
+		"no unit":  {"30 of what?", "a:v1: 30", []string{`is "30"`}},
+		"negative": {"pods would end before they begin", "a:v1: -5m", []string{`is "-5m"`, "more than zero"}},
+		"object in a map": {
+			"the formats cannot be mixed",
+			"a:v1: {timeToLive: 5m}",
+			[]string{`line 1: "a:v1": the time to live`},
+		},
+		"image":      {"a name that no registry has", "A b: 5m", []string{`line 1: "A b"`, "not a valid image name"}},
+		"no name":    {"an entry without image", "- timeToLive: 5m", []string{"line 1: entry 1 has no name"}},
+		"empty name": {"nor with an empty one", "- name: ''", []string{`line 1: entry 1 ("") has no name`}},
+		"no object":  {"a name alone is not enough", "- a:v1", []string{"line 1: entry 1 is not an object"}},
 		"number": {
 			"all problems are named", "- {name: a:v1, maxQueue: many}\n- {name: b:v1, maxConcurrency: -1}\n- {name: c:v1, maxParallelPodsPerFunction: 1.5, maxWaitlistLength: 99999999999}",
 			[]string{`line 1: entry 1 ("a:v1"): maxQueue is "many"`, `entry 2 ("b:v1"): maxConcurrency is "-1"`, `entry 3 ("c:v1"): maxParallelPodsPerFunction is "1.5"`, `maxWaitlistLength is "99999999999"`},
 		},
-		"prefork":          {"no machine has so much to spare", "- {name: a:v1, prefork: 65}\n- {name: b:v1, prefork: -1}", []string{`prefork is "65"`, `prefork is "-1"`, "from 0 (off) to 64"}},
-		"percent":          {"names are shown as they are", "- {name: 'a%d', maxQueue: x%d}", []string{`entry 1 ("a%d"): maxQueue is "x%d"`}},
-		"timeout":          {"the other time", "- {name: a:v1, podReadyTimeout: 0}", []string{`podReadyTimeout is "0"`}},
-		"quantity":         {"an amount that is none", "- {name: a:v1, resources: {limits: {cpu: lots}}}", []string{`entry 1 ("a:v1"): resources: they have to be as a container's`}},
-		"resources":        {"no object at all", "- {name: a:v1, resources: 5}", []string{`entry 1 ("a:v1"): resources: they have to be as a container's`}},
-		"beyond the limit": {"Kubernetes would refuse each pod", "- {name: a:v1, resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}", []string{"the request of 2Gi memory is more than the limit of 1Gi"}},
-		"below zero":       {"so it would here", "- {name: a:v1, resources: {limits: {cpu: -1}}}", []string{"cpu is -1: it has to be zero or more"}},
+		"prefork": {
+			"no machine has so much to spare",
+			"- {name: a:v1, prefork: 65}\n- {name: b:v1, prefork: -1}",
+			[]string{`prefork is "65"`, `prefork is "-1"`, "from 0 (off) to 64"},
+		},
+		"percent": {
+			"names are shown as they are",
+			"- {name: 'a%d', maxQueue: x%d}",
+			[]string{`entry 1 ("a%d"): maxQueue is "x%d"`},
+		},
+		"timeout": {"the other time", "- {name: a:v1, podReadyTimeout: 0}", []string{`podReadyTimeout is "0"`}},
+		"quantity": {
+			"an amount that is none",
+			"- {name: a:v1, resources: {limits: {cpu: lots}}}",
+			[]string{`entry 1 ("a:v1"): resources: they have to be as a container's`},
+		},
+		"resources": {
+			"no object at all",
+			"- {name: a:v1, resources: 5}",
+			[]string{`entry 1 ("a:v1"): resources: they have to be as a container's`},
+		},
+		"beyond the limit": {
+			"Kubernetes would refuse each pod",
+			"- {name: a:v1, resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}",
+			[]string{"the request of 2Gi memory is more than the limit of 1Gi"},
+		},
+		"below zero": {
+			"so it would here",
+			"- {name: a:v1, resources: {limits: {cpu: -1}}}",
+			[]string{"cpu is -1: it has to be zero or more"},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

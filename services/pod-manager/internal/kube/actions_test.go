@@ -39,8 +39,13 @@ func TestCreate(t *testing.T) {
 		want    []string
 		address string
 	}{
-		"service": {"a Service is made at the same time, and its name is the address", false, []string{"create pods " + podName, "create services " + id}, address},
-		"pod-ip":  {"no Service takes any time", true, []string{"create pods " + podName}, "10.1.2.3:9446"},
+		"service": {
+			"a Service is made at the same time, and its name is the address",
+			false,
+			[]string{"create pods " + podName, "create services " + id},
+			address,
+		},
+		"pod-ip": {"no Service takes any time", true, []string{"create pods " + podName}, "10.1.2.3:9446"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -156,21 +161,39 @@ func TestCreateFails(t *testing.T) {
 			"callers need to know which quota",
 			apierrors.NewForbidden(pods, podName, errors.New(quota)), pool.Fatal, quota,
 		},
-		"pod security": {"another one like it is refused too", apierrors.NewForbidden(pods, podName, errors.New(`violates PodSecurity "restricted:latest"`)), pool.Fatal, "violates PodSecurity"},
-		"invalid":      {"so is one with a wrong template", apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), podName, nil), pool.Fatal, "is invalid"},
+		"pod security": {
+			"another one like it is refused too",
+			apierrors.NewForbidden(pods, podName, errors.New(`violates PodSecurity "restricted:latest"`)), pool.Fatal,
+			"violates PodSecurity",
+		},
+		"invalid": {
+			"so is one with a wrong template",
+			apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), podName, nil), pool.Fatal,
+			"is invalid",
+		},
 		"no namespace": {
 			"a user has to create it",
 			apierrors.NewNotFound(corev1.Resource("namespaces"), namespace), pool.Fatal, `namespaces "fns" not found`,
 		},
-		"timeout":     {"another attempt may succeed", apierrors.NewServerTimeout(pods, "create", 1), pool.Lost, "could not be completed at this time"},
+		"timeout": {
+			"another attempt may succeed",
+			apierrors.NewServerTimeout(pods, "create", 1), pool.Lost, "could not be completed at this time",
+		},
 		"unavailable": {"it is busy", apierrors.NewServiceUnavailable("starting"), pool.Lost, "starting"},
-		"webhook":     {"a webhook that is away comes back", apierrors.NewInternalError(errors.New("failed calling webhook")), pool.Lost, "failed calling webhook"},
-		"away":        {"the connection is refused", errGone, pool.Lost, "connection refused"},
+		"webhook": {
+			"a webhook that is away comes back",
+			apierrors.NewInternalError(errors.New("failed calling webhook")), pool.Lost, "failed calling webhook",
+		},
+		"away": {"the connection is refused", errGone, pool.Lost, "connection refused"},
 		"too many": {
 			"its Retry-After is longer than any caller waits",
 			apierrors.NewTooManyRequests("slow down", 60), pool.Lost, "slow down",
 		},
-		"contention": {"that of quotas passes", apierrors.NewConflict(corev1.Resource("resourcequotas"), "fns", errors.New("the object has been modified")), pool.Lost, "has been modified"},
+		"contention": {
+			"that of quotas passes",
+			apierrors.NewConflict(corev1.Resource("resourcequotas"), "fns", errors.New("the object has been modified")),
+			pool.Lost, "has been modified",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -231,8 +254,11 @@ func TestServiceFails(t *testing.T) {
 		err    error
 		want   pool.ProblemKind
 	}{
-		"refused": {"the next pod would have none either", false, apierrors.NewForbidden(services, id, errors.New("exceeded quota")), pool.Fatal},
-		"away":    {"the next pod may have one", false, errGone, pool.Lost},
+		"refused": {
+			"the next pod would have none either",
+			false, apierrors.NewForbidden(services, id, errors.New("exceeded quota")), pool.Fatal,
+		},
+		"away": {"the next pod may have one", false, errGone, pool.Lost},
 		"refused for a find": {
 			"a pod without a Service is of no use",
 			true, apierrors.NewForbidden(services, id, errors.New("exceeded quota")), pool.Fatal,
@@ -278,8 +304,18 @@ func TestDelete(t *testing.T) {
 		want     []pool.Event
 		services string
 	}{
-		"as decided":  {"the pod goes with its Service", request(func(*pool.Delete) {}), nil, []pool.Event{pool.PodGone{Name: podName, UID: "uid-" + podName}}, ""},
-		"any version": {"a broken one goes whatever became of it", request(func(d *pool.Delete) { d.ResourceVersion = "" }), nil, []pool.Event{pool.PodGone{Name: podName, UID: "uid-" + podName}}, ""},
+		"as decided": {
+			"the pod goes with its Service",
+			request(func(*pool.Delete) {}), nil,
+			[]pool.Event{pool.PodGone{Name: podName, UID: "uid-" + podName}},
+			"",
+		},
+		"any version": {
+			"a broken one goes whatever became of it",
+			request(func(d *pool.Delete) { d.ResourceVersion = "" }), nil,
+			[]pool.Event{pool.PodGone{Name: podName, UID: "uid-" + podName}},
+			"",
+		},
 		"changed": {
 			"another replica may have begun to use it", request(func(d *pool.Delete) { d.ResourceVersion = "6" }), nil,
 			[]pool.Event{pool.DeleteFailed{Name: podName, UID: "uid-" + podName, Reason: `Operation cannot be fulfilled on pods "` + podName + `": precondition failed`}},

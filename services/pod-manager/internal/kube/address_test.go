@@ -21,9 +21,18 @@ func TestAddress(t *testing.T) {
 		address       string
 		healthAddress string
 	}{
-		"service":     {"the probe need not wait for the name to be known", false, "10.1.2.3", "10.96.0.1", false, address, "10.96.0.1:9446"},
-		"service, v6": {"addresses with colons have brackets", false, "fd00::3", "fd01::1", false, address, "[fd01::1]:9446"},
-		"headless":    {"a template may ask for it: the name leads to the pod itself", false, "10.1.2.3", corev1.ClusterIPNone, false, address, ""},
+		"service": {
+			"the probe need not wait for the name to be known",
+			false, "10.1.2.3", "10.96.0.1", false, address, "10.96.0.1:9446",
+		},
+		"service, v6": {
+			"addresses with colons have brackets",
+			false, "fd00::3", "fd01::1", false, address, "[fd01::1]:9446",
+		},
+		"headless": {
+			"a template may ask for it: the name leads to the pod itself",
+			false, "10.1.2.3", corev1.ClusterIPNone, false, address, "",
+		},
 		"no ip yet":   {"nothing is behind the Service", false, "", "10.96.0.1", false, "", ""},
 		"no service":  {"the name leads nowhere", false, "10.1.2.3", "", true, "", ""},
 		"pod-ip":      {"the pod's own address", true, "10.1.2.3", "", true, "10.1.2.3:9446", ""},

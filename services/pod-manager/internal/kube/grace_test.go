@@ -27,7 +27,10 @@ func TestGrace(t *testing.T) {
 		own    int64 // the pod's grace period
 		want   int64 // zero for the pod's own
 	}{
-		"runs":             {"it may have something to finish", container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, corev1.ContainerState{}), 330, 0},
+		"runs": {
+			"it may have something to finish",
+			container(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, corev1.ContainerState{}), 330, 0,
+		},
 		"starts":           {"it may not hear that it is to end", container(waiting, corev1.ContainerState{}), 330, 30},
 		"is on no node":    {"it ends at once anyway", nil, 330, 30},
 		"starts once more": {"callers may not have noticed", container(waiting, ended), 330, 0},

@@ -30,8 +30,16 @@ func TestNodesWithoutImageVolumes(t *testing.T) {
 		want   pool.ProblemKind // of the last state
 		failed int
 	}{
-		"passed":           {"nodes can do it: what fails then has other reasons", []corev1.ContainerState{started, refused}, pool.Fatal, 0},
-		"failed":           {"a pod with an init container is the next attempt", []corev1.ContainerState{refused}, pool.Lost, 1},
+		"passed": {
+			"nodes can do it: what fails then has other reasons",
+			[]corev1.ContainerState{started, refused},
+			pool.Fatal, 0,
+		},
+		"failed": {
+			"a pod with an init container is the next attempt",
+			[]corev1.ContainerState{refused},
+			pool.Lost, 1,
+		},
 		"failed and again": {"it is reported once", []corev1.ContainerState{unmounted, refused}, pool.Lost, 1},
 		"another node":     {"some nodes can and some cannot", []corev1.ContainerState{started, unmounted}, pool.Lost, 1},
 	}

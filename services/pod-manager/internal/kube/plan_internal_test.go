@@ -66,18 +66,48 @@ func TestPlan(t *testing.T) {
 		services []*corev1.Service
 		want     names
 	}{
-		"nothing":          {"there is nothing to do", nil, nil, names{}},
-		"pair":             {"they belong together", []*corev1.Pod{ours("a", time.Hour)}, []*corev1.Service{service("a", time.Hour)}, names{}},
-		"orphan":           {"its pod is gone", []*corev1.Pod{ours("b", 0)}, []*corev1.Service{service("a", time.Hour)}, names{Orphans: []string{"a"}}},
-		"young orphan":     {"its pod may be on its way", nil, []*corev1.Service{service("a", settlingTime-1)}, names{}},
-		"leaving orphan":   {"it goes already", nil, []*corev1.Service{leaving}, names{}},
-		"pod on its way":   {"its Service is still in use", []*corev1.Pod{going(ours("a", time.Hour))}, []*corev1.Service{service("a", time.Hour)}, names{}},
-		"Porch's pod":      {"it uses its Service too", []*corev1.Pod{theirs("a", future)}, []*corev1.Service{service("a", time.Hour)}, names{}},
-		"a user's":         {"its name is not that of a pod's Service", nil, []*corev1.Service{foreign}, names{}},
-		"a user's choice":  {"it selects something else", nil, []*corev1.Service{wide}, names{}},
-		"lonely":           {"its Service is gone", []*corev1.Pod{ours("a", time.Hour)}, []*corev1.Service{service("b", 0)}, names{Lonely: []string{"a-pod"}}},
-		"young":            {"its Service may be on its way", []*corev1.Pod{ours("a", servingTime-1)}, nil, names{}},
-		"left alone":       {"its creator may have been killed, and callers wait", []*corev1.Pod{ours("a", servingTime)}, nil, names{Lonely: []string{"a-pod"}}},
+		"nothing": {"there is nothing to do", nil, nil, names{}},
+		"pair": {
+			"they belong together",
+			[]*corev1.Pod{ours("a", time.Hour)},
+			[]*corev1.Service{service("a", time.Hour)},
+			names{},
+		},
+		"orphan": {
+			"its pod is gone",
+			[]*corev1.Pod{ours("b", 0)},
+			[]*corev1.Service{service("a", time.Hour)},
+			names{Orphans: []string{"a"}},
+		},
+		"young orphan":   {"its pod may be on its way", nil, []*corev1.Service{service("a", settlingTime-1)}, names{}},
+		"leaving orphan": {"it goes already", nil, []*corev1.Service{leaving}, names{}},
+		"pod on its way": {
+			"its Service is still in use",
+			[]*corev1.Pod{going(ours("a", time.Hour))},
+			[]*corev1.Service{service("a", time.Hour)},
+			names{},
+		},
+		"Porch's pod": {
+			"it uses its Service too",
+			[]*corev1.Pod{theirs("a", future)},
+			[]*corev1.Service{service("a", time.Hour)},
+			names{},
+		},
+		"a user's":        {"its name is not that of a pod's Service", nil, []*corev1.Service{foreign}, names{}},
+		"a user's choice": {"it selects something else", nil, []*corev1.Service{wide}, names{}},
+		"lonely": {
+			"its Service is gone",
+			[]*corev1.Pod{ours("a", time.Hour)},
+			[]*corev1.Service{service("b", 0)},
+			names{Lonely: []string{"a-pod"}},
+		},
+		"young": {"its Service may be on its way", []*corev1.Pod{ours("a", servingTime-1)}, nil, names{}},
+		"left alone": {
+			"its creator may have been killed, and callers wait",
+			[]*corev1.Pod{ours("a", servingTime)},
+			nil,
+			names{Lonely: []string{"a-pod"}},
+		},
 		"lonely and going": {"it needs none any more", []*corev1.Pod{going(ours("a", time.Hour))}, nil, names{}},
 		"ours and overdue": {"the pools decide about it", []*corev1.Pod{ours("a", 0)}, nil, names{}},
 		"overdue": {
@@ -88,8 +118,18 @@ func TestPlan(t *testing.T) {
 		},
 		"not overdue":       {"Porch's runner may still use it", []*corev1.Pod{theirs("a", future)}, nil, names{}},
 		"overdue and going": {"it goes already", []*corev1.Pod{going(theirs("a", past))}, nil, names{}},
-		"undated":           {"it would live for ever", []*corev1.Pod{theirs("a", "")}, nil, names{Undated: []string{"a-pod"}}},
-		"unreadable":        {"so would this one", []*corev1.Pod{theirs("a", "soon")}, nil, names{Undated: []string{"a-pod"}}},
+		"undated": {
+			"it would live for ever",
+			[]*corev1.Pod{theirs("a", "")},
+			nil,
+			names{Undated: []string{"a-pod"}},
+		},
+		"unreadable": {
+			"so would this one",
+			[]*corev1.Pod{theirs("a", "soon")},
+			nil,
+			names{Undated: []string{"a-pod"}},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

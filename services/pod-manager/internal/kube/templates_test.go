@@ -184,7 +184,11 @@ func TestFirstTemplate(t *testing.T) {
 			class: fault.Precondition, fails: "is forbidden",
 			reason: "a user has to grant rights",
 		},
-		{name: "away", object: configMap("1", goodPod), answer: always(errGone), class: fault.Unavailable, fails: "connection refused", reason: "it may come back"},
+		{
+			name:   "away",
+			object: configMap("1", goodPod), answer: always(errGone), class: fault.Unavailable, fails: "connection refused",
+			reason: "it may come back",
+		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

@@ -59,7 +59,11 @@ func TestClock(t *testing.T) {
 			answers{0, ahead(5 * time.Second)},
 			5 * time.Second, false,
 		},
-		"slow": {"an answer that takes long says less exactly what time it is", answers{4 * time.Second, ahead(time.Second)}, 0, false},
+		"slow": {
+			"an answer that takes long says less exactly what time it is",
+			answers{4 * time.Second, ahead(time.Second)},
+			0, false,
+		},
 		"slow and ahead": {
 			"but it may say enough", answers{4 * time.Second, ahead(time.Minute)}, time.Minute, true,
 		},

@@ -27,7 +27,11 @@ func TestRetry(t *testing.T) {
 		between [2]int // attempts
 	}{
 		"at once": {"most succeed", func(context.Context, int) error { return nil }, nil, 0, 0, [2]int{1, 1}},
-		"refused": {"a refusal stays one", func(context.Context, int) error { return apierrors.NewBadRequest("no") }, apierrors.NewBadRequest("no"), 0, 0, [2]int{1, 1}},
+		"refused": {
+			"a refusal stays one",
+			func(context.Context, int) error { return apierrors.NewBadRequest("no") }, apierrors.NewBadRequest("no"), 0, 0,
+			[2]int{1, 1},
+		},
 		"in time": {"it comes back", succeedAt(3), nil, 100 * time.Millisecond, time.Second, [2]int{3, 3}},
 		"too late": {
 			"no caller waits for longer",
@@ -40,7 +44,12 @@ func TestRetry(t *testing.T) {
 			}
 			return nil
 		}, nil, 2 * time.Second, 2 * time.Second, [2]int{2, 2}},
-		"asked to wait too long": {"waiting would be in vain", func(context.Context, int) error { return apierrors.NewTooManyRequests("slow down", 60) }, apierrors.NewTooManyRequests("slow down", 60), 0, 0, [2]int{1, 1}},
+		"asked to wait too long": {
+			"waiting would be in vain",
+			func(context.Context, int) error { return apierrors.NewTooManyRequests("slow down", 60) },
+			apierrors.NewTooManyRequests("slow down", 60), 0, 0,
+			[2]int{1, 1},
+		},
 		"no answer": {"an attempt that hangs ends in time", func(ctx context.Context, _ int) error {
 			<-ctx.Done()
 			return ctx.Err()

@@ -58,12 +58,36 @@ func TestServerWarmUp(t *testing.T) {
 		want   bool          // that it passes
 		text   string
 	}{
-		"just started":            {"it has not loaded the roles yet", apiServer{away: time.Second, answer: noRole}, 9 * time.Second, true, "cannot create resource"},
-		"no accounts yet":         {"nor the service accounts", apiServer{away: time.Second, answer: apierrors.NewUnauthorized("who is that")}, time.Second, true, "who is that"},
-		"behind something":        {"a proxy answers for it", apiServer{away: time.Second, answer: noRole, garbled: true}, time.Second, true, "Forbidden"},
-		"started long ago":        {"its roles are loaded by then", apiServer{away: time.Second, answer: noRole}, 10 * time.Second, false, "cannot create resource"},
-		"was never away":          {"its roles are loaded, too", apiServer{answer: noRole}, time.Second, false, "cannot create resource"},
-		"judges by what is given": {"that does not change", apiServer{away: time.Second, answer: apierrors.NewBadRequest("no name")}, time.Second, false, "no name"},
+		"just started": {
+			"it has not loaded the roles yet",
+			apiServer{away: time.Second, answer: noRole},
+			9 * time.Second, true, "cannot create resource",
+		},
+		"no accounts yet": {
+			"nor the service accounts",
+			apiServer{away: time.Second, answer: apierrors.NewUnauthorized("who is that")},
+			time.Second, true, "who is that",
+		},
+		"behind something": {
+			"a proxy answers for it",
+			apiServer{away: time.Second, answer: noRole, garbled: true},
+			time.Second, true, "Forbidden",
+		},
+		"started long ago": {
+			"its roles are loaded by then",
+			apiServer{away: time.Second, answer: noRole},
+			10 * time.Second, false, "cannot create resource",
+		},
+		"was never away": {
+			"its roles are loaded, too",
+			apiServer{answer: noRole},
+			time.Second, false, "cannot create resource",
+		},
+		"judges by what is given": {
+			"that does not change",
+			apiServer{away: time.Second, answer: apierrors.NewBadRequest("no name")},
+			time.Second, false, "no name",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

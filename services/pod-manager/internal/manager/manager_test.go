@@ -260,8 +260,14 @@ func TestLeaseErrors(t *testing.T) {
 		class  fault.Class
 		text   string
 	}{
-		"image":  {"the registry's words arrive", "bad:v1", "", fault.Precondition, "look up the image bad:v1: 401 Unauthorized"},
-		"broken": {"the kubelet's words arrive", "fn:v1", "CrashLoopBackOff: exit code 1", fault.Precondition, "CrashLoopBackOff: exit code 1"},
+		"image": {
+			"the registry's words arrive",
+			"bad:v1", "", fault.Precondition, "look up the image bad:v1: 401 Unauthorized",
+		},
+		"broken": {
+			"the kubelet's words arrive",
+			"fn:v1", "CrashLoopBackOff: exit code 1", fault.Precondition, "CrashLoopBackOff: exit code 1",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -96,12 +96,24 @@ func TestMinimum(t *testing.T) {
 		moved  bool     // and tags have moved
 		want   string   // functions with a ready pod, two hours later
 	}{
-		"listed":         {reason: "its pod outlives its time to live", minPod: 1, images: []string{"fn:v1"}, then: []string{"fn:v1"}, want: "fn:v1@sha256:1"},
-		"listed later":   {reason: "the file is followed", minPod: 1, then: []string{"fn:v1"}, want: "fn:v1@sha256:1"},
-		"listed no more": {reason: "its pod ends with its time to live", minPod: 1, images: []string{"fn:v1", "other:v1"}, then: []string{"other:v1"}, want: "other:v1@sha256:1"},
-		"moved":          {reason: "a tag that moves has a pod of its new digest, and the former one goes", minPod: 1, images: []string{"fn:v1"}, then: []string{"fn:v1"}, moved: true, want: "fn:v1@sha256:2"},
-		"off":            {reason: "FNR_WARM_UP is false", images: []string{"fn:v1"}, then: []string{"fn:v1"}},
-		"beside others":  {reason: "an image that is wrong holds up none", minPod: 1, images: []string{"wrong:v1", "fn:v1"}, then: []string{"wrong:v1", "fn:v1"}, want: "fn:v1@sha256:1"},
+		"listed": {
+			reason: "its pod outlives its time to live",
+			minPod: 1, images: []string{"fn:v1"}, then: []string{"fn:v1"}, want: "fn:v1@sha256:1",
+		},
+		"listed later": {reason: "the file is followed", minPod: 1, then: []string{"fn:v1"}, want: "fn:v1@sha256:1"},
+		"listed no more": {
+			reason: "its pod ends with its time to live",
+			minPod: 1, images: []string{"fn:v1", "other:v1"}, then: []string{"other:v1"}, want: "other:v1@sha256:1",
+		},
+		"moved": {
+			reason: "a tag that moves has a pod of its new digest, and the former one goes",
+			minPod: 1, images: []string{"fn:v1"}, then: []string{"fn:v1"}, moved: true, want: "fn:v1@sha256:2",
+		},
+		"off": {reason: "FNR_WARM_UP is false", images: []string{"fn:v1"}, then: []string{"fn:v1"}},
+		"beside others": {
+			reason: "an image that is wrong holds up none",
+			minPod: 1, images: []string{"wrong:v1", "fn:v1"}, then: []string{"wrong:v1", "fn:v1"}, want: "fn:v1@sha256:1",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

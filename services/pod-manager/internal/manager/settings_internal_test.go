@@ -22,15 +22,45 @@ func TestLimits(t *testing.T) {
 		entry  cacheconfig.Entry
 		want   func(*pool.Limits)
 	}{
-		"nothing":       {"an entry may do no more than warm up", repository + ":v1", cacheconfig.Entry{}, func(*pool.Limits) {}},
-		"other version": {"it has settings of its own", repository + ":v2", cacheconfig.Entry{MaxPods: 9}, func(*pool.Limits) {}},
-		"digest":        {"a digest says which version it is, too", repository + "@" + digest, cacheconfig.Entry{MaxPods: 9}, func(l *pool.Limits) { l.MaxPods = 9 }},
-		"pods":          {"", repository + ":v1", cacheconfig.Entry{MaxPods: 9}, func(l *pool.Limits) { l.MaxPods = 9 }},
-		"waitlist":      {"", repository + ":v1", cacheconfig.Entry{MaxWaitlistLength: 9}, func(l *pool.Limits) { l.MaxWaitlistLength = 9 }},
-		"concurrency":   {"", repository + ":v1", cacheconfig.Entry{MaxConcurrency: 9}, func(l *pool.Limits) { l.MaxConcurrency = 9 }},
-		"queue":         {"", repository + ":v1", cacheconfig.Entry{MaxQueue: 9}, func(l *pool.Limits) { l.MaxQueue = 9 }},
-		"time to live":  {"", repository + ":v1", cacheconfig.Entry{TTL: 9}, func(l *pool.Limits) { l.TTL = 9 }},
-		"timeout":       {"", repository + ":v1", cacheconfig.Entry{ReadyTimeout: 9}, func(l *pool.Limits) { l.ReadyTimeout = 9 }},
+		"nothing": {
+			"an entry may do no more than warm up",
+			repository + ":v1",
+			cacheconfig.Entry{},
+			func(*pool.Limits) {},
+		},
+		"other version": {
+			"it has settings of its own",
+			repository + ":v2",
+			cacheconfig.Entry{MaxPods: 9},
+			func(*pool.Limits) {},
+		},
+		"digest": {
+			"a digest says which version it is, too",
+			repository + "@" + digest,
+			cacheconfig.Entry{MaxPods: 9},
+			func(l *pool.Limits) { l.MaxPods = 9 },
+		},
+		"pods": {"", repository + ":v1", cacheconfig.Entry{MaxPods: 9}, func(l *pool.Limits) { l.MaxPods = 9 }},
+		"waitlist": {
+			"",
+			repository + ":v1",
+			cacheconfig.Entry{MaxWaitlistLength: 9},
+			func(l *pool.Limits) { l.MaxWaitlistLength = 9 },
+		},
+		"concurrency": {
+			"",
+			repository + ":v1",
+			cacheconfig.Entry{MaxConcurrency: 9},
+			func(l *pool.Limits) { l.MaxConcurrency = 9 },
+		},
+		"queue":        {"", repository + ":v1", cacheconfig.Entry{MaxQueue: 9}, func(l *pool.Limits) { l.MaxQueue = 9 }},
+		"time to live": {"", repository + ":v1", cacheconfig.Entry{TTL: 9}, func(l *pool.Limits) { l.TTL = 9 }},
+		"timeout": {
+			"",
+			repository + ":v1",
+			cacheconfig.Entry{ReadyTimeout: 9},
+			func(l *pool.Limits) { l.ReadyTimeout = 9 },
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +96,10 @@ func TestVersion(t *testing.T) {
 		"its concurrency":    {func(_ *Settings, e *cacheconfig.Entry) { e.MaxConcurrency = 9 }, false},
 		"the same, said now": {func(_ *Settings, e *cacheconfig.Entry) { e.MaxConcurrency = 3 }, true},
 		"its processes":      {func(_ *Settings, e *cacheconfig.Entry) { e.Prefork = new(int) }, false},
-		"its resources":      {func(_ *Settings, e *cacheconfig.Entry) { e.Resources = &corev1.ResourceRequirements{} }, false},
+		"its resources": {
+			func(_ *Settings, e *cacheconfig.Entry) { e.Resources = &corev1.ResourceRequirements{} },
+			false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

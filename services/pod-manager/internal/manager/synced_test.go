@@ -45,7 +45,9 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 			class: fault.Precondition, text: "pods is forbidden", reason: "no replica has other rights, and waiting gives none",
 		},
 		{
-			name: "trouble, little time", obstacle: fault.New(fault.Unavailable, "connection refused"), patience: 5 * time.Second, takes: 4500 * time.Millisecond,
+			name:     "trouble, little time",
+			obstacle: fault.New(fault.Unavailable, "connection refused"), patience: 5 * time.Second,
+			takes: 4500 * time.Millisecond,
 			class: fault.Unavailable, text: "connection refused", elsewhere: true, reason: "the cause comes while the caller still listens",
 		},
 		{

@@ -23,14 +23,27 @@ func TestPodID(t *testing.T) {
 		slot      int
 		want      string
 	}{
-		"catalog":      {"the format of Porch", "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", digest, 1, "set-namespace-v045-1-e3b0c442"},
-		"underscore":   {"labels have no underscores", "example.com/a/my_fn:v1", digest, 2, "my-fn-v1-2-e3b0c442"},
-		"port":         {"a port is no tag", "localhost:5000/fn", digest, 1, "fn-1-e3b0c442"},
-		"no tag":       {"the digest is enough", "example.com/fn", digest, 1, "fn-1-e3b0c442"},
-		"upper case":   {"what has to be changed gets a hash", "example.com/fn:V1", digest, 1, "fn-v1-c9c9ac0e-1-e3b0c442"},
-		"digit first":  {"a Service's name starts with a letter", "example.com/7zip:v1", digest, 1, "fn-7zip-v1-c81e39bc-1-e3b0c442"},
-		"dot in path":  {"dots are left out of tags only", "example.com/fn.io:v1", digest, 1, "fn-io-v1-d0081fe9-1-e3b0c442"},
-		"long":         {"the tag and the beginning of the name say the most", "example.com/" + strings.Repeat("long-", 20) + "fn:v1", digest, 1, "long-long-long-long-long-long-long-v1-94232c03-1-e3b0c442"},
+		"catalog": {
+			"the format of Porch",
+			"ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", digest, 1, "set-namespace-v045-1-e3b0c442",
+		},
+		"underscore": {"labels have no underscores", "example.com/a/my_fn:v1", digest, 2, "my-fn-v1-2-e3b0c442"},
+		"port":       {"a port is no tag", "localhost:5000/fn", digest, 1, "fn-1-e3b0c442"},
+		"no tag":     {"the digest is enough", "example.com/fn", digest, 1, "fn-1-e3b0c442"},
+		"upper case": {"what has to be changed gets a hash", "example.com/fn:V1", digest, 1, "fn-v1-c9c9ac0e-1-e3b0c442"},
+		"digit first": {
+			"a Service's name starts with a letter",
+			"example.com/7zip:v1", digest, 1, "fn-7zip-v1-c81e39bc-1-e3b0c442",
+		},
+		"dot in path": {
+			"dots are left out of tags only",
+			"example.com/fn.io:v1", digest, 1, "fn-io-v1-d0081fe9-1-e3b0c442",
+		},
+		"long": {
+			"the tag and the beginning of the name say the most",
+			"example.com/" + strings.Repeat("long-", 20) + "fn:v1", digest, 1,
+			"long-long-long-long-long-long-long-v1-94232c03-1-e3b0c442",
+		},
 		"other digest": {"what is no digest is hashed", "example.com/fn:v1", "", 1, "fn-v1-1-ba768b33"},
 	}
 	for name, tc := range tests {

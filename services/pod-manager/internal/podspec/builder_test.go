@@ -118,16 +118,28 @@ func TestBuild(t *testing.T) {
 		builder podspec.Builder
 		request podspec.Request
 	}{
-		"builtin":      {"the default: pinned by digest, hardened, with an init container", builder(), request(podspec.Default(defaults()))},
+		"builtin": {
+			"the default: pinned by digest, hardened, with an init container",
+			builder(), request(podspec.Default(defaults())),
+		},
 		"image-volume": {"the other launcher mounts the image", builder(), request(podspec.Default(imageVolume()))},
-		"private":      {"a pull secret, an image with a user, resources, processes and a time of its own", builder(), private},
+		"private": {
+			"a pull secret, an image with a user, resources, processes and a time of its own",
+			builder(), private,
+		},
 		"pull-secret": {
 			"the wrapper server's image may need a pull secret too", always, request(podspec.Default(defaults())),
 		},
-		"by-tag":       {"images by tag", byTag, request(podspec.Default(defaults()))},
-		"porch":        {"the documentation's template with our image is hardened as a whole", builder(), request(parsed(t, "porch"))},
-		"foreign-init": {"what a foreign image can do with is not known: it is left as it is", builder(), request(parsed(t, "foreign-init"))},
-		"outspoken":    {"what a template says stays, but for what makes the pod ours", builder(), outspoken},
+		"by-tag": {"images by tag", byTag, request(podspec.Default(defaults()))},
+		"porch": {
+			"the documentation's template with our image is hardened as a whole",
+			builder(), request(parsed(t, "porch")),
+		},
+		"foreign-init": {
+			"what a foreign image can do with is not known: it is left as it is",
+			builder(), request(parsed(t, "foreign-init")),
+		},
+		"outspoken": {"what a template says stays, but for what makes the pod ours", builder(), outspoken},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -166,12 +178,27 @@ func TestImage(t *testing.T) {
 		want      string
 		policy    corev1.PullPolicy
 	}{
-		"pinned":    {"all pods of a function run the same image", false, "example.com/fn:v1", "example.com/fn:v1@" + digest, corev1.PullIfNotPresent},
-		"latest":    {"a digest need not be asked for at each start", false, "example.com/fn:latest", "example.com/fn:latest@" + digest, corev1.PullIfNotPresent},
-		"no tag":    {"the digest is enough", false, "localhost:5000/fn", "localhost:5000/fn@" + digest, corev1.PullIfNotPresent},
-		"by tag":    {"tools may look for the name that they know", true, "example.com/fn:v1", "example.com/fn:v1", corev1.PullIfNotPresent},
+		"pinned": {
+			"all pods of a function run the same image",
+			false, "example.com/fn:v1", "example.com/fn:v1@" + digest, corev1.PullIfNotPresent,
+		},
+		"latest": {
+			"a digest need not be asked for at each start",
+			false, "example.com/fn:latest", "example.com/fn:latest@" + digest, corev1.PullIfNotPresent,
+		},
+		"no tag": {
+			"the digest is enough",
+			false, "localhost:5000/fn", "localhost:5000/fn@" + digest, corev1.PullIfNotPresent,
+		},
+		"by tag": {
+			"tools may look for the name that they know",
+			true, "example.com/fn:v1", "example.com/fn:v1", corev1.PullIfNotPresent,
+		},
 		"by latest": {"this one may be another image each time", true, "example.com/fn:latest", "example.com/fn:latest", ""},
-		"by no tag": {"without tag there is only the digest", true, "localhost:5000/fn", "localhost:5000/fn@" + digest, corev1.PullIfNotPresent},
+		"by no tag": {
+			"without tag there is only the digest",
+			true, "localhost:5000/fn", "localhost:5000/fn@" + digest, corev1.PullIfNotPresent,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -192,9 +219,12 @@ func TestWrapperPullPolicy(t *testing.T) {
 		image  string
 		want   corev1.PullPolicy
 	}{
-		"tag":              {"a release stays what it is", "registry.example/wrapper-server:v1", corev1.PullIfNotPresent},
-		"digest":           {"", "registry.example/wrapper-server@" + digest, corev1.PullIfNotPresent},
-		"latest by digest": {"Kubernetes would ask a registry at each cold start", "registry.example/wrapper-server:latest@" + digest, corev1.PullIfNotPresent},
+		"tag":    {"a release stays what it is", "registry.example/wrapper-server:v1", corev1.PullIfNotPresent},
+		"digest": {"", "registry.example/wrapper-server@" + digest, corev1.PullIfNotPresent},
+		"latest by digest": {
+			"Kubernetes would ask a registry at each cold start",
+			"registry.example/wrapper-server:latest@" + digest, corev1.PullIfNotPresent,
+		},
 		"latest": {
 			"a user who builds it again wants the new one",
 			"registry.example/wrapper-server:latest", "",

@@ -45,23 +45,72 @@ func TestContainersThatWait(t *testing.T) {
 		text      string
 		permanent bool
 	}{
-		"unauthorized":  {"a user has to grant access", "ErrImagePull", pull + "unexpected status from HEAD request to https://r.example/v2/fn/manifests/v1: 401 Unauthorized", permanent},
-		"not found":     {"a registry that has none will have none", "ErrImagePull", "rpc error: code = NotFound desc = " + pull + "r.example/fn:v1: not found", permanent},
-		"timeout":       {"a registry that does not answer may answer later", "ErrImagePull", pull + `failed to do request: Head "https://r.example/v2/fn/manifests/v1": dial tcp 10.0.0.1:443: i/o timeout`, passing},
-		"unknown CA":    {"a CA has to be added", "ErrImagePull", pull + "tls: failed to verify certificate: x509: certificate signed by unknown authority", permanent},
-		"backing off":   {"the kubelet says again what it was", "ImagePullBackOff", `Back-off pulling image "r.example/fn:v1": ErrImagePull: 403 Forbidden`, permanent},
-		"busy registry": {"it passes as its cause does", "ImagePullBackOff", `Back-off pulling image "a": ErrImagePull: unexpected status: 503 Service Unavailable`, passing},
-		"image name":    {"a name does not mend itself", "InvalidImageName", `Failed to apply default image tag "A:b": couldn't parse image name "A:b": invalid reference format`, permanent},
+		"unauthorized": {
+			"a user has to grant access",
+			"ErrImagePull",
+			pull + "unexpected status from HEAD request to https://r.example/v2/fn/manifests/v1: 401 Unauthorized", permanent,
+		},
+		"not found": {
+			"a registry that has none will have none",
+			"ErrImagePull", "rpc error: code = NotFound desc = " + pull + "r.example/fn:v1: not found", permanent,
+		},
+		"timeout": {
+			"a registry that does not answer may answer later",
+			"ErrImagePull",
+			pull + `failed to do request: Head "https://r.example/v2/fn/manifests/v1": dial tcp 10.0.0.1:443: i/o timeout`,
+			passing,
+		},
+		"unknown CA": {
+			"a CA has to be added",
+			"ErrImagePull", pull + "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+			permanent,
+		},
+		"backing off": {
+			"the kubelet says again what it was",
+			"ImagePullBackOff", `Back-off pulling image "r.example/fn:v1": ErrImagePull: 403 Forbidden`, permanent,
+		},
+		"busy registry": {
+			"it passes as its cause does",
+			"ImagePullBackOff", `Back-off pulling image "a": ErrImagePull: unexpected status: 503 Service Unavailable`,
+			passing,
+		},
+		"image name": {
+			"a name does not mend itself",
+			"InvalidImageName",
+			`Failed to apply default image tag "A:b": couldn't parse image name "A:b": invalid reference format`, permanent,
+		},
 		"never pulled": {
 			"a user has to load it onto the node",
 			"ErrImageNeverPull", `Container image "a" is not present with pull policy of Never`, permanent,
 		},
-		"no registry":     {"the runtime says itself that it may pass", "RegistryUnavailable", "image pull failed for a because the registry is unavailable", passing},
-		"signature":       {"policy refuses it", "SignatureValidationFailed", "image pull failed for a because the signature validation failed: Source image rejected", permanent},
-		"root":            {"the pod asks for what cannot be", "CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "p", container: function)`, permanent},
-		"no container":    {"the runtime cannot make it", "CreateContainerError", "failed to generate container spec: no command specified", permanent},
-		"slow runtime":    {"the runtime may be faster next time", "CreateContainerError", "context deadline exceeded", passing},
-		"no program":      {"the wrapper server is not where it should be", "RunContainerError", `failed to start containerd task "function": exec: "/wrapper-server-tools/wrapper-server": stat: no such file or directory`, permanent},
+		"no registry": {
+			"the runtime says itself that it may pass",
+			"RegistryUnavailable", "image pull failed for a because the registry is unavailable", passing,
+		},
+		"signature": {
+			"policy refuses it",
+			"SignatureValidationFailed",
+			"image pull failed for a because the signature validation failed: Source image rejected", permanent,
+		},
+		"root": {
+			"the pod asks for what cannot be",
+			"CreateContainerConfigError",
+			`container has runAsNonRoot and image will run as root (pod: "p", container: function)`, permanent,
+		},
+		"no container": {
+			"the runtime cannot make it",
+			"CreateContainerError", "failed to generate container spec: no command specified", permanent,
+		},
+		"slow runtime": {
+			"the runtime may be faster next time",
+			"CreateContainerError", "context deadline exceeded", passing,
+		},
+		"no program": {
+			"the wrapper server is not where it should be",
+			"RunContainerError",
+			`failed to start containerd task "function": exec: "/wrapper-server-tools/wrapper-server": stat: no such file or directory`,
+			permanent,
+		},
 		"not known to us": {"what is not known may pass", "CreatePodSandboxError", "network plugin is not ready", passing},
 	}
 	for name, tc := range tests {
@@ -95,11 +144,31 @@ func TestPodsThatFailed(t *testing.T) {
 			"the next one will crash too; its last words are told", ended(soon, `exitCode: 2, reason: Error, message: "panic: no\n\ngoroutine 1\n"`),
 			pool.Problem{Kind: pool.Fatal, Reason: `Error: container "function" ended with exit code 2: panic: no goroutine 1`},
 		},
-		"crash later": {"it served before: the next one will", ended(late, `exitCode: 2, reason: Error`), pool.Problem{Kind: pool.Lost, Reason: `Error: container "function" ended with exit code 2`}},
-		"exit 0":      {"servers do not end", ended(late, `exitCode: 0, reason: Completed`), pool.Problem{Kind: pool.Lost, Reason: `Completed: container "function" ended with exit code 0`}},
-		"killed":      {"it was killed, however soon", ended(soon, `exitCode: 137, reason: Error`), pool.Problem{Kind: pool.Lost, Reason: `Error: container "function" ended with exit code 137`}},
-		"memory":      {"another request may need less", ended(soon, `exitCode: 137, reason: OOMKilled`), pool.Problem{Kind: pool.Lost, Reason: `OOMKilled: container "function" ended with exit code 137`, OutOfMemory: true}},
-		"no reason":   {"any exit code is a failure", ended(late, `exitCode: 42`), pool.Problem{Kind: pool.Lost, Reason: `Terminated: container "function" ended with exit code 42`}},
+		"crash later": {
+			"it served before: the next one will",
+			ended(late, `exitCode: 2, reason: Error`),
+			pool.Problem{Kind: pool.Lost, Reason: `Error: container "function" ended with exit code 2`},
+		},
+		"exit 0": {
+			"servers do not end",
+			ended(late, `exitCode: 0, reason: Completed`),
+			pool.Problem{Kind: pool.Lost, Reason: `Completed: container "function" ended with exit code 0`},
+		},
+		"killed": {
+			"it was killed, however soon",
+			ended(soon, `exitCode: 137, reason: Error`),
+			pool.Problem{Kind: pool.Lost, Reason: `Error: container "function" ended with exit code 137`},
+		},
+		"memory": {
+			"another request may need less",
+			ended(soon, `exitCode: 137, reason: OOMKilled`),
+			pool.Problem{Kind: pool.Lost, Reason: `OOMKilled: container "function" ended with exit code 137`, OutOfMemory: true},
+		},
+		"no reason": {
+			"any exit code is a failure",
+			ended(late, `exitCode: 42`),
+			pool.Problem{Kind: pool.Lost, Reason: `Terminated: container "function" ended with exit code 42`},
+		},
 		"no start": {
 			"what could not be started says that it was in 1970", `{spec: {nodeName: n1}, status: {phase: Failed, containerStatuses: [{name: function, state: {terminated: {startedAt: "1970-01-01T00:00:00Z", finishedAt: "2026-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: exec format error}}}]}}`,
 			pool.Problem{Kind: pool.Fatal, Reason: `StartError: container "function" ended with exit code 128: exec format error`},
@@ -180,7 +249,11 @@ func TestPodsThatFailed(t *testing.T) {
 			"a condition says why", `{spec: {nodeName: n1}, status: {phase: Failed, conditions: [{type: DisruptionTarget, status: "True", reason: PreemptionByScheduler, message: "default-scheduler: preempting to accommodate a higher priority pod"}]}}`,
 			pool.Problem{Kind: pool.Lost, Reason: `PreemptionByScheduler: default-scheduler: preempting to accommodate a higher priority pod`},
 		},
-		"no word": {"it is over all the same", `{spec: {nodeName: n1}, status: {phase: Unknown}}`, pool.Problem{Kind: pool.Lost, Reason: `Unknown`}},
+		"no word": {
+			"it is over all the same",
+			`{spec: {nodeName: n1}, status: {phase: Unknown}}`,
+			pool.Problem{Kind: pool.Lost, Reason: `Unknown`},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -22,13 +22,29 @@ func TestFilesystem(t *testing.T) {
 		readOnly  bool
 		tmp       string // the volume at /tmp
 	}{
-		"silent":           {"a function writes to /tmp only", "", "[]", nil, true, "function-tmp"},
-		"writable":         {"a template overrides it", "securityContext: {readOnlyRootFilesystem: false}", "[]", nil, false, ""},
-		"read-only":        {"/tmp is there if a template says what is the default", "securityContext: {readOnlyRootFilesystem: true}", "[]", nil, true, "function-tmp"},
-		"own /tmp":         {"a template's own /tmp stays", "volumeMounts: [{name: own, mountPath: /tmp}]", "[{name: own}]", nil, true, "own"},
-		"privileged":       {"which may do anything", "securityContext: {privileged: true}", "[]", nil, false, ""},
-		"setting":          {"functions that write to their image's directories", "", "[]", func(d *podspec.Defaults) { d.ReadOnlyRoot = false }, false, ""},
-		"over the setting": {"a template overrides that too", "securityContext: {readOnlyRootFilesystem: true}", "[]", func(d *podspec.Defaults) { d.ReadOnlyRoot = false }, true, "function-tmp"},
+		"silent": {"a function writes to /tmp only", "", "[]", nil, true, "function-tmp"},
+		"writable": {
+			"a template overrides it",
+			"securityContext: {readOnlyRootFilesystem: false}", "[]", nil, false, "",
+		},
+		"read-only": {
+			"/tmp is there if a template says what is the default",
+			"securityContext: {readOnlyRootFilesystem: true}", "[]", nil, true, "function-tmp",
+		},
+		"own /tmp": {
+			"a template's own /tmp stays",
+			"volumeMounts: [{name: own, mountPath: /tmp}]", "[{name: own}]", nil, true, "own",
+		},
+		"privileged": {"which may do anything", "securityContext: {privileged: true}", "[]", nil, false, ""},
+		"setting": {
+			"functions that write to their image's directories",
+			"", "[]", func(d *podspec.Defaults) { d.ReadOnlyRoot = false }, false, "",
+		},
+		"over the setting": {
+			"a template overrides that too",
+			"securityContext: {readOnlyRootFilesystem: true}", "[]", func(d *podspec.Defaults) { d.ReadOnlyRoot = false },
+			true, "function-tmp",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -128,10 +144,16 @@ func TestIsolation(t *testing.T) {
 		class    string
 		own      bool
 	}{
-		"default":      {"nodes need not support either", "{" + plain + "}", defaults(), "", false},
-		"settings":     {"", "{" + plain + "}", isolated, "gvisor", true},
-		"template":     {"templates can override both", "{runtimeClassName: kata, hostUsers: true, " + plain + "}", isolated, "kata", false},
-		"host network": {"the API server refuses both together", "{hostNetwork: true, " + plain + "}", isolated, "gvisor", false},
+		"default":  {"nodes need not support either", "{" + plain + "}", defaults(), "", false},
+		"settings": {"", "{" + plain + "}", isolated, "gvisor", true},
+		"template": {
+			"templates can override both",
+			"{runtimeClassName: kata, hostUsers: true, " + plain + "}", isolated, "kata", false,
+		},
+		"host network": {
+			"the API server refuses both together",
+			"{hostNetwork: true, " + plain + "}", isolated, "gvisor", false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -41,12 +41,18 @@ func TestIdentifyOthers(t *testing.T) {
 		reason string
 		change func(*corev1.Pod)
 	}{
-		"porch's pod":    {"Porch's function runner has the label only", func(p *corev1.Pod) { p.Annotations = nil }},
-		"no label":       {"without label its Service does not lead to it", func(p *corev1.Pod) { p.Labels = nil }},
-		"no slot":        {"its place is unknown", func(p *corev1.Pod) { p.Annotations[podspec.AnnotationSlot] = "first" }},
-		"slot zero":      {"slots count from one", func(p *corev1.Pod) { p.Annotations[podspec.AnnotationSlot] = "0" }},
-		"no reference":   {"what it runs is unknown", func(p *corev1.Pod) { delete(p.Annotations, podspec.AnnotationReference) }},
-		"without digest": {"what it runs is not exactly known", func(p *corev1.Pod) { delete(p.Annotations, podspec.AnnotationDigest) }},
+		"porch's pod": {"Porch's function runner has the label only", func(p *corev1.Pod) { p.Annotations = nil }},
+		"no label":    {"without label its Service does not lead to it", func(p *corev1.Pod) { p.Labels = nil }},
+		"no slot":     {"its place is unknown", func(p *corev1.Pod) { p.Annotations[podspec.AnnotationSlot] = "first" }},
+		"slot zero":   {"slots count from one", func(p *corev1.Pod) { p.Annotations[podspec.AnnotationSlot] = "0" }},
+		"no reference": {
+			"what it runs is unknown",
+			func(p *corev1.Pod) { delete(p.Annotations, podspec.AnnotationReference) },
+		},
+		"without digest": {
+			"what it runs is not exactly known",
+			func(p *corev1.Pod) { delete(p.Annotations, podspec.AnnotationDigest) },
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -21,12 +21,34 @@ func TestLaunch(t *testing.T) {
 			"it is still starting",
 			imageVolume(), `waiting: {reason: ContainerCreating}`, podspec.LaunchUnknown,
 		},
-		"no image":  {"its function's image, or the wrapper server's, cannot be pulled", imageVolume(), `waiting: {reason: ErrImagePull}`, podspec.LaunchUnknown},
-		"crashed":   {"it was started", imageVolume(), `terminated: {reason: Error, exitCode: 1, message: "cannot find /wrapper-server-tools/ko-app/wrapper-server"}`, podspec.LaunchUnknown},
-		"empty":     {"a runtime that mounts nothing", imageVolume(), `terminated: {reason: StartError, exitCode: 128, message: '` + missing + `'}`, podspec.LaunchMissing},
-		"retried":   {"the same, told by another kubelet", imageVolume(), `waiting: {reason: RunContainerError, message: '` + missing + `'}`, podspec.LaunchMissing},
-		"no source": {"a runtime that does not know images as sources of mounts", imageVolume(), `waiting: {reason: CreateContainerError, message: 'failed to mkdir "": no such file or directory'}`, podspec.LaunchRefused},
-		"copied":    {"an init container brought it", defaults(), `terminated: {reason: StartError, message: '` + missing + `'}`, podspec.LaunchUnknown},
+		"no image": {
+			"its function's image, or the wrapper server's, cannot be pulled",
+			imageVolume(), `waiting: {reason: ErrImagePull}`, podspec.LaunchUnknown,
+		},
+		"crashed": {
+			"it was started",
+			imageVolume(),
+			`terminated: {reason: Error, exitCode: 1, message: "cannot find /wrapper-server-tools/ko-app/wrapper-server"}`,
+			podspec.LaunchUnknown,
+		},
+		"empty": {
+			"a runtime that mounts nothing",
+			imageVolume(), `terminated: {reason: StartError, exitCode: 128, message: '` + missing + `'}`,
+			podspec.LaunchMissing,
+		},
+		"retried": {
+			"the same, told by another kubelet",
+			imageVolume(), `waiting: {reason: RunContainerError, message: '` + missing + `'}`, podspec.LaunchMissing,
+		},
+		"no source": {
+			"a runtime that does not know images as sources of mounts",
+			imageVolume(), `waiting: {reason: CreateContainerError, message: 'failed to mkdir "": no such file or directory'}`,
+			podspec.LaunchRefused,
+		},
+		"copied": {
+			"an init container brought it",
+			defaults(), `terminated: {reason: StartError, message: '` + missing + `'}`, podspec.LaunchUnknown,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -42,15 +42,30 @@ func TestObserve(t *testing.T) {
 		ours   bool
 	}{
 		"running": {"all that a pod says arrives", func(*corev1.Pod) {}, func(*pool.Observation) {}, true},
-		"foreign": {"pods of Porch's runner have no slot", func(p *corev1.Pod) { delete(p.Annotations, podspec.AnnotationSlot) }, func(o *pool.Observation) { *o = pool.Observation{} }, false},
-		"no end":  {"the pool gives it one", func(p *corev1.Pod) { p.Annotations[podspec.AnnotationReclaimAfter] = "?" }, func(o *pool.Observation) { o.ReclaimAfter = time.Time{} }, true},
+		"foreign": {
+			"pods of Porch's runner have no slot",
+			func(p *corev1.Pod) { delete(p.Annotations, podspec.AnnotationSlot) },
+			func(o *pool.Observation) { *o = pool.Observation{} }, false,
+		},
+		"no end": {
+			"the pool gives it one",
+			func(p *corev1.Pod) { p.Annotations[podspec.AnnotationReclaimAfter] = "?" },
+			func(o *pool.Observation) { o.ReclaimAfter = time.Time{} }, true,
+		},
 		"new": {"no component has updated it", func(p *corev1.Pod) { p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{} }, func(o *pool.Observation) {
 			o.Phase, o.Node = pool.PhaseCreating, ""
 		}, true},
-		"deleting": {"an end that has begun is no problem of the pod's", func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(created)) }, func(o *pool.Observation) { o.Deleting = true }, true},
+		"deleting": {
+			"an end that has begun is no problem of the pod's",
+			func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(created)) },
+			func(o *pool.Observation) { o.Deleting = true }, true,
+		},
 		"unschedulable": {"room may appear", func(p *corev1.Pod) {
 			p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{Conditions: []corev1.PodCondition{
-				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available"},
+				{
+					Type:   corev1.PodScheduled,
+					Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available",
+				},
 			}}
 		}, func(o *pool.Observation) {
 			o.Phase, o.Node, o.Reason = pool.PhaseScheduling, "", "Unschedulable: 0/1 nodes are available"

@@ -37,14 +37,33 @@ func TestResources(t *testing.T) {
 		reason    string
 		own, want corev1.ResourceRequirements
 	}{
-		"none":            {"", say(nil, nil), say(amounts("100m", "128Mi"), amounts("2", "1Gi"))},
-		"one request":     {"the rest stays", say(amounts("500m", ""), nil), say(amounts("500m", "128Mi"), amounts("2", "1Gi"))},
-		"one limit":       {"the rest stays", say(nil, amounts("", "4Gi")), say(amounts("100m", "128Mi"), amounts("2", "4Gi"))},
-		"much":            {"a larger request takes the limit along", say(amounts("", "3Gi"), nil), say(amounts("100m", "3Gi"), amounts("2", "3Gi"))},
-		"little":          {"a smaller limit takes the request along", say(nil, amounts("50m", "")), say(amounts("50m", "128Mi"), amounts("50m", "1Gi"))},
-		"both":            {"", say(amounts("3", ""), amounts("4", "")), say(amounts("3", "128Mi"), amounts("4", "1Gi"))},
-		"another kind":    {"", say(nil, corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}), say(amounts("100m", "128Mi"), corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "example.com/gpu": resource.MustParse("1")})},
-		"in other digits": {"1024Mi are no more than 1Gi", say(amounts("", "1024Mi"), nil), say(amounts("100m", "1024Mi"), amounts("2", "1Gi"))},
+		"none": {"", say(nil, nil), say(amounts("100m", "128Mi"), amounts("2", "1Gi"))},
+		"one request": {
+			"the rest stays",
+			say(amounts("500m", ""), nil), say(amounts("500m", "128Mi"), amounts("2", "1Gi")),
+		},
+		"one limit": {
+			"the rest stays",
+			say(nil, amounts("", "4Gi")), say(amounts("100m", "128Mi"), amounts("2", "4Gi")),
+		},
+		"much": {
+			"a larger request takes the limit along",
+			say(amounts("", "3Gi"), nil), say(amounts("100m", "3Gi"), amounts("2", "3Gi")),
+		},
+		"little": {
+			"a smaller limit takes the request along",
+			say(nil, amounts("50m", "")), say(amounts("50m", "128Mi"), amounts("50m", "1Gi")),
+		},
+		"both": {"", say(amounts("3", ""), amounts("4", "")), say(amounts("3", "128Mi"), amounts("4", "1Gi"))},
+		"another kind": {
+			"",
+			say(nil, corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}),
+			say(amounts("100m", "128Mi"), corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "example.com/gpu": resource.MustParse("1")}),
+		},
+		"in other digits": {
+			"1024Mi are no more than 1Gi",
+			say(amounts("", "1024Mi"), nil), say(amounts("100m", "1024Mi"), amounts("2", "1Gi")),
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

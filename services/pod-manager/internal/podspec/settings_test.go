@@ -30,28 +30,64 @@ func TestSettingsVersion(t *testing.T) {
 		change func(*podspec.Builder, *podspec.Request, *podspec.Defaults)
 		same   bool
 	}{
-		"nothing":       {"replicas and restarts have to agree", func(*podspec.Builder, *podspec.Request, *podspec.Defaults) {}, true},
-		"name and slot": {"each pod has its own", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Name, r.Slot = "b", 2 }, true},
-		"end":           {"it changes while the pod lives", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.ReclaimAfter = time.Unix(1, 0) }, true},
+		"nothing": {
+			"replicas and restarts have to agree",
+			func(*podspec.Builder, *podspec.Request, *podspec.Defaults) {}, true,
+		},
+		"name and slot": {
+			"each pod has its own",
+			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Name, r.Slot = "b", 2 }, true,
+		},
+		"end": {
+			"it changes while the pod lives",
+			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.ReclaimAfter = time.Unix(1, 0) }, true,
+		},
 		"function": {"each pool has its own, by digest", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) {
 			r.Function.Command = []string{"/fn"}
 		}, true},
-		"request size": {"it is an argument", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.MaxMessageBytes++ }, false},
-		"pull secret":  {"", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.PullSecret = "other" }, false},
-		"by tag":       {"", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.ByTag = true }, false},
+		"request size": {
+			"it is an argument",
+			func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.MaxMessageBytes++ }, false,
+		},
+		"pull secret": {
+			"",
+			func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.PullSecret = "other" }, false,
+		},
+		"by tag": {"", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.ByTag = true }, false},
 		"telemetry": {"where to send it is a variable", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) {
 			b.Env = append(b.Env, corev1.EnvVar{Name: "OTEL_X"})
 		}, false},
-		"concurrency": {"it is a variable", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Concurrency++ }, false},
-		"prefork":     {"none is not the wrapper server's choice", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Prefork = new(int) }, false},
-		"time":        {"it is a variable", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.MaxEvaluationTime = time.Hour }, false},
-		"file system": {"", func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.ReadOnlyRoot = false }, false},
-		"isolation":   {"", func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.RuntimeClass = "gvisor" }, false},
+		"concurrency": {
+			"it is a variable",
+			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Concurrency++ }, false,
+		},
+		"prefork": {
+			"none is not the wrapper server's choice",
+			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Prefork = new(int) }, false,
+		},
+		"time": {
+			"it is a variable",
+			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.MaxEvaluationTime = time.Hour }, false,
+		},
+		"file system": {
+			"",
+			func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.ReadOnlyRoot = false }, false,
+		},
+		"isolation": {
+			"",
+			func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.RuntimeClass = "gvisor" }, false,
+		},
 		"resources": {"the function's own", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) {
 			r.Resources = &corev1.ResourceRequirements{}
 		}, false},
-		"grace period": {"what a ConfigMap does not say is filled in", func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.TerminationGracePeriod++ }, false},
-		"launcher":     {"a ConfigMap says it itself", func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.Launcher = podspec.ImageVolume }, true},
+		"grace period": {
+			"what a ConfigMap does not say is filled in",
+			func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.TerminationGracePeriod++ }, false,
+		},
+		"launcher": {
+			"a ConfigMap says it itself",
+			func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.Launcher = podspec.ImageVolume }, true,
+		},
 		"default resource": {"", func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) {
 			d.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("2Gi")
 		}, false},

@@ -23,7 +23,11 @@ func TestParseWarns(t *testing.T) {
 		data   map[string]string
 		want   []string
 	}{
-		"porch":        {"the documentation's example has a field in the wrong place", configMap(t, "porch"), []string{`template: unknown field "annotations" is ignored: annotations belong under metadata`}},
+		"porch": {
+			"the documentation's example has a field in the wrong place",
+			configMap(t, "porch"),
+			[]string{`template: unknown field "annotations" is ignored: annotations belong under metadata`},
+		},
 		"foreign init": {"what will be refused is better known before", configMap(t, "foreign-init"), []string{foreign}},
 		"outspoken":    {"a template that says all it needs to", configMap(t, "outspoken"), nil},
 		"unknown field": {
@@ -62,23 +66,59 @@ func TestParseRefuses(t *testing.T) {
 		service string
 		want    []string
 	}{
-		"no YAML":         {"a person sees which key", "{", "", []string{"template: it is not a YAML object"}},
-		"a text":          {"a text is no pod", "hello", "", []string{"template: it is not a YAML object"}},
-		"empty":           {"nothing is no pod", "", "", []string{`template: it has to be of kind Pod, and is of ""`}},
-		"other kind":      {"a Deployment is no pod", "{apiVersion: v1, kind: Deployment}", "", []string{`of kind Pod, and is of "Deployment"`}},
-		"other version":   {"there is one version of pods", "{apiVersion: apps/v1, kind: Pod}", "", []string{`apiVersion v1, and is of "apps/v1"`}},
-		"wrong type":      {"what the API server would not take", pod("{containers: 3}"), "", []string{"template: it is not a v1 Pod", "containers"}},
-		"other container": {"the names found help to see which one it is", pod("{containers: [{name: fn}, {name: helper}]}"), "", []string{`no container is named "function"`, "containers found: fn, helper"}},
-		"no container":    {"none at all", pod("{}"), "", []string{"containers found: none"}},
-		"init container":  {"an init container is not the one", pod("{initContainers: [{name: function}], containers: [{name: a}]}"), "", []string{"containers found: a"}},
-		"no command":      {"the image's own entrypoint is the function's", pod("{containers: [{name: function}]}"), "", []string{`container "function" has no command`}},
-		"same name":       {"Kubernetes refuses it at each pod", pod("{containers: [{name: function, command: [/w]}, {name: function}]}"), "", []string{`two containers are named "function"`}},
+		"no YAML": {"a person sees which key", "{", "", []string{"template: it is not a YAML object"}},
+		"a text":  {"a text is no pod", "hello", "", []string{"template: it is not a YAML object"}},
+		"empty":   {"nothing is no pod", "", "", []string{`template: it has to be of kind Pod, and is of ""`}},
+		"other kind": {
+			"a Deployment is no pod",
+			"{apiVersion: v1, kind: Deployment}", "",
+			[]string{`of kind Pod, and is of "Deployment"`},
+		},
+		"other version": {
+			"there is one version of pods",
+			"{apiVersion: apps/v1, kind: Pod}", "",
+			[]string{`apiVersion v1, and is of "apps/v1"`},
+		},
+		"wrong type": {
+			"what the API server would not take",
+			pod("{containers: 3}"), "",
+			[]string{"template: it is not a v1 Pod", "containers"},
+		},
+		"other container": {
+			"the names found help to see which one it is",
+			pod("{containers: [{name: fn}, {name: helper}]}"), "",
+			[]string{`no container is named "function"`, "containers found: fn, helper"},
+		},
+		"no container": {"none at all", pod("{}"), "", []string{"containers found: none"}},
+		"init container": {
+			"an init container is not the one",
+			pod("{initContainers: [{name: function}], containers: [{name: a}]}"), "",
+			[]string{"containers found: a"},
+		},
+		"no command": {
+			"the image's own entrypoint is the function's",
+			pod("{containers: [{name: function}]}"), "",
+			[]string{`container "function" has no command`},
+		},
+		"same name": {
+			"Kubernetes refuses it at each pod",
+			pod("{containers: [{name: function, command: [/w]}, {name: function}]}"), "",
+			[]string{`two containers are named "function"`},
+		},
 		"no volume": {
 			"so it does here; all problems are named together", pod("{containers: [{name: function, volumeMounts: [{name: tools, mountPath: /t}]}]}"), "",
 			[]string{`container "function" mounts volume "tools", which is not among the pod's volumes`, "has no command"},
 		},
-		"service":      {"the Service is looked at too, and both are named", "{", "{apiVersion: v1, kind: Pod}", []string{"template: it is not", `serviceTemplate: it has to be of kind Service, and is of "Pod"`}},
-		"service port": {"pods are called at one port", pod(goodPod), "{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}, {port: 9464}]}}", []string{"serviceTemplate: it has to have port 9446", "ports found: 80, 9464"}},
+		"service": {
+			"the Service is looked at too, and both are named",
+			"{", "{apiVersion: v1, kind: Pod}",
+			[]string{"template: it is not", `serviceTemplate: it has to be of kind Service, and is of "Pod"`},
+		},
+		"service port": {
+			"pods are called at one port",
+			pod(goodPod), "{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}, {port: 9464}]}}",
+			[]string{"serviceTemplate: it has to have port 9446", "ports found: 80, 9464"},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,10 +149,13 @@ func TestFilledIn(t *testing.T) {
 		wantUser                    int64 // 0 is none
 		wantNonRoot, wantEscalation string
 	}{
-		"nothing said":         {"all is filled in", "{}", "{}", 65532, yes, no},
-		"not root":             {"a user who may be is found", "{runAsNonRoot: true}", "{}", 65532, unsaid, no},
-		"a user":               {"its user is not root, so that can be required", "{runAsUser: 1000}", "{}", 0, yes, no},
-		"container's user":     {"the container's word counts more than the pod's", "{runAsUser: 0}", "{runAsUser: 1000}", 1000, yes, no},
+		"nothing said": {"all is filled in", "{}", "{}", 65532, yes, no},
+		"not root":     {"a user who may be is found", "{runAsNonRoot: true}", "{}", 65532, unsaid, no},
+		"a user":       {"its user is not root, so that can be required", "{runAsUser: 1000}", "{}", 0, yes, no},
+		"container's user": {
+			"the container's word counts more than the pod's",
+			"{runAsUser: 0}", "{runAsUser: 1000}", 1000, yes, no,
+		},
 		"root":                 {"a template that asks for root gets it", "{runAsUser: 0}", "{}", 0, unsaid, no},
 		"root allowed":         {"nor is the image's user replaced then", "{}", "{runAsNonRoot: false}", 0, no, no},
 		"privileged":           {"Kubernetes refuses the rest beside it", "{}", "{privileged: true}", 0, unsaid, unsaid},

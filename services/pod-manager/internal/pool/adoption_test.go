@@ -35,7 +35,8 @@ func TestAdoption(t *testing.T) {
 			`,
 		},
 		{
-			name: "dying", reason: "their slots are taken until they are gone, and then their successors have new names", config: three,
+			name:   "dying",
+			reason: "their slots are taken until they are gone, and then their successors have new names", config: three,
 			dialogue: `
 				see f-1 running deleting
 				see f-2 running deleting
@@ -47,7 +48,8 @@ func TestAdoption(t *testing.T) {
 			`,
 		},
 		{
-			name: "of another runner", reason: "its Service would lead to both, so its slot stays free until it is gone", config: three,
+			name:   "of another runner",
+			reason: "its Service would lead to both, so its slot stays free until it is gone", config: three,
 			dialogue: `
 				foreign porch-1 f-1
 				foreign porch-2 f-3
@@ -157,7 +159,8 @@ func TestAdoption(t *testing.T) {
 			`,
 		},
 		{
-			name: "created by two", reason: "another replica's pod of the same name is this one's: it does not matter which was first",
+			name:   "created by two",
+			reason: "another replica's pod of the same name is this one's: it does not matter which was first",
 			dialogue: `
 				request 1 f => create f-1
 				see f-1 running reclaim=1h => probe f-1
@@ -167,7 +170,8 @@ func TestAdoption(t *testing.T) {
 			`,
 		},
 		{
-			name: "created by two, and another end", reason: "what is written down counts, and not what this replica would have written",
+			name:   "created by two, and another end",
+			reason: "what is written down counts, and not what this replica would have written",
 			dialogue: `
 				request 1 f => create f-1
 				see f-1 running reclaim=8m => probe f-1

@@ -38,7 +38,8 @@ func TestFailure(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
 		{
-			name: "fatal", reason: "waiting leases get the kubelet's words at once; the next try comes after a second, then later and later",
+			name:   "fatal",
+			reason: "waiting leases get the kubelet's words at once; the next try comes after a second, then later and later",
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f
@@ -116,7 +117,8 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "out of memory beside a pod that serves", reason: "the kubelet's word comes after the caller's: that one waits for it, and no other",
+			name:   "out of memory beside a pod that serves",
+			reason: "the kubelet's word comes after the caller's: that one waits for it, and no other",
 			config: threeServe,
 			dialogue: threeServed + `
 				request 4 f f-1 => grant 4 f-2
@@ -129,7 +131,8 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "out of memory twice at once", reason: "the word on both is still to come, in either order", config: threeServe,
+			name:   "out of memory twice at once",
+			reason: "the word on both is still to come, in either order", config: threeServe,
 			dialogue: threeServed + `
 				request 4 f f-1 => grant 4 f-2
 				end 4 broken => probe f-2 for 3s
@@ -139,7 +142,8 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "out of memory, and the caller is faster than its report", reason: "a request may overtake the end of the lease before: the pod is asked all the same",
+			name:   "out of memory, and the caller is faster than its report",
+			reason: "a request may overtake the end of the lease before: the pod is asked all the same",
 			config: threeServe,
 			dialogue: threeServed + `
 				request 4 f f-1 => grant 4 f-2
@@ -150,13 +154,15 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "out of memory once, and a pod that is well", reason: "a second pod that answers did not run out of memory", config: threeServe,
+			name:   "out of memory once, and a pod that is well",
+			reason: "a second pod that answers did not run out of memory", config: threeServe,
 			dialogue: secondChecked + `
 				healthy f-2 => grant 5 f-3
 			`,
 		},
 		{
-			name: "out of memory once, and a pod that is lost", reason: "without the kubelet's report in time the evaluation is not accused", config: threeServe,
+			name:   "out of memory once, and a pod that is lost",
+			reason: "without the kubelet's report in time the evaluation is not accused", config: threeServe,
 			dialogue: secondChecked + `
 				wait 3s
 				unhealthy f-2 => delete f-2 any version failed
@@ -165,7 +171,8 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "out of memory twice, and a busy node", reason: "the kubelet's word may come when the pod has been given up", config: threeServe,
+			name:   "out of memory twice, and a busy node",
+			reason: "the kubelet's word may come when the pod has been given up", config: threeServe,
 			dialogue: secondChecked + `
 				wait 3s
 				unhealthy f-2 => delete f-2 any version failed
@@ -174,7 +181,8 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "out of memory once, and a pod that is given up and gone", reason: "its reason is not known any more", config: threeServe,
+			name:   "out of memory once, and a pod that is given up and gone",
+			reason: "its reason is not known any more", config: threeServe,
 			dialogue: secondChecked + `
 				wait 3s
 				unhealthy f-2 => delete f-2 any version failed
@@ -182,20 +190,23 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "out of memory once, and a pod that is gone", reason: "there will be no word on it any more", config: threeServe,
+			name:   "out of memory once, and a pod that is gone",
+			reason: "there will be no word on it any more", config: threeServe,
 			dialogue: secondChecked + `
 				gone f-2 => grant 5 f-3
 			`,
 		},
 		{
-			name: "out of memory once, and no word at all", reason: "the wait ends with the check, answered or not", config: threeServe,
+			name:   "out of memory once, and no word at all",
+			reason: "the wait ends with the check, answered or not", config: threeServe,
 			dialogue: secondChecked + `
 				wait 5s
 				wait 1s => grant 5 f-3; delete f-2 any version failed
 			`,
 		},
 		{
-			name: "out of memory once, under a caller whom that pod failed before", reason: "a pod that broke twice is one pod", config: threeServe,
+			name:   "out of memory once, under a caller whom that pod failed before",
+			reason: "a pod that broke twice is one pod", config: threeServe,
 			dialogue: threeServed + `
 				healthy f-1
 				request 4 f f-1 => grant 4 f-2
@@ -209,7 +220,8 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "checked again and again", reason: "the wait for a word has one end, however often the pod is asked", config: threeServe,
+			name:   "checked again and again",
+			reason: "the wait for a word has one end, however often the pod is asked", config: threeServe,
 			dialogue: threeServed + `
 				request 4 f f-1 => grant 4 f-2
 				see f-1 starved => delete f-1 any version failed
@@ -241,7 +253,8 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "lost without a trace", reason: "pods that others delete before they are ready count as lost, however that is learned",
+			name:   "lost without a trace",
+			reason: "pods that others delete before they are ready count as lost, however that is learned",
 			dialogue: `
 				request 1 f => create f-1
 				see f-1 pulling
@@ -253,7 +266,8 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name: "lost in service", reason: "three pods that went with their node say nothing about whether another would start",
+			name:   "lost in service",
+			reason: "three pods that went with their node say nothing about whether another would start",
 			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 3, 1 },
 			dialogue: `
 				request 1 f => create f-1
@@ -360,7 +374,8 @@ func TestStandstill(t *testing.T) {
 			`,
 		},
 		{
-			name: "not heard of", reason: "a pod that was never seen is not deleted: it may be another replica's, which chose the same name",
+			name:   "not heard of",
+			reason: "a pod that was never seen is not deleted: it may be another replica's, which chose the same name",
 			config: func(p *player) { p.limits.ReadyTimeout = 20 * time.Second },
 			dialogue: `
 				request 1 f => create f-1
@@ -382,7 +397,8 @@ func TestStandstill(t *testing.T) {
 			`,
 		},
 		{
-			name: "containers stop while it is asked", reason: "an answer may be that of containers that are gone, so it is asked again",
+			name:   "containers stop while it is asked",
+			reason: "an answer may be that of containers that are gone, so it is asked again",
 			dialogue: `
 				request 1 f => create f-1
 				see f-1 running => probe f-1
@@ -442,7 +458,8 @@ func TestBroken(t *testing.T) {
 			`,
 		},
 		{
-			name: "replaced", reason: "a pod that does not answer is deleted as soon as no lease uses it, and waiting leases get another",
+			name:   "replaced",
+			reason: "a pod that does not answer is deleted as soon as no lease uses it, and waiting leases get another",
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f
@@ -455,7 +472,8 @@ func TestBroken(t *testing.T) {
 			`,
 		},
 		{
-			name: "three strikes", reason: "a pod that says it is healthy and is found broken three times in a row is not believed",
+			name:   "three strikes",
+			reason: "a pod that says it is healthy and is found broken three times in a row is not believed",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold

@@ -32,7 +32,8 @@ func TestChoice(t *testing.T) {
 			`,
 		},
 		{
-			name: "scale up under load", reason: "callers who are served count too: the third one on a pod starts another", config: wide,
+			name:   "scale up under load",
+			reason: "callers who are served count too: the third one on a pod starts another", config: wide,
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -64,7 +65,8 @@ func TestChoice(t *testing.T) {
 			`,
 		},
 		{
-			name: "first come, first served", reason: "leases are granted in the order of the requests, whichever callers give up",
+			name:   "first come, first served",
+			reason: "leases are granted in the order of the requests, whichever callers give up",
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f
@@ -107,7 +109,8 @@ func TestChoice(t *testing.T) {
 			`,
 		},
 		{
-			name: "avoid the only one before it is reported", reason: "a caller who comes again is often faster than its report: the pod that it lost does not cost it another try",
+			name:   "avoid the only one before it is reported",
+			reason: "a caller who comes again is often faster than its report: the pod that it lost does not cost it another try",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -183,7 +186,8 @@ func TestChoice(t *testing.T) {
 			`,
 		},
 		{
-			name: "late news", reason: "events about a pod that is gone, or about another one of its name, say nothing about this one",
+			name:   "late news",
+			reason: "events about a pod that is gone, or about another one of its name, say nothing about this one",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold

@@ -11,7 +11,8 @@ func TestLifetime(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
 		{
-			name: "unused", reason: "the time to live counts from readiness and from each use, and the scan comes once a minute",
+			name:   "unused",
+			reason: "the time to live counts from readiness and from each use, and the scan comes once a minute",
 			dialogue: `
 				tick
 				request 1 f => create f-1
@@ -28,7 +29,8 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "extended", reason: "the end is written down once in a tenth of the time to live, however often the pod is used",
+			name:   "extended",
+			reason: "the end is written down once in a tenth of the time to live, however often the pod is used",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -46,7 +48,8 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "one long evaluation", reason: "other replicas see only what is written down, so it goes on being written down",
+			name:   "one long evaluation",
+			reason: "other replicas see only what is written down, so it goes on being written down",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -54,7 +57,8 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "one long evaluation, a short life", reason: "the pod would lapse between two scans, and another replica delete it",
+			name:   "one long evaluation, a short life",
+			reason: "the pod would lapse between two scans, and another replica delete it",
 			config: func(p *player) { p.limits.TTL = 50 * time.Second },
 			dialogue: `
 				request 1 f => create f-1
@@ -78,7 +82,8 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "no life shorter than news take", reason: "the end of a pod in use is known to other replicas before it comes",
+			name:   "no life shorter than news take",
+			reason: "the end of a pod in use is known to other replicas before it comes",
 			config: func(p *player) { p.limits.TTL = time.Second },
 			dialogue: `
 				tick
@@ -202,7 +207,8 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "deleted by others", reason: "a pod that Kubernetes ends takes no lease, and its place is filled under a new name",
+			name:   "deleted by others",
+			reason: "a pod that Kubernetes ends takes no lease, and its place is filled under a new name",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -287,7 +293,8 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "a minimum that fails", reason: "a lost pod is replaced at once; a fatal problem is tried again each minute, and a caller does not wait so long",
+			name:   "a minimum that fails",
+			reason: "a lost pod is replaced at once; a fatal problem is tried again each minute, and a caller does not wait so long",
 			dialogue: `
 				minimum f 1 => create f-1
 				see f-1 lost => create f-2; delete f-1 any version failed
@@ -313,7 +320,8 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "a minimum no more", reason: "what is not listed any more is not made", config: func(p *player) { p.config.MaxPods = 1 },
+			name:   "a minimum no more",
+			reason: "what is not listed any more is not made", config: func(p *player) { p.config.MaxPods = 1 },
 			dialogue: `
 				minimum f 1 => create f-1
 				up f-1
@@ -334,7 +342,8 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name: "names", reason: "a successor never has the name of a pod whose end may not be over; ten minutes later the names begin anew",
+			name:   "names",
+			reason: "a successor never has the name of a pod whose end may not be over; ten minutes later the names begin anew",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -460,7 +469,8 @@ func TestSettings(t *testing.T) {
 			`,
 		},
 		{
-			name: "without a settings version", reason: "an earlier version of this program wrote no settings: the next use replaces its pods",
+			name:   "without a settings version",
+			reason: "an earlier version of this program wrote no settings: the next use replaces its pods",
 			config: func(p *player) { p.limits.Settings = "s1" },
 			dialogue: `
 				after 5m
@@ -525,7 +535,8 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
-			name: "of a version that this one had", reason: "a replica that has not heard of the change made it, uses it, and replaces it when it hears",
+			name:   "of a version that this one had",
+			reason: "a replica that has not heard of the change made it, uses it, and replaces it when it hears",
 			dialogue: `
 				tick
 				after 5m
@@ -552,7 +563,8 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
-			name: "in the place of one of ours", reason: "the other replica lets ours finish what it has: both are there for a while",
+			name:   "in the place of one of ours",
+			reason: "the other replica lets ours finish what it has: both are there for a while",
 			dialogue: `
 				tick
 				request 1 f => create f-1
@@ -602,7 +614,8 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
-			name: "deletes ours", reason: "pods that are lost together are one attempt, and after two of those there is a third",
+			name:   "deletes ours",
+			reason: "pods that are lost together are one attempt, and after two of those there is a third",
 			config: func(p *player) { p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 },
 			dialogue: `
 				request 1 f => create f-1

@@ -25,7 +25,8 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "one of many goes", reason: "a pool without a pod gets one of the pool that has the most, after what runs there",
+			name:   "one of many goes",
+			reason: "a pool without a pod gets one of the pool that has the most, after what runs there",
 			config: two,
 			dialogue: `
 				request 1 f => create f-1
@@ -43,7 +44,8 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "the only ones, in use", reason: "after ten seconds one of them goes, once what runs there is over", config: two,
+			name:   "the only ones, in use",
+			reason: "after ten seconds one of them goes, once what runs there is over", config: two,
 			dialogue: `
 				request 1 f => create f-1
 				request 2 g => create g-1
@@ -61,7 +63,8 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "none goes", reason: "Kubernetes does not end the pod that is to go: callers are told after as long as a pod may take",
+			name:   "none goes",
+			reason: "Kubernetes does not end the pod that is to go: callers are told after as long as a pod may take",
 			config: func(p *player) { p.config.MaxPods, p.limits.ReadyTimeout = 1, time.Minute },
 			dialogue: `
 				request 1 f => create f-1
@@ -102,7 +105,8 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "who has none comes first", reason: "a further pod for a pool that has one waits until each has one", config: two,
+			name:   "who has none comes first",
+			reason: "a further pod for a pool that has one waits until each has one", config: two,
 			dialogue: `
 				request 1 f => create f-1
 				request 2 g => create g-1
@@ -128,7 +132,8 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "another replica uses one", reason: "its end was put off lately, so the one goes that is idle here, although it was used later",
+			name:   "another replica uses one",
+			reason: "its end was put off lately, so the one goes that is idle here, although it was used later",
 			config: two,
 			dialogue: `
 				see g-1 running => probe g-1
@@ -164,7 +169,8 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "another replica uses one, and here one is in use", reason: "each replica gives up its own: none ends what only the other knows to be used",
+			name:   "another replica uses one, and here one is in use",
+			reason: "each replica gives up its own: none ends what only the other knows to be used",
 			config: two,
 			dialogue: `
 				see g-1 running => probe g-1
@@ -177,7 +183,8 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "other replicas use both", reason: "a function without a pod gets one after ten seconds all the same", config: two,
+			name:   "other replicas use both",
+			reason: "a function without a pod gets one after ten seconds all the same", config: two,
 			dialogue: `
 				see f-1 running => probe f-1
 				healthy f-1
@@ -216,7 +223,8 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "one that never goes", reason: "a pod on a node that is gone keeps its place, and not the others", config: two,
+			name:   "one that never goes",
+			reason: "a pod on a node that is gone keeps its place, and not the others", config: two,
 			dialogue: `
 				see f-1 running deleting
 				request 1 g => create g-1
@@ -261,7 +269,8 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "limit lowered by far", reason: "as many pods go as there are too many, at once, and one more for who waits", config: two,
+			name:   "limit lowered by far",
+			reason: "as many pods go as there are too many, at once, and one more for who waits", config: two,
 			dialogue: `
 				set all=3
 				see a-1 running => probe a-1

@@ -27,7 +27,8 @@ func TestReports(t *testing.T) {
 			`,
 		},
 		{
-			name: "queue", reason: "positions alone are told with the next tick, or each grant would be reported to all", reports: true,
+			name:   "queue",
+			reason: "positions alone are told with the next tick, or each grant would be reported to all", reports: true,
 			config: func(p *player) { p.limits.MaxConcurrency = 1 },
 			dialogue: `
 				request 1 f => create f-1; tell 1 creating no. 1: making pod f-1 ready
@@ -40,7 +41,8 @@ func TestReports(t *testing.T) {
 			`,
 		},
 		{
-			name: "the most advanced pod", reason: "who waits hears of the pod that will probably be ready first", reports: true,
+			name:   "the most advanced pod",
+			reason: "who waits hears of the pod that will probably be ready first", reports: true,
 			config: func(p *player) { p.limits.MaxPods = 2; p.limits.MaxWaitlistLength = 1 },
 			dialogue: `
 				request 1 f => create f-1; tell 1 creating no. 1: making pod f-1 ready

@@ -149,10 +149,22 @@ func TestPatience(t *testing.T) {
 		timeout time.Duration
 		want    string
 	}{
-		"refused":    {"the cause is what helps, not that time is up", closed(t), 50 * time.Millisecond, "connection refused"},
-		"refused on": {"it stays the cause when an attempt is cut short", closed(t), 1100 * time.Millisecond, "connection refused"},
-		"silent":     {"one who takes the call and says nothing is as bad", silent.Addr().String(), 400 * time.Millisecond, "ask " + silent.Addr().String() + " for its health: "},
-		"no name":    {"names are looked up anew for each attempt", "pod.invalid:9446", 50 * time.Millisecond, "pod.invalid"},
+		"refused": {
+			"the cause is what helps, not that time is up",
+			closed(t), 50 * time.Millisecond, "connection refused",
+		},
+		"refused on": {
+			"it stays the cause when an attempt is cut short",
+			closed(t), 1100 * time.Millisecond, "connection refused",
+		},
+		"silent": {
+			"one who takes the call and says nothing is as bad",
+			silent.Addr().String(), 400 * time.Millisecond, "ask " + silent.Addr().String() + " for its health: ",
+		},
+		"no name": {
+			"names are looked up anew for each attempt",
+			"pod.invalid:9446", 50 * time.Millisecond, "pod.invalid",
+		},
 	}
 	p, sent := newProber()
 	run(t, p)

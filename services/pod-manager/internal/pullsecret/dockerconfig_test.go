@@ -20,18 +20,43 @@ func TestParse(t *testing.T) {
 		want   string // "registry user:password …", in order
 		warns  string // part of the only warning; none if empty
 	}{
-		"auth":           {"what docker login writes", `{"auths":{"r.example":{"auth":"` + encoded("u:p") + `"}}}`, "r.example u:p", ""},
-		"user":           {"what kubectl create secret writes, besides auth", `{"auths":{"r.example":{"username":"u","password":"p"}}}`, "r.example u:p", ""},
-		"both":           {"docker believes auth", `{"auths":{"r.example":{"username":"x","password":"y","auth":"` + encoded("u:p:q") + `"}}}`, "r.example u:p:q", ""},
-		"two":            {"in the same order each time", `{"auths":{"s.example/org":{"auth":"` + encoded("a:b") + `"},"https://index.docker.io/v1/":{"auth":"` + encoded("c:d") + `"}}}`, "https://index.docker.io/v1/ c:d s.example/org a:b", ""},
-		"rest":           {"nothing else is copied", `{"auths":{"r.example":{"auth":"` + encoded("u:p") + `","email":"e"}},"HttpHeaders":{"X-Meta":"secret"},"proxies":{}}`, "r.example u:p", ""},
+		"auth": {
+			"what docker login writes",
+			`{"auths":{"r.example":{"auth":"` + encoded("u:p") + `"}}}`, "r.example u:p", "",
+		},
+		"user": {
+			"what kubectl create secret writes, besides auth",
+			`{"auths":{"r.example":{"username":"u","password":"p"}}}`, "r.example u:p", "",
+		},
+		"both": {
+			"docker believes auth",
+			`{"auths":{"r.example":{"username":"x","password":"y","auth":"` + encoded("u:p:q") + `"}}}`, "r.example u:p:q", "",
+		},
+		"two": {
+			"in the same order each time",
+			`{"auths":{"s.example/org":{"auth":"` + encoded("a:b") + `"},"https://index.docker.io/v1/":{"auth":"` + encoded("c:d") + `"}}}`,
+			"https://index.docker.io/v1/ c:d s.example/org a:b", "",
+		},
+		"rest": {
+			"nothing else is copied",
+			`{"auths":{"r.example":{"auth":"` + encoded("u:p") + `","email":"e"}},"HttpHeaders":{"X-Meta":"secret"},"proxies":{}}`,
+			"r.example u:p", "",
+		},
 		"empty":          {"docker leaves such ones beside a store", `{"auths":{"r.example":{}}}`, "", ""},
 		"no credentials": {"a file may have none yet", `{}`, "", ""},
-		"broken auth":    {"one entry must not spoil the others, as it would in a kubelet", `{"auths":{"bad.example":{"auth":"%"},"r.example":{"auth":"` + encoded("u:p") + `"}}}`, "r.example u:p", "bad.example"},
-		"token":          {"kubelets ignore it", `{"auths":{"r.example":{"identitytoken":"secret"}}}`, "", "r.example"},
-		"helper":         {"kubelets run none", `{"credHelpers":{"r.example":"ecr-login"}}`, "", "r.example"},
-		"helper, login":  {"there is a login for kubelets", `{"auths":{"r.example":{"auth":"` + encoded("u:p") + `"}},"credHelpers":{"r.example":"ecr-login"}}`, "r.example u:p", ""},
-		"store":          {"kubelets have none", `{"credsStore":"desktop"}`, "", "credsStore"},
+		"broken auth": {
+			"one entry must not spoil the others, as it would in a kubelet",
+			`{"auths":{"bad.example":{"auth":"%"},"r.example":{"auth":"` + encoded("u:p") + `"}}}`, "r.example u:p",
+			"bad.example",
+		},
+		"token":  {"kubelets ignore it", `{"auths":{"r.example":{"identitytoken":"secret"}}}`, "", "r.example"},
+		"helper": {"kubelets run none", `{"credHelpers":{"r.example":"ecr-login"}}`, "", "r.example"},
+		"helper, login": {
+			"there is a login for kubelets",
+			`{"auths":{"r.example":{"auth":"` + encoded("u:p") + `"}},"credHelpers":{"r.example":"ecr-login"}}`,
+			"r.example u:p", "",
+		},
+		"store": {"kubelets have none", `{"credsStore":"desktop"}`, "", "credsStore"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
