@@ -6,6 +6,10 @@
 // It also collects garbage, see [Cluster.Run]. Porch's function runner labels its pods and
 // Services like this one: its pods belong to no pool, but once that runner is no longer there to
 // delete them, this package deletes them and their Services at their expiry.
+//
+// Files, in reading order: kube has the informers and the wiring. gc and plan collect garbage;
+// create and lifetime carry out actions, tasks runs them in order; observe sends status updates.
+// templates and launching have what pods are made from. informer, outage and metrics serve all.
 package kube
 
 import (
