@@ -10,6 +10,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 )
@@ -21,7 +22,7 @@ var inventedImages = Attack{
 	Run: func(ctx context.Context, t *Target) error {
 		_ = all(5, func(caller int) error {
 			for i := range 40 {
-				_, _ = t.evaluate(ctx, fmt.Sprintf("invented.test/fns/invented-%d-%d:v1", caller, i), List("", "", 0))
+				t.invent(ctx, fmt.Sprintf("invented.test/fns/invented-%d-%d:v1", caller, i))
 			}
 			return nil
 		})
@@ -47,4 +48,15 @@ var inventedImages = Attack{
 		}
 		return nil
 	},
+}
+
+// inventTimeout is how long a caller waits for an image that does not exist: without Kubernetes,
+// function-runner has its callers wait for a pod.
+const inventTimeout = 500 * time.Millisecond
+
+// invent has an image evaluated that does not exist.
+func (t *Target) invent(ctx context.Context, image string) {
+	ctx, cancel := context.WithTimeout(ctx, inventTimeout)
+	defer cancel()
+	_, _ = t.evaluate(ctx, image, List("", "", 0))
 }
