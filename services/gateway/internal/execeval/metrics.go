@@ -15,18 +15,17 @@ import (
 // observe measures how many evaluations run and wait in service.
 func observe(provider metric.MeterProvider, service *function.Service) error {
 	meter := provider.Meter("gateway")
-	gauge := func(name, description string, count func() int) error {
-		_, err := meter.Int64ObservableGauge(name, metric.WithDescription(description),
-			metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-				o.Observe(int64(count()))
-				return nil
-			}))
-		return err
+	observed := func(count func() int) metric.Int64ObservableGaugeOption {
+		return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(int64(count()))
+			return nil
+		})
 	}
-	err := errors.Join(
-		gauge("fn.exec.running", "Functions that run as local binaries.", service.Running),
-		gauge("fn.exec.queue.depth", "Evaluations that wait to run as local binaries.", service.Waiting))
-	if err != nil {
+	_, runningErr := meter.Int64ObservableGauge("fn.exec.running",
+		metric.WithDescription("Functions that run as local binaries."), observed(service.Running))
+	_, waitingErr := meter.Int64ObservableGauge("fn.exec.queue.depth",
+		metric.WithDescription("Evaluations that wait to run as local binaries."), observed(service.Waiting))
+	if err := errors.Join(runningErr, waitingErr); err != nil {
 		return fmt.Errorf("set up the exec evaluator's metrics: %w", err)
 	}
 	return nil
