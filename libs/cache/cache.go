@@ -16,7 +16,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 // Config is the bounds of a cache.
@@ -141,7 +141,7 @@ func (c *Cache[K, V]) get(ctx context.Context, q Query[K, V]) (Answer[V], error)
 	c.mu.Unlock()
 	if !q.CallerDeadline {
 		var cancel context.CancelFunc
-		ctx, cancel = deadline.Early(ctx) // leaves time to report what it was spent on
+		ctx, cancel = retry.EarlyDeadline(ctx) // leaves time to report what it was spent on
 		defer cancel()
 	}
 	switch {

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 // retryWhenFull is the hint for callers that found too many fetches.
@@ -129,7 +129,7 @@ func isTimeOver(ctx context.Context, err error) bool {
 	if class := fault.Of(err); class == fault.DeadlineExceeded || class == fault.Canceled || ctx.Err() != nil {
 		return true
 	}
-	return isOutage(err) && deadline.Near(ctx)
+	return isOutage(err) && retry.NearDeadline(ctx)
 }
 
 // blame returns err with what ended the fetch from outside.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup reads what the kernel says about the control group of this container,
-// of version 1 or 2.
+// Package cgroup reads what the kernel reports of the control group of this container,
+// of version 1 or 2: its memory limit, and the processes that were killed for memory.
 package cgroup
 
 import (

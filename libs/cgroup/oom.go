@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oomkill tells processes that the kernel killed because their container had no
-// memory left from processes that another process killed: both end with SIGKILL.
-package oomkill
+package cgroup
 
 import (
 	"bufio"
@@ -13,55 +11,54 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/krm-function-runner/function-runner/libs/cgroup"
 )
 
-// Watch knows how many processes of this container the kernel killed for memory. The
-// zero value and nil know of none. It is safe for concurrent use.
-type Watch struct {
+// Kills tells processes that the kernel killed because their container had no memory left from
+// processes that another process killed: both end with SIGKILL. The zero value and nil know of
+// none. It is safe for concurrent use.
+type Kills struct {
 	root, counter string // of the control group, and the file in it
 
-	mu    sync.Mutex
-	known int64 // kills that have been told, or were before
+	mu        sync.Mutex
+	explained int64 // kills that have explained an end, or were before
 }
 
 // counters are the files that count kills, of control groups of version 2 and of version 1.
 var counters = []string{"memory.events", "memory/memory.oom_control"}
 
-// New returns a watch of the control group at root, for which there is
-// [cgroup.Container]. Where nothing is counted it knows of no kills.
-func New(root string) *Watch {
+// NewKills returns the kills in the control group at root, for which there is [Container].
+// Where nothing is counted it knows of no kills.
+func NewKills(root string) *Kills {
 	for _, counter := range counters {
-		w := &Watch{root: root, counter: filepath.Join(root, counter)}
-		if kills, ok := w.kills(); ok {
-			w.known = kills
-			return w
+		k := &Kills{root: root, counter: filepath.Join(root, counter)}
+		if kills, ok := k.count(); ok {
+			k.explained = kills
+			return k
 		}
 	}
-	return &Watch{}
+	return &Kills{}
 }
 
 // Explain is called for each process that ended with SIGKILL that we did not send. It
-// says what is wrong and what to do if the kernel did it for memory; nothing if not. Each
+// returns what is wrong and what to do if the kernel did it for memory, else nothing. Each
 // of the kernel's kills explains one end.
-func (w *Watch) Explain() string {
-	if w == nil || w.counter == "" {
+func (k *Kills) Explain() string {
+	if k == nil || k.counter == "" {
 		return ""
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	kills, ok := w.kills()
-	if !ok || kills <= w.known {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kills, ok := k.count()
+	if !ok || kills <= k.explained {
 		return ""
 	}
-	w.known++
-	return "out of memory: " + w.advice()
+	k.explained++
+	return "out of memory: " + k.advice()
 }
 
-// kills reads how many processes were killed; false if that is not known.
-func (w *Watch) kills() (kills int64, ok bool) {
-	content, err := os.ReadFile(w.counter)
+// count reads how many processes were killed; false if that is not known.
+func (k *Kills) count() (kills int64, ok bool) {
+	content, err := os.ReadFile(k.counter)
 	if err != nil {
 		return 0, false
 	}
@@ -75,9 +72,9 @@ func (w *Watch) kills() (kills int64, ok bool) {
 	return 0, false
 }
 
-// advice says what to do.
-func (w *Watch) advice() string {
-	limit, ok := cgroup.MemoryLimit(w.root)
+// advice returns what to do.
+func (k *Kills) advice() string {
+	limit, ok := MemoryLimit(k.root)
 	if !ok {
 		return "give the function a larger memory limit, or make the package smaller"
 	}

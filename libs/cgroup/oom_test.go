@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package oomkill_test
+package cgroup_test
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/libs/oomkill"
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 )
 
 // group is a control group as the kernel shows it.
@@ -41,7 +41,7 @@ func TestEachKillExplainsOneEnd(t *testing.T) {
 			root := t.TempDir()
 			write(t, filepath.Join(root, g.counter), g.before)
 			write(t, filepath.Join(root, g.limitFile), g.limit)
-			w := oomkill.New(root)
+			w := cgroup.NewKills(root)
 			if said := w.Explain(); said != "" {
 				t.Errorf("a kill before the start explains an end: %s", said)
 			}
@@ -65,7 +65,7 @@ func TestLimit(t *testing.T) {
 		if limit != "" {
 			write(t, filepath.Join(root, v2.limitFile), limit)
 		}
-		w := oomkill.New(root)
+		w := cgroup.NewKills(root)
 		write(t, filepath.Join(root, v2.counter), v2.after)
 		if said := w.Explain(); said == "" || strings.Contains(said, "MiB") {
 			t.Errorf("%s: it is explained by %q", reason, said)
@@ -79,11 +79,11 @@ func TestNothingIsKnown(t *testing.T) {
 		if content != "" {
 			write(t, filepath.Join(root, v1.counter), content)
 		}
-		if said := oomkill.New(root).Explain(); said != "" {
+		if said := cgroup.NewKills(root).Explain(); said != "" {
 			t.Errorf("%s: an end is explained by %q", reason, said)
 		}
 	}
-	var none *oomkill.Watch
+	var none *cgroup.Kills
 	if said := none.Explain(); said != "" {
 		t.Errorf("no watch explains an end by %q", said)
 	}

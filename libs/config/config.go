@@ -7,6 +7,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -143,6 +144,13 @@ func (c *Checks) That(ok bool, field string, value any, want string) {
 	if !ok {
 		c.problems = append(c.problems, &Problem{Field: field, Value: value, Want: want})
 	}
+}
+
+// ServiceURL records a problem with field unless address, if there is one, is that of a service.
+func (c *Checks) ServiceURL(field, address string) {
+	u, err := url.Parse(address)
+	ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+	c.That(ok || address == "", field, address, "http://host:port or https://host:port")
 }
 
 // Within adds the problems of a nested configuration, found in err, under the field that holds it;

@@ -14,10 +14,9 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
-	"github.com/krm-function-runner/function-runner/libs/oomkill"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
@@ -44,7 +43,7 @@ type Runner struct {
 	FlattenLog bool
 	// Memory tells functions that ran out of memory from others that were killed; nil
 	// tells nothing.
-	Memory *oomkill.Watch
+	Memory *cgroup.Kills
 	// Tracer makes a span for each run.
 	Tracer trace.Tracer
 	// Preforks, if not nil, counts runs of functions that are kept started.
@@ -73,7 +72,7 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 	case errors.Is(err, resourcelist.ErrNotUTF8):
 		return fault.New(fault.Invalid, "the resource list is not UTF-8")
 	case errors.Is(err, ctx.Err()):
-		return Left(deadline.Err(ctx), image, time.Since(start), "the resource list waited to be read")
+		return Left(ContextErr(ctx), image, time.Since(start), "the resource list waited to be read")
 	default:
 		return fault.New(fault.Invalid, "the resource list is not valid: %w", err)
 	}
@@ -121,7 +120,7 @@ func (r *Runner) judge(ctx context.Context, image string, out fnproc.Outcome, er
 	failure.Results = envelope.Results
 	switch {
 	case parseErr != nil && errors.Is(parseErr, ctx.Err()):
-		return Result{}, Left(deadline.Err(ctx), image, took, "what the function wrote waited to be read")
+		return Result{}, Left(ContextErr(ctx), image, took, "what the function wrote waited to be read")
 	case out.Signal != 0:
 		failure.Signal = out.Signal.String()
 		failure.Status += r.killer(out)

@@ -21,12 +21,11 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
-	"github.com/krm-function-runner/function-runner/libs/oomkill"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
@@ -197,7 +196,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	count("0")
 	runner := newRunner()
-	runner.Memory = oomkill.New(root)
+	runner.Memory = cgroup.NewKills(root)
 	killed := command(t, "signal")
 	for _, tc := range []struct{ reason, kills, want string }{
 		{"another process killed it", "0", "': signal: killed; "},
@@ -301,7 +300,7 @@ func TestCheckInput(t *testing.T) {
 
 // TestTimeoutsNameTheirSetting has the time be over before a list could be decoded.
 func TestTimeoutsNameTheirSetting(t *testing.T) {
-	ctx, cancel := deadline.After(1, "FNR_SOME_TIME").Context(t.Context())
+	ctx, cancel := function.NewTimeLimit(1, "FNR_SOME_TIME").Context(t.Context())
 	defer cancel()
 	<-ctx.Done()
 	err := function.CheckInput(ctx, "fn", []byte(`{"kind": "ResourceList", "items": [{"a": [{"b": "c"}]}]}`))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
@@ -19,7 +18,7 @@ func Left(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {
 		err := fmt.Errorf("function evaluation timed out for %s: after %v, %s: %w", image, took, doing, cause)
-		if _, ok := errors.AsType[*deadline.PassedError](cause); ok {
+		if _, ok := errors.AsType[*TimeLimitError](cause); ok {
 			err = &Failure{Image: image, Reason: TimedOut, message: err.Error(), cause: cause}
 		}
 		return fault.New(fault.DeadlineExceeded, "%w", err)

@@ -9,9 +9,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/admission"
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/confine"
-	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
-	"github.com/krm-function-runner/function-runner/libs/oomkill"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
@@ -78,7 +76,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 		Limits:     Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.MaxLogBytes},
 		Wording:    cfg.Wording,
 		FlattenLog: cfg.FlattenLog,
-		Memory:     oomkill.New(cgroup.Container),
+		Memory:     cgroup.NewKills(cgroup.Container),
 		Tracer:     cfg.Telemetry.Tracers.Tracer(cfg.Program),
 		Preforks:   preforks,
 	}
@@ -119,8 +117,8 @@ type Evaluation struct {
 	Caller string
 	// Limit bounds the time in the queue and in the function. RunLimit, if not nil, returns
 	// another limit for the function when it begins.
-	Limit    deadline.Limit
-	RunLimit func() deadline.Limit
+	Limit    TimeLimit
+	RunLimit func() TimeLimit
 }
 
 // Evaluate runs a function when it has a slot. The input is one that [CheckInput] accepts. The

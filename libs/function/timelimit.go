@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deadline
+package function
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Limit is a bound on the time that an evaluation takes. The zero Limit bounds nothing.
-type Limit struct {
+// TimeLimit is a bound on the time that an evaluation takes. The zero TimeLimit bounds nothing.
+type TimeLimit struct {
 	// For is how long an evaluation may take; zero or less is any time.
 	For time.Duration
 	// Until is when that time is over.
@@ -19,34 +19,34 @@ type Limit struct {
 	Setting string
 }
 
-// After returns a limit that counts from now.
-func After(d time.Duration, setting string) Limit {
-	return Limit{For: d, Until: time.Now().Add(d), Setting: setting}
+// NewTimeLimit returns a limit that counts from now.
+func NewTimeLimit(d time.Duration, setting string) TimeLimit {
+	return TimeLimit{For: d, Until: time.Now().Add(d), Setting: setting}
 }
 
 // Context returns ctx with the limit's end, unless its own comes earlier. A context that
-// the limit ends has a *PassedError as its cause.
-func (l Limit) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+// the limit ends has a *TimeLimitError as its cause.
+func (l TimeLimit) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	if l.For <= 0 {
 		return ctx, func() {}
 	}
-	return context.WithDeadlineCause(ctx, l.Until, &PassedError{l})
+	return context.WithDeadlineCause(ctx, l.Until, &TimeLimitError{l})
 }
 
-// PassedError is the cause of a context whose limit has passed. It is a
+// TimeLimitError is the cause of a context whose limit has passed. It is a
 // context.DeadlineExceeded.
-type PassedError struct{ Limit Limit }
+type TimeLimitError struct{ Limit TimeLimit }
 
-func (e *PassedError) Error() string {
+func (e *TimeLimitError) Error() string {
 	return fmt.Sprintf("the evaluation may take %v: raise %s, or have the function do less", e.Limit.For, e.Limit.Setting)
 }
 
 // Unwrap returns what a context says whose deadline has passed.
-func (e *PassedError) Unwrap() error { return context.DeadlineExceeded }
+func (e *TimeLimitError) Unwrap() error { return context.DeadlineExceeded }
 
-// Err returns why ctx has ended: the limit that has passed, or else what ctx.Err says.
-func Err(ctx context.Context) error {
-	if passed, ok := errors.AsType[*PassedError](context.Cause(ctx)); ok {
+// ContextErr returns why ctx has ended: the limit that has passed, or else what ctx.Err says.
+func ContextErr(ctx context.Context) error {
+	if passed, ok := errors.AsType[*TimeLimitError](context.Cause(ctx)); ok {
 		return passed
 	}
 	return ctx.Err()
@@ -54,9 +54,9 @@ func Err(ctx context.Context) error {
 
 // Explain returns err, the error of a service that ends shortly before the deadline of ctx, with
 // the limit as its reason if that deadline is the limit's and not the caller's.
-func (l Limit) Explain(ctx context.Context, err error) error {
+func (l TimeLimit) Explain(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && l.For > 0 && end.Equal(l.Until) {
-		return fmt.Errorf("%w: %w", &PassedError{l}, err)
+		return fmt.Errorf("%w: %w", &TimeLimitError{l}, err)
 	}
 	return err
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deadline_test
+package function_test
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
+	"github.com/krm-function-runner/function-runner/libs/function"
 )
 
 // TestLimit has callers with deadlines before and after the limit, and without one.
-func TestLimit(t *testing.T) {
+func TestTimeLimit(t *testing.T) {
 	tests := map[string]struct {
 		limit, caller time.Duration // zero for none
 		want          time.Duration
@@ -35,13 +35,13 @@ func TestLimit(t *testing.T) {
 					caller, cancel = context.WithTimeout(t.Context(), tc.caller)
 				}
 				defer cancel()
-				ctx, cancel := deadline.After(tc.limit, "FNR_SOME_TIME").Context(caller)
+				ctx, cancel := function.NewTimeLimit(tc.limit, "FNR_SOME_TIME").Context(caller)
 				defer cancel()
 				<-ctx.Done()
 				if took := time.Since(begin); took != tc.want {
 					t.Errorf("it ends after %v, want %v: %s", took, tc.want, tc.reason)
 				}
-				err := deadline.Err(ctx)
+				err := function.ContextErr(ctx)
 				if !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("its error is %v, want a deadline", err)
 				}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deadline_test
+package retry_test
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-func TestEarly(t *testing.T) {
+func TestEarlyDeadline(t *testing.T) {
 	tests := map[string]struct {
 		left, want time.Duration
 		reason     string
@@ -26,13 +26,13 @@ func TestEarly(t *testing.T) {
 				begin := time.Now()
 				theirs, cancel := context.WithTimeout(t.Context(), tc.left)
 				defer cancel()
-				ours, cancel := deadline.Early(theirs)
+				ours, cancel := retry.EarlyDeadline(theirs)
 				defer cancel()
 				<-ours.Done()
 				if took := time.Since(begin); took != tc.want {
 					t.Errorf("it ends after %v, want %v: %s", took, tc.want, tc.reason)
 				}
-				if !deadline.Near(theirs) {
+				if !retry.NearDeadline(theirs) {
 					t.Error("the caller does not believe that the time is over")
 				}
 			})
@@ -40,14 +40,14 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-func TestNear(t *testing.T) {
+func TestNearDeadline(t *testing.T) {
 	tests := map[string]struct {
 		left   time.Duration
 		want   bool
 		reason string
 	}{
-		"far":    {deadline.Margin + time.Nanosecond, false, "no service ends that early"},
-		"near":   {deadline.Margin, true, "a service that ends as early as it may is believed"},
+		"far":    {retry.DeadlineMargin + time.Nanosecond, false, "no service ends that early"},
+		"near":   {retry.DeadlineMargin, true, "a service that ends as early as it may is believed"},
 		"passed": {-time.Nanosecond, true, "the time is over"},
 	}
 	for name, tc := range tests {
@@ -55,7 +55,7 @@ func TestNear(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tc.left)
 				defer cancel()
-				if got := deadline.Near(ctx); got != tc.want {
+				if got := retry.NearDeadline(ctx); got != tc.want {
 					t.Errorf("Near is %t, want %t: %s", got, tc.want, tc.reason)
 				}
 			})
@@ -64,9 +64,9 @@ func TestNear(t *testing.T) {
 }
 
 func TestWithoutDeadline(t *testing.T) {
-	ours, cancel := deadline.Early(t.Context())
+	ours, cancel := retry.EarlyDeadline(t.Context())
 	defer cancel()
-	if _, ok := ours.Deadline(); ok || deadline.Near(t.Context()) {
+	if _, ok := ours.Deadline(); ok || retry.NearDeadline(t.Context()) {
 		t.Error("there is a deadline where the caller has none")
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retry waits between attempts.
+// Package retry waits between attempts, as long as the deadline allows.
 package retry
 
 import (

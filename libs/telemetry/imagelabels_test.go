@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package imagelabel_test
+package telemetry_test
 
 import (
 	"fmt"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/libs/imagelabel"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-func TestLabelsAreBounded(t *testing.T) {
-	var labels imagelabel.Labels
+func TestImageLabelsAreBounded(t *testing.T) {
+	var labels telemetry.ImageLabels
 	earn := func(i int) string {
 		return labels.Earn(fmt.Sprintf("set:v%d", i))
 	}
 	seen := make(map[string]bool)
-	for i := range 10 * imagelabel.Max {
+	for i := range 10 * telemetry.MaxImageLabels {
 		seen[earn(i)] = true
 	}
-	if len(seen) != imagelabel.Max+1 || !seen[imagelabel.Other] {
-		t.Errorf("%d labels, want %d and %q", len(seen), imagelabel.Max, imagelabel.Other)
+	if len(seen) != telemetry.MaxImageLabels+1 || !seen[telemetry.OtherImages] {
+		t.Errorf("%d labels, want %d and %q", len(seen), telemetry.MaxImageLabels, telemetry.OtherImages)
 	}
 	if got := earn(0); got != "set:v0" {
 		t.Errorf("the first image has label %q now, want its own", got)
@@ -27,9 +27,9 @@ func TestLabelsAreBounded(t *testing.T) {
 }
 
 func TestInventedNamesUseNoLabels(t *testing.T) {
-	var labels imagelabel.Labels
-	for i := range 10 * imagelabel.Max {
-		if got := labels.Label(fmt.Sprintf("invented:v%d", i)); got != imagelabel.Other {
+	var labels telemetry.ImageLabels
+	for i := range 10 * telemetry.MaxImageLabels {
+		if got := labels.Label(fmt.Sprintf("invented:v%d", i)); got != telemetry.OtherImages {
 			t.Fatalf("an image that has not earned it has label %q", got)
 		}
 	}

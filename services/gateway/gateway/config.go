@@ -4,7 +4,6 @@ package gateway
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -124,8 +123,8 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxConnectionAge >= 0, "MaxConnectionAge", c.MaxConnectionAge, "zero or more")
 	checks.That(c.MaxConnections >= 0, "MaxConnections", c.MaxConnections, "1 or more, or 0 for the default")
 	checks.That(c.MaxConnectionsPerPeer >= 0, "MaxConnectionsPerPeer", c.MaxConnectionsPerPeer, "1 or more, or 0 for the default")
-	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver, "http://host:port or https://host:port")
-	checks.That(c.PodManager == "" || isURL(c.PodManager), "PodManager", c.PodManager, "http://host:port or https://host:port")
+	checks.ServiceURL("ImageResolver", c.ImageResolver)
+	checks.ServiceURL("PodManager", c.PodManager)
 	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix", c.DefaultImagePrefix, imagename.PrefixWanted)
 	for _, r := range c.DisableRuntimes {
 		checks.That(r == RuntimeExec || r == RuntimePod, "DisableRuntimes", strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec and pod")
@@ -144,12 +143,6 @@ func (c *Config) Validate() error {
 		c.Pod.check(&checks)
 	}
 	return checks.Err()
-}
-
-// isURL reports whether s is the address of a service.
-func isURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 // Enabled reports whether the gateway uses a runtime.

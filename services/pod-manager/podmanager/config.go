@@ -3,7 +3,6 @@
 package podmanager
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -153,8 +152,7 @@ type ResourceConfig struct {
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
-	checks.That(c.ImageResolver == "" || isURL(c.ImageResolver), "ImageResolver", c.ImageResolver,
-		"http://host:port or https://host:port")
+	checks.ServiceURL("ImageResolver", c.ImageResolver)
 	checks.That(c.MaxMessageBytes > 0, "MaxMessageBytes", c.MaxMessageBytes, "1 or more")
 	prefix := c.DefaultImagePrefix
 	checks.That(imagename.IsPrefix(prefix), "DefaultImagePrefix", prefix, imagename.PrefixWanted)
@@ -211,12 +209,6 @@ func (c *Config) checkLimits(checks *config.Checks) {
 func isImage(s string) bool {
 	_, err := imagename.Parse(s, "")
 	return err == nil
-}
-
-// isURL reports whether s is the address of a service.
-func isURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 // amount is what a container gets of one resource.

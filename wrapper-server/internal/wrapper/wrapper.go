@@ -15,7 +15,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -91,7 +90,7 @@ func (s *server) handler(options ...connect.HandlerOption) (path string, handler
 func (s *server) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
-	ctx, cancel := deadline.After(s.maxTime, maxTimeSetting).Context(ctx)
+	ctx, cancel := function.NewTimeLimit(s.maxTime, maxTimeSetting).Context(ctx)
 	defer cancel()
 	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
@@ -27,7 +27,7 @@ type Request struct {
 	Caller string
 	// Limit bounds the evaluation: evaluators apply it to all that they do, except that a
 	// function with a limit of its own may run that long once it has its slot or its pod.
-	Limit deadline.Limit
+	Limit function.TimeLimit
 	// Resolving adds up how long it takes to resolve the image; nil if that is not measured.
 	Resolving *measure.Resolving
 }

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
@@ -105,7 +104,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 		ResourceList: req.ResourceList,
 		Caller:       req.Caller,
 		Limit:        req.Limit,
-		RunLimit:     func() deadline.Limit { return e.limit(binary, req) },
+		RunLimit:     func() function.TimeLimit { return e.limit(binary, req) },
 	})
 	if err != nil {
 		return evaluation.Response{}, err
@@ -115,12 +114,12 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 
 // limit returns the limit for the run of a binary: its own, which counts from now, or
 // that of the request.
-func (e *Evaluator) limit(binary string, req evaluation.Request) deadline.Limit {
+func (e *Evaluator) limit(binary string, req evaluation.Request) function.TimeLimit {
 	own := e.table.Load().maxTime[binary]
 	if own == 0 {
 		return req.Limit
 	}
-	return deadline.After(own, fmt.Sprintf("maxEvaluationTime of function %s in %s", filepath.Base(binary), e.cfg.File))
+	return function.NewTimeLimit(own, fmt.Sprintf("maxEvaluationTime of function %s in %s", filepath.Base(binary), e.cfg.File))
 }
 
 // Tags implements naming.TagSource: the tags for which there is a binary.

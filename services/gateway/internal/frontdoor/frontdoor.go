@@ -14,11 +14,11 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
@@ -123,7 +123,7 @@ func (h *Handler) answer(ctx context.Context, resp evaluation.Response, err erro
 func (h *Handler) evaluate(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest, resolving *measure.Resolving,
 ) (imagename.Name, evaluation.Response, error) {
-	limit := deadline.After(h.maxTime, h.setting)
+	limit := function.NewTimeLimit(h.maxTime, h.setting)
 	name, err := h.prepare(ctx, limit, req, resolving)
 	if err != nil {
 		return name, evaluation.Response{}, err
@@ -137,7 +137,7 @@ func (h *Handler) evaluate(
 
 // prepare resolves the image's name and checks the input, within the limit.
 func (h *Handler) prepare(
-	ctx context.Context, limit deadline.Limit, req *evaluator.EvaluateFunctionRequest, resolving *measure.Resolving,
+	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest, resolving *measure.Resolving,
 ) (imagename.Name, error) {
 	ctx, cancel := limit.Context(ctx)
 	defer cancel()
@@ -151,7 +151,7 @@ func (h *Handler) prepare(
 
 // resolve gives the image its canonical name, once for all evaluators. ctx is within the limit.
 func (h *Handler) resolve(
-	ctx context.Context, limit deadline.Limit, req *evaluator.EvaluateFunctionRequest,
+	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest,
 ) (name imagename.Name, took time.Duration, err error) {
 	ctx, span := h.tracer.Start(ctx, "fn.resolve")
 	defer span.End()
@@ -161,8 +161,8 @@ func (h *Handler) resolve(
 	span.SetAttributes(attribute.String("container.image.name", name.String()))
 	switch {
 	case err != nil && ctx.Err() != nil:
-		err = function.Left(deadline.Err(ctx), req.GetImage(), took, "looking up the image's tag")
-	case fault.Of(err) == fault.DeadlineExceeded && deadline.Near(ctx):
+		err = function.Left(function.ContextErr(ctx), req.GetImage(), took, "looking up the image's tag")
+	case fault.Of(err) == fault.DeadlineExceeded && retry.NearDeadline(ctx):
 		err = function.Left(limit.Explain(ctx, err), req.GetImage(), took, "looking up the image's tag")
 	}
 	return name, took, err

@@ -18,13 +18,13 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
@@ -197,7 +197,7 @@ func TestARequestThatWasGivenUpIsCounted(t *testing.T) {
 type slowNames struct{}
 
 func (slowNames) Resolve(ctx context.Context, _, _ string) (imagename.Name, error) {
-	ctx, cancel := deadline.Early(ctx)
+	ctx, cancel := retry.EarlyDeadline(ctx)
 	defer cancel()
 	<-ctx.Done()
 	return imagename.Name{}, fault.New(fault.DeadlineExceeded, "the registry has not answered")

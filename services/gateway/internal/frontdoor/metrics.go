@@ -13,9 +13,9 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
-	"github.com/krm-function-runner/function-runner/libs/imagelabel"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
@@ -28,7 +28,7 @@ type metrics struct {
 	rejections    metric.Int64Counter
 	requestBytes  metric.Int64Histogram
 	responseBytes metric.Int64Histogram
-	images        imagelabel.Labels
+	images        telemetry.ImageLabels
 }
 
 // sizes are buckets from a small list to the message limit.
@@ -94,7 +94,7 @@ func (m *metrics) rejected(ctx context.Context, err error) {
 // has run, so names that callers invent use up none.
 func (m *metrics) image(s sample) string {
 	if s.evaluator == "" {
-		return imagelabel.Other
+		return telemetry.OtherImages
 	}
 	name := s.image.Short()
 	if hasRun(s.err) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/imagelabel"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
@@ -24,7 +24,7 @@ type metrics struct {
 	coldStarts metric.Int64Counter
 	retries    metric.Int64Counter
 	phases     *measure.Phases
-	images     imagelabel.Labels
+	images     telemetry.ImageLabels
 }
 
 func newMetrics(provider metric.MeterProvider) (*metrics, error) {

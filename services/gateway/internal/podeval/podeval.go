@@ -17,8 +17,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
@@ -96,12 +96,12 @@ func (e *Evaluator) attempt(ctx context.Context, req evaluation.Request, broken 
 
 // limit returns the limit for the run of a function in a pod: its own, which counts from
 // now, or that of the request.
-func limit(granted *lease.Granted, req evaluation.Request) deadline.Limit {
+func limit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
 	own := granted.GetMaxEvaluationTime().AsDuration()
 	if own <= 0 {
 		return req.Limit
 	}
-	return deadline.After(own, fmt.Sprintf("maxEvaluationTime of %s in the pod cache configuration", req.Given))
+	return function.NewTimeLimit(own, fmt.Sprintf("maxEvaluationTime of %s in the pod cache configuration", req.Given))
 }
 
 // outcome returns what an attempt that ended with err found out about its pod.

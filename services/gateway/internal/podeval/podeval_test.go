@@ -17,7 +17,6 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	libdeadline "github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -282,7 +281,7 @@ func TestEvaluationTime(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			req := request
-			req.Limit = libdeadline.After(tc.limit, "FNR_TEST")
+			req.Limit = function.NewTimeLimit(tc.limit, "FNR_TEST")
 			_, err := newEvaluator(t, leasetest.NewManager(tc.grant), telemetry.Discard()).Evaluate(t.Context(), req)
 			if fault.Of(err) != fault.DeadlineExceeded || !strings.HasPrefix(err.Error(), "function evaluation timed out for fn:v1: after ") {
 				t.Errorf("error %v of class %v: %s", err, fault.Of(err), tc.reason)

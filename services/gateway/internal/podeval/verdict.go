@@ -14,11 +14,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
@@ -49,7 +49,7 @@ func judge(ctx context.Context, image, pod string, took time.Duration, err error
 		return nil
 	}
 	st := status.Convert(err)
-	if st.Code() == codes.DeadlineExceeded && deadline.Near(ctx) {
+	if st.Code() == codes.DeadlineExceeded && retry.NearDeadline(ctx) {
 		<-ctx.Done()
 	}
 	if ctx.Err() != nil {

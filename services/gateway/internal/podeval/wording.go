@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/deadline"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 // evaluatePrefix begins the text of what went wrong in a pod.
@@ -34,7 +34,7 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 	if ctx.Err() != nil {
 		return left(ctx, image, took, "waiting for a pod: "+describe(last))
 	}
-	if fault.Of(err) == fault.DeadlineExceeded && deadline.Near(ctx) {
+	if fault.Of(err) == fault.DeadlineExceeded && retry.NearDeadline(ctx) {
 		return function.Left(err, image, took, "waiting for a pod: "+describe(last))
 	}
 	err = fmt.Errorf("unable to get the grpc client to the pod for %s: %w", image, err)
@@ -54,7 +54,7 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 // was being done for it.
 func left(ctx context.Context, image string, took time.Duration, doing string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return function.Left(deadline.Err(ctx), image, took, doing)
+		return function.Left(function.ContextErr(ctx), image, took, doing)
 	}
 	return function.Left(context.Cause(ctx), image, took, doing)
 }

@@ -12,32 +12,30 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
-const (
-	// firstPause is the pause after no replica could be reached; each further one is
-	// twice as long, up to maxPause.
-	firstPause = 50 * time.Millisecond
-	maxPause   = 2 * time.Second
-	// reachTimeout is how long all pauses of a lease may take together: a pod-manager
-	// that is alone is back by then.
-	reachTimeout = 15 * time.Second
-)
+// backoff is the waits after no replica could be reached.
+var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
+
+// reachTimeout is how long all waits of a lease may take together: a pod-manager that is
+// alone has restarted by then.
+const reachTimeout = 15 * time.Second
 
 // Lease implements lease.Manager: it asks the image's owner, and another replica if
 // that cannot be reached or is shutting down. If no replica can be reached it goes
-// on asking for a while, as a replica that starts anew is soon there.
+// on asking for a while, since a replica that restarts is soon there.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
-	rest := reachTimeout
-	for next := firstPause; ; next = min(2*next, maxPause) {
+	rest, backoff := reachTimeout, backoff
+	for {
 		held, err := m.leaseFromAny(ctx, open, waiting)
 		if !lease.IsElsewhere(err) {
 			return held, err
 		}
-		rest -= next
+		wait := backoff.Next()
+		rest -= wait
 		if rest < 0 {
 			return nil, fmt.Errorf("no pod-manager could be reached for %v: %w", reachTimeout, err)
 		}
 		waiting(&lease.Waiting{Reason: "no pod-manager can be reached: " + err.Error()})
-		if !retry.Sleep(ctx, next) {
+		if !retry.Sleep(ctx, wait) {
 			return nil, fault.New(fault.Of(ctx.Err()), "%w: %w", context.Cause(ctx), err)
 		}
 	}

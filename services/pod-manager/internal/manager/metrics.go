@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/krm-function-runner/function-runner/libs/imagelabel"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -22,7 +22,7 @@ type metrics struct {
 	rejections, evictions tally
 	// counts are as old as a tick at most.
 	counts atomic.Pointer[counts]
-	images imagelabel.Labels
+	images telemetry.ImageLabels
 }
 
 // counts are how many pods there are, and leases that wait.

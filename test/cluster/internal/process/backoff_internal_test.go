@@ -8,7 +8,7 @@ import (
 )
 
 func TestBackoffGrowsUntilAProgramWasHealthy(t *testing.T) {
-	var b backoff
+	b := newBackoff()
 	for i, test := range []struct {
 		reason    string
 		ran, want time.Duration
@@ -19,12 +19,12 @@ func TestBackoffGrowsUntilAProgramWasHealthy(t *testing.T) {
 		{"a new failure of a healthy program", time.Minute, 250 * time.Millisecond},
 	} {
 		if got := b.next(test.ran); got != test.want {
-			t.Errorf("%d, %s: pause %v, want %v", i, test.reason, got, test.want)
+			t.Errorf("%d, %s: wait %v, want %v", i, test.reason, got, test.want)
 		}
 	}
 	for range 20 {
-		if got := b.next(0); got > longestPause {
-			t.Fatalf("pause %v is longer than %v", got, longestPause)
+		if got := b.next(0); got > maxBackoff {
+			t.Fatalf("wait %v is longer than %v", got, maxBackoff)
 		}
 	}
 }

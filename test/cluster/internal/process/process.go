@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 // Spec is a program that runs for as long as the cluster.
@@ -55,7 +57,7 @@ func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 	if !accepts(ctx, spec.After) {
 		return
 	}
-	var pause backoff
+	wait := newBackoff()
 	for s.released(ctx, i, spec.Name) {
 		start := time.Now()
 		err := s.runOnce(ctx, i, spec)
@@ -65,13 +67,13 @@ func (s *Supervisor) keep(ctx context.Context, i int, spec Spec) {
 		s.update(i, func(status *Status) {
 			*status = Status{Name: spec.Name, State: Failed, Restarts: status.Restarts + 1, LastExit: fmt.Sprint(err)}
 		})
-		sleep(ctx, pause.next(time.Since(start)))
+		retry.Sleep(ctx, wait.next(time.Since(start)))
 	}
 }
 
 // released waits while the program is held, and reports whether it may run.
 func (s *Supervisor) released(ctx context.Context, i int, name string) bool {
-	for reported := false; ctx.Err() == nil && s.Holds != ""; sleep(ctx, shortPause) {
+	for reported := false; ctx.Err() == nil && s.Holds != ""; retry.Sleep(ctx, pollInterval) {
 		if _, err := os.Stat(filepath.Join(s.Holds, name)); err != nil {
 			break
 		}
@@ -98,8 +100,8 @@ func (s *Supervisor) runOnce(ctx context.Context, i int, spec Spec) error {
 	return command.Wait()
 }
 
-// shortPause is the time between two checks of what a program waits for.
-const shortPause = 50 * time.Millisecond
+// pollInterval is the time between two checks of what a program waits for.
+const pollInterval = 50 * time.Millisecond
 
 // accepts waits until the address accepts a connection, and reports whether it did before ctx
 // ended.
@@ -111,16 +113,7 @@ func accepts(ctx context.Context, address string) bool {
 			_ = connection.Close() // The connection was only a check.
 			break
 		}
-		sleep(ctx, shortPause)
+		retry.Sleep(ctx, pollInterval)
 	}
 	return ctx.Err() == nil
-}
-
-func sleep(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
