@@ -13,7 +13,7 @@ import (
 
 // banned are packages that must not get into function pods, each with the reason.
 var banned = map[string]string{
-	"k8s.io/":                                "the wrapper server knows nothing of Kubernetes, and each pod start copies it",
+	"k8s.io/":                                "the wrapper server does not use Kubernetes, and each pod start copies it",
 	"sigs.k8s.io/":                           "kyaml alone adds 10 MB; libs/resourcelist judges lists without it",
 	"github.com/google/go-containerregistry": "it talks to no registry",
 	"testing":                                "tests stay out of programs",

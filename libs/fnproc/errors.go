@@ -17,7 +17,8 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("the function was killed: it wrote more than the %d bytes of %s that are allowed", e.Limit, e.Stream)
+	return fmt.Sprintf("the function was killed: it wrote more than the %d bytes of %s that are allowed",
+		e.Limit, e.Stream)
 }
 
 // StoppedError is a function that was killed, or not even started, because the

@@ -45,7 +45,10 @@ func newSpares(cfg PreforkConfig) *spares { return &spares{cfg: cfg, byKey: map[
 
 // key tells commands apart by all that makes a difference to their processes.
 func key(cmd Command) string {
-	parts := []string{cmd.Path, cmd.Dir, strconv.FormatInt(cmd.MaxOutput, 10), strconv.FormatInt(cmd.MaxLog, 10), strconv.Itoa(len(cmd.Args)), strconv.FormatBool(cmd.Network)}
+	parts := []string{
+		cmd.Path, cmd.Dir, strconv.FormatInt(cmd.MaxOutput, 10), strconv.FormatInt(cmd.MaxLog, 10),
+		strconv.Itoa(len(cmd.Args)), strconv.FormatBool(cmd.Network),
+	}
 	return strings.Join(slices.Concat(parts, cmd.Args, cmd.Env), "\x00")
 }
 

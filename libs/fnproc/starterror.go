@@ -53,7 +53,8 @@ func exhausted(err error) bool {
 // hint guesses why cmd does not start.
 func hint(cmd Command, err error) string {
 	if exhausted(err) {
-		return "there is no room for another process: try again later, or raise the container's limits of memory and processes"
+		return "there is no room for another process: try again later, " +
+			"or raise the container's limits of memory and processes"
 	}
 	if cmd.Dir != "" {
 		if _, dirErr := os.Stat(cmd.Dir); dirErr != nil {

@@ -146,7 +146,8 @@ func message(r resourcelist.Result) *functionrunnerv1.Result {
 		}
 	}
 	if file := r.File; file != nil {
-		msg.File = &functionrunnerv1.Result_File{Path: valid(file.Path), Index: int32(file.Index)} //nolint:gosec // a position in a file
+		index := int32(file.Index) //nolint:gosec // a position in a file
+		msg.File = &functionrunnerv1.Result_File{Path: valid(file.Path), Index: index}
 	}
 	for k, v := range r.Tags {
 		msg.Tags[valid(k)] = valid(v)

@@ -82,11 +82,13 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 // the runner's own. A function that fails gives a [*Failure] in the error's chain;
 // one that was stopped because ctx ended gives an error with the context's class.
 func (r *Runner) Run(ctx context.Context, image string, cmd fnproc.Command, list []byte) (Result, error) {
-	ctx, span := r.Tracer.Start(ctx, "fn.exec", trace.WithAttributes(attribute.String("process.executable.path", cmd.Path)))
+	path := attribute.String("process.executable.path", cmd.Path)
+	ctx, span := r.Tracer.Start(ctx, "fn.exec", trace.WithAttributes(path))
 	defer span.End()
 	start := time.Now()
 	out, err := r.Processes.Run(ctx, r.limited(cmd), list)
-	span.SetAttributes(attribute.Int("process.exit.code", out.ExitCode), attribute.String("fn.prefork", out.Prefork.String()))
+	span.SetAttributes(
+		attribute.Int("process.exit.code", out.ExitCode), attribute.String("fn.prefork", out.Prefork.String()))
 	r.Preforks.count(ctx, cmd, out.Prefork)
 	result, err := r.judge(ctx, image, out, err, time.Since(start))
 	if err != nil {
@@ -107,7 +109,9 @@ func (r *Runner) limited(cmd fnproc.Command) fnproc.Command {
 
 // judge turns the end of a process, after the given time, into a result or an
 // error.
-func (r *Runner) judge(ctx context.Context, image string, out fnproc.Outcome, err error, took time.Duration) (Result, error) {
+func (r *Runner) judge(
+	ctx context.Context, image string, out fnproc.Outcome, err error, took time.Duration,
+) (Result, error) {
 	log := r.flatten(out.Log)
 	if stopped, ok := errors.AsType[*fnproc.StoppedError](err); ok {
 		return Result{}, Left(stopped, image, took, "the function was running")

@@ -24,7 +24,8 @@ type Limits struct {
 
 // Check adds the problems of the limits, which are named by the given fields.
 func (l Limits) Check(checks *config.Checks, messageField, logField string) {
-	checks.That(l.MessageBytes >= minMessageBytes && l.MessageBytes <= 1<<30, messageField, l.MessageBytes, "65536 to 1073741824 bytes")
+	sensible := l.MessageBytes >= minMessageBytes && l.MessageBytes <= 1<<30
+	checks.That(sensible, messageField, l.MessageBytes, "65536 to 1073741824 bytes")
 	checks.That(l.LogBytes >= 0 && l.LogBytes <= 1<<30, logField, l.LogBytes, "0 to 1073741824 bytes")
 }
 

@@ -45,7 +45,8 @@ func WrapperWording(f *Failure) string {
 		return notParsed(f, fmt.Sprintf("%s; %v", f.Status, f.cause))
 	default:
 		return withResults(f, func(results string) string {
-			return fmt.Sprintf("failed to evaluate function %q with structured results: %s and stderr: %s", f.Image, results, stderr(f))
+			return fmt.Sprintf("failed to evaluate function %q with structured results: %s and stderr: %s",
+				f.Image, results, stderr(f))
 		})
 	}
 }

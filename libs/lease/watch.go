@@ -22,7 +22,11 @@ type poolKey struct{ reference, digest string }
 // Watch does what [Manager.WatchPools] says by listing pools at intervals: it sends the
 // pools that differ from what was sent before. It returns the first error of list or send, or that
 // of ctx. Pools that list returned must not be changed.
-func Watch(ctx context.Context, list func(context.Context) ([]*podmanagerv1.Pool, error), send func(*podmanagerv1.WatchPoolsResponse) error) error {
+func Watch(
+	ctx context.Context,
+	list func(context.Context) ([]*podmanagerv1.Pool, error),
+	send func(*podmanagerv1.WatchPoolsResponse) error,
+) error {
 	sent := make(map[poolKey]*podmanagerv1.Pool)
 	for first := true; ; first = false {
 		pools, err := list(ctx)
@@ -61,7 +65,8 @@ func compare(sent map[poolKey]*podmanagerv1.Pool, pools []*podmanagerv1.Pool) []
 	for key, p := range sent {
 		if !now[key] {
 			delete(sent, key)
-			changes = append(changes, &podmanagerv1.WatchPoolsResponse{Change: &podmanagerv1.WatchPoolsResponse_Removed{Removed: p.GetKey()}})
+			removed := &podmanagerv1.WatchPoolsResponse_Removed{Removed: p.GetKey()}
+			changes = append(changes, &podmanagerv1.WatchPoolsResponse{Change: removed})
 		}
 	}
 	return changes

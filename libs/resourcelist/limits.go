@@ -36,7 +36,8 @@ const (
 func checkLimits(data []byte) (values int, err error) {
 	values = countValues(data)
 	if most := max(anyValues, len(data)/bytesPerValue); values > most {
-		return 0, fmt.Errorf("the list has about %d values in %d bytes, and may have up to %d: write it in YAML's block style, or split it",
+		return 0, fmt.Errorf("the list has about %d values in %d bytes, and may have up to %d: "+
+			"write it in YAML's block style, or split it",
 			values, len(data), most)
 	}
 	if n := countTagDirectives(data); n > maxTagDirectives {

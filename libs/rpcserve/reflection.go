@@ -31,7 +31,8 @@ func reflection(mux *http.ServeMux, names []string) error {
 	reflector := grpcreflect.NewStaticReflector(names...)
 	slots := make(chan struct{}, maxReflections)
 	versions := map[string]func(*grpcreflect.Reflector, ...connect.HandlerOption) (string, http.Handler){
-		grpcreflect.ReflectV1ServiceName: grpcreflect.NewHandlerV1, grpcreflect.ReflectV1AlphaServiceName: grpcreflect.NewHandlerV1Alpha,
+		grpcreflect.ReflectV1ServiceName:      grpcreflect.NewHandlerV1,
+		grpcreflect.ReflectV1AlphaServiceName: grpcreflect.NewHandlerV1Alpha,
 	}
 	for name, version := range versions {
 		m := mount{

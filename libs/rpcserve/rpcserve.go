@@ -69,7 +69,8 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 		names = append(names, s.Name)
 	}
 	// Health checks come every few seconds: tracing them would drown the rest.
-	health := mount{name: grpchealth.HealthV1ServiceName, requestBytes: healthBytes, responseBytes: healthBytes, flushes: true}
+	const name = grpchealth.HealthV1ServiceName
+	health := mount{name: name, requestBytes: healthBytes, responseBytes: healthBytes, flushes: true}
 	err = health.on(mux, func(options ...connect.HandlerOption) (string, http.Handler) {
 		return grpchealth.NewHandler(cfg.Health.Checker(names...), options...)
 	})

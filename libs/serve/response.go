@@ -12,7 +12,8 @@ import (
 
 // errSlowReader is the error of a response whose client does not keep the pace.
 var errSlowReader = fault.New(fault.DeadlineExceeded,
-	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v", pace.BytesPerSecond, pace.Grace)
+	"the response was given up: its client reads less than %d bytes per second and pauses for more than %v",
+	pace.BytesPerSecond, pace.Grace)
 
 // paced has next's responses over HTTP/2 given up when their client does not read them:
 // each stream has a window of its own, which a client can keep closed while the connection

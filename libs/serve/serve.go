@@ -143,7 +143,8 @@ func shutdown(ctx context.Context, cfg Config, servers []*server) error {
 	for _, s := range servers {
 		stopping.Go(func() error {
 			if err := s.http.Shutdown(ctx); err != nil {
-				return fmt.Errorf("stop %s: requests did not end within %v: %w", s.name, cfg.ShutdownTimeout, errors.Join(err, s.http.Close()))
+				err = errors.Join(err, s.http.Close())
+				return fmt.Errorf("stop %s: requests did not end within %v: %w", s.name, cfg.ShutdownTimeout, err)
 			}
 			return nil
 		})

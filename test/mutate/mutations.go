@@ -6,7 +6,10 @@ package main
 var named = []mutation{
 	{
 		Name: "the chain of evaluators goes on after Unavailable", Package: "services/gateway/internal/evaluation",
-		Edits: []edit{{`fault\.Of\(err\) == fault\.NotFound`, `(fault.Of(err) == fault.NotFound || fault.Of(err) == fault.Unavailable)`}},
+		Edits: []edit{{
+			`fault\.Of\(err\) == fault\.NotFound`,
+			`(fault.Of(err) == fault.NotFound || fault.Of(err) == fault.Unavailable)`,
+		}},
 	},
 	{
 		Name: "output is not counted in the memory budget", Package: "services/gateway/internal/frontdoor",

@@ -67,7 +67,8 @@ func (m mutation) test(ctx context.Context, o options, work string) (verdict str
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.budget)
 	defer cancel()
-	out, err := goCommand(ctx, module, append([]string{"test", "-overlay=" + overlay, "-vet=off", "-count=1"}, tests...)...)
+	args := append([]string{"test", "-overlay=" + overlay, "-vet=off", "-count=1"}, tests...)
+	out, err := goCommand(ctx, module, args...)
 	switch exit, _ := errors.AsType[*exec.ExitError](err); {
 	case err == nil:
 		return lived, nil

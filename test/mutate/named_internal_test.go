@@ -65,7 +65,8 @@ func TestPackagesExist(t *testing.T) {
 }
 
 func TestPrint(t *testing.T) {
-	const output = "Starting...\n      KILLED CONDITIONALS_NEGATION at a.go:51:20\n       LIVED ARITHMETIC_BASE at b.go:32:1\n" +
+	const output = "Starting...\n      KILLED CONDITIONALS_NEGATION at a.go:51:20\n" +
+		"       LIVED ARITHMETIC_BASE at b.go:32:1\n" +
 		"   TIMED OUT INVERT_NEGATIVES at b.go:33:1\n NOT COVERED ARITHMETIC_BASE at b.go:34:1\n"
 	var got bytes.Buffer
 	if err := (target{module: "libs", dir: "x"}).print(&got, []byte(output), true, time.Minute); err != nil {

@@ -122,14 +122,18 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	checks.That(c.MaxConnectionAge >= 0, "MaxConnectionAge", c.MaxConnectionAge, "zero or more")
 	checks.That(c.MaxConnections >= 0, "MaxConnections", c.MaxConnections, "1 or more, or 0 for the default")
-	checks.That(c.MaxConnectionsPerPeer >= 0, "MaxConnectionsPerPeer", c.MaxConnectionsPerPeer, "1 or more, or 0 for the default")
+	checks.That(c.MaxConnectionsPerPeer >= 0, "MaxConnectionsPerPeer", c.MaxConnectionsPerPeer,
+		"1 or more, or 0 for the default")
 	checks.ServiceURL("ImageResolver", c.ImageResolver)
 	checks.ServiceURL("PodManager", c.PodManager)
-	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix", c.DefaultImagePrefix, imagename.PrefixWanted)
+	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix",
+		c.DefaultImagePrefix, imagename.PrefixWanted)
 	for _, r := range c.DisableRuntimes {
-		checks.That(r == RuntimeExec || r == RuntimePod, "DisableRuntimes", strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec and pod")
+		checks.That(r == RuntimeExec || r == RuntimePod, "DisableRuntimes",
+			strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec and pod")
 	}
-	function.Limits{MessageBytes: c.MaxMessageBytes, LogBytes: c.Exec.MaxLogBytes}.Check(&checks, "MaxMessageBytes", "Exec.MaxLogBytes")
+	limits := function.Limits{MessageBytes: c.MaxMessageBytes, LogBytes: c.Exec.MaxLogBytes}
+	limits.Check(&checks, "MaxMessageBytes", "Exec.MaxLogBytes")
 	checks.That(c.MaxInHandBytes == 0 || c.MaxInHandBytes >= c.MaxMessageBytes, "MaxInHandBytes", c.MaxInHandBytes,
 		fmt.Sprintf("as large as the largest request, %d, or 0", c.MaxMessageBytes))
 	checks.That(c.MaxInHandWait >= 0, "MaxInHandWait", c.MaxInHandWait, "zero or more")
@@ -137,7 +141,8 @@ func (c *Config) Validate() error {
 		c.Exec.check(&checks)
 		function.CheckConfinement(&checks, c.Confinement)
 		_, err := imagename.ParsePatterns(c.FunctionNetwork)
-		checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","), "patterns of repositories, such as ghcr.io/example/fn-*")
+		checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","),
+			"patterns of repositories, such as ghcr.io/example/fn-*")
 	}
 	if c.Enabled(RuntimePod) {
 		c.Pod.check(&checks)

@@ -46,7 +46,8 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 			return s, err
 		}
 		options := slices.Concat(client.Options, []connect.ClientOption{rpcclient.Retry()})
-		cached := registrytags.NewCache(imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, options...))
+		resolver := imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, options...)
+		cached := registrytags.NewCache(resolver)
 		s.ImageResolver, s.tasks = cached, append(s.tasks, cached.Run)
 	}
 	if cfg.PodManager != "" && cfg.Enabled(RuntimePod) {
@@ -54,7 +55,9 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 		if err != nil {
 			return s, err
 		}
-		manager, err := replicas.New(replicas.Config{URL: cfg.PodManager, HTTP: client.HTTP, Options: client.Options, Log: frame.Telemetry.Log})
+		manager, err := replicas.New(replicas.Config{
+			URL: cfg.PodManager, HTTP: client.HTTP, Options: client.Options, Log: frame.Telemetry.Log,
+		})
 		if err != nil {
 			return s, err
 		}

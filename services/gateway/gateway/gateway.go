@@ -92,22 +92,28 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 }
 
 // newHandler returns the handler of the gateway's port.
-func newHandler(cfg Config, services Services, frame program.Frame, names naming.Resolver, chain evaluation.Chain) (http.Handler, error) {
+func newHandler(
+	cfg Config, services Services, frame program.Frame, names naming.Resolver, chain evaluation.Chain,
+) (http.Handler, error) {
 	door, err := frontdoor.New(frontdoor.Config{
 		Names: names, Chain: chain,
-		MaxMessageBytes: int64(cfg.MaxMessageBytes), MaxInHandBytes: cfg.maxInHand(cgroup.Container), MaxInHandWait: cfg.MaxInHandWait,
+		MaxMessageBytes: int64(cfg.MaxMessageBytes), MaxInHandBytes: cfg.maxInHand(cgroup.Container),
+		MaxInHandWait:     cfg.MaxInHandWait,
 		LogFunctionOutput: cfg.LogFunctionOutput,
-		MaxEvaluationTime: cfg.MaxEvaluationTime, MaxTimeSetting: cmp.Or(cfg.MaxEvaluationTimeName, config.Variable("MaxEvaluationTime")),
-		Telemetry: frame.Telemetry,
+		MaxEvaluationTime: cfg.MaxEvaluationTime,
+		MaxTimeSetting:    cmp.Or(cfg.MaxEvaluationTimeName, config.Variable("MaxEvaluationTime")),
+		Telemetry:         frame.Telemetry,
 	})
 	if err != nil {
 		return nil, err
 	}
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	served := []rpcserve.Service{{
-		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: cfg.MaxMessageBytes, MaxResponseBytes: cfg.MaxMessageBytes,
+		Name:            evaluatorconnect.FunctionEvaluatorName,
+		MaxRequestBytes: cfg.MaxMessageBytes, MaxResponseBytes: cfg.MaxMessageBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			path, handler := evaluatorconnect.NewFunctionEvaluatorHandler(door, connect.WithHandlerOptions(options...), connect.WithInterceptors(function.Late()))
+			options = append(options, connect.WithInterceptors(function.Late()))
+			path, handler := evaluatorconnect.NewFunctionEvaluatorHandler(door, options...)
 			return path, door.Bounded(handler)
 		},
 	}}

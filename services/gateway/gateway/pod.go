@@ -38,7 +38,8 @@ func pools(cfg Config, m lease.Manager, frame program.Frame) rpcserve.Service {
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: cfg.MaxMessageBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(readOnly{m}, frame.Health.Stopping()), options...)
+			handler := lease.Handler(readOnly{m}, frame.Health.Stopping())
+			return podmanagerv1connect.NewPodManagerServiceHandler(handler, options...)
 		},
 	}
 }

@@ -57,7 +57,8 @@ func New(cfg Config, frame program.Frame) (serve.Part, error) {
 	}
 	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(options, rpcserve.Service{
-		Name: imageresolverv1connect.ImageResolverServiceName, MaxRequestBytes: maxRequestBytes, MaxResponseBytes: maxResponseBytes,
+		Name:            imageresolverv1connect.ImageResolverServiceName,
+		MaxRequestBytes: maxRequestBytes, MaxResponseBytes: maxResponseBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return imageresolverv1connect.NewImageResolverServiceHandler(r, options...)
 		},

@@ -171,7 +171,8 @@ func TestNothingSecretIsSaid(t *testing.T) {
 // TestPagesAreNotQuoted has proxies that answer for browsers.
 func TestPagesAreNotQuoted(t *testing.T) {
 	page := "<!DOCTYPE html><html><head><title>Sign in &amp; go on</title><style>" + strings.Repeat("p{} ", 1000) +
-		"</style><script>var x = 1;</script></head><body><h1>Company  proxy</h1>" + strings.Repeat("<p>Lorem ipsum</p>", 5000) + "</body></html>"
+		"</style><script>var x = 1;</script></head><body><h1>Company  proxy</h1>" +
+		strings.Repeat("<p>Lorem ipsum</p>", 5000) + "</body></html>"
 	tests := map[string]struct {
 		reason       string
 		status       int

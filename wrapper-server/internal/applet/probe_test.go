@@ -25,7 +25,8 @@ func handler(t *testing.T, frame program.Frame) http.Handler {
 	h, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			return evaluatorconnect.NewFunctionEvaluatorHandler(evaluatorconnect.UnimplementedFunctionEvaluatorHandler{}, options...)
+			var none evaluatorconnect.UnimplementedFunctionEvaluatorHandler
+			return evaluatorconnect.NewFunctionEvaluatorHandler(none, options...)
 		},
 	})
 	if err != nil {
@@ -41,12 +42,14 @@ func TestProbe(t *testing.T) {
 	notReady := listen(t)
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{Handler: handler(t, program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}), Protocols: &protocols}
+	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	server := &http.Server{Handler: handler(t, frame), Protocols: &protocols}
 	go func() { _ = server.Serve(notReady) }()
 	t.Cleanup(func() { _ = server.Close() })
 	closed := listen(t)
 	_ = closed.Close()
 
+	const service = evaluatorconnect.FunctionEvaluatorName
 	tests := map[string]struct {
 		reason string
 		args   []string
@@ -54,7 +57,7 @@ func TestProbe(t *testing.T) {
 	}{
 		"serving":         {"a ready server passes", []string{"-addr", ready}, 0},
 		"two dashes":      {"the tool takes both spellings", []string{"--addr=" + ready}, 0},
-		"service":         {"a service can be asked for", []string{"-addr", ready, "-service", evaluatorconnect.FunctionEvaluatorName}, 0},
+		"service":         {"a service can be asked for", []string{"-addr", ready, "-service", service}, 0},
 		"unknown service": {"one that is not there is an error of the call", []string{"-addr", ready, "-service", "x"}, 3},
 		"not serving":     {"a draining server does not pass", []string{"-addr", notReady.Addr().String()}, 4},
 		"no server":       {"nor does a port without server", []string{"-addr", closed.Addr().String()}, 2},

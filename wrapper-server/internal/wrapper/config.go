@@ -57,9 +57,12 @@ func LoadConfig(args []string, w io.Writer) (Config, error) {
 	flags := flag.NewFlagSet("wrapper-server", flag.ContinueOnError)
 	flags.SetOutput(w)
 	flags.IntVar(&cfg.Port, "port", cfg.Port, "port to serve on")
-	flags.IntVar(&cfg.MaxRequestBodySize, "max-request-body-size", cfg.MaxRequestBodySize, "largest request and response, in bytes")
-	flags.IntVar(&cfg.Telemetry.LogVerbosity, "verbosity", cfg.Telemetry.LogVerbosity, "log verbosity, 0 (errors) to 5 (everything)")
-	flags.BoolVar(&cfg.FlattenLog, "flatten-log", cfg.FlattenLog, "put each function log on one line, with | between its lines")
+	flags.IntVar(&cfg.MaxRequestBodySize, "max-request-body-size", cfg.MaxRequestBodySize,
+		"largest request and response, in bytes")
+	verbosity := &cfg.Telemetry.LogVerbosity
+	flags.IntVar(verbosity, "verbosity", *verbosity, "log verbosity, 0 (errors) to 5 (everything)")
+	flags.BoolVar(&cfg.FlattenLog, "flatten-log", cfg.FlattenLog,
+		"put each function log on one line, with | between its lines")
 	flags.Usage = func() {
 		_, _ = fmt.Fprintf(w, "usage: wrapper-server [FLAG]... -- ENTRYPOINT [ARG]...\n       wrapper-server install DIR\n")
 		flags.PrintDefaults()

@@ -58,11 +58,15 @@ func testConformance(t *testing.T) {
 	conformance.Run(t, conformance.Target{
 		Serve: func(t *testing.T, behaviour string) conformance.Function {
 			dir := t.TempDir()
-			return conformance.Function{Dir: dir, Address: startIn(t, dir, behaviour, nil), Image: "example.com/fn/" + strings.ReplaceAll(behaviour, "=", "-") + ":v1"}
+			return conformance.Function{
+				Dir: dir, Address: startIn(t, dir, behaviour, nil),
+				Image: "example.com/fn/" + strings.ReplaceAll(behaviour, "=", "-") + ":v1",
+			}
 		},
 		Texts: conformance.Texts{
 			Exit1: "failed to evaluate function %[1]q with structured results: " +
-				"[error] apps/v1/Deployment/shop/cart spec.replicas: replicas must not be negative and stderr: failed: one resource is invalid",
+				"[error] apps/v1/Deployment/shop/cart spec.replicas: replicas must not be negative " +
+				"and stderr: failed: one resource is invalid",
 			Exit1Garbage: "failed to parse the output of function %[1]q with stderr 'failed halfway': exit status 1; …",
 			Signal:       "failed to parse the output of function %[1]q with stderr 'about to die': signal: killed; …",
 		},
@@ -82,13 +86,18 @@ func evaluate(ctx context.Context, t *testing.T, address string) (*evaluator.Eva
 }
 
 func TestFunctionGetsTheImagesEnvironmentOnly(t *testing.T) {
-	address := start(t, "env", []string{"LANG=C", "FNR_QUEUE=1", "OTEL_SERVICE_NAME=x", "KUBERNETES_SERVICE_HOST=10.0.0.1", "HOME=/app"})
+	address := start(t, "env", []string{
+		"LANG=C", "FNR_QUEUE=1", "OTEL_SERVICE_NAME=x", "KUBERNETES_SERVICE_HOST=10.0.0.1", "HOME=/app",
+	})
 	resp, err := evaluate(t.Context(), t, address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	list := string(resp.GetResourceList())
-	for variable, want := range map[string]bool{"LANG=C": true, "HOME=/app": true, "GOMAXPROCS=1": true, "FNR_": false, "OTEL_": false, "KUBERNETES_": false, "GOPATH": false} {
+	for variable, want := range map[string]bool{
+		"LANG=C": true, "HOME=/app": true, "GOMAXPROCS=1": true,
+		"FNR_": false, "OTEL_": false, "KUBERNETES_": false, "GOPATH": false,
+	} {
 		if strings.Contains(list, variable) != want {
 			t.Errorf("%s in the function's environment: %v, want %v", variable, !want, want)
 		}
@@ -119,15 +128,19 @@ func TestQueueIsBounded(t *testing.T) {
 			errs <- err
 		}()
 	}
-	refused := status.Convert(<-errs)
-	if refused.Code() != codes.ResourceExhausted || len(refused.Details()) != 1 {
-		t.Errorf("one caller too many got %v with details %v, want ResourceExhausted with a retry hint", refused.Err(), refused.Details())
+	rejected := status.Convert(<-errs)
+	if rejected.Code() != codes.ResourceExhausted || len(rejected.Details()) != 1 {
+		t.Errorf("one caller too many got %v with details %v, want ResourceExhausted with a retry hint",
+			rejected.Err(), rejected.Details())
 	}
 	leave()
 	if err := <-errs; status.Code(err) != codes.Canceled {
 		t.Errorf("the other caller got %v, want Canceled", err)
 	}
 }
+
+// timedOut is how Porch's text for a deadline that has passed begins.
+const timedOut = "function evaluation timed out for fn: after "
 
 // TestDeadlineInTheQueue has a caller wait behind another one until its deadline: the
 // text is Porch's.
@@ -144,7 +157,8 @@ func TestDeadlineInTheQueue(t *testing.T) {
 	}()
 	testfn.AwaitRunning(t, dir, 1)
 	code, message := conformance.Answer(t, conformance.Function{Address: address, Image: "fn"}, 50*time.Millisecond)
-	if code != "deadline_exceeded" || !strings.HasPrefix(message, "function evaluation timed out for fn: after ") || !strings.Contains(message, "waiting for a free slot") {
+	if code != "deadline_exceeded" || !strings.HasPrefix(message, timedOut) ||
+		!strings.Contains(message, "waiting for a free slot") {
 		t.Errorf("the server answers %s: %q, want deadline_exceeded in Porch's words", code, message)
 	}
 	leave()
@@ -165,13 +179,13 @@ func TestEvaluationTime(t *testing.T) {
 	}
 	for range cap(errs) {
 		err := <-errs
-		said := status.Convert(err)
-		if said.Code() != codes.DeadlineExceeded || !strings.HasPrefix(said.Message(), "function evaluation timed out for fn: after ") ||
-			!strings.Contains(said.Message(), "raise the wrapper server's setting FNR_MAX_EVALUATION_TIME") {
+		answer := status.Convert(err)
+		if answer.Code() != codes.DeadlineExceeded || !strings.HasPrefix(answer.Message(), timedOut) ||
+			!strings.Contains(answer.Message(), "raise the wrapper server's setting FNR_MAX_EVALUATION_TIME") {
 			t.Errorf("the answer is %v, want the limit that passed", err)
 		}
-		if len(said.Details()) != 1 {
-			t.Errorf("the answer has details %v, want that the limit is the server's own", said.Details())
+		if len(answer.Details()) != 1 {
+			t.Errorf("the answer has details %v, want that the limit is the server's own", answer.Details())
 		}
 	}
 }

@@ -65,7 +65,8 @@ func (c Chain) Evaluate(ctx context.Context, req Request) (Response, error) {
 		resp.Evaluator = e.Name()
 		return resp, err
 	}
-	return Response{}, fault.New(fault.NotFound, "function %q not found: no enabled evaluator serves %s (asked: %s)", req.Given, req.Image, c)
+	return Response{}, fault.New(fault.NotFound,
+		"function %q not found: no enabled evaluator serves %s (asked: %s)", req.Given, req.Image, c)
 }
 
 // String returns the evaluators' names in their order.

@@ -119,7 +119,8 @@ func (e *Evaluator) limit(binary string, req evaluation.Request) function.TimeLi
 	if own == 0 {
 		return req.Limit
 	}
-	return function.NewTimeLimit(own, fmt.Sprintf("maxEvaluationTime of function %s in %s", filepath.Base(binary), e.cfg.File))
+	setting := fmt.Sprintf("maxEvaluationTime of function %s in %s", filepath.Base(binary), e.cfg.File)
+	return function.NewTimeLimit(own, setting)
 }
 
 // Tags implements naming.TagSource: the tags for which there is a binary.
@@ -150,7 +151,8 @@ func (e *Evaluator) changed(ctx context.Context, content []byte, err error) {
 		err = e.load(content)
 	}
 	if err != nil {
-		e.log.ErrorContext(ctx, "exec configuration not changed: the last good one stays in force", "file", e.cfg.File, "error", err)
+		e.log.ErrorContext(ctx, "exec configuration not changed: the last good one stays in force",
+			"file", e.cfg.File, "error", err)
 		return
 	}
 	e.service.Changed()

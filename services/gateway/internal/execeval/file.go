@@ -25,6 +25,9 @@ type configFile struct {
 	} `yaml:"functions"`
 }
 
+// functionFields are the keys of a function.
+var functionFields = []string{"function", "images", "prefork", "maxEvaluationTime"}
+
 // parseFile reads a configuration file, and returns its unknown fields. A file without
 // functions is an error, since it is most often still being written, or has a typing error:
 // an empty list means no functions.
@@ -46,7 +49,8 @@ func parseFile(content []byte) (file configFile, unknown []string, err error) {
 			continue
 		}
 		for j, entry := range root.Content[i+1].Content {
-			unknown = append(unknown, unknownFields(fmt.Sprintf("functions[%d].", j), entry, "function", "images", "prefork", "maxEvaluationTime")...)
+			prefix := fmt.Sprintf("functions[%d].", j)
+			unknown = append(unknown, unknownFields(prefix, entry, functionFields...)...)
 		}
 	}
 	if hasMore(content) {

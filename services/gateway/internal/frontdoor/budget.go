@@ -114,7 +114,8 @@ func (b *memoryBudget) overfull(q *queued) error {
 		return b.full()
 	case peer > 0 && peer+q.size > b.limit/peerShare, unread > 0 && unread+min(q.size, serve.ReceiveWindow) > maxUnread:
 		return fault.WithRetryAfter(fault.New(fault.Exhausted,
-			"too many requests from %s wait for the gateway's memory: send fewer at a time, or try again later", q.from.peer), tryAgain)
+			"too many requests from %s wait for the gateway's memory: send fewer at a time, or try again later",
+			q.from.peer), tryAgain)
 	}
 	return nil
 }

@@ -81,7 +81,9 @@ func New(cfg Config) (*Handler, error) {
 }
 
 // EvaluateFunction implements the service.
-func (h *Handler) EvaluateFunction(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+func (h *Handler) EvaluateFunction(
+	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
+) (*evaluator.EvaluateFunctionResponse, error) {
 	ctx, span := h.tracer.Start(ctx, "fn.evaluate", trace.WithAttributes(attribute.String("faas.name", req.GetImage())))
 	defer span.End()
 	start := time.Now()
@@ -195,7 +197,9 @@ func (h *Handler) failed(err error) []any {
 	if !ok || h.logOutput || failure.Reason == function.NotStarted {
 		return []any{"class", class, "error", err}
 	}
-	return []any{"class", class, "reason", failure.Reason.String(), "exit_code", failure.ExitCode, "signal", failure.Signal}
+	return []any{
+		"class", class, "reason", failure.Reason.String(), "exit_code", failure.ExitCode, "signal", failure.Signal,
+	}
 }
 
 // refused measures and logs a request that was not read to its end.

@@ -32,7 +32,8 @@ type metrics struct {
 }
 
 // sizes are buckets from a small list to the message limit.
-var sizes = metric.WithExplicitBucketBoundaries(1<<10, 4<<10, 16<<10, 64<<10, 256<<10, 1<<20, 2<<20, 4<<20, 6<<20, 16<<20)
+var sizes = metric.WithExplicitBucketBoundaries(
+	1<<10, 4<<10, 16<<10, 64<<10, 256<<10, 1<<20, 2<<20, 4<<20, 6<<20, 16<<20)
 
 // newMetrics returns the metrics. reserved returns how many bytes of the memory budget are
 // reserved.
@@ -44,9 +45,12 @@ func newMetrics(provider metric.MeterProvider, reserved func() int64) (*metrics,
 	m.duration, errs[1] = meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), measure.Seconds,
 		metric.WithDescription("Time from request to response."))
 	m.phases, errs[2] = measure.NewPhases(provider)
-	m.rejections, errs[3] = meter.Int64Counter("fn.rejections", metric.WithDescription("Requests that were refused before any function ran."))
-	m.requestBytes, errs[4] = meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists received."))
-	m.responseBytes, errs[5] = meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes, metric.WithDescription("Size of resource lists returned."))
+	m.rejections, errs[3] = meter.Int64Counter("fn.rejections",
+		metric.WithDescription("Requests that were refused before any function ran."))
+	m.requestBytes, errs[4] = meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes,
+		metric.WithDescription("Size of resource lists received."))
+	m.responseBytes, errs[5] = meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes,
+		metric.WithDescription("Size of resource lists returned."))
 	_, errs[6] = meter.Int64ObservableGauge("fn.requests.in.hand", metric.WithUnit("By"),
 		metric.WithDescription("Bytes reserved from the memory budget, for requests and outputs."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(reserved()); return nil }))

@@ -70,7 +70,8 @@ func (b *memoryBudget) refusal(q *queued) error {
 				"one client may have: send and read them faster, or send fewer at a time", q.from.peer), tryAgain)
 	case !b.mayHold(q.from.peer, q.size):
 		return fault.WithRetryAfter(fault.New(fault.Exhausted,
-			"requests from %s that are being evaluated have %d bytes, and one client may have %d: send fewer at a time, or try again later",
+			"requests from %s that are being evaluated have %d bytes, and one client may have %d: "+
+				"send fewer at a time, or try again later",
 			q.from.peer, b.peers[q.from.peer], b.limit-b.limit/othersShare), tryAgain)
 	default:
 		return b.full()

@@ -13,7 +13,8 @@ import (
 )
 
 // Seconds are buckets from a millisecond to the longest cold start.
-var Seconds = metric.WithExplicitBucketBoundaries(.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120)
+var Seconds = metric.WithExplicitBucketBoundaries(
+	.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120)
 
 // Phases measures the phases of evaluations.
 type Phases struct {

@@ -56,7 +56,9 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 
 // highest returns name with the highest tag that is wanted. A source that fails
 // counts only if no other has such a tag.
-func (r Resolver) highest(ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint) (imagename.Name, error) {
+func (r Resolver) highest(
+	ctx context.Context, image string, name imagename.Name, wanted tagconstraint.Constraint,
+) (imagename.Name, error) {
 	var all []string
 	var known bool
 	var failure error
@@ -69,15 +71,19 @@ func (r Resolver) highest(ctx context.Context, image string, name imagename.Name
 	}
 	switch {
 	case failure != nil && fault.Of(failure) == fault.NotFound:
-		return imagename.Name{}, fault.New(fault.Precondition, "find the highest tag of %s for %q: %w", name.Repository, wanted, failure)
+		return imagename.Name{}, fault.New(fault.Precondition,
+			"find the highest tag of %s for %q: %w", name.Repository, wanted, failure)
 	case failure != nil:
 		return imagename.Name{}, fmt.Errorf("find the highest tag of %s for %q: %w", name.Repository, wanted, failure)
 	case !known:
-		return imagename.Name{}, fault.New(fault.NotFound, "function %q not found: no enabled evaluator knows a tag of %s", image, name.Repository)
+		return imagename.Name{}, fault.New(fault.NotFound,
+			"function %q not found: no enabled evaluator knows a tag of %s", image, name.Repository)
 	case len(all) == 0:
-		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies %q: it has no tags: push an image, or check the image's name", name.Repository, wanted)
+		return imagename.Name{}, fault.New(fault.Invalid,
+			"no tag of %s satisfies %q: it has no tags: push an image, or check the image's name", name.Repository, wanted)
 	default:
-		return imagename.Name{}, fault.New(fault.Invalid, "no tag of %s satisfies %q: there is %s", name.Repository, wanted, list(all))
+		return imagename.Name{}, fault.New(fault.Invalid,
+			"no tag of %s satisfies %q: there is %s", name.Repository, wanted, list(all))
 	}
 }
 

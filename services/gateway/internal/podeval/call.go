@@ -25,12 +25,15 @@ import (
 const warmShare = 5
 
 // call evaluates on the pod that was granted.
-func (e *Evaluator) call(ctx context.Context, req evaluation.Request, granted *lease.Granted) (evaluation.Response, error) {
+func (e *Evaluator) call(
+	ctx context.Context, req evaluation.Request, granted *lease.Granted,
+) (evaluation.Response, error) {
 	msg := &evaluator.EvaluateFunctionRequest{ResourceList: req.ResourceList, Image: req.Given}
 	limit := int(granted.GetMaxMessageBytes())
 	if size := proto.Size(msg); limit > 0 && size > limit {
 		return evaluation.Response{}, fault.New(fault.Exhausted,
-			"%sthe request has %d bytes, and the function's pods take up to %d: make the package smaller, or raise the pods' message limit",
+			"%sthe request has %d bytes, and the function's pods take up to %d: "+
+				"make the package smaller, or raise the pods' message limit",
 			evaluatePrefix(req.Given), size, limit)
 	}
 	conn, err := e.cfg.Conns.Get(granted.GetPodUid(), granted.GetAddress())
@@ -67,7 +70,10 @@ func results(ctx context.Context, image string, list []byte) ([]resourcelist.Res
 }
 
 // callOn calls the pod over conn.
-func (e *Evaluator) callOn(ctx context.Context, conn *podconn.Conn, image string, msg *evaluator.EvaluateFunctionRequest, granted *lease.Granted) (*evaluator.EvaluateFunctionResponse, error) {
+func (e *Evaluator) callOn(
+	ctx context.Context, conn *podconn.Conn, image string,
+	msg *evaluator.EvaluateFunctionRequest, granted *lease.Granted,
+) (*evaluator.EvaluateFunctionResponse, error) {
 	start := time.Now()
 	if !conn.Connected() {
 		if err := e.connect(ctx, conn, granted); err != nil {

@@ -31,8 +31,10 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	meter := provider.Meter("gateway")
 	m := &metrics{}
 	var errs [3]error
-	m.coldStarts, errs[0] = meter.Int64Counter("fn.cold.starts", metric.WithDescription("Leases that waited for a pod to be made, by how that ended."))
-	m.retries, errs[1] = meter.Int64Counter("fn.retries", metric.WithDescription("Evaluations that were tried again on another pod."))
+	m.coldStarts, errs[0] = meter.Int64Counter("fn.cold.starts",
+		metric.WithDescription("Leases that waited for a pod to be made, by how that ended."))
+	m.retries, errs[1] = meter.Int64Counter("fn.retries",
+		metric.WithDescription("Evaluations that were tried again on another pod."))
 	m.phases, errs[2] = measure.NewPhases(provider)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the pod evaluator's metrics: %w", err)

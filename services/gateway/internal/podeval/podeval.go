@@ -70,10 +70,12 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 		}
 		broken = append(broken, brokenPod.pod)
 		if len(broken) > e.cfg.MaxRetries {
-			return evaluation.Response{}, fault.New(fault.Unavailable, "%s%w%s", evaluatePrefix(req.Given), brokenPod, triedOn(broken))
+			return evaluation.Response{}, fault.New(fault.Unavailable,
+				"%s%w%s", evaluatePrefix(req.Given), brokenPod, triedOn(broken))
 		}
 		e.metrics.retries.Add(ctx, 1)
-		e.log.WarnContext(ctx, "pod broken; trying another", "image", req.Given, "pod", brokenPod.pod, "error", brokenPod.cause)
+		e.log.WarnContext(ctx, "pod broken; trying another",
+			"image", req.Given, "pod", brokenPod.pod, "error", brokenPod.cause)
 	}
 }
 

@@ -57,7 +57,9 @@ func size(repository string, tags []string) int64 {
 }
 
 // ListTags implements Lister. It knows no constraints.
-func (c *Cache) ListTags(ctx context.Context, req *imageresolverv1.ListTagsRequest) (*imageresolverv1.ListTagsResponse, error) {
+func (c *Cache) ListTags(
+	ctx context.Context, req *imageresolverv1.ListTagsRequest,
+) (*imageresolverv1.ListTagsResponse, error) {
 	tags, err := c.tags.Get(ctx, req.GetRepository())
 	if err != nil {
 		return nil, err

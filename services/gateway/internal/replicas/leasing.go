@@ -42,7 +42,9 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 }
 
 // leaseFromAny asks one replica after the other, until one answers.
-func (m *Manager) leaseFromAny(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
+func (m *Manager) leaseFromAny(
+	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting),
+) (lease.Lease, error) {
 	now := m.known.Load()
 	err := now.err
 	for _, r := range now.inOrder(open.GetImage(), time.Now()) {

@@ -69,7 +69,8 @@ func (m *Manager) update(ctx context.Context) {
 		m.found(addresses)
 	case ctx.Err() != nil:
 	case len(m.known.Load().replicas) > 0:
-		m.cfg.Log.WarnContext(ctx, "the pod-manager's addresses could not be looked up: the last ones stay in use", "host", host, "error", err)
+		m.cfg.Log.WarnContext(ctx, "the pod-manager's addresses could not be looked up: the last ones stay in use",
+			"host", host, "error", err)
 	default:
 		m.cfg.Log.WarnContext(ctx, "the pod-manager's addresses could not be looked up", "host", host, "error", err)
 		m.known.Store(&known{err: lease.Elsewhere(fault.New(fault.Unavailable, "look up the pod-manager: %w", err))})

@@ -29,7 +29,9 @@ type views map[string][]*podmanagerv1.Pool
 
 // ListPools implements lease.Manager: it lists the pools of all replicas that answer, each
 // function's once. It is an error if none does.
-func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error) {
+func (m *Manager) ListPools(
+	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
+) (*podmanagerv1.ListPoolsResponse, error) {
 	now := m.known.Load()
 	if now.err != nil {
 		return nil, now.err
@@ -44,7 +46,9 @@ func (m *Manager) ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequ
 
 // WatchPools implements lease.Manager: it watches all replicas, also later ones.
 // What a replica listed last stays until it answers again, or is gone.
-func (m *Manager) WatchPools(ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error) error {
+func (m *Manager) WatchPools(
+	ctx context.Context, req *podmanagerv1.WatchPoolsRequest, send func(*podmanagerv1.WatchPoolsResponse) error,
+) error {
 	last := make(views)
 	return lease.Watch(ctx, func(ctx context.Context) ([]*podmanagerv1.Pool, error) {
 		now := m.known.Load()
@@ -71,7 +75,10 @@ func (k *known) reachable(last views) []*replica {
 
 // list puts the pools of replicas into lists, and returns each one's error. What a replica
 // that fails listed before stays.
-func (m *Manager) list(ctx context.Context, req *podmanagerv1.ListPoolsRequest, replicas []*replica, timeout time.Duration, lists views) []error {
+func (m *Manager) list(
+	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
+	replicas []*replica, timeout time.Duration, lists views,
+) []error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	answers := make([]*podmanagerv1.ListPoolsResponse, len(replicas))

@@ -72,7 +72,8 @@ func New(cfg Config) (*Manager, error) {
 		m.found([]string{u.Hostname()})
 	} else {
 		m.known.Store(&known{
-			err: lease.Elsewhere(fault.New(fault.Unavailable, "the pod-manager's addresses are being looked up: %s", u.Hostname())),
+			err: lease.Elsewhere(fault.New(fault.Unavailable,
+				"the pod-manager's addresses are being looked up: %s", u.Hostname())),
 		})
 	}
 	return m, nil

@@ -119,7 +119,8 @@ var revealing = []struct {
 }{
 	{
 		regexp.MustCompile(
-			`(?i)((?:password|passwd|secret|token|authorization|api[-_]?key)["']?\s*[:=]\s*)("[^"]*"|'[^']*'|(?:basic |bearer )?[^\s,;}"']+)`,
+			`(?i)((?:password|passwd|secret|token|authorization|api[-_]?key)["']?\s*[:=]\s*)` +
+				`("[^"]*"|'[^']*'|(?:basic |bearer )?[^\s,;}"']+)`,
 		),
 		"$1[hidden]",
 	},

@@ -164,7 +164,8 @@ func (s *Session) advice(c cause) string {
 	switch c.status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		if s.cred.IsZero() {
-			return "no credentials are configured for it: add some to the docker configuration if the image is private, and check the image's name"
+			return "no credentials are configured for it: " +
+				"add some to the docker configuration if the image is private, and check the image's name"
 		}
 		return "check the credentials for it in " + s.cred.Origin
 	case http.StatusNotFound:

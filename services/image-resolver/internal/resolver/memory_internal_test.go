@@ -74,7 +74,8 @@ func image(t *testing.T, n, labels, env int) *oci.Image {
 	t.Helper()
 	var config strings.Builder
 	config.WriteString(
-		`{"os":"linux","architecture":"amd64","config":{"Entrypoint":["/usr/local/bin/function"],"User":"65532:65532","Env":["PATH=/usr/bin"`,
+		`{"os":"linux","architecture":"amd64","config":{` +
+			`"Entrypoint":["/usr/local/bin/function"],"User":"65532:65532","Env":["PATH=/usr/bin"`,
 	)
 	for i := range env {
 		fmt.Fprintf(&config, `,"VARIABLE_%d=value %d"`, i, n)
