@@ -20,8 +20,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// nosy is a function that looks for its server's secrets, and leaves a process behind.
-const nosy = `cat
+// findSecrets is a function that looks for its server's secrets, and leaves a process behind.
+const findSecrets = `cat
 for file in environ maps fd/0; do
   head -c 1 /proc/$PPID/$file && echo "$file can be read"
 done
@@ -37,7 +37,7 @@ func TestAFunctionFindsNoSecrets(t *testing.T) {
 	log := startProgram(t, []string{
 		"OTEL_EXPORTER_OTLP_HEADERS=Authorization=" + secret, "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s",
 		"PATH=" + os.Getenv("PATH"), //nolint:forbidigo // where the shell's programs are
-	}, "--port", port, "--", "sh", "-c", "("+nosy+") 1>&2 && printf 'kind: ResourceList\n'")
+	}, "--port", port, "--", "sh", "-c", "("+findSecrets+") 1>&2 && printf 'kind: ResourceList\n'")
 
 	conn, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

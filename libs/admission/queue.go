@@ -99,10 +99,10 @@ func (q *queue) first(s *slots, byShares bool) *request {
 // displace makes a place for a request in a full queue: it takes out the newest
 // request of the claim with the largest share of the queue. It returns nil if none has
 // a larger share than the new request would have.
-func (q *queue) displace(newcomer Claim) *request {
-	q.count.add(newcomer, 1)
-	most := q.count.share(newcomer)
-	q.count.add(newcomer, -1)
+func (q *queue) displace(added Claim) *request {
+	q.count.add(added, 1)
+	most := q.count.share(added)
+	q.count.add(added, -1)
 	var newest *request
 	for claim, requests := range q.claims {
 		last := requests[len(requests)-1]

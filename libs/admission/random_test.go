@@ -70,15 +70,15 @@ func (h *history) claim() admission.Claim {
 // come has one request come.
 func (h *history) come(t *testing.T) {
 	w := &waiter{claim: h.claim()}
-	took, patience := time.Duration(h.random.IntN(5000))*time.Millisecond, time.Hour
+	took, timeout := time.Duration(h.random.IntN(5000))*time.Millisecond, time.Hour
 	if h.random.IntN(5) == 0 {
-		patience = time.Duration(h.random.IntN(3000)) * time.Millisecond
+		timeout = time.Duration(h.random.IntN(3000)) * time.Millisecond
 	}
 	h.mu.Lock()
 	h.waiting = append(h.waiting, w)
 	h.mu.Unlock()
 	go func() {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 		release, err := h.gate.Acquire(ctx, w.claim)
 		h.gone(t, w, err)

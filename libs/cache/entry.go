@@ -87,7 +87,7 @@ func (e *entry[V]) usable(life Lifetime, now time.Time) bool {
 	return e.known && (life.TTL == 0 || age < life.TTL || outage && age < life.Stale)
 }
 
-// isOutage reports whether a failure tells nothing about what was asked for: the source cannot
+// isOutage reports whether a failure has no meaning for what was asked for: the source cannot
 // be reached, limits how often it is asked, or had too little time.
 func isOutage(err error) bool {
 	switch fault.Of(err) {

@@ -13,8 +13,8 @@ import (
 	"sync"
 )
 
-// Kills tells processes that the kernel killed because their container had no memory left from
-// processes that another process killed: both end with SIGKILL. The zero value and nil know of
+// Kills distinguishes processes that the kernel killed because their container had no memory left
+// from processes that another process killed: both end with SIGKILL. The zero value and nil know of
 // none. It is safe for concurrent use.
 type Kills struct {
 	root, counter string // of the control group, and the file in it

@@ -29,7 +29,7 @@ func newCollector(stream string, pipe *os.File, limit int64, size int) *collecto
 	return &collector{stream: stream, pipe: pipe, limit: limit, buf: buf}
 }
 
-// expect tells how many bytes are expected, which may be known late.
+// expect records how many bytes are expected, which may be known late.
 func (c *collector) expect(size int) { c.expected.Store(int64(size)) }
 
 // gather reads the pipe to its end. If there is more than the limit it keeps the

@@ -97,7 +97,7 @@ func (s *spare) untouched(written int) bool {
 	return readErr == nil && unread == written
 }
 
-// fileID tells a program's file from another one that takes its place, or that it is
+// fileID distinguishes a program's file from another one that takes its place, or that it is
 // changed into.
 type fileID struct {
 	device, inode   uint64

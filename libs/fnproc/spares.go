@@ -43,7 +43,7 @@ type spareSet struct {
 
 func newSpares(cfg PreforkConfig) *spares { return &spares{cfg: cfg, byKey: map[string]*spareSet{}} }
 
-// key tells commands apart by all that makes a difference to their processes.
+// key distinguishes commands by all that makes a difference to their processes.
 func key(cmd Command) string {
 	parts := []string{
 		cmd.Path, cmd.Dir, strconv.FormatInt(cmd.MaxOutput, 10), strconv.FormatInt(cmd.MaxLog, 10),

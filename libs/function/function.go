@@ -41,8 +41,7 @@ type Runner struct {
 	Wording Wording
 	// FlattenLog puts logs, in results and in failures, on one line each.
 	FlattenLog bool
-	// Memory tells functions that ran out of memory from others that were killed; nil
-	// tells nothing.
+	// Memory explains which killed functions ran out of memory; nil explains none.
 	Memory *cgroup.Kills
 	// Tracer makes a span for each run.
 	Tracer trace.Tracer

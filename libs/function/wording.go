@@ -70,13 +70,13 @@ func notParsed(f *Failure, why string) string {
 // notExecuted is the text with what the function logged, or with its results if it logged
 // nothing.
 func notExecuted(f *Failure, why string) string {
-	tell := func(said string) string {
-		return fmt.Sprintf("Failed to execute function %q: %s (%s)", f.Image, why, said)
+	text := func(output string) string {
+		return fmt.Sprintf("Failed to execute function %q: %s (%s)", f.Image, why, output)
 	}
-	if said := stderr(f); said != "" {
-		return tell(said)
+	if logged := stderr(f); logged != "" {
+		return text(logged)
 	}
-	return withResults(f, tell)
+	return withResults(f, text)
 }
 
 // withUnloggedResults appends to text, which has the log, the results whose messages the
@@ -114,21 +114,21 @@ func results(all []resourcelist.Result, limit int) string {
 	}
 	const separator, more, excerptNote = "\n\n", "… and %d more", 64
 	limit -= len(separator) + len(more) + len("1000000")
-	told, n := all[0].String(), 1
-	if len(told) > limit {
-		told = excerpt.Middle(told, max(limit-excerptNote, 0))
+	shown, n := all[0].String(), 1
+	if len(shown) > limit {
+		shown = excerpt.Middle(shown, max(limit-excerptNote, 0))
 	}
 	for ; n < len(all); n++ {
 		next := separator + all[n].String()
-		if len(told)+len(next) > limit {
+		if len(shown)+len(next) > limit {
 			break
 		}
-		told += next
+		shown += next
 	}
 	if n == len(all) {
-		return told
+		return shown
 	}
-	return told + separator + fmt.Sprintf(more, len(all)-n)
+	return shown + separator + fmt.Sprintf(more, len(all)-n)
 }
 
 // flatten puts a log on one line if that is wanted.

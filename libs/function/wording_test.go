@@ -50,8 +50,8 @@ func TestResultsAreTold(t *testing.T) {
 		"all fit":          {40, 100, 100, function.WrapperWording, 40, 0, "40 findings of 130 bytes are no 8 KiB"},
 		"with a long log":  {40, 100, 1 << 20, function.WrapperWording, 30, 1, "the log takes three of the 8 KiB"},
 		"too many":         {1000, 100, 0, function.WrapperWording, 55, 0, ""},
-		"too large":        {2, 10000, 0, function.WrapperWording, 1, 1, "the first is told as far as it fits"},
-		"exec":             {1000, 100, 0, function.ExecWording, 55, 0, "without a log the results are told there, too"},
+		"too large":        {2, 10000, 0, function.WrapperWording, 1, 1, "the first is shown as far as it fits"},
+		"exec":             {1000, 100, 0, function.ExecWording, 55, 0, "without a log the results are shown there, too"},
 		"exec with a log":  {40, 100, 100, function.ExecWording, 40, 0, "the log does not have them"},
 		"exec, log cut":    {40, 100, 1 << 20, function.ExecWording, 30, 1, "the log takes three of the 8 KiB"},
 		"one, almost full": {1, 7800, 0, function.WrapperWording, 1, 0, ""},
@@ -68,15 +68,15 @@ func TestResultsAreTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			said := cerr.Message()
-			told := strings.Count(said, "finding-")
-			if told < tc.least {
-				t.Errorf("%d findings are told, want %d: %s", told, tc.least, tc.reason)
+			shown := strings.Count(said, "finding-")
+			if shown < tc.least {
+				t.Errorf("%d findings are shown, want %d: %s", shown, tc.least, tc.reason)
 			}
-			if whole := strings.Count(said, "mm."); whole != told && tc.size < 1000 {
-				t.Errorf("%d of %d findings are whole", whole, told)
+			if whole := strings.Count(said, "mm."); whole != shown && tc.size < 1000 {
+				t.Errorf("%d of %d findings are whole", whole, shown)
 			}
-			if more := fmt.Sprintf("… and %d more", tc.findings-told); told > 0 && strings.Contains(said, more) != (told < tc.findings) {
-				t.Errorf("%d of %d are told: says %q is %v", told, tc.findings, more, told == tc.findings)
+			if more := fmt.Sprintf("… and %d more", tc.findings-shown); shown > 0 && strings.Contains(said, more) != (shown < tc.findings) {
+				t.Errorf("%d of %d are shown: %q in the text is %v", shown, tc.findings, more, shown == tc.findings)
 			}
 			if cuts := strings.Count(said, "bytes left out"); cuts != tc.cuts {
 				t.Errorf("%d parts are cut in the middle, want %d:\n%s", cuts, tc.cuts, said)
@@ -115,9 +115,9 @@ func TestExecResultsFollowTheLog(t *testing.T) {
 			"functions of the SDK say why in results only", "error: function failure", "- message: no replicas\n  severity: error\n",
 			"; structured results: [error]: no replicas",
 		},
-		"logged":      {"nothing is told twice", "error: no replicas", "- message: no replicas\n  severity: error\n", ""},
+		"logged":      {"nothing is shown twice", "error: no replicas", "- message: no replicas\n  severity: error\n", ""},
 		"one of them": {"only what is missing", "error: first", "- message: first\n- message: second\n", "; structured results: [info]: second"},
-		"no message":  {"nothing to tell", "error", "- severity: error\n", ""},
+		"no message":  {"nothing to show", "error", "- severity: error\n", ""},
 		"none":        {"Porch's own words", "error", "- {}\n", ""},
 		"not a list":  {"what does not parse has no results", "error", "- message: [a]\n", ""},
 	}

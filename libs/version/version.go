@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package version tells which version of the programs this is.
+// Package version has the version of the programs.
 package version
 
 import (

@@ -33,15 +33,15 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	}
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { p.tell(watching, req) })
+	watch.Go(func() { p.show(watching, req) })
 	resp, err := p.Gateway.Evaluate(ctx, req)
 	stop()
 	watch.Wait()
 	return resp, err
 }
 
-// tell shows what req waits for, until ctx ends. A gateway without a pod evaluator reports nothing.
-func (p *phases) tell(ctx context.Context, req pipeline.Request) {
+// show prints what req waits for, until ctx ends. A gateway without a pod evaluator reports nothing.
+func (p *phases) show(ctx context.Context, req pipeline.Request) {
 	select {
 	case <-time.After(phasesAfter):
 	case <-ctx.Done():

@@ -31,23 +31,23 @@ func (c *Changes) Of(change *podmanagerv1.WatchPoolsResponse, now time.Time) []R
 // replace sets the rows of a pool, and returns the new ones.
 func (c *Changes) replace(k key, rows []Row) []Row {
 	before, after := c.shown[k], map[string]Row{}
-	var news []Row
+	var changed []Row
 	for _, row := range rows {
 		after[row.Pod] = row
 		if old, ok := before[row.Pod]; !ok || old.timeless() != row.timeless() {
-			news = append(news, row)
+			changed = append(changed, row)
 		}
 	}
 	for name, row := range before {
 		if _, ok := after[name]; !ok && name != "" {
-			news = append(news, Row{Pool: row.Pool, Pod: name, State: "Gone", Node: row.Node})
+			changed = append(changed, Row{Pool: row.Pool, Pod: name, State: "Gone", Node: row.Node})
 		}
 	}
 	c.shown[k] = after
 	if rows == nil {
 		delete(c.shown, k)
 	}
-	return news
+	return changed
 }
 
 // timeless returns the row without the cells that change with time alone.

@@ -33,7 +33,7 @@ type Config struct {
 	MaxInHandBytes int `split_words:"true" default:"0"`
 	// MaxInHandWait is how long a request may be queued for the memory budget.
 	MaxInHandWait time.Duration `split_words:"true" default:"10s"`
-	// LogFunctionOutput has the log tell what functions that failed wrote to stderr and in
+	// LogFunctionOutput puts into the log what functions that failed wrote to stderr and in
 	// their results. It may be secret.
 	LogFunctionOutput bool `split_words:"true" default:"false"`
 	// MaxEvaluationTime is how long an evaluation may take from when its request was read,

@@ -53,17 +53,17 @@ func quotaReached(t *testing.T, sys *system) {
 // awaitQuota waits until the API server applies the quota, or its removal.
 func (sys *system) awaitQuota(ctx context.Context, t testing.TB, reached bool) {
 	t.Helper()
-	trial := suite.Pod("trial", s.Toolbox)
-	trial.Spec.SecurityContext = &corev1.PodSecurityContext{
+	rejected := suite.Pod("rejected", s.Toolbox)
+	rejected.Spec.SecurityContext = &corev1.PodSecurityContext{
 		RunAsNonRoot:   new(true),
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
-	trial.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+	rejected.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 	}
 	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	suite.Until(ctx, t, fmt.Sprintf("the quota is reached: %v", reached), func() (bool, string) {
-		_, err := s.Client.CoreV1().Pods(sys.functions).Create(ctx, trial, options)
+		_, err := s.Client.CoreV1().Pods(sys.functions).Create(ctx, rejected, options)
 		return strings.Contains(fmt.Sprint(err), "exceeded quota") == reached, fmt.Sprint(err)
 	})
 }

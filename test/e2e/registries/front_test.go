@@ -43,7 +43,7 @@ func newFront(t *testing.T, of bed.Registry) *front {
 	}
 	f := &front{host: listener.Addr().String()}
 	f.rotate(t)
-	f.tellNode(t)
+	f.configureNode(t)
 	server := &http.Server{
 		Handler: &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }},
 		TLSConfig: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate,
@@ -73,8 +73,8 @@ func (f *front) rotate(t *testing.T) {
 	f.certificate.Store(&certificate)
 }
 
-// tellNode configures the current authority on the node, as an administrator does.
-func (f *front) tellNode(t *testing.T) {
+// configureNode configures the current authority on the node, as an administrator does.
+func (f *front) configureNode(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(s.Bed.RuntimeRegistries, f.host)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -159,7 +159,7 @@ func (l *life) rotatePassword(t *testing.T, conn *grpc.ClientConn, evaluates fun
 func (l *life) rotateAuthority(t *testing.T, conn *grpc.ClientConn, evaluates func(image string)) {
 	t.Helper()
 	l.front.rotate(t)
-	l.front.tellNode(t)
+	l.front.configureNode(t)
 	refused(t, conn, l.image(l.front.host, "fourth"), wrongCA)
 	l.put(t, authorities(l.authorities(t)))
 	evaluates(l.image(l.front.host, "fourth"))

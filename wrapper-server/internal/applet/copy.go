@@ -53,7 +53,7 @@ func copyArguments(args []string) (sources []string, target string, err error) {
 	return paths[:len(paths)-1], paths[len(paths)-1], nil
 }
 
-// copyInto copies source to target, or into it if it is a folder.
+// copyInto copies source to target, or into it if it is a directory.
 func copyInto(source, target string) error {
 	if info, err := os.Stat(target); err == nil && info.IsDir() && filepath.Base(source) != "." {
 		target = filepath.Join(target, filepath.Base(source))

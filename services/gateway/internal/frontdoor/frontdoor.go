@@ -40,7 +40,7 @@ type Config struct {
 	MaxMessageBytes, MaxInHandBytes int64
 	// MaxInHandWait is how long a request may be queued for the memory budget.
 	MaxInHandWait time.Duration
-	// LogFunctionOutput has the log tell what functions that failed wrote.
+	// LogFunctionOutput puts into the log what functions that failed wrote.
 	LogFunctionOutput bool
 	// MaxEvaluationTime is how long an evaluation may take from when its request was read;
 	// zero is any time.
@@ -188,7 +188,7 @@ func (h *Handler) report(ctx context.Context, image string, s sample) {
 	h.log.Log(ctx, level, "evaluated", attrs...)
 }
 
-// failed returns what the log tells of an error. The text of a function's failure has what
+// failed returns what the log has of an error. The text of a function's failure has what
 // the function wrote, which may be secret: the log has it only if that is wanted, or if no
 // function was started.
 func (h *Handler) failed(err error) []any {

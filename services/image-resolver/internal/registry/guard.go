@@ -27,7 +27,7 @@ const (
 )
 
 // guard is the innermost transport of a session. It refuses what must not be sent,
-// bounds what is read, and records what errors and answers tell.
+// bounds what is read, and records what errors and answers show.
 type guard struct {
 	client  *Client
 	slot    *slot
@@ -93,7 +93,7 @@ func origin(req *http.Request) *http.Request {
 	return req
 }
 
-// failed records what an error of the connection tells, and returns it classified.
+// failed records what an error of the connection shows, and returns it classified.
 func (g *guard) failed(err error) error {
 	if refused, ok := errors.AsType[*dialguard.Error](err); ok {
 		return g.refused(refused)

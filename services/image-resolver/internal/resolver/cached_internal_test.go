@@ -12,7 +12,7 @@ import (
 
 func TestCachedDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &shelf{tags: `"v1.0.0"`}
+		s := &tagged{tags: `"v1.0.0"`}
 		r := newResolver(t, s, forAnswers, nil)
 		for _, constraint := range []string{"", "v1.0.0", "^1"} {
 			req := Request{Image: "registry.example/fn:v1.0.0", Constraint: constraint}

@@ -15,8 +15,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
-// shelf is a registry with one repository, whose tags are all the same image.
-type shelf struct {
+// tagged is a registry with one repository, whose tags are all the same image.
+type tagged struct {
 	mu sync.Mutex
 	// tags are as in JSON.
 	tags string
@@ -25,7 +25,7 @@ type shelf struct {
 	lists  int // how often tags were listed
 }
 
-func (s *shelf) RoundTrip(req *http.Request) (*http.Response, error) {
+func (s *tagged) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	const config = `{"os":"linux","architecture":"amd64","config":{"Cmd":["fn"]}}`
@@ -59,7 +59,7 @@ func (s *shelf) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // become changes what the registry has, or says.
-func (s *shelf) become(tags string, status int) {
+func (s *tagged) become(tags string, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tags, s.status = tags, status
@@ -81,7 +81,7 @@ func TestConstraintFollowsItsRepository(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &shelf{tags: `"v1.0.0","v2.0.0"`}
+				s := &tagged{tags: `"v1.0.0","v2.0.0"`}
 				r := newResolver(t, s, forAnswers, nil)
 				life := &r.cfg.Cache.Tags
 				life.TTL, life.Refresh, life.Stale, life.Failure = 5*time.Minute, 150*time.Second, time.Hour, 10*time.Second
