@@ -15,7 +15,7 @@ const minBuffer = 4 << 10
 // evaluate feeds stdin to the process, waits for its end and frees everything. It can
 // be called once.
 func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
-	close(p.taken)
+	p.hurryTempDir()
 	stopKilling := context.AfterFunc(ctx, func() { p.end(stopped(ctx)) })
 	defer stopKilling()
 	p.output.expect(len(stdin) + minBuffer)

@@ -21,16 +21,16 @@ type process struct {
 	reaper                *Reaper
 	confiner              *confine.Confiner
 	temp                  *confine.TempDir // nil without
+	tempWatch             tempWatch
 	stdin, stdout, stderr *os.File
 	output, log           *collector
-	pipes                 sync.WaitGroup // goroutines that serve the pipes
+	pipes                 sync.WaitGroup // goroutines that serve the pipes, and the check of temp
 	exited                chan struct{}  // closed when the main process has ended, which is unreaped then
 	waitErr               error          // of waiting for that
 	handle                *os.File       // its pidfd, nil if the kernel has none
 	spare                 spare
-	taken                 chan struct{} // closed when its evaluation begins
-	fed                   int           // bytes of input written
-	untouched             bool          // it ended without having read any of them
+	fed                   int  // bytes of input written
+	untouched             bool // it ended without having read any of them
 
 	mu     sync.Mutex // of what follows
 	reaped bool       // the ids may be another's
@@ -40,7 +40,7 @@ type process struct {
 func (r Runner) newProcess(cmd Command) *process {
 	return &process{
 		cmd: cmd, reaper: r.Reaper, confiner: r.Confiner,
-		exited: make(chan struct{}), taken: make(chan struct{}),
+		exited: make(chan struct{}),
 	}
 }
 
@@ -69,9 +69,7 @@ func (p *process) start(size int) error {
 	for _, c := range []*collector{p.output, p.log} {
 		p.pipes.Go(func() { p.gather(c) })
 	}
-	if p.temp != nil {
-		p.pipes.Go(p.watchTempDir)
-	}
+	p.watchTempDir()
 	p.handle = newHandle(pidfd)
 	go p.awaitExit()
 	return nil
@@ -168,6 +166,7 @@ func (p *process) finish() (*os.ProcessState, error) {
 	p.kill() // what is left of the group
 	p.mu.Unlock()
 	p.interrupt()
+	p.unwatchTempDir()
 	p.pipes.Wait()
 	p.untouched = p.spare.untouched(p.fed)
 	state, err := p.reap()

@@ -2,7 +2,10 @@
 
 package fnproc
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // When a temporary directory is checked: regularly, and sooner the less may still be written.
 const (
@@ -23,28 +26,67 @@ func nextTempCheck(free int64) time.Duration {
 	return min(max(inTime, minTempCheck), tempCheck)
 }
 
-// watchTempDir ends the process if there is too much in its temporary directory. It returns
-// when the process has ended.
+// tempWatch checks the temporary directory of a process now and then. A timer does it: to wake
+// a goroutine for each evaluation would take a processor from the function when it begins.
+type tempWatch struct {
+	mu    sync.Mutex
+	timer *time.Timer // nil without a temporary directory
+	ended bool
+}
+
+// watchTempDir begins to check the temporary directory, if there is one. The process is ended
+// if there is too much in it.
 func (p *process) watchTempDir() {
-	taken := p.taken
-	wait := spareTempCheck
-	for {
-		select {
-		case <-p.exited:
-			return
-		case <-taken:
-			taken, wait = nil, nextTempCheck(p.temp.Limit())
-			continue // the evaluation needs the processor now
-		case <-time.After(wait):
-		}
-		free, ok := p.temp.Free()
-		if !ok {
-			p.spare.end()
-			p.end(limitError("temporary files", p.temp.Limit()))
-			return
-		}
-		if taken == nil {
-			wait = nextTempCheck(free)
-		}
+	if p.temp == nil {
+		return
 	}
+	p.tempWatch.mu.Lock()
+	defer p.tempWatch.mu.Unlock()
+	p.pipes.Add(1)
+	p.tempWatch.timer = time.AfterFunc(p.tempCheckAfter(p.temp.Limit()), p.checkTempDir)
+}
+
+// tempCheckAfter returns when to check again a directory to which so many bytes may be written.
+func (p *process) tempCheckAfter(free int64) time.Duration {
+	if p.spare.taken() {
+		return nextTempCheck(free)
+	}
+	return spareTempCheck
+}
+
+// hurryTempDir has checks come as often as an evaluation needs them, which has taken the
+// process.
+func (p *process) hurryTempDir() {
+	w := &p.tempWatch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil && w.timer.Stop() { // otherwise a check is under way, which sees it
+		w.timer.Reset(p.tempCheckAfter(p.temp.Limit()))
+	}
+}
+
+// unwatchTempDir ends the checks. One that is under way is one of p.pipes.
+func (p *process) unwatchTempDir() {
+	w := &p.tempWatch
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	if w.timer != nil && w.timer.Stop() {
+		p.pipes.Done()
+	}
+}
+
+func (p *process) checkTempDir() {
+	free, ok := p.temp.Free()
+	if !ok {
+		p.spare.end()
+		p.end(limitError("temporary files", p.temp.Limit()))
+	}
+	p.tempWatch.mu.Lock()
+	defer p.tempWatch.mu.Unlock()
+	if !ok || p.tempWatch.ended {
+		p.pipes.Done()
+		return
+	}
+	p.tempWatch.timer.Reset(p.tempCheckAfter(free))
 }
