@@ -5,7 +5,6 @@ package confine
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 )
 
@@ -23,22 +22,8 @@ type place struct {
 	rules ruleset
 }
 
-// removers is how many directories are removed at a time beside evaluations.
-const removers = 4
-
-// Run keeps places ready for the next processes, and removes the directories of ended
-// processes, until ctx ends.
+// Run keeps places ready for the next processes until ctx ends.
 func (c *Confiner) Run(ctx context.Context) {
-	var removing sync.WaitGroup
-	defer removing.Wait()
-	for range removers {
-		removing.Go(func() { c.temp.run(ctx) })
-	}
-	c.keepReady(ctx)
-}
-
-// keepReady keeps places ready until ctx ends.
-func (c *Confiner) keepReady(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, err := c.makePlace()
 		if err != nil {

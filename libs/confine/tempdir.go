@@ -40,15 +40,10 @@ func (d *TempDir) Remove() error {
 	return d.dirs.remove(d.path)
 }
 
-// Discard removes the directory, beside the evaluation if [Confiner.Run] has time for it:
-// a file system with a journal takes as long for that as a small function runs.
+// Discard removes the directory after the evaluation, unless many wait for that already: a
+// file system with a journal takes as long for it as a small function runs.
 func (d *TempDir) Discard() {
-	if d == nil {
-		return
-	}
-	select {
-	case d.dirs.discarded <- d:
-	default:
+	if d != nil && !d.dirs.discard(d.path) {
 		_ = d.Remove() // tried again with a later one
 	}
 }

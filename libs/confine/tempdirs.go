@@ -3,7 +3,6 @@
 package confine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,12 +29,20 @@ type tempDirs struct {
 	maxBytes int64
 	maxFiles int64
 	made     atomic.Uint64
-	// discarded takes directories while a remover waits for one; it holds none.
-	discarded chan *TempDir
+	removals sync.WaitGroup // of discarded directories
 
-	mu   sync.Mutex
-	left []string // what could not be removed yet
+	mu        sync.Mutex
+	left      []string // what could not be removed yet
+	discarded int      // directories that are being removed, or will be
+	closed    bool
 }
+
+// removeAfter is how long an evaluation may go on for which a directory is discarded: on two
+// processors, the removal would take one of them from what the answer still needs.
+const removeAfter = 5 * time.Millisecond
+
+// maxDiscarded is how many directories are discarded at a time.
+const maxDiscarded = 16
 
 func (cfg Config) tempDir() string {
 	if cfg.TempDir == "" {
@@ -55,10 +63,7 @@ func newTempDirs(cfg Config) (*tempDirs, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock the directory for the temporary files of functions: %w", err), os.Remove(base))
 	}
-	return &tempDirs{
-		base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles,
-		discarded: make(chan *TempDir),
-	}, nil
+	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles}, nil
 }
 
 // lockDir locks a directory until the file is closed, or this program has ended.
@@ -118,19 +123,23 @@ func (t *tempDirs) remove(path string) error {
 	return errors.Join(errs...)
 }
 
-// run removes directories that are discarded until ctx ends.
-func (t *tempDirs) run(ctx context.Context) {
-	if t == nil {
-		return
+// discard removes a directory in a while. It reports false if it does not.
+func (t *tempDirs) discard(path string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || t.discarded == maxDiscarded {
+		return false
 	}
-	for {
-		select {
-		case d := <-t.discarded:
-			_ = d.Remove() // tried again with a later one
-		case <-ctx.Done():
-			return
-		}
-	}
+	t.discarded++
+	t.removals.Add(1)
+	time.AfterFunc(removeAfter, func() {
+		defer t.removals.Done()
+		_ = t.remove(path) // tried again with a later one
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.discarded--
+	})
+	return true
 }
 
 // close removes everything.
@@ -138,6 +147,10 @@ func (t *tempDirs) close() {
 	if t == nil {
 		return
 	}
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.removals.Wait()
 	_ = removeAll(t.base) // what is left is for the next program to sweep
 	_ = t.lock.Close()
 }
