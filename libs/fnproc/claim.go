@@ -37,7 +37,8 @@ func (pool *PreforkPool) begin(cmd Command, stdin []byte) *claim {
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
 	pool.spares.began()
-	c.set = pool.spares.want(cmd, time.Now())
+	now := time.Now()
+	c.set = pool.spares.want(cmd, now)
 	if c.set == nil || len(stdin) == 0 {
 		return c
 	}
@@ -47,7 +48,8 @@ func (pool *PreforkPool) begin(cmd Command, stdin []byte) *claim {
 			p.retire()
 		case p.take():
 			c.process = p
-			if pool.spares.early(c.set) {
+			c.set.lastTaken = now
+			if pool.spares.urgent(c.set, now) {
 				pool.Changed()
 			}
 			return c

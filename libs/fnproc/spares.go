@@ -18,7 +18,9 @@ const (
 
 // calm is how long a processor has to have been free before a spare process is started.
 // Callers that send their next request right after an answer leave shorter gaps, in which
-// the start would only delay the next evaluation.
+// the start would only delay the next evaluation. It is also how long after a process was
+// taken the next one is started, if another one is left: beside a short evaluation the start
+// would delay that one.
 const calm = 20 * time.Millisecond
 
 // spares decide which processes are kept started. They do no I/O, have no clock and are
@@ -37,7 +39,8 @@ type spareSet struct {
 	cmd       Command
 	processes []*process // the one that was started first is first
 	lastUse   time.Time
-	failures  int // of processes in a row
+	lastTaken time.Time // when an evaluation took a process
+	failures  int       // of processes in a row
 	notUntil  time.Time
 }
 
@@ -150,6 +153,12 @@ func (s *spares) next(now time.Time) plan {
 	return todo
 }
 
+// urgent reports whether a process is due in a set, from which the caller has just taken one.
+// What is due later is noticed when the evaluation ends: to wake a goroutine now would delay it.
+func (s *spares) urgent(set *spareSet, now time.Time) bool {
+	return s.early(set) && !s.due(set).After(now)
+}
+
 // early reports whether a process may be due in a set before next is called anyway. To
 // call it for each evaluation would cost callers who leave no gaps some of the processors.
 func (s *spares) early(set *spareSet) bool {
@@ -158,11 +167,18 @@ func (s *spares) early(set *spareSet) bool {
 
 // due returns from when on a process may be started for a set that has room.
 func (s *spares) due(set *spareSet) time.Time {
-	calmSince := s.freeSince.Add(calm)
-	if set.notUntil.After(calmSince) {
-		return set.notUntil
+	due := s.freeSince.Add(calm)
+	if len(set.processes) > 0 {
+		due = latest(due, set.lastTaken.Add(calm))
 	}
-	return calmSince
+	return latest(due, set.notUntil)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // hasCapacity reports whether there may be one more spare process, as soon as it is calm.

@@ -88,6 +88,31 @@ func TestSparesAreLeftAlone(t *testing.T) {
 	expect(false, "nothing may be started before it is looked at again")
 }
 
+// TestSparesLeaveEvaluationsAlone has an evaluation take one process of two, and the next one
+// the other.
+func TestSparesLeaveEvaluationsAlone(t *testing.T) {
+	s := newSpares(PreforkConfig{Keep: keepOf(map[string]int{"a": 2}), Total: 2, Unused: time.Hour, Busy: 2})
+	a := s.want(Command{Path: "a"}, epoch)
+	for range 2 {
+		s.put(s.next(epoch).start, &process{})
+	}
+	taken := epoch.Add(time.Minute)
+	s.next(taken)
+	s.began()
+	s.pop(a)
+	a.lastTaken = taken
+	if s.urgent(a, taken) || s.next(taken).start != nil {
+		t.Error("a process is due beside the evaluation, although another one is left")
+	}
+	if todo := s.next(taken); !todo.wake.Equal(taken.Add(calm)) || s.next(taken.Add(calm)).start != a {
+		t.Errorf("%+v, want a process once the evaluation has had some time", todo)
+	}
+	s.pop(a)
+	if s.next(taken); !s.urgent(a, taken) || s.next(taken).start != a {
+		t.Error("no process is due although none is left")
+	}
+}
+
 func TestSparesRetire(t *testing.T) {
 	keep := map[string]int{"a": 2}
 	s := newSpares(PreforkConfig{Keep: keepOf(keep), Total: 10, Unused: time.Minute, Busy: 1})
