@@ -49,7 +49,8 @@ type Confiner struct {
 	files   fileRules
 	filters map[bool]*filter // by whether the network is allowed; nil without seccomp
 	temp    *tempDirs
-	ready   chan place // filled by Run
+	ready   chan place    // filled by Run
+	fewer   chan struct{} // of size one: Run has to fill ready
 }
 
 // New returns a Confiner, nil if the level is Off. With Require it fails unless this kernel
@@ -60,7 +61,7 @@ func New(cfg Config) (*Confiner, error) {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
 	}
 	cfg = cfg.withDefaults()
-	c := &Confiner{cfg: cfg, kernel: cfg.probe(), ready: make(chan place, maxReady)}
+	c := &Confiner{cfg: cfg, kernel: cfg.probe(), ready: make(chan place, maxReady), fewer: make(chan struct{}, 1)}
 	if err := c.build(); err != nil {
 		return nil, fmt.Errorf("confine functions: %w", err)
 	}
@@ -107,7 +108,7 @@ func (c *Confiner) build() error {
 			}
 		}
 	}
-	temp, err := newTempDirs(c.cfg)
+	temp, err := newTempDirs(c.cfg, c.refill)
 	if err != nil {
 		c.cfg.Log.Warn("functions have no directory for temporary files", "error", err)
 	}

@@ -23,22 +23,39 @@ type place struct {
 }
 
 // Run keeps places ready for the next processes until ctx ends.
+//
+// It makes them when a process has ended, or when there is none left: beside a process that
+// was just started it would take one of two processors from it.
 func (c *Confiner) Run(ctx context.Context) {
 	for ctx.Err() == nil {
+		again := c.fill(ctx)
+		select {
+		case <-ctx.Done():
+		case <-c.fewer:
+		case <-again:
+		}
+	}
+}
+
+// fill makes places until there are enough. After a failure it returns a channel that tells
+// when to try again.
+func (c *Confiner) fill(ctx context.Context) (again <-chan time.Time) {
+	for ctx.Err() == nil && len(c.ready) < cap(c.ready) {
 		next, err := c.makePlace()
 		if err != nil {
 			c.cfg.Log.Warn("cannot prepare the next function process", "error", err, "retry_in", retryAfter)
-			select {
-			case <-ctx.Done():
-			case <-time.After(retryAfter):
-			}
-			continue
+			return time.After(retryAfter)
 		}
-		select {
-		case c.ready <- next:
-		case <-ctx.Done():
-			_ = next.discard()
-		}
+		c.ready <- next // which only fill does
+	}
+	return nil
+}
+
+// refill has Run make places.
+func (c *Confiner) refill() {
+	select {
+	case c.fewer <- struct{}{}:
+	default:
 	}
 }
 
@@ -46,6 +63,9 @@ func (c *Confiner) Run(ctx context.Context) {
 func (c *Confiner) place() (place, error) {
 	select {
 	case ready := <-c.ready:
+		if len(c.ready) == 0 {
+			c.refill()
+		}
 		return ready, nil
 	default:
 		return c.makePlace()

@@ -29,6 +29,7 @@ type tempDirs struct {
 	maxBytes int64
 	maxFiles int64
 	made     atomic.Uint64
+	removed  func()
 	removals sync.WaitGroup // of discarded directories
 
 	mu        sync.Mutex
@@ -52,7 +53,9 @@ func (cfg Config) tempDir() string {
 }
 
 // newTempDirs also removes what programs left that ended before they could do it.
-func newTempDirs(cfg Config) (*tempDirs, error) {
+//
+// It calls removed after it has removed a discarded directory.
+func newTempDirs(cfg Config, removed func()) (*tempDirs, error) {
 	parent := cfg.tempDir()
 	sweep(parent)
 	base, err := os.MkdirTemp(parent, tempPrefix)
@@ -63,7 +66,7 @@ func newTempDirs(cfg Config) (*tempDirs, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock the directory for the temporary files of functions: %w", err), os.Remove(base))
 	}
-	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles}, nil
+	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles, removed: removed}, nil
 }
 
 // lockDir locks a directory until the file is closed, or this program has ended.
@@ -135,6 +138,7 @@ func (t *tempDirs) discard(path string) bool {
 	time.AfterFunc(removeAfter, func() {
 		defer t.removals.Done()
 		_ = t.remove(path) // tried again with a later one
+		t.removed()
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.discarded--

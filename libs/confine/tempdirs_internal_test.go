@@ -13,7 +13,7 @@ import (
 // TestDiscardIsBounded has more evaluations end at a time than directories may wait for their removal.
 func TestDiscardIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dirs, err := newTempDirs(Config{TempDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.withDefaults())
+		dirs, err := newTempDirs(Config{TempDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.withDefaults(), func() {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestDiscardIsBounded(t *testing.T) {
 		if left := entries(t, dirs.base); left != maxDiscarded {
 			t.Errorf("%d directories are there, want %d: the others are removed at once", left, maxDiscarded)
 		}
-		time.Sleep(removeAfter)
+		<-time.After(removeAfter)
 		synctest.Wait()
 		if left := entries(t, dirs.base); left != 0 || dirs.discarded != 0 {
 			t.Errorf("%d directories are there after a while, and %d are counted", left, dirs.discarded)
@@ -41,7 +41,7 @@ func TestDiscardIsBounded(t *testing.T) {
 func TestCloseWaitsForRemovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := t.TempDir()
-		dirs, err := newTempDirs(Config{TempDir: parent, Log: slog.New(slog.DiscardHandler)}.withDefaults())
+		dirs, err := newTempDirs(Config{TempDir: parent, Log: slog.New(slog.DiscardHandler)}.withDefaults(), func() {})
 		if err != nil {
 			t.Fatal(err)
 		}
