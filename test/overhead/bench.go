@@ -29,6 +29,20 @@ type way struct {
 	pid      int // of its server; zero if there is none
 }
 
+// tables measures what is in a list with commas.
+func (b *bench) tables(ctx context.Context, list string) error {
+	measure := map[string]func(context.Context) error{"overhead": b.run, "confinement": b.confinement}
+	for name := range strings.SplitSeq(list, ",") {
+		if measure[name] == nil {
+			return fmt.Errorf("%q is not one of the tables", name)
+		}
+		if err := measure[name](ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // run measures all sizes and numbers of callers.
 func (b *bench) run(ctx context.Context) error {
 	items, err := numbers(b.items)
@@ -88,11 +102,12 @@ func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
 	}
 	binary := filepath.Join(b.functions, b.function)
 	start := map[string]func() (*server, error){
-		"hop":        func() (*server, error) { return b.startHop(ctx) },
-		"gateway":    func() (*server, error) { return b.startGateway(ctx) },
-		"wrapper":    func() (*server, error) { return b.startWrapper(ctx, binary) },
-		"gateway-np": func() (*server, error) { return b.startGateway(ctx, "FNR_GATEWAY_EXEC_PREFORK=0") },
-		"wrapper-np": func() (*server, error) { return b.startWrapper(ctx, binary, "FNR_PREFORK=0") },
+		"hop":         func() (*server, error) { return b.startHop(ctx) },
+		"gateway":     func() (*server, error) { return b.startGateway(ctx) },
+		"wrapper":     func() (*server, error) { return b.startWrapper(ctx, binary) },
+		"gateway-off": func() (*server, error) { return b.startGateway(ctx, "FNR_CONFINE=off") },
+		"gateway-np":  func() (*server, error) { return b.startGateway(ctx, "FNR_GATEWAY_EXEC_PREFORK=0") },
+		"wrapper-np":  func() (*server, error) { return b.startWrapper(ctx, binary, "FNR_PREFORK=0") },
 	}
 	for _, name := range strings.Split(b.ways, ",") {
 		switch {

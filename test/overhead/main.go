@@ -3,7 +3,7 @@
 // Command overhead measures what the gateway and the wrapper server add to a function: it runs one
 // function as a bare process, through a minimal gRPC server, through the gateway's exec evaluator
 // and through a wrapper server, all in the same run and in turns, and prints their times beside
-// each other.
+// each other. A second table compares evaluations with confinement on and off.
 //
 // The bare process is started for each evaluation, as a caller without a server would do.
 package main
@@ -39,6 +39,8 @@ func run() error {
 			"prefork")
 	flag.DurationVar(&b.budget, "budget", 30*time.Second, "about how long each measurement may take")
 	flag.DurationVar(&b.block, "block", time.Second, "how long each turn of a way is")
+	tables := flag.String("tables", "overhead,confinement", "what to measure: what servers add to the bare process, and what "+
+		"confinement adds to the gateway")
 	port := flag.String("hop", "", "serve as the hop, on this port: for the program itself")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -46,5 +48,5 @@ func run() error {
 	if *port != "" {
 		return serveHop(ctx, *port, filepath.Join(b.functions, b.function))
 	}
-	return b.run(ctx)
+	return b.tables(ctx, *tables)
 }

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// What confinement may cost at most, by whether a process was started before its evaluation.
+const (
+	spareLimit = 1.05                   // of the unconfined median
+	newLimit   = 500 * time.Microsecond // beside it
+)
+
+const confinementHeader = "function process  samples   p50 off    p50 on    on/off     on-off  limit"
+
+// nodeFunction returns its input: what is measured is the process.
+const nodeFunction = "#!/usr/bin/env node\nprocess.stdout.write(require('fs').readFileSync(0))\n"
+
+// subject is a function whose confinement is measured.
+type subject struct {
+	name, image string
+	// pause is how long after an evaluation a spare process has started and waits for its input.
+	pause time.Duration
+}
+
+// mode is whether evaluations have spare processes.
+type mode struct {
+	name string
+	env  []string
+}
+
+var modes = []mode{{"spare", nil}, {"new", []string{"FNR_GATEWAY_EXEC_PREFORK=0"}}}
+
+// confinement measures what confinement costs an evaluation of one item through the gateway.
+func (b *bench) confinement(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "overhead-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	subjects, err := b.subjects(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(b.out, confinementHeader); err != nil {
+		return err
+	}
+	for _, s := range subjects {
+		for _, m := range modes {
+			if err := b.compare(ctx, dir, s, m); err != nil {
+				return fmt.Errorf("%s function, %s process: %w", s.name, m.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// subjects makes dir a directory of functions. Without Node.js on this machine there is none in it.
+func (b *bench) subjects(dir string) ([]subject, error) {
+	subjects := []subject{{"go", b.image, 40 * time.Millisecond}}
+	config := "functions:\n" + entry(b.image, b.function)
+	if _, err := exec.LookPath("node"); err == nil {
+		const image = "example.com/node:v1"
+		subjects = append(subjects, subject{"node", image, 150 * time.Millisecond})
+		config += entry(image, "node-function")
+	}
+	binary, err := os.ReadFile(filepath.Join(b.functions, b.function))
+	return subjects, errors.Join(err,
+		os.WriteFile(filepath.Join(dir, b.function), binary, 0o700),
+		os.WriteFile(filepath.Join(dir, "node-function"), []byte(nodeFunction), 0o700),
+		os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(config), 0o600))
+}
+
+func entry(image, function string) string {
+	return fmt.Sprintf("- function: %s\n  images: [%q]\n", function, image)
+}
+
+// compare has a gateway that confines functions and one that does not evaluate in turns, one
+// evaluation each, and prints the medians.
+func (b *bench) compare(ctx context.Context, dir string, s subject, m mode) error {
+	var ways []way
+	for _, level := range []string{"off", "require"} {
+		gateway := *b
+		gateway.functions = dir
+		server, err := gateway.startGateway(ctx, append([]string{"FNR_CONFINE=" + level}, m.env...)...)
+		if err != nil {
+			return err
+		}
+		defer server.stop()
+		ways = append(ways, way{level, remote(server.conn, s.image), server.cmd.Process.Pid})
+	}
+	list := resourceList(1)
+	if err := sameOutput(ctx, ways, list); err != nil {
+		return err
+	}
+	var all [2]times
+	end := time.Now().Add(b.budget)
+	for round := 0; round < 2 || time.Now().Before(end); round++ {
+		for _, i := range rand.Perm(len(ways)) {
+			<-time.After(s.pause)
+			start := time.Now()
+			if _, err := ways[i].evaluate(ctx, list); err != nil {
+				return fmt.Errorf("confinement %s: %w", ways[i].name, err)
+			}
+			all[i].evaluations = append(all[i].evaluations, time.Since(start))
+		}
+	}
+	return reportConfinement(b.out, s, m, all[0], all[1])
+}
+
+func reportConfinement(out io.Writer, s subject, m mode, off, on times) error {
+	without, with := off.quantile(.5), on.quantile(.5)
+	ratio, cost := float64(with)/float64(without), with-without
+	limit, held := fmt.Sprint("on/off ", spareLimit), ratio <= spareLimit
+	if m.name == "new" {
+		limit, held = fmt.Sprint("on-off ", newLimit), cost <= newLimit
+	}
+	verdict := map[bool]string{true: "held", false: "exceeded"}[held]
+	const micros = time.Microsecond
+	_, err := fmt.Fprintf(out, "%-8s %-7s %8d %9s %9s %9.3f %10s  %s: %s\n", s.name, m.name, len(on.evaluations),
+		without.Round(micros), with.Round(micros), ratio, cost.Round(micros), limit, verdict)
+	return err
+}
