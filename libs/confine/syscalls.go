@@ -26,7 +26,10 @@ var always = []string{
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp",
 	"pidfd_getfd", "migrate_pages",
 	// Memory and queues that outlive processes, and are shared by all of a user.
-	"shmget", "msgget", "semget", "mq_open",
+	"shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl",
+	"mq_open", "mq_unlink",
+	// Names of files in directories of others, which Landlock does not hide from it.
+	"inotify_add_watch",
 	// Parts of the kernel with a history of holes.
 	"bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "memfd_secret", "fanotify_init",
 	// File systems.

@@ -31,6 +31,19 @@ var attempts = map[string]func(target string) error{
 	"tgkill":     onPID(func(pid int) error { return call(syscall.SYS_TGKILL, pid, pid, int(syscall.SIGURG)) }),
 	"tkill":      onPID(func(pid int) error { return call(syscall.SYS_TKILL, pid, int(syscall.SIGURG)) }),
 	"set-owner":  onPID(setOwner),
+	"set-owner-ex": onPID(func(pid int) error {
+		owner := [2]int32{1, int32(pid)} //nolint:gosec // F_OWNER_PID, and a pid
+		return onPipe(fSetOwnerEx, address(&owner))
+	}),
+	"set-signal": func(string) error { return onPipe(fSetSignal, int(syscall.SIGURG)) },
+	"watch":      watch,
+	"chmod":      func(path string) error { return os.Chmod(path, 0) },
+	"attach":     func(string) error { return call(syscall.SYS_SHMAT, 1<<30, 0, 0) },
+	"queue":      func(string) error { return call(unix.SYS_MQ_UNLINK, address(&[]byte("x\x00")[0])) },
+	"perf":       func(string) error { return call(unix.SYS_PERF_EVENT_OPEN, 0, 0, -1, -1, 0) },
+	"userfault":  func(string) error { return call(unix.SYS_USERFAULTFD, 1) },
+	"bpf":        func(string) error { return call(unix.SYS_BPF, -1, 0, 0) },
+	"type":       func(string) error { return call(syscall.SYS_IOCTL, 0, unix.TIOCSTI, 0) },
 	"prlimit":    onPID(askLimit),
 	"renice":     onPID(func(pid int) error { return syscall.Setpriority(syscall.PRIO_PROCESS, pid, 19) }),
 	"renice-all": func(string) error { return syscall.Setpriority(syscall.PRIO_USER, noUser, 19) },
@@ -160,10 +173,30 @@ func joinGroup(target string) error {
 // setOwner has the kernel send a signal to pid whenever a pipe becomes readable.
 func setOwner(pid int) error {
 	const setOwner = 8
+	return onPipe(setOwner, pid)
+}
+
+// Commands of fcntl about signals: F_SETOWN_EX and F_SETSIG.
+const (
+	fSetOwnerEx = 15
+	fSetSignal  = 10
+)
+
+// onPipe calls fcntl on a pipe.
+func onPipe(command, argument int) error {
 	r, w, err := os.Pipe()
 	check(err)
 	defer func() { _, _ = r.Close(), w.Close() }()
-	return call(syscall.SYS_FCNTL, int(r.Fd()), setOwner, pid)
+	return call(syscall.SYS_FCNTL, int(r.Fd()), command, argument)
+}
+
+// watch asks to be told of names in a directory.
+func watch(path string) error {
+	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
+	check(err)
+	defer func() { _ = syscall.Close(fd) }()
+	_, err = syscall.InotifyAddWatch(fd, path, syscall.IN_CREATE)
+	return err
 }
 
 // askLimit asks for a limit of another process, by the call that sets it too.
