@@ -277,6 +277,31 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// TestTempDirsStayUsable has a function take all rights to where the temporary directories of
+// later ones are made. Landlock and seccomp cannot hold that back: the path is the user's own.
+func TestTempDirsStayUsable(t *testing.T) {
+	cfg := config(t)
+	runner, stop := start(t, cfg)
+	defer stop()
+	bases, err := filepath.Glob(filepath.Join(cfg.TempDir, "*"))
+	if err != nil || len(bases) != 1 {
+		t.Fatalf("the directories of this program are %v, %v", bases, err)
+	}
+	cmd := command(t, "try=chmod:"+bases[0])
+	if got := attempt(t, runner, cmd); got != "done" {
+		t.Fatalf("to change a mode: %q", got)
+	}
+	cmd.Args = []string{"try=make-file:"}
+	for range 10 { // more than have a directory already
+		if got := attempt(t, runner, cmd); got != "done" {
+			t.Errorf("to make a file in a later evaluation: %q", got)
+		}
+	}
+	if info, err := os.Stat(bases[0]); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v, %v, want that of the start", info.Mode(), err)
+	}
+}
+
 // TestNetwork has a function that may use the network.
 func TestNetwork(t *testing.T) {
 	to := newTargets(t)

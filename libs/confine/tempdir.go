@@ -43,7 +43,11 @@ func (d *TempDir) Remove() error {
 // Discard removes the directory after the evaluation, unless many wait for that already: a
 // file system with a journal takes as long for it as a small function runs.
 func (d *TempDir) Discard() {
-	if d != nil && !d.dirs.discard(d.path) {
+	if d == nil {
+		return
+	}
+	_ = d.dirs.restore() // tried again before the next one is made
+	if !d.dirs.discard(d.path) {
 		_ = d.Remove() // tried again with a later one
 	}
 }

@@ -3,15 +3,14 @@
 package confine
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,7 +27,6 @@ type tempDirs struct {
 	lock     *os.File
 	maxBytes int64
 	maxFiles int64
-	made     atomic.Uint64
 	removed  func()
 	removals sync.WaitGroup // of discarded directories
 
@@ -101,8 +99,8 @@ func (t *tempDirs) make() (*TempDir, error) {
 	if t == nil {
 		return nil, nil //nolint:nilnil // functions go without
 	}
-	path := filepath.Join(t.base, strconv.FormatUint(t.made.Add(1), 10))
-	if err := os.Mkdir(path, 0o700); err != nil {
+	path := filepath.Join(t.base, rand.Text()) // for no other function to find
+	if err := errors.Join(t.restore(), os.Mkdir(path, 0o700)); err != nil {
 		return nil, fmt.Errorf("make a function's temporary directory: %w", err)
 	}
 	return &TempDir{dirs: t, path: path}, nil
@@ -124,6 +122,16 @@ func (t *tempDirs) remove(path string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// restore makes the directory of all of them usable again. A function can change its mode, as
+// that of all that its user owns.
+func (t *tempDirs) restore() error {
+	info, err := t.lock.Stat()
+	if err != nil || info.Mode().Perm() == 0o700 {
+		return err
+	}
+	return t.lock.Chmod(0o700)
 }
 
 // discard removes a directory in a while. It reports false if it does not.
