@@ -9,10 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
 	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
@@ -46,6 +48,34 @@ func TestKptDoesWhatMakeDoes(t *testing.T) {
 	}
 	if want, got := setterLines(t, made), setterLines(t, rendered); !gocmp.Equal(want, got) {
 		t.Errorf("what can be set again differs (-make, +kpt):\n%s", gocmp.Diff(want, got))
+	}
+}
+
+// TestAPIServerCanBeNarrowed renders a copy of the package in which a user has set the address of the
+// API server: its ports are permitted to that address only.
+func TestAPIServerCanBeNarrowed(t *testing.T) {
+	const own = "10.20.30.40/32"
+	dir := manifests.Copy(t, deploy)
+	set(t, filepath.Join(dir, "setters.yaml"), "api-server-cidr", own)
+	render(t, dir)
+	policies := 0
+	eachManifest(t, dir, func(name string, content []byte) {
+		var policy networkingv1.NetworkPolicy
+		if yaml.Unmarshal(content, &policy) != nil || policy.Kind != "NetworkPolicy" {
+			return
+		}
+		for _, rule := range policy.Spec.Egress {
+			if !slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.IntVal == 6443 }) {
+				continue
+			}
+			policies++
+			if len(rule.To) != 1 || rule.To[0].IPBlock == nil || rule.To[0].IPBlock.CIDR != own {
+				t.Errorf("%s: policy %s permits the API server's ports to %v, want %s", name, policy.Name, rule.To, own)
+			}
+		}
+	})
+	if policies == 0 {
+		t.Error("no policy permits the API server's ports")
 	}
 }
 
