@@ -69,8 +69,8 @@ func startConfined(t *testing.T) string {
 	t.Setenv("FNR_CONFINE", "require")
 	functions := t.TempDir()
 	for name, module := range bundled {
-		err := gobuild.To(filepath.Join(functions, name), module, "github.com/kptdev/krm-functions-catalog/functions/go/"+name)
-		if err != nil {
+		pkg := "github.com/kptdev/krm-functions-catalog/functions/go/" + name
+		if err := gobuild.To(filepath.Join(functions, name), module, pkg); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,8 +39,8 @@ func run() error {
 			"prefork")
 	flag.DurationVar(&b.budget, "budget", 30*time.Second, "about how long each measurement may take")
 	flag.DurationVar(&b.block, "block", time.Second, "how long each turn of a way is")
-	tables := flag.String("tables", "overhead,confinement", "what to measure: what servers add to the bare process, and what "+
-		"confinement adds to the gateway")
+	tables := flag.String("tables", "overhead,confinement",
+		"what to measure: what servers add to the bare process, and what confinement adds to the gateway")
 	port := flag.String("hop", "", "serve as the hop, on this port: for the program itself")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
