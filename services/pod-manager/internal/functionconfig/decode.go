@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package functionconfig
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+)
+
+const (
+	// maxPrefixes and maxTags bound the lists of one object.
+	maxPrefixes = 100
+	maxTags     = 1000
+	// minTTL is the shortest life of an unused pod that replicas can agree on, see
+	// [pool.Limits].
+	minTTL = 5 * time.Second
+)
+
+// Decode reads an object. Names without a registry are looked up under defaultPrefix. It never
+// fails: what is wrong is in the result.
+func Decode(u *unstructured.Unstructured, defaultPrefix string) *Config {
+	c := &Config{
+		Name: u.GetName(), UID: string(u.GetUID()),
+		Created: u.GetCreationTimestamp().Time, Generation: u.GetGeneration(),
+	}
+	var found problems
+	spec := object{fields: u.Object, problems: &found}.object("spec")
+	if c.readImage(spec, defaultPrefix) {
+		own := readSettings(u.GetAnnotations()[SettingsAnnotation], &found)
+		c.Binary = readPart(spec, "binaryExecutor", &found, own.binary)
+		c.Pod = readPart(spec, "podExecutor", &found, own.pod)
+		if !spec.has("binaryExecutor") && !spec.has("podExecutor") && !spec.has("goExecutor") {
+			found.add("spec has no executor: it has to have binaryExecutor, podExecutor or goExecutor")
+		}
+	}
+	c.Problems = found
+	return c
+}
+
+// readPart reads a part of an object; nil if it is not there or wrong.
+func readPart[T any](spec object, field string, found *problems, read func(object) *T) *T {
+	if !spec.has(field) {
+		return nil
+	}
+	var own problems
+	spec.problems = &own
+	inner := spec.object(field)
+	part := read(inner)
+	*found = append(*found, own...)
+	if len(own) > 0 {
+		return nil
+	}
+	return part
+}
+
+// readImage reads which images an object is about, and reports whether that is certain.
+func (c *Config) readImage(spec object, defaultPrefix string) bool {
+	before := len(*spec.problems)
+	c.Image, c.Prefixes = spec.text("image"), spec.texts("prefixes", maxPrefixes)
+	if len(*spec.problems) > before {
+		return false
+	}
+	if strings.Contains(c.Image, "/") {
+		i := strings.LastIndexByte(c.Image, '/')
+		spec.problems.add("spec.image is %s: it has to be %q, without registry and path: list %q in spec.prefixes",
+			shown(c.Image), c.Image[i+1:], c.Image[:i])
+		return false
+	}
+	if len(c.Prefixes) == 0 {
+		c.Prefixes = []string{""}
+	}
+	if c.Image == "" || strings.ContainsAny(c.Image, ":@") || !imagename.IsPrefix("example.com/"+c.Image) {
+		spec.wrong("image", c.Image, "the last part of the image's name without tag, such as set-namespace")
+		return false
+	}
+	for _, prefix := range c.Prefixes {
+		if _, err := repository(prefix, c.Image, defaultPrefix); err != nil {
+			spec.problems.add("spec.prefixes has %s: it has to be %s", shown(prefix), imagename.PrefixWanted)
+		}
+	}
+	return len(*spec.problems) == before
+}
+
+// repository returns the canonical repository of an image below a prefix.
+func repository(prefix, image, defaultPrefix string) (string, error) {
+	if prefix != "" {
+		image = strings.TrimRight(prefix, "/") + "/" + image
+	}
+	name, err := imagename.Parse(image+":latest", defaultPrefix)
+	return name.Repository, err
+}
+
+// binary reads binaryExecutor.
+func (s settings) binary(o object) *Binary {
+	b := &Binary{Tags: readTags(o), Path: o.text("path"), Prefork: s.prefork}
+	if !o.has("tags") || o.fields["tags"] != nil && len(b.Tags) == 0 && len(*o.problems) == 0 {
+		o.problems.add("%s is empty: list the tags of the images that the binary is for", o.at("tags"))
+	}
+	switch {
+	case len(*o.problems) > 0 && !o.has("path"):
+	case b.Path == "" || b.Path == "." || b.Path == "/" || strings.ContainsRune(b.Path, 0):
+		o.wrong("path", b.Path, "the binary's path, in the directory of functions or absolute")
+	case slices.Contains(strings.Split(filepath.ToSlash(b.Path), "/"), ".."):
+		o.wrong("path", b.Path, `a path without "..", in the directory of functions or absolute`)
+	}
+	return b
+}
+
+// readTags reads tags. Whatever a registry accepts as a tag is one, never a constraint.
+func readTags(o object) []string {
+	tags := o.texts("tags", maxTags)
+	for _, tag := range tags {
+		if _, err := (imagename.Name{Repository: "example.com/name"}).WithTag(tag); err != nil {
+			o.problems.add("%s has %s: it has to be a tag; of a version constraint, list the tags one by one",
+				o.at("tags"), shown(tag))
+		}
+	}
+	slices.Sort(tags)
+	return slices.Compact(tags)
+}
+
+// pod reads podExecutor.
+func (s settings) pod(o object) *Pod {
+	p := &Pod{Tags: readTags(o), Settings: s.entry, MinPods: s.minPods}
+	p.Settings.TTL = o.duration("timeToLive", minTTL)
+	p.Settings.MaxPods = o.count("maxParallelExecutions")
+	p.Settings.MaxWaitlistLength = o.count("preferredMaxQueueLength")
+	p.Settings.Prefork = s.prefork
+	p.Overrides = readOverrides(o.object("templateOverrides"))
+	if p.MinPods > 0 && len(p.Tags) == 0 {
+		o.problems.add("minPods in the annotation %s takes tags to keep pods of: list them in %s", SettingsAnnotation, o.at("tags"))
+	}
+	return p
+}

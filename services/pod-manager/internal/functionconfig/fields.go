@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package functionconfig
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// problems collects what is wrong.
+type problems []string
+
+func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
+
+// object reads the fields of an object. A field that is null counts as missing.
+type object struct {
+	path     string // of the object, for people
+	fields   map[string]any
+	problems *problems
+}
+
+// wrong notes that a field has a value that it must not have.
+func (o object) wrong(field string, value any, wanted string) {
+	o.problems.add("%s is %s: it has to be %s", o.at(field), shown(value), wanted)
+}
+
+// at names a field.
+func (o object) at(field string) string {
+	if o.path == "" {
+		return field
+	}
+	return o.path + "." + field
+}
+
+// maxShown is how many bytes of a wrong value an error shows.
+const maxShown = 64
+
+// shown returns a value for people.
+func shown(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprintf("a %T", value)
+	}
+	if len(text) <= maxShown {
+		return string(text)
+	}
+	cut := maxShown
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return string(text[:cut]) + "…"
+}
+
+// has reports whether a field is set.
+func (o object) has(field string) bool { return o.fields[field] != nil }
+
+// text returns a text; empty if there is none.
+func (o object) text(field string) string {
+	if !o.has(field) {
+		return ""
+	}
+	text, ok := o.fields[field].(string)
+	if !ok {
+		o.wrong(field, o.fields[field], "a text")
+	}
+	return text
+}
+
+// texts returns a list of at most so many texts.
+func (o object) texts(field string, most int) []string {
+	if !o.has(field) {
+		return nil
+	}
+	list, ok := o.fields[field].([]any)
+	if !ok {
+		o.wrong(field, o.fields[field], "a list of texts")
+		return nil
+	}
+	if len(list) > most {
+		o.problems.add("%s has %d entries: it may have up to %d", o.at(field), len(list), most)
+		return nil
+	}
+	texts := make([]string, 0, len(list))
+	for i, item := range list {
+		text, ok := item.(string)
+		if !ok {
+			o.wrong(fmt.Sprintf("%s[%d]", field, i), item, "a text, in quotes if it looks like a number")
+			continue
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// number returns a whole number from zero to most; nil if there is none.
+func (o object) number(field string, most int) *int {
+	if !o.has(field) {
+		return nil
+	}
+	n := float64(-1)
+	switch v := o.fields[field].(type) {
+	case int64:
+		n = float64(v)
+	case float64:
+		n = v
+	}
+	if n < 0 || n > float64(most) || n != math.Trunc(n) {
+		o.wrong(field, o.fields[field], fmt.Sprintf("a whole number from 0 to %d", most))
+		return nil
+	}
+	whole := int(n)
+	return &whole
+}
+
+// count returns a number of which zero means the default.
+func (o object) count(field string) int {
+	if n := o.number(field, math.MaxInt32); n != nil {
+		return *n
+	}
+	return 0
+}
+
+// duration returns a time of at least so long; zero if there is none.
+func (o object) duration(field string, least time.Duration) time.Duration {
+	if !o.has(field) {
+		return 0
+	}
+	text, _ := o.fields[field].(string)
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least {
+		o.wrong(field, o.fields[field], fmt.Sprintf("a time of %v or more with its unit, such as 30m", least))
+		return 0
+	}
+	return d
+}
+
+// object returns an object in a field; without fields if there is none.
+func (o object) object(field string) object {
+	inner := object{path: o.at(field), problems: o.problems}
+	if !o.has(field) {
+		return inner
+	}
+	fields, ok := o.fields[field].(map[string]any)
+	if !ok {
+		o.wrong(field, o.fields[field], "an object")
+	}
+	inner.fields = fields
+	return inner
+}
+
+// decode reads a field with the types of Kubernetes into target, and reports whether it was
+// there and valid. Fields that Kubernetes does not know are wrong: they would do nothing.
+func (o object) decode(field string, target any, wanted string) bool {
+	if !o.has(field) {
+		return false
+	}
+	content, err := json.Marshal(o.fields[field])
+	if err != nil {
+		o.wrong(field, nil, wanted)
+		return false
+	}
+	strict, err := kjson.UnmarshalStrict(content, target)
+	if err != nil {
+		o.problems.add("%s has to be %s: %s", o.at(field), wanted, strings.TrimPrefix(err.Error(), "json: "))
+		return false
+	}
+	for _, problem := range strict {
+		o.problems.add("%s: %v", o.at(field), problem)
+	}
+	return len(strict) == 0
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package functionconfig reads Porch's FunctionConfig objects: which images run as local
+// binaries, and what is different for the pods of which images. It is pure: the same objects
+// have the same meaning in each replica.
+//
+// What is wrong in a part of an object keeps that part from being used, and nothing else: the
+// reasons are in words for people, and belong into the object's status.
+package functionconfig
+
+import (
+	"time"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+const (
+	// SettingsAnnotation has the settings that Porch's fields cannot express, as an object in
+	// JSON or YAML.
+	SettingsAnnotation = "fn.kpt.dev/settings"
+	// Finalizer is that of Porch's own function runner. Objects that have it cannot be deleted
+	// until it is removed.
+	Finalizer = "config.porch.kpt.dev/functionconfig-function-runner"
+)
+
+// Config is a FunctionConfig object.
+type Config struct {
+	Name, UID  string
+	Created    time.Time
+	Generation int64
+	// Image is the last path segment of the images, and Prefixes the repositories above it:
+	// an empty one is the default prefix. Without any valid image there are no parts.
+	Image    string
+	Prefixes []string
+	// Binary and Pod are nil if the object has no such part, or it cannot be used.
+	Binary *Binary
+	Pod    *Pod
+	// Problems are what is wrong with the object.
+	Problems []string
+}
+
+// Binary is how images run as local binaries.
+type Binary struct {
+	// Tags are those of the images.
+	Tags []string
+	// Path is the binary: absolute, or relative to the directory of functions.
+	Path string
+	// Prefork, if not nil, is how many processes are kept started.
+	Prefork *int
+}
+
+// Pod is how images run in pods.
+type Pod struct {
+	// Tags are those of the images; none are all tags and digests.
+	Tags []string
+	// Settings are the settings of the images. They name no image.
+	Settings cacheconfig.Entry
+	// Overrides are what their pods have in place of the template's values; nil if nothing is
+	// overridden.
+	Overrides *podspec.Overrides
+	// MinPods is how many pods each listed tag keeps although no lease needs them.
+	MinPods int
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package functionconfig
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+// readOverrides reads templateOverrides; nil if there are none.
+func readOverrides(o object) *podspec.Overrides {
+	if len(o.fields) == 0 {
+		return nil
+	}
+	all := &podspec.Overrides{ServiceAccount: o.text("serviceAccountName")}
+	if all.ServiceAccount != "" && len(validation.IsDNS1123Subdomain(all.ServiceAccount)) > 0 {
+		o.wrong("serviceAccountName", all.ServiceAccount, "the name of a ServiceAccount")
+	}
+	var context corev1.PodSecurityContext
+	if o.decode("securityContext", &context, "a pod's security context") {
+		all.SecurityContext = &context
+	}
+	all.Init, all.Function = readContainer(o.object("initContainer")), readContainer(o.object("container"))
+	return all
+}
+
+// readContainer reads the overrides of a container.
+func readContainer(o object) podspec.ContainerOverrides {
+	var c podspec.ContainerOverrides
+	amounts := o.object("resources")
+	amounts.decode("requests", &c.Requests, "quantities, such as {cpu: 100m}")
+	amounts.decode("limits", &c.Limits, "quantities, such as {memory: 1Gi}")
+	for _, problem := range podspec.CheckResources(c.Requests, c.Limits) {
+		o.problems.add("%s: %v", o.at("resources"), problem)
+	}
+	o.decode("envFrom", &c.EnvFrom, "a list of sources of a container's variables")
+	if o.decode("env", &c.Env, "a list of a container's variables") {
+		checkEnv(o, c.Env)
+	}
+	return c
+}
+
+// checkEnv finds variables that Kubernetes would refuse in each pod.
+func checkEnv(o object, env []corev1.EnvVar) {
+	for i, variable := range env {
+		switch {
+		case variable.Name == "" || strings.ContainsAny(variable.Name, "=\x00"):
+			o.problems.add("%s[%d] has the name %s: it has to be that of a variable", o.at("env"), i, shown(variable.Name))
+		case variable.Value != "" && variable.ValueFrom != nil:
+			o.problems.add("%s[%d] has both value and valueFrom: it has to have one of them", o.at("env"), i)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package functionconfig
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+// maxImages bounds the images of each kind of part in all objects.
+const maxImages = 100_000
+
+// Set is what all FunctionConfigs together mean. It never changes.
+type Set struct {
+	// Binaries are the local binaries, in the order of their age.
+	Binaries []Mapping
+	// pods are the settings for pods: of one tag by repository and tag, and of all of a
+	// repository by its name alone.
+	pods map[string]*Function
+	// tagged is the oldest object that has a tag of a repository.
+	tagged map[string]*Function
+	// problems are what is wrong with each object, by name.
+	problems map[string][]string
+}
+
+// Mapping has images run as a local binary.
+type Mapping struct {
+	Config string
+	Binary
+	// Images are canonical names.
+	Images []imagename.Name
+}
+
+// Function is what a FunctionConfig has for the pods of an image.
+type Function struct {
+	Settings  cacheconfig.Entry
+	Overrides *podspec.Overrides
+	MinPods   int
+	config    string
+}
+
+// Compile returns what objects mean together. Of two for one image, the older one has it, and
+// the other one's problems name it. Names without a registry are looked up under defaultPrefix.
+func Compile(configs []*Config, defaultPrefix string) *Set {
+	s := &Set{pods: map[string]*Function{}, tagged: map[string]*Function{}, problems: map[string][]string{}}
+	byAge := slices.SortedFunc(slices.Values(configs), func(a, b *Config) int {
+		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
+	})
+	binaries := map[string]string{}
+	for _, c := range byAge {
+		found := problems(slices.Clone(c.Problems))
+		repositories := c.repositories(defaultPrefix)
+		if c.Binary != nil {
+			s.addBinary(c, repositories, binaries, &found)
+		}
+		if c.Pod != nil {
+			s.addPod(c, repositories, &found)
+		}
+		if len(found) > 0 {
+			s.problems[c.Name] = found
+		}
+	}
+	return s
+}
+
+// repositories returns the canonical repositories of an object's images, each once.
+func (c *Config) repositories(defaultPrefix string) []string {
+	all := make([]string, 0, len(c.Prefixes))
+	for _, prefix := range c.Prefixes {
+		name, err := repository(prefix, c.Image, defaultPrefix)
+		if err == nil && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// addBinary adds what an object says of local binaries.
+func (s *Set) addBinary(c *Config, repositories []string, taken map[string]string, found *problems) {
+	m := Mapping{Config: c.Name, Binary: *c.Binary}
+	for _, repository := range repositories {
+		for _, tag := range c.Binary.Tags {
+			name := imagename.Name{Repository: repository, Tag: tag}
+			if owner, ok := taken[name.Key()]; ok {
+				found.conflict(name.Key(), "binaryExecutor", owner)
+				continue
+			}
+			if len(taken) >= maxImages {
+				found.once(fmt.Sprintf("spec.binaryExecutor is not used for all its images: all FunctionConfigs together have more than %d", maxImages))
+				continue
+			}
+			taken[name.Key()] = c.Name
+			m.Images = append(m.Images, name)
+		}
+	}
+	if len(m.Images) > 0 {
+		s.Binaries = append(s.Binaries, m)
+	}
+}
+
+// addPod adds what an object says of pods.
+func (s *Set) addPod(c *Config, repositories []string, found *problems) {
+	f := &Function{Settings: c.Pod.Settings, Overrides: c.Pod.Overrides, MinPods: c.Pod.MinPods, config: c.Name}
+	for _, repository := range repositories {
+		if len(c.Pod.Tags) == 0 {
+			if owner := s.tagged[repository]; owner != nil {
+				found.conflict("a tag of "+repository, "podExecutor", owner.config)
+			}
+			s.claim(repository, f, s.pods[repository], found)
+			continue
+		}
+		for _, tag := range c.Pod.Tags {
+			key := imagename.Name{Repository: repository, Tag: tag}.Key()
+			s.claim(key, f, cmp.Or(s.pods[key], s.pods[repository]), found)
+		}
+		if s.tagged[repository] == nil {
+			s.tagged[repository] = f
+		}
+	}
+}
+
+// claim gives the pods of an image to a function, unless they have an owner.
+func (s *Set) claim(key string, f, owner *Function, found *problems) {
+	switch {
+	case owner != nil:
+		found.conflict(key, "podExecutor", owner.config)
+	case len(s.pods) >= maxImages:
+		found.once(fmt.Sprintf("spec.podExecutor is not used for all its images: all FunctionConfigs together have more than %d", maxImages))
+	default:
+		s.pods[key] = f
+	}
+}
+
+// maxConflicts is how many images a status names.
+const maxConflicts = 5
+
+// conflict notes that an older object has an image.
+func (p *problems) conflict(image, part, owner string) {
+	const end = "which is older: remove the image from one of them"
+	conflicts := 0
+	for _, other := range *p {
+		if strings.HasSuffix(other, end) {
+			conflicts++
+		}
+	}
+	if conflicts >= maxConflicts {
+		p.once("further images are those of older FunctionConfigs too")
+		return
+	}
+	p.add("%s of %s is that of the FunctionConfig %q, %s", part, image, owner, end)
+}
+
+// once adds a text unless it is there.
+func (p *problems) once(text string) {
+	if !slices.Contains(*p, text) {
+		*p = append(*p, text)
+	}
+}
+
+// Problems returns what is wrong with an object.
+func (s *Set) Problems(name string) []string {
+	if s == nil {
+		return nil
+	}
+	return s.problems[name]
+}
+
+// Pod returns what is set for the pods of an image, given by its canonical name: that of its
+// tag, or else of all tags. An image without tag is only covered by a setting for all tags.
+func (s *Set) Pod(name imagename.Name) (*Function, bool) {
+	if s == nil {
+		return nil, false
+	}
+	if name.Tag != "" {
+		if f, ok := s.pods[name.Repository+":"+name.Tag]; ok {
+			return f, true
+		}
+	}
+	f, ok := s.pods[name.Repository]
+	return f, ok
+}
+
+// MinPods returns how many pods images keep, by canonical name.
+func (s *Set) MinPods() map[string]int {
+	kept := map[string]int{}
+	if s == nil {
+		return kept
+	}
+	for image, f := range s.pods {
+		if f.MinPods > 0 {
+			kept[image] = f.MinPods
+		}
+	}
+	return kept
+}
