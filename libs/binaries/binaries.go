@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package binaries passes on which images run as local binaries: from the pod-manager, which
+// reads FunctionConfig objects, to the gateway, in the same process or over RPC.
+package binaries
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Binary is a program that runs images.
+type Binary struct {
+	// Config is the name of the FunctionConfig.
+	Config string
+	// Path is the program: absolute, or relative to the gateway's directory of functions.
+	Path string
+	// Images are canonical names.
+	Images []string
+	// Prefork, if not nil, is how many processes are kept started.
+	Prefork *int
+}
+
+// equal reports whether two binaries are the same.
+func equal(a, b Binary) bool {
+	prefork := a.Prefork == b.Prefork || a.Prefork != nil && b.Prefork != nil && *a.Prefork == *b.Prefork
+	return prefork && a.Config == b.Config && a.Path == b.Path && slices.Equal(a.Images, b.Images)
+}
+
+// Problems are why binaries cannot be used, by the name of their FunctionConfig.
+type Problems map[string]string
+
+// Source knows the binaries.
+type Source interface {
+	// Watch calls use with all binaries as soon as they are known, and with all of them again
+	// whenever one changes, until ctx ends or the source is lost. Lists are shared: use must
+	// not change them. Calls do not overlap. Problems that use returns get into the status of
+	// FunctionConfigs if the source is in this process.
+	Watch(ctx context.Context, use func([]Binary) Problems) error
+}
+
+// Board is a Source that has the latest list put on it. Use [NewBoard].
+type Board struct {
+	report func(Problems)
+
+	mu      sync.Mutex
+	known   bool
+	list    []Binary
+	changed chan struct{} // closes with the next list
+}
+
+// NewBoard returns a board without a list. What watchers return goes to report, unless it is nil.
+func NewBoard(report func(Problems)) *Board {
+	return &Board{report: report, changed: make(chan struct{})}
+}
+
+// Put replaces the list, which must not change any more.
+func (b *Board) Put(list []Binary) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known && slices.EqualFunc(b.list, list, equal) {
+		return
+	}
+	b.known, b.list = true, list
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// latest returns the list, whether there is one, and what closes when there is another one.
+func (b *Board) latest() (list []Binary, known bool, changed <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.list, b.known, b.changed
+}
+
+// Watch implements Source.
+func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
+	for {
+		list, known, changed := b.latest()
+		if known {
+			if problems := use(list); problems != nil {
+				b.report(problems)
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

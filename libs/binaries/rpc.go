@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package binaries
+
+import (
+	"context"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+)
+
+const (
+	// MaxRequestBytes bounds requests, which are empty.
+	MaxRequestBytes = 1 << 10
+	// MaxResponseBytes bounds a message: images have up to a KiB each, and paths four.
+	MaxResponseBytes = 16 << 20
+	// imagesPerMessage and binariesPerMessage bound what is sent at once.
+	imagesPerMessage, binariesPerMessage = 5000, 1000
+	// maxImages bounds a list that is received.
+	maxImages = 200_000
+)
+
+// Handler returns the BinaryService over a source in this process. When stopping closes,
+// watches end with an error of class fault.Unavailable.
+func Handler(source Source, stopping <-chan struct{}) podmanagerv1connect.BinaryServiceHandler {
+	return handler{source, stopping}
+}
+
+type handler struct {
+	source   Source
+	stopping <-chan struct{}
+}
+
+// WatchBinaries implements the service.
+func (h handler) WatchBinaries(ctx context.Context, _ *podmanagerv1.WatchBinariesRequest, stream *connect.ServerStream[podmanagerv1.WatchBinariesResponse]) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		select {
+		case <-h.stopping:
+			cancel(fault.New(fault.Unavailable, "the pod-manager is shutting down: another replica has the same list"))
+		case <-ended:
+		}
+	}()
+	err := h.source.Watch(ctx, func(list []Binary) Problems {
+		for _, message := range messages(list) {
+			if err := stream.Send(message); err != nil {
+				cancel(err)
+				break
+			}
+		}
+		return nil
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// messages returns a list in messages of bounded size.
+func messages(list []Binary) []*podmanagerv1.WatchBinariesResponse {
+	last := &podmanagerv1.WatchBinariesResponse{}
+	all := []*podmanagerv1.WatchBinariesResponse{last}
+	images := 0
+	for _, b := range list {
+		for rest := b.Images; len(rest) > 0; {
+			if images == imagesPerMessage || len(last.GetBinaries()) == binariesPerMessage {
+				last, images = &podmanagerv1.WatchBinariesResponse{}, 0
+				all = append(all, last)
+			}
+			n := min(len(rest), imagesPerMessage-images)
+			last.Binaries = append(last.Binaries, message(b, rest[:n]))
+			images, rest = images+n, rest[n:]
+		}
+	}
+	last.Complete = true
+	return all
+}
+
+// message returns a binary with some of its images.
+func message(b Binary, images []string) *podmanagerv1.Binary {
+	m := &podmanagerv1.Binary{Config: b.Config, Path: b.Path, Images: images}
+	if b.Prefork != nil {
+		n := int32(*b.Prefork) //nolint:gosec // it is 64 at most
+		m.Prefork = &n
+	}
+	return m
+}
+
+// Client is a Source in another process.
+type Client struct {
+	rpc podmanagerv1connect.BinaryServiceClient
+}
+
+// NewClient returns a client of the pod-manager at url, which is http://host:port or
+// https://host:port. The HTTP client must speak HTTP/2, and must not have a timeout of its own.
+func NewClient(httpClient connect.HTTPClient, url string, options ...connect.ClientOption) *Client {
+	options = append([]connect.ClientOption{connect.WithGRPC(), connect.WithReadMaxBytes(MaxResponseBytes)}, options...)
+	return &Client{podmanagerv1connect.NewBinaryServiceClient(httpClient, url, options...)}
+}
+
+// Watch implements Source. The problems that use returns are not passed on.
+func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.rpc.WatchBinaries(ctx, &podmanagerv1.WatchBinariesRequest{})
+	if err != nil {
+		return rpcfault.FromConnect(err)
+	}
+	defer func() { cancel(); _ = stream.Close() }() // so that Close does not wait for more messages
+	var list []Binary
+	images := 0
+	for stream.Receive() {
+		for _, b := range stream.Msg().GetBinaries() {
+			images += max(1, len(b.GetImages()))
+			list = append(list, received(b))
+		}
+		if images > maxImages {
+			return fmt.Errorf("the pod-manager has more than %d images for local binaries: the list is not used", maxImages)
+		}
+		if stream.Msg().GetComplete() {
+			use(list)
+			list, images = nil, 0
+		}
+	}
+	return rpcfault.FromConnect(stream.Err())
+}
+
+// received returns the binary of a message.
+func received(m *podmanagerv1.Binary) Binary {
+	b := Binary{Config: m.GetConfig(), Path: m.GetPath(), Images: m.GetImages()}
+	if m.Prefork != nil {
+		n := int(m.GetPrefork())
+		b.Prefork = &n
+	}
+	return b
+}

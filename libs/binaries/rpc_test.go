@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package binaries_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krm-function-runner/function-runner/libs/binaries"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcclient"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+)
+
+// dial returns a client of a source that is served until stopping closes.
+func dial(t *testing.T, source binaries.Source, stopping <-chan struct{}) *binaries.Client {
+	t.Helper()
+	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+		handler, err := rpcserve.NewHandler(rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}, rpcserve.Service{
+			Name: podmanagerv1connect.BinaryServiceName, Streams: true,
+			MaxRequestBytes: binaries.MaxRequestBytes, MaxResponseBytes: binaries.MaxResponseBytes,
+			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
+				return podmanagerv1connect.NewBinaryServiceHandler(binaries.Handler(source, stopping), options...)
+			},
+		})
+		return serve.Part{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err
+	})
+	client, err := rpcclient.New("http://"+address, telemetry.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return binaries.NewClient(client.HTTP, "http://"+address, client.Options...)
+}
+
+// images returns so many names of images.
+func images(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("example.com/fn:v%d", i)
+	}
+	return all
+}
+
+func TestWatchOverRPC(t *testing.T) {
+	prefork := 0
+	lists := [][]binaries.Binary{
+		{{Config: "a", Path: "fn", Images: []string{"example.com/fn:v1"}, Prefork: &prefork}, {Config: "b", Path: "/bin/fn", Images: images(3)}},
+		nil,
+		{{Config: "large", Path: "fn", Images: images(12_000)}},
+	}
+	board := binaries.NewBoard(func(binaries.Problems) { t.Error("a watcher elsewhere reports nothing") })
+	board.Put(lists[0])
+	stopping := make(chan struct{})
+	client := dial(t, board, stopping)
+	n := 0
+	err := client.Watch(t.Context(), func(list []binaries.Binary) binaries.Problems {
+		total := 0
+		for _, b := range list {
+			total += len(b.Images)
+		}
+		want := 0
+		for _, b := range lists[n] {
+			want += len(b.Images)
+		}
+		if total != want {
+			t.Errorf("list %d has %d images, want %d", n, total, want)
+		}
+		if diff := cmp.Diff(lists[n], list); n < 2 && diff != "" {
+			t.Errorf("list %d (-want, +got):\n%s", n, diff)
+		}
+		if n++; n < len(lists) {
+			board.Put(lists[n])
+		} else {
+			close(stopping)
+		}
+		return binaries.Problems{"a": "missing"}
+	})
+	if n != len(lists) || fault.Of(err) != fault.Unavailable {
+		t.Errorf("got %d lists, then %v; want %d, then that the server is shutting down", n, err, len(lists))
+	}
+}
+
+func TestWatchEndsWithItsContext(t *testing.T) {
+	board := binaries.NewBoard(nil)
+	client := dial(t, board, nil)
+	board.Put(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := client.Watch(ctx, func([]binaries.Binary) binaries.Problems { cancel(); return nil }); err == nil {
+		t.Error("the watch ended without an error")
+	}
+}
+
+func TestAListIsBounded(t *testing.T) {
+	board := binaries.NewBoard(nil)
+	board.Put([]binaries.Binary{{Config: "a", Path: "fn", Images: images(200_001)}})
+	err := dial(t, board, nil).Watch(t.Context(), func([]binaries.Binary) binaries.Problems { t.Error("it is used"); return nil })
+	if err == nil || !strings.Contains(err.Error(), "more than 200000 images") {
+		t.Errorf("Watch = %v", err)
+	}
+}
