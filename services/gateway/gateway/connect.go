@@ -7,6 +7,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -25,6 +26,9 @@ type Services struct {
 	// PodManager lends places on function pods; nil if there is none. Functions run
 	// as local binaries only then.
 	PodManager lease.Manager
+	// Binaries knows which images FunctionConfigs run as local binaries; nil if there are no
+	// FunctionConfigs.
+	Binaries binaries.Source
 
 	clients []*rpcclient.Client
 	tasks   []serve.Task
@@ -62,6 +66,7 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 			return s, err
 		}
 		s.PodManager, s.tasks = manager, append(s.tasks, manager.Run)
+		s.Binaries = binaries.NewClient(client.HTTP, cfg.PodManager, client.Options...)
 	}
 	return s, nil
 }

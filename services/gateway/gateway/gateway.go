@@ -7,11 +7,13 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 
 	"connectrpc.com/connect"
 
+	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
@@ -33,7 +35,7 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Part, error)
 	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix}
 	var tasks []serve.Task
 	if cfg.Enabled(RuntimeExec) {
-		exec, watch, err := newExec(cfg, frame)
+		exec, watch, err := newExec(cfg, services.Binaries, frame)
 		if err != nil {
 			return serve.Part{}, err
 		}
@@ -62,8 +64,8 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Part, error)
 	}, nil
 }
 
-// newExec returns the exec evaluator and the tasks that it needs.
-func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task, error) {
+// newExec returns the exec evaluator and the tasks that it needs. A nil source has no binaries.
+func newExec(cfg Config, source binaries.Source, frame program.Frame) (*execeval.Evaluator, []serve.Task, error) {
 	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
 	if err != nil {
 		return nil, nil, err
@@ -88,7 +90,14 @@ func newExec(cfg Config, frame program.Frame) (*execeval.Evaluator, []serve.Task
 	if err != nil {
 		return nil, nil, err
 	}
-	return exec, []serve.Task{exec.Watch, exec.Maintain}, nil
+	tasks := []serve.Task{exec.Watch, exec.Maintain}
+	if source != nil {
+		tasks = append(tasks, func(ctx context.Context) error {
+			binaries.Follow(ctx, source, frame.Telemetry.Log, exec.Use)
+			return nil
+		})
+	}
+	return exec, tasks, nil
 }
 
 // newHandler returns the handler of the gateway's port.

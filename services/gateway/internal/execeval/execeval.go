@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package execeval is the exec evaluator: it runs functions as local binaries, for
-// the images that a configuration file maps to one.
+// the images that a configuration file or a FunctionConfig maps to one.
 //
 // Images are compared by their canonical names, registry included, so that no
 // image of another registry is ever taken for one of ours.
@@ -11,10 +11,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 
+	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
@@ -46,8 +50,12 @@ type Evaluator struct {
 	cfg     Config
 	log     *slog.Logger
 	content []byte // of the file, at the start
-	table   atomic.Pointer[table]
+	table   atomic.Pointer[table] // what is in force
 	service *function.Service
+
+	mu      sync.Mutex
+	file    *table            // what the file says
+	configs []binaries.Binary // what FunctionConfigs say
 }
 
 // New returns an evaluator with the configuration file as it is now. A file that
@@ -173,7 +181,31 @@ func (e *Evaluator) load(content []byte) error {
 	for _, binary := range table.missing() {
 		e.log.Warn("exec configuration names a function that is not there", "binary", binary)
 	}
-	e.table.Store(table)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.file = table
+	e.combine()
 	e.log.Info("exec configuration in force", "file", e.cfg.File, "images", len(table.binaries))
 	return nil
+}
+
+// Use puts the binaries of FunctionConfigs in force, in place of those before. It returns why
+// some cannot be used: for their images, the file's lines count.
+func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
+	e.mu.Lock()
+	e.configs = configs
+	problems := e.combine()
+	e.mu.Unlock()
+	e.service.Changed()
+	return problems
+}
+
+// combine puts the file and the FunctionConfigs in force. Each problem is logged.
+func (e *Evaluator) combine() binaries.Problems {
+	table, problems := e.file.with(e.configs, e.cfg.Functions, e.cfg.Service.Prefork)
+	for _, config := range slices.Sorted(maps.Keys(problems)) {
+		e.log.Warn("FunctionConfig without a binary that can be used", "config", config, "problem", problems[config])
+	}
+	e.table.Store(table)
+	return problems
 }
