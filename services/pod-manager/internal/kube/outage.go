@@ -74,6 +74,8 @@ func (o *outage) listed(ok bool) {
 // minute at most.
 func (o *outage) refused(ctx context.Context, _ *cache.Reflector, err error) {
 	switch {
+	case ctx.Err() != nil:
+		// It ends, and asks no more.
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		// Watches end so: there were too many changes, or it was time.

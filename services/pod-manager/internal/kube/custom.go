@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/krm-function-runner/function-runner/libs/retry"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+)
+
+// The resources by which Porch's main branch configures its function runner.
+var (
+	porchGroup       = schema.GroupVersion{Group: "config.porch.kpt.dev", Version: "v1alpha1"}
+	functionConfigs  = porchGroup.WithResource("functionconfigs")
+	serviceTemplates = porchGroup.WithResource("servicetemplates")
+	podTemplates     = schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"}
+)
+
+// CustomConfig is what following Porch's resources takes.
+type CustomConfig struct {
+	// Client is for the check of what the server can do, and Dynamic for everything else.
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	// Discover returns the resources of Porch's group; an error of NotFound if there is no
+	// such group.
+	Discover func(ctx context.Context) (*metav1.APIResourceList, error)
+	// Namespace is where the objects are: that of the pods.
+	Namespace string
+	Telemetry *telemetry.Telemetry
+}
+
+// follower follows objects of one kind while the API serves it.
+type follower interface {
+	// follow returns when ctx ends, or with an error when the kind is no longer served.
+	follow(ctx context.Context, c *Custom) error
+	// absent is called while the kind is not served.
+	absent(ctx context.Context)
+}
+
+// Custom follows Porch's resources: nothing is listed or watched unless they are installed, for
+// which one discovery document is asked for now and then. That takes no rights.
+type Custom struct {
+	config    CustomConfig
+	log       *slog.Logger
+	metrics   *metrics
+	followers map[schema.GroupVersionResource]follower
+	decided   chan struct{}
+	once      sync.Once
+}
+
+// NewCustom returns what follows FunctionConfigs and the templates of Porch's main branch.
+// Either may be nil.
+func NewCustom(config CustomConfig, configs *FunctionConfigs, templates *Templates) (*Custom, error) {
+	metrics, err := newMetrics(config.Telemetry.Meters)
+	if err != nil {
+		return nil, err
+	}
+	return &Custom{
+		config: config, log: config.Telemetry.Log, metrics: metrics, decided: make(chan struct{}),
+		followers: map[schema.GroupVersionResource]follower{functionConfigs: configs},
+	}, nil
+}
+
+const (
+	// minDiscover and maxDiscover bound the time between two questions whether the resources
+	// are installed.
+	minDiscover = 2 * time.Second
+	maxDiscover = time.Minute
+	// decideTimeout is how long pods wait until the objects that exist at the start are known.
+	decideTimeout = 5 * time.Second
+)
+
+// Decided closes when the objects that existed at the start are in force, or there are none, or
+// that takes too long.
+func (c *Custom) Decided() <-chan struct{} { return c.decided }
+
+func (c *Custom) decide() { c.once.Do(func() { close(c.decided) }) }
+
+// Run follows the resources until ctx ends.
+func (c *Custom) Run(ctx context.Context) error {
+	timer := time.AfterFunc(decideTimeout, c.decide)
+	defer timer.Stop()
+	backoff := retry.Backoff{First: minDiscover, Max: maxDiscover, Jitter: 0.2}
+	for {
+		served := c.served(ctx)
+		if served[functionConfigs] {
+			backoff.Reset()
+			c.followAll(ctx, served)
+		} else {
+			for _, f := range c.followers {
+				f.absent(ctx)
+			}
+			c.decide()
+		}
+		if !backoff.Wait(ctx) {
+			return nil
+		}
+	}
+}
+
+// served returns the resources that are installed. While the API does not answer, the caller
+// asks again: other informers log that.
+func (c *Custom) served(ctx context.Context) map[schema.GroupVersionResource]bool {
+	list, err := c.config.Discover(ctx)
+	if err != nil {
+		if ctx.Err() == nil && !apierrors.IsNotFound(err) {
+			c.log.DebugContext(ctx, "Porch's resources not looked up", "error", err)
+		}
+		return nil
+	}
+	served := map[schema.GroupVersionResource]bool{podTemplates: true}
+	for _, resource := range list.APIResources {
+		served[porchGroup.WithResource(resource.Name)] = true
+	}
+	return served
+}
+
+// followAll follows the resources that are served until one of them is not any more.
+func (c *Custom) followAll(ctx context.Context, served map[schema.GroupVersionResource]bool) {
+	c.log.InfoContext(ctx, "FunctionConfigs are installed", "namespace", c.config.Namespace)
+	all, until := errgroup.WithContext(ctx)
+	for resource, f := range c.followers {
+		if served[resource] {
+			all.Go(func() error { return f.follow(until, c) })
+		}
+	}
+	if err := all.Wait(); err != nil && ctx.Err() == nil {
+		c.log.InfoContext(ctx, "FunctionConfigs are no longer installed", "error", err)
+	}
+}
+
+const (
+	// minDenied and maxDenied bound the time between two attempts to watch without the right.
+	minDenied = time.Minute
+	maxDenied = 10 * time.Minute
+)
+
+// watch runs use while objects of a resource are being watched, and again after each time that
+// the right to watch was missing. It returns when ctx ends, or with an error when the resource
+// does not exist.
+func (c *Custom) watch(ctx context.Context, resource schema.GroupVersionResource, name string, denied func(),
+	use func(context.Context, cache.SharedIndexInformer) error,
+) error {
+	backoff := retry.Backoff{First: minDenied, Max: maxDenied}
+	for logged := false; ; {
+		err := c.watchOnce(ctx, resource, name, use)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case !apierrors.IsForbidden(err):
+			return err
+		case !logged:
+			logged = true
+			c.log.WarnContext(ctx, "not permitted to watch objects that configure functions: they have no effect; "+
+				"apply the Role of deploy/components/porch-main", "resource", resource.Resource, "error", err)
+		}
+		denied()
+		if !backoff.Wait(ctx) {
+			return nil
+		}
+	}
+}
+
+// watchOnce runs use while objects are being watched, and returns why that ended.
+func (c *Custom) watchOnce(ctx context.Context, resource schema.GroupVersionResource, name string,
+	use func(context.Context, cache.SharedIndexInformer) error,
+) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	from := guarded{c.config.Dynamic.Resource(resource).Namespace(c.config.Namespace), end}
+	selected := func(o *metav1.ListOptions) {
+		if name != "" {
+			o.FieldSelector = "metadata.name=" + name
+		}
+	}
+	o := &outage{what: resource.Resource, log: c.log, metrics: c.metrics}
+	informer, err := newInformer(c.config.Client, &unstructured.Unstructured{}, from, selected, o)
+	if err != nil {
+		return err
+	}
+	var running errgroup.Group
+	running.Go(func() error {
+		defer end(nil)
+		runInformer(ctx, informer)
+		return nil
+	})
+	err = use(ctx, informer)
+	end(err)
+	_ = running.Wait() // it returns no error
+	return context.Cause(ctx)
+}
+
+// guarded is a source of objects that ends when they cannot be had: client-go would ask for
+// them each half minute.
+type guarded struct {
+	objects dynamic.ResourceInterface
+	end     context.CancelCauseFunc
+}
+
+// List implements source.
+func (g guarded) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	list, err := g.objects.List(ctx, options)
+	return list, g.checked(ctx, err)
+}
+
+// Watch implements source.
+func (g guarded) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	w, err := g.objects.Watch(ctx, options)
+	return w, g.checked(ctx, err)
+}
+
+// checked returns an error that may pass, and ends the source with others.
+func (g guarded) checked(ctx context.Context, err error) error {
+	if !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		return err
+	}
+	g.end(fmt.Errorf("watch objects that configure functions: %w", err))
+	<-ctx.Done()
+	return ctx.Err()
+}

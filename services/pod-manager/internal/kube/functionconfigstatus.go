@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+const (
+	// statusWriters is how many statuses are written at a time.
+	statusWriters = 8
+	// statusDelay is the time between a change and its status: the exec evaluator in this
+	// process reports within it which binaries are not there.
+	statusDelay = 200 * time.Millisecond
+	// minStatusRetry and maxStatusRetry bound the wait after a status could not be written.
+	minStatusRetry = 100 * time.Millisecond
+	maxStatusRetry = 5 * time.Minute
+	// statusMark is how errors of this program begin: other errors in a status are those of
+	// other components.
+	statusMark = "function-runner: "
+	// maxStatusError bounds an error, in bytes.
+	maxStatusError = 2 << 10
+)
+
+// configStatus is what is to be in the status of an object.
+type configStatus struct {
+	generation int64
+	problem    string // empty if the object is in force as a whole
+}
+
+// wanted returns the status that an object is to have; false if its newest version is not in
+// force yet.
+func (f *FunctionConfigs) wanted(u *unstructured.Unstructured) (configStatus, bool) {
+	now := f.compiled.Load()
+	config := now.configs[u.GetName()]
+	if config == nil || config.UID != string(u.GetUID()) || config.Generation != u.GetGeneration() {
+		return configStatus{}, false
+	}
+	problems := slices.Clone(now.set.Problems(config.Name))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if problem := f.binaries[config.Name]; problem != "" && config.Binary != nil {
+		problems = append(problems, problem)
+	}
+	return configStatus{config.Generation, statusError(problems)}, true
+}
+
+// statusError returns problems in one text of bounded size.
+func statusError(problems []string) string {
+	if len(problems) == 0 {
+		return ""
+	}
+	text := statusMark + strings.Join(problems, "; ")
+	if len(text) <= maxStatusError {
+		return text
+	}
+	cut := maxStatusError - len("…")
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+// patch returns the change that gives an object this status; nil if it has it. An error leaves
+// the generation as it is, and success leaves the errors of other components for the same
+// generation.
+func (s configStatus) patch(u *unstructured.Unstructured) map[string]any {
+	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
+	observed, _, _ := unstructured.NestedString(u.Object, "status", "error")
+	switch {
+	case s.problem != "" && observed == s.problem:
+		return nil
+	case s.problem != "":
+		return map[string]any{"status": map[string]any{"error": s.problem}}
+	case generation != s.generation && observed != "", strings.HasPrefix(observed, statusMark):
+		return map[string]any{"status": map[string]any{"functionRunnerObservedGeneration": s.generation, "error": nil}}
+	case generation != s.generation:
+		return map[string]any{"status": map[string]any{"functionRunnerObservedGeneration": s.generation}}
+	}
+	return nil
+}
+
+// forget forgets what was written for objects that are gone.
+func (f *FunctionConfigs) forget(now *compiled) {
+	there := make(map[string]bool, len(now.configs))
+	for _, c := range now.configs {
+		there[c.UID] = true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for uid := range f.written {
+		if !there[uid] {
+			delete(f.written, uid)
+		}
+	}
+}
+
+// statusWriter writes the statuses of the objects in a store.
+type statusWriter struct {
+	*FunctionConfigs
+	objects   dynamic.ResourceInterface
+	store     cache.Store
+	namespace string
+}
+
+// run writes statuses until the queue is shut down or ctx ends.
+func (w statusWriter) run(ctx context.Context) {
+	for {
+		name, shutdown := w.statuses.Get()
+		if shutdown {
+			return
+		}
+		err := w.write(ctx, name)
+		switch {
+		case err == nil || apierrors.IsNotFound(err):
+			w.statuses.Forget(name)
+		case apierrors.IsForbidden(err):
+			w.deny(ctx, err)
+			w.statuses.AddAfter(name, maxStatusRetry)
+		default:
+			w.log.DebugContext(ctx, "status of a FunctionConfig not written; tried again", "config", name, "error", err)
+			w.statuses.AddRateLimited(name)
+		}
+		w.statuses.Done(name)
+	}
+}
+
+// deny has no status written for a while, and logs that once.
+func (w statusWriter) deny(ctx context.Context, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.denied.IsZero() {
+		w.log.WarnContext(ctx, "not permitted to write the status and finalizers of FunctionConfigs: they are applied without",
+			"error", err)
+	}
+	w.denied = time.Now().Add(maxStatusRetry)
+}
+
+// mayWrite reports whether a right that was missing is worth another attempt. If not, an object
+// is looked at again when it is.
+func (w statusWriter) mayWrite(name string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wait := time.Until(w.denied)
+	if wait > 0 {
+		w.statuses.AddAfter(name, wait)
+	}
+	return wait <= 0
+}
+
+// write writes the status of an object, if it differs, or lets go of one that is being deleted.
+func (w statusWriter) write(ctx context.Context, name string) error {
+	object, _, err := w.store.GetByKey(w.namespace + "/" + name)
+	u, ok := object.(*unstructured.Unstructured)
+	if err != nil || !ok || !w.mayWrite(name) {
+		return nil
+	}
+	if u.GetDeletionTimestamp() != nil {
+		return w.release(ctx, u)
+	}
+	status, ok := w.wanted(u)
+	if !ok || w.wrote(u, status) {
+		return nil
+	}
+	change := status.patch(u)
+	if change == nil {
+		return nil
+	}
+	if err := w.patch(ctx, name, change, "status"); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.written[string(u.GetUID())] = status
+	return nil
+}
+
+// wrote reports whether this process has written a status already. If it was changed since, by
+// a replica of another version for instance, the last one to write wins: neither writes again
+// until the object changes.
+func (w statusWriter) wrote(u *unstructured.Unstructured, status configStatus) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, ok := w.written[string(u.GetUID())]
+	return ok && last == status
+}
+
+// release removes the finalizer of Porch's own function runner, which is no longer there to do
+// it, from an object that is being deleted.
+func (w statusWriter) release(ctx context.Context, u *unstructured.Unstructured) error {
+	others := slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == functionconfig.Finalizer })
+	if len(others) == len(u.GetFinalizers()) {
+		return nil
+	}
+	return w.patch(ctx, u.GetName(), map[string]any{"metadata": map[string]any{
+		"finalizers": others, "resourceVersion": u.GetResourceVersion(), // others may change meanwhile
+	}})
+}
+
+func (w statusWriter) patch(ctx context.Context, name string, change map[string]any, subresource ...string) error {
+	content, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	_, err = w.objects.Patch(ctx, name, types.MergePatchType, content,
+		metav1.PatchOptions{FieldManager: podspec.FieldManager}, subresource...)
+	return err
+}
