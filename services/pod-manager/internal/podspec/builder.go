@@ -39,7 +39,7 @@ type Builder struct {
 
 // Pod returns the pod that r asks for. It belongs to the caller.
 func (b Builder) Pod(r Request) *corev1.Pod {
-	pod := r.Template.pod.DeepCopy()
+	pod := r.Template.podWith(r.Overrides)
 	pod.ObjectMeta = b.metadata(pod.ObjectMeta, r.Name, r)
 	pod.Annotations[AnnotationTemplateVersion] = r.Template.version
 	pod.Annotations[AnnotationSettingsVersion] = b.SettingsVersion(r)
@@ -72,8 +72,14 @@ func addPullSecret(spec *corev1.PodSpec, secret corev1.LocalObjectReference) {
 // setting is not either: it is not part of a pod, and existing pods can be reached both ways.
 func (b Builder) SettingsVersion(r Request) string {
 	env := slices.Concat(b.Env, b.networkEnv(r.Function))
-	return contentHash(r.Template.content, b.MaxMessageBytes, b.PullSecret, b.ByTag, env,
-		r.Concurrency, r.MaxEvaluationTime, r.Prefork, r.Resources)
+	shape := []any{
+		r.Template.content, b.MaxMessageBytes, b.PullSecret, b.ByTag, env,
+		r.Concurrency, r.MaxEvaluationTime, r.Prefork, r.Resources,
+	}
+	if r.Overrides != nil { // without them, the version is that of programs that did not have them
+		shape = append(shape, r.Overrides)
+	}
+	return contentHash(shape...)
 }
 
 // function completes the function container.

@@ -27,11 +27,9 @@ const builtinVersion = "builtin-"
 // Default returns the built-in template. Its version is a hash of what it says, so
 // that other defaults mean new pods.
 func Default(d Defaults) Template {
-	pod := builtinPod(d)
-	fill(pod, d)
-	service := builtinService()
-	content := contentHash(pod, service)
-	return Template{version: builtinVersion + content, content: content, pod: pod, service: service}
+	t, _ := newTemplate(builtinPod(d), builtinService(), d)
+	t.version = builtinVersion + t.content
+	return t
 }
 
 // builtinPod returns what only the built-in template has; fill adds the rest.

@@ -70,6 +70,8 @@ type Workload struct {
 	Prefork *int
 	// Resources, if not nil, are the function's own, each in place of the template's.
 	Resources *corev1.ResourceRequirements
+	// Overrides, if not nil, are the function's own in place of the template's.
+	Overrides *Overrides
 }
 
 // Request is what one pod is built from.

@@ -4,6 +4,7 @@ package podspec
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +54,30 @@ type Template struct {
 	// The function container is the pod's first one.
 	pod     *corev1.Pod
 	service *corev1.Service
+	// bare is the pod before defaults filled its gaps.
+	bare     *corev1.Pod
+	defaults Defaults
+}
+
+// newTemplate returns the template of a pod whose gaps are filled by defaults, and warnings.
+// The caller sets its version.
+func newTemplate(pod *corev1.Pod, service *corev1.Service, d Defaults) (Template, []string) {
+	t := Template{pod: pod.DeepCopy(), service: service, bare: pod, defaults: d}
+	warnings := fill(t.pod, d)
+	t.content = contentHash(t.pod, service)
+	return t, warnings
+}
+
+// podWith returns a pod with a function's overrides. Defaults fill only what neither the
+// template nor the overrides say.
+func (t Template) podWith(o *Overrides) *corev1.Pod {
+	if o == nil {
+		return t.pod.DeepCopy()
+	}
+	pod := t.bare.DeepCopy()
+	o.apply(&pod.Spec)
+	fill(pod, t.defaults)
+	return pod
 }
 
 // Version identifies the template: pods of another version are to be replaced.
@@ -79,17 +104,18 @@ const (
 // The warnings are sentences for people: about what is ignored, and about what may not
 // work. An error has all problems, and what to change.
 func Parse(version string, data map[string]string, d Defaults) (Template, []string, error) {
-	pod, podWarnings, err := parsePod(data, d)
+	pod, podWarnings, err := parsePod(data)
 	service, serviceWarnings, serviceErr := parseService(data)
 	if err := errors.Join(err, serviceErr); err != nil {
 		return Template{}, nil, err
 	}
-	template := Template{version: version, content: contentHash(pod, service), pod: pod, service: service}
-	return template, append(podWarnings, serviceWarnings...), nil
+	t, filled := newTemplate(pod, service, d)
+	t.version = version
+	return t, slices.Concat(podWarnings, filled, serviceWarnings), nil
 }
 
-// parsePod returns the pod of a ConfigMap's data, checked and filled in.
-func parsePod(data map[string]string, d Defaults) (*corev1.Pod, []string, error) {
+// parsePod returns the pod of a ConfigMap's data, checked.
+func parsePod(data map[string]string) (*corev1.Pod, []string, error) {
 	pod := new(corev1.Pod)
 	text, ok := data[podKey]
 	if !ok {
@@ -104,7 +130,7 @@ func parsePod(data map[string]string, d Defaults) (*corev1.Pod, []string, error)
 	}
 	protectTools(pod, raw)
 	functionFirst(pod)
-	return pod, append(warnings, fill(pod, d)...), nil
+	return pod, warnings, nil
 }
 
 // parseService returns the Service of a ConfigMap's data, checked and filled in.
@@ -118,18 +144,23 @@ func parseService(data map[string]string) (*corev1.Service, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := completeService(service, object); err != nil {
+		return nil, nil, err
+	}
+	return service, warnings, nil
+}
+
+// completeService checks a Service and adds what it leaves out. As it was written, it is raw.
+func completeService(service *corev1.Service, raw map[string]any) error {
 	if len(service.Spec.Ports) == 0 {
 		service.Spec.Ports = builtinService().Spec.Ports
 	}
-	if err := checkService(service); err != nil {
-		return nil, nil, err
-	}
 	// The pod-manager asks the wrapper server itself: waiting for a probe's period on top
 	// would only take time.
-	if !said(object, "spec", "publishNotReadyAddresses") {
+	if !said(raw, "spec", "publishNotReadyAddresses") {
 		service.Spec.PublishNotReadyAddresses = true
 	}
-	return service, warnings, nil
+	return checkService(service)
 }
 
 // functionFirst makes the function container the pod's first one. The others keep
