@@ -21,6 +21,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
 // The resources by which Porch's main branch configures its function runner.
@@ -60,19 +61,26 @@ type Custom struct {
 	metrics   *metrics
 	followers map[schema.GroupVersionResource]follower
 	decided   chan struct{}
-	once      sync.Once
+
+	mu sync.Mutex
+	// undecided are the resources whose objects at the start are not known yet; nil before it is
+	// known which there are.
+	undecided map[schema.GroupVersionResource]bool
 }
 
-// NewCustom returns what follows FunctionConfigs and the templates of Porch's main branch.
-// Either may be nil.
-func NewCustom(config CustomConfig, configs *FunctionConfigs, templates *Templates) (*Custom, error) {
+// NewCustom returns what follows FunctionConfigs, and the templates of Porch's main branch: each
+// new one goes to use, and is in force when that returns.
+func NewCustom(config CustomConfig, configs *FunctionConfigs, templates *Templates, use func(podspec.Template)) (*Custom, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
 	if err != nil {
 		return nil, err
 	}
+	followers := map[schema.GroupVersionResource]follower{functionConfigs: configs}
+	for _, b := range templates.bases(use) {
+		followers[b.resource] = b
+	}
 	return &Custom{
-		config: config, log: config.Telemetry.Log, metrics: metrics, decided: make(chan struct{}),
-		followers: map[schema.GroupVersionResource]follower{functionConfigs: configs},
+		config: config, log: config.Telemetry.Log, metrics: metrics, followers: followers, decided: make(chan struct{}),
 	}, nil
 }
 
@@ -89,11 +97,34 @@ const (
 // that takes too long.
 func (c *Custom) Decided() <-chan struct{} { return c.decided }
 
-func (c *Custom) decide() { c.once.Do(func() { close(c.decided) }) }
+// decide notes that the objects of a resource that existed at the start are in force.
+func (c *Custom) decide(resource schema.GroupVersionResource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.undecided, resource)
+	if len(c.undecided) == 0 {
+		c.end()
+	}
+}
+
+// giveUp ends the wait for objects that take too long.
+func (c *Custom) giveUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end()
+}
+
+func (c *Custom) end() {
+	select {
+	case <-c.decided:
+	default:
+		close(c.decided)
+	}
+}
 
 // Run follows the resources until ctx ends.
 func (c *Custom) Run(ctx context.Context) error {
-	timer := time.AfterFunc(decideTimeout, c.decide)
+	timer := time.AfterFunc(decideTimeout, c.giveUp)
 	defer timer.Stop()
 	backoff := retry.Backoff{First: minDiscover, Max: maxDiscover, Jitter: 0.2}
 	for {
@@ -105,7 +136,7 @@ func (c *Custom) Run(ctx context.Context) error {
 			for _, f := range c.followers {
 				f.absent(ctx)
 			}
-			c.decide()
+			c.giveUp()
 		}
 		if !backoff.Wait(ctx) {
 			return nil
@@ -133,6 +164,14 @@ func (c *Custom) served(ctx context.Context) map[schema.GroupVersionResource]boo
 // followAll follows the resources that are served until one of them is not any more.
 func (c *Custom) followAll(ctx context.Context, served map[schema.GroupVersionResource]bool) {
 	c.log.InfoContext(ctx, "FunctionConfigs are installed", "namespace", c.config.Namespace)
+	c.mu.Lock()
+	c.undecided = map[schema.GroupVersionResource]bool{}
+	for resource := range c.followers {
+		if served[resource] {
+			c.undecided[resource] = true
+		}
+	}
+	c.mu.Unlock()
 	all, until := errgroup.WithContext(ctx)
 	for resource, f := range c.followers {
 		if served[resource] {
@@ -151,9 +190,9 @@ const (
 )
 
 // watch runs use while objects of a resource are being watched, and again after each time that
-// the right to watch was missing. It returns when ctx ends, or with an error when the resource
+// the right to watch was missing, which changes nothing that is in force. It returns when ctx ends, or with an error when the resource
 // does not exist.
-func (c *Custom) watch(ctx context.Context, resource schema.GroupVersionResource, name string, denied func(),
+func (c *Custom) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
 	backoff := retry.Backoff{First: minDenied, Max: maxDenied}
@@ -169,7 +208,7 @@ func (c *Custom) watch(ctx context.Context, resource schema.GroupVersionResource
 			c.log.WarnContext(ctx, "not permitted to watch objects that configure functions: they have no effect; "+
 				"apply the Role of deploy/components/porch-main", "resource", resource.Resource, "error", err)
 		}
-		denied()
+		c.decide(resource)
 		if !backoff.Wait(ctx) {
 			return nil
 		}

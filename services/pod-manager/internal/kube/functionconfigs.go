@@ -88,7 +88,7 @@ func (f *FunctionConfigs) absent(ctx context.Context) {
 
 // follow implements follower.
 func (f *FunctionConfigs) follow(ctx context.Context, c *Custom) error {
-	return c.watch(ctx, functionConfigs, "", c.decide, func(ctx context.Context, informer cache.SharedIndexInformer) error {
+	return c.watch(ctx, functionConfigs, "", func(ctx context.Context, informer cache.SharedIndexInformer) error {
 		return f.use(ctx, c, informer)
 	})
 }
@@ -128,7 +128,7 @@ func (f *FunctionConfigs) use(ctx context.Context, c *Custom, informer cache.Sha
 		default:
 		}
 		f.put(ctx, list[*unstructured.Unstructured](informer.GetStore().List()))
-		c.decide()
+		c.decide(functionConfigs)
 		if !f.awaitChange(ctx) {
 			return nil
 		}
@@ -203,4 +203,3 @@ func (f *FunctionConfigs) logChange(ctx context.Context, before, now *compiled) 
 		f.log.InfoContext(ctx, "FunctionConfigs in force", "configs", len(now.configs), "with_problems", problems)
 	}
 }
-

@@ -29,19 +29,30 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-var functionConfigs = schema.GroupVersionResource{Group: "config.porch.kpt.dev", Version: "v1alpha1", Resource: "functionconfigs"}
+var (
+	functionConfigs  = schema.GroupVersionResource{Group: "config.porch.kpt.dev", Version: "v1alpha1", Resource: "functionconfigs"}
+	serviceTemplates = schema.GroupVersionResource{Group: "config.porch.kpt.dev", Version: "v1alpha1", Resource: "servicetemplates"}
+	podTemplates     = schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"}
+)
 
 // porch is a Kubernetes with Porch's custom resources in memory, and what follows them.
 type porch struct {
 	client *dynamicfake.FakeDynamicClient
+	core   *fake.Clientset
 	logs   bytes.Buffer
 	*kube.FunctionConfigs
+	*kube.Custom
+	// template is for pods; the test changes it before it runs.
+	template kube.TemplatesConfig
+	*kube.Templates
 
 	mu        sync.Mutex
 	installed bool
-	asked     int // for the discovery document
+	asked     int      // for the discovery document
+	used      []string // versions of templates
 	sets      []*functionconfig.Set
 }
 
@@ -59,8 +70,13 @@ func functionConfig(name, fields string) *unstructured.Unstructured {
 
 // newPorch returns a Kubernetes with objects.
 func newPorch(objects ...runtime.Object) *porch {
-	kinds := map[schema.GroupVersionResource]string{functionConfigs: "FunctionConfigList"}
-	return &porch{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...), installed: true}
+	kinds := map[schema.GroupVersionResource]string{
+		functionConfigs: "FunctionConfigList", serviceTemplates: "ServiceTemplateList", podTemplates: "PodTemplateList",
+	}
+	return &porch{
+		client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, objects...),
+		core:   fake.NewClientset(), template: kube.TemplatesConfig{Defaults: defaults}, installed: true,
+	}
 }
 
 // run follows the objects until the test, or ctx, ends.
@@ -71,9 +87,14 @@ func (p *porch) run(t *testing.T) (stop func()) {
 	p.FunctionConfigs = kube.NewFunctionConfigs(kube.FunctionConfigsConfig{
 		DefaultImagePrefix: "example.com", Log: tel.Log, Changed: p.changed,
 	})
-	custom, err := kube.NewCustom(kube.CustomConfig{
-		Client: fake.NewClientset(), Dynamic: p.client, Discover: p.discover, Namespace: namespace, Telemetry: tel,
-	}, p.FunctionConfigs, nil)
+	p.template.Telemetry = tel
+	var err error
+	if p.Templates, err = kube.NewTemplates(p.template); err != nil {
+		t.Fatal(err)
+	}
+	p.Custom, err = kube.NewCustom(kube.CustomConfig{
+		Client: p.core, Dynamic: p.client, Discover: p.discover, Namespace: namespace, Telemetry: tel,
+	}, p.FunctionConfigs, p.Templates, p.use)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +102,7 @@ func (p *porch) run(t *testing.T) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := custom.Run(ctx); err != nil {
+		if err := p.Custom.Run(ctx); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -97,9 +118,15 @@ func (p *porch) discover(context.Context) (*metav1.APIResourceList, error) {
 	p.asked++
 	list := &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "repositories"}}}
 	if p.installed {
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: "functionconfigs"})
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: "functionconfigs"}, metav1.APIResource{Name: "servicetemplates"})
 	}
 	return list, nil
+}
+
+func (p *porch) use(template podspec.Template) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used = append(p.used, template.Version())
 }
 
 func (p *porch) install(installed bool) {
@@ -126,6 +153,16 @@ func (p *porch) ttl(name string) time.Duration {
 		return 0
 	}
 	return f.Settings.TTL
+}
+
+// decidedNow reports whether pods wait no longer for the objects at the start.
+func (p *porch) decidedNow() bool {
+	select {
+	case <-p.Decided():
+		return true
+	default:
+		return false
+	}
 }
 
 // status returns an object's status: the generation and the error.
@@ -282,9 +319,13 @@ func TestAReplicaThatMayNotWatch(t *testing.T) {
 		p := newPorch(functionConfig("a", "1m"))
 		p.forbidden("list")
 		p.run(t)
+		if decided := p.decidedNow(); !decided {
+			t.Error("pods wait for objects that may not be watched")
+		}
+		others := len(p.client.Actions())
 		time.Sleep(time.Hour) //nolint:forbidigo // the time of the test's bubble
 		synctest.Wait()
-		if n := len(p.client.Actions()); n > 12 || strings.Count(p.logs.String(), "not permitted to watch") != 1 || strings.Contains(p.logs.String(), "interrupted") {
+		if n := len(p.client.Actions()) - others; n > 12 || strings.Count(p.logs.String(), "not permitted to watch") != 1 || strings.Contains(p.logs.String(), "interrupted") {
 			t.Errorf("%d requests within an hour; the log:\n%s", n, &p.logs)
 		}
 	})

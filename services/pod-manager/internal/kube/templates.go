@@ -48,8 +48,10 @@ type Templates struct {
 	there   chan struct{} // closes when there is one
 	version string        // the last that was read, good or not
 
-	mu    sync.Mutex
-	cause error // why the ConfigMap is unusable; nil if it is not known to be
+	mu       sync.Mutex
+	base     baseParts        // of Porch's objects
+	launcher podspec.Launcher // that was chosen automatically; empty if none was
+	cause    error            // why the ConfigMap is unusable; nil if it is not known to be
 }
 
 // NewTemplates returns templates. It sends no request yet: one that is in a ConfigMap is
@@ -152,15 +154,17 @@ func (t *Templates) put(template podspec.Template) {
 	}
 }
 
-// UseLauncher has the built-in template bring the wrapper server in this way from now on,
+// UseLauncher has the built-in pod template bring the wrapper server in this way from now on,
 // and returns it. Its version does not change: pods serve alike however they got the wrapper
 // server, and none is outdated.
 func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
-	defaults := t.config.Defaults
-	defaults.Launcher = podspec.InitContainer
-	safe := podspec.Default(defaults)
-	defaults.Launcher = launcher
-	template := podspec.Default(defaults).CountAs(safe)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.launcher = launcher
+	template, _, err := t.combine(t.base)
+	if err != nil {
+		return t.Current() // the parts have been in force, so there is no error
+	}
 	t.put(template)
 	return template
 }

@@ -93,8 +93,8 @@ func decodeBase(object map[string]any, key string, into any) (map[string]any, []
 }
 
 // unsetDefaults takes out what the Kubernetes API fills into each PodTemplate: what its author
-// left out is for [Defaults], as in other templates. Authors who want just these values cannot
-// be told from those who said nothing.
+// left out is for [Defaults], as in other templates. A value that an author set and that equals
+// the API's cannot be distinguished: it counts as left out too.
 func unsetDefaults(spec *corev1.PodSpec) {
 	const gracePeriod = corev1.DefaultTerminationGracePeriodSeconds
 	if spec.RestartPolicy == corev1.RestartPolicyAlways {

@@ -108,8 +108,8 @@ func TestVersionsOfBaseTemplates(t *testing.T) {
 
 func TestParseBaseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"{template: a}":                          "template: the object has no field template",
-		"{template: {spec: {containers: none}}}": "template: ",
+		"{template: a}":                                  "template: the object has no field template",
+		"{template: {spec: {containers: none}}}":         "template: ",
 		"{template: {spec: {containers: [{name: fn}]}}}": `no container is named "function"`,
 	} {
 		if _, _, err := podspec.ParseBase(object(t, text), nil, podspec.Defaults{}); err == nil || !strings.Contains(err.Error(), want) {

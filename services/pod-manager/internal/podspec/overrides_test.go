@@ -38,7 +38,7 @@ func quantities(pairs ...string) corev1.ResourceList {
 // podOf returns the pod of a template with overrides.
 func podOf(t *testing.T, template podspec.Template, overrides *podspec.Overrides) *corev1.Pod {
 	t.Helper()
-	r := podspec.Request{Template: template, Overrides: overrides}
+	r := podspec.Request{Template: template, Workload: podspec.Workload{Overrides: overrides}}
 	r.Function = podspec.Function{Reference: "example.com/fn:v1", Digest: "sha256:01", Command: []string{"/fn"}}
 	return podspec.Builder{Namespace: "fns"}.Pod(r)
 }

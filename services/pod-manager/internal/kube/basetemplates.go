@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+// Names of the objects with Porch's templates.
+const (
+	basePodTemplate     = "base-pod-template"
+	baseServiceTemplate = "base-service-template"
+)
+
+// base is one of Porch's templates.
+type base struct {
+	templates *Templates
+	changed   func(podspec.Template)
+	resource  schema.GroupVersionResource
+	name      string
+	// part returns where the object is among the parts of a template.
+	part func(*baseParts) *map[string]any
+}
+
+// baseParts are Porch's objects; nil if there is none. What is in them never changes.
+type baseParts struct{ pod, service map[string]any }
+
+// bases returns both of Porch's templates. Each new template goes to changed, and is in force
+// when that returns.
+func (t *Templates) bases(changed func(podspec.Template)) []base {
+	return []base{
+		{t, changed, podTemplates, basePodTemplate, func(p *baseParts) *map[string]any { return &p.pod }},
+		{t, changed, serviceTemplates, baseServiceTemplate, func(p *baseParts) *map[string]any { return &p.service }},
+	}
+}
+
+// absent implements follower.
+func (b base) absent(ctx context.Context) { b.take(ctx, nil, nil) }
+
+// follow implements follower.
+func (b base) follow(ctx context.Context, c *Custom) error {
+	return c.watch(ctx, b.resource, b.name, func(ctx context.Context, informer cache.SharedIndexInformer) error {
+		version := "" // of the object that was taken last
+		take := func(object any) {
+			u := object.(*unstructured.Unstructured)
+			if u.GetResourceVersion() != version {
+				version = u.GetResourceVersion()
+				b.take(ctx, c, u)
+			}
+		}
+		handled, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    take,
+			UpdateFunc: func(_, object any) { take(object) },
+			DeleteFunc: func(any) { version = ""; b.absent(ctx) },
+		})
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", b.name, err)
+		}
+		if cache.WaitFor(ctx, "", handled.HasSyncedChecker()) && len(informer.GetStore().ListKeys()) == 0 {
+			b.absent(ctx)
+		}
+		c.decide(b.resource)
+		<-ctx.Done()
+		return nil
+	})
+}
+
+// take takes a version of the object, or that there is none. One that is broken changes nothing.
+func (b base) take(ctx context.Context, c *Custom, u *unstructured.Unstructured) {
+	t := b.templates
+	if t.config.Name != "" {
+		if u != nil {
+			t.log.InfoContext(ctx, "template not used: --function-pod-template (FNR_TEMPLATE) wins over it",
+				"template", b.name, "config_map", t.config.Name)
+		}
+		return
+	}
+	template, warnings, changed, err := t.useBase(func(p *baseParts) {
+		*b.part(p) = nil
+		if u != nil {
+			*b.part(p) = u.Object
+		}
+	})
+	if err != nil {
+		t.metrics.templateFailed(ctx)
+		t.log.ErrorContext(ctx, "pod template not changed: the one before stays in force", "template", b.name, "error", err)
+		c.reportBroken(ctx, u, err)
+		return
+	}
+	for _, w := range warnings {
+		t.log.WarnContext(ctx, "pod template", "template", b.name, "warning", w)
+	}
+	if !changed {
+		return
+	}
+	b.changed(template)
+	t.log.InfoContext(ctx, "pod template in force", "template", b.name, "deleted", u == nil, "version", template.Version())
+}
+
+// useBase changes the parts of the template, and puts it in force unless it is broken.
+func (t *Templates) useBase(change func(*baseParts)) (template podspec.Template, warnings []string, changed bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	parts := t.base
+	change(&parts)
+	template, warnings, err = t.combine(parts)
+	if err != nil {
+		return template, nil, false, err
+	}
+	t.base = parts
+	if before := t.current.Load(); before == nil {
+		// The launcher is still to be chosen, unless the pod needs none.
+		changed = parts.pod != nil
+	} else {
+		changed = before.Version() != template.Version()
+	}
+	if changed {
+		t.put(template)
+	}
+	return template, warnings, changed, nil
+}
+
+// combine returns the template of the parts with the launcher in force. Its version does not
+// depend on the launcher: pods serve alike however they got the wrapper server.
+func (t *Templates) combine(parts baseParts) (podspec.Template, []string, error) {
+	defaults := t.config.Defaults
+	if t.launcher != "" {
+		defaults.Launcher = t.launcher
+	}
+	template, warnings, err := podspec.ParseBase(parts.pod, parts.service, defaults)
+	if err != nil || defaults.Launcher != podspec.ImageVolume || t.launcher == "" {
+		return template, warnings, err
+	}
+	defaults.Launcher = podspec.InitContainer
+	safe, _, err := podspec.ParseBase(parts.pod, parts.service, defaults)
+	return template.CountAs(safe), warnings, err
+}
+
+// eventTimeout bounds writing an event.
+const eventTimeout = 5 * time.Second
+
+// reportBroken writes an event about an object that is broken. That may not be permitted: the
+// log has it anyway.
+func (c *Custom) reportBroken(ctx context.Context, u *unstructured.Unstructured, problem error) {
+	if u == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
+	defer cancel()
+	now := metav1.Now()
+	_, err := c.config.Client.CoreV1().Events(u.GetNamespace()).Create(ctx, &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: u.GetName() + ".", Namespace: u.GetNamespace()},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
+			UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
+		},
+		Type: corev1.EventTypeWarning, Reason: "TemplateBroken", Message: truncated(problem.Error()),
+		Source: corev1.EventSource{Component: podspec.FieldManager}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
+	}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsForbidden(err) && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "event about a broken template not written", "template", u.GetName(), "error", err)
+	}
+}
+
+// truncated returns a text that the API takes as the message of an event.
+func truncated(text string) string {
+	const most = 1000 // bytes
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "…"
+}
