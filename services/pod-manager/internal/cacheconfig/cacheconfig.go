@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
 // Entry is one function. A setting of zero is not set: the service's own applies.
@@ -40,6 +41,9 @@ type Entry struct {
 	// Resources are what is different for the function's container, one by one; nil if
 	// nothing is.
 	Resources *corev1.ResourceRequirements
+	// Overrides are what the function's pods have in place of the template's values; nil if
+	// nothing is overridden. The file has none.
+	Overrides *podspec.Overrides
 }
 
 // Parse returns the entries in their order. Names without slash are looked up under

@@ -132,7 +132,7 @@ func (s settings) pod(o object) *Pod {
 	p.Settings.MaxPods = o.count("maxParallelExecutions")
 	p.Settings.MaxWaitlistLength = o.count("preferredMaxQueueLength")
 	p.Settings.Prefork = s.prefork
-	p.Overrides = readOverrides(o.object("templateOverrides"))
+	p.Settings.Overrides = readOverrides(o.object("templateOverrides"))
 	if p.MinPods > 0 && len(p.Tags) == 0 {
 		o.problems.add("minPods in the annotation %s takes tags to keep pods of: list them in %s", SettingsAnnotation, o.at("tags"))
 	}

@@ -70,14 +70,14 @@ func TestDecode(t *testing.T) {
 			Settings: cacheconfig.Entry{
 				TTL: 10 * time.Minute, MaxPods: 3, MaxWaitlistLength: 4,
 				MaxConcurrency: 2, MaxQueue: 5, ReadyTimeout: 90 * time.Second, Prefork: new(int),
-			},
-			Overrides: &podspec.Overrides{
-				ServiceAccount: "functions", SecurityContext: &corev1.PodSecurityContext{RunAsUser: &user},
-				Init: podspec.ContainerOverrides{Env: []corev1.EnvVar{{Name: "A", Value: "b"}}},
-				Function: podspec.ContainerOverrides{
-					Requests: corev1.ResourceList{"cpu": resource.MustParse("1")},
-					Limits:   corev1.ResourceList{"memory": resource.MustParse("1Gi")},
-					EnvFrom:  []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "more"}}}},
+				Overrides: &podspec.Overrides{
+					ServiceAccount: "functions", SecurityContext: &corev1.PodSecurityContext{RunAsUser: &user},
+					Init: podspec.ContainerOverrides{Env: []corev1.EnvVar{{Name: "A", Value: "b"}}},
+					Function: podspec.ContainerOverrides{
+						Requests: corev1.ResourceList{"cpu": resource.MustParse("1")},
+						Limits:   corev1.ResourceList{"memory": resource.MustParse("1Gi")},
+						EnvFrom:  []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "more"}}}},
+					},
 				},
 			},
 		},

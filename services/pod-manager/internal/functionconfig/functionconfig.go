@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
 const (
@@ -56,9 +55,6 @@ type Pod struct {
 	Tags []string
 	// Settings are the settings of the images. They name no image.
 	Settings cacheconfig.Entry
-	// Overrides are what their pods have in place of the template's values; nil if nothing is
-	// overridden.
-	Overrides *podspec.Overrides
 	// MinPods is how many pods each listed tag keeps although no lease needs them.
 	MinPods int
 }

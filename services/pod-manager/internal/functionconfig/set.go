@@ -10,7 +10,6 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
 // maxImages bounds the images of each kind of part in all objects.
@@ -39,10 +38,9 @@ type Mapping struct {
 
 // Function is what a FunctionConfig has for the pods of an image.
 type Function struct {
-	Settings  cacheconfig.Entry
-	Overrides *podspec.Overrides
-	MinPods   int
-	config    string
+	Settings cacheconfig.Entry
+	MinPods  int
+	config   string
 }
 
 // Compile returns what objects mean together. Of two for one image, the older one has it, and
@@ -106,7 +104,7 @@ func (s *Set) addBinary(c *Config, repositories []string, taken map[string]strin
 
 // addPod adds what an object says of pods.
 func (s *Set) addPod(c *Config, repositories []string, found *problems) {
-	f := &Function{Settings: c.Pod.Settings, Overrides: c.Pod.Overrides, MinPods: c.Pod.MinPods, config: c.Name}
+	f := &Function{Settings: c.Pod.Settings, MinPods: c.Pod.MinPods, config: c.Name}
 	for _, repository := range repositories {
 		if len(c.Pod.Tags) == 0 {
 			if owner := s.tagged[repository]; owner != nil {

@@ -19,19 +19,25 @@ type loop struct {
 	images map[pool.Function]podspec.Function
 	// lookups are how many leases wait until an image is looked up.
 	lookups map[string]int32
+	// listedPods is how many pods functions keep, by image.
+	listedPods map[string]int
 	// minimum is the function that each listed image is now; its pool keeps a minimum of
 	// pods.
 	minimum map[string]pool.Function
+	// kept is how many pods the pools of these functions keep.
+	kept map[pool.Function]int
 }
 
 func newLoop(config Config, metrics *metrics) *loop {
 	return &loop{
 		config: config, metrics: metrics, settings: config.Settings,
-		machine: pool.New(config.Settings.pools()),
-		waiters: make(map[pool.LeaseID]*waiter),
-		images:  make(map[pool.Function]podspec.Function),
-		lookups: make(map[string]int32),
-		minimum: make(map[string]pool.Function),
+		machine:    pool.New(config.Settings.pools()),
+		waiters:    make(map[pool.LeaseID]*waiter),
+		images:     make(map[pool.Function]podspec.Function),
+		lookups:    make(map[string]int32),
+		listedPods: config.Settings.listed(),
+		minimum:    make(map[string]pool.Function),
+		kept:       make(map[pool.Function]int),
 	}
 }
 

@@ -182,6 +182,7 @@ func (m *Manager) Configure(change func(*Settings)) {
 	inForce := make(chan struct{})
 	m.post(func(l *loop) {
 		change(&l.settings)
+		l.listedPods = l.settings.listed()
 		l.handle(pool.Configured{Config: l.settings.pools()})
 		close(inForce)
 	})

@@ -97,37 +97,45 @@ func (m *Manager) lookUpListed(ctx context.Context, before failures) failures {
 // listed returns the images whose pools keep a minimum of pods. Pools of other images do
 // not any more.
 func (l *loop) listed() []string {
-	listed := l.settings.listed()
 	for image, f := range l.minimum {
-		if !listed[image] {
+		if l.listedPods[image] == 0 {
 			delete(l.minimum, image)
-			l.endMinimum(f)
+			l.setMinimum(f)
 		}
 	}
-	return slices.Sorted(maps.Keys(listed))
+	return slices.Sorted(maps.Keys(l.listedPods))
 }
 
 // keep has the pool of what an image is now keep the minimum of pods, in place of the
 // pool of what it was before. Images that are not listed any more are ignored.
 func (l *loop) keep(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
+	if l.listedPods[image] == 0 {
+		return // removed from the list meanwhile
+	}
 	former, known := l.minimum[image]
-	if known && former == f || !l.settings.listed()[image] {
-		return // as before, or removed from the list meanwhile
-	}
 	l.minimum[image], l.images[f] = f, what
-	if known {
-		l.endMinimum(former)
+	if known && former != f {
+		l.setMinimum(former)
 	}
-	l.handle(pool.MinPodsSet{Function: f, Pods: l.settings.MinPods})
+	l.setMinimum(f)
 }
 
-// endMinimum ends the minimum of a function, unless another listed image is the same.
-func (l *loop) endMinimum(f pool.Function) {
-	for _, other := range l.minimum {
+// setMinimum has the pool of a function keep the most pods that a listed image which is this
+// function keeps; none if there is no such image.
+func (l *loop) setMinimum(f pool.Function) {
+	pods := 0
+	for image, other := range l.minimum {
 		if other == f {
-			return
+			pods = max(pods, l.listedPods[image])
 		}
 	}
-	l.handle(pool.MinPodsSet{Function: f})
+	if l.kept[f] == pods {
+		return
+	}
+	l.kept[f] = pods
+	if pods == 0 {
+		delete(l.kept, f)
+	}
+	l.handle(pool.MinPodsSet{Function: f, Pods: pods})
 }

@@ -3,8 +3,11 @@
 package manager
 
 import (
+	"maps"
+
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -25,19 +28,27 @@ type Settings struct {
 	// Functions are the functions with settings of their own, by the name that
 	// [imagename.Name.Key] has for them.
 	Functions map[string]cacheconfig.Entry
-	// MinPods is how many pods each of these functions keeps although no lease needs
-	// them.
+	// Configs are FunctionConfigs, which win over Functions for their images; nil if there are
+	// none.
+	Configs *functionconfig.Set
+	// MinPods is how many pods each of Functions keeps although no lease needs them. Zero
+	// turns the minimum of all functions off.
 	MinPods int
 }
 
-// listed returns the images of the functions that keep a minimum of pods.
-func (s Settings) listed() map[string]bool {
-	listed := make(map[string]bool)
-	if s.MinPods > 0 {
-		for _, entry := range s.Functions {
-			listed[entry.Image] = true
+// listed returns how many pods functions keep, by image.
+func (s Settings) listed() map[string]int {
+	listed := make(map[string]int)
+	if s.MinPods <= 0 {
+		return listed
+	}
+	for _, entry := range s.Functions {
+		name, err := imagename.Parse(entry.Image, "")
+		if _, configured := s.Configs.Pod(name); err == nil && !configured {
+			listed[entry.Image] = s.MinPods
 		}
 	}
+	maps.Copy(listed, s.Configs.MinPods())
 	return listed
 }
 
@@ -76,7 +87,7 @@ func (s Settings) workload(f podspec.Function) podspec.Workload {
 func workload(f podspec.Function, limits pool.Limits, entry cacheconfig.Entry) podspec.Workload {
 	return podspec.Workload{
 		Function: f, Concurrency: limits.MaxConcurrency, MaxEvaluationTime: entry.MaxEvaluationTime,
-		Prefork: entry.Prefork, Resources: entry.Resources,
+		Prefork: entry.Prefork, Resources: entry.Resources, Overrides: entry.Overrides,
 	}
 }
 
@@ -87,11 +98,15 @@ func override[T int | ~int64](to *T, value T) {
 	}
 }
 
-// entry returns the settings of a function: those of its digest, or else of its tag.
+// entry returns the settings of a function: those of its FunctionConfig, or else of its digest,
+// or else of its tag.
 func (s Settings) entry(f pool.Function) cacheconfig.Entry {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil {
 		return cacheconfig.Entry{} // resolved names are valid
+	}
+	if config, ok := s.Configs.Pod(name); ok {
+		return config.Settings
 	}
 	if entry, ok := s.Functions[name.Repository+"@"+f.Digest]; ok {
 		return entry

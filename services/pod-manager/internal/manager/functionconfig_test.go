@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
+)
+
+// configs returns FunctionConfigs for the tag v1 of example.com/fn: its podExecutor has these
+// fields, and the annotation these settings.
+func configs(fields map[string]any, settings string) *functionconfig.Set {
+	pod := map[string]any{"tags": []any{"v1"}}
+	for name, value := range fields {
+		pod[name] = value
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"image": "fn", "prefixes": []any{"example.com"}, "podExecutor": pod,
+	}}}
+	u.SetName("fn")
+	u.SetAnnotations(map[string]string{functionconfig.SettingsAnnotation: settings})
+	return functionconfig.Compile([]*functionconfig.Config{functionconfig.Decode(u, "")}, "")
+}
+
+// TestAFunctionConfigReachesPods has a line of the pod cache configuration and then a
+// FunctionConfig for the same image.
+func TestAFunctionConfigReachesPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const image = "example.com/fn:v1"
+		c := &cluster{}
+		m := start(t, c, resolver{})
+		m.Configure(func(s *manager.Settings) {
+			s.Functions = map[string]cacheconfig.Entry{image: {Image: image, MaxConcurrency: 2, MaxEvaluationTime: time.Minute}}
+		})
+		evaluate := func(pods, concurrency int, account, reason string) {
+			t.Helper()
+			held, err := m.Lease(t.Context(), open(image), quietly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held.Finish(lease.Done, "")
+			synctest.Wait()
+			if len(c.requests) != pods {
+				t.Fatalf("%d pods were created, want %d: %s", len(c.requests), pods, reason)
+			}
+			last, own := c.requests[pods-1], ""
+			if last.Overrides != nil {
+				own = last.Overrides.ServiceAccount
+			}
+			if last.Concurrency != concurrency || own != account {
+				t.Errorf("the pod has the concurrency %d and the account %q: %s", last.Concurrency, own, reason)
+			}
+		}
+		put := func(s *functionconfig.Set) { m.Configure(func(all *manager.Settings) { all.Configs = s }) }
+		evaluate(1, 2, "", "the file's line counts")
+		account := map[string]any{"templateOverrides": map[string]any{"serviceAccountName": "functions"}}
+		put(configs(account, "maxConcurrency: 3"))
+		evaluate(2, 3, "functions", "the FunctionConfig wins, and makes the pod outdated")
+		put(configs(map[string]any{"timeToLive": "1h", "templateOverrides": account["templateOverrides"]}, "maxConcurrency: 3"))
+		evaluate(2, 3, "functions", "a time to live shapes no pod")
+		put(nil)
+		evaluate(3, 2, "", "without it, the file's line counts again")
+	})
+}
+
+func TestMinPodsOfAFunctionConfig(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := start(t, &cluster{}, resolver{})
+		put := func(minPods int, s *functionconfig.Set) string {
+			m.Configure(func(all *manager.Settings) { all.MinPods, all.Configs = minPods, s })
+			<-time.After(5 * time.Minute)
+			synctest.Wait()
+			return ready(t, m)
+		}
+		const pod = "example.com/fn:v1@sha256:01"
+		three := map[string]any{"maxParallelExecutions": int64(3)}
+		if got := put(1, configs(three, "minPods: 2")); got != pod+" "+pod {
+			t.Errorf("ready are %q, want two pods", got)
+		}
+		if got := put(1, configs(three, "minPods: 3")); got != pod+" "+pod+" "+pod {
+			t.Errorf("ready are %q, want three pods", got)
+		}
+		<-time.After(2 * time.Hour)
+		if got := put(0, configs(three, "minPods: 3")); got == "" {
+			t.Errorf("ready are %q: they expire by and by", got)
+		}
+		<-time.After(2 * time.Hour)
+		if got := ready(t, m); got != "" {
+			t.Errorf("ready are %q, although the warm-up is off", got)
+		}
+	})
+}
