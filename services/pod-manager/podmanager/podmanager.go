@@ -14,12 +14,14 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
@@ -46,7 +48,9 @@ type Images = manager.Images
 // Manager is the service without a port, to be called in the same process.
 type Manager struct {
 	lease.Manager
-	part serve.Part
+	// Binaries has the local binaries of FunctionConfigs.
+	Binaries binaries.Source
+	part     serve.Part
 }
 
 // Part is what has to run while the manager is called.
@@ -60,7 +64,7 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error)
 		return serve.Part{}, err
 	}
 	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
-	handler, err := rpcserve.NewHandler(options, rpcserve.Service{
+	handler, err := rpcserve.NewHandler(options, binaryService(m.Binaries, frame), rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: maxResponseBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
@@ -123,10 +127,17 @@ func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 	if err != nil {
 		return nil, err
 	}
+	configured, err := cfg.functionConfigs(templates, use, func(s *functionconfig.Set) {
+		core.Configure(func(all *manager.Settings) { all.Configs = s })
+	}, clock, client, frame)
+	if err != nil {
+		return nil, err
+	}
+	known, awaitKnown := all(cluster.Synced(), configured.Decided())
 	prober := probe.New(func(e pool.Event) { core.Handle(e) })
 	core, err = manager.New(manager.Config{
 		Images: resolver, Cluster: guarded, Prober: prober,
-		Synced: cluster.Synced(), Obstacle: cluster.Obstacle,
+		Synced: known, Obstacle: cluster.Obstacle,
 		Settings: cfg.settings(templates.Current(), file.Settings()),
 		Replica:  cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
@@ -136,9 +147,11 @@ func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 	}
 	follow := func(ctx context.Context) error { return templates.Run(ctx, use) }
 	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Handle) }
-	ready, awaitAll := all(cluster.Synced(), templates.There())
-	return &Manager{Manager: core, part: serve.Part{
-		Tasks: []serve.Task{core.Run, watch, follow, file.Run, prober.Run, keepPullSecret, launching.Run, awaitAll},
+	ready, awaitAll := all(known, templates.There())
+	return &Manager{Manager: core, Binaries: configured.board, part: serve.Part{
+		Tasks: []serve.Task{
+			core.Run, watch, follow, configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run, awaitKnown, awaitAll,
+		},
 		Ready: ready,
 	}}, nil
 }

@@ -27,7 +27,7 @@ func Parts(s settings.Settings, frame program.Frame) ([]serve.Part, error) {
 		if err != nil {
 			return nil, err
 		}
-		services.ImageResolver, services.PodManager = resolver, manager
+		services.ImageResolver, services.PodManager, services.Binaries = resolver, manager, manager.Binaries
 		// Pods are managed, and registries are called, until the last evaluation has ended.
 		parts = append(parts, startsReady(manager.Part()), serve.Part{Tasks: resolver.Tasks()})
 	}

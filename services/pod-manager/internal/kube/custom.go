@@ -37,9 +37,9 @@ type CustomConfig struct {
 	// Client is for the check of what the server can do, and Dynamic for everything else.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
-	// Discover returns the resources of Porch's group; an error of NotFound if there is no
-	// such group.
-	Discover func(ctx context.Context) (*metav1.APIResourceList, error)
+	// Discover returns the resources of a group and version; an error of NotFound if there are
+	// none.
+	Discover func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 	// Namespace is where the objects are: that of the pods.
 	Namespace string
 	Telemetry *telemetry.Telemetry
@@ -147,7 +147,7 @@ func (c *Custom) Run(ctx context.Context) error {
 // served returns the resources that are installed. While the API does not answer, the caller
 // asks again: other informers log that.
 func (c *Custom) served(ctx context.Context) map[schema.GroupVersionResource]bool {
-	list, err := c.config.Discover(ctx)
+	list, err := c.config.Discover(ctx, porchGroup.String())
 	if err != nil {
 		if ctx.Err() == nil && !apierrors.IsNotFound(err) {
 			c.log.DebugContext(ctx, "Porch's resources not looked up", "error", err)

@@ -112,7 +112,7 @@ func (p *porch) run(t *testing.T) (stop func()) {
 	return stop
 }
 
-func (p *porch) discover(context.Context) (*metav1.APIResourceList, error) {
+func (p *porch) discover(context.Context, string) (*metav1.APIResourceList, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked++

@@ -11,7 +11,10 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,6 +33,22 @@ const (
 func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface, error) {
 	// Client-go logs by itself, about waiting for its own rate limit for instance.
 	klog.SetLogger(logr.FromSlogHandler(log.Handler()))
+	config, err := clientConfig(path, clock, log)
+	if err != nil {
+		return nil, err
+	}
+	// Protocol buffers take a fraction of the time and memory of JSON.
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the Kubernetes API: %w", err)
+	}
+	return client, nil
+}
+
+// clientConfig returns the configuration of a client, with a rate limit of its own.
+func clientConfig(path string, clock *Clock, log *slog.Logger) (*rest.Config, error) {
 	config, err := restConfig(path)
 	if err != nil {
 		return nil, err
@@ -39,14 +58,30 @@ func Connect(path string, clock *Clock, log *slog.Logger) (kubernetes.Interface,
 	config.Wrap(clock.Listen)
 	config.Wrap(toleratingWarmUp)
 	config.WarningHandlerWithContext = newWarnings(log)
-	// Protocol buffers take a fraction of the time and memory of JSON.
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	client, err := kubernetes.NewForConfig(config)
+	return config, nil
+}
+
+// ConnectDynamic returns a client like that of Connect for custom resources, and what returns
+// the resources that the API serves in a group and version.
+func ConnectDynamic(path string, clock *Clock, log *slog.Logger) (
+	dynamic.Interface, func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error), error,
+) {
+	config, err := clientConfig(path, clock, log)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for the Kubernetes API: %w", err)
+		return nil, nil, err
 	}
-	return client, nil
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a client for custom resources: %w", err)
+	}
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a client for the lists of resources: %w", err)
+	}
+	return client, func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error) {
+		list := new(metav1.APIResourceList)
+		return list, resources.RESTClient().Get().AbsPath("/apis/" + groupVersion).Do(ctx).Into(list)
+	}, nil
 }
 
 func restConfig(path string) (*rest.Config, error) {

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podmanager
+
+import (
+	"net/http"
+
+	"connectrpc.com/connect"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/krm-function-runner/function-runner/libs/binaries"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+// configured is how Porch's resources get into the system: the part for pods to the pools, the
+// part for local binaries to the board.
+type configured struct {
+	*kube.Custom
+	board *binaries.Board
+}
+
+// functionConfigs returns what follows Porch's resources. New templates go to use, and what
+// FunctionConfigs have for pods goes to configure.
+func (c *Config) functionConfigs(
+	templates *kube.Templates, use func(podspec.Template), configure func(*functionconfig.Set),
+	clock *kubeclient.Clock, client kubernetes.Interface, frame program.Frame,
+) (configured, error) {
+	log := frame.Telemetry.Log
+	dynamic, discover, err := kubeclient.ConnectDynamic(c.Kubeconfig, clock, log)
+	if err != nil {
+		return configured{}, err
+	}
+	var configs *kube.FunctionConfigs
+	board := binaries.NewBoard(func(p binaries.Problems) { configs.ReportBinaries(p) })
+	configs = kube.NewFunctionConfigs(kube.FunctionConfigsConfig{
+		DefaultImagePrefix: c.DefaultImagePrefix, Log: log,
+		Changed: func(s *functionconfig.Set) {
+			configure(s)
+			board.Put(localBinaries(s))
+		},
+	})
+	custom, err := kube.NewCustom(kube.CustomConfig{
+		Client: client, Dynamic: dynamic, Discover: discover, Namespace: c.Namespace, Telemetry: frame.Telemetry,
+	}, configs, templates, use)
+	return configured{custom, board}, err
+}
+
+// localBinaries returns the part of FunctionConfigs for local binaries.
+func localBinaries(s *functionconfig.Set) []binaries.Binary {
+	all := make([]binaries.Binary, 0, len(s.Binaries))
+	for _, m := range s.Binaries {
+		b := binaries.Binary{Config: m.Config, Path: m.Path, Prefork: m.Prefork, Images: make([]string, 0, len(m.Images))}
+		for _, image := range m.Images {
+			b.Images = append(b.Images, image.String())
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// binaryService passes local binaries on to gateways.
+func binaryService(source binaries.Source, frame program.Frame) rpcserve.Service {
+	return rpcserve.Service{
+		Name: podmanagerv1connect.BinaryServiceName, Streams: true,
+		MaxRequestBytes: binaries.MaxRequestBytes, MaxResponseBytes: binaries.MaxResponseBytes,
+		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
+			return podmanagerv1connect.NewBinaryServiceHandler(binaries.Handler(source, frame.Health.Stopping()), options...)
+		},
+	}
+}
