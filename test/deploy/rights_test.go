@@ -35,6 +35,15 @@ func TestRightsAreExact(t *testing.T) {
 		"porch-fn-system secrets create", "porch-fn-system secrets/auth-secret get",
 		"porch-fn-system secrets/auth-secret update",
 	}
+	configs := []string{ // Porch's main branch: configuration of functions, and templates of pods
+		"porch-fn-system functionconfigs.config.porch.kpt.dev list",
+		"porch-fn-system functionconfigs.config.porch.kpt.dev patch", // a finalizer is removed
+		"porch-fn-system functionconfigs.config.porch.kpt.dev watch",
+		"porch-fn-system functionconfigs/status.config.porch.kpt.dev patch",
+		"porch-fn-system servicetemplates.config.porch.kpt.dev list",
+		"porch-fn-system servicetemplates.config.porch.kpt.dev watch",
+		"porch-fn-system podtemplates list", "porch-fn-system podtemplates watch",
+	}
 	manages := map[string]string{"pod-manager": "pod-manager", "function-runner": "porch-fn-runner"}
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		want := map[string][]string{}
@@ -46,6 +55,9 @@ func TestRightsAreExact(t *testing.T) {
 			rights := slices.Clone(always)
 			if len(of[*corev1.ConfigMap](objects)) > 0 {
 				rights = append(rights, template...)
+			}
+			if slices.ContainsFunc(of[*rbacv1.Role](objects), func(r *rbacv1.Role) bool { return r.Name == "function-configs" }) {
+				rights = append(rights, configs...)
 			}
 			if privateRegistries(d.Spec.Template.Spec.Containers[0]) {
 				rights = append(rights, secret...)
@@ -60,18 +72,19 @@ func TestRightsAreExact(t *testing.T) {
 }
 
 // rights returns all rights that Roles grant, in order, by account: the namespace, the resource,
-// with the name of the object if it is for that object only, and the verb.
+// with the name of the object if it is for that object only and with its API group, and the verb.
 func rights(t *testing.T, objects []runtime.Object) map[string][]string {
 	t.Helper()
 	roles := map[string][]string{}
 	for _, r := range of[*rbacv1.Role](objects) {
 		for _, rule := range r.Rules {
-			if !slices.Equal(rule.APIGroups, []string{""}) || len(rule.NonResourceURLs) > 0 {
+			if len(rule.APIGroups) != 1 || len(rule.NonResourceURLs) > 0 {
 				t.Errorf("role %s has a rule that this test does not support: %+v", r.Name, rule)
 			}
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					where := strings.TrimSuffix(resource+"/"+strings.Join(rule.ResourceNames, ","), "/")
+					where = strings.TrimSuffix(where+"."+rule.APIGroups[0], ".")
 					roles[r.Namespace+"/"+r.Name] = append(roles[r.Namespace+"/"+r.Name], r.Namespace+" "+where+" "+verb)
 				}
 			}

@@ -17,7 +17,7 @@ import (
 var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{
-		"api-server", "dev", "node-local-dns", "pod-template", "private-registry", "production",
+		"api-server", "dev", "node-local-dns", "pod-template", "porch-main", "private-registry", "production",
 		"service-mesh", "tracing", "with-porch",
 	}
 )
