@@ -37,7 +37,9 @@ type handler struct {
 }
 
 // WatchBinaries implements the service.
-func (h handler) WatchBinaries(ctx context.Context, _ *podmanagerv1.WatchBinariesRequest, stream *connect.ServerStream[podmanagerv1.WatchBinariesResponse]) error {
+func (h handler) WatchBinaries(ctx context.Context, _ *podmanagerv1.WatchBinariesRequest,
+	stream *connect.ServerStream[podmanagerv1.WatchBinariesResponse],
+) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan struct{})

@@ -62,7 +62,8 @@ func checkBinary(path string) string {
 	case err != nil:
 		return fmt.Sprintf("spec.binaryExecutor.path is not in the function runner's image: %v", err)
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
-		return fmt.Sprintf("spec.binaryExecutor.path is not a program that can be run: %s has the mode %v", path, info.Mode())
+		return fmt.Sprintf("spec.binaryExecutor.path is not a program that can be run: %s has the mode %v",
+			path, info.Mode())
 	}
 	return ""
 }

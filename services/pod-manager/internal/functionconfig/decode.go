@@ -134,7 +134,8 @@ func (s settings) pod(o object) *Pod {
 	p.Settings.Prefork = s.prefork
 	p.Settings.Overrides = readOverrides(o.object("templateOverrides"))
 	if p.MinPods > 0 && len(p.Tags) == 0 {
-		o.problems.add("minPods in the annotation %s takes tags to keep pods of: list them in %s", SettingsAnnotation, o.at("tags"))
+		o.problems.add("minPods in the annotation %s takes tags to keep pods of: list them in %s",
+			SettingsAnnotation, o.at("tags"))
 	}
 	return p
 }

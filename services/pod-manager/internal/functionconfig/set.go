@@ -90,7 +90,7 @@ func (s *Set) addBinary(c *Config, repositories []string, taken map[string]strin
 				continue
 			}
 			if len(taken) >= maxImages {
-				found.once(fmt.Sprintf("spec.binaryExecutor is not used for all its images: all FunctionConfigs together have more than %d", maxImages))
+				found.tooMany("binaryExecutor")
 				continue
 			}
 			taken[name.Key()] = c.Name
@@ -129,7 +129,7 @@ func (s *Set) claim(key string, f, owner *Function, found *problems) {
 	case owner != nil:
 		found.conflict(key, "podExecutor", owner.config)
 	case len(s.pods) >= maxImages:
-		found.once(fmt.Sprintf("spec.podExecutor is not used for all its images: all FunctionConfigs together have more than %d", maxImages))
+		found.tooMany("podExecutor")
 	default:
 		s.pods[key] = f
 	}
@@ -152,6 +152,12 @@ func (p *problems) conflict(image, part, owner string) {
 		return
 	}
 	p.add("%s of %s is that of the FunctionConfig %q, %s", part, image, owner, end)
+}
+
+// tooMany notes that a part has images beyond the bound of all objects.
+func (p *problems) tooMany(part string) {
+	p.once(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
+		part, maxImages))
 }
 
 // once adds a text unless it is there.

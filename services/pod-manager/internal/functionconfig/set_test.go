@@ -50,15 +50,15 @@ func TestPrefixesMatchAsAWhole(t *testing.T) {
 		[2]string{"empty", "{image: other, prefixes: [''], podExecutor: {tags: [v1], timeToLive: 4m}}"},
 		[2]string{"hub", "{image: hub, prefixes: [example], podExecutor: {timeToLive: 5m}}"},
 	)
-	for image, want := range map[string]time.Duration{
+	for image, minutes := range map[string]int{
 		"ghcr.io/a/fn:v1": 1, "ghcr.io/a/fn:v2": 1, "ghcr.io/a/fn" + digest: 1, "GHCR.IO/a/fn:v1": 1,
 		"ghcr.io/ab/fn:v1": 2, "ghcr.io/ab/fn:v2": 0, "ghcr.io/ab/fn" + digest: 0,
 		"ghcr.io/a/b/fn:v1": 0, "ghcr.io/fn:v1": 0, "evil.example/ghcr.io/a/fn:v1": 0, "ghcr.io/a/fnord:v1": 0,
 		"fn:v1": 3, prefix + "/fn:v1": 3, prefix + "/fn:v10": 0, "other:v1": 4,
 		"example/hub:v1": 5, "docker.io/example/hub": 5,
 	} {
-		if got := ttl(t, s, image); got != want*time.Minute {
-			t.Errorf("%s has the time to live %v, want %v", image, got, want*time.Minute)
+		if got, want := ttl(t, s, image), time.Duration(minutes)*time.Minute; got != want {
+			t.Errorf("%s has the time to live %v, want %v", image, got, want)
 		}
 	}
 }
@@ -71,9 +71,9 @@ func TestTheOlderObjectHasAnImage(t *testing.T) {
 		[2]string{"newest", "{image: fn, podExecutor: {tags: [v3], timeToLive: 3m}}"},
 		[2]string{"wrong", "{image: fn, podExecutor: {tags: [v1], timeToLive: 1s}}"},
 	)
-	for image, want := range map[string]time.Duration{"fn:v1": 1, "fn:v2": 2, "fn:v3": 2} {
-		if got := ttl(t, s, image); got != want*time.Minute {
-			t.Errorf("%s has the time to live %v, want %v", image, got, want*time.Minute)
+	for image, minutes := range map[string]int{"fn:v1": 1, "fn:v2": 2, "fn:v3": 2} {
+		if got, want := ttl(t, s, image), time.Duration(minutes)*time.Minute; got != want {
+			t.Errorf("%s has the time to live %v, want %v", image, got, want)
 		}
 	}
 	var binaries []string

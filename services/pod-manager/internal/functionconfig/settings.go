@@ -64,6 +64,7 @@ func (s *settings) read(o object, field string) {
 	case "prefork":
 		s.prefork = o.number(field, function.MaxPrefork)
 	default:
-		o.problems.add("%s is not known: the settings are minPods, maxConcurrency, maxQueue, podReadyTimeout and prefork", o.at(field))
+		o.problems.add("%s is not known: the settings are minPods, maxConcurrency, maxQueue, podReadyTimeout and prefork",
+			o.at(field))
 	}
 }

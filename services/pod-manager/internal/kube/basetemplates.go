@@ -94,7 +94,8 @@ func (b base) take(ctx context.Context, c *Custom, u *unstructured.Unstructured)
 	})
 	if err != nil {
 		t.metrics.templateFailed(ctx)
-		t.log.ErrorContext(ctx, "pod template not changed: the one before stays in force", "template", b.name, "error", err)
+		t.log.ErrorContext(ctx, "pod template not changed: the one before stays in force",
+			"template", b.name, "error", err)
 		c.reportBroken(ctx, u, err)
 		return
 	}
@@ -105,11 +106,14 @@ func (b base) take(ctx context.Context, c *Custom, u *unstructured.Unstructured)
 		return
 	}
 	b.changed(template)
-	t.log.InfoContext(ctx, "pod template in force", "template", b.name, "deleted", u == nil, "version", template.Version())
+	t.log.InfoContext(ctx, "pod template in force",
+		"template", b.name, "deleted", u == nil, "version", template.Version())
 }
 
 // useBase changes the parts of the template, and puts it in force unless it is broken.
-func (t *Templates) useBase(change func(*baseParts)) (template podspec.Template, warnings []string, changed bool, err error) {
+func (t *Templates) useBase(change func(*baseParts)) (
+	template podspec.Template, warnings []string, changed bool, err error,
+) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	parts := t.base

@@ -70,7 +70,9 @@ type Custom struct {
 
 // NewCustom returns what follows FunctionConfigs, and the templates of Porch's main branch: each
 // new one goes to use, and is in force when that returns.
-func NewCustom(config CustomConfig, configs *FunctionConfigs, templates *Templates, use func(podspec.Template)) (*Custom, error) {
+func NewCustom(config CustomConfig, configs *FunctionConfigs, templates *Templates,
+	use func(podspec.Template),
+) (*Custom, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
 	if err != nil {
 		return nil, err
@@ -190,17 +192,18 @@ const (
 )
 
 // watch runs use while objects of a resource are being watched, and again after each time that
-// the right to watch was missing, which changes nothing that is in force. It returns when ctx ends, or with an error when the resource
-// does not exist.
+// the right to watch was missing, which changes nothing that is in force. It returns when ctx
+// ends, or with an error when the resource does not exist.
 func (c *Custom) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
 	backoff := retry.Backoff{First: minDenied, Max: maxDenied}
 	for logged := false; ; {
 		err := c.watchOnce(ctx, resource, name, use)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // it was told to end
+		}
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case !apierrors.IsForbidden(err):
 			return err
 		case !logged:

@@ -95,7 +95,8 @@ func (f *FunctionConfigs) follow(ctx context.Context, c *Custom) error {
 
 // use follows the objects of an informer until ctx ends.
 func (f *FunctionConfigs) use(ctx context.Context, c *Custom, informer cache.SharedIndexInformer) error {
-	f.statuses = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](minStatusRetry, maxStatusRetry))
+	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](minStatusRetry, maxStatusRetry)
+	f.statuses = workqueue.NewTypedRateLimitingQueue(backoff)
 	defer f.statuses.ShutDown()
 	handled, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { f.touch() },
@@ -115,7 +116,8 @@ func (f *FunctionConfigs) use(ctx context.Context, c *Custom, informer cache.Sha
 	if !cache.WaitFor(ctx, "", handled.HasSyncedChecker()) {
 		return nil
 	}
-	writer := statusWriter{f, c.config.Dynamic.Resource(functionConfigs).Namespace(c.config.Namespace), informer.GetStore(), c.config.Namespace}
+	objects := c.config.Dynamic.Resource(functionConfigs).Namespace(c.config.Namespace)
+	writer := statusWriter{f, objects, informer.GetStore(), c.config.Namespace}
 	var workers errgroup.Group
 	for range statusWriters {
 		workers.Go(func() error { writer.run(ctx); return nil })

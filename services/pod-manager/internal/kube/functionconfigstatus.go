@@ -145,8 +145,8 @@ func (w statusWriter) deny(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.denied.IsZero() {
-		w.log.WarnContext(ctx, "not permitted to write the status and finalizers of FunctionConfigs: they are applied without",
-			"error", err)
+		w.log.WarnContext(ctx, "not permitted to write the status and finalizers of FunctionConfigs: "+
+			"they are applied without", "error", err)
 	}
 	w.denied = time.Now().Add(maxStatusRetry)
 }
