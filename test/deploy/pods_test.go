@@ -41,7 +41,7 @@ func TestPodsAreRestricted(t *testing.T) {
 			restricted(t, &metav1.ObjectMeta{Name: d.Name, Labels: d.Spec.Template.Labels}, &d.Spec.Template.Spec)
 		}
 		want := "restricted"
-		if strings.Contains(t.Name(), "porch") {
+		if strings.Contains(t.Name(), "with-porch") || strings.Contains(t.Name(), "overlays/porch") {
 			want = "baseline" // see TestPorchsOwnPodsAreAdmitted
 		}
 		for _, ns := range of[*corev1.Namespace](objects) {

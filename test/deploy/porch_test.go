@@ -5,6 +5,7 @@ package deploy_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -148,13 +149,43 @@ func TestSwitchOverPatch(t *testing.T) {
 // TestWhatIsLeftBesidePorchCanBeFound checks that the way back in docs/replacing-porch.md finds, by
 // a label, everything that only ours has.
 func TestWhatIsLeftBesidePorchCanBeFound(t *testing.T) {
-	const overlay = "overlays/porch"
-	for _, object := range objects(t, overlay, filepath.Join(root, "deploy", overlay)) {
-		switch o := object.(type) {
-		case *networkingv1.NetworkPolicy, *policyv1.PodDisruptionBudget, *rbacv1.Role, *rbacv1.RoleBinding:
-			if meta := o.(metav1.Object); meta.GetLabels()["app.kubernetes.io/part-of"] != "function-runner" {
-				t.Errorf("%T %s has no label of its owner", o, meta.GetName())
+	for _, overlay := range []string{"overlays/porch", "overlays/porch-main"} {
+		for _, object := range objects(t, overlay, filepath.Join(root, "deploy", overlay)) {
+			switch o := object.(type) {
+			case *networkingv1.NetworkPolicy, *policyv1.PodDisruptionBudget, *rbacv1.Role, *rbacv1.RoleBinding:
+				if meta := o.(metav1.Object); meta.GetLabels()["app.kubernetes.io/part-of"] != "function-runner" {
+					t.Errorf("%s: %T %s has no label of its owner", overlay, o, meta.GetName())
+				}
 			}
+		}
+	}
+}
+
+// mainRights are those of the Role of Porch's main branch in the namespace of function pods, by
+// resource, with its API group.
+var mainRights = map[string]string{
+	"pods":                                 "create delete patch get watch list",
+	"services":                             "create delete get watch list",
+	"endpoints":                            "create delete get watch list",
+	"secrets":                              "create delete update get",
+	"podtemplates":                         "get list watch create update patch",
+	"functionconfigs.config.porch.kpt.dev": "get list watch patch",
+	"functionconfigs/status.config.porch.kpt.dev": "get update patch",
+	"servicetemplates.config.porch.kpt.dev":       "get list watch create update patch",
+}
+
+// TestTheRoleOfPorchsMainBranchSuffices checks that the overlay grants nothing that the Role of
+// Porch's own function runner does not: with that one, no other is needed.
+func TestTheRoleOfPorchsMainBranchSuffices(t *testing.T) {
+	const overlay = "overlays/porch-main"
+	all := rights(t, objects(t, overlay, filepath.Join(root, "deploy", overlay)))["porch-system/porch-fn-runner"]
+	if len(all) < 15 {
+		t.Errorf("rights are %q: are they granted in another way?", all)
+	}
+	for _, right := range all {
+		parts := strings.Fields(right)
+		if parts[0] != "porch-fn-system" || !slices.Contains(strings.Fields(mainRights[parts[1]]), parts[2]) {
+			t.Errorf("the Role of main does not grant %q", right)
 		}
 	}
 }
