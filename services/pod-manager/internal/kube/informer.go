@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -73,12 +74,21 @@ func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error))
 		if err == nil {
 			o.over(ctx)
 		}
-		if err == nil || ctx.Err() != nil || !kubeclient.IsTransient(err) {
-			return answer, err // client-go takes other failures
+		if err == nil || ctx.Err() != nil || !isAway(err) {
+			return answer, err
 		}
 		o.failed(ctx, err)
 		if !backoff.Wait(ctx, err) {
 			return answer, err
 		}
 	}
+}
+
+// isAway reports whether an API server is unreachable or too busy to answer. Client-go handles
+// all other failures of lists and watches: where a list is not streamed, it asks for pages.
+func isAway(err error) bool {
+	if status := apierrors.APIStatus(nil); !errors.As(err, &status) {
+		return true
+	}
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
