@@ -35,7 +35,8 @@ func rootCommand() *cobra.Command {
 	flags.StringVar(&o.root, "root", ".", "root of the repository")
 	root.AddCommand(
 		o.withCache(upCommand(&o)), downCommand(&o), statusCommand(&o), logsCommand(&o), evidenceCommand(&o), execCommand(&o),
-		o.withCache(imagesCommand(&o)), o.withCache(previousCommand(&o)), o.withCache(toolCommand(&o)),
+		o.withCache(imagesCommand(&o)), o.withCache(previousCommand(&o)), o.withCache(porchCommand(&o)),
+		o.withCache(toolCommand(&o)),
 		initCommand(&o), superviseCommand(&o),
 	)
 	return root

@@ -21,8 +21,10 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
 )
 
-// start starts a cluster and waits until it is ready.
-func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, programs config.Programs) error {
+// start starts a cluster and waits until it is ready. The revision is that of its configuration.
+func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, programs config.Programs,
+	revision string,
+) error {
 	start := time.Now()
 	running, command, err := o.launch(l, programs)
 	if err != nil {
@@ -46,7 +48,7 @@ func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, pro
 	if err := steps.Wait(); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
-	running.Ready = true
+	running.Ready, running.Config = true, revision
 	if err := state.Save(l, running); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/krm-function-runner/function-runner/build/images/image"
 	"github.com/krm-function-runner/function-runner/build/images/release"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/component"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
@@ -30,11 +31,7 @@ func programs() []release.Program {
 func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layout, running state.State, prefix string,
 	pushed []release.Program,
 ) error {
-	described, err := describe(l, running).Registry(layout.Open.Name)
-	if err != nil {
-		return err
-	}
-	registry, err := registry.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
+	registry, err := openRegistry(ctx, l, running)
 	if err != nil {
 		return err
 	}
@@ -52,6 +49,15 @@ func (o *options) pushPrograms(ctx context.Context, log io.Writer, l layout.Layo
 		}
 	}
 	return nil
+}
+
+// openRegistry returns the open registry of a cluster.
+func openRegistry(ctx context.Context, l layout.Layout, running state.State) (image.Registry, error) {
+	described, err := describe(l, running).Registry(layout.Open.Name)
+	if err != nil {
+		return image.Registry{}, err
+	}
+	return registry.Open(ctx, described, space.Dialer{PID: running.Init.PID}.DialContext)
 }
 
 // ko returns ko in the cluster's namespaces: it has no other network there.

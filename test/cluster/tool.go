@@ -4,7 +4,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,20 +15,31 @@ import (
 )
 
 // tools are built on demand only.
-var tools = map[string]func() component.Component{
-	"ko":       component.Ko,
-	"kubectl":  component.Kubernetes,
-	"skaffold": component.Skaffold,
+func (o *options) tools() map[string]func() (component.Component, error) {
+	always := func(make func() component.Component) func() (component.Component, error) {
+		return func() (component.Component, error) { return make(), nil }
+	}
+	return map[string]func() (component.Component, error){
+		"ko":       always(component.Ko),
+		"kubectl":  always(component.Kubernetes),
+		"porch":    func() (component.Component, error) { return component.Porch(o.root) },
+		"skaffold": always(component.Skaffold),
+	}
 }
 
 func toolCommand(o *options) *cobra.Command {
+	names := slices.Sorted(maps.Keys(o.tools()))
 	return &cobra.Command{
-		Use:       "tool ko|kubectl|skaffold",
+		Use:       "tool " + strings.Join(names, "|"),
 		Short:     "Build a tool if need be and print the path of its program",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"ko", "kubectl", "skaffold"},
+		ValidArgs: names,
 		RunE: func(command *cobra.Command, args []string) error {
-			dir, err := o.store().Get(command.Context(), tools[args[0]]())
+			tool, err := o.tools()[args[0]]()
+			if err != nil {
+				return err
+			}
+			dir, err := o.store().Get(command.Context(), tool)
 			if err != nil {
 				return err
 			}

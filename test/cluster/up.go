@@ -47,7 +47,11 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 		return err
 	}
 	defer unlock()
-	if usable(l) {
+	revision, err := config.Revision()
+	if err != nil {
+		return err
+	}
+	if usable(l, revision) {
 		fmt.Fprintf(log, "cluster %s is up: KUBECONFIG=%s\n", l.Name, l.Kubeconfig())
 		return nil
 	}
@@ -58,7 +62,7 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := o.start(ctx, log, l, programs); err != nil {
+	if err := o.start(ctx, log, l, programs, revision); err != nil {
 		// A user who cancelled the wait wants to know the reason for it.
 		collect(context.WithoutCancel(ctx), log, l, o.evidenceDir(l))
 		return fmt.Errorf("cluster %s did not come up: %w", l.Name, err)
@@ -66,16 +70,16 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 	return nil
 }
 
-// usable reports whether the cluster came up, is alive, and can be reached: a part of its directory
-// may have been removed.
-func usable(l layout.Layout) bool {
+// usable reports whether the cluster came up as this program configures it, is alive, and can be
+// reached: a part of its directory may have been removed.
+func usable(l layout.Layout, revision string) bool {
 	running, err := state.Load(l)
 	for _, path := range []string{l.Kubeconfig(), infoFile(l)} {
 		if err == nil {
 			_, err = os.Stat(path)
 		}
 	}
-	return err == nil && running.Ready && running.Init.Alive()
+	return err == nil && running.Ready && running.Config == revision && running.Init.Alive()
 }
 
 // lock serializes commands that change the same cluster.

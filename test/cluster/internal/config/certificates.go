@@ -7,36 +7,21 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/pki"
 )
 
-// writeCertificates makes one authority for Kubernetes and another for the registry, which only
-// configured clients trust. It returns the certificate of the first one.
+// writeCertificates makes the authorities and all that they sign. It returns the certificate of the
+// authority of Kubernetes.
 func writeCertificates(l layout.Layout) ([]byte, error) {
-	kubernetes, err := pki.NewAuthority("kubernetes")
+	signed, err := newAuthorities()
 	if err != nil {
 		return nil, err
 	}
-	registries, err := pki.NewAuthority("registries")
-	if err != nil {
-		return nil, err
-	}
-	pairs := map[string]func() (pki.Pair, error){
-		"accounts":  pki.NewKeys,
-		"apiserver": func() (pki.Pair, error) { return kubernetes.Server("kube-apiserver", apiHosts()...) },
-		"kubelet": func() (pki.Pair,
-			error,
-		) {
-			return kubernetes.Server("kubelet", layout.NodeName, layout.NodeAddress)
-		},
-		"kubelet-client": func() (pki.Pair, error) { return kubernetes.Client("kube-apiserver") },
-		"registry": func() (pki.Pair, error) {
-			return registries.Server("registry", layout.NodeAddress, layout.AliasAddress)
-		},
-	}
-	for name, authority := range map[string]*pki.Authority{"ca": kubernetes, "registry-ca": registries} {
+	for name, authority := range map[string]*pki.Authority{
+		"ca": signed.kubernetes, "registry-ca": signed.registries, "front-proxy-ca": signed.aggregation,
+	} {
 		if err := authority.Write(l.Path("pki"), name); err != nil {
 			return nil, err
 		}
 	}
-	for name, make := range pairs {
+	for name, make := range signed.pairs() {
 		pair, err := make()
 		if err != nil {
 			return nil, err
@@ -45,8 +30,44 @@ func writeCertificates(l layout.Layout) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return kubernetes.Cert, nil
+	return signed.kubernetes.Cert, nil
 }
+
+// authorities are separate: registries are trusted by configured clients only, and aggregated API
+// servers believe the user's name of any request with a certificate of the last one.
+type authorities struct {
+	kubernetes, registries, aggregation *pki.Authority
+}
+
+func newAuthorities() (made authorities, err error) {
+	if made.kubernetes, err = pki.NewAuthority("kubernetes"); err != nil {
+		return made, err
+	}
+	if made.registries, err = pki.NewAuthority("registries"); err != nil {
+		return made, err
+	}
+	made.aggregation, err = pki.NewAuthority("front-proxy")
+	return made, err
+}
+
+// pairs returns how to make each key, with its certificate, by the name of its files.
+func (a authorities) pairs() map[string]func() (pki.Pair, error) {
+	return map[string]func() (pki.Pair, error){
+		"accounts":  pki.NewKeys,
+		"apiserver": func() (pki.Pair, error) { return a.kubernetes.Server("kube-apiserver", apiHosts()...) },
+		"kubelet": func() (pki.Pair, error) {
+			return a.kubernetes.Server("kubelet", layout.NodeName, layout.NodeAddress)
+		},
+		"kubelet-client": func() (pki.Pair, error) { return a.kubernetes.Client("kube-apiserver") },
+		"front-proxy":    func() (pki.Pair, error) { return a.aggregation.Client(aggregator) },
+		"registry": func() (pki.Pair, error) {
+			return a.registries.Server("registry", layout.NodeAddress, layout.AliasAddress)
+		},
+	}
+}
+
+// aggregator is the name by which aggregated API servers know kube-apiserver.
+const aggregator = "front-proxy-client"
 
 // apiHosts are all the names by which programs reach kube-apiserver.
 func apiHosts() []string {

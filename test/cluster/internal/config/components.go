@@ -4,6 +4,7 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/process"
@@ -60,7 +61,7 @@ func etcd(l layout.Layout) []string {
 }
 
 func apiserver(l layout.Layout) []string {
-	return []string{
+	return slices.Concat(aggregation(l), []string{
 		"--etcd-servers=http://" + layout.EtcdAddress,
 		"--advertise-address=" + layout.NodeAddress,
 		"--bind-address=" + layout.NodeAddress,
@@ -82,6 +83,19 @@ func apiserver(l layout.Layout) []string {
 		"--allow-privileged",
 		"--audit-policy-file=" + l.Config("audit.yaml"), "--audit-log-path=" + l.LogFile("audit"),
 		"--cert-dir=" + l.Path("pki"),
+	})
+}
+
+// aggregation lets API servers in pods serve groups of the API: they learn from headers who sent a
+// request, and believe them if the connection has the certificate of the aggregator.
+func aggregation(l layout.Layout) []string {
+	return []string{
+		"--proxy-client-cert-file=" + l.PKI("front-proxy.crt"), "--proxy-client-key-file=" + l.PKI("front-proxy.key"),
+		"--requestheader-client-ca-file=" + l.PKI("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=" + aggregator,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 	}
 }
 

@@ -20,6 +20,8 @@ type State struct {
 	Init Process `json:"init"`
 	// Ready means that the cluster came up.
 	Ready bool `json:"ready"`
+	// Config is the revision of the cluster's configuration.
+	Config string `json:"config"`
 	// Path is the search path for the cluster's programs.
 	Path string `json:"path"`
 	// RegistryPassword is the password of the registries that require one.

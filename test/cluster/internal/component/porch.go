@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package component
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+const porchModule = "github.com/nephio-project/porch"
+
+// Manifests is the directory of a component's manifests, if it has any.
+const Manifests = "manifests"
+
+// porchManifests are the files that install Porch, in its module: the types of its objects, and
+// everything but its controllers.
+var porchManifests = []string{
+	"api/porchconfig/*/config.porch.kpt.dev_*.yaml",
+	"internal/api/porchinternal/*/config.porch.kpt.dev_*.yaml",
+	"deployments/porch/[1-8]-*.yaml",
+}
+
+// Porch is Porch's server, its command line, its Git server for tests, and its manifests. They are
+// the tools of a module of the repository, which pins them and all that they consist of.
+func Porch(root string) (Component, error) {
+	module := filepath.Join(root, "test", "cluster", "porch")
+	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	if err != nil {
+		return Component{}, fmt.Errorf("read the requirements of Porch: %w", err)
+	}
+	sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
+	if err != nil {
+		return Component{}, fmt.Errorf("read the requirements of Porch: %w", err)
+	}
+	version, err := requiredVersion(mod, porchModule)
+	if err != nil {
+		return Component{}, err
+	}
+	return Component{
+		Name:    "porch",
+		Version: version,
+		Inputs:  append([]string{string(mod), string(sum), stripped}, porchManifests...),
+		Build:   func(ctx context.Context, dir string) error { return buildPorch(ctx, module, dir) },
+	}, nil
+}
+
+func buildPorch(ctx context.Context, module, dir string) error {
+	if err := goTool(ctx, module, nil, "build", "-trimpath", "-ldflags="+stripped, "-o", dir+"/", "tool"); err != nil {
+		return err
+	}
+	// Porch calls it git, as a much more common program is called.
+	if err := os.Rename(filepath.Join(dir, "git"), filepath.Join(dir, "git-server")); err != nil {
+		return fmt.Errorf("name Porch's Git server: %w", err)
+	}
+	source, err := goOutput(ctx, module, nil, "list", "-m", "-f", "{{.Dir}}", porchModule)
+	if err != nil {
+		return err
+	}
+	if err := copyManifests(strings.TrimSpace(string(source)), filepath.Join(dir, Manifests)); err != nil {
+		return fmt.Errorf("copy Porch's manifests: %w", err)
+	}
+	return nil
+}
+
+func copyManifests(from, to string) error {
+	if err := os.Mkdir(to, 0o755); err != nil {
+		return err
+	}
+	for _, pattern := range porchManifests {
+		paths, err := filepath.Glob(filepath.Join(from, pattern))
+		if err != nil {
+			return err
+		}
+		if len(paths) == 0 {
+			return fmt.Errorf("there is no %s", pattern)
+		}
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(to, filepath.Base(path)), content, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// requiredVersion returns the version of a module that a go.mod requires.
+func requiredVersion(mod []byte, module string) (string, error) {
+	parsed, err := modfile.Parse("go.mod", mod, nil)
+	if err != nil {
+		return "", fmt.Errorf("parse the requirements of a component: %w", err)
+	}
+	for _, required := range parsed.Require {
+		if required.Mod.Path == module {
+			return required.Mod.Version, nil
+		}
+	}
+	return "", fmt.Errorf("the requirements do not name %s", module)
+}
