@@ -19,6 +19,8 @@ TEST_BED_TARGETS  := $(if $(TEST_BED_POSSIBLE),e2e-teardown e2e-registries)
 
 MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions build/images test
 WORKSPACE := $(filter-out functions,$(MODULES))
+# Modules that only pin programs of others.
+TOOL_MODULES := functions/apply-setters test/cluster/porch
 BUILD   := $(CURDIR)/.build
 
 # All modules of the workspace at once, for steps that are faster that way.
@@ -192,7 +194,7 @@ check-modules: ## Fail if a module does not build by itself, is not tidy, or use
 	@(cd functions && $(COMPILER_ENV) go list -export ./... >/dev/null)
 	@for m in $(WORKSPACE); do (cd $$m && $(COMPILER_ENV) go list -export -deps -f '{{with .Module}}{{.Path}} {{.Version}}{{end}}' ./...); done | sort -u | \
 	 awk '$$2 && seen[$$1]++ {print "modules use different versions of " $$1 ": run make tidy"; bad = 1} END {exit bad}'
-	@for m in $(MODULES) functions/apply-setters; do (cd $$m && go mod tidy -diff); done
+	@for m in $(MODULES) $(TOOL_MODULES); do (cd $$m && go mod tidy -diff); done
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 1m)
@@ -214,7 +216,7 @@ generate: $(BUF) $(PLUGINS) ## Generate code from the protocol buffers
 .PHONY: tidy
 tidy: ## Tidy all modules, and have all use the same versions
 	@GOWORK=$(CURDIR)/go.work go work sync
-	@for m in $(MODULES) functions/apply-setters; do (cd $$m && go mod tidy); done
+	@for m in $(MODULES) $(TOOL_MODULES); do (cd $$m && go mod tidy); done
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) $(BUF) ## Format all code

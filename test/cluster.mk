@@ -9,7 +9,9 @@ E2E_BED_PACKAGES ?= ./e2e/bed
 # Packages with tests of the system on the bed. Two run at a time, the one that takes longest
 # first; that of the registries measures seconds and runs when the first are over.
 E2E_SYSTEM_PACKAGES ?= ./e2e/deploy ./e2e/pods ./e2e/registries
-# Packages that break the cluster for a while: nothing else may run at the same time.
+# Packages that change or break the whole cluster for a while: nothing else may run at the same
+# time.
+E2E_PORCH_PACKAGES ?= ./e2e/porch
 E2E_FAULT_PACKAGES ?= ./e2e/faults
 # The commit that upgrades are tested from, and rollbacks to: the last release, or one from
 # before the first release.
@@ -49,16 +51,19 @@ e2e: cluster-up
 e2e-one: cluster-up ## Run one end-to-end test (PACKAGE=./e2e/pods RUN=TestName)
 	@test -n "$(PACKAGE)" -a -n "$(RUN)" || { echo "name the test: make e2e-one PACKAGE=./e2e/pods RUN=TestName"; exit 1; }
 	$(CLUSTER_COMMAND) images
-	$(E2E_TEST) -timeout 30m $(E2E_IN_CLUSTER) -run '$(RUN)' $(PACKAGE)
+	$(if $(filter $(E2E_PORCH_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) porch && export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch);) \
+	 $(E2E_TEST) -timeout 30m $(E2E_IN_CLUSTER) -run '$(RUN)' $(PACKAGE)
 
 # The tests of the cluster run while our images are built, and those of the bed while the
-# images of the previous version are.
+# images of the previous version are, and Porch is.
 .PHONY: e2e-here
 e2e-here:
 	$(CLUSTER_COMMAND) images & failed=; ($(E2E_TWICE) $(E2E_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
-	$(CLUSTER_COMMAND) previous $(PREVIOUS) & failed=; ($(E2E_TWICE) $(E2E_BED_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
+	{ $(CLUSTER_COMMAND) previous $(PREVIOUS) && $(CLUSTER_COMMAND) porch; } & \
+	 failed=; ($(E2E_TWICE) $(E2E_BED_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
 	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) $(E2E_SYSTEM_PACKAGES)
+	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); $(E2E_TEST) -v -timeout 15m $(E2E_IN_CLUSTER) $(E2E_PORCH_PACKAGES)
 	$(E2E_TEST) -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)
 endif
 

@@ -16,8 +16,8 @@ import (
 
 // tools are built on demand only.
 func (o *options) tools() map[string]func() (component.Component, error) {
-	always := func(make func() component.Component) func() (component.Component, error) {
-		return func() (component.Component, error) { return make(), nil }
+	always := func(pinned func() component.Component) func() (component.Component, error) {
+		return func() (component.Component, error) { return pinned(), nil }
 	}
 	return map[string]func() (component.Component, error){
 		"ko":       always(component.Ko),

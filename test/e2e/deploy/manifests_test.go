@@ -69,7 +69,7 @@ func buildAll(t *testing.T) (systems, parts []*unstructured.Unstructured) {
 	seen := map[string]bool{}
 	ofParts := map[string]*unstructured.Unstructured{}
 	for _, dir := range dirs {
-		objects := slices.DeleteFunc(suite.Build(t, dir), ofTheMesh)
+		objects := slices.DeleteFunc(suite.Build(t, dir), suite.OfTheMesh)
 		whole := slices.ContainsFunc(objects, isNamespace)
 		for _, o := range objects {
 			if ns := o.GetNamespace(); ns != "" && ns != usual.functions {

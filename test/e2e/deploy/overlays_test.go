@@ -34,7 +34,7 @@ func TestOverlays(t *testing.T) {
 		name := filepath.Base(dir)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			objects := onTheBed(t, suite.Build(t, dir))
+			objects := s.OnTheBed(t, suite.Build(t, dir))
 			if name == "private-registry" {
 				objects = append(objects, suite.Decode(t, credentials))
 			}

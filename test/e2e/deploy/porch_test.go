@@ -57,7 +57,7 @@ func TestPorchsManifests(t *testing.T) {
 	for name, at := range map[string]place{"porch-templating": aside("templating"), "porch-manifests": usual} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at.install(t, onTheBed(t, porchs(t, name, "porch-rights")))
+			at.install(t, s.OnTheBed(t, porchs(t, name, "porch-rights")))
 			at.evaluates(t, setNamespace)
 			at.evaluates(t, inPod(t))
 		})
@@ -84,8 +84,8 @@ func TestPorchsExampleWithoutRights(t *testing.T) {
 func TestPorchIsReplacedInPlace(t *testing.T) {
 	t.Parallel()
 	at := aside("replaced")
-	at.install(t, onTheBed(t, porchs(t, "porch-templating", "porch-rights")))
-	at.install(t, onTheBed(t, suite.Build(t, filepath.Join(root, "deploy/overlays/porch"))))
+	at.install(t, s.OnTheBed(t, porchs(t, "porch-templating", "porch-rights")))
+	at.install(t, s.OnTheBed(t, suite.Build(t, filepath.Join(root, "deploy/overlays/porch"))))
 	at.evaluates(t, setNamespace)
 	at.evaluates(t, inPod(t))
 }

@@ -51,7 +51,7 @@ func TestRightsAreMinimal(t *testing.T) {
 
 func (m managing) usesItsRights(t *testing.T, at place) {
 	dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/"+m.mode, "pod-template")
-	objects := onTheBed(t, suite.Build(t, dir))
+	objects := s.OnTheBed(t, suite.Build(t, dir))
 	for _, o := range objects {
 		if o.GetKind() == "Deployment" && o.GetName() == m.deployment {
 			// Pods are created and deleted within the test.

@@ -49,7 +49,7 @@ func TestRolloutLosesNothing(t *testing.T) {
 		t.Run(tc.mode, func(t *testing.T) {
 			t.Parallel()
 			at := aside(tc.mode)
-			objects := onTheBed(t, suite.Build(t, filepath.Join(root, "deploy/base", tc.mode)))
+			objects := s.OnTheBed(t, suite.Build(t, filepath.Join(root, "deploy/base", tc.mode)))
 			at.install(t, objects)
 			for _, image := range []string{setNamespace, inPod(t)} {
 				at.evaluates(t, image)

@@ -60,7 +60,7 @@ func skaffoldRuns(t *testing.T) {
 func knowOpenRegistry(t *testing.T, resolver string) {
 	t.Helper()
 	const change = `{"spec":{"template":{"spec":{"containers":[{"name":%q,"env":[{"name":%q,"value":%q}]}]}}}}`
-	patch := fmt.Appendf(nil, change, resolver, insecureRegistries[resolver], s.Registry(t, "open").Host)
+	patch := fmt.Appendf(nil, change, resolver, suite.InsecureRegistries[resolver], s.Registry(t, "open").Host)
 	ctx, before := suite.Context(t), podsOf(t, resolver)
 	if _, err := s.Client.AppsV1().Deployments(usual.system).Patch(ctx, resolver, types.StrategicMergePatchType, patch,
 		metav1.PatchOptions{}); err != nil {

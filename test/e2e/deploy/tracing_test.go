@@ -36,7 +36,7 @@ func TestTracesAreWhole(t *testing.T) {
 	objects := suite.Rewrite(t, suite.Build(t,
 		manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "tracing")), here.Replace)
 	at := aside("tracing")
-	at.install(t, onTheBed(t, objects))
+	at.install(t, s.OnTheBed(t, objects))
 	at.evaluates(t, inPod(t))
 	want := []string{"gateway", "image-resolver", "pod-manager", "wrapper-server"}
 	suite.Until(ctx, t, fmt.Sprintf("a trace has spans of %v", want), func() (bool, string) {

@@ -25,7 +25,7 @@ func (s *Suite) Registry(t testing.TB, name string) bed.Registry {
 	return found
 }
 
-// Version is a prefix of repositories with the project's programs in the test bed's open registry.
+// Version is a prefix of repositories with programs in the test bed's open registry.
 type Version string
 
 const (
@@ -33,6 +33,8 @@ const (
 	Current Version = "programs"
 	// Previous are the programs from an earlier commit, for tests of upgrades.
 	Previous Version = "previous"
+	// Porch are Porch's own programs.
+	Porch Version = "porch"
 )
 
 // Program returns the test bed's image of one of the project's programs, by its digest: nodes keep

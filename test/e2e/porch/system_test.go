@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package porch_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
+)
+
+// The namespaces of Porch, of function pods, and of packages.
+const (
+	system    = "porch-system"
+	functions = "porch-fn-system"
+	users     = "porch-users"
+)
+
+// The objects of users, and those in which Porch keeps what it knows about packages.
+const (
+	repositories = "repositories.config.porch.kpt.dev"
+	packageRevs  = "packagerevs.config.porch.kpt.dev"
+)
+
+var s *suite.Suite
+
+func TestMain(m *testing.M) {
+	os.Exit(suite.Run(m, func(connected *suite.Suite) { s = connected }))
+}
+
+// porchVariable is the environment variable with the path of Porch's server, beside which are its
+// command line and its manifests.
+const porchVariable = "FNR_PORCH"
+
+// porch returns the path of a file of Porch's.
+func porch(t testing.TB, name string) string {
+	t.Helper()
+	path := os.Getenv(porchVariable)
+	if path == "" {
+		t.Fatalf("set %s to the path of Porch's server, as `make e2e` does: `cluster tool porch` builds and prints it",
+			porchVariable)
+	}
+	return filepath.Join(filepath.Dir(path), name)
+}
+
+// decode returns the objects of a file, with the test bed's images.
+func decode(t testing.TB, file string) []*unstructured.Unstructured {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := strings.NewReplacer(
+		"docker.io/nephio/porch-server:latest", s.Program(t, suite.Porch, "server"),
+		"docker.io/nephio/porch-function-runner:latest", s.Program(t, suite.Current, "function-runner"),
+		"docker.io/nephio/porch-wrapper-server:latest", s.Program(t, suite.Current, "wrapper-server"),
+		"image: git-server", "image: "+s.Program(t, suite.Porch, "git-server"),
+	)
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq(images.Replace(string(content)), "\n---\n") {
+		objects = append(objects, suite.Decode(t, document))
+	}
+	return objects
+}
+
+// install installs Porch as it is published, with our function-runner in place of its own and a Git
+// server, and removes all of it at the end of the test.
+func install(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(porch(t, "manifests/*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("Porch has no manifests: %v", err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range append(files, "testdata/git-server.yaml") {
+		objects = append(objects, decode(t, file)...)
+	}
+	for _, o := range objects {
+		if o.GetKind() == "Deployment" {
+			onTheBed(t, o)
+		}
+	}
+	t.Cleanup(func() { remove(t, objects) })
+	s.Install(suite.Context(t), t, objects...)
+	kubectl(t, "wait", "--for=condition=Available", "--timeout=1m", "apiservice/v1alpha1.porch.kpt.dev")
+}
+
+// onTheBed changes as little of a Deployment as the test bed needs: its open registry has no TLS,
+// and two of the programs end only when they are killed.
+func onTheBed(t *testing.T, o *unstructured.Unstructured) {
+	t.Helper()
+	if variable, ok := suite.InsecureRegistries[o.GetName()]; ok {
+		suite.SetVariable(t, o, variable, s.Registry(t, "open").Host)
+		return
+	}
+	grace := []string{"spec", "template", "spec", "terminationGracePeriodSeconds"}
+	if err := unstructured.SetNestedField(o.Object, int64(1), grace...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// useMicroservices installs our services in place of function-runner, under the Service that Porch
+// calls.
+func useMicroservices(t *testing.T) {
+	t.Helper()
+	kubectl(t, "-n", system, "delete", "deployment", "function-runner", "--cascade=foreground")
+	// The next new pod is one of the new pod-manager's.
+	kubectl(t, "-n", functions, "delete", "pods", "--all")
+	dir := manifests.Combine(t, "../../../deploy", "base/microservices", "with-porch")
+	objects := s.OnTheBed(t, suite.Build(t, dir))
+	own := func(document string) string { return s.OwnImages(t, suite.Current, document) }
+	s.Install(suite.Context(t), t, suite.Rewrite(t, objects, own)...)
+}
+
+// remove removes Porch, in the order in which each step still finds what it needs: Porch forgets the
+// packages, the API server forgets Porch, and then nothing waits for Porch any more.
+func remove(t *testing.T, objects []*unstructured.Unstructured) {
+	// The test's own context has ended.
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	run(ctx, t, "", "kubectl", "-n", users, "delete", repositories, "--all")
+	run(ctx, t, "", "kubectl", "-n", users, "wait", "--for=delete", packageRevs, "--all")
+	run(ctx, t, "", "kubectl", "delete", "apiservice", "v1alpha1.porch.kpt.dev")
+	run(ctx, t, "", "kubectl", "delete", "validatingwebhookconfiguration", "packagerev-deletion-validating-webhook")
+	// RemoveNamespace gives pods more time to end than these have.
+	run(ctx, t, "", "kubectl", "-n", system, "delete", "deployment", "porch-server", "--cascade=foreground")
+	run(ctx, t, "", "kubectl", "-n", users, "delete", "deployment", "git-server", "--cascade=foreground")
+	s.RemoveNamespace(ctx, t, system)
+	s.RemoveNamespace(ctx, t, functions)
+	// A Porch that failed has left some. Nothing else removes their finalizers.
+	for _, left := range strings.Fields(run(ctx, t, "", "kubectl", "-n", users, "get", packageRevs, "-o", "name")) {
+		run(ctx, t, "", "kubectl", "-n", users, "patch", left, "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
+	}
+	s.RemoveNamespace(ctx, t, users)
+	var rest []string
+	for _, o := range objects {
+		document, err := yaml.Marshal(o.Object)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		rest = append(rest, string(document))
+	}
+	run(ctx, t, strings.Join(rest, "---\n"), "kubectl", "delete", "--ignore-not-found", "-f", "-")
+}
