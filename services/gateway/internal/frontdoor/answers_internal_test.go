@@ -28,7 +28,7 @@ import (
 
 // TestUnreadAnswersLeaveMemory has answers of 60 bytes that are not read, all at once.
 func TestUnreadAnswersLeaveMemory(t *testing.T) {
-	for name, tc := range hogs {
+	for name, tc := range greedyClients {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				all := &memoryBudget{limit: 1000, timeout: 10 * time.Second}

@@ -159,9 +159,9 @@ func TestRequestsAreQueued(t *testing.T) {
 	}
 }
 
-// hogs are the ways in which one client makes many requests of 60 bytes at a time, and what it
+// greedyClients are ways in which one client makes many requests of 60 bytes at a time, and what it
 // gets of a budget of 1000 bytes while it neither sends them to their end nor reads answers.
-var hogs = map[string]struct {
+var greedyClients = map[string]struct {
 	from   func(i int) source
 	want   int64
 	reason string
@@ -181,7 +181,7 @@ var other = source{conn: "10.0.0.2:1", peer: "10.0.0.2"}
 
 // TestSlowUploadsLeaveMemory has clients announce large requests and send none of them.
 func TestSlowUploadsLeaveMemory(t *testing.T) {
-	for name, tc := range hogs {
+	for name, tc := range greedyClients {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				all := &memoryBudget{limit: 1000, timeout: 10 * time.Second}
