@@ -13,10 +13,10 @@ var named = []mutation{
 	},
 	{
 		Name: "output is not counted in the memory budget", Package: "services/gateway/internal/frontdoor",
-		Edits: []edit{{`(held\.answer\(ctx, )int64\(len\(resp\.ResourceList\)\+len\(resp\.Log\)\)`, "${1}0"}},
+		Edits: []edit{{`(held\.Answer\(ctx, )int64\(len\(resp\.ResourceList\)\+len\(resp\.Log\)\)`, "${1}0"}},
 	},
 	{
-		Name: "a request that leaves the queue does not admit the next", Package: "services/gateway/internal/frontdoor",
+		Name: "a request that leaves the queue does not admit the next", Package: "libs/membudget",
 		Edits: []edit{{`(slices\.Delete\(\w+\.(?:waiting|queue), [^\n]*\n\s*)\w+\.admit\(\)[^\n]*`, "${1}"}},
 	},
 	{

@@ -20,6 +20,7 @@ var packages = []target{
 	{module: "libs", dir: "fnproc", kills: true},
 	{module: "libs", dir: "function", kills: true},
 	{module: "libs", dir: "resourcelist"},
+	{module: "libs", dir: "membudget"},
 	{module: "libs", dir: "rpcserve"},
 	{module: "libs", dir: "pace"},
 	{module: "libs", dir: "serve"},

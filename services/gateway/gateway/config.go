@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/membudget"
 )
 
 // The runtimes, which are evaluators by their names.
@@ -159,8 +159,5 @@ func (c *Config) maxInHand(root string) int64 {
 	if c.MaxInHandBytes > 0 {
 		return int64(c.MaxInHandBytes)
 	}
-	if limit, ok := cgroup.MemoryLimit(root); ok {
-		return limit / 8
-	}
-	return max(128<<20, 4*int64(c.MaxMessageBytes))
+	return membudget.Default(root, c.MaxMessageBytes)
 }

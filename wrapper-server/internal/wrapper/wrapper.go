@@ -15,10 +15,12 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/membudget"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -31,7 +33,10 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Part, error) 
 	if err != nil {
 		return serve.Part{}, err
 	}
-	s := &server{command: command(cfg), service: service, maxTime: cfg.MaxEvaluationTime}
+	s := &server{
+		command: command(cfg), service: service, maxTime: cfg.MaxEvaluationTime, maxMessage: int64(cfg.MaxRequestBodySize),
+		budget: membudget.New(membudget.Default(cgroup.Container, cfg.MaxRequestBodySize), budgetTimeout),
+	}
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.handler,
@@ -58,18 +63,37 @@ func newService(cfg Config, env []string, frame program.Frame) (*function.Servic
 		Env:             env,
 		PreforkTotal:    cfg.Prefork,
 		ReadAll:         true,
+		Hidden:          hidden(cfg.Network),
 		Wording:         function.WrapperWording,
 		FlattenLog:      cfg.FlattenLog,
 		Telemetry:       frame.Telemetry,
 	})
 }
 
+// tokens is where Kubernetes mounts service account tokens. Our pods have none, templates of users
+// may.
+const tokens = "/var/run/secrets/kubernetes.io"
+
+// hidden returns what the function may not read: without network it has no use for a token.
+func hidden(network bool) []string {
+	if network {
+		return nil
+	}
+	return []string{tokens}
+}
+
 // server implements Porch's FunctionEvaluator service around one command.
 type server struct {
-	command fnproc.Command
-	service *function.Service
-	maxTime time.Duration
+	command    fnproc.Command
+	service    *function.Service
+	maxTime    time.Duration
+	maxMessage int64
+	budget     *membudget.Budget
 }
+
+// budgetTimeout is how long a request may be queued for memory. It is long: the gateway has chosen
+// this pod, and an evaluation before it ends soon.
+const budgetTimeout = time.Minute
 
 // maxTimeSetting is what people call the bound on an evaluation's time.
 const maxTimeSetting = "the wrapper server's setting FNR_MAX_EVALUATION_TIME"
@@ -82,7 +106,8 @@ func (s *server) maintain(ctx context.Context) error {
 
 func (s *server) handler(options ...connect.HandlerOption) (path string, handler http.Handler) {
 	options = append(options, connect.WithInterceptors(function.Late()))
-	return evaluatorconnect.NewFunctionEvaluatorHandler(s, options...)
+	path, handler = evaluatorconnect.NewFunctionEvaluatorHandler(s, options...)
+	return path, s.budget.Bounded(s.maxMessage, nil, handler)
 }
 
 // EvaluateFunction implements the service. The image is whatever the caller calls
@@ -90,18 +115,27 @@ func (s *server) handler(options ...connect.HandlerOption) (path string, handler
 func (s *server) EvaluateFunction(
 	ctx context.Context, req *evaluator.EvaluateFunctionRequest,
 ) (*evaluator.EvaluateFunctionResponse, error) {
-	ctx, cancel := function.NewTimeLimit(s.maxTime, maxTimeSetting).Context(ctx)
-	defer cancel()
-	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
-		return nil, err
-	}
-	result, err := s.service.Evaluate(ctx, function.Evaluation{
-		Image: req.GetImage(), Command: s.command, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx),
-	})
+	result, err := s.evaluate(ctx, req)
+	req.ResourceList = nil // what is reserved from here on is the answer alone
 	if err != nil {
 		return nil, err
 	}
+	if err := membudget.Of(ctx).Answer(ctx, int64(len(result.ResourceList)+len(result.Log))); err != nil {
+		return nil, err
+	}
 	return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
+}
+
+// evaluate checks the input and runs the function.
+func (s *server) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (function.Result, error) {
+	ctx, cancel := function.NewTimeLimit(s.maxTime, maxTimeSetting).Context(ctx)
+	defer cancel()
+	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
+		return function.Result{}, err
+	}
+	return s.service.Evaluate(ctx, function.Evaluation{
+		Image: req.GetImage(), Command: s.command, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx),
+	})
 }
 
 // command returns what a container of the function's image would run.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -18,6 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/membudget"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
@@ -61,7 +63,7 @@ type Handler struct {
 	maxMessage int64
 	maxTime    time.Duration
 	setting    string // of maxTime
-	budget     memoryBudget
+	budget     *membudget.Budget
 }
 
 // New returns a handler. It has to be served through [Handler.Bounded].
@@ -71,10 +73,10 @@ func New(cfg Config) (*Handler, error) {
 		names: cfg.Names, chain: cfg.Chain, log: tel.Log, tracer: tel.Tracers.Tracer("gateway"),
 		logOutput: cfg.LogFunctionOutput, maxMessage: cfg.MaxMessageBytes,
 		maxTime: cfg.MaxEvaluationTime, setting: "the gateway's setting " + cfg.MaxTimeSetting,
-		budget: memoryBudget{limit: cfg.MaxInHandBytes, timeout: cfg.MaxInHandWait},
+		budget: membudget.New(cfg.MaxInHandBytes, cfg.MaxInHandWait),
 	}
 	var err error
-	if h.metrics, err = newMetrics(tel.Meters, h.budget.now); err != nil {
+	if h.metrics, err = newMetrics(tel.Meters, h.budget.Reserved); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -106,15 +108,21 @@ func (h *Handler) EvaluateFunction(
 	return &evaluator.EvaluateFunctionResponse{ResourceList: resp.ResourceList, Log: resp.Log}, nil
 }
 
+// droppedError is why an answer was dropped: the function has run, and its caller gets this.
+type droppedError struct{ error }
+
+// Unwrap returns the error for the caller.
+func (e *droppedError) Unwrap() error { return e.error }
+
 // answer waits until the answer to an evaluation that ended with err may be written, and
 // returns err, or a [*droppedError] if it may not.
 func (h *Handler) answer(ctx context.Context, resp evaluation.Response, err error) error {
-	held := reservationOf(ctx)
+	held := membudget.Of(ctx)
 	if err != nil {
-		held.evaluated(0)
+		held.Evaluated(0)
 		return err
 	}
-	if err := held.answer(ctx, int64(len(resp.ResourceList)+len(resp.Log))); err != nil {
+	if err := held.Answer(ctx, int64(len(resp.ResourceList)+len(resp.Log))); err != nil {
 		return &droppedError{err}
 	}
 	return nil
@@ -200,6 +208,11 @@ func (h *Handler) failed(err error) []any {
 	return []any{
 		"class", class, "reason", failure.Reason.String(), "exit_code", failure.ExitCode, "signal", failure.Signal,
 	}
+}
+
+// Bounded returns next, which serves h, with its requests in the memory budget.
+func (h *Handler) Bounded(next http.Handler) http.Handler {
+	return h.budget.Bounded(h.maxMessage, h.refused, next)
 }
 
 // refused measures and logs a request that was not read to its end.

@@ -30,7 +30,7 @@ var (
 	lookAround       = confined("look at the server", "look", "")
 	stealMemory      = confined("read other memory", "steal", secret)
 	readToken        = confined("read the token", "read", sandbox.Token)
-	readDockerConfig = confined("read docker's config", "read", sandbox.DockerConfig)
+	readDockerConfig = inRunner("read docker's config", "read", func(*Target) string { return sandbox.DockerConfig })
 	readFunction     = inRunner("read another function", "read", func(t *Target) string { return t.Function(system.Steady) })
 	fillTemporary    = confined("fill /tmp", "fill", strconv.Itoa(maxTempBytes+maxTempBytes/4))
 	stopServer       = confined("stop the server", "signal", "")
@@ -74,7 +74,8 @@ func confined(name, do, arg string) Attack {
 	}
 }
 
-// inRunner is an attack on what there is in function-runner alone, which has many functions.
+// inRunner is an attack on what there is in function-runner alone, which has credentials of
+// registries and many functions.
 func inRunner(name, do string, arg func(t *Target) string) Attack {
 	return Attack{
 		Name: name, Programs: runner,

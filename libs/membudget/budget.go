@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package frontdoor
+// Package membudget bounds the bytes that a server of evaluations has in memory, and shares them
+// between its clients, by their addresses.
+package membudget
 
 import (
 	"sync"
 	"time"
 
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 )
@@ -13,7 +16,7 @@ import (
 // tryAgain is the retry hint for callers that were refused: requests come and go.
 const tryAgain = time.Second
 
-// memoryBudget bounds the bytes in memory at a time: of requests, from the first byte that
+// Budget bounds the bytes in memory at a time: of requests, from the first byte that
 // is read until the response is written, and of outputs. Other queues of the gateway bound
 // the number of evaluations; memory only runs out by their size.
 //
@@ -26,7 +29,7 @@ const tryAgain = time.Second
 // bounded: by the whole budget while it does not fit, and by a fourth of that while requests
 // from the same peer are being read. So a large request neither holds up small ones nor
 // waits for ever.
-type memoryBudget struct {
+type Budget struct {
 	limit   int64
 	timeout time.Duration
 
@@ -68,8 +71,21 @@ type queued struct {
 	admitted  chan struct{} // closed when the size is reserved
 }
 
-// now returns how many bytes are reserved.
-func (b *memoryBudget) now() int64 {
+// New returns a budget of so many bytes. timeout is how long a request may be queued.
+func New(limit int64, timeout time.Duration) *Budget { return &Budget{limit: limit, timeout: timeout} }
+
+// Default returns how many bytes are right for a server in the container whose control group is
+// at root, with messages of up to maxMessage bytes: an eighth of its memory limit. Without a
+// limit it is as for a container of a gigabyte, and some of the largest messages fit.
+func Default(root string, maxMessage int) int64 {
+	if limit, ok := cgroup.MemoryLimit(root); ok {
+		return limit / 8
+	}
+	return max(128<<20, 4*int64(maxMessage))
+}
+
+// Reserved returns how many bytes are reserved.
+func (b *Budget) Reserved() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.reserved
@@ -78,7 +94,7 @@ func (b *memoryBudget) now() int64 {
 // enqueue reserves size bytes for a request, or queues it: the queued request is nil if the
 // reservation is made. Requests in the queue are bounded too: they have no reservation, but
 // receive buffers hold parts of them.
-func (b *memoryBudget) enqueue(from source, size int64) (*queued, error) {
+func (b *Budget) enqueue(from source, size int64) (*queued, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := &queued{size: size, from: from, admitted: make(chan struct{})}
@@ -97,7 +113,7 @@ func (b *memoryBudget) enqueue(from source, size int64) (*queued, error) {
 
 // overfull returns the error for q, the last of the queue, if the queue is too long with it.
 // The caller holds mu.
-func (b *memoryBudget) overfull(q *queued) error {
+func (b *Budget) overfull(q *queued) error {
 	others := b.queue[:len(b.queue)-1]
 	var all, peer, unread int64
 	for _, o := range others {
@@ -114,7 +130,7 @@ func (b *memoryBudget) overfull(q *queued) error {
 		return b.full()
 	case peer > 0 && peer+q.size > b.limit/peerShare, unread > 0 && unread+min(q.size, serve.ReceiveWindow) > maxUnread:
 		return fault.WithRetryAfter(fault.New(fault.Exhausted,
-			"too many requests from %s wait for the gateway's memory: send fewer at a time, or try again later",
+			"too many requests from %s wait for the server's memory: send fewer at a time, or try again later",
 			q.from.peer), tryAgain)
 	}
 	return nil
@@ -122,7 +138,7 @@ func (b *memoryBudget) overfull(q *queued) error {
 
 // admit has answers written, and makes the reservations of queued requests that can be
 // admitted. The caller holds mu.
-func (b *memoryBudget) admit() {
+func (b *Budget) admit() {
 	b.admitAnswers()
 	var passed overtaking
 	kept := b.queue[:0]
@@ -145,12 +161,12 @@ func (b *memoryBudget) admit() {
 }
 
 // fits reports whether size more bytes are within the budget. The caller holds mu.
-func (b *memoryBudget) fits(size int64) bool { return b.reserved == 0 || b.reserved+size <= b.limit }
+func (b *Budget) fits(size int64) bool { return b.reserved == 0 || b.reserved+size <= b.limit }
 
 // mayRead reports whether a request may be read beside the requests being read from its
 // connection, and beside the requests being read from its peer and the responses being
 // written to it. One at a time always may. The caller holds mu.
-func (b *memoryBudget) mayRead(from source, size int64) bool {
+func (b *Budget) mayRead(from source, size int64) bool {
 	conn := b.reading.conns[from.conn]
 	peer := b.reading.peers[from.peer] + b.writing.peers[from.peer]
 	return (conn == 0 || conn+size <= b.limit/connShare) && (peer == 0 || peer+size <= b.limit/peerShare)
@@ -158,32 +174,32 @@ func (b *memoryBudget) mayRead(from source, size int64) bool {
 
 // mayHold reports whether a request may be read and evaluated beside all others of its peer.
 // One at a time always may. The caller holds mu.
-func (b *memoryBudget) mayHold(peer string, size int64) bool {
+func (b *Budget) mayHold(peer string, size int64) bool {
 	held := b.peers[peer]
 	return held == 0 || held+size <= b.limit-b.limit/othersShare
 }
 
 // reserve reserves bytes for a request that is about to be read. The caller holds mu.
-func (b *memoryBudget) reserve(from source, size int64) {
+func (b *Budget) reserve(from source, size int64) {
 	b.change(from, size)
 	b.reading.add(from, size)
 }
 
 // change changes how many bytes are reserved for a peer. The caller holds mu.
-func (b *memoryBudget) change(from source, by int64) {
+func (b *Budget) change(from source, by int64) {
 	b.reserved += by
 	b.peers.add(from.peer, by)
 }
 
 // received ends the reading of size bytes. The caller holds mu.
-func (b *memoryBudget) received(from source, size int64) {
+func (b *Budget) received(from source, size int64) {
 	b.reading.add(from, -size)
 }
 
 // full is the error for a request that does not fit. The caller holds mu.
-func (b *memoryBudget) full() error {
+func (b *Budget) full() error {
 	return fault.WithRetryAfter(fault.New(fault.Exhausted,
-		"requests of %d bytes are being read, queued or evaluated, and the gateway's memory budget is %d: "+
-			"try again later, run more gateways, or give them more memory",
+		"requests of %d bytes are being read, queued or evaluated, and the server's memory budget is %d: "+
+			"try again later, run more replicas, or give them more memory",
 		b.reserved, b.limit), tryAgain)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package frontdoor
+package membudget
 
 // overtaking is one look at the queue: which requests wait, and whether more may overtake
 // them. Its zero value is the head of the queue.

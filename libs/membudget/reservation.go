@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package frontdoor
+package membudget
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// reservation is the part of the memory budget that one request has. It belongs to one
+// Reservation is the part of the memory budget that one request has. It belongs to one
 // goroutine; a nil reservation is without bounds.
-type reservation struct {
-	budget  *memoryBudget
+type Reservation struct {
+	budget  *Budget
 	from    source
 	size    int64
 	read    bool // the request is in memory
@@ -23,7 +23,7 @@ type reservation struct {
 // acquire reserves size bytes for a request that has nothing reserved yet, as soon as they
 // are within the budget. It returns an error of class fault.Exhausted if that takes too
 // long, and one of ctx's class if ctx ends before.
-func (r *reservation) acquire(ctx context.Context, size int64) error {
+func (r *Reservation) acquire(ctx context.Context, size int64) error {
 	if size <= 0 {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (r *reservation) acquire(ctx context.Context, size int64) error {
 }
 
 // await returns when q is admitted, or an error when the timeout or ctx ends before.
-func (b *memoryBudget) await(ctx context.Context, q *queued) error {
+func (b *Budget) await(ctx context.Context, q *queued) error {
 	timeout := time.NewTimer(b.timeout)
 	defer timeout.Stop()
 	select {
@@ -56,13 +56,13 @@ func (b *memoryBudget) await(ctx context.Context, q *queued) error {
 	b.queue = slices.Delete(b.queue, at, at+1)
 	b.admit() // a request behind it may be smaller
 	if err := ctx.Err(); err != nil {
-		return fault.New(fault.Of(err), "the request was queued for the gateway's memory: %w", context.Cause(ctx))
+		return fault.New(fault.Of(err), "the request was queued for the server's memory: %w", context.Cause(ctx))
 	}
 	return b.refusal(q)
 }
 
 // refusal is the error for a request that was queued for too long. The caller holds mu.
-func (b *memoryBudget) refusal(q *queued) error {
+func (b *Budget) refusal(q *queued) error {
 	switch {
 	case !b.mayRead(q.from, q.size):
 		return fault.WithRetryAfter(fault.New(fault.Exhausted,
@@ -82,7 +82,7 @@ func (b *memoryBudget) refusal(q *queued) error {
 // fault.Exhausted if they are not within the budget, except for the only request: it would
 // be refused for ever. A request that has a reservation never waits for a larger one: two
 // of them would wait for each other.
-func (r *reservation) grow(to int64) error {
+func (r *Reservation) grow(to int64) error {
 	if r == nil || to <= r.size {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (r *reservation) grow(to int64) error {
 
 // received ends the reading of a request of that many bytes: how long it stays in memory
 // does not depend on its client any more. What was reserved beyond is given back.
-func (r *reservation) received(bytes int64) {
+func (r *Reservation) received(bytes int64) {
 	if r.read {
 		return
 	}
@@ -118,7 +118,7 @@ func (r *reservation) received(bytes int64) {
 }
 
 // release ends the reservation.
-func (r *reservation) release() {
+func (r *Reservation) release() {
 	r.received(r.size)
 	r.budget.mu.Lock()
 	defer r.budget.mu.Unlock()

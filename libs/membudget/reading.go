@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package frontdoor
+package membudget
 
 import (
 	"bytes"
@@ -17,22 +17,23 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
-// Bounded returns next, which serves h, with the bytes of its requests reserved in the
-// memory budget before they are read: once they are in memory it is too late to refuse
+// Bounded returns next with the bytes of its requests, of which maxMessage are kept, reserved in
+// the memory budget before they are read: once they are in memory it is too late to refuse
 // them. The bytes as they were sent are what counts: requests are not compressed, and what
-// is decoded of them, unknown fields included, is not larger.
-func (h *Handler) Bounded(next http.Handler) http.Handler {
+// is decoded of them, unknown fields included, is not larger. refused, if not nil, is called for
+// each request that was not read to its end.
+func (b *Budget) Bounded(maxMessage int64, refused func(context.Context, error), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
-		held := &reservation{budget: &h.budget, from: source{conn: r.RemoteAddr, peer: serve.Peer(r.RemoteAddr)}}
+		held := &Reservation{budget: b, from: source{conn: r.RemoteAddr, peer: serve.Peer(r.RemoteAddr)}}
 		defer held.release()
-		body := &countedBody{ReadCloser: r.Body, held: held, most: h.maxMessage}
+		body := &countedBody{ReadCloser: r.Body, held: held, most: maxMessage}
 		r = r.WithContext(context.WithValue(ctx, reservationKey{}, held))
 		r.Body = body
-		body.refused = held.acquire(ctx, min(announced(r, body, h.maxMessage), h.maxMessage))
+		body.refused = held.acquire(ctx, min(announced(r, body, maxMessage), maxMessage))
 		next.ServeHTTP(w, r)
-		if body.refused != nil {
-			h.refused(ctx, body.refused)
+		if body.refused != nil && refused != nil {
+			refused(ctx, body.refused)
 		}
 	})
 }
@@ -40,9 +41,9 @@ func (h *Handler) Bounded(next http.Handler) http.Handler {
 // reservationKey is the key of a request's reservation in its context.
 type reservationKey struct{}
 
-// reservationOf returns the reservation of the request of ctx, nil if it has none.
-func reservationOf(ctx context.Context) *reservation {
-	held, _ := ctx.Value(reservationKey{}).(*reservation)
+// Of returns the reservation of the request of ctx, nil if it has none.
+func Of(ctx context.Context) *Reservation {
+	held, _ := ctx.Value(reservationKey{}).(*Reservation)
 	return held
 }
 
@@ -72,7 +73,7 @@ func announced(r *http.Request, body *countedBody, largest int64) int64 {
 type countedBody struct {
 	io.ReadCloser
 	ahead *bytes.Reader // what has been read to learn the length
-	held  *reservation
+	held  *Reservation
 	read  int64
 	most  int64 // what comes after that is only read to be thrown away
 	// refused is why no more is read, nil if there is no reason.

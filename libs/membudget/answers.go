@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package frontdoor
+package membudget
 
 import (
 	"context"
@@ -14,21 +14,15 @@ import (
 // It is short: the answer is in memory, and a client that reads needs a moment.
 const answerTimeout = time.Second
 
-// droppedError is why an answer was dropped: the function has run, and its caller gets this.
-type droppedError struct{ error }
-
-// Unwrap returns the error for the caller.
-func (e *droppedError) Unwrap() error { return e.error }
-
 // pendingAnswer is one that waits until it may be written.
 type pendingAnswer struct {
-	*reservation
+	*Reservation
 	admitted chan struct{} // closed when it may be written
 }
 
-// evaluated ends the evaluation of a request, and has the reservation be that of an answer of
+// Evaluated ends the evaluation of a request, and has the reservation be that of an answer of
 // size bytes alone.
-func (r *reservation) evaluated(size int64) {
+func (r *Reservation) Evaluated(size int64) {
 	if r == nil {
 		return
 	}
@@ -41,15 +35,15 @@ func (r *reservation) evaluated(size int64) {
 	b.admit()
 }
 
-// answer ends the evaluation of a request with an answer of size bytes, which it may take
+// Answer ends the evaluation of a request with an answer of size bytes, which it may take
 // its client long to read. Answer returns when the answer may be written beside others of
 // the client, or an error of class fault.Exhausted if the client does not read those; then
 // the answer has to be dropped.
-func (r *reservation) answer(ctx context.Context, size int64) error {
+func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	if r == nil {
 		return nil
 	}
-	r.evaluated(size)
+	r.Evaluated(size)
 	a := r.budget.pend(r)
 	defer r.budget.settle(a)
 	timeout := time.NewTimer(answerTimeout)
@@ -67,17 +61,17 @@ func (r *reservation) answer(ctx context.Context, size int64) error {
 }
 
 // pend admits the answer of a reservation, or has it wait.
-func (b *memoryBudget) pend(r *reservation) *pendingAnswer {
+func (b *Budget) pend(r *Reservation) *pendingAnswer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	a := &pendingAnswer{reservation: r, admitted: make(chan struct{})}
+	a := &pendingAnswer{Reservation: r, admitted: make(chan struct{})}
 	b.answers = append(b.answers, a)
 	b.admit()
 	return a
 }
 
 // settle ends the wait of an answer.
-func (b *memoryBudget) settle(a *pendingAnswer) {
+func (b *Budget) settle(a *pendingAnswer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if at := slices.Index(b.answers, a); at >= 0 {
@@ -87,7 +81,7 @@ func (b *memoryBudget) settle(a *pendingAnswer) {
 }
 
 // admitAnswers has answers written, each client's in their order. The caller holds mu.
-func (b *memoryBudget) admitAnswers() {
+func (b *Budget) admitAnswers() {
 	waiting := make(map[string]bool) // connections and peers
 	b.answers = slices.DeleteFunc(b.answers, func(a *pendingAnswer) bool {
 		if waiting[a.from.conn] || waiting[a.from.peer] {
@@ -108,7 +102,7 @@ func (b *memoryBudget) admitAnswers() {
 // mayWrite reports whether an answer may be written beside those of its connection, and
 // beside what else its peer takes its time with. One at a time always may. The caller
 // holds mu.
-func (b *memoryBudget) mayWrite(from source, size int64) (connMay, peerMay bool) {
+func (b *Budget) mayWrite(from source, size int64) (connMay, peerMay bool) {
 	conn, peer := b.writing.conns[from.conn], b.writing.peers[from.peer]
 	return conn == 0 || conn+size <= b.limit/connShare,
 		peer == 0 || b.reading.peers[from.peer]+peer+size <= b.limit/peerShare
