@@ -15,11 +15,15 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cli.Run(ctx, cli.Environment{
-		Address:  os.Getenv("FNR_ADDRESS"),
-		NoColour: os.Getenv("NO_COLOR") != "",
-		Stdin:    os.Stdin,
-		Stdout:   os.Stdout,
-		Stderr:   os.Stderr,
+		Address:          os.Getenv("FNR_ADDRESS"),
+		NoColour:         os.Getenv("NO_COLOR") != "",
+		NoAttribution:    os.Getenv("KRM_DISABLE_ATTRIBUTION") != "",
+		ImagePrefix:      os.Getenv("KPT_IMAGE_PREFIX"),
+		ContainerRuntime: os.Getenv("KPT_FN_RUNTIME"),
+		Environ:          os.Environ(),
+		Stdin:            os.Stdin,
+		Stdout:           os.Stdout,
+		Stderr:           os.Stderr,
 	}, os.Args[1:])
 	stop()
 	os.Exit(code)

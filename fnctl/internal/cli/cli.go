@@ -21,14 +21,37 @@ type Environment struct {
 	// [DefaultAddress].
 	Address string
 	// NoColour turns colours off, on terminals too.
-	NoColour       bool
+	NoColour bool
+	// NoAttribution leaves out the annotations that say what rendered a resource.
+	NoAttribution bool
+	// ImagePrefix is put before images without a slash; empty to leave that to the gateway.
+	ImagePrefix string
+	// ContainerRuntime is the program that runs containers for the help of functions; empty for
+	// docker.
+	ContainerRuntime string
+	// Environ is the environment of functions that are programs of this machine.
+	Environ        []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }
 
 const rootHelp = `fnctl runs KRM functions on packages through a function runner.
 
-Exit codes: 0 done, 1 a function failed, 2 anything else.`
+Exit codes: 0 done, 1 a function failed, 2 anything else.
+
+Environment:
+  FNR_ADDRESS              the gateway, as --address
+  NO_COLOR                 no colours, if it is set
+  KPT_IMAGE_PREFIX         as --image-prefix
+  KPT_FN_RUNTIME           docker, podman or nerdctl, for 'fnctl doc'
+  KRM_DISABLE_ATTRIBUTION  no annotation cnrm.cloud.google.com/blueprint, if it is set`
+
+const rootExamples = `  # Render a package and show what changed
+  fnctl render ./web --diff
+  # Run one function
+  fnctl eval ./web --image set-namespace:v0.4.5 -- namespace=shop
+  # A pipe of functions
+  fnctl source ./web | fnctl eval - -i set-namespace:v0.4.5 -- namespace=shop | fnctl sink ./shop`
 
 // Run runs the command that args name and returns the exit code.
 func Run(ctx context.Context, env Environment, args []string) int {
@@ -36,17 +59,17 @@ func Run(ctx context.Context, env Environment, args []string) int {
 		Use:           "fnctl",
 		Short:         "Run KRM functions through a function runner",
 		Long:          rootHelp,
+		Example:       rootExamples,
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{cmd.CommandPath(), err} })
 	root.SetArgs(args)
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.AddCommand(newRender(env), newEval(env), newPods(env))
+	root.AddCommand(newRender(env), newEval(env), newSource(env), newSink(env), newDoc(env), newPods(env), newVersion(env))
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		env.errPrinter().Line("fnctl: %s", ui.Printable(summary(err).Error()))

@@ -3,131 +3,108 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
-	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
 const evalHelp = `Eval runs one function on all resources of a directory, packages inside it
-included, or on those of standard input if DIR is '-'. A ResourceList on standard
-input comes back as one, anything else as YAML documents, unless --output says other.
-
-The function's configuration comes from a file, or from key=value pairs after '--',
-which become a ConfigMap.`
+included, on those of one file, or on those of standard input if the argument is '-'. Without
+an argument it takes the current directory. A ResourceList on standard input comes back as one,
+anything else as YAML documents, unless --output says other.
+The function's configuration comes from a file, or from arguments after '--': key=value pairs,
+which become a ConfigMap, or another kind if that is the first argument.`
 
 const evalExamples = `  # Set the namespace of everything below ./web
   fnctl eval ./web --image set-namespace:v0.4.5 -- namespace=shop
-
+  # Do so for Deployments only, and have 'render' do it from now on
+  fnctl eval ./web --image set-namespace:v0.4.5 --match-kind Deployment --save --type mutator -- namespace=shop
   # Use a function as a filter
-  cat deployment.yaml | fnctl eval - --image starlark:v0.5.5 --fn-config check.yaml`
+  cat deployment.yaml | fnctl eval - --image starlark:v0.5.5 --fn-config check.yaml
+  # Try a function that you are writing
+  fnctl eval ./web --exec "go run ./my-function" --diff --dry-run`
 
 // evalCommand is one call of fnctl eval.
 type evalCommand struct {
-	env        Environment
-	gateway    gatewayFlags
-	output     outputFlags
-	function   kptfile.Function
-	configFile string
+	env       Environment
+	gateway   gatewayFlags
+	output    outputFlags
+	results   resultsFlags
+	kpt       kptFlags
+	functions functionFlags
+	function  oneFunction
 }
 
 func newEval(env Environment) *cobra.Command {
 	c := &evalCommand{env: env}
 	cmd := &cobra.Command{
-		Use:     "eval DIR|- --image IMAGE [-- KEY=VALUE...]",
-		Short:   "Run one function",
-		Long:    evalHelp,
-		Example: evalExamples,
-		Args:    oneArg("DIR, or - for standard input"),
+		Use:               "eval [DIR|FILE|-] --image IMAGE [-- [KIND] KEY=VALUE...]",
+		Short:             "Run one function",
+		Long:              evalHelp,
+		Example:           evalExamples,
+		Args:              oneTarget("DIR, FILE, or - for standard input; arguments of the function go behind --"),
+		ValidArgsFunction: completePackages,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			config, err := c.prepare(args)
+			where, pairs := target(cmd, args), []string(nil)
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				pairs = args[dash:]
+			}
+			config, err := c.prepare(where, pairs)
 			if err != nil {
 				return usageError{cmd.CommandPath(), err}
 			}
-			return c.run(cmd.Context(), args[0], config)
+			c.kpt.tell(env, cmd.Flags())
+			return c.run(cmd.Context(), where, config)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&c.function.Image, "image", "i", "", "the function's image (required)")
-	flags.StringVar(&c.function.Tag, "tag", "", "tag or version constraint that replaces the image's tag")
-	flags.StringVar(&c.configFile, "fn-config", "", "file with the function's configuration")
+	c.function.register(cmd)
 	c.gateway.register(flags, env)
+	c.functions.register(flags, env)
 	c.output.register(flags)
+	c.results.register(flags)
+	c.kpt.register(flags, "image-pull-policy", "network", "as-current-user")
+	c.kpt.refuse(flags, "allow-alpha-wasm", "a function runner runs images, not WebAssembly")
+	c.kpt.refuseValue(flags, "mount",
+		"a function runner cannot mount directories of this machine; put the files into a ConfigMap")
+	c.kpt.refuse(flags, "include-meta-resources", errMetaResources.Error())
 	return cmd
 }
 
-// prepare checks the command line and returns the function's configuration.
-func (c *evalCommand) prepare(args []string) (*yaml.RNode, error) {
-	pairs := args[1:]
-	switch {
-	case c.function.Image == "":
-		return nil, errors.New("needs --image")
-	case c.configFile != "" && len(pairs) > 0:
-		return nil, errors.New("takes --fn-config or key=value pairs, not both")
-	case args[0] == "-" && (c.output.diff || c.output.dryRun || c.output.target != "" && !c.output.streams()):
+// prepare checks the command line and returns the function's configuration; nil for none.
+func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error) {
+	if err := errors.Join(c.kpt.check(), c.function.check(where, pairs)); err != nil {
+		return nil, err
+	}
+	if where == "-" && (c.output.diff || c.output.dryRun || c.output.target != "" && !c.output.streams()) {
 		return nil, errors.New("writes what it reads from standard input to standard output: leave out --diff and " +
 			"--dry-run, and a directory for --output")
 	}
 	if err := c.output.check(); err != nil {
 		return nil, err
 	}
-	return evalConfig(c.configFile, pairs)
+	if err := c.results.prepare(); err != nil {
+		return nil, err
+	}
+	return c.function.config(pairs)
 }
 
-func (c *evalCommand) run(ctx context.Context, dir string, config *yaml.RNode) error {
+func (c *evalCommand) run(ctx context.Context, where string, config *yaml.RNode) error {
 	gateway, err := c.gateway.connect()
 	if err != nil {
 		return err
 	}
 	defer gateway.Close()
 	progress := c.env.progress()
-	renderer := &pipeline.Renderer{
-		Evaluator: c.gateway.evaluator(gateway, progress), Observer: progress,
-		Timeout: c.gateway.timeout,
-	}
-	if dir == "-" {
+	evaluator := c.gateway.evaluator(c.env, gateway, progress)
+	evaluator.Environment = append(evaluator.Environment, c.function.environment...)
+	renderer := &pipeline.Renderer{Evaluator: evaluator, Observer: progress, Timeout: c.gateway.timeout}
+	if where == "-" {
 		return c.filter(ctx, renderer, config)
 	}
-	tree, err := pkgtree.ReadFlat(dir)
-	if err != nil {
-		return err
-	}
-	if err := pipeline.CheckInput(tree.Root.Resources); err != nil {
-		return err
-	}
-	call := pipeline.Call{Package: tree.Root, Function: c.function, Config: cmp.Or(config, noConfig())}
-	resources, err := renderer.Mutate(ctx, call, tree.Root.Resources)
-	if err != nil {
-		return err
-	}
-	return c.output.write(ctx, c.env, dir, tree, resources)
-}
-
-// filter runs the function on standard input. Without a configuration on the command line, it uses
-// the one in the ResourceList.
-func (c *evalCommand) filter(ctx context.Context, renderer *pipeline.Renderer, config *yaml.RNode) error {
-	in := &kio.ByteReader{Reader: c.env.Stdin, PreserveSeqIndent: true}
-	resources, err := in.Read()
-	if err != nil {
-		return err
-	}
-	if err := pipeline.CheckInput(resources); err != nil {
-		return err
-	}
-	config = cmp.Or(config, in.FunctionConfig, noConfig())
-	call := pipeline.Call{Package: &pkgtree.Package{Path: "."}, Function: c.function, Config: config}
-	if resources, err = renderer.Mutate(ctx, call, resources); err != nil {
-		return err
-	}
-	if c.output.target == toStdout || c.output.target == "" && in.WrappingKind == kio.ResourceListKind {
-		return pkgtree.WriteList(c.env.Stdout, resources)
-	}
-	return pkgtree.WriteDocuments(c.env.Stdout, resources)
+	return c.evaluate(ctx, renderer, where, config)
 }

@@ -10,28 +10,31 @@ import (
 
 	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
-
-	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 )
 
-// evalConfig returns the configuration from a file or from key=value pairs; nil if there is
-// neither.
-func evalConfig(file string, pairs []string) (*yaml.RNode, error) {
-	switch {
-	case file != "":
-		return readConfig(file)
-	case len(pairs) > 0:
-		data := map[string]string{}
-		for _, pair := range pairs {
-			key, value, ok := strings.Cut(pair, "=")
-			if !ok || key == "" {
-				return nil, fmt.Errorf("takes arguments after -- as key=value, got %q", pair)
-			}
-			data[key] = value
+// pairsConfig returns the configuration of arguments: key=value pairs, in their order, for a
+// ConfigMap, or for the kind that the first argument names. It also returns the pairs.
+func pairsConfig(args []string) (*yaml.RNode, map[string]string, error) {
+	config, values := noConfig(), map[string]string{}
+	if !strings.Contains(args[0], "=") {
+		if err := config.PipeE(yaml.SetField("kind", yaml.NewScalarRNode(args[0]))); err != nil {
+			return nil, nil, err
 		}
-		return pipeline.ConfigMap(data)
+		args = args[1:]
 	}
-	return nil, nil
+	data := config.Field("data").Value
+	data.YNode().Style &^= yaml.FlowStyle
+	for _, arg := range args {
+		key, value, ok := strings.Cut(arg, "=")
+		if !ok || key == "" {
+			return nil, nil, fmt.Errorf("takes arguments after -- as key=value, got %q", arg)
+		}
+		if err := data.PipeE(yaml.SetField(key, yaml.NewStringRNode(value))); err != nil {
+			return nil, nil, err
+		}
+		values[key] = value
+	}
+	return config, values, nil
 }
 
 // noConfig returns the configuration of a function that has none. Some functions read it anyway,
@@ -53,5 +56,13 @@ func readConfig(file string) (*yaml.RNode, error) {
 	if len(resources) != 1 {
 		return nil, fmt.Errorf("read --fn-config: %s must have one resource, but has %d", file, len(resources))
 	}
-	return resources[0], nil
+	config := resources[0]
+	for _, field := range []struct{ name, value string }{
+		{"apiVersion", config.GetApiVersion()}, {"kind", config.GetKind()}, {"metadata.name", config.GetName()},
+	} {
+		if field.value == "" {
+			return nil, fmt.Errorf("read --fn-config: %s has no %s", file, field.name)
+		}
+	}
+	return config, nil
 }

@@ -43,8 +43,16 @@ func exitCode(err error) int {
 // summary returns the last line of the output. It omits why a function failed: that is on the
 // screen already.
 func summary(err error) error {
+	written := "nothing was written"
+	partly, isPartly := errors.AsType[*partlyWritten](err)
+	if isPartly {
+		written = partly.written
+	}
 	if failed, ok := errors.AsType[*client.FunctionError](err); ok {
-		return fmt.Errorf("function %q failed; nothing was written", failed.Image)
+		return fmt.Errorf("function %q failed; %s", failed.Image, written)
+	}
+	if isPartly {
+		return fmt.Errorf("%w; %s", partly.error, written)
 	}
 	return err
 }

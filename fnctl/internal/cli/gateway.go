@@ -4,11 +4,13 @@ package cli
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
 
@@ -48,8 +50,12 @@ func (f *gatewayFlags) connect() (*client.Gateway, error) {
 	return client.New(client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes})
 }
 
-// evaluator returns gateway as an evaluator that shows on progress what an evaluation waits for, if
-// the flags ask for that.
-func (f *gatewayFlags) evaluator(gateway *client.Gateway, progress *ui.Progress) *phases {
-	return &phases{Gateway: gateway, progress: progress, wanted: f.phases}
+// evaluator returns an evaluator of images, at the gateway, and of programs of this machine. It shows
+// on progress what an evaluation waits for, if the flags ask for that.
+func (f *gatewayFlags) evaluator(env Environment, gateway *client.Gateway, progress *ui.Progress) *local.Evaluator {
+	return &local.Evaluator{
+		Images:         &phases{Gateway: gateway, progress: progress, wanted: f.phases},
+		Environment:    slices.Clone(env.Environ),
+		MaxOutputBytes: f.maxMessageBytes,
+	}
 }

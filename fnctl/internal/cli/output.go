@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
-	"slices"
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -105,15 +103,7 @@ func (f *outputFlags) save(ctx context.Context, dir string, tree *pkgtree.Tree, 
 	if err != nil {
 		return err
 	}
-	//nolint:gosec // packages are for others to read, as far as the umask permits
-	if err := os.MkdirAll(f.target, 0o755); err != nil {
-		return fmt.Errorf("--output: %w", err)
-	}
-	created := make([]pkgtree.Change, 0, len(files))
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		created = append(created, pkgtree.Change{Path: path, After: files[path]})
-	}
-	return pkgtree.Apply(ctx, f.target, created)
+	return createFiles(ctx, f.target, files)
 }
 
 // tally describes the number of changes.

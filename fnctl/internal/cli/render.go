@@ -4,8 +4,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -14,43 +14,72 @@ import (
 )
 
 const renderHelp = `Render runs the pipelines of a package and of the packages inside it, as
-'kpt fn render' does: innermost packages first, mutators before validators.
-The first error ends it, and then nothing is written.`
+'kpt fn render' does: innermost packages first, mutators before validators. Without DIR it
+renders the current directory.
+The first error ends it. Then nothing is written but the status of the Kptfile, or, if the
+Kptfile has the annotation kpt.dev/save-on-render-failure: "true", also what was rendered before.`
 
 const renderExamples = `  # Render a package in place and show what changed
   fnctl render ./web --diff
-
   # See what would change
   fnctl render ./web --diff --dry-run
-
   # Leave the package alone and write the result elsewhere
-  fnctl render ./web -o ./rendered`
+  fnctl render ./web -o ./rendered
+  # Apply the result
+  fnctl render ./web -o unwrap | kubectl apply -f -
+  # Keep what the functions reported
+  fnctl render ./web --results-dir ./reports`
 
 // renderCommand is one call of fnctl render.
 type renderCommand struct {
-	env     Environment
-	gateway gatewayFlags
-	output  outputFlags
+	env       Environment
+	gateway   gatewayFlags
+	output    outputFlags
+	results   resultsFlags
+	kpt       kptFlags
+	functions functionFlags
+	allowExec bool
+	noStatus  bool
 }
 
 func newRender(env Environment) *cobra.Command {
 	c := &renderCommand{env: env}
 	cmd := &cobra.Command{
-		Use:     "render DIR",
-		Short:   "Run the pipeline of a package",
-		Long:    renderHelp,
-		Example: renderExamples,
-		Args:    oneArg("DIR, a package"),
+		Use:               "render [DIR]",
+		Short:             "Run the pipeline of a package",
+		Long:              renderHelp,
+		Example:           renderExamples,
+		Args:              oneTarget("DIR, a package"),
+		ValidArgsFunction: completePackages,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.output.check(); err != nil {
+			if err := c.prepare(); err != nil {
 				return usageError{cmd.CommandPath(), err}
 			}
-			return c.run(cmd.Context(), args[0])
+			c.kpt.tell(env, cmd.Flags())
+			return c.run(cmd.Context(), target(cmd, args))
 		},
 	}
-	c.gateway.register(cmd.Flags(), env)
-	c.output.register(cmd.Flags())
+	flags := cmd.Flags()
+	flags.BoolVar(&c.allowExec, "allow-exec", false, "permit functions that are programs of this machine (exec)")
+	flags.BoolVar(&c.noStatus, "no-status", false, "leave the status of the Kptfile alone")
+	c.gateway.register(flags, env)
+	c.functions.register(flags, env)
+	c.output.register(flags)
+	c.results.register(flags)
+	c.kpt.register(flags, "image-pull-policy", "allow-network")
+	c.kpt.refuse(flags, "allow-alpha-wasm", "a function runner runs images, not WebAssembly")
 	return cmd
+}
+
+// prepare checks the command line.
+func (c *renderCommand) prepare() error {
+	if err := c.kpt.check(); err != nil {
+		return err
+	}
+	if err := c.output.check(); err != nil {
+		return err
+	}
+	return c.results.prepare()
 }
 
 func (c *renderCommand) run(ctx context.Context, dir string) error {
@@ -58,7 +87,8 @@ func (c *renderCommand) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	plan, err := pipeline.NewPlan(tree.Root)
+	options := pipeline.Options{AllowExec: c.allowExec, ImagePrefix: c.functions.prefix}
+	plan, err := pipeline.NewPlan(tree.Root, options)
 	if err != nil {
 		return err
 	}
@@ -69,15 +99,22 @@ func (c *renderCommand) run(ctx context.Context, dir string) error {
 	defer gateway.Close()
 	progress := c.env.progress()
 	renderer := &pipeline.Renderer{
-		Evaluator: c.gateway.evaluator(gateway, progress), Observer: progress,
+		Evaluator: c.gateway.evaluator(c.env, gateway, progress), Observer: progress,
 		Timeout: c.gateway.timeout,
 	}
-	resources, err := renderer.Render(ctx, plan)
-	if err != nil {
+	rendering, failure := renderer.Render(ctx, plan)
+	if ctx.Err() != nil && failure != nil {
+		return failure
+	}
+	err = c.results.write(c.env, slices.Concat(rendering.Mutations, rendering.Validations))
+	if err != nil && failure == nil {
 		return err
 	}
-	progress.Line("Ran %s in %s", count(plan.Functions(), "function"), count(plan.Packages(), "package"))
-	return c.output.write(ctx, c.env, dir, tree, resources)
+	if failure != nil {
+		return c.fail(ctx, dir, tree, rendering, failure)
+	}
+	progress.Line("Ran %s in %s", count(rendering.Ran(), "function"), count(plan.Packages(), "package"))
+	return c.finish(ctx, dir, tree, rendering)
 }
 
 // count returns a number with a noun in singular or plural.
@@ -86,17 +123,4 @@ func count(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// oneArg requires one argument before any dashes; its error describes the argument with what.
-func oneArg(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-			args = args[:dash]
-		}
-		if len(args) != 1 {
-			return usageError{cmd.CommandPath(), errors.New("needs one argument: " + what)}
-		}
-		return nil
-	}
 }

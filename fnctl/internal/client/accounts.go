@@ -46,6 +46,12 @@ var unreachable = account{
 	"start it, or give its address with --address or FNR_ADDRESS",
 }
 
+// timedOut is for deadlines of which the gateway says what was waited for.
+var timedOut = account{
+	"function {image} did not answer in time ({message})",
+	"if what it waits for takes longer, raise --timeout",
+}
+
 // otherAccount is for all other codes.
 var otherAccount = account{
 	"function {image} could not be evaluated ({code}: {message})",

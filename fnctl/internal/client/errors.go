@@ -31,7 +31,10 @@ type CallError struct {
 	Problem string
 	// Advice describes what to do about it.
 	Advice string
-	Cause  error
+	// Lasting reports whether the package asks for something that cannot be done, so that trying
+	// again does not help.
+	Lasting bool
+	Cause   error
 }
 
 func (e *CallError) Error() string { return e.Problem + ": " + e.Advice }
@@ -54,7 +57,7 @@ func (g *Gateway) explain(ctx context.Context, req pipeline.Request, err error) 
 		return &FunctionError{Image: req.Image, Message: cerr.Message(), Failure: failure}
 	}
 	problem, advice := g.account(req, cerr)
-	return &CallError{Problem: problem, Advice: advice, Cause: err}
+	return &CallError{Problem: problem, Advice: advice, Lasting: lasting(cerr), Cause: err}
 }
 
 // failureOf returns the details of a failed function; nil if there are none.
@@ -71,14 +74,27 @@ func failureOf(cerr *connect.Error) *functionrunnerv1.FunctionFailure {
 	return nil
 }
 
+// lasting reports whether the answer will be the same next time.
+func lasting(cerr *connect.Error) bool {
+	switch cerr.Code() {
+	case connect.CodeNotFound, connect.CodeFailedPrecondition, connect.CodeInvalidArgument:
+		return connect.IsWireError(cerr)
+	default:
+		return false
+	}
+}
+
 // account describes what went wrong and what to do about it.
 func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, advice string) {
 	a, ok := accounts[cerr.Code()]
 	if !ok {
 		a = otherAccount
 	}
-	if brokenConnection(cerr) {
+	switch {
+	case brokenConnection(cerr):
 		a = unreachable
+	case cerr.Code() == connect.CodeDeadlineExceeded && connect.IsWireError(cerr):
+		a = timedOut
 	}
 	fill := g.filler(req, cerr)
 	return fill.Replace(a.problem), fill.Replace(a.advice)

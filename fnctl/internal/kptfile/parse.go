@@ -4,6 +4,7 @@ package kptfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,25 +17,6 @@ import (
 
 // apiVersion is the only version of the format in use.
 const apiVersion = "kpt.dev/v1"
-
-// document is a whole Kptfile. Unknown fields of the pipeline are errors: ignoring a selector, for
-// example, would change other resources than intended. The content of the other fields is not
-// checked.
-type document struct {
-	APIVersion string `yaml:"apiVersion"`
-	Kind       string `yaml:"kind"`
-	Metadata   struct {
-		Name        string            `yaml:"name"`
-		Annotations map[string]string `yaml:"annotations"`
-		Rest        map[string]any    `yaml:",inline"`
-	} `yaml:"metadata"`
-	Pipeline Pipeline       `yaml:"pipeline"`
-	Rest     map[string]any `yaml:",inline"`
-}
-
-// others are the other fields that a Kptfile may have. kpt rejects unknown fields too: a misspelled
-// pipeline would silently not run.
-var others = []string{"upstream", "upstreamLock", "info", "inventory", "status"}
 
 // Parse reads a Kptfile. File is its path for error messages. An invalid field is reported as a
 // [FieldError].
@@ -50,19 +32,20 @@ func Parse(file string, data []byte) (*Kptfile, error) {
 	if err := checkType(file, doc); err != nil {
 		return nil, err
 	}
-	for _, field := range slices.Sorted(maps.Keys(doc.Rest)) {
-		if !slices.Contains(others, field) {
-			return nil, &FieldError{file, field, "", "is no field of a Kptfile: its functions are in pipeline"}
-		}
+	if len(doc.Rest) > 0 {
+		field := slices.Min(slices.Collect(maps.Keys(doc.Rest)))
+		return nil, &FieldError{file, field, "", "is no field of a Kptfile: its functions are in pipeline"}
 	}
 	if err := checkPipeline(file, doc.Pipeline); err != nil {
 		return nil, err
 	}
+	isOn := func(annotation string) bool { return strings.EqualFold(doc.Metadata.Annotations[annotation], "true") }
 	return &Kptfile{
-		File:         file,
-		Name:         doc.Metadata.Name,
-		ParentsFirst: strings.EqualFold(doc.Metadata.Annotations[ParentsFirstAnnotation], "true"),
-		Pipeline:     doc.Pipeline,
+		File:          file,
+		Name:          doc.Metadata.Name,
+		ParentsFirst:  isOn(parentsFirstAnnotation),
+		SaveOnFailure: isOn(saveOnFailureAnnotation),
+		Pipeline:      doc.Pipeline.renamed(),
 	}, nil
 }
 
@@ -76,4 +59,15 @@ func checkType(file string, doc document) error {
 		return &FieldError{file, "apiVersion", doc.APIVersion, "must be " + apiVersion}
 	}
 	return nil
+}
+
+// renamed returns the pipeline with fields under their current names.
+func (p Pipeline) renamed() Pipeline {
+	for _, functions := range [][]Function{p.Mutators, p.Validators} {
+		for i := range functions {
+			functions[i].When = cmp.Or(functions[i].When, functions[i].Condition)
+			functions[i].Condition = ""
+		}
+	}
+	return p
 }

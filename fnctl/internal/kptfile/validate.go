@@ -13,7 +13,7 @@ import (
 
 // FieldError reports an invalid field of a Kptfile.
 type FieldError struct {
-	// File is the Kptfile's path.
+	// File is the Kptfile's path; empty for a function that is not from a Kptfile.
 	File string
 	// Field is the field's path, such as "pipeline.mutators[0].image".
 	Field string
@@ -24,10 +24,14 @@ type FieldError struct {
 }
 
 func (e *FieldError) Error() string {
-	if e.Value == "" {
-		return fmt.Sprintf("%s: %s %s", e.File, e.Field, e.Reason)
+	text := e.Field + " " + e.Reason
+	if e.Value != "" {
+		text = fmt.Sprintf("%s %q %s", e.Field, e.Value, e.Reason)
 	}
-	return fmt.Sprintf("%s: %s %q %s", e.File, e.Field, e.Value, e.Reason)
+	if e.File != "" {
+		return e.File + ": " + text
+	}
+	return text
 }
 
 func checkPipeline(file string, p Pipeline) error {
@@ -50,15 +54,30 @@ func checkFunction(file, field string, f Function) error {
 		return &FieldError{file, field, "", "must name a function: set image"}
 	case f.Image != "" && f.Exec != "":
 		return &FieldError{file, field, "", "must have image or exec, not both"}
-	case len(f.ConfigMap) > 0 && f.ConfigPath != "":
-		return &FieldError{file, field, "", "must have configMap or configPath, not both"}
+	case f.When != "" && f.Condition != "":
+		return &FieldError{file, field, "", "must have when or its first name, condition, not both"}
 	}
 	if f.Image != "" {
 		if _, err := reference.ParseNormalizedNamed(f.Image); err != nil {
 			return &FieldError{file, field + ".image", f.Image, "is not an image name: " + err.Error()}
 		}
 	}
-	if f.ConfigPath != "" {
+	return checkConfig(file, field, f)
+}
+
+func checkConfig(file, field string, f Function) error {
+	sources := 0
+	for _, given := range []bool{len(f.ConfigMap) > 0, f.ConfigPath != "", f.ConfigRef != nil} {
+		if given {
+			sources++
+		}
+	}
+	switch {
+	case sources > 1:
+		return &FieldError{file, field, "", "must have one of configMap, configPath and configRef"}
+	case f.ConfigRef != nil && (f.ConfigRef.Kind == "" || f.ConfigRef.Name == ""):
+		return &FieldError{file, field + ".configRef", "", "must have kind and name"}
+	case f.ConfigPath != "":
 		return checkConfigPath(file, field+".configPath", f.ConfigPath)
 	}
 	return nil

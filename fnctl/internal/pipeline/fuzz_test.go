@@ -36,7 +36,7 @@ func FuzzOutput(f *testing.F) {
 			t.Fatal(err)
 		}
 		renderer := pipeline.Renderer{Evaluator: output(data), Observer: &observer{}}
-		resources, err := renderer.Mutate(t.Context(),
+		resources, _, err := renderer.Mutate(t.Context(),
 			pipeline.Call{Package: tree.Root, Function: kptfile.Function{Image: "a"}}, nil)
 		if err != nil {
 			if _, ok := errors.AsType[*pipeline.OutputError](err); !ok {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pipeline runs the functions of a package tree as `kpt fn render` does: functions of
-// subpackages before those of the package around them, mutators before validators.
+// Package pipeline runs the functions of a package tree as `kpt fn render` does: mutators before
+// validators, and functions of subpackages before those of the package around them, unless its
+// Kptfile asks for the other order.
 //
 // [NewPlan] determines which functions run on which packages before anything runs. A [Renderer]
 // then runs the plan through an [Evaluator] and reports progress to an [Observer].
@@ -9,10 +10,9 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
-	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
@@ -27,6 +27,8 @@ type Evaluator interface {
 type Request struct {
 	// Image and Tag name the function as in the Kptfile.
 	Image, Tag string
+	// Exec is a program of this machine with its arguments, instead of an image.
+	Exec string
 	// ResourceList is the function's input, as YAML.
 	ResourceList []byte
 }
@@ -47,6 +49,8 @@ type Observer interface {
 	Started(call Call, resources int)
 	// Finished is called after a function ran or failed.
 	Finished(call Call, outcome Outcome)
+	// Skipped is called for a function that did not run because its condition was false.
+	Skipped(call Call)
 }
 
 // Outcome describes how a function ended.
@@ -54,7 +58,7 @@ type Outcome struct {
 	// Elapsed is the time that the evaluation took, measured by the client.
 	Elapsed time.Duration
 	// Results are the function's reports about resources.
-	Results []result.Result
+	Results []result.Record
 	// Log is the function's standard error.
 	Log []byte
 	// Err is nil if the function succeeded.
@@ -69,69 +73,30 @@ type Renderer struct {
 	Timeout time.Duration
 }
 
-// Render runs the functions of a plan, and of the plans inside it first. It returns
-// the resources of all its packages. The first error ends it.
-func (r *Renderer) Render(ctx context.Context, plan *Plan) ([]*yaml.RNode, error) {
-	var resources []*yaml.RNode
-	for _, sub := range plan.Subpackages {
-		rendered, err := r.Render(ctx, sub)
-		if err != nil {
-			return nil, err
-		}
-		resources = append(resources, rendered...)
-	}
-	resources = append(resources, plan.Package.Resources...)
-	r.Observer.Entered(plan)
-	for _, call := range plan.Mutators {
-		var err error
-		if resources, err = r.Mutate(ctx, call, resources); err != nil {
-			return nil, err
-		}
-	}
-	for _, call := range plan.Validators {
-		if err := r.validate(ctx, call, resources); err != nil {
-			return nil, err
-		}
-	}
-	return resources, nil
+// Rendering is what came of a plan.
+type Rendering struct {
+	// Resources are the resources of all packages. After an error, they are as they were before the
+	// function that failed, and without packages that were not reached.
+	Resources []*yaml.RNode
+	// Mutations and Validations are the functions whose turn came, in this order.
+	Mutations, Validations []Step
 }
 
-// Mutate runs a function on the resources that it selects, and returns all resources with its
-// changes.
-func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, error) {
-	call.Config = currentConfig(call, resources)
-	if !call.selective() {
-		return r.mutate(ctx, call, resources)
-	}
-	if err := setIDs(resources); err != nil {
-		return nil, err
-	}
-	selected := selectResources(resources, call.Function)
-	output, err := r.mutate(ctx, call, selected)
-	if err != nil {
-		return nil, err
-	}
-	merged := merge(resources, selected, output)
-	return merged, clearIDs(merged)
+// Step is a function whose turn came.
+type Step struct {
+	Call    Call
+	Outcome Outcome
+	// Skipped reports whether the function's condition was false.
+	Skipped bool
 }
 
-// mutate runs a function on all of the resources, and first records their places: see
-// [Call.accept].
-func (r *Renderer) mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, error) {
-	var err error
-	if call.places, err = kio.PreprocessResourcesForInternalAnnotationMigration(resources); err != nil {
-		return nil, fmt.Errorf("function %q cannot get the resources: %w", call.Function.Image, err)
+// Ran counts the functions that ran.
+func (r *Rendering) Ran() int {
+	n := 0
+	for _, step := range slices.Concat(r.Mutations, r.Validations) {
+		if !step.Skipped {
+			n++
+		}
 	}
-	return r.run(ctx, call, resources)
-}
-
-// validate runs a function on copies of the resources that it selects.
-func (r *Renderer) validate(ctx context.Context, call Call, resources []*yaml.RNode) error {
-	selected := selectResources(resources, call.Function)
-	copies := make([]*yaml.RNode, 0, len(selected))
-	for _, resource := range selected {
-		copies = append(copies, resource.Copy())
-	}
-	_, err := r.run(ctx, call, copies)
-	return err
+	return n
 }

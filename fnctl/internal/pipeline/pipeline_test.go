@@ -56,6 +56,8 @@ func (o *observer) Started(c pipeline.Call, n int) {
 	o.lines = append(o.lines, fmt.Sprintf("%s on %d", c.Function.Image, n))
 }
 
+func (o *observer) Skipped(c pipeline.Call) { o.lines = append(o.lines, c.Function.Image+" skipped") }
+
 func (o *observer) Finished(c pipeline.Call, outcome pipeline.Outcome) {
 	if outcome.Err != nil {
 		o.lines = append(o.lines, c.Function.Image+" failed")
@@ -73,7 +75,7 @@ func plan(t *testing.T, archive string) (*pipeline.Plan, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pipeline.NewPlan(tree.Root)
+	return pipeline.NewPlan(tree.Root, pipeline.Options{})
 }
 
 // render renders a package that can be planned.
@@ -83,7 +85,8 @@ func render(t *testing.T, archive string, e *evaluator, o *observer) ([]*yaml.RN
 	if err != nil {
 		t.Fatal(err)
 	}
-	return (&pipeline.Renderer{Evaluator: e, Observer: o}).Render(t.Context(), p)
+	rendering, err := (&pipeline.Renderer{Evaluator: e, Observer: o}).Render(t.Context(), p)
+	return rendering.Resources, err
 }
 
 const mutatedConfig = `
@@ -97,10 +100,14 @@ pipeline:
     configPath: ./config.yaml
   - image: raise
     configPath: config.yaml
+  - image: raise
+    configMap: {level: "x"}
   validators:
   - image: raise
     tag: ">=1"
     configPath: config.yaml
+  - image: raise
+    configPath: ./config.yaml
 -- config.yaml --
 apiVersion: v1
 kind: ConfigMap
@@ -108,8 +115,9 @@ metadata: {name: config}
 data: {level: "1"}
 `
 
-// TestConfigurationIsAResource follows a configuration that functions change: the next mutator gets
-// the changed configuration, a validator the one of the package. kpt does the same.
+// TestConfigurationIsAResource follows a configuration that functions change: the next functions get
+// the changed configuration. A function cannot change its own, unless configPath is written in
+// another way than the file's name: then it is as it was. kpt does the same.
 func TestConfigurationIsAResource(t *testing.T) {
 	var levels []string
 	e := &evaluator{functions: map[string]framework.ResourceListProcessorFunc{
@@ -127,10 +135,10 @@ func TestConfigurationIsAResource(t *testing.T) {
 	if _, err := render(t, mutatedConfig, e, &observer{}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"1", "11", "1"}, levels); diff != "" {
-		t.Errorf("levels of mutator, mutator, validator (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"1", "11", "x", "x1", "1"}, levels); diff != "" {
+		t.Errorf("levels of three mutators and two validators (-want +got):\n%s", diff)
 	}
-	if got := e.requests[2].Tag; got != ">=1" {
+	if got := e.requests[3].Tag; got != ">=1" {
 		t.Errorf("tag of the validator's request = %q", got)
 	}
 }
@@ -262,20 +270,6 @@ func TestUnusableOutput(t *testing.T) {
 				t.Errorf("Render = %v, want an OutputError with %q: %s", err, tc.want, tc.reason)
 			}
 		})
-	}
-}
-
-// TestOrderOfTheOutermostPackageCounts plans a package around another one that asks for its own
-// order. kpt ignores that order as well.
-func TestOrderOfTheOutermostPackageCounts(t *testing.T) {
-	const kptfile = "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: p"
-	const ordered = kptfile + ", annotations: {kpt.dev/bfs-rendering: \"true\"}}\n"
-	archive := "-- Kptfile --\n" + kptfile + "}\n-- a/Kptfile --\n" + ordered + "-- a/b/Kptfile --\n" + ordered
-	if _, err := plan(t, archive); err != nil {
-		t.Errorf("NewPlan = %v, want it to ignore packages inside", err)
-	}
-	if _, err := plan(t, "-- Kptfile --\n"+ordered+"-- a/Kptfile --\n"+kptfile+"}\n"); err == nil {
-		t.Error("NewPlan accepted an order that is unknown")
 	}
 }
 

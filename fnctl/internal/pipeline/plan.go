@@ -3,10 +3,13 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/condition"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
@@ -14,7 +17,7 @@ import (
 // Plan lists what runs for a package and the packages inside it.
 type Plan struct {
 	Package *pkgtree.Package
-	// Subpackages come first, in this order.
+	// Subpackages are those of the package's subpackages, in their order.
 	Subpackages []*Plan
 	// Mutators and Validators are the package's own functions, in order.
 	Mutators, Validators []Call
@@ -27,6 +30,7 @@ type Call struct {
 	// Config is the function's configuration; nil if it has none.
 	Config *yaml.RNode
 
+	when condition.Condition
 	// places are the annotations with the places of resources before a mutator ran, by a number
 	// that each resource carries; nil for a validator.
 	places map[string]map[string]string
@@ -35,15 +39,6 @@ type Call struct {
 // selective reports whether the function gets only some of the resources.
 func (c Call) selective() bool {
 	return len(c.Function.Selectors) > 0 || len(c.Function.Exclude) > 0
-}
-
-// Functions counts the functions of a plan and of those inside it.
-func (p *Plan) Functions() int {
-	n := len(p.Mutators) + len(p.Validators)
-	for _, sub := range p.Subpackages {
-		n += sub.Functions()
-	}
-	return n
 }
 
 // Packages counts the packages of a plan.
@@ -55,25 +50,20 @@ func (p *Plan) Packages() int {
 	return n
 }
 
-// NewPlan determines what runs for a package. It reports every error that can be found without
-// running a function; an invalid field as a [kptfile.FieldError].
-func NewPlan(pkg *pkgtree.Package) (*Plan, error) {
-	// A package without subpackages has only one order.
-	if pkg.Kptfile.ParentsFirst && len(pkg.Subpackages) > 0 {
-		return nil, &kptfile.FieldError{
-			File: pkg.Kptfile.File, Field: "metadata.annotations." + kptfile.ParentsFirstAnnotation, Value: "true",
-			Reason: "is not supported: to run the functions of the packages inside first, as usual, could do harm; render " +
-				"this package with kpt",
-		}
-	}
-	return newPlan(pkg)
+// Options are what the user permits and prefers.
+type Options struct {
+	// AllowExec permits programs of this machine as functions.
+	AllowExec bool
+	// ImagePrefix is put before images without a slash; empty to leave that to the gateway.
+	ImagePrefix string
 }
 
-// newPlan is NewPlan for a package that may be inside another one.
-func newPlan(pkg *pkgtree.Package) (*Plan, error) {
+// NewPlan determines what runs for a package. It reports every error that can be found without
+// running a function; an invalid field as a [kptfile.FieldError].
+func NewPlan(pkg *pkgtree.Package, options Options) (*Plan, error) {
 	plan := &Plan{Package: pkg}
 	for _, sub := range pkg.Subpackages {
-		subplan, err := newPlan(sub)
+		subplan, err := NewPlan(sub, options)
 		if err != nil {
 			return nil, err
 		}
@@ -84,35 +74,54 @@ func newPlan(pkg *pkgtree.Package) (*Plan, error) {
 	}
 	var err error
 	pipeline := pkg.Kptfile.Pipeline
-	if plan.Mutators, err = newCalls(pkg, "mutators", pipeline.Mutators); err != nil {
+	if plan.Mutators, err = options.calls(pkg, "mutators", pipeline.Mutators); err != nil {
 		return nil, err
 	}
-	plan.Validators, err = newCalls(pkg, "validators", pipeline.Validators)
+	plan.Validators, err = options.calls(pkg, "validators", pipeline.Validators)
 	return plan, err
 }
 
-func newCalls(pkg *pkgtree.Package, list string, functions []kptfile.Function) ([]Call, error) {
+func (o Options) calls(pkg *pkgtree.Package, list string, functions []kptfile.Function) ([]Call, error) {
 	var calls []Call
 	for i, f := range functions {
-		fail := func(field, value, reason string) error {
-			return &kptfile.FieldError{
-				File:  pkg.Kptfile.File,
-				Field: fmt.Sprintf("pipeline.%s[%d].%s", list, i, field), Value: value, Reason: reason,
-			}
+		call, err := o.NewCall(pkg, f)
+		if invalid, ok := errors.AsType[*kptfile.FieldError](err); ok {
+			invalid.File = pkg.Kptfile.File
+			invalid.Field = fmt.Sprintf("pipeline.%s[%d].%s", list, i, invalid.Field)
 		}
-		switch {
-		case f.Exec != "":
-			return nil, fail("exec", f.Exec,
-				"cannot run: the function runner runs images, not programs of this machine; use image")
-		case f.Condition != "":
-			return nil, fail("condition", f.Condition,
-				"is not supported: to run the function whatever the condition says could do harm; render this package with kpt")
-		}
-		config, err := newConfig(pkg, f)
 		if err != nil {
-			return nil, fail("configPath", f.ConfigPath, err.Error())
+			return nil, err
 		}
-		calls = append(calls, Call{Package: pkg, Function: f, Config: config})
+		calls = append(calls, call)
 	}
 	return calls, nil
+}
+
+// NewCall prepares a function of a package. It reports an invalid field as a [kptfile.FieldError]
+// without a file.
+func (o Options) NewCall(pkg *pkgtree.Package, f kptfile.Function) (Call, error) {
+	if f.Exec != "" && !o.AllowExec {
+		return Call{}, &kptfile.FieldError{
+			Field: "exec", Value: f.Exec,
+			Reason: "is a program of this machine: if you trust the package, permit it by --allow-exec",
+		}
+	}
+	f.Image = o.fullName(f.Image)
+	when, err := condition.Compile(f.When)
+	if err != nil {
+		return Call{}, &kptfile.FieldError{Field: "when", Value: f.When, Reason: err.Error()}
+	}
+	config, err := newConfig(pkg, f)
+	if err != nil {
+		return Call{}, &kptfile.FieldError{Field: "configPath", Value: f.ConfigPath, Reason: err.Error()}
+	}
+	return Call{Package: pkg, Function: f, Config: config, when: when}, nil
+}
+
+// fullName returns an image with the prefix, if it has no repository of its own.
+func (o Options) fullName(image string) string {
+	if o.ImagePrefix == "" || image == "" || strings.Contains(image, "/") {
+		return image
+	}
+	return strings.TrimSuffix(o.ImagePrefix, "/") + "/" + image
 }

@@ -23,7 +23,7 @@ func CheckInput(resources []*yaml.RNode) error {
 	if err := checkResources(resources); err != nil {
 		return fmt.Errorf("%w; if a file is no resource, name it in .krmignore", err)
 	}
-	return nil
+	return checkPlaces(resources, inputPlaces)
 }
 
 // checkResources reports the first item that is not a valid resource: functions may rely on
@@ -59,9 +59,22 @@ func isKustomization(r *yaml.RNode, file string) bool {
 		r.GetApiVersion() == "" && r.GetKind() == "Kustomization"
 }
 
-// checkPlaces reports resources that a function put outside of their package, and pairs of
-// resources in the same place.
-func checkPlaces(resources []*yaml.RNode) error {
+// wording words the errors about places.
+type wording struct{ outside, twice string }
+
+var (
+	inputPlaces = wording{
+		outside: "%s %s of the input is in %q, outside of the package",
+		twice:   "two resources of the input, one of them %s %s, are in %q at index %q",
+	}
+	outputPlaces = wording{
+		outside: "it put %s %s into %q, outside of the package",
+		twice:   "it put two resources, one of them %s %s, into %q at index %q",
+	}
+)
+
+// checkPlaces reports resources outside of their package, and pairs of resources in the same place.
+func checkPlaces(resources []*yaml.RNode, words wording) error {
 	type place struct{ pkg, file, index string }
 	taken := map[place]bool{}
 	for _, r := range resources {
@@ -70,12 +83,11 @@ func checkPlaces(resources []*yaml.RNode) error {
 			continue // from a list without information about files
 		}
 		if !filepath.IsLocal(filepath.FromSlash(file)) {
-			return fmt.Errorf("it put %s %s into %q, outside of the package", r.GetKind(), r.GetName(), file)
+			return fmt.Errorf(words.outside, r.GetKind(), r.GetName(), file)
 		}
 		p := place{r.GetAnnotations()[pkgtree.PackageAnnotation], path.Clean(file), index}
 		if taken[p] {
-			return fmt.Errorf("it put two resources, one of them %s %s, into %q at index %q", r.GetKind(),
-				r.GetName(), file, index)
+			return fmt.Errorf(words.twice, r.GetKind(), r.GetName(), file, index)
 		}
 		taken[p] = true
 	}

@@ -27,14 +27,24 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// run evaluates a function on resources and returns the resources of its output.
-func (r *Renderer) run(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, error) {
+// run evaluates a function on resources, if its condition holds, and returns the resources of its
+// output.
+func (r *Renderer) run(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
+	holds, err := call.when.Holds(ctx, resources)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("evaluate the condition %q of function %q: %w", call.Function.When, call.Function.Title(), err)
+		return nil, Step{Call: call, Outcome: Outcome{Err: err}}, err
+	case !holds:
+		r.Observer.Skipped(call)
+		return resources, Step{Call: call, Skipped: true}, nil
+	}
 	r.Observer.Started(call, len(resources))
 	var outcome Outcome
 	output, err := r.evaluate(ctx, call, resources, &outcome)
 	outcome.Err = err
 	r.Observer.Finished(call, outcome)
-	return output, err
+	return output, Step{Call: call, Outcome: outcome}, err
 }
 
 // evaluate does the work of run and records the outcome. The filter is kyaml's own, as under kpt:
@@ -44,26 +54,30 @@ func (r *Renderer) evaluate(ctx context.Context, call Call, resources []*yaml.RN
 	outcome *Outcome,
 ) ([]*yaml.RNode, error) {
 	var evaluation error
+	ran := false
 	filter := &runtimeutil.FunctionFilter{
 		FunctionConfig: call.Config,
 		GlobalScope:    true,
 		Run: func(in io.Reader, out io.Writer) error {
+			ran = true
 			evaluation = r.exchange(ctx, call, in, out, outcome)
 			return evaluation
 		},
 	}
 	output, err := filter.Filter(resources)
-	if evaluation != nil {
+	switch {
+	case evaluation != nil:
 		return nil, evaluation
-	}
-	if err == nil {
+	case err != nil && !ran:
+		return nil, &InputError{err}
+	case err == nil:
 		outcome.Results, err = result.FromYAML(filter.Results)
 	}
 	if err == nil {
 		err = call.accept(output)
 	}
 	if err != nil {
-		return nil, &OutputError{Image: call.Function.Image, Err: err}
+		return nil, &OutputError{Image: call.Function.Title(), Err: err}
 	}
 	return output, nil
 }
@@ -81,7 +95,7 @@ func (r *Renderer) exchange(ctx context.Context, call Call, in io.Reader, out io
 	}
 	began := time.Now()
 	resp, err := r.Evaluator.Evaluate(ctx, Request{
-		Image: call.Function.Image, Tag: call.Function.Tag, ResourceList: list,
+		Image: call.Function.Image, Tag: call.Function.Tag, Exec: call.Function.Exec, ResourceList: list,
 	})
 	outcome.Elapsed, outcome.Log = time.Since(began), resp.Log
 	if err != nil {
@@ -103,7 +117,7 @@ func (c Call) accept(output []*yaml.RNode) error {
 	if err := c.Package.Adopt(output); err != nil {
 		return err
 	}
-	if err := checkPlaces(output); err != nil {
+	if err := checkPlaces(output, outputPlaces); err != nil {
 		return err
 	}
 	return checkResources(output)

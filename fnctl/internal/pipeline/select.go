@@ -9,11 +9,12 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
 // idAnnotation identifies a selected resource until its function has returned. The key is kpt's:
 // functions know to keep it.
-const idAnnotation = "internal.config.k8s.io/kpt-resource-id"
+const idAnnotation = "internal.config.kubernetes.io/kpt-resource-id"
 
 func setIDs(resources []*yaml.RNode) error {
 	for i, r := range resources {
@@ -37,9 +38,10 @@ func id(resource *yaml.RNode) string {
 	return resource.GetAnnotations()[idAnnotation]
 }
 
-// selectResources returns the input of a function: the resources that match any selector, without
-// those matching any exclusion. An exclusion that names no property excludes nothing.
-func selectResources(resources []*yaml.RNode, f kptfile.Function) []*yaml.RNode {
+// selects returns the input of a function: the resources that match any selector, without those
+// matching any exclusion. An exclusion that names no property excludes nothing.
+func (c Call) selects(resources []*yaml.RNode) []*yaml.RNode {
+	f := c.Function
 	var selected []*yaml.RNode
 	for _, r := range resources {
 		matches := func(s kptfile.Selector) bool { return match(r, s) }
@@ -58,7 +60,8 @@ func match(r *yaml.RNode, s kptfile.Selector) bool {
 		matchValue(s.Name, r.GetName()) &&
 		matchValue(s.Namespace, r.GetNamespace()) &&
 		matchAll(s.Labels, r.GetLabels()) &&
-		matchAll(s.Annotations, r.GetAnnotations())
+		matchAll(s.Annotations, r.GetAnnotations()) &&
+		(s.File.Regexp == nil || s.File.MatchString(pkgtree.FileInTree(r)))
 }
 
 func matchValue(want, have string) bool {

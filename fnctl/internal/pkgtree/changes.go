@@ -58,6 +58,10 @@ func (t *Tree) Files(resources []*yaml.RNode) (map[string][]byte, error) {
 			files[path] = before.data
 			continue
 		}
+		if data, done := splice(before.data, before.resources, byFile[path]); ok && done {
+			files[path] = endLines(data, before.data)
+			continue
+		}
 		data, err := encode(path, comments(path, before.data), byFile[path])
 		if err != nil {
 			return nil, err

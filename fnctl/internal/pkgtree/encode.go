@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,13 +31,19 @@ var bookkeeping = []string{
 	kioutil.IndexAnnotation, oldIndexAnnotation,
 	kioutil.IdAnnotation, oldIDAnnotation,
 	kioutil.SeqIndentAnnotation,
+	// Left behind by a function that failed.
+	migrationAnnotation,
 }
 
-// groupByFile groups resources by file, ordered by index; resources without an index come last.
+// migrationAnnotation is kyaml's own number of a resource, which it does not export.
+const migrationAnnotation = "internal.config.kubernetes.io/annotations-migration-resource-id"
+
+// groupByFile groups resources by file, ordered by index; resources without an index come first, as
+// in kpt.
 func groupByFile(resources []*yaml.RNode) (map[string][]*yaml.RNode, error) {
 	byFile := map[string][]*yaml.RNode{}
 	for _, r := range resources {
-		path := fileInTree(r)
+		path := FileInTree(r)
 		if !filepath.IsLocal(filepath.FromSlash(path)) {
 			return nil, fmt.Errorf("%s %s would be written to %q, outside of the package", r.GetKind(), r.GetName(), path)
 		}
@@ -55,7 +60,7 @@ func position(resource *yaml.RNode) int {
 	if n, err := strconv.Atoi(index); err == nil {
 		return n
 	}
-	return math.MaxInt
+	return -1
 }
 
 // encode returns a file with the given resources, and with the comments between them.
@@ -65,7 +70,7 @@ func encode(path string, comments []comment, resources []*yaml.RNode) ([]byte, e
 	}
 	var documents [][]byte
 	for _, r := range resources {
-		for len(comments) > 0 && comments[0].index <= position(r) {
+		for len(comments) > 0 && comments[0].index <= max(position(r), 0) {
 			documents, comments = append(documents, []byte(comments[0].text)), comments[1:]
 		}
 		document, err := encodeAll(path, r)
@@ -101,7 +106,10 @@ func Strip(resource *yaml.RNode) (*yaml.RNode, error) {
 
 // WriteList writes resources as a ResourceList. Each keeps its place as annotations,
 // with its path relative to the tree's root.
-func WriteList(w io.Writer, resources []*yaml.RNode) error {
+func WriteList(w io.Writer, resources []*yaml.RNode) error { return WriteListFor(w, nil, resources) }
+
+// WriteListFor is WriteList with the configuration of a function; nil for none.
+func WriteListFor(w io.Writer, config *yaml.RNode, resources []*yaml.RNode) error {
 	placed := make([]*yaml.RNode, 0, len(resources))
 	for _, r := range resources {
 		r = r.Copy()
@@ -113,12 +121,13 @@ func WriteList(w io.Writer, resources []*yaml.RNode) error {
 	return kio.ByteWriter{
 		Writer: w, KeepReaderAnnotations: true,
 		WrappingAPIVersion: kio.ResourceListAPIVersion, WrappingKind: kio.ResourceListKind,
+		FunctionConfig: config,
 	}.Write(placed)
 }
 
 // place makes a resource's path relative to the tree's root.
 func place(r *yaml.RNode) error {
-	if path := fileInTree(r); path != "" {
+	if path := FileInTree(r); path != "" {
 		for _, key := range []string{kioutil.PathAnnotation, oldPathAnnotation} {
 			if err := r.PipeE(yaml.SetAnnotation(key, path)); err != nil {
 				return err

@@ -65,8 +65,18 @@ func File(resource *yaml.RNode) (file, index string) {
 	return strings.TrimLeft(strings.ReplaceAll(file, `\`, "/"), "/"), index
 }
 
-// fileInTree returns the path of a resource's file, relative to the tree's root.
-func fileInTree(resource *yaml.RNode) string {
+// KptfileOf returns the Kptfile of the root among resources; nil if it is not there.
+func KptfileOf(resources []*yaml.RNode) *yaml.RNode {
+	for _, r := range resources {
+		if FileInTree(r) == kptfile.FileName && r.GetKind() == kptfile.FileName {
+			return r
+		}
+	}
+	return nil
+}
+
+// FileInTree returns the path of a resource's file, relative to the tree's root, with slashes.
+func FileInTree(resource *yaml.RNode) string {
 	file, _ := File(resource)
 	label := resource.GetAnnotations()[PackageAnnotation]
 	return path.Join(strings.TrimPrefix(label, "/"), file)

@@ -37,9 +37,16 @@ func Read(dir string) (*Tree, error) {
 }
 
 // ReadFlat reads all resources below dir as one package without a pipeline.
-func ReadFlat(dir string) (*Tree, error) {
-	return read(dir, func(r *reader) (*Package, error) {
-		resources, err := r.readResources(".", true)
+func ReadFlat(dir string) (*Tree, error) { return readFlat(dir, ".") }
+
+// ReadFile reads the resources of one file as a package without a pipeline. The tree's root is the
+// file's directory.
+func ReadFile(name string) (*Tree, error) { return readFlat(filepath.Dir(name), filepath.Base(name)) }
+
+// readFlat reads the resources below a directory or file of the tree's root.
+func readFlat(root, name string) (*Tree, error) {
+	return read(root, func(r *reader) (*Package, error) {
+		resources, err := r.readResources(".", name, true)
 		return &Package{Path: ".", Resources: resources}, err
 	})
 }
@@ -82,7 +89,7 @@ func (r *reader) readPackage(dir string) (*Package, error) {
 	if pkg.Subpackages, err = r.readSubpackages(dir); err != nil {
 		return nil, err
 	}
-	pkg.Resources, err = r.readResources(dir, false)
+	pkg.Resources, err = r.readResources(dir, ".", false)
 	return pkg, err
 }
 
@@ -112,12 +119,12 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 	return packages, err
 }
 
-// readResources reads the resources of the files below dir, with or without those of the packages
-// inside it.
-func (r *reader) readResources(dir string, subpackages bool) ([]*yaml.RNode, error) {
+// readResources reads the resources of a package: of the files below name, or of that file, with or
+// without those of the packages inside it.
+func (r *reader) readResources(dir, name string, subpackages bool) ([]*yaml.RNode, error) {
 	pkg := &Package{Path: dir}
 	resources, err := kio.LocalPackageReader{
-		PackagePath:        filepath.Join(r.dir, filepath.FromSlash(dir)),
+		PackagePath:        filepath.Join(r.dir, filepath.FromSlash(dir), name),
 		PackageFileName:    kptfile.FileName,
 		IncludeSubpackages: subpackages,
 		MatchFilesGlob:     append([]string{kptfile.FileName}, kio.MatchAll...),
@@ -138,7 +145,7 @@ func (r *reader) readResources(dir string, subpackages bool) ([]*yaml.RNode, err
 
 // remember keeps a resource and the original bytes of its file.
 func (r *reader) remember(resource *yaml.RNode) error {
-	name := fileInTree(resource)
+	name := FileInTree(resource)
 	f, ok := r.files[name]
 	if !ok {
 		data, err := r.root.ReadFile(name)

@@ -7,8 +7,6 @@ package result
 import (
 	"fmt"
 	"strings"
-
-	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 )
 
 // Severity is the severity of a result.
@@ -49,22 +47,6 @@ func (r Result) String() string {
 		b.WriteString(":")
 	}
 	return b.String() + " " + strings.TrimSpace(r.Message)
-}
-
-// FromFailure returns the results in the details of a failed call.
-func FromFailure(failure *functionrunnerv1.FunctionFailure) []Result {
-	results := make([]Result, 0, len(failure.GetResults()))
-	for _, r := range failure.GetResults() {
-		ref := r.GetResourceRef()
-		results = append(results, Result{
-			Message:  r.GetMessage(),
-			Severity: severity(r.GetSeverity()),
-			Resource: join(ref.GetApiVersion(), ref.GetKind(), ref.GetNamespace(), ref.GetName()),
-			Field:    r.GetField().GetPath(),
-			File:     r.GetFile().GetPath(),
-		})
-	}
-	return results
 }
 
 // severity returns the severity named s. A result without a severity is information.

@@ -44,7 +44,7 @@ items:
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, result.Results(got)); diff != "" {
 				t.Errorf("FromYAML (-want +got), %s:\n%s", tc.reason, diff)
 			}
 		})
@@ -63,12 +63,12 @@ func TestFromYAMLWithoutResults(t *testing.T) {
 }
 
 func TestFromFailure(t *testing.T) {
-	got := result.FromFailure(&functionrunnerv1.FunctionFailure{Results: []*functionrunnerv1.Result{{
+	got := result.Results(result.FromFailure(&functionrunnerv1.FunctionFailure{Results: []*functionrunnerv1.Result{{
 		Message: "bad", Severity: "warning",
 		ResourceRef: &functionrunnerv1.Result_ResourceRef{Kind: "Service", Name: "web"},
 		Field:       &functionrunnerv1.Result_Field{Path: "spec"},
 		File:        &functionrunnerv1.Result_File{Path: "a.yaml"},
-	}}})
+	}}}))
 	want := []result.Result{{
 		Severity: result.Warning, Message: "bad", Resource: "Service/web", Field: "spec",
 		File: "a.yaml",
@@ -81,5 +81,37 @@ func TestFromFailure(t *testing.T) {
 	}
 	if got, want := (result.Result{Severity: result.Info, Message: "hi\n"}).String(), "[info] hi"; got != want {
 		t.Errorf("String = %q, want %q", got, want)
+	}
+}
+
+// TestRecords compares both sources of records: what a list says, and what the gateway says of it.
+func TestRecords(t *testing.T) {
+	want := []result.Record{{
+		Message: "bad", Severity: "error",
+		ResourceRef: &result.Reference{APIVersion: "v1", Kind: "Service", Name: "web", Namespace: "shop"},
+		Field:       &result.Field{Path: "spec.ports", CurrentValue: "- 1\n- x", ProposedValue: "8080"},
+		File:        &result.File{Path: "a.yaml", Index: 1},
+		Tags:        map[string]string{"rule": "x"},
+	}}
+	got, err := result.FromYAML(yaml.MustParse(`
+- message: bad
+  severity: error
+  resourceRef: {apiVersion: v1, kind: Service, name: web, namespace: shop}
+  field: {path: spec.ports, currentValue: [1, x], proposedValue: 8080}
+  file: {path: a.yaml, index: 1}
+  tags: {rule: x}
+`))
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("FromYAML: %v (-want +got):\n%s", err, diff)
+	}
+	got = result.FromFailure(&functionrunnerv1.FunctionFailure{Results: []*functionrunnerv1.Result{{
+		Message: "bad", Severity: "error",
+		ResourceRef: &functionrunnerv1.Result_ResourceRef{ApiVersion: "v1", Kind: "Service", Name: "web", Namespace: "shop"},
+		Field:       &functionrunnerv1.Result_Field{Path: "spec.ports", CurrentValue: `[1,"x"]`, ProposedValue: "8080"},
+		File:        &functionrunnerv1.Result_File{Path: "a.yaml", Index: 1},
+		Tags:        map[string]string{"rule": "x"},
+	}}})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("FromFailure (-want +got):\n%s", diff)
 	}
 }

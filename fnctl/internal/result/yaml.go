@@ -3,6 +3,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -12,28 +13,25 @@ import (
 type item struct {
 	Message     string `yaml:"message"`
 	Severity    string `yaml:"severity"`
-	ResourceRef struct {
-		APIVersion string `yaml:"apiVersion"`
-		Kind       string `yaml:"kind"`
-		Namespace  string `yaml:"namespace"`
-		Name       string `yaml:"name"`
+	ResourceRef *struct {
+		Reference `yaml:",inline"`
 		// Metadata holds namespace and name in the older form.
-		Metadata struct {
-			Namespace string `yaml:"namespace"`
-			Name      string `yaml:"name"`
-		} `yaml:"metadata"`
+		Metadata Reference `yaml:"metadata"`
 	} `yaml:"resourceRef"`
-	Field struct {
-		Path string `yaml:"path"`
+	Field *struct {
+		Path          string    `yaml:"path"`
+		CurrentValue  yaml.Node `yaml:"currentValue"`
+		ProposedValue yaml.Node `yaml:"proposedValue"`
+		// SuggestedValue is ProposedValue in the older form.
+		SuggestedValue yaml.Node `yaml:"suggestedValue"`
 	} `yaml:"field"`
-	File struct {
-		Path string `yaml:"path"`
-	} `yaml:"file"`
+	File *File             `yaml:"file"`
+	Tags map[string]string `yaml:"tags"`
 }
 
 // FromYAML returns the results of a ResourceList: a list or, from older functions, a map with the
 // list as items. A nil node has none.
-func FromYAML(node *yaml.RNode) ([]Result, error) {
+func FromYAML(node *yaml.RNode) ([]Record, error) {
 	if node.IsNilOrEmpty() {
 		return nil, nil
 	}
@@ -48,23 +46,33 @@ func FromYAML(node *yaml.RNode) ([]Result, error) {
 	if err := node.YNode().Decode(&items); err != nil {
 		return nil, fmt.Errorf("the results do not match the specification: %w", err)
 	}
-	results := make([]Result, 0, len(items))
+	records := make([]Record, 0, len(items))
 	for _, i := range items {
-		results = append(results, i.result())
+		records = append(records, i.record())
 	}
-	return results, nil
+	return records, nil
 }
 
-func (i item) result() Result {
-	ref := i.ResourceRef
-	if ref.Name == "" {
-		ref.Namespace, ref.Name = ref.Metadata.Namespace, ref.Metadata.Name
+func (i item) record() Record {
+	r := Record{Message: i.Message, Severity: i.Severity, File: i.File, Tags: i.Tags}
+	if ref := i.ResourceRef; ref != nil {
+		r.ResourceRef = &Reference{
+			APIVersion: ref.APIVersion, Kind: ref.Kind,
+			Name:      cmp.Or(ref.Metadata.Name, ref.Name),
+			Namespace: cmp.Or(ref.Metadata.Namespace, ref.Namespace),
+		}
 	}
-	return Result{
-		Message:  i.Message,
-		Severity: severity(i.Severity),
-		Resource: join(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name),
-		Field:    i.Field.Path,
-		File:     i.File.Path,
+	if f := i.Field; f != nil {
+		r.Field = &Field{Path: f.Path, CurrentValue: value(f.CurrentValue), ProposedValue: value(f.ProposedValue)}
+		r.Field.ProposedValue = cmp.Or(value(f.SuggestedValue), r.Field.ProposedValue)
 	}
+	return r
+}
+
+// value returns a node's value; empty if the node is missing.
+func value(node yaml.Node) string {
+	if node.IsZero() {
+		return ""
+	}
+	return plain(&node)
 }

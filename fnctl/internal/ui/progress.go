@@ -75,17 +75,22 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 		mark = p.style.red("✗")
 	}
 	p.Line("  %s %s %s", mark, name(call), p.style.faint(duration(outcome.Elapsed)))
-	p.results(outcome.Results)
+	p.results(result.Results(outcome.Results))
 	p.block(string(outcome.Log), p.style.faint)
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
 		p.failure(failed)
 	}
 }
 
+// Skipped shows a function that did not run.
+func (p *Progress) Skipped(call pipeline.Call) {
+	p.Line("  - %s %s", name(call), p.style.faint("skipped: "+OneLine(call.Function.When)+" is false"))
+}
+
 // failure shows why a function failed.
 func (p *Progress) failure(err *client.FunctionError) {
 	f := err.Failure
-	p.results(result.FromFailure(f))
+	p.results(result.Results(result.FromFailure(f)))
 	if n := f.GetResultsOmitted(); n > 0 {
 		p.block(fmt.Sprintf("and %d more results", n), plain)
 	}
@@ -123,5 +128,5 @@ func name(call pipeline.Call) string {
 	if call.Function.Tag != "" {
 		return OneLine(fmt.Sprintf("%s (tag %s)", call.Function.Image, call.Function.Tag))
 	}
-	return OneLine(call.Function.Image)
+	return OneLine(call.Function.Title())
 }

@@ -31,10 +31,10 @@ func TestProgress(t *testing.T) {
 	}{
 		"success": {
 			"the worst comes first",
-			pipeline.Outcome{Elapsed: 12345 * time.Microsecond, Log: []byte("log\n"), Results: []result.Result{
-				{Severity: result.Info, Message: "i"},
-				{Severity: result.Error, Message: "e\nmore"},
-				{Severity: result.Warning, Message: "w"},
+			pipeline.Outcome{Elapsed: 12345 * time.Microsecond, Log: []byte("log\n"), Results: []result.Record{
+				{Severity: "info", Message: "i"},
+				{Severity: "error", Message: "e\nmore"},
+				{Severity: "warning", Message: "w"},
 			}},
 			"  ✓ fn (tag ~1) 12ms\n      [error] e\n      more\n      [warning] w\n      [info] i\n      log\n",
 		},
@@ -156,7 +156,10 @@ func TestFunctionsCannotAct(t *testing.T) {
 			Field: &functionrunnerv1.Result_Field{Path: evil},
 		}},
 	}}
-	results := []result.Result{{Severity: result.Error, Message: evil, Resource: evil, Field: evil, File: evil}}
+	results := []result.Record{{
+		Severity: evil, Message: evil, ResourceRef: &result.Reference{Kind: evil},
+		Field: &result.Field{Path: evil}, File: &result.File{Path: evil},
+	}}
 	p.Finished(pipeline.Call{}, pipeline.Outcome{Err: failed, Results: results, Log: []byte(evil)})
 	if strings.ContainsFunc(out.String(), func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
 		t.Errorf("control characters are left in %q", out.String())

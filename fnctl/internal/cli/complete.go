@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+)
+
+const (
+	// completionTimeout bounds how long a user waits for a completion.
+	completionTimeout = 500 * time.Millisecond
+	// maxEntries bounds how many directory entries a completion looks at.
+	maxEntries = 5000
+)
+
+// completePackages completes directories with a Kptfile, at any depth.
+func completePackages(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 && cmd.Name() != "source" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var found []string
+	for _, file := range kptfiles(typed) {
+		if dir := filepath.Dir(file); strings.HasPrefix(dir, typed) {
+			found = append(found, dir)
+		}
+	}
+	if len(found) == 0 {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// kptfiles returns the Kptfiles below the directory part of what is typed, or here.
+func kptfiles(typed string) []string {
+	root := filepath.Dir(typed)
+	if strings.HasSuffix(typed, string(filepath.Separator)) {
+		root = filepath.Clean(typed)
+	}
+	var found []string
+	seen := 0
+	_ = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		seen++
+		switch hidden := name != root && strings.HasPrefix(entry.Name(), "."); {
+		case seen > maxEntries:
+			return fs.SkipAll
+		case err != nil || entry.IsDir() && hidden:
+			return fs.SkipDir
+		case entry.Name() == kptfile.FileName:
+			found = append(found, name)
+		}
+		return nil
+	})
+	return found
+}
+
+// completeImages completes images: those of the Kptfiles here, and those of the gateway's pods.
+func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	images := map[string]bool{}
+	for _, file := range kptfiles("") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		if k, err := kptfile.Parse(file, data); err == nil {
+			for _, f := range slices.Concat(k.Pipeline.Mutators, k.Pipeline.Validators) {
+				images[f.Image] = true
+			}
+		}
+	}
+	for _, image := range podImages(cmd) {
+		images[image] = true
+	}
+	delete(images, "")
+	maps.DeleteFunc(images, func(image string, _ bool) bool { return !strings.HasPrefix(image, typed) })
+	return slices.Sorted(maps.Keys(images)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// podImages returns the images of the gateway's pods; none if it does not answer at once.
+func podImages(cmd *cobra.Command) []string {
+	flag := cmd.Flags().Lookup("address")
+	if flag == nil {
+		return nil
+	}
+	gateway, err := client.New(client.Config{Address: flag.Value.String(), MaxMessageBytes: defaultMaxMessageBytes})
+	if err != nil {
+		return nil
+	}
+	defer gateway.Close()
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	list, err := gateway.ListPools(ctx)
+	if err != nil {
+		return nil
+	}
+	var images []string
+	for _, pool := range list.GetPools() {
+		images = append(images, pool.GetKey().GetReference())
+	}
+	return images
+}

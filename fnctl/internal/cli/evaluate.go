@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+)
+
+// evaluate runs the function on the files of a directory, or on one file.
+func (c *evalCommand) evaluate(ctx context.Context, renderer *pipeline.Renderer, where string,
+	config *yaml.RNode,
+) error {
+	dir, tree, err := readTarget(where)
+	if err != nil {
+		return err
+	}
+	if c.function.save && pkgtree.KptfileOf(tree.Root.Resources) == nil {
+		return fmt.Errorf("--save: %s has no Kptfile to save the function in", where)
+	}
+	// As in kpt, the configuration is not part of its own function's input.
+	input, configs := c.function.withoutConfig(dir, tree.Root.Resources)
+	resources, err := c.mutate(ctx, renderer, tree.Root, config, input)
+	if err != nil {
+		return err
+	}
+	resources = append(resources, configs...)
+	if err := c.save(dir, tree, resources); err != nil {
+		return err
+	}
+	return c.output.write(ctx, c.env, dir, tree, resources)
+}
+
+// readTarget reads a directory or a file, and returns the directory.
+func readTarget(where string) (string, *pkgtree.Tree, error) {
+	if info, err := os.Stat(where); err == nil && !info.IsDir() {
+		tree, err := pkgtree.ReadFile(where)
+		return filepath.Dir(where), tree, err
+	}
+	tree, err := pkgtree.ReadFlat(where)
+	return where, tree, err
+}
+
+// filter runs the function on standard input. Without a configuration on the command line, it uses
+// the one in the ResourceList.
+func (c *evalCommand) filter(ctx context.Context, renderer *pipeline.Renderer, config *yaml.RNode) error {
+	in := &kio.ByteReader{Reader: c.env.Stdin, PreserveSeqIndent: true, WrapBareSeqNode: true}
+	resources, err := in.Read()
+	if err != nil {
+		return err
+	}
+	pkg := &pkgtree.Package{Path: "."}
+	if resources, err = c.mutate(ctx, renderer, pkg, cmp.Or(config, in.FunctionConfig), resources); err != nil {
+		return err
+	}
+	if c.output.target == toStdout || c.output.target == "" && in.WrappingKind == kio.ResourceListKind {
+		return pkgtree.WriteList(c.env.Stdout, resources)
+	}
+	return pkgtree.WriteDocuments(c.env.Stdout, resources)
+}
+
+// mutate runs the function on resources.
+func (c *evalCommand) mutate(ctx context.Context, renderer *pipeline.Renderer, pkg *pkgtree.Package, config *yaml.RNode,
+	resources []*yaml.RNode,
+) ([]*yaml.RNode, error) {
+	if err := pipeline.CheckInput(resources); err != nil {
+		return nil, err
+	}
+	options := pipeline.Options{AllowExec: true, ImagePrefix: c.functions.prefix}
+	call, err := options.NewCall(pkg, c.function.Function)
+	if err != nil {
+		return nil, err
+	}
+	call.Config = cmp.Or(config, noConfig())
+	output, step, err := renderer.Mutate(ctx, call, resources)
+	if ctx.Err() != nil && err != nil {
+		return nil, err
+	}
+	return output, errors.Join(err, c.results.write(c.env, []pipeline.Step{step}))
+}
+
+// save adds the function to the Kptfile, if the user wants it. With --output, the package itself
+// changes in nothing else, as in kpt.
+func (c *evalCommand) save(dir string, tree *pkgtree.Tree, resources []*yaml.RNode) error {
+	if !c.function.save {
+		return nil
+	}
+	if c.output.target != "" {
+		resources = tree.Original(kptfile.FileName)
+	}
+	root := pkgtree.KptfileOf(resources)
+	if root == nil {
+		return errors.New("--save: the function deleted the Kptfile")
+	}
+	done, err := c.function.saveTo(root, dir, c.functions.prefix)
+	if err != nil {
+		return err
+	}
+	c.env.errPrinter().Line("%s", done)
+	if c.output.target == "" || c.output.dryRun {
+		return nil
+	}
+	changes, err := tree.Only(kptfile.FileName, resources)
+	if err != nil {
+		return err
+	}
+	return pkgtree.Apply(context.Background(), dir, changes)
+}

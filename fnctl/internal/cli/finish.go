@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/attribution"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/report"
+)
+
+// finish writes the result of a rendering.
+func (c *renderCommand) finish(ctx context.Context, dir string, tree *pkgtree.Tree,
+	rendering *pipeline.Rendering,
+) error {
+	if err := c.mark(rendering.Resources); err != nil {
+		return err
+	}
+	if err := c.setStatus(rendering.Resources, rendering, nil); err != nil {
+		return err
+	}
+	return c.output.write(ctx, c.env, dir, tree, rendering.Resources)
+}
+
+// mark adds annotations of attribution, unless the user does not want them.
+func (c *renderCommand) mark(resources []*yaml.RNode) error {
+	if c.env.NoAttribution {
+		return nil
+	}
+	return attribution.Mark(resources)
+}
+
+// setStatus writes the status into the Kptfile, if it is rendered in place and was not deleted.
+func (c *renderCommand) setStatus(resources []*yaml.RNode, rendering *pipeline.Rendering, failure error) error {
+	root := pkgtree.KptfileOf(resources)
+	if c.noStatus || c.output.target != "" || root == nil {
+		return nil
+	}
+	return report.SetStatus(root, rendering, failure)
+}
+
+// fail writes what is written of a rendering that failed: the status of the Kptfile, and, if that
+// asks for it, what was rendered before. It returns the failure.
+func (c *renderCommand) fail(ctx context.Context, dir string, tree *pkgtree.Tree, rendering *pipeline.Rendering,
+	failure error,
+) error {
+	if call, ok := errors.AsType[*client.CallError](failure); ok && !call.Lasting || c.output.target != "" {
+		return failure
+	}
+	changes, err := c.failureChanges(tree, rendering, failure)
+	if err != nil {
+		return errors.Join(failure, err)
+	}
+	if c.output.diff {
+		c.output.diffPrinter(c.env).Diff(changes)
+	}
+	if c.output.dryRun || len(changes) == 0 {
+		return failure
+	}
+	if err := pkgtree.Apply(ctx, dir, changes); err != nil {
+		return errors.Join(failure, err)
+	}
+	written := "only the status of the Kptfile was written"
+	if tree.Root.Kptfile.SaveOnFailure {
+		written = fmt.Sprintf("what was rendered before was written (%s)", c.output.tally(changes))
+	}
+	return &partlyWritten{failure, written}
+}
+
+// failureChanges returns the changes of files after a failure. No file is deleted.
+func (c *renderCommand) failureChanges(tree *pkgtree.Tree, rendering *pipeline.Rendering, failure error,
+) ([]pkgtree.Change, error) {
+	resources := rendering.Resources
+	if !tree.Root.Kptfile.SaveOnFailure {
+		resources = tree.Original(kptfile.FileName)
+	} else if err := c.mark(resources); err != nil {
+		return nil, err
+	}
+	if err := c.setStatus(resources, rendering, failure); err != nil {
+		return nil, err
+	}
+	changes, err := tree.Changes(resources)
+	return slices.DeleteFunc(changes, func(change pkgtree.Change) bool { return change.After == nil }), err
+}
+
+// partlyWritten is a failure after which something was written.
+type partlyWritten struct {
+	error
+	written string
+}
+
+func (e *partlyWritten) Unwrap() error { return e.error }

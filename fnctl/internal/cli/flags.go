@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/report"
+)
+
+// here is the target of commands without one.
+const here = "."
+
+// target returns the argument before any dashes; the current directory if there is none.
+func target(cmd *cobra.Command, args []string) string {
+	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+		return here
+	}
+	return args[0]
+}
+
+// oneTarget requires at most one argument before any dashes; its error describes the argument with
+// what.
+func oneTarget(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+			args = args[:dash]
+		}
+		if len(args) > 1 {
+			return usageError{cmd.CommandPath(), errors.New("takes one argument: " + what)}
+		}
+		return nil
+	}
+}
+
+// functionFlags are the flags about functions that commands share.
+type functionFlags struct{ prefix string }
+
+func (f *functionFlags) register(flags *pflag.FlagSet, env Environment) {
+	flags.StringVar(&f.prefix, "image-prefix", env.ImagePrefix,
+		"put this before images without a slash; by default that of KPT_IMAGE_PREFIX, or else the gateway's own")
+}
+
+// resultsFlags are the flags for what functions report.
+type resultsFlags struct{ dir string }
+
+func (f *resultsFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.dir, "results-dir", "", "write what the functions report to results.yaml in this directory")
+}
+
+// prepare makes the directory, before any function runs.
+func (f *resultsFlags) prepare() error {
+	if f.dir == "" {
+		return nil
+	}
+	//nolint:gosec // results are for others to read, as far as the umask permits
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return fmt.Errorf("--results-dir: %w", err)
+	}
+	return nil
+}
+
+func (f *resultsFlags) write(env Environment, steps []pipeline.Step) error {
+	if f.dir == "" {
+		return nil
+	}
+	name, err := report.WriteResults(f.dir, steps)
+	if err != nil {
+		return err
+	}
+	env.errPrinter().Line("Results: %s", name)
+	return nil
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+)
+
+// oneFunction is the function of fnctl eval, as flags describe it.
+type oneFunction struct {
+	kptfile.Function
+
+	configFile  string
+	environment []string
+	match       kptfile.Selector
+	exclude     kptfile.Selector
+	save        bool
+	kind        string
+	data        map[string]string
+}
+
+func (f *oneFunction) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.Image, "image", "i", "", "the function's image")
+	flags.StringVar(&f.Tag, "tag", "", "tag or version constraint that replaces the image's tag")
+	flags.StringVar(&f.Exec, "exec", "", "run this program of your machine, with its arguments, instead of an image")
+	flags.StringArrayVarP(&f.environment, "env", "e", nil, "KEY=VALUE, a variable for --exec")
+	flags.StringVar(&f.configFile, "fn-config", "", "file with the function's configuration")
+	flags.StringVar(&f.When, "when", "", "run the function only if this CEL expression about resources is true")
+	flags.BoolVarP(&f.save, "save", "s", false, "add the function to the Kptfile, so that render runs it")
+	flags.StringVarP(&f.kind, "type", "t", "", "with --save: mutator or validator")
+	registerSelector(flags, &f.match, "match", "run the function on resources with this")
+	registerSelector(flags, &f.exclude, "exclude", "do not run the function on resources with this")
+	_ = cmd.RegisterFlagCompletionFunc("image", completeImages)
+	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions([]string{"mutator", "validator"},
+		cobra.ShellCompDirectiveNoFileComp))
+}
+
+func registerSelector(flags *pflag.FlagSet, s *kptfile.Selector, name, what string) {
+	flags.StringVar(&s.APIVersion, name+"-api-version", "", what+" apiVersion")
+	flags.StringVar(&s.Kind, name+"-kind", "", what+" kind")
+	flags.StringVar(&s.Name, name+"-name", "", what+" name")
+	flags.StringVar(&s.Namespace, name+"-namespace", "", what+" namespace")
+	flags.Var(pairs{&s.Annotations}, name+"-annotations", what+" annotation, KEY=VALUE; may be repeated")
+	flags.Var(pairs{&s.Labels}, name+"-labels", what+" label, KEY=VALUE; may be repeated")
+}
+
+// check checks the flags of the function that runs on where.
+func (f *oneFunction) check(where string, pairs []string) error {
+	switch {
+	case f.Image == "" && f.Exec == "":
+		return errors.New("needs --image or --exec")
+	case f.Image != "" && f.Exec != "":
+		return errors.New("takes --image or --exec, not both")
+	case f.Exec == "" && len(f.environment) > 0:
+		return errors.New("takes --env with --exec only: functions in a runner have the environment of their image and of " +
+			"their FunctionConfig")
+	case f.configFile != "" && len(pairs) > 0:
+		return errors.New("takes --fn-config or key=value pairs, not both")
+	case f.save && where == "-":
+		return errors.New("takes --save with a package only, not with standard input")
+	case f.save && f.kind != "mutator" && f.kind != "validator":
+		return fmt.Errorf("needs --type mutator or --type validator with --save, got %q", f.kind)
+	}
+	if !f.match.IsEmpty() {
+		f.Selectors = []kptfile.Selector{f.match}
+	}
+	if !f.exclude.IsEmpty() {
+		f.Exclude = []kptfile.Selector{f.exclude}
+	}
+	return nil
+}
+
+// config returns the configuration from a file or from arguments; nil if there is neither.
+func (f *oneFunction) config(pairs []string) (*yaml.RNode, error) {
+	switch {
+	case f.configFile != "":
+		return readConfig(f.configFile)
+	case len(pairs) > 0:
+		config, data, err := pairsConfig(pairs)
+		f.data = data
+		return config, err
+	}
+	return nil, nil
+}
+
+// withoutConfig separates the resources of the file --fn-config from others, if it is below dir.
+func (f *oneFunction) withoutConfig(dir string, resources []*yaml.RNode) (others, configs []*yaml.RNode) {
+	file, err := relative(dir, f.configFile)
+	if f.configFile == "" || err != nil {
+		return resources, nil
+	}
+	for _, r := range resources {
+		if pkgtree.FileInTree(r) == file {
+			configs = append(configs, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	return others, configs
+}
+
+// relative returns a file's path relative to dir, with slashes.
+func relative(dir, file string) (string, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if file, err = filepath.Abs(file); err != nil {
+		return "", err
+	}
+	file, err = filepath.Rel(absolute, file)
+	return filepath.ToSlash(file), err
+}
+
+// saveTo adds the function to a Kptfile in dir, and describes what it did.
+func (f *oneFunction) saveTo(root *yaml.RNode, dir, prefix string) (string, error) {
+	saved := f.Function
+	saved.ConfigMap = f.data
+	if prefix != "" && saved.Image != "" && !strings.Contains(saved.Image, "/") {
+		saved.Image = strings.TrimSuffix(prefix, "/") + "/" + saved.Image
+	}
+	if f.configFile != "" {
+		file, err := relative(dir, f.configFile)
+		if err != nil || !filepath.IsLocal(filepath.FromSlash(file)) {
+			return "", fmt.Errorf("--save: --fn-config %s must be inside of the package", f.configFile)
+		}
+		saved.ConfigPath = file
+	}
+	replaced, err := kptfile.Save(root, f.kind+"s", saved)
+	if replaced {
+		return fmt.Sprintf("Updated %s as a %s in the Kptfile", saved.Title(), f.kind), err
+	}
+	return fmt.Sprintf("Added %s as a %s to the Kptfile", saved.Title(), f.kind), err
+}
+
+// pairs is a flag for KEY=VALUE that may be repeated.
+type pairs struct{ values *map[string]string }
+
+func (p pairs) Set(text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return fmt.Errorf("must be KEY=VALUE, got %q", text)
+	}
+	if *p.values == nil {
+		*p.values = map[string]string{}
+	}
+	(*p.values)[key] = value
+	return nil
+}
+
+func (p pairs) String() string { return "" }
+func (p pairs) Type() string   { return "KEY=VALUE" }

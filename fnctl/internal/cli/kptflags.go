@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// ignored are kpt's flags that change nothing here, with their types and reasons.
+var ignored = map[string]struct{ kind, reason string }{
+	"image-pull-policy":   {"string", "the cluster decides when images are pulled"},
+	"allow-network":       {"bool", "the function runner decides whether functions have a network"},
+	"network":             {"bool", "the function runner decides whether functions have a network"},
+	"as-current-user":     {"bool", "functions run as the user that the function runner gives them"},
+	"truncate-output":     {"bool", "output is never truncated"},
+	"stack-trace":         {"bool", "there is nothing to trace"},
+	"log-flush-frequency": {"string", "nothing is logged"},
+}
+
+// everywhere are the flags that all commands of kpt have.
+var everywhere = []string{"truncate-output", "stack-trace", "log-flush-frequency"}
+
+// kptFlags are the flags of kpt that a command accepts without an effect, or refuses with a reason.
+// They are not part of the help.
+type kptFlags struct {
+	accepted []string
+	refused  map[string]string
+	flags    *pflag.FlagSet
+}
+
+// register adds flags that are accepted.
+func (k *kptFlags) register(flags *pflag.FlagSet, names ...string) {
+	k.flags, k.accepted = flags, slices.Concat(names, everywhere)
+	for _, name := range k.accepted {
+		if ignored[name].kind == "bool" {
+			flags.Bool(name, false, ignored[name].reason)
+		} else {
+			flags.String(name, "", ignored[name].reason)
+		}
+		_ = flags.MarkHidden(name)
+	}
+}
+
+// refuse adds a flag without a value that is refused if it is set.
+func (k *kptFlags) refuse(flags *pflag.FlagSet, name, reason string) {
+	k.refuseValue(flags, name, reason)
+	flags.Lookup(name).NoOptDefVal = "true"
+}
+
+// refuseValue is refuse for a flag with a value.
+func (k *kptFlags) refuseValue(flags *pflag.FlagSet, name, reason string) {
+	if k.refused == nil {
+		k.refused = map[string]string{}
+	}
+	k.refused[name] = reason
+	flags.StringArray(name, nil, reason)
+	_ = flags.MarkHidden(name)
+}
+
+// check reports a refused flag that is set.
+func (k *kptFlags) check() error {
+	for name, reason := range k.refused {
+		if k.flags.Changed(name) {
+			return fmt.Errorf("cannot take --%s: %s", name, reason)
+		}
+	}
+	return nil
+}
+
+// tell says once which flags have no effect.
+func (k *kptFlags) tell(env Environment, flags *pflag.FlagSet) {
+	var told []string
+	for _, name := range k.accepted {
+		if flags.Changed(name) {
+			told = append(told, fmt.Sprintf("--%s has no effect: %s", name, ignored[name].reason))
+		}
+	}
+	if len(told) > 0 {
+		env.errPrinter().Line("%s", strings.Join(told, "; "))
+	}
+}
+
+// errMetaResources is kpt's answer to a flag that it had once.
+var errMetaResources = errors.New("takes no --include-meta-resources: they are always included")

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+)
+
+const sourceHelp = `Source writes the resources of directories to standard output: as a ResourceList, which
+functions read, or with '--output unwrap' as plain YAML documents. Without DIR it reads the current
+directory.`
+
+const sourceExamples = `  # Send a package through two functions, and write the result elsewhere
+  fnctl source ./web |
+    fnctl eval - --image set-namespace:v0.4.5 -- namespace=shop |
+    fnctl eval - --image starlark:v0.5.5 --fn-config check.yaml |
+    fnctl sink ./shop
+  # Make the input of a function that you are writing
+  fnctl source ./web --fn-config config.yaml | go run ./my-function`
+
+func newSource(env Environment) *cobra.Command {
+	var output, configFile string
+	var kpt kptFlags
+	cmd := &cobra.Command{
+		Use:               "source [DIR...]",
+		Short:             "Write resources to standard output",
+		Long:              sourceHelp,
+		Example:           sourceExamples,
+		ValidArgsFunction: completePackages,
+		RunE: func(cmd *cobra.Command, dirs []string) error {
+			if err := kpt.check(); err != nil {
+				return usageError{cmd.CommandPath(), err}
+			}
+			if output != toStdout && output != unwrap {
+				return usageError{cmd.CommandPath(), fmt.Errorf("takes stdout or unwrap for --output, got %q", output)}
+			}
+			kpt.tell(env, cmd.Flags())
+			return source(env.Stdout, dirs, output, configFile)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", toStdout, "stdout for a ResourceList, unwrap for plain YAML documents")
+	cmd.Flags().StringVar(&configFile, "fn-config", "", "file with the configuration of the function that reads the list")
+	kpt.register(cmd.Flags())
+	kpt.refuse(cmd.Flags(), "include-meta-resources", errMetaResources.Error())
+	return cmd
+}
+
+func source(out io.Writer, dirs []string, output, configFile string) error {
+	if len(dirs) == 0 {
+		dirs = []string{here}
+	}
+	var config *yaml.RNode
+	var err error
+	if configFile != "" {
+		if config, err = readConfig(configFile); err != nil {
+			return err
+		}
+	}
+	var resources []*yaml.RNode
+	for _, dir := range dirs {
+		_, tree, err := readTarget(dir)
+		if err != nil {
+			return err
+		}
+		resources = append(resources, tree.Root.Resources...)
+	}
+	if output == unwrap {
+		return pkgtree.WriteDocuments(out, resources)
+	}
+	return pkgtree.WriteListFor(out, config, resources)
+}
+
+const sinkHelp = `Sink writes the resources on standard input to the files of a new directory. A
+resource's annotation internal.config.kubernetes.io/path names its file; without it, the file is
+named after kind and name.`
+
+func newSink(env Environment) *cobra.Command {
+	var kpt kptFlags
+	cmd := &cobra.Command{
+		Use:     "sink DIR",
+		Short:   "Write resources from standard input to a new directory",
+		Long:    sinkHelp,
+		Example: sourceExamples,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{cmd.CommandPath(), errors.New("needs one argument: DIR, a new directory")}
+			}
+			kpt.tell(env, cmd.Flags())
+			return sink(cmd.Context(), env, args[0])
+		},
+	}
+	kpt.register(cmd.Flags())
+	return cmd
+}
+
+func sink(ctx context.Context, env Environment, dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s exists already: sink writes to a new directory", dir)
+	}
+	in := &kio.ByteReader{Reader: env.Stdin, PreserveSeqIndent: true, WrapBareSeqNode: true}
+	resources, err := in.Read()
+	if err != nil {
+		return err
+	}
+	if err := kioutil.DefaultPathAndIndexAnnotation("", resources); err != nil {
+		return err
+	}
+	files, err := new(pkgtree.Tree).Files(resources)
+	if err != nil {
+		return err
+	}
+	if err := createFiles(ctx, dir, files); err != nil {
+		return err
+	}
+	env.errPrinter().Line("Files: %d created in %s", len(files), dir)
+	return nil
+}
+
+// createFiles writes files to a directory, which it makes.
+func createFiles(ctx context.Context, dir string, files map[string][]byte) error {
+	//nolint:gosec // packages are for others to read, as far as the umask permits
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write package: %w", err)
+	}
+	created := make([]pkgtree.Change, 0, len(files))
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		created = append(created, pkgtree.Change{Path: path, After: files[path]})
+	}
+	return pkgtree.Apply(ctx, dir, created)
+}

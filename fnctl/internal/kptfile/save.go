@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kptfile
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// The lists of a pipeline.
+const (
+	Mutators   = "mutators"
+	Validators = "validators"
+)
+
+// saved is a function as kpt writes it.
+type saved struct {
+	Image      string            `yaml:"image,omitempty"`
+	Exec       string            `yaml:"exec,omitempty"`
+	ConfigPath string            `yaml:"configPath,omitempty"`
+	ConfigMap  map[string]string `yaml:"configMap,omitempty"`
+	Tag        string            `yaml:"tag,omitempty"`
+	Selectors  []savedSelector   `yaml:"selectors,omitempty"`
+	Exclude    []savedSelector   `yaml:"exclude,omitempty"`
+	When       string            `yaml:"when,omitempty"`
+}
+
+type savedSelector struct {
+	APIVersion  string            `yaml:"apiVersion,omitempty"`
+	Kind        string            `yaml:"kind,omitempty"`
+	Name        string            `yaml:"name,omitempty"`
+	Namespace   string            `yaml:"namespace,omitempty"`
+	Labels      map[string]string `yaml:"labels,omitempty"`
+	Annotations map[string]string `yaml:"annotations,omitempty"`
+}
+
+// Save adds a function to a list of a Kptfile's pipeline. It replaces those of the same image or
+// program, and reports whether there was one.
+func Save(kptfile *yaml.RNode, list string, f Function) (replaced bool, err error) {
+	node, err := encode(f)
+	if err != nil {
+		return false, err
+	}
+	functions, err := kptfile.Pipe(yaml.LookupCreate(yaml.SequenceNode, "pipeline", list))
+	if err != nil {
+		return false, fmt.Errorf("add the function to the Kptfile: %w", err)
+	}
+	content := functions.YNode()
+	content.Style &^= yaml.FlowStyle
+	for i, old := range content.Content {
+		if value(old, "image") == f.Image && value(old, "exec") == f.Exec {
+			content.Content[i], replaced = node, true
+		}
+	}
+	if !replaced {
+		content.Content = append(content.Content, node)
+	}
+	return replaced, nil
+}
+
+// encode returns a function as a node of a Kptfile.
+func encode(f Function) (*yaml.Node, error) {
+	data, err := yaml.Marshal(saved{
+		Image: f.Image, Exec: f.Exec, ConfigPath: f.ConfigPath, ConfigMap: f.ConfigMap, Tag: f.Tag,
+		Selectors: saveSelectors(f.Selectors), Exclude: saveSelectors(f.Exclude), When: f.When,
+	})
+	if err != nil {
+		return nil, err
+	}
+	node, err := yaml.Parse(string(data))
+	if err != nil {
+		return nil, err
+	}
+	return node.YNode(), nil
+}
+
+func saveSelectors(selectors []Selector) []savedSelector {
+	var all []savedSelector
+	for _, s := range selectors {
+		all = append(all, savedSelector{s.APIVersion, s.Kind, s.Name, s.Namespace, s.Labels, s.Annotations})
+	}
+	return all
+}
+
+// value returns a scalar field of a map; empty if there is none.
+func value(node *yaml.Node, field string) string {
+	f := yaml.NewRNode(node).Field(field)
+	if f.IsNilOrEmpty() {
+		return ""
+	}
+	return yaml.GetValue(f.Value)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package local runs programs of this machine as functions.
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/google/shlex"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+)
+
+// waitForOutput bounds how long a program's own children may keep its output open after its end.
+const waitForOutput = time.Second
+
+// Evaluator runs programs, and leaves images to another evaluator.
+type Evaluator struct {
+	// Images evaluates functions that are images; nil if there are none.
+	Images pipeline.Evaluator
+	// Environment is that of the programs, as KEY=VALUE.
+	Environment []string
+	// MaxOutputBytes bounds what a program writes to each of its two outputs.
+	MaxOutputBytes int
+}
+
+// Evaluate implements [pipeline.Evaluator]. It reports a program that exits with another code than
+// 0 as a [client.FunctionError].
+func (e *Evaluator) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	if req.Exec == "" {
+		return e.Images.Evaluate(ctx, req)
+	}
+	command, err := shlex.Split(req.Exec)
+	if err != nil || len(command) == 0 {
+		return pipeline.Response{}, fmt.Errorf("%q is not a command: %w", req.Exec, errors.Join(err))
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	out, log := &bounded{limit: e.MaxOutputBytes, full: stop}, &bounded{limit: e.MaxOutputBytes, full: stop}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = e.Environment, bytes.NewReader(req.ResourceList), out, log
+	cmd.WaitDelay = waitForOutput
+	err = cmd.Run()
+	resp := pipeline.Response{ResourceList: out.buf.Bytes(), Log: log.buf.Bytes()}
+	switch exited, ok := errors.AsType[*exec.ExitError](err); {
+	case err == nil:
+		return resp, nil
+	case ctx.Err() != nil:
+		return resp, fmt.Errorf("program %q was stopped: %w", req.Exec, context.Cause(ctx))
+	case !ok:
+		return resp, fmt.Errorf("run program %q: %w", req.Exec, err)
+	default:
+		return resp, failure(req.Exec, exited, resp)
+	}
+}
+
+// failure describes a program that failed as a gateway would.
+func failure(name string, exited *exec.ExitError, resp pipeline.Response) error {
+	details := &functionrunnerv1.FunctionFailure{
+		Reason: functionrunnerv1.FunctionFailure_REASON_EXITED, ExitCode: int32(exited.ExitCode()), //nolint:gosec // small
+		Stderr: string(resp.Log),
+	}
+	if list, err := yaml.Parse(string(resp.ResourceList)); err == nil {
+		if field := list.Field("results"); field != nil {
+			records, _ := result.FromYAML(field.Value)
+			details.Results = result.ToProto(records)
+		}
+	}
+	return &client.FunctionError{Image: name, Message: exited.Error(), Failure: details}
+}
+
+// bounded collects output up to a limit, and then calls full.
+type bounded struct {
+	buf   bytes.Buffer
+	limit int
+	full  context.CancelCauseFunc
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.buf.Len()+len(p) > b.limit {
+		err := fmt.Errorf("it wrote more than %d bytes (--max-message-size)", b.limit)
+		b.full(err)
+		return 0, err
+	}
+	return b.buf.Write(p)
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// Mutate runs a function on the resources that it selects, and returns all resources with its
+// changes. The resources are only marked while it runs: after an error they are as before.
+func (r *Renderer) Mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
+	input, config, err := call.configure(resources)
+	if err != nil {
+		return nil, Step{Call: call, Outcome: Outcome{Err: err}}, err
+	}
+	output, step, err := r.mutateSelected(ctx, call, input)
+	if err != nil {
+		return nil, step, err
+	}
+	if config != nil {
+		// kpt puts it behind the others.
+		output = append(output, config)
+	}
+	return output, step, nil
+}
+
+// mutateSelected is Mutate for resources without the function's configuration.
+func (r *Renderer) mutateSelected(ctx context.Context, call Call,
+	resources []*yaml.RNode,
+) ([]*yaml.RNode, Step, error) {
+	if !call.selective() {
+		return r.mutate(ctx, call, resources)
+	}
+	if err := setIDs(resources); err != nil {
+		return nil, Step{Call: call, Outcome: Outcome{Err: err}}, err
+	}
+	selected := call.selects(resources)
+	output, step, err := r.mutate(ctx, call, selected)
+	if err != nil {
+		_ = clearIDs(resources)
+		return nil, step, err
+	}
+	merged := merge(resources, selected, output)
+	return merged, step, clearIDs(merged)
+}
+
+// mutate runs a function on all of the resources, and first records their places: see
+// [Call.accept].
+func (r *Renderer) mutate(ctx context.Context, call Call, resources []*yaml.RNode) ([]*yaml.RNode, Step, error) {
+	var err error
+	if call.places, err = kio.PreprocessResourcesForInternalAnnotationMigration(resources); err != nil {
+		err = &InputError{err}
+		return nil, Step{Call: call, Outcome: Outcome{Err: err}}, err
+	}
+	return r.run(ctx, call, resources)
+}
+
+// Validate runs a function on copies of the resources that it selects.
+func (r *Renderer) Validate(ctx context.Context, call Call, resources []*yaml.RNode) (Step, error) {
+	input, _, err := call.configure(resources)
+	if err != nil {
+		return Step{Call: call, Outcome: Outcome{Err: err}}, err
+	}
+	selected := call.selects(input)
+	copies := make([]*yaml.RNode, 0, len(selected))
+	for _, resource := range selected {
+		copies = append(copies, resource.Copy())
+	}
+	_, step, err := r.run(ctx, call, copies)
+	return step, err
+}
+
+// InputError reports resources that no function can get.
+type InputError struct{ Err error }
+
+func (e *InputError) Error() string {
+	return fmt.Sprintf("the resources cannot be passed to functions: %v", e.Err)
+}
+
+func (e *InputError) Unwrap() error { return e.Err }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pkgtree
+
+import (
+	"bytes"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// statusField is the field of a resource that tools write, and not its author.
+const statusField = "status"
+
+// splice returns a file with a new status, if nothing else of its only resource has changed: so all
+// that its author wrote keeps its bytes, also where it is not in kyaml's format.
+func splice(data []byte, before, after []*yaml.RNode) ([]byte, bool) {
+	if len(before) != 1 || len(after) != 1 || !sameResources(withoutStatus(before[0]), withoutStatus(after[0])) {
+		return nil, false
+	}
+	status := after[0].Field(statusField)
+	if status == nil || before[0].YNode().Style&yaml.FlowStyle != 0 {
+		return nil, false
+	}
+	block, err := encodeStatus(status.Value, after[0].GetAnnotations()[kioutil.SeqIndentAnnotation])
+	if err != nil {
+		return nil, false
+	}
+	head, tail := cutStatus(strings.ReplaceAll(string(data), "\r\n", "\n"))
+	if head != "" && !strings.HasSuffix(head, "\n") {
+		head += "\n"
+	}
+	spliced := []byte(head + block + tail)
+	return spliced, isStill(spliced, after)
+}
+
+// withoutStatus returns a copy of a resource without its status, as a list.
+func withoutStatus(r *yaml.RNode) []*yaml.RNode {
+	r = r.Copy()
+	_ = r.PipeE(yaml.FieldClearer{Name: statusField})
+	return []*yaml.RNode{r}
+}
+
+// encodeStatus returns the field with its value, with lists in the given style.
+func encodeStatus(value *yaml.RNode, style string) (string, error) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoderWithOptions(&out, &yaml.EncoderOptions{SeqIndent: yaml.SequenceIndentStyle(style)})
+	err := encoder.Encode(map[string]*yaml.Node{statusField: value.YNode()})
+	return out.String(), err
+}
+
+// cutStatus returns what is before and behind the status of a resource.
+func cutStatus(text string) (head, tail string) {
+	var fresh yaml.Node
+	if yaml.Unmarshal([]byte(text), &fresh) != nil || len(fresh.Content) != 1 {
+		return text, ""
+	}
+	lines := strings.SplitAfter(text, "\n")
+	fields := fresh.Content[0].Content
+	for i := 0; i+1 < len(fields); i += 2 {
+		if fields[i].Value != statusField {
+			continue
+		}
+		from, to := fields[i].Line-1, len(lines)
+		if i+2 < len(fields) {
+			to = fields[i+2].Line - 1 - strings.Count(fields[i+2].HeadComment, "\n")
+			if fields[i+2].HeadComment != "" {
+				to--
+			}
+		}
+		return strings.Join(lines[:from], ""), strings.Join(lines[to:], "")
+	}
+	return text, ""
+}
+
+// isStill reports whether a file has exactly the given resources.
+func isStill(data []byte, want []*yaml.RNode) bool {
+	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
+	got, err := reader.Read()
+	return err == nil && sameResources(got, want)
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+)
+
+// resultsFile is the name of the file in the directory of --results-dir.
+const resultsFile = "results.yaml"
+
+// list is a FunctionResultList of kpt.
+type list struct {
+	yaml.ResourceMeta `yaml:",inline"`
+	ExitCode          int    `yaml:"exitCode"`
+	Items             []item `yaml:"items,omitempty"`
+}
+
+type item struct {
+	Image    string          `yaml:"image,omitempty"`
+	Exec     string          `yaml:"exec,omitempty"`
+	Stderr   string          `yaml:"stderr,omitempty"`
+	ExitCode int             `yaml:"exitCode"`
+	Results  []result.Record `yaml:"results,omitempty"`
+}
+
+// WriteResults writes the results of all functions that ran to a file in dir, and returns its path.
+func WriteResults(dir string, steps []pipeline.Step) (string, error) {
+	results := list{ResourceMeta: yaml.ResourceMeta{
+		TypeMeta:   yaml.TypeMeta{APIVersion: "kpt.dev/v1", Kind: "FunctionResultList"},
+		ObjectMeta: yaml.ObjectMeta{NameMeta: yaml.NameMeta{Name: "fnresults"}},
+	}}
+	for _, step := range steps {
+		if step.Skipped {
+			continue
+		}
+		e := newEntry(step)
+		results.Items = append(results.Items, item{e.image, e.exec, e.stderr, e.exitCode, e.results})
+		if e.exitCode != 0 {
+			results.ExitCode = 1
+		}
+	}
+	data, err := wide(results)
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, resultsFile)
+	//nolint:gosec // results are for others to read, as far as the umask permits
+	if err := os.WriteFile(name, data, 0o644); err != nil {
+		return "", fmt.Errorf("write --results-dir: %w", err)
+	}
+	return name, nil
+}
+
+// wide encodes a value with indented lists, as kpt does.
+func wide(value any) ([]byte, error) {
+	var out bytes.Buffer
+	err := yaml.NewEncoderWithOptions(&out, &yaml.EncoderOptions{SeqIndent: yaml.WideSequenceStyle}).Encode(value)
+	return out.Bytes(), err
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+)
+
+// rendered is the type of the condition that says how the last rendering ended.
+const rendered = "Rendered"
+
+type condition struct {
+	Type    string `yaml:"type"`
+	Status  string `yaml:"status"`
+	Reason  string `yaml:"reason,omitempty"`
+	Message string `yaml:"message,omitempty"`
+}
+
+type renderStatus struct {
+	Mutations    []step `yaml:"mutationSteps,omitempty"`
+	Validations  []step `yaml:"validationSteps,omitempty"`
+	ErrorSummary string `yaml:"errorSummary,omitempty"`
+}
+
+type step struct {
+	Name           string          `yaml:"name,omitempty"`
+	Image          string          `yaml:"image,omitempty"`
+	Exec           string          `yaml:"exec,omitempty"`
+	ExecutionError string          `yaml:"executionError,omitempty"`
+	Stderr         string          `yaml:"stderr,omitempty"`
+	ExitCode       int             `yaml:"exitCode"`
+	Results        []result.Record `yaml:"results,omitempty"`
+	ErrorResults   []result.Record `yaml:"errorResults,omitempty"`
+	When           string          `yaml:"when,omitempty"`
+	Skipped        bool            `yaml:"skipped,omitempty"`
+}
+
+// SetStatus writes into a Kptfile how the rendering of its package ended: the condition "Rendered",
+// which replaces an earlier one, and what each function did. Other conditions stay.
+func SetStatus(kptfile *yaml.RNode, rendering *pipeline.Rendering, failure error) error {
+	if !hasLists(kptfile.YNode()) {
+		// kpt's style; otherwise the Kptfile keeps its own.
+		if err := kptfile.PipeE(yaml.SetAnnotation(kioutil.SeqIndentAnnotation, string(yaml.WideSequenceStyle))); err != nil {
+			return err
+		}
+	}
+	conditions, err := kptfile.Pipe(yaml.LookupCreate(yaml.SequenceNode, "status", "conditions"))
+	if err != nil {
+		return fmt.Errorf("write the status of the Kptfile: %w", err)
+	}
+	now, err := node(newCondition(failure))
+	if err != nil {
+		return err
+	}
+	list := conditions.YNode()
+	list.Style &^= yaml.FlowStyle // an empty list may have been in flow style
+	list.Content = append(others(list.Content), now.YNode())
+	var status *yaml.RNode
+	if steps := newRenderStatus(rendering); len(steps.Mutations)+len(steps.Validations) > 0 {
+		if status, err = node(steps); err != nil {
+			return err
+		}
+	}
+	if err := kptfile.PipeE(yaml.Lookup("status"), yaml.FieldClearer{Name: "renderStatus"}); err != nil {
+		return err
+	}
+	if status == nil {
+		return nil
+	}
+	return kptfile.PipeE(yaml.Lookup("status"), yaml.SetField("renderStatus", status))
+}
+
+// others returns the conditions of other types.
+func others(conditions []*yaml.Node) []*yaml.Node {
+	var kept []*yaml.Node
+	for _, c := range conditions {
+		if yaml.NewRNode(c).Field("type") == nil || yaml.GetValue(yaml.NewRNode(c).Field("type").Value) != rendered {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+func newCondition(failure error) condition {
+	if failure == nil {
+		return condition{Type: rendered, Status: "True", Reason: "RenderSuccess"}
+	}
+	return condition{Type: rendered, Status: "False", Reason: "RenderFailed", Message: message(failure)}
+}
+
+// message describes why a rendering failed. What a function said is in its step.
+func message(failure error) string {
+	if failed, ok := errors.AsType[*client.FunctionError](failure); ok {
+		return fmt.Sprintf("function %q failed", failed.Image)
+	}
+	return failure.Error()
+}
+
+func newRenderStatus(rendering *pipeline.Rendering) renderStatus {
+	var s renderStatus
+	var failures []string
+	describe := func(steps []pipeline.Step) []step {
+		var described []step
+		for _, taken := range steps {
+			e, f := newEntry(taken), taken.Call.Function
+			if failure := e.failure(f.Name); failure != "" {
+				failures = append(failures, failure)
+			}
+			described = append(described, step{
+				Name: f.Name, Image: e.image, Exec: e.exec, ExecutionError: e.problem, Stderr: e.stderr, ExitCode: e.exitCode,
+				Results: e.results, ErrorResults: e.errorResults(), When: f.When, Skipped: taken.Skipped,
+			})
+		}
+		return described
+	}
+	s.Mutations, s.Validations = describe(rendering.Mutations), describe(rendering.Validations)
+	s.ErrorSummary = strings.Join(failures, "\n")
+	return s
+}
+
+// node returns a value as YAML.
+func node(value any) (*yaml.RNode, error) {
+	data, err := wide(value)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.Parse(string(data))
+}
+
+// hasLists reports whether there is a list whose items have lines of their own.
+func hasLists(node *yaml.Node) bool {
+	if node.Kind == yaml.SequenceNode && node.Style&yaml.FlowStyle == 0 && len(node.Content) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(node.Content, hasLists)
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package result
+
+import (
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
+)
+
+// Record is a result in the form that kpt writes to files: to results.yaml and to a Kptfile's
+// status.
+type Record struct {
+	Message     string            `yaml:"message,omitempty"`
+	Severity    string            `yaml:"severity,omitempty"`
+	ResourceRef *Reference        `yaml:"resourceRef,omitempty"`
+	Field       *Field            `yaml:"field,omitempty"`
+	File        *File             `yaml:"file,omitempty"`
+	Tags        map[string]string `yaml:"tags,omitempty"`
+}
+
+// Reference names a resource.
+type Reference struct {
+	APIVersion string `yaml:"apiVersion,omitempty"`
+	Kind       string `yaml:"kind,omitempty"`
+	Name       string `yaml:"name,omitempty"`
+	Namespace  string `yaml:"namespace,omitempty"`
+}
+
+// Field names a field of a resource. Values that are no scalars are YAML.
+type Field struct {
+	Path          string `yaml:"path,omitempty"`
+	CurrentValue  string `yaml:"currentValue,omitempty"`
+	ProposedValue string `yaml:"proposedValue,omitempty"`
+}
+
+// File names a resource by its place.
+type File struct {
+	Path  string `yaml:"path,omitempty"`
+	Index int    `yaml:"index,omitempty"`
+}
+
+// Results returns the records for display.
+func Results(records []Record) []Result {
+	results := make([]Result, 0, len(records))
+	for _, r := range records {
+		results = append(results, r.result())
+	}
+	return results
+}
+
+func (r Record) result() Result {
+	shown := Result{Message: r.Message, Severity: severity(r.Severity)}
+	if ref := r.ResourceRef; ref != nil {
+		shown.Resource = join(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name)
+	}
+	if r.Field != nil {
+		shown.Field = r.Field.Path
+	}
+	if r.File != nil {
+		shown.File = r.File.Path
+	}
+	return shown
+}
+
+// FromFailure returns the results in the details of a failed call.
+func FromFailure(failure *functionrunnerv1.FunctionFailure) []Record {
+	records := make([]Record, 0, len(failure.GetResults()))
+	for _, r := range failure.GetResults() {
+		record := Record{Message: r.GetMessage(), Severity: r.GetSeverity(), Tags: r.GetTags()}
+		if ref := r.GetResourceRef(); ref != nil {
+			record.ResourceRef = &Reference{ref.GetApiVersion(), ref.GetKind(), ref.GetName(), ref.GetNamespace()}
+		}
+		if f := r.GetField(); f != nil {
+			record.Field = &Field{f.GetPath(), fromJSON(f.GetCurrentValue()), fromJSON(f.GetProposedValue())}
+		}
+		if f := r.GetFile(); f != nil {
+			record.File = &File{f.GetPath(), int(f.GetIndex())}
+		}
+		records = append(records, record)
+	}
+	return records
+}
+
+// fromJSON returns a JSON value as it is in a [Field].
+func fromJSON(value string) string {
+	node, err := yaml.Parse(value)
+	if err != nil || value == "" {
+		return value
+	}
+	return plain(node.YNode())
+}
+
+// plain returns a value as it is in a [Field].
+func plain(node *yaml.Node) string {
+	if node.Kind == yaml.ScalarNode {
+		return strings.TrimSpace(node.Value)
+	}
+	unstyled(node)
+	text, err := yaml.NewRNode(node).String()
+	if err != nil {
+		return fmt.Sprint(err)
+	}
+	return strings.TrimSpace(text)
+}
+
+func unstyled(node *yaml.Node) {
+	node.Style = 0
+	for _, child := range node.Content {
+		unstyled(child)
+	}
+}
+
+// ToProto is the opposite of [FromFailure].
+func ToProto(records []Record) []*functionrunnerv1.Result {
+	results := make([]*functionrunnerv1.Result, 0, len(records))
+	for _, r := range records {
+		message := &functionrunnerv1.Result{Message: r.Message, Severity: r.Severity, Tags: r.Tags}
+		if ref := r.ResourceRef; ref != nil {
+			message.ResourceRef = &functionrunnerv1.Result_ResourceRef{
+				ApiVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
+			}
+		}
+		if f := r.Field; f != nil {
+			message.Field = &functionrunnerv1.Result_Field{
+				Path: f.Path, CurrentValue: f.CurrentValue, ProposedValue: f.ProposedValue,
+			}
+		}
+		if f := r.File; f != nil {
+			message.File = &functionrunnerv1.Result_File{Path: f.Path, Index: int32(f.Index)} //nolint:gosec // small
+		}
+		results = append(results, message)
+	}
+	return results
+}
