@@ -125,7 +125,7 @@ run_each = for target in $(1); do echo "== $$target"; nice $(MAKE) --no-print-di
 
 .PHONY: test-here
 test-here:
-	@$(call run_each,check-generate check-proto check-modules lint unit demo)
+	@$(call run_each,check-generate check-proto check-modules lint unit kpt-compare-short demo)
 
 .PHONY: test-bed
 test-bed:
@@ -176,6 +176,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters, and check the words in use
 	@failed=; \
 	 GOWORK=$(WORKSPACE_FILE) $(LINT) $(WORKSPACE_PACKAGES) || failed=1; \
 	 (cd functions && $(LINT) ./...) || failed=1; \
+	 (cd $(KPTCOMPARE) && $(LINT) ./...) || failed=1; \
 	 bash test/words.sh || failed=1; \
 	 test -z "$$failed"
 
@@ -237,4 +238,5 @@ clean: ## Remove all build results
 include functions/functions.mk
 include build/images/images.mk
 include test/attack.mk
+include test/kptcompare/kptcompare.mk
 -include test/cluster.mk

@@ -63,12 +63,9 @@ func source(out io.Writer, dirs []string, output, configFile string) error {
 	if len(dirs) == 0 {
 		dirs = []string{here}
 	}
-	var config *yaml.RNode
-	var err error
-	if configFile != "" {
-		if config, err = readConfig(configFile); err != nil {
-			return err
-		}
+	config, err := sourceConfig(configFile)
+	if err != nil {
+		return err
 	}
 	var resources []*yaml.RNode
 	for _, dir := range dirs {
@@ -82,6 +79,22 @@ func source(out io.Writer, dirs []string, output, configFile string) error {
 		return pkgtree.WriteDocuments(out, resources)
 	}
 	return pkgtree.WriteListFor(out, config, resources)
+}
+
+// sourceConfig returns the configuration of the function that reads the list, with its place as kpt
+// writes it; nil for none.
+func sourceConfig(file string) (*yaml.RNode, error) {
+	if file == "" {
+		return nil, nil
+	}
+	tree, err := pkgtree.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read --fn-config: %w", err)
+	}
+	if n := len(tree.Root.Resources); n != 1 {
+		return nil, fmt.Errorf("read --fn-config: %s must have one resource, but has %d", file, n)
+	}
+	return tree.Root.Resources[0], nil
 }
 
 const sinkHelp = `Sink writes the resources on standard input to the files of a new directory. A

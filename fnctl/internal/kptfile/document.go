@@ -10,8 +10,9 @@ type document struct {
 	Kind       string `yaml:"kind"`
 	Metadata   struct {
 		Name        string            `yaml:"name"`
+		Namespace   any               `yaml:"namespace"`
+		Labels      any               `yaml:"labels"`
 		Annotations map[string]string `yaml:"annotations"`
-		Rest        map[string]any    `yaml:",inline"`
 	} `yaml:"metadata"`
 	Pipeline     Pipeline       `yaml:"pipeline"`
 	Upstream     upstream       `yaml:"upstream"`

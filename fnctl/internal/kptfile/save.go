@@ -4,7 +4,9 @@ package kptfile
 
 import (
 	"fmt"
+	"slices"
 
+	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
@@ -37,12 +39,15 @@ type savedSelector struct {
 
 // Save adds a function to a list of a Kptfile's pipeline. It replaces those of the same image or
 // program, and reports whether there was one.
-func Save(kptfile *yaml.RNode, list string, f Function) (replaced bool, err error) {
+func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) {
+	if err := ChooseStyle(root); err != nil {
+		return false, err
+	}
 	node, err := encode(f)
 	if err != nil {
 		return false, err
 	}
-	functions, err := kptfile.Pipe(yaml.LookupCreate(yaml.SequenceNode, "pipeline", list))
+	functions, err := root.Pipe(yaml.LookupCreate(yaml.SequenceNode, "pipeline", list))
 	if err != nil {
 		return false, fmt.Errorf("add the function to the Kptfile: %w", err)
 	}
@@ -90,4 +95,21 @@ func value(node *yaml.Node, field string) string {
 		return ""
 	}
 	return yaml.GetValue(f.Value)
+}
+
+// ChooseStyle has the lists of a Kptfile indented, as kpt writes them, if it has none yet. A Kptfile
+// with lists keeps their style.
+func ChooseStyle(root *yaml.RNode) error {
+	if hasLists(root.YNode()) {
+		return nil
+	}
+	return root.PipeE(yaml.SetAnnotation(kioutil.SeqIndentAnnotation, string(yaml.WideSequenceStyle)))
+}
+
+// hasLists reports whether there is a list whose items have lines of their own.
+func hasLists(node *yaml.Node) bool {
+	if node.Kind == yaml.SequenceNode && node.Style&yaml.FlowStyle == 0 && len(node.Content) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(node.Content, hasLists)
 }

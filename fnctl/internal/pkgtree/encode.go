@@ -118,6 +118,12 @@ func WriteListFor(w io.Writer, config *yaml.RNode, resources []*yaml.RNode) erro
 		}
 		placed = append(placed, r)
 	}
+	if config != nil {
+		config = config.Copy()
+		if err := place(config); err != nil {
+			return err
+		}
+	}
 	return kio.ByteWriter{
 		Writer: w, KeepReaderAnnotations: true,
 		WrappingAPIVersion: kio.ResourceListAPIVersion, WrappingKind: kio.ResourceListKind,

@@ -5,13 +5,12 @@ package report
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 )
@@ -47,14 +46,11 @@ type step struct {
 
 // SetStatus writes into a Kptfile how the rendering of its package ended: the condition "Rendered",
 // which replaces an earlier one, and what each function did. Other conditions stay.
-func SetStatus(kptfile *yaml.RNode, rendering *pipeline.Rendering, failure error) error {
-	if !hasLists(kptfile.YNode()) {
-		// kpt's style; otherwise the Kptfile keeps its own.
-		if err := kptfile.PipeE(yaml.SetAnnotation(kioutil.SeqIndentAnnotation, string(yaml.WideSequenceStyle))); err != nil {
-			return err
-		}
+func SetStatus(root *yaml.RNode, rendering *pipeline.Rendering, failure error) error {
+	if err := kptfile.ChooseStyle(root); err != nil {
+		return err
 	}
-	conditions, err := kptfile.Pipe(yaml.LookupCreate(yaml.SequenceNode, "status", "conditions"))
+	conditions, err := root.Pipe(yaml.LookupCreate(yaml.SequenceNode, "status", "conditions"))
 	if err != nil {
 		return fmt.Errorf("write the status of the Kptfile: %w", err)
 	}
@@ -71,13 +67,13 @@ func SetStatus(kptfile *yaml.RNode, rendering *pipeline.Rendering, failure error
 			return err
 		}
 	}
-	if err := kptfile.PipeE(yaml.Lookup("status"), yaml.FieldClearer{Name: "renderStatus"}); err != nil {
+	if err := root.PipeE(yaml.Lookup("status"), yaml.FieldClearer{Name: "renderStatus"}); err != nil {
 		return err
 	}
 	if status == nil {
 		return nil
 	}
-	return kptfile.PipeE(yaml.Lookup("status"), yaml.SetField("renderStatus", status))
+	return root.PipeE(yaml.Lookup("status"), yaml.SetField("renderStatus", status))
 }
 
 // others returns the conditions of other types.
@@ -135,12 +131,4 @@ func node(value any) (*yaml.RNode, error) {
 		return nil, err
 	}
 	return yaml.Parse(string(data))
-}
-
-// hasLists reports whether there is a list whose items have lines of their own.
-func hasLists(node *yaml.Node) bool {
-	if node.Kind == yaml.SequenceNode && node.Style&yaml.FlowStyle == 0 && len(node.Content) > 0 {
-		return true
-	}
-	return slices.ContainsFunc(node.Content, hasLists)
 }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kptcompare runs packages through fnctl and through kpt itself, with the same functions,
+// and compares files and exit codes. `make kpt-compare` builds the programs and runs it; without
+// kpt, as in `make kpt-compare-short`, it compares with what kpt wrote when the cases were made.
+package kptcompare_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var (
+	update = flag.Bool("update", false, "write what kpt does into the cases, or for the others what fnctl does")
+	// Where the programs are, as make sets it.
+	programs = os.Getenv("KPTCOMPARE_PROGRAMS")
+	withKpt  = os.Getenv("KPTCOMPARE_KPT") != ""
+)
+
+// The word "fn" of the scripts.
+const (
+	kptPrelude   = "fn() { kpt fn \"$@\"; }\n"
+	fnctlPrelude = "fn() { if [ \"$1\" = render ]; then shift; fnctl render --no-status \"$@\"; else fnctl \"$@\"; fi; }\n"
+	// Of today's kpt, the status counts too.
+	todayPrelude = "fn() { fnctl \"$@\"; }\n"
+)
+
+// run runs a script in a new directory with the given files, and returns the files after it, and
+// whether it failed.
+func run(t *testing.T, prelude, script string, before files) (files, bool) {
+	t.Helper()
+	dir := t.TempDir()
+	before.write(t, dir)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", prelude+script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "FNR_ADDRESS="+gateway, "LC_ALL=C",
+		"FUNCTIONS="+filepath.Join(programs, "functions"), "PATH="+programs+":"+os.Getenv("PATH"))
+	output, err := cmd.CombinedOutput()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Fatal(err)
+	}
+	t.Logf("%s\n%s", strings.TrimSpace(script), output)
+	return readFiles(t, dir), err != nil
+}
+
+func TestCases(t *testing.T) {
+	for _, s := range scenarios(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(s.file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			compare(t, s)
+		})
+	}
+}
+
+func compare(t *testing.T, s *scenario) {
+	t.Helper()
+	prelude := fnctlPrelude
+	if s.kind == today {
+		prelude = todayPrelude
+	}
+	got, failed := run(t, prelude, s.script, s.before)
+	if *update && s.kind != same {
+		s.expect(t, got, failed)
+	}
+	if withKpt {
+		compareKpt(t, s)
+	}
+	if diff := difference(s.after(), got); diff != "" || failed != s.fails {
+		t.Errorf("fnctl: fails %t, want %t\n%s", failed, s.fails, diff)
+	}
+}
+
+// compareKpt holds the expected tree against kpt.
+func compareKpt(t *testing.T, s *scenario) {
+	t.Helper()
+	got, failed := run(t, kptPrelude, s.script, s.before)
+	if *update && s.kind == same {
+		s.expect(t, got, failed)
+	}
+	diff := difference(s.after(), got)
+	switch as := diff == "" && failed == s.fails; {
+	case s.kind == same && !as:
+		t.Errorf("kpt: fails %t, want %t; the case was made by another kpt\n%s", failed, s.fails, diff)
+	case s.kind != same && as:
+		t.Errorf("kpt does the same: the kind of this case must be %q", same)
+	}
+}
+
+// TestGenerated renders packages that are made by chance.
+func TestGenerated(t *testing.T) {
+	if !withKpt {
+		return // what kpt does with them is not in a file
+	}
+	for seed := range uint64(generated) {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			tree := newPackage(seed)
+			want, kptFails := run(t, kptPrelude, "fn render p", tree)
+			got, fails := run(t, fnctlPrelude, "fn render p", tree)
+			if diff := difference(want, got); diff != "" || fails != kptFails {
+				t.Errorf("seed %d: fnctl fails %t, kpt %t\n%s\nof\n%s", seed, fails, kptFails, diff, archive("", tree))
+			}
+		})
+	}
+}

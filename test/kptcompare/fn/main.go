@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command fn is all the functions of the comparison, by the names of links to it. As docker, it runs
+// the function of `docker run ... IMAGE`, which is all of Docker that kpt needs.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// The names of the annotations for places that functions made with old SDKs know.
+const (
+	legacyPath  = "config.kubernetes.io/path"
+	legacyIndex = "config.kubernetes.io/index"
+)
+
+func main() {
+	name := filepath.Base(os.Args[0])
+	var err error
+	switch {
+	case name == "docker":
+		err = docker(os.Args[1:])
+	case len(os.Args) > 1 && os.Args[1] == "--help":
+		_, err = fmt.Printf("The help of %s.\n", name)
+	default:
+		err = call(name)
+	}
+	if exited, ok := errors.AsType[*exec.ExitError](err); ok {
+		os.Exit(exited.ExitCode())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// docker runs the function of an image, or says a version.
+func docker(args []string) error {
+	if len(args) == 0 || args[0] != "run" {
+		_, err := fmt.Println("99.0.0")
+		return err
+	}
+	image, rest := args[len(args)-1], []string(nil)
+	if image == "--help" {
+		image, rest = args[len(args)-2], []string{image}
+	}
+	name, _, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	cmd := exec.Command(filepath.Join(os.Getenv("FUNCTIONS"), name), rest...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// list is a function's input and output.
+type list struct {
+	items  []*yaml.RNode
+	config *yaml.RNode
+	// results are YAML; empty for none.
+	results string
+}
+
+// value returns a value of the configuration.
+func (l *list) value(key string) string {
+	if l.config == nil {
+		return ""
+	}
+	return l.config.GetDataMap()[key]
+}
+
+func call(name string) error {
+	if name == "garbage" {
+		_, err := fmt.Println("segmentation fault")
+		return err
+	}
+	source := &kio.ByteReadWriter{Reader: os.Stdin, Writer: os.Stdout, KeepReaderAnnotations: true}
+	items, err := source.Read()
+	if err != nil {
+		return err
+	}
+	l := &list{items: items, config: source.FunctionConfig}
+	f, ok := functions[name]
+	if !ok {
+		return fmt.Errorf("no function %s", name)
+	}
+	failure := f(l)
+	if l.results != "" {
+		source.Results = yaml.MustParse(l.results)
+	}
+	if err := source.Write(l.items); err != nil {
+		return err
+	}
+	return failure
+}
+
+// functions return how they fail.
+var functions = map[string]func(*list) error{
+	"noop":     func(*list) error { return nil },
+	"label":    label,
+	"name":     nameLabel,
+	"order":    order,
+	"count":    count,
+	"drop":     drop,
+	"generate": generate,
+	"move":     move,
+	"wipe":     func(l *list) error { l.items = nil; return nil },
+	"quote":    quote,
+	"warn":     func(l *list) error { l.results = warnings; return nil },
+	"log":      func(*list) error { return logLine("looked at everything") },
+	"fail":     func(l *list) error { l.results = warnings; return errors.New("this is why") },
+	"crash":    func(*list) error { os.Exit(3); return nil },
+	"spoil":    spoil,
+	"twice":    func(l *list) error { l.items = append(l.items, l.items[0].Copy()); return nil },
+	"again":    again,
+}
+
+func logLine(text string) error {
+	_, err := io.WriteString(os.Stderr, text+"\n")
+	return err
+}
+
+// label adds to the label "seen" of each resource, so that it shows which functions saw it.
+func label(l *list) error {
+	for _, item := range l.items {
+		seen := strings.TrimPrefix(item.GetLabels()["seen"]+"."+l.value("value"), ".")
+		if err := item.PipeE(yaml.SetLabel("seen", seen)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameLabel sets a label to kind and name of the configuration.
+func nameLabel(l *list) error {
+	if l.config == nil {
+		return nil
+	}
+	for _, item := range l.items {
+		if err := item.PipeE(yaml.SetLabel("configured", l.config.GetKind()+"."+l.config.GetName())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// order writes the names of its input, in their order, into the data of the resource "order".
+func order(l *list) error {
+	var names []string
+	for _, item := range l.items {
+		names = append(names, item.GetName())
+	}
+	return note(l, "names", strings.Join(names, "."))
+}
+
+// count writes the number of resources into the resource "order".
+func count(l *list) error { return note(l, "count", strconv.Itoa(len(l.items))) }
+
+func note(l *list, key, value string) error {
+	for _, item := range l.items {
+		if item.GetName() == "order" {
+			data := item.GetDataMap()
+			if data == nil {
+				data = map[string]string{}
+			}
+			data[key] = strings.TrimPrefix(data[key]+"/"+value, "/")
+			item.SetDataMap(data)
+		}
+	}
+	return nil
+}
+
+func drop(l *list) error {
+	var kept []*yaml.RNode
+	for _, item := range l.items {
+		if item.GetName() != l.value("name") {
+			kept = append(kept, item)
+		}
+	}
+	l.items = kept
+	return nil
+}
+
+// generate adds a resource, with path and index if the configuration has them.
+func generate(l *list) error {
+	name := l.value("name")
+	if name == "" {
+		name = "generated"
+	}
+	item := yaml.MustParse("apiVersion: v1\nkind: Secret\nmetadata:\n  name: " + name + "\n")
+	for key, annotation := range map[string]string{"path": kioutil.PathAnnotation, "index": kioutil.IndexAnnotation} {
+		if value := l.value(key); value != "" {
+			if err := item.PipeE(yaml.SetAnnotation(annotation, value)); err != nil {
+				return err
+			}
+		}
+	}
+	l.items = append(l.items, item)
+	return nil
+}
+
+// move moves a resource to another file.
+func move(l *list) error {
+	for _, item := range l.items {
+		if item.GetName() != l.value("name") {
+			continue
+		}
+		for _, annotation := range []string{kioutil.PathAnnotation, legacyPath} {
+			if err := item.PipeE(yaml.SetAnnotation(annotation, l.value("path"))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// quote puts all strings in quotes, as functions in other languages may.
+func quote(l *list) error {
+	for _, item := range l.items {
+		quoteStrings(item.YNode())
+	}
+	return nil
+}
+
+func quoteStrings(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == yaml.NodeTagString {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	for _, child := range node.Content {
+		quoteStrings(child)
+	}
+}
+
+const warnings = `
+- message: looked at everything
+- message: something is wrong
+  severity: error
+  resourceRef: {apiVersion: v1, kind: ConfigMap, name: a, namespace: ns}
+  field: {path: spec.replicas, currentValue: 1, proposedValue: 2}
+  file: {path: a.yaml, index: 1}
+  tags: {rule: x}
+`
+
+// spoil makes a resource without a name.
+func spoil(l *list) error {
+	l.items = append(l.items, yaml.MustParse("apiVersion: v1\nkind: Secret\n"))
+	return nil
+}
+
+// again copies the configuration's resource behind itself, into the same file.
+func again(l *list) error {
+	for _, item := range l.items {
+		if item.GetName() == "config" {
+			second := item.Copy()
+			second.SetDataMap(map[string]string{"value": "second"})
+			l.items = append(l.items, second)
+			return errors.Join(second.SetName("second"),
+				second.PipeE(yaml.SetAnnotation(kioutil.IndexAnnotation, "1")),
+				second.PipeE(yaml.SetAnnotation(legacyIndex, "1")))
+		}
+	}
+	return nil
+}

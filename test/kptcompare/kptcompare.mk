@@ -1,0 +1,22 @@
+# fnctl compared with kpt itself. Included by the root Makefile; see docs/fnctl.md.
+
+# The module of the comparison is outside of go.work: kpt chooses the versions of its libraries.
+KPTCOMPARE           := test/kptcompare
+KPTCOMPARE_PROGRAMS  := $(BUILD)/kptcompare
+KPTCOMPARE_FUNCTIONS := noop label name order count drop generate move wipe quote warn log fail crash spoil twice again garbage
+
+.PHONY: kptcompare-programs
+kptcompare-programs:
+	@mkdir -p $(KPTCOMPARE_PROGRAMS)/functions
+	@for m in services/gateway fnctl; do (cd $$m && go build -ldflags="-s -w" -o $(KPTCOMPARE_PROGRAMS)/ .); done
+	@cd $(KPTCOMPARE) && go build -ldflags="-s -w" -o $(KPTCOMPARE_PROGRAMS)/docker ./fn
+	@for f in $(KPTCOMPARE_FUNCTIONS); do ln -f $(KPTCOMPARE_PROGRAMS)/docker $(KPTCOMPARE_PROGRAMS)/functions/$$f; done
+
+.PHONY: kpt-compare
+kpt-compare: kptcompare-programs ## Compare fnctl with kpt itself (UPDATE=1 records what kpt does)
+	@cd $(KPTCOMPARE) && $(COMPILER_ENV) go build -ldflags="-s -w" -o $(KPTCOMPARE_PROGRAMS)/ github.com/GoogleContainerTools/kpt
+	@cd $(KPTCOMPARE) && KPTCOMPARE_PROGRAMS=$(KPTCOMPARE_PROGRAMS) KPTCOMPARE_KPT=yes go test -vet=off -count=1 . $(if $(UPDATE),-update)
+
+.PHONY: kpt-compare-short
+kpt-compare-short: kptcompare-programs ## The same without building kpt: with what it did before
+	@cd $(KPTCOMPARE) && KPTCOMPARE_PROGRAMS=$(KPTCOMPARE_PROGRAMS) go test -vet=off -count=1 .
