@@ -144,6 +144,7 @@ testdata-times:
 unit: prepare testdata-times ## Run the tests that need only this machine
 	@failed=; \
 	 GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(filter-out ./test/...,$(WORKSPACE_PACKAGES)) || failed=1; \
+	 ! command -v tmux >/dev/null || (cd fnctl && go test -vet=off -tags tmux -run Screens ./internal/cli) || failed=1; \
 	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day' ./internal/pool) || failed=1; \
 	 (cd functions && $(GO_TEST) ./...) || failed=1; \
 	 (cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$')) || failed=1; \
@@ -226,10 +227,12 @@ fmt: $(GOLANGCI_LINT) $(BUF) ## Format all code
 
 .PHONY: prepare
 prepare: ## Install what the tests need, as root on Debian
-	@command -v gcc >/dev/null || { \
+	@{ command -v gcc && command -v tmux; } >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends gcc libc6-dev; \
-	  else echo "skipped: the race detector, which needs gcc"; fi; }
+	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends gcc libc6-dev tmux; \
+	  else \
+	    command -v gcc >/dev/null || echo "skipped: the race detector, which needs gcc"; \
+	    command -v tmux >/dev/null || echo "skipped: fnctl on terminals, which needs tmux"; fi; }
 
 .PHONY: clean
 clean: ## Remove all build results

@@ -82,7 +82,10 @@ func (e Environment) errPrinter() *ui.Printer { return ui.NewPrinter(e.Stderr, e
 func (e Environment) outPrinter() *ui.Printer { return ui.NewPrinter(e.Stdout, e.colourful(e.Stdout)) }
 
 func (e Environment) progress() *ui.Progress {
-	return &ui.Progress{Printer: e.errPrinter(), Live: isTerminal(e.Stderr)}
+	return &ui.Progress{
+		Printer: e.errPrinter(), Live: isTerminal(e.Stderr),
+		Width: func() int { return terminalWidth(e.Stderr) },
+	}
 }
 
 func (e Environment) colourful(w io.Writer) bool { return !e.NoColour && isTerminal(w) }
@@ -90,4 +93,17 @@ func (e Environment) colourful(w io.Writer) bool { return !e.NoColour && isTermi
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// terminalWidth returns the columns of a terminal now; 0 if w is none.
+func terminalWidth(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,10 +25,15 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"fnctl": func() {
-		os.Exit(cli.Run(context.Background(), cli.Environment{
-			Address: os.Getenv("FNR_ADDRESS"), //nolint:forbidigo // stands in for main
-			Stdin:   os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		}, os.Args[1:]))
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		code := cli.Run(ctx, cli.Environment{
+			Address:  os.Getenv("FNR_ADDRESS"),    //nolint:forbidigo // stands in for main
+			NoColour: os.Getenv("NO_COLOR") != "", //nolint:forbidigo // stands in for main
+			Environ:  os.Environ(),                //nolint:forbidigo // stands in for main
+			Stdin:    os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		}, os.Args[1:])
+		stop()
+		os.Exit(code)
 	}})
 }
 

@@ -24,16 +24,24 @@ A function without a pod has the state Resolving while its image is looked up, a
 Queued while others have all the pods that there may be.
 
 LOAD is how many evaluations run in a pod and how many may, WAITING how many wait for a
-place in one of the function's pods, and TTL how long the pod lives on without use.`
+lease of one of the function's pods, and TTL how long the pod lives on without use. The reason why
+a pod is not ready is on a line of its own. '-o wide' also shows the whole image and the node.`
 
 const podsExamples = `  # Show all function pods
   fnctl pods
 
   # Show those of one function, and what becomes of them
-  fnctl pods set-namespace --watch`
+  fnctl pods set-namespace --watch
+  # Show on which nodes they are
+  fnctl pods -o wide
+  # Count the pods that are ready
+  fnctl pods -o json | jq '[.pools[].pods[]? | select(.state == "STATE_READY")] | length'`
 
-// asJSON is the only format besides the table.
-const asJSON = "json"
+// The formats besides the narrow table.
+const (
+	asJSON = "json"
+	asWide = "wide"
+)
 
 // podsCommand is one call of fnctl pods.
 type podsCommand struct {
@@ -61,7 +69,9 @@ func newPods(env Environment) *cobra.Command {
 	c.gateway.registerAddress(cmd.Flags(), env)
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "go on, and show what changes")
 	cmd.Flags().StringVarP(&c.output, "output", "o", "",
-		"json for everything that the pod-manager reports, a line for each change with --watch")
+		"wide for all columns; json for everything that the pod-manager reports, a line for each change with --watch")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asWide, asJSON},
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -69,8 +79,8 @@ func (c *podsCommand) prepare(args []string) error {
 	switch {
 	case len(args) > 1:
 		return errors.New("takes one argument: a part of an image's name")
-	case c.output != "" && c.output != asJSON:
-		return fmt.Errorf("takes json for --output, got %q", c.output)
+	case c.output != "" && c.output != asJSON && c.output != asWide:
+		return fmt.Errorf("takes wide or json for --output, got %q", c.output)
 	}
 	c.text = strings.Join(args, "")
 	return nil
@@ -114,13 +124,13 @@ func (c *podsCommand) show(list *podmanagerv1.ListPoolsResponse) {
 		c.env.errPrinter().Line("no function pods")
 		return
 	}
-	printRows(out, &pods.Table{}, append([]pods.Row{pods.Header}, rows...))
+	printRows(out, c.table(), append([]pods.Row{pods.Header}, rows...))
 }
 
 // follow writes all pools and then their changes, until ctx ends. The end of ctx is not an error:
 // it is how users stop the command.
 func (c *podsCommand) follow(ctx context.Context, gateway *client.Gateway) error {
-	out, table, changes := c.env.outPrinter(), &pods.Table{}, &pods.Changes{}
+	out, table, changes := c.env.outPrinter(), c.table(), &pods.Changes{}
 	rows := []pods.Row{pods.Header} // until all pools are known, so that the columns fit
 	synced := false
 	err := gateway.WatchPools(ctx, func(change *podmanagerv1.WatchPoolsResponse) error {
@@ -132,7 +142,7 @@ func (c *podsCommand) follow(ctx context.Context, gateway *client.Gateway) error
 		default:
 			rows = append(rows, changes.Of(change, time.Now())...)
 		}
-		if synced && c.output == "" {
+		if synced && c.output != asJSON {
 			printRows(out, table, rows)
 			rows = nil
 		}
@@ -142,6 +152,10 @@ func (c *podsCommand) follow(ctx context.Context, gateway *client.Gateway) error
 		return err
 	}
 	return nil
+}
+
+func (c *podsCommand) table() *pods.Table {
+	return &pods.Table{Wide: c.output == asWide, Width: terminalWidth(c.env.Stdout)}
 }
 
 // selects reports whether to show a pool.
@@ -155,6 +169,8 @@ func printRows(out *ui.Printer, table *pods.Table, rows []pods.Row) {
 		table.Fit(row)
 	}
 	for _, row := range rows {
-		out.Line("%s", ui.OneLine(table.Line(row)))
+		for _, line := range table.Lines(row) {
+			out.Line("%s", ui.OneLine(line))
+		}
 	}
 }

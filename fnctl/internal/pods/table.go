@@ -105,36 +105,80 @@ func Short(d time.Duration) string {
 	}
 }
 
-// widths are the widths of columns; they only grow.
-type widths [8]int
+// Table formats rows.
+type Table struct {
+	// Wide has all columns on one line. Otherwise a row fits into 80 columns unless the pod's name is
+	// very long, and the reason has a line of its own.
+	Wide bool
+	// Width is that of the terminal, to which long names of pods are cut; 0 for none.
+	Width int
 
-// cells returns the columns of a row; the last has no width.
-func (r Row) cells() (aligned [8]string, last string) {
-	return [8]string{r.Pool, r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL, r.Node}, r.Reason
+	widths []int // they only grow
 }
 
-// Table formats rows.
-type Table struct{ widths widths }
+// cells returns the columns of a row, all of which are aligned, and the reason.
+func (t *Table) cells(r Row) (aligned []string, reason string) {
+	if t.Wide {
+		return []string{r.Pool, r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL, r.Node}, r.Reason
+	}
+	aligned = []string{r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL}
+	if r.Pod == "" {
+		aligned[0] = base(r.Pool)
+	}
+	return aligned, r.Reason
+}
+
+// base returns an image's name without registry and directories.
+func base(image string) string { return image[strings.LastIndexByte(image, '/')+1:] }
 
 // Fit makes the columns wide enough for a row.
 func (t *Table) Fit(r Row) {
-	cells, _ := r.cells()
+	cells, _ := t.cells(r)
+	if t.widths == nil {
+		t.widths = make([]int, len(cells))
+	}
 	for i, c := range cells {
 		t.widths[i] = max(t.widths[i], len(c), 1)
 	}
 }
 
-// Line returns a row as a line. Empty cells become dashes.
-func (t *Table) Line(r Row) string {
+// Lines returns a row as lines. Empty cells become dashes.
+func (t *Table) Lines(r Row) []string {
 	t.Fit(r)
-	cells, last := r.cells()
+	cells, reason := t.cells(r)
 	var b strings.Builder
 	for i, c := range cells {
 		if c == "" {
 			c = "-"
 		}
-		fmt.Fprintf(&b, "%-*s  ", t.widths[i], c)
+		width := t.width(i)
+		if len(c) > width {
+			c = c[:width-1] + "~"
+		}
+		fmt.Fprintf(&b, "%-*s  ", width, c)
 	}
-	b.WriteString(last)
-	return strings.TrimRight(b.String(), " ")
+	if t.Wide {
+		b.WriteString(reason)
+		reason = ""
+	}
+	lines := []string{strings.TrimRight(b.String(), " ")}
+	if reason != "" && r != Header {
+		lines = append(lines, "    "+reason)
+	}
+	return lines
+}
+
+// minName is the least width of the column with names.
+const minName = 10
+
+// width returns the width of a column. The first of a narrow table gives way to the others.
+func (t *Table) width(column int) int {
+	if column > 0 || t.Wide || t.Width == 0 {
+		return t.widths[column]
+	}
+	others := 0
+	for _, w := range t.widths[1:] {
+		others += len("  ") + w
+	}
+	return min(t.widths[0], max(t.Width-others, minName))
 }

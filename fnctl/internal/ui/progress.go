@@ -19,13 +19,17 @@ type Progress struct {
 	// Live replaces the line of a running function by the line of its end: for terminals only.
 	Live bool
 
-	running string // the line of the running function
+	// Width returns the columns of the terminal now; 0, as without it, for no limit.
+	Width func() int
+
+	running string // the running function
+	detail  string // what it runs on
 }
 
 // Entered shows a package that has functions.
 func (p *Progress) Entered(plan *pipeline.Plan) {
 	if len(plan.Mutators)+len(plan.Validators) > 0 {
-		p.Line("Package %s", p.style.bold(title(plan.Package)))
+		p.Line("Package %s", p.style.bold(p.cut(title(plan.Package), len("Package "))))
 	}
 }
 
@@ -39,31 +43,41 @@ func title(pkg *pkgtree.Package) string {
 
 // Started shows a running function.
 func (p *Progress) Started(call pipeline.Call, resources int) {
-	p.running = fmt.Sprintf("  … %s on %d resources", name(call), resources)
+	p.running, p.detail = name(call), fmt.Sprintf(" on %d resources", resources)
+	if resources == 1 {
+		p.detail = " on 1 resource"
+	}
 	if p.Live {
-		fmt.Fprint(p.out, p.running)
+		fmt.Fprint(p.out, p.line(""))
 	}
 }
 
-// maxWaiting bounds the text about what a function waits for, so that it fits into the function's
-// line: a line that wraps cannot be replaced.
-const maxWaiting = 60
+// line returns the line of the running function, which must not wrap: a line that does cannot be
+// replaced.
+func (p *Progress) line(waiting string) string {
+	const mark = "  … "
+	if waiting != "" {
+		waiting = ": " + waiting
+	}
+	rest := p.cut(p.detail+waiting, columns(mark)+min(columns(p.running), p.limit()/2))
+	line := mark + p.shorten(p.running, columns(mark)+columns(rest))
+	detail, waiting := rest[:min(len(rest), len(p.detail))], rest[min(len(rest), len(p.detail)):]
+	return line + detail + p.style.faint(waiting)
+}
 
 // Waiting shows what the running function waits for; empty for nothing.
 func (p *Progress) Waiting(what string) {
 	what = OneLine(what)
 	switch {
-	case !p.Live && what != "":
-		p.Line("    … %s", what)
-	case p.Live && what == "":
-		fmt.Fprintf(p.out, "\r\x1b[K%s", p.running)
 	case p.Live:
-		if runes := []rune(what); len(runes) > maxWaiting {
-			what = string(runes[:maxWaiting]) + "…"
-		}
-		fmt.Fprintf(p.out, "\r\x1b[K%s: %s", p.running, p.style.faint(what))
+		fmt.Fprintf(p.out, "\r\x1b[K%s", p.line(what))
+	case what != "":
+		p.Line("    … %s", what)
 	}
 }
+
+// usualDuration is the room for durations, so that lines are cut alike.
+const usualDuration = len("12.345s")
 
 // Finished shows how a function ended, with its results and its log.
 func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
@@ -74,7 +88,9 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 	if outcome.Err != nil {
 		mark = p.style.red("✗")
 	}
-	p.Line("  %s %s %s", mark, name(call), p.style.faint(duration(outcome.Elapsed)))
+	elapsed := duration(outcome.Elapsed)
+	shown := p.shorten(name(call), len("  m  ")+max(len(elapsed), usualDuration))
+	p.Line("  %s %s %s", mark, shown, p.style.faint(elapsed))
 	p.results(result.Results(outcome.Results))
 	p.block(string(outcome.Log), p.style.faint)
 	if failed, ok := errors.AsType[*client.FunctionError](outcome.Err); ok {
@@ -84,7 +100,9 @@ func (p *Progress) Finished(call pipeline.Call, outcome pipeline.Outcome) {
 
 // Skipped shows a function that did not run.
 func (p *Progress) Skipped(call pipeline.Call) {
-	p.Line("  - %s %s", name(call), p.style.faint("skipped: "+OneLine(call.Function.When)+" is false"))
+	why := "skipped: " + OneLine(call.Function.When) + " is false"
+	shown := p.shorten(name(call), p.limit()/2)
+	p.Line("  - %s %s", shown, p.style.faint(p.cut(why, len("  -  ")+columns(shown))))
 }
 
 // failure shows why a function failed.

@@ -127,7 +127,7 @@ func TestNothingMakesTerminalsAct(t *testing.T) {
 	p.Live = true
 	p.Started(call, 1)
 	p.Waiting("a\nb")
-	want = "  … fn (tag ]52;c;eA== 1) on 1 resources\r\x1b[K  … fn (tag ]52;c;eA== 1) on 1 resources: a b"
+	want = "  … fn (tag ]52;c;eA== 1) on 1 resource\r\x1b[K  … fn (tag ]52;c;eA== 1) on 1 resource: a b"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("progress of a running function (-want +got):\n%s", diff)
 	}

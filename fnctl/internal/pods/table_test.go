@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pods_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
+)
+
+var rowsOfPods = []pods.Row{
+	pods.Header,
+	{
+		Pool: "ghcr.io/kptdev/krm-functions-catalog/apply-replacements:v0.1.5", Pod: "apply-replacements-v015-0-1a2b3c4d",
+		State: "Starting", Load: "1/4", Waiting: "12", Age: "1h12m", TTL: "in use", Node: "worker-1.example.com",
+		Reason: "pulling images (Back-off pulling image, which is a long story that goes on for more than one line)",
+	},
+	{Pool: "example.com/fns/cold:v2", State: "Queued", Waiting: "2"},
+}
+
+// TestNarrowTable shows pods on a terminal of 80 columns, with the reasons on lines of their own.
+func TestNarrowTable(t *testing.T) {
+	want := `POD                                 STATE     LOAD  WAITING  AGE    TTL
+apply-replacements-v015-0-1a2b3c4d  Starting  1/4   12       1h12m  in use
+    pulling images (Back-off pulling image, which is a long story that goes on for more than one line)
+cold:v2                             Queued    -     2        -      -`
+	if diff := cmp.Diff(want, format(&pods.Table{Width: 80})); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+	for line := range strings.Lines(format(&pods.Table{Width: 60})) {
+		if !strings.HasPrefix(line, " ") && len(line) > 61 {
+			t.Errorf("%d columns on a terminal of 60: %q", len(line), line)
+		}
+	}
+}
+
+func TestWideTable(t *testing.T) {
+	got := format(&pods.Table{Wide: true, Width: 80})
+	for _, want := range []string{"POOL ", "NODE", "REASON", "worker-1.example.com  pulling images", "example.com/fns/cold:v2"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("table\n%s\nlacks %q", got, want)
+		}
+	}
+	if n := strings.Count(got, "\n"); n != 2 {
+		t.Errorf("table has %d lines, want one for each row:\n%s", n+1, got)
+	}
+}
+
+func format(table *pods.Table) string {
+	for _, row := range rowsOfPods {
+		table.Fit(row)
+	}
+	var lines []string
+	for _, row := range rowsOfPods {
+		lines = append(lines, table.Lines(row)...)
+	}
+	return strings.Join(lines, "\n")
+}
