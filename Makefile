@@ -227,6 +227,7 @@ fmt: $(GOLANGCI_LINT) $(BUF) ## Format all code
 
 .PHONY: prepare
 prepare: ## Install what the tests need, as root on Debian
+	@command -v npm >/dev/null || echo "skipped: the TypeScript of docs/write-a-function.md, which needs npm"
 	@{ command -v gcc && command -v tmux; } >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends gcc libc6-dev tmux; \

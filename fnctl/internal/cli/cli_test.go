@@ -95,6 +95,8 @@ var functions = fntest.Gateway{
 		},
 	}),
 	"hang:v1": fntest.Hang,
+	"late:v1": fntest.Fail(connect.CodeDeadlineExceeded,
+		"waiting for a pod: queued (the Kubernetes API does not answer: connection refused)"),
 }
 
 // config returns a value of the function's configuration.

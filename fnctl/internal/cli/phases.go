@@ -33,22 +33,24 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	}
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { p.show(watching, req) })
+	last := ""
+	watch.Go(func() { last = p.show(watching, req) })
 	resp, err := p.Gateway.Evaluate(ctx, req)
 	stop()
 	watch.Wait()
-	return resp, err
+	return resp, client.WaitedFor(err, last)
 }
 
-// show prints what req waits for, until ctx ends. A gateway without a pod evaluator reports nothing.
-func (p *phases) show(ctx context.Context, req pipeline.Request) {
+// show prints what req waits for, until ctx ends, and returns the last of it. A gateway without a pod
+// evaluator reports nothing.
+func (p *phases) show(ctx context.Context, req pipeline.Request) (last string) {
 	select {
 	case <-time.After(phasesAfter):
 	case <-ctx.Done():
-		return
+		return ""
 	}
 	var state pods.Pools
-	synced, last := false, ""
+	synced := false
 	_ = p.WatchPools(ctx, func(change *podmanagerv1.WatchPoolsResponse) error {
 		state.Apply(change)
 		if synced = synced || change.GetSynced() != nil; !synced {
@@ -60,6 +62,7 @@ func (p *phases) show(ctx context.Context, req pipeline.Request) {
 		}
 		return nil
 	})
+	return last
 }
 
 // functionPools returns the pools of the function of req.

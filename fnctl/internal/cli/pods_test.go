@@ -149,3 +149,18 @@ func TestPodsWatch(t *testing.T) {
 		t.Errorf("exit code %d, want 0: the interrupt is how users stop the command", code)
 	}
 }
+
+// TestTimeoutSaysWhatItWaitedFor lets the deadline pass while a pod starts.
+func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
+	m, stderr := leasetest.NewManager(nil), newScreen()
+	m.SetPools(starting(podmanagerv1.Phase_PHASE_PULLING, "Back-off"))
+	address := fntest.Gateway{"slow:v1": fntest.Hang}.ServeWithPods(t, m)
+	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
+	code := cli.Run(t.Context(), env, []string{
+		"eval", t.TempDir(), "--image=slow:v1", "--phases", "--timeout=2s", "--address", address,
+	})
+	const want = `function "slow:v1" did not answer in time: pod slow-0: pulling images (Back-off): if what it waits for`
+	if shown, _ := stderr.now(); code != 2 || !strings.Contains(shown, want) {
+		t.Errorf("exit code %d, shown:\n%s\nwant\n%s", code, shown, want)
+	}
+}

@@ -99,7 +99,7 @@ func open(t *testing.T, dir string, width int, env []string, command string) *te
 func (term *terminal) tmux(args ...string) string {
 	term.t.Helper()
 	cmd := exec.Command("tmux", append([]string{"-u", "-S", term.socket}, args...)...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	cmd.Env = append(cmd.Environ(), "LC_ALL=C.UTF-8")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		term.t.Fatalf("tmux %s: %v\n%s", args, err, out)
@@ -145,6 +145,7 @@ func TestScreens(t *testing.T) {
 				if err := txtar.Write(txtar.Parse([]byte(screenPackages)), dir); err != nil {
 					t.Fatal(err)
 				}
+				//nolint:forbidigo // where this test's fnctl is
 				env := []string{colours, "FNR_ADDRESS=" + address, "PATH=" + os.Getenv("PATH")}
 				good := open(t, dir, width, env, "fnctl render good").await("status 0")
 				bad := open(t, dir, width, env, "fnctl render bad").await("status 1")

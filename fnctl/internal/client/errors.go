@@ -122,3 +122,19 @@ func brokenConnection(cerr *connect.Error) bool {
 		return false
 	}
 }
+
+// WaitedFor adds what an evaluation waited for to the error of one that ran out of time without a
+// word from the gateway. It returns other errors as they are.
+func WaitedFor(err error, what string) error {
+	call, ok := errors.AsType[*CallError](err)
+	if !ok || what == "" || connect.CodeOf(call.Cause) != connect.CodeDeadlineExceeded {
+		return err
+	}
+	if cause, ok := errors.AsType[*connect.Error](call.Cause); ok && connect.IsWireError(cause) {
+		return err
+	}
+	waited := *call
+	waited.Problem += ": " + what
+	waited.Advice = timedOut.advice
+	return &waited
+}

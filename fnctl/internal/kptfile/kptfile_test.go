@@ -48,6 +48,36 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParseToday reads the fields that newer releases of kpt have.
+func TestParseToday(t *testing.T) {
+	got, err := kptfile.Parse("Kptfile", []byte(header+`  annotations: {kpt.dev/save-on-render-failure: "TRUE"}
+pipeline:
+  mutators:
+    - image: a
+      condition: "true"
+      configRef: {kind: ConfigMap, name: c, namespace: ns}
+      selectors: [{resourceFileRegexp: "^a"}]
+  validators:
+    - {image: b, when: "false"}
+upstream: {git: {repo: r}, preserveExplicitNull: true}
+status:
+  conditions: [{type: Rendered, status: "False", observedgeneration: 0, lasttransitiontime: ""}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutator, validator := got.Pipeline.Mutators[0], got.Pipeline.Validators[0]
+	if !got.SaveOnFailure || got.ParentsFirst || mutator.When != "true" || mutator.Condition != "" || validator.When != "false" {
+		t.Errorf("annotations or conditions are lost: %+v", got)
+	}
+	if diff := cmp.Diff(&kptfile.Reference{Kind: "ConfigMap", Name: "c", Namespace: "ns"}, mutator.ConfigRef); diff != "" {
+		t.Errorf("configRef (-want +got):\n%s", diff)
+	}
+	if s := mutator.Selectors[0]; s.IsEmpty() || !s.File.MatchString("a.yaml") || s.File.MatchString("b/a.yaml") {
+		t.Errorf("selector %+v, want one of files", s)
+	}
+}
+
 func TestParentsFirst(t *testing.T) {
 	for value, want := range map[string]bool{
 		`"true"`: true, "true": true, `"True"`: true, `"false"`: false,
@@ -82,6 +112,18 @@ func TestParseRejects(t *testing.T) {
 		"image": {
 			"the gateway would refuse it, without naming the file",
 			header + "pipeline: {mutators: [{image: 'A B'}]}", "pipeline.mutators[0].image", "A B",
+		},
+		"two configurations by reference": {
+			"it is not clear which of the two is meant",
+			header + "pipeline: {mutators: [{image: a, configPath: b, configRef: {kind: c, name: d}}]}", "pipeline.mutators[0]", "",
+		},
+		"reference without a name": {
+			"it could be any resource",
+			header + "pipeline: {mutators: [{image: a, configRef: {kind: c}}]}", "pipeline.mutators[0].configRef", "",
+		},
+		"two conditions": {
+			"it is not clear which of the two is meant",
+			header + "pipeline: {mutators: [{image: a, when: 'true', condition: 'false'}]}", "pipeline.mutators[0]", "",
 		},
 		"configPath above": {
 			"a package must not read files around it",
@@ -121,6 +163,15 @@ func TestParseRejectsUnknownFields(t *testing.T) {
 		"selector": {
 			"without it the function would get other resources",
 			header + "pipeline: {mutators: [{image: a, selector: [{kind: b}]}]}", "selector not found",
+		},
+		"info":      {"kpt refuses it", header + "info: {licence: x}", "licence not found"},
+		"upstream":  {"kpt refuses it", header + "upstream: {git: {branch: x}}", "branch not found"},
+		"inventory": {"kpt refuses it", header + "inventory: {id: x}", "id not found"},
+		"status":    {"kpt refuses it", header + "status: {phase: x}", "phase not found"},
+		"metadata":  {"kpt refuses it", header + "  uid: x", "uid not found"},
+		"regexp": {
+			"a wrong one matches nothing", header + "pipeline: {mutators: [{image: a, exclude: [{resourceFileRegexp: '('}]}]}",
+			"is not a regular expression",
 		},
 		"empty":     {"nothing is no Kptfile", "", "Kptfile is empty"},
 		"no yaml":   {"what is wrong, and where", header + "pipeline: [", "Kptfile: yaml: line 5"},

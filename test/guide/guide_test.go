@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package guide_test follows docs/write-a-function.md: its commands run in their order, and what it
+// shows of their output must be there.
+package guide_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
+)
+
+const (
+	root  = "../.."
+	guide = root + "/docs/write-a-function.md"
+)
+
+// block is a block of code of the guide.
+type block struct{ language, text string }
+
+func blocks(t *testing.T) []block {
+	t.Helper()
+	data, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []block
+	for i, part := range strings.Split(string(data), "```") {
+		if i%2 == 0 {
+			continue // text around blocks
+		}
+		language, text, _ := strings.Cut(part, "\n")
+		found = append(found, block{language, text})
+	}
+	return found
+}
+
+// TestGuide runs the guide, that of TypeScript if npm is there: make says so if it is not.
+func TestGuide(t *testing.T) {
+	dir := t.TempDir()
+	tools := filepath.Dir(gobuild.Program(t, filepath.Join(root, "fnctl"), "."))
+	env := append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"), "GOWORK=off", "GOFLAGS=-mod=mod", "GONOSUMDB=*",
+		"GOPROXY="+proxies(t), "HOME="+t.TempDir(), "GOPATH="+goEnv(t, "GOPATH"), "GOCACHE="+goEnv(t, "GOCACHE"),
+		"GOMODCACHE="+goEnv(t, "GOMODCACHE"))
+	_, err := exec.LookPath("npm")
+	typescript := err == nil
+	output, ran := "", 0
+	for _, b := range blocks(t) {
+		switch b.language {
+		case "sh", "sh typescript":
+			if output = ""; b.language == "sh" || typescript {
+				output = run(t, dir, env, b.text)
+				ran++
+			}
+		case "diff", "text":
+			if output != "" && !strings.Contains(output, b.text) {
+				t.Errorf("the guide shows\n%s\nof\n%s", b.text, output)
+			}
+		}
+	}
+	if ran < 6 {
+		t.Errorf("only %d blocks ran", ran)
+	}
+}
+
+// run runs a block, and returns its output and errors.
+func run(t *testing.T, dir string, env []string, script string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-e", "-c", script)
+	cmd.Dir, cmd.Env = dir, env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s\n%v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+// proxies has modules from the module cache first: most machines have them there.
+func proxies(t *testing.T) string {
+	t.Helper()
+	return "file://" + filepath.Join(goEnv(t, "GOMODCACHE"), "cache", "download") + "," + goEnv(t, "GOPROXY")
+}
+
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
