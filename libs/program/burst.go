@@ -54,21 +54,35 @@ func readUsage() usage {
 	}
 }
 
+// retryAfter is after how many quiet looks memory is returned once more to a program that had
+// much in use when it was returned before: it may have become garbage, which only a collection
+// finds out.
+const retryAfter = 2
+
 // burst follows the use of memory.
 type burst struct {
 	last  usage
+	start uint64 // bytes at the start of the program
 	least uint64 // bytes that were enough since memory was returned
+	quiet int    // looks since the runtime has collected, or memory was returned
 }
 
-func newBurst(now usage) *burst { return &burst{last: now, least: now.mapped} }
+func newBurst(now usage) *burst { return &burst{last: now, start: now.mapped, least: now.mapped} }
 
 // over reports whether a burst is over, and has left enough memory to be worth returning.
 // As long as the runtime collects, there is load, and what is free will be used again.
 func (b *burst) over(now usage) bool {
-	quiet := now.collections == b.last.collections
+	b.quiet++
+	if now.collections != b.last.collections {
+		b.quiet = 0
+	}
 	b.last, b.least = now, min(b.least, now.mapped)
-	return quiet && now.mapped >= b.least+worthReturning
+	enough := b.least
+	if b.quiet >= retryAfter {
+		enough = b.start
+	}
+	return b.quiet > 0 && now.mapped >= enough+worthReturning
 }
 
-// returned takes what is still mapped as what the program needs.
-func (b *burst) returned(now usage) { b.last, b.least = now, now.mapped }
+// returned takes what is still mapped as what the program needs for now.
+func (b *burst) returned(now usage) { b.last, b.least, b.quiet = now, now.mapped, 0 }
