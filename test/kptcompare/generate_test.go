@@ -43,7 +43,7 @@ func (m *maker) addPackage(dir string, depth int) {
 		text += "pipeline:\n  mutators:\n" + pipeline.String()
 	}
 	if pipeline.Len() > 0 && m.IntN(2) == 0 {
-		text += "  validators:\n    - image: " + m.one("example.com/warn:v1", "example.com/log:v1", "example.com/wipe:v1") + "\n"
+		text += "  validators:\n    - image: example.com/" + m.one("warn:v1", "log:v1", "wipe:v1") + "\n"
 	}
 	m.tree[path.Join(dir, "Kptfile")] = text
 	for i := range m.IntN(3) {
@@ -81,9 +81,11 @@ func (m *maker) mutator() string {
 	text := "    - image: example.com/" + m.one("label", "label", "drop", "generate", "noop", "name") + ":v1\n"
 	switch m.IntN(3) {
 	case 0:
-		text += "      configMap:\n        name: " + m.one("r0", "r1", "none") + "\n        value: " + m.one("x", "\"7\"") + "\n"
+		text += "      configMap:\n        name: " + m.one("r0", "r1", "none") + "\n" +
+			"        value: " + m.one("x", "\"7\"") + "\n"
 	case 1:
-		text += "      configMap:\n        value: y\n        path: " + m.one("new/g.yaml", "g.yaml") + "\n        index: \"0\"\n"
+		text += "      configMap:\n        value: y\n        index: \"0\"\n" +
+			"        path: " + m.one("new/g.yaml", "g.yaml") + "\n"
 	default:
 		return "    - image: example.com/label:v1\n      configMap:\n        value: z\n" + m.selectors()
 	}
@@ -93,7 +95,8 @@ func (m *maker) mutator() string {
 func (m *maker) selectors() string {
 	text := ""
 	if m.IntN(2) == 0 {
-		text += "      selectors:\n        - " + m.one("kind: ConfigMap", "name: r1", "namespace: ns", "labels:\n            tier: web") + "\n"
+		text += "      selectors:\n        - " +
+			m.one("kind: ConfigMap", "name: r1", "namespace: ns", "labels:\n            tier: web") + "\n"
 	}
 	if m.IntN(2) == 0 {
 		text += "      exclude:\n        - " + m.one("kind: Kptfile", "name: config", "apiVersion: v2") + "\n"

@@ -67,8 +67,11 @@ status:
 		t.Fatal(err)
 	}
 	mutator, validator := got.Pipeline.Mutators[0], got.Pipeline.Validators[0]
-	if !got.SaveOnFailure || got.ParentsFirst || mutator.When != "true" || mutator.Condition != "" || validator.When != "false" {
-		t.Errorf("annotations or conditions are lost: %+v", got)
+	if !got.SaveOnFailure || got.ParentsFirst {
+		t.Errorf("annotations are lost: %+v", got)
+	}
+	if mutator.When != "true" || mutator.Condition != "" || validator.When != "false" {
+		t.Errorf("conditions are lost: %+v", got)
 	}
 	if diff := cmp.Diff(&kptfile.Reference{Kind: "ConfigMap", Name: "c", Namespace: "ns"}, mutator.ConfigRef); diff != "" {
 		t.Errorf("configRef (-want +got):\n%s", diff)
@@ -115,7 +118,8 @@ func TestParseRejects(t *testing.T) {
 		},
 		"two configurations by reference": {
 			"it is not clear which of the two is meant",
-			header + "pipeline: {mutators: [{image: a, configPath: b, configRef: {kind: c, name: d}}]}", "pipeline.mutators[0]", "",
+			header + "pipeline: {mutators: [{image: a, configPath: b, configRef: {kind: c, name: d}}]}",
+			"pipeline.mutators[0]", "",
 		},
 		"reference without a name": {
 			"it could be any resource",

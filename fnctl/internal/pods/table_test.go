@@ -39,7 +39,9 @@ cold:v2                             Queued    -     2        -      -`
 
 func TestWideTable(t *testing.T) {
 	got := format(&pods.Table{Wide: true, Width: 80})
-	for _, want := range []string{"POOL ", "NODE", "REASON", "worker-1.example.com  pulling images", "example.com/fns/cold:v2"} {
+	for _, want := range []string{
+		"POOL ", "NODE", "REASON", "worker-1.example.com  pulling images", "example.com/fns/cold:v2",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("table\n%s\nlacks %q", got, want)
 		}

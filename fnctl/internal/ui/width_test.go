@@ -57,7 +57,7 @@ func TestNamesKeepTheirEnd(t *testing.T) {
 	p := &ui.Progress{Printer: ui.NewPrinter(&out, false), Width: func() int { return 40 }}
 	call := pipeline.Call{Function: kptfile.Function{Image: "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5"}}
 	p.Finished(call, pipeline.Outcome{Elapsed: 12 * time.Millisecond})
-	if got, want := out.String(), "  ✓ …ctions-catalog/set-namespace:v0.4.5 12ms\n"; !strings.Contains(got, "set-namespace:v0.4.5 12ms") {
-		t.Errorf("shown %q, want the end of the image as in %q", got, want)
+	if got := out.String(); !strings.Contains(got, "set-namespace:v0.4.5 12ms") {
+		t.Errorf("shown %q, want the end of the image", got)
 	}
 }

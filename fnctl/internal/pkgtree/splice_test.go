@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pkgtree_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+)
+
+// TestStatusKeepsTheRestOfTheFile changes the status of files in odd formats: their other bytes stay.
+func TestStatusKeepsTheRestOfTheFile(t *testing.T) {
+	const head = "apiVersion:   v1\nkind: \"Kptfile\"\nmetadata: {name: a}"
+	for name, tc := range map[string]struct{ before, after string }{
+		"no status":       {"# top\n\n" + head + "\n\n", "# top\n\n" + head + "\n\nstatus:\n  phase: done\n"},
+		"no last newline": {head, head + "\nstatus:\n  phase: done\n"},
+		"other status":    {head + "\nstatus: {a: b}\n", head + "\nstatus: {phase: done}\n"},
+		"status in between": {
+			head + "\nstatus:\n  a: b\n# about x\nx:   1\n",
+			head + "\nstatus:\n  phase: done\n# about x\nx:   1\n",
+		},
+		"windows": {
+			"apiVersion:   v1\r\nkind: Kptfile\r\nmetadata: {name: a}\r\n",
+			"apiVersion:   v1\r\nkind: Kptfile\r\nmetadata: {name: a}\r\nstatus:\r\n  phase: done\r\n",
+		},
+		"flow": {
+			"{apiVersion: v1, kind: Kptfile, metadata: {name: a}}\n",
+			"{apiVersion: v1, kind: Kptfile, metadata: {name: a}, status: {phase: done}}\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(tc.before), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			tree, err := pkgtree.ReadFlat(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resource := tree.Root.Resources[0]
+			if err := resource.PipeE(yaml.SetField("status", yaml.MustParse("phase: done"))); err != nil {
+				t.Fatal(err)
+			}
+			files, err := tree.Files([]*yaml.RNode{resource})
+			if err != nil || string(files["a.yaml"]) != tc.after {
+				t.Errorf("%v\n%q\nwant\n%q", err, files["a.yaml"], tc.after)
+			}
+		})
+	}
+}
+
+// TestNewResourcesComeFirst puts a resource without an index into an existing file, as kpt does, but
+// behind the comments at its top.
+func TestNewResourcesComeFirst(t *testing.T) {
+	dir := t.TempDir()
+	const file = "# Licence\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: old\n"
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := pkgtree.ReadFlat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: new\n  annotations:\n" +
+		"    internal.config.kubernetes.io/path: a.yaml\n")
+	files, err := tree.Files(append(tree.Root.Resources, added))
+	want := "# Licence\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: new\n---\n" +
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: old\n"
+	if err != nil || string(files["a.yaml"]) != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, files["a.yaml"], want)
+	}
+}
