@@ -11,7 +11,8 @@ import (
 
 // elsewhere are rows that a comparison of files cannot show, and the tests that hold them.
 var elsewhere = map[string]string{
-	"A render that is interrupted": "fnctl/internal/pkgtree, TestApply…; fnctl/internal/cli, TestTerminals",
+	"A render that is interrupted":   "fnctl/internal/pkgtree, write_test.go; fnctl/internal/cli, TestScreens",
+	"A runtime that does not answer": "fnctl/internal/cli, testdata/script/status.txtar",
 }
 
 // rows returns the first cells of the tables that compare fnctl with kpt.
