@@ -12,7 +12,7 @@ E2E_SYSTEM_PACKAGES ?= ./e2e/deploy ./e2e/pods ./e2e/registries
 # Packages that change or break the whole cluster for a while: nothing else may run at the same
 # time.
 E2E_PORCH_PACKAGES ?= ./e2e/porch
-E2E_FAULT_PACKAGES ?= ./e2e/faults
+E2E_FAULT_PACKAGES ?= ./e2e/faults ./e2e/porchmain
 # The commit that upgrades are tested from, and rollbacks to: the last release, or one from
 # before the first release.
 PREVIOUS ?= 708bc3a0bdb029b7b0ea588ffa527f23fbd7d986

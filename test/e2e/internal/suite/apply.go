@@ -35,6 +35,9 @@ func (s *Suite) Apply(ctx context.Context, t testing.TB, dryRun bool, objects ..
 	}
 }
 
+// Dynamic returns the client for objects of any kind.
+func (s *Suite) Dynamic() dynamic.Interface { return s.objects }
+
 // resource returns the client for objects of that kind in the object's namespace.
 func (s *Suite) resource(t testing.TB, object *unstructured.Unstructured) dynamic.ResourceInterface {
 	t.Helper()
