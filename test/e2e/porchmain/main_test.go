@@ -33,8 +33,12 @@ const (
 var (
 	s *suite.Suite
 
-	configs     = schema.GroupVersionResource{Group: "config.porch.kpt.dev", Version: "v1alpha1", Resource: "functionconfigs"}
-	definitions = schema.GroupVersionResource{
+	configs = schema.GroupVersionResource{
+		Group: "config.porch.kpt.dev", Version: "v1alpha1", Resource: "functionconfigs",
+	}
+	serviceTemplates = configs.GroupVersion().WithResource("servicetemplates")
+	podTemplates     = schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"}
+	definitions      = schema.GroupVersionResource{
 		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 	}
 )
@@ -82,7 +86,9 @@ func install(t *testing.T) {
 }
 
 // inNamespace is the client of FunctionConfigs.
-func inNamespace() dynamic.ResourceInterface { return s.Dynamic().Resource(configs).Namespace(functions) }
+func inNamespace() dynamic.ResourceInterface {
+	return s.Dynamic().Resource(configs).Namespace(functions)
+}
 
 // create creates a FunctionConfig with a spec in JSON.
 func create(ctx context.Context, t *testing.T, name, spec string, finalizers ...string) {

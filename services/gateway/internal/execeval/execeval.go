@@ -49,7 +49,7 @@ type Config struct {
 type Evaluator struct {
 	cfg     Config
 	log     *slog.Logger
-	content []byte // of the file, at the start
+	content []byte                // of the file, at the start
 	table   atomic.Pointer[table] // what is in force
 	service *function.Service
 
