@@ -56,7 +56,8 @@ func TestRightsAreExact(t *testing.T) {
 			if len(of[*corev1.ConfigMap](objects)) > 0 {
 				rights = append(rights, template...)
 			}
-			if slices.ContainsFunc(of[*rbacv1.Role](objects), func(r *rbacv1.Role) bool { return r.Name == "function-configs" }) {
+			isConfigs := func(r *rbacv1.Role) bool { return r.Name == "function-configs" }
+			if slices.ContainsFunc(of[*rbacv1.Role](objects), isConfigs) {
 				rights = append(rights, configs...)
 			}
 			if privateRegistries(d.Spec.Template.Spec.Containers[0]) {

@@ -32,7 +32,7 @@ var attempts = map[string]func(target string) error{
 	"tkill":      onPID(func(pid int) error { return call(syscall.SYS_TKILL, pid, int(syscall.SIGURG)) }),
 	"set-owner":  onPID(setOwner),
 	"set-owner-ex": onPID(func(pid int) error {
-		owner := [2]int32{1, int32(pid)} //nolint:gosec // F_OWNER_PID, and a pid
+		owner := [2]int32{1, int32(pid)}
 		return onPipe(fSetOwnerEx, address(&owner))
 	}),
 	"set-signal": func(string) error { return onPipe(fSetSignal, int(syscall.SIGURG)) },
