@@ -53,8 +53,23 @@ func newDraft(t testing.TB, repository, name string) *draft {
 
 func (d *draft) revision() string { return d.repository + "." + d.name + ".v1" }
 
-// push changes the package to its current content, and returns what Porch answers.
-func (d *draft) push(t testing.TB) (string, error) {
+// conflict is Kubernetes' answer to a change of an old version. Porch itself writes a revision in
+// the seconds after its creation.
+const conflict = "the object has been modified"
+
+// push changes the package to its current content, as often as it conflicts with other changes of
+// it, and returns what Porch answers.
+func (d *draft) push(t testing.TB) (answer string, err error) {
+	t.Helper()
+	for range 5 {
+		if answer, err = d.pushOnce(t); err == nil || !strings.Contains(answer, conflict) {
+			break
+		}
+	}
+	return answer, err
+}
+
+func (d *draft) pushOnce(t testing.TB) (string, error) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "package")
 	porchctl(t, "pull", d.revision(), dir)
