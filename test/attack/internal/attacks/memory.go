@@ -11,9 +11,10 @@ import (
 )
 
 // eatMemory has functions use more memory than there is. The kernel has to end them, and not
-// their server.
+// their server. It is not in the short form: while the kernel looks for memory in a container at
+// its limit, all processes there wait, so whether callers wait too long depends on luck.
 var eatMemory = Attack{
-	Name: "functions that eat memory", Programs: runners, Short: runner,
+	Name: "functions that eat memory", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error {
 		if !t.Limited() {
 			return nil // it would be this machine's memory
