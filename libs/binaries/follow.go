@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the wait before a lost source is asked again.
+	// minPause and maxPause bound the wait before a lost source is asked again. Gateways often
+	// start before pod managers, and evaluations need the list soon.
 	minPause = 100 * time.Millisecond
-	maxPause = 30 * time.Second
+	maxPause = 2 * time.Second
 )
 
 // Follow watches a source until ctx ends, and asks it again when it is lost: the last list stays
