@@ -34,8 +34,9 @@ const (
 type FunctionEvaluatorClient interface {
 	// EvaluateFunction runs one function once over one resource list.
 	//
-	// NotFound means that no enabled evaluator serves the image, and nothing else:
-	// Porch reads it as "try the next runtime".
+	// NotFound means that no enabled evaluator serves the image, and nothing else. A
+	// client with further runtimes may try the next one; Porch's ends the rendering, as
+	// with each error.
 	EvaluateFunction(ctx context.Context, in *EvaluateFunctionRequest, opts ...grpc.CallOption) (*EvaluateFunctionResponse, error)
 }
 
@@ -65,8 +66,9 @@ func (c *functionEvaluatorClient) EvaluateFunction(ctx context.Context, in *Eval
 type FunctionEvaluatorServer interface {
 	// EvaluateFunction runs one function once over one resource list.
 	//
-	// NotFound means that no enabled evaluator serves the image, and nothing else:
-	// Porch reads it as "try the next runtime".
+	// NotFound means that no enabled evaluator serves the image, and nothing else. A
+	// client with further runtimes may try the next one; Porch's ends the rendering, as
+	// with each error.
 	EvaluateFunction(context.Context, *EvaluateFunctionRequest) (*EvaluateFunctionResponse, error)
 	mustEmbedUnimplementedFunctionEvaluatorServer()
 }

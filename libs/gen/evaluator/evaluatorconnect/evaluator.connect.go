@@ -46,8 +46,9 @@ const (
 type FunctionEvaluatorClient interface {
 	// EvaluateFunction runs one function once over one resource list.
 	//
-	// NotFound means that no enabled evaluator serves the image, and nothing else:
-	// Porch reads it as "try the next runtime".
+	// NotFound means that no enabled evaluator serves the image, and nothing else. A
+	// client with further runtimes may try the next one; Porch's ends the rendering, as
+	// with each error.
 	EvaluateFunction(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
 }
 
@@ -89,8 +90,9 @@ func (c *functionEvaluatorClient) EvaluateFunction(ctx context.Context, req *eva
 type FunctionEvaluatorHandler interface {
 	// EvaluateFunction runs one function once over one resource list.
 	//
-	// NotFound means that no enabled evaluator serves the image, and nothing else:
-	// Porch reads it as "try the next runtime".
+	// NotFound means that no enabled evaluator serves the image, and nothing else. A
+	// client with further runtimes may try the next one; Porch's ends the rendering, as
+	// with each error.
 	EvaluateFunction(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error)
 }
 

@@ -23,9 +23,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// WatchBinariesRequest asks for all binaries.
+// WatchBinariesRequest asks for all binaries. A gateway whose problems have changed watches again,
+// with the new ones.
 type WatchBinariesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// problems, if set, are those with the list that the gateway got last. They are in the status of the
+	// FunctionConfigs for as long as the watch goes on.
+	Problems      *BinaryProblems `protobuf:"bytes,1,opt,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -60,6 +64,59 @@ func (*WatchBinariesRequest) Descriptor() ([]byte, []int) {
 	return file_functionrunner_podmanager_v1_binary_proto_rawDescGZIP(), []int{0}
 }
 
+func (x *WatchBinariesRequest) GetProblems() *BinaryProblems {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+// BinaryProblems are why a gateway cannot use binaries.
+type BinaryProblems struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// by_config are the reasons, by the name of the FunctionConfig.
+	ByConfig      map[string]string `protobuf:"bytes,1,rep,name=by_config,json=byConfig,proto3" json:"by_config,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BinaryProblems) Reset() {
+	*x = BinaryProblems{}
+	mi := &file_functionrunner_podmanager_v1_binary_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BinaryProblems) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BinaryProblems) ProtoMessage() {}
+
+func (x *BinaryProblems) ProtoReflect() protoreflect.Message {
+	mi := &file_functionrunner_podmanager_v1_binary_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BinaryProblems.ProtoReflect.Descriptor instead.
+func (*BinaryProblems) Descriptor() ([]byte, []int) {
+	return file_functionrunner_podmanager_v1_binary_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *BinaryProblems) GetByConfig() map[string]string {
+	if x != nil {
+		return x.ByConfig
+	}
+	return nil
+}
+
 // WatchBinariesResponse is a list of binaries, or a part of it.
 type WatchBinariesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -74,7 +131,7 @@ type WatchBinariesResponse struct {
 
 func (x *WatchBinariesResponse) Reset() {
 	*x = WatchBinariesResponse{}
-	mi := &file_functionrunner_podmanager_v1_binary_proto_msgTypes[1]
+	mi := &file_functionrunner_podmanager_v1_binary_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -86,7 +143,7 @@ func (x *WatchBinariesResponse) String() string {
 func (*WatchBinariesResponse) ProtoMessage() {}
 
 func (x *WatchBinariesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_binary_proto_msgTypes[1]
+	mi := &file_functionrunner_podmanager_v1_binary_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -99,7 +156,7 @@ func (x *WatchBinariesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchBinariesResponse.ProtoReflect.Descriptor instead.
 func (*WatchBinariesResponse) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_binary_proto_rawDescGZIP(), []int{1}
+	return file_functionrunner_podmanager_v1_binary_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *WatchBinariesResponse) GetBinaries() []*Binary {
@@ -133,7 +190,7 @@ type Binary struct {
 
 func (x *Binary) Reset() {
 	*x = Binary{}
-	mi := &file_functionrunner_podmanager_v1_binary_proto_msgTypes[2]
+	mi := &file_functionrunner_podmanager_v1_binary_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -145,7 +202,7 @@ func (x *Binary) String() string {
 func (*Binary) ProtoMessage() {}
 
 func (x *Binary) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_binary_proto_msgTypes[2]
+	mi := &file_functionrunner_podmanager_v1_binary_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -158,7 +215,7 @@ func (x *Binary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Binary.ProtoReflect.Descriptor instead.
 func (*Binary) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_binary_proto_rawDescGZIP(), []int{2}
+	return file_functionrunner_podmanager_v1_binary_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Binary) GetConfig() string {
@@ -193,8 +250,14 @@ var File_functionrunner_podmanager_v1_binary_proto protoreflect.FileDescriptor
 
 const file_functionrunner_podmanager_v1_binary_proto_rawDesc = "" +
 	"\n" +
-	")functionrunner/podmanager/v1/binary.proto\x12\x1cfunctionrunner.podmanager.v1\"\x16\n" +
-	"\x14WatchBinariesRequest\"u\n" +
+	")functionrunner/podmanager/v1/binary.proto\x12\x1cfunctionrunner.podmanager.v1\"`\n" +
+	"\x14WatchBinariesRequest\x12H\n" +
+	"\bproblems\x18\x01 \x01(\v2,.functionrunner.podmanager.v1.BinaryProblemsR\bproblems\"\xa6\x01\n" +
+	"\x0eBinaryProblems\x12W\n" +
+	"\tby_config\x18\x01 \x03(\v2:.functionrunner.podmanager.v1.BinaryProblems.ByConfigEntryR\bbyConfig\x1a;\n" +
+	"\rByConfigEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"u\n" +
 	"\x15WatchBinariesResponse\x12@\n" +
 	"\bbinaries\x18\x01 \x03(\v2$.functionrunner.podmanager.v1.BinaryR\bbinaries\x12\x1a\n" +
 	"\bcomplete\x18\x02 \x01(\bR\bcomplete\"w\n" +
@@ -221,21 +284,25 @@ func file_functionrunner_podmanager_v1_binary_proto_rawDescGZIP() []byte {
 	return file_functionrunner_podmanager_v1_binary_proto_rawDescData
 }
 
-var file_functionrunner_podmanager_v1_binary_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_functionrunner_podmanager_v1_binary_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_functionrunner_podmanager_v1_binary_proto_goTypes = []any{
 	(*WatchBinariesRequest)(nil),  // 0: functionrunner.podmanager.v1.WatchBinariesRequest
-	(*WatchBinariesResponse)(nil), // 1: functionrunner.podmanager.v1.WatchBinariesResponse
-	(*Binary)(nil),                // 2: functionrunner.podmanager.v1.Binary
+	(*BinaryProblems)(nil),        // 1: functionrunner.podmanager.v1.BinaryProblems
+	(*WatchBinariesResponse)(nil), // 2: functionrunner.podmanager.v1.WatchBinariesResponse
+	(*Binary)(nil),                // 3: functionrunner.podmanager.v1.Binary
+	nil,                           // 4: functionrunner.podmanager.v1.BinaryProblems.ByConfigEntry
 }
 var file_functionrunner_podmanager_v1_binary_proto_depIdxs = []int32{
-	2, // 0: functionrunner.podmanager.v1.WatchBinariesResponse.binaries:type_name -> functionrunner.podmanager.v1.Binary
-	0, // 1: functionrunner.podmanager.v1.BinaryService.WatchBinaries:input_type -> functionrunner.podmanager.v1.WatchBinariesRequest
-	1, // 2: functionrunner.podmanager.v1.BinaryService.WatchBinaries:output_type -> functionrunner.podmanager.v1.WatchBinariesResponse
-	2, // [2:3] is the sub-list for method output_type
-	1, // [1:2] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	1, // 0: functionrunner.podmanager.v1.WatchBinariesRequest.problems:type_name -> functionrunner.podmanager.v1.BinaryProblems
+	4, // 1: functionrunner.podmanager.v1.BinaryProblems.by_config:type_name -> functionrunner.podmanager.v1.BinaryProblems.ByConfigEntry
+	3, // 2: functionrunner.podmanager.v1.WatchBinariesResponse.binaries:type_name -> functionrunner.podmanager.v1.Binary
+	0, // 3: functionrunner.podmanager.v1.BinaryService.WatchBinaries:input_type -> functionrunner.podmanager.v1.WatchBinariesRequest
+	2, // 4: functionrunner.podmanager.v1.BinaryService.WatchBinaries:output_type -> functionrunner.podmanager.v1.WatchBinariesResponse
+	4, // [4:5] is the sub-list for method output_type
+	3, // [3:4] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_functionrunner_podmanager_v1_binary_proto_init() }
@@ -243,14 +310,14 @@ func file_functionrunner_podmanager_v1_binary_proto_init() {
 	if File_functionrunner_podmanager_v1_binary_proto != nil {
 		return
 	}
-	file_functionrunner_podmanager_v1_binary_proto_msgTypes[2].OneofWrappers = []any{}
+	file_functionrunner_podmanager_v1_binary_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_functionrunner_podmanager_v1_binary_proto_rawDesc), len(file_functionrunner_podmanager_v1_binary_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   3,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

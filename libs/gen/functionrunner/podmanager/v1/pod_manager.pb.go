@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Phase is a step on the way to a place on a pod.
+// Phase is a step on the way to a lease.
 type Phase int32
 
 const (
@@ -295,12 +295,12 @@ type isLeaseRequest_Message interface {
 }
 
 type LeaseRequest_Open_ struct {
-	// open asks for a place; it is the first message, and sent once.
+	// open requests a lease; it is the first message, and sent once.
 	Open *LeaseRequest_Open `protobuf:"bytes,1,opt,name=open,proto3,oneof"`
 }
 
 type LeaseRequest_Finish_ struct {
-	// finish gives the place back; it is the last message.
+	// finish ends the lease; it is the last message.
 	Finish *LeaseRequest_Finish `protobuf:"bytes,2,opt,name=finish,proto3,oneof"`
 }
 
@@ -382,12 +382,12 @@ type isLeaseResponse_Message interface {
 }
 
 type LeaseResponse_Waiting_ struct {
-	// waiting says what the lease waits for.
+	// waiting is what the lease waits for.
 	Waiting *LeaseResponse_Waiting `protobuf:"bytes,1,opt,name=waiting,proto3,oneof"`
 }
 
 type LeaseResponse_Granted_ struct {
-	// granted lends the place; it is sent once.
+	// granted grants the lease; it is sent once.
 	Granted *LeaseResponse_Granted `protobuf:"bytes,2,opt,name=granted,proto3,oneof"`
 }
 
@@ -893,7 +893,7 @@ type Pod struct {
 	Namespace string `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// uid tells this pod from another of the same name.
 	Uid string `protobuf:"bytes,3,opt,name=uid,proto3" json:"uid,omitempty"`
-	// slot is the pod's place in the pool, from zero.
+	// slot is the pod's number in its pool, from one.
 	Slot int32 `protobuf:"varint,4,opt,name=slot,proto3" json:"slot,omitempty"`
 	// state is where the pod is in its life.
 	State Pod_State `protobuf:"varint,5,opt,name=state,proto3,enum=functionrunner.podmanager.v1.Pod_State" json:"state,omitempty"`
@@ -1065,7 +1065,7 @@ func (x *Pod) GetAdopted() bool {
 	return false
 }
 
-// Open asks for a place on a pod.
+// Open requests a lease on a pod.
 type LeaseRequest_Open struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// image is the function's image, with its canonical name.
@@ -1076,7 +1076,11 @@ type LeaseRequest_Open struct {
 	// attempt counts the leases for one evaluation, from one.
 	Attempt int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// avoid_pods are the pods that failed in earlier attempts, by name.
-	AvoidPods     []string `protobuf:"bytes,4,rep,name=avoid_pods,json=avoidPods,proto3" json:"avoid_pods,omitempty"`
+	AvoidPods []string `protobuf:"bytes,4,rep,name=avoid_pods,json=avoidPods,proto3" json:"avoid_pods,omitempty"`
+	// tried are the replicas that were asked for this evaluation's lease before and did
+	// not grant it, as host:port. A replica that knows one of them as the function's owner
+	// does not name it again.
+	Tried         []string `protobuf:"bytes,5,rep,name=tried,proto3" json:"tried,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1139,12 +1143,19 @@ func (x *LeaseRequest_Open) GetAvoidPods() []string {
 	return nil
 }
 
-// Finish gives the place back.
+func (x *LeaseRequest_Open) GetTried() []string {
+	if x != nil {
+		return x.Tried
+	}
+	return nil
+}
+
+// Finish ends the lease.
 type LeaseRequest_Finish struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// outcome says what became of the pod.
+	// outcome is what the client found out about the pod.
 	Outcome LeaseRequest_Outcome `protobuf:"varint,1,opt,name=outcome,proto3,enum=functionrunner.podmanager.v1.LeaseRequest_Outcome" json:"outcome,omitempty"`
-	// reason says why, for an outcome other than OUTCOME_DONE.
+	// reason is why, for an outcome other than OUTCOME_DONE.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1194,14 +1205,14 @@ func (x *LeaseRequest_Finish) GetReason() string {
 	return ""
 }
 
-// Waiting says what a lease waits for.
+// Waiting is what a lease waits for.
 type LeaseResponse_Waiting struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// phase is the present step.
 	Phase Phase `protobuf:"varint,1,opt,name=phase,proto3,enum=functionrunner.podmanager.v1.Phase" json:"phase,omitempty"`
 	// reason is a sentence for people: what is being done, or what is in the way.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// position is the place in the queue, from one; zero when not queued.
+	// position is the lease's position in the queue, from one; zero when not queued.
 	Position int32 `protobuf:"varint,3,opt,name=position,proto3" json:"position,omitempty"`
 	// pod is the name of the pod that is being made ready, once it has one.
 	Pod           string `protobuf:"bytes,4,opt,name=pod,proto3" json:"pod,omitempty"`
@@ -1267,7 +1278,7 @@ func (x *LeaseResponse_Waiting) GetPod() string {
 	return ""
 }
 
-// Granted lends a place on a pod.
+// Granted grants a lease on a pod.
 type LeaseResponse_Granted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// address is where the pod's wrapper server listens, as host:port.
@@ -1282,7 +1293,7 @@ type LeaseResponse_Granted struct {
 	Reference string `protobuf:"bytes,5,opt,name=reference,proto3" json:"reference,omitempty"`
 	// digest is the digest that the pod runs.
 	Digest string `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`
-	// cold_start says whether this lease waited for a pod to be made.
+	// cold_start reports whether this lease waited for a pod to be created.
 	ColdStart bool `protobuf:"varint,7,opt,name=cold_start,json=coldStart,proto3" json:"cold_start,omitempty"`
 	// phases are the steps that the lease went through, in order.
 	Phases []*PhaseDuration `protobuf:"bytes,8,rep,name=phases,proto3" json:"phases,omitempty"`
@@ -1520,16 +1531,17 @@ var File_functionrunner_podmanager_v1_pod_manager_proto protoreflect.FileDescrip
 
 const file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc = "" +
 	"\n" +
-	".functionrunner/podmanager/v1/pod_manager.proto\x12\x1cfunctionrunner.podmanager.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x80\x04\n" +
+	".functionrunner/podmanager/v1/pod_manager.proto\x12\x1cfunctionrunner.podmanager.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x97\x04\n" +
 	"\fLeaseRequest\x12E\n" +
 	"\x04open\x18\x01 \x01(\v2/.functionrunner.podmanager.v1.LeaseRequest.OpenH\x00R\x04open\x12K\n" +
-	"\x06finish\x18\x02 \x01(\v21.functionrunner.podmanager.v1.LeaseRequest.FinishH\x00R\x06finish\x1a|\n" +
+	"\x06finish\x18\x02 \x01(\v21.functionrunner.podmanager.v1.LeaseRequest.FinishH\x00R\x06finish\x1a\x92\x01\n" +
 	"\x04Open\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12%\n" +
 	"\x0etag_constraint\x18\x02 \x01(\tR\rtagConstraint\x12\x18\n" +
 	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x1d\n" +
 	"\n" +
-	"avoid_pods\x18\x04 \x03(\tR\tavoidPods\x1an\n" +
+	"avoid_pods\x18\x04 \x03(\tR\tavoidPods\x12\x14\n" +
+	"\x05tried\x18\x05 \x03(\tR\x05tried\x1an\n" +
 	"\x06Finish\x12L\n" +
 	"\aoutcome\x18\x01 \x01(\x0e22.functionrunner.podmanager.v1.LeaseRequest.OutcomeR\aoutcome\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"c\n" +

@@ -30,10 +30,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// PodManagerService lends function pods. Evaluations never pass through it:
-// whoever holds a lease calls the pod itself.
+// PodManagerService grants leases on function pods. Evaluations never pass through it:
+// the holder of a lease calls the pod itself.
 type PodManagerServiceClient interface {
-	// Lease lends one place on one pod for as long as the stream lives.
+	// Lease grants the use of one pod for one evaluation, for as long as the stream lives.
 	//
 	// The client sends open first. The server answers waiting whenever the phase
 	// or its reason changes, then granted once. The client sends finish when its
@@ -41,10 +41,11 @@ type PodManagerServiceClient interface {
 	// the lease too, so a client that dies leaks nothing.
 	//
 	// Errors: InvalidArgument for a malformed image; PermissionDenied for an image
-	// that policy refuses; FailedPrecondition with the registry's, scheduler's or
+	// that policy rejects; FailedPrecondition with the registry's, scheduler's or
 	// kubelet's own words where no pod can run; ResourceExhausted with a retry
 	// hint where the queue is full; Unavailable where this replica is shutting down
-	// or lost its view of the cluster. Never NotFound.
+	// or cut off from the Kubernetes API or the pods, and where another replica owns the function, which
+	// an ErrorInfo of reason ASK_ANOTHER_REPLICA names as "owner". Never NotFound.
 	Lease(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[LeaseRequest, LeaseResponse], error)
 	// ListPools returns the pools of this replica as they are now.
 	ListPools(ctx context.Context, in *ListPoolsRequest, opts ...grpc.CallOption) (*ListPoolsResponse, error)
@@ -107,10 +108,10 @@ type PodManagerService_WatchPoolsClient = grpc.ServerStreamingClient[WatchPoolsR
 // All implementations must embed UnimplementedPodManagerServiceServer
 // for forward compatibility.
 //
-// PodManagerService lends function pods. Evaluations never pass through it:
-// whoever holds a lease calls the pod itself.
+// PodManagerService grants leases on function pods. Evaluations never pass through it:
+// the holder of a lease calls the pod itself.
 type PodManagerServiceServer interface {
-	// Lease lends one place on one pod for as long as the stream lives.
+	// Lease grants the use of one pod for one evaluation, for as long as the stream lives.
 	//
 	// The client sends open first. The server answers waiting whenever the phase
 	// or its reason changes, then granted once. The client sends finish when its
@@ -118,10 +119,11 @@ type PodManagerServiceServer interface {
 	// the lease too, so a client that dies leaks nothing.
 	//
 	// Errors: InvalidArgument for a malformed image; PermissionDenied for an image
-	// that policy refuses; FailedPrecondition with the registry's, scheduler's or
+	// that policy rejects; FailedPrecondition with the registry's, scheduler's or
 	// kubelet's own words where no pod can run; ResourceExhausted with a retry
 	// hint where the queue is full; Unavailable where this replica is shutting down
-	// or lost its view of the cluster. Never NotFound.
+	// or cut off from the Kubernetes API or the pods, and where another replica owns the function, which
+	// an ErrorInfo of reason ASK_ANOTHER_REPLICA names as "owner". Never NotFound.
 	Lease(grpc.BidiStreamingServer[LeaseRequest, LeaseResponse]) error
 	// ListPools returns the pools of this replica as they are now.
 	ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error)

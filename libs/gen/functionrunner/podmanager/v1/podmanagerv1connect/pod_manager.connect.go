@@ -48,7 +48,7 @@ const (
 // PodManagerServiceClient is a client for the functionrunner.podmanager.v1.PodManagerService
 // service.
 type PodManagerServiceClient interface {
-	// Lease lends one place on one pod for as long as the stream lives.
+	// Lease grants the use of one pod for one evaluation, for as long as the stream lives.
 	//
 	// The client sends open first. The server answers waiting whenever the phase
 	// or its reason changes, then granted once. The client sends finish when its
@@ -56,10 +56,11 @@ type PodManagerServiceClient interface {
 	// the lease too, so a client that dies leaks nothing.
 	//
 	// Errors: InvalidArgument for a malformed image; PermissionDenied for an image
-	// that policy refuses; FailedPrecondition with the registry's, scheduler's or
+	// that policy rejects; FailedPrecondition with the registry's, scheduler's or
 	// kubelet's own words where no pod can run; ResourceExhausted with a retry
 	// hint where the queue is full; Unavailable where this replica is shutting down
-	// or lost its view of the cluster. Never NotFound.
+	// or cut off from the Kubernetes API or the pods, and where another replica owns the function, which
+	// an ErrorInfo of reason ASK_ANOTHER_REPLICA names as "owner". Never NotFound.
 	Lease(context.Context) (*connect.BidiStreamForClientSimple[v1.LeaseRequest, v1.LeaseResponse], error)
 	// ListPools returns the pools of this replica as they are now.
 	ListPools(context.Context, *v1.ListPoolsRequest) (*v1.ListPoolsResponse, error)
@@ -130,7 +131,7 @@ func (c *podManagerServiceClient) WatchPools(ctx context.Context, req *v1.WatchP
 // PodManagerServiceHandler is an implementation of the
 // functionrunner.podmanager.v1.PodManagerService service.
 type PodManagerServiceHandler interface {
-	// Lease lends one place on one pod for as long as the stream lives.
+	// Lease grants the use of one pod for one evaluation, for as long as the stream lives.
 	//
 	// The client sends open first. The server answers waiting whenever the phase
 	// or its reason changes, then granted once. The client sends finish when its
@@ -138,10 +139,11 @@ type PodManagerServiceHandler interface {
 	// the lease too, so a client that dies leaks nothing.
 	//
 	// Errors: InvalidArgument for a malformed image; PermissionDenied for an image
-	// that policy refuses; FailedPrecondition with the registry's, scheduler's or
+	// that policy rejects; FailedPrecondition with the registry's, scheduler's or
 	// kubelet's own words where no pod can run; ResourceExhausted with a retry
 	// hint where the queue is full; Unavailable where this replica is shutting down
-	// or lost its view of the cluster. Never NotFound.
+	// or cut off from the Kubernetes API or the pods, and where another replica owns the function, which
+	// an ErrorInfo of reason ASK_ANOTHER_REPLICA names as "owner". Never NotFound.
 	Lease(context.Context, *connect.BidiStream[v1.LeaseRequest, v1.LeaseResponse]) error
 	// ListPools returns the pools of this replica as they are now.
 	ListPools(context.Context, *v1.ListPoolsRequest) (*v1.ListPoolsResponse, error)
