@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine_test
 
 import (
@@ -74,7 +76,7 @@ func TestLevels(t *testing.T) {
 		err     string
 	}{
 		"newest":               {"nothing is missing", confine.Require, 6, true, "lacks=[]", ""},
-		"no scopes":            {"the filter does it", confine.Require, 5, true, "can signal only themselves", ""},
+		"no scopes":            {"the filter does it", confine.Require, 5, true, "cannot signal single processes", ""},
 		"no Landlock":          {"the best is what is left", confine.BestEffort, 0, true, "lacks=\"[Landlock", ""},
 		"Landlock is required": {"the operator wants to know", confine.Require, 0, true, "", "this system lacks Landlock (Linux 5.13)"},
 		"seccomp is required":  {"likewise", confine.Require, 6, false, "", "seccomp filters"},

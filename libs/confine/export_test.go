@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine
 
 // WithKernel returns cfg for a kernel with that version of Landlock's interface, and with or

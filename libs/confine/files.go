@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine
 
 import (
@@ -55,8 +57,8 @@ type fileRule struct {
 	access uint64
 }
 
-// fileRules are the rules that all functions share. Their files stay open: those of /proc
-// would be other ones, for which no rule holds, once the kernel has forgotten them.
+// fileRules are Landlock rules with open files. Files of /proc must stay open: once the kernel has
+// dropped them from its cache, they are other inodes, without a rule.
 type fileRules []fileRule
 
 // openFiles opens what all functions may use. What is not there is left out.

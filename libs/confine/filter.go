@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine
 
 import (
@@ -83,10 +85,10 @@ func compare(calls []call) []bpf.Instruction {
 		beyond := uint8(len(program)) //nolint:gosec // eight calls have less than 256 instructions
 		switch {
 		case len(c.cases) > 0:
-			judge := c.judge()
+			instructions := c.instructions()
 			program = slices.Concat([]bpf.Instruction{
-				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.number, SkipTrue: uint8(len(judge))}, //nolint:gosec // likewise
-			}, judge, program)
+				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.number, SkipTrue: uint8(len(instructions))}, //nolint:gosec // likewise
+			}, instructions, program)
 		case c.answer == forbidden:
 			program = slices.Insert(program, 0, bpf.Instruction(bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.number, SkipTrue: beyond - 2}))
 		default:
@@ -114,8 +116,8 @@ type condition struct {
 	value    uint32
 }
 
-// judge returns instructions that answer the call by its arguments.
-func (c call) judge() []bpf.Instruction {
+// instructions returns the program for the call, which answers by its arguments.
+func (c call) instructions() []bpf.Instruction {
 	var program []bpf.Instruction
 	for _, match := range c.cases {
 		for i, condition := range match {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine_test
 
 import (
@@ -84,8 +86,8 @@ func attempt(t testing.TB, runner fnproc.Runner, cmd fnproc.Command) string {
 	return string(found[1])
 }
 
-// targets are what attempts are made on.
-type targets struct{ secret, tcp, udp, socket string }
+// targets are what attempts are made on. Abstract is a socket with a name and no file.
+type targets struct{ secret, tcp, udp, socket, abstract string }
 
 func newTargets(t testing.TB) targets {
 	t.Helper()
@@ -107,8 +109,15 @@ func newTargets(t testing.TB) targets {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _, _ = tcp.Close(), udp.Close(), unixSocket.Close() })
-	return targets{secret, "tcp," + tcp.Addr().String(), "udp," + udp.LocalAddr().String(), "unix," + unixSocket.Addr().String()}
+	abstract, err := lc.Listen(t.Context(), "unix", "@"+filepath.Base(filepath.Dir(dir))+strconv.Itoa(os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _, _, _ = tcp.Close(), udp.Close(), unixSocket.Close(), abstract.Close() })
+	return targets{
+		secret, "tcp," + tcp.Addr().String(), "udp," + udp.LocalAddr().String(),
+		"unix," + unixSocket.Addr().String(), "unix," + abstract.Addr().String(),
+	}
 }
 
 // heldBack are the rows of the table in docs/security.md: what a function attempts, by what
@@ -143,6 +152,12 @@ func heldBack(to targets) map[string]struct{ reason, attempt, by, want string } 
 		"set another owner":       {"of a pipe, the newer way", "set-owner-ex:" + server, "seccomp", forbidden},
 		"choose a signal":         {"that the kernel sends for a pipe", "set-signal:", "seccomp", forbidden},
 		"watch a directory":       {"names of others' temporary files", "watch:" + filepath.Dir(to.secret), "seccomp", forbidden},
+		"watch by signals":        {"the older way", "notify:", "seccomp", forbidden},
+		"use up watchers":         {"which all processes of its user share", "inotify:", "seccomp", forbidden},
+		"use up asynchronous I/O": {"which the whole machine shares", "aio:", "seccomp", missing},
+		"lease a file":            {"programs that open it would wait for it", "lease:", "seccomp", forbidden},
+		"mark a file":             {"its attributes persist", "xattr:", "seccomp", elsewhere},
+		"flag a file":             {"so do its flags", "flags:", "seccomp", forbidden},
 		"attach memory":           {"that another process shares", "attach:", "seccomp", forbidden},
 		"remove a queue":          {"of another process", "queue:", "seccomp", forbidden},
 		"count events":            {"of the kernel and other processes", "perf:", "seccomp", forbidden},
@@ -156,6 +171,7 @@ func heldBack(to targets) map[string]struct{ reason, attempt, by, want string } 
 		"connect by TCP":          {"to ports of the pod", "socket:" + to.tcp, "seccomp", forbidden},
 		"send by UDP":             {"to ports of the pod", "socket:" + to.udp, "seccomp", forbidden},
 		"connect to a socket":     {"of another program", "socket:" + to.socket, "seccomp", forbidden},
+		"connect to a name":       {"of another program's socket without a file", "socket:" + to.abstract, "seccomp", forbidden},
 		"listen":                  {"as if it were a service", "listen:127.0.0.1:0", "seccomp", forbidden},
 		"send datagrams":          {"from a pair of sockets to any other", "datagrams:", "seccomp", forbidden},
 		"unshare":                 {"namespaces open much of the kernel", "unshare:", "seccomp", forbidden},
@@ -313,6 +329,10 @@ func TestNetwork(t *testing.T) {
 			"socket:" + to.tcp: "done", "socket:" + to.udp: "done", "listen:127.0.0.1:0": "done",
 			"kill:" + strconv.Itoa(os.Getpid()): "operation not permitted",
 			"packets:":                          "operation not permitted",
+			"socket:" + to.socket:               "operation not permitted",
+			"socket:" + to.abstract:             "operation not permitted",
+			"datagrams:":                        "operation not permitted",
+			"protocol:":                         "operation not permitted",
 		} {
 			cmd.Args = []string{"try=" + what}
 			if got := attempt(t, runner, cmd); !bytes.Contains([]byte(got), []byte(want)) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine
 
 import (
@@ -28,8 +30,9 @@ var always = []string{
 	// Memory and queues that outlive processes, and are shared by all of a user.
 	"shmget", "shmat", "shmctl", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop", "semtimedop", "semctl",
 	"mq_open", "mq_unlink",
-	// Names of files in directories of others, which Landlock does not hide from it.
-	"inotify_add_watch",
+	// Names of files in directories of others, which Landlock does not hide from it. Instances are
+	// counted for all processes of a user on the machine.
+	"inotify_add_watch", "inotify_init", "inotify_init1",
 	// Parts of the kernel with a history of holes.
 	"bpf", "perf_event_open", "userfaultfd", "keyctl", "add_key", "request_key", "memfd_secret", "fanotify_init",
 	// File systems.
@@ -40,15 +43,22 @@ var always = []string{
 	"acct", "syslog", "vhangup", "settimeofday", "clock_settime", "sethostname", "setdomainname", "iopl", "ioperm",
 }
 
-// otherwise are the calls that programs try first, and whose effects cannot be filtered.
-var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register"}
+// otherwise are the calls that programs try first, and whose effects cannot be filtered, or are
+// counted for the whole machine.
+var otherwise = []string{"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup"}
+
+// optional are calls without which programs do what they can: of files, their space is written
+// then, and their attributes, which would persist, are left out.
+var optional = []string{
+	"fallocate", "setxattr", "lsetxattr", "fsetxattr", "setxattrat",
+	"removexattr", "lremovexattr", "fremovexattr", "removexattrat",
+}
 
 // offline are calls on sockets that functions without network have no use for. Pairs of
 // sockets remain, by which programs talk to what they start.
 var offline = []string{"socket", "connect", "bind", "listen", "accept", "accept4"}
 
-// namespaces are the flags of clone and unshare that make namespaces, and the one with
-// which the child would be ours.
+// namespaces are the flags of clone and unshare that make namespaces.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
@@ -70,16 +80,16 @@ func (k kernel) calls(network bool) ([]call, error) {
 			calls = append(calls, call{uint32(number), notImplemented, nil}) //nolint:gosec // numbers of calls are small
 		}
 	}
-	if number, ok := here.SyscallNames["fallocate"]; ok {
-		// Programs write instead, as where the file system does not support it. The case is of
-		// any file.
-		calls = append(calls, call{uint32(number), unsupported, []match{{{0, bpf.JumpNotEqual, noFile}}}}) //nolint:gosec // numbers of calls are small
+	for _, name := range optional {
+		if number, ok := here.SyscallNames[name]; ok {
+			calls = append(calls, call{uint32(number), unsupported, anyArguments}) //nolint:gosec // numbers of calls are small
+		}
 	}
 	return calls, nil
 }
 
-// noFile is no descriptor of a file.
-const noFile = 1<<32 - 1
+// anyArguments are cases of which one always holds.
+var anyArguments = []match{{{0, bpf.JumpNotEqual, 0}}, {{0, bpf.JumpEqual, 0}}}
 
 // forbidden returns the rules for this kernel.
 func (k kernel) forbidden(network bool) rules {
@@ -88,14 +98,14 @@ func (k kernel) forbidden(network bool) rules {
 		r[name] = nil
 	}
 	if network {
-		r["socket"] = otherFamilies()
+		r["socket"] = otherSockets()
 	} else {
 		for _, name := range offline {
 			r[name] = nil
 		}
-		// A pair of datagram sockets could be used to send to any other socket.
-		r["socketpair"] = []match{{{1, bpf.JumpBitsSet, unix.SOCK_DGRAM}}}
 	}
+	// A pair of datagram sockets could be used to send to any other local socket.
+	r["socketpair"] = []match{{{1, bpf.JumpBitsSet, unix.SOCK_DGRAM}}}
 	if k.abi < abiScopes {
 		addSignals(r)
 	}
@@ -118,6 +128,7 @@ func othersProcesses() rules {
 	r := rules{
 		"setpriority": {{{0, bpf.JumpGreaterOrEqual, unix.PRIO_USER}}, {{1, bpf.JumpNotEqual, 0}}},
 		"ioprio_set":  {{{0, bpf.JumpGreaterOrEqual, 3}}, {{1, bpf.JumpNotEqual, 0}}}, // 3 is IOPRIO_WHO_USER
+		// With CLONE_PARENT, the child would be the server's.
 		"clone":       {{{0, bpf.JumpBitsSet, namespaces | unix.CLONE_PARENT}}},
 		"unshare":     {{{0, bpf.JumpBitsSet, namespaces | unix.CLONE_NEWTIME}}},
 		"personality": {{{0, bpf.JumpNotEqual, 0}, {0, bpf.JumpNotEqual, 0xffffffff}}},
@@ -125,31 +136,46 @@ func othersProcesses() rules {
 	for _, name := range []string{"prlimit64", "sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity", "move_pages"} {
 		r[name] = []match{{{0, bpf.JumpNotEqual, 0}}}
 	}
-	for _, command := range []uint32{unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG} {
+	// Signals by the kernel, leases that make others wait when they open a file, and the older way
+	// to watch a directory.
+	for _, command := range []uint32{unix.F_SETOWN, unix.F_SETOWN_EX, unix.F_SETSIG, unix.F_SETLEASE, unix.F_NOTIFY} {
 		r["fcntl"] = append(r["fcntl"], match{{1, bpf.JumpEqual, command}})
 	}
 	const fioSetOwn, siocSetGroup = 0x8901, 0x8902
 	// Older ways to allocate space.
 	const fsReserve, fsReserve64, fsZero = 0x40305828, 0x4030582a, 0x40305839
-	for _, request := range []uint32{fioSetOwn, siocSetGroup, unix.TIOCSTI, unix.TIOCLINUX, fsReserve, fsReserve64, fsZero} {
+	// Flags of files, which persist.
+	const fsSetFlags, fsSetAttributes, fsEnableVerity = 0x40086602, 0x401c5820, 0x40806685
+	for _, request := range []uint32{
+		fioSetOwn, siocSetGroup, unix.TIOCSTI, unix.TIOCLINUX, fsReserve, fsReserve64, fsZero,
+		fsSetFlags, fsSetAttributes, fsEnableVerity,
+	} {
 		r["ioctl"] = append(r["ioctl"], match{{1, bpf.JumpEqual, request}})
 	}
 	return r
 }
 
-// otherFamilies matches sockets that programs with a network do not need: all but those of
-// the network, local ones, and what a resolver asks the kernel by.
-func otherFamilies() []match {
-	var others match
-	for _, family := range []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
-		others = append(others, condition{0, bpf.JumpNotEqual, family})
+// otherSockets matches sockets that programs with a network do not need: all but those of the
+// network, by its usual protocols, and what a resolver asks the kernel by. Local sockets of other
+// programs are files to which no rule of Landlock holds, or names without files.
+func otherSockets() []match {
+	var families match
+	for _, family := range []uint32{unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK} {
+		families = append(families, condition{0, bpf.JumpNotEqual, family})
 	}
-	return []match{others, {{0, bpf.JumpEqual, unix.AF_NETLINK}, {2, bpf.JumpNotEqual, unix.NETLINK_ROUTE}}}
+	protocols := match{{0, bpf.JumpNotEqual, unix.AF_NETLINK}}
+	for _, protocol := range []uint32{
+		0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6, unix.IPPROTO_MPTCP,
+	} {
+		protocols = append(protocols, condition{2, bpf.JumpNotEqual, protocol})
+	}
+	return []match{families, protocols, {{0, bpf.JumpEqual, unix.AF_NETLINK}, {2, bpf.JumpNotEqual, unix.NETLINK_ROUTE}}}
 }
 
-// addSignals adds rules for kernels without Landlock's signal scope. A number says nothing
-// about whose process or thread it is, so only a process's own threads (tgkill, of which the
-// kernel checks that they belong to the first number) and its group are left.
+// addSignals adds rules for kernels without Landlock's signal scope. A filter does not know whose
+// process or thread a number is. A process keeps its group, and tgkill, by which Go and C libraries
+// signal their own threads, for all but this program: a function that guesses the numbers of another
+// one can signal it.
 func addSignals(r rules) {
 	ours := uint32(unix.Getpid()) //nolint:gosec // a pid is positive
 	r["kill"] = []match{{{0, bpf.JumpNotEqual, 0}}}

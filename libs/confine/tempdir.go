@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine
 
 import (
@@ -40,14 +42,14 @@ func (d *TempDir) Remove() error {
 	return d.dirs.remove(d.path)
 }
 
-// Discard removes the directory after the evaluation, unless many wait for that already: a
+// RemoveLater removes the directory after the evaluation, unless many wait for that already: a
 // file system with a journal takes as long for it as a small function runs.
-func (d *TempDir) Discard() {
+func (d *TempDir) RemoveLater() {
 	if d == nil {
 		return
 	}
-	_ = d.dirs.restore() // tried again before the next one is made
-	if !d.dirs.discard(d.path) {
+	_ = d.dirs.restoreMode() // tried again before the next one is made
+	if !d.dirs.removeLater(d.path) {
 		_ = d.Remove() // tried again with a later one
 	}
 }

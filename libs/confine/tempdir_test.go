@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine_test
 
 import (
@@ -55,10 +57,25 @@ func awaitNone(t *testing.T, pattern string) {
 	}
 }
 
+// TestOthersDirectoriesStay has a user's clone beside the temporary directories, with a name that begins as
+// those of these programs.
+func TestOthersDirectoriesStay(t *testing.T) {
+	cfg := config(t)
+	clone := filepath.Join(cfg.TempDir, "function-runner-main", "src")
+	if err := os.MkdirAll(clone, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, stop := start(t, cfg)
+	stop()
+	if _, err := os.Stat(clone); err != nil {
+		t.Errorf("a program has removed a directory that is not its own: %v", err)
+	}
+}
+
 // TestTempDirsAreRemoved has two evaluations write files, a program stop, and one crash.
 func TestTempDirsAreRemoved(t *testing.T) {
 	cfg := config(t)
-	crashed := filepath.Join(cfg.TempDir, "function-runner-crashed")
+	crashed := filepath.Join(cfg.TempDir, "fnr-function-files-crashed")
 	locked := filepath.Join(crashed, "1", "d")
 	if err := os.MkdirAll(locked, 0o700); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine
 
 import (
@@ -17,8 +19,8 @@ import (
 )
 
 // tempPrefix is how the names of the directories begin in which programs keep the
-// temporary directories of their functions.
-const tempPrefix = "function-runner-"
+// temporary directories of their functions. No other directory may have such a name: sweep removes it.
+const tempPrefix = "fnr-function-files-"
 
 // tempDirs makes temporary directories in a directory of this program's own, whose lock
 // tells other programs that it is in use.
@@ -28,20 +30,20 @@ type tempDirs struct {
 	maxBytes int64
 	maxFiles int64
 	removed  func()
-	removals sync.WaitGroup // of discarded directories
+	removals sync.WaitGroup // of removeLater
 
 	mu        sync.Mutex
-	left      []string // what could not be removed yet
-	discarded int      // directories that are being removed, or will be
+	unremoved []string // what could not be removed yet
+	removing  int      // directories that are being removed, or will be
 	closed    bool
 }
 
-// removeAfter is how long an evaluation may go on for which a directory is discarded: on two
+// removeAfter is how long an evaluation may go on whose directory is removed later: on two
 // processors, the removal would take one of them from what the answer still needs.
 const removeAfter = 5 * time.Millisecond
 
-// maxDiscarded is how many directories are discarded at a time.
-const maxDiscarded = 16
+// maxRemoving is how many directories wait for removeLater at a time.
+const maxRemoving = 16
 
 func (cfg Config) tempDir() string {
 	if cfg.TempDir == "" {
@@ -52,7 +54,7 @@ func (cfg Config) tempDir() string {
 
 // newTempDirs also removes what programs left that ended before they could do it.
 //
-// It calls removed after it has removed a discarded directory.
+// It calls removed after it has removed a directory later.
 func newTempDirs(cfg Config, removed func()) (*tempDirs, error) {
 	parent := cfg.tempDir()
 	sweep(parent)
@@ -100,7 +102,7 @@ func (t *tempDirs) make() (*TempDir, error) {
 		return nil, nil //nolint:nilnil // functions go without
 	}
 	path := filepath.Join(t.base, rand.Text()) // for no other function to find
-	if err := errors.Join(t.restore(), os.Mkdir(path, 0o700)); err != nil {
+	if err := errors.Join(t.restoreMode(), os.Mkdir(path, 0o700)); err != nil {
 		return nil, fmt.Errorf("make a function's temporary directory: %w", err)
 	}
 	return &TempDir{dirs: t, path: path}, nil
@@ -109,24 +111,24 @@ func (t *tempDirs) make() (*TempDir, error) {
 // remove removes a directory, and what could not be removed before.
 func (t *tempDirs) remove(path string) error {
 	t.mu.Lock()
-	paths := t.left
-	t.left = nil
+	paths := t.unremoved
+	t.unremoved = nil
 	t.mu.Unlock()
 	var errs []error
 	for _, path := range append(paths, path) {
 		if err := removeAll(path); err != nil {
 			errs = append(errs, fmt.Errorf("remove a function's temporary directory: %w", err))
 			t.mu.Lock()
-			t.left = append(t.left, path)
+			t.unremoved = append(t.unremoved, path)
 			t.mu.Unlock()
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// restore makes the directory of all of them usable again. A function can change its mode, as
+// restoreMode makes the directory of all of them usable again. A function can change its mode, as
 // that of all that its user owns.
-func (t *tempDirs) restore() error {
+func (t *tempDirs) restoreMode() error {
 	info, err := t.lock.Stat()
 	if err != nil || info.Mode().Perm() == 0o700 {
 		return err
@@ -134,14 +136,14 @@ func (t *tempDirs) restore() error {
 	return t.lock.Chmod(0o700)
 }
 
-// discard removes a directory in a while. It reports false if it does not.
-func (t *tempDirs) discard(path string) bool {
+// removeLater removes a directory in a while. It reports false if it does not.
+func (t *tempDirs) removeLater(path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || t.discarded == maxDiscarded {
+	if t.closed || t.removing == maxRemoving {
 		return false
 	}
-	t.discarded++
+	t.removing++
 	t.removals.Add(1)
 	time.AfterFunc(removeAfter, func() {
 		defer t.removals.Done()
@@ -149,7 +151,7 @@ func (t *tempDirs) discard(path string) bool {
 		t.removed()
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.discarded--
+		t.removing--
 	})
 	return true
 }

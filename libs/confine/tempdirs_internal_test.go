@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine
 
 import (
@@ -10,8 +12,8 @@ import (
 	"time"
 )
 
-// TestDiscardIsBounded has more evaluations end at a time than directories may wait for their removal.
-func TestDiscardIsBounded(t *testing.T) {
+// TestRemoveLaterIsBounded has more evaluations end at a time than directories may wait for their removal.
+func TestRemoveLaterIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dirs, err := newTempDirs(Config{TempDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}.withDefaults(), func() {})
 		if err != nil {
@@ -19,25 +21,25 @@ func TestDiscardIsBounded(t *testing.T) {
 		}
 		defer dirs.close()
 		const more = 3
-		for range maxDiscarded + more {
+		for range maxRemoving + more {
 			dir, err := dirs.make()
 			if err != nil {
 				t.Fatal(err)
 			}
-			dir.Discard()
+			dir.RemoveLater()
 		}
-		if left := entries(t, dirs.base); left != maxDiscarded {
-			t.Errorf("%d directories are there, want %d: the others are removed at once", left, maxDiscarded)
+		if left := entries(t, dirs.base); left != maxRemoving {
+			t.Errorf("%d directories are there, want %d: the others are removed at once", left, maxRemoving)
 		}
 		<-time.After(removeAfter)
 		synctest.Wait()
-		if left := entries(t, dirs.base); left != 0 || dirs.discarded != 0 {
-			t.Errorf("%d directories are there after a while, and %d are counted", left, dirs.discarded)
+		if left := entries(t, dirs.base); left != 0 || dirs.removing != 0 {
+			t.Errorf("%d directories are there after a while, and %d are counted", left, dirs.removing)
 		}
 	})
 }
 
-// TestCloseWaitsForRemovals closes while directories wait for their removal, and discards one after.
+// TestCloseWaitsForRemovals closes while directories wait for their removal, and removes one later after that.
 func TestCloseWaitsForRemovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := t.TempDir()
@@ -50,11 +52,11 @@ func TestCloseWaitsForRemovals(t *testing.T) {
 		if earlyErr != nil || lateErr != nil {
 			t.Fatal(earlyErr, lateErr)
 		}
-		early.Discard()
+		early.RemoveLater()
 		dirs.close()
-		late.Discard()
-		if left := entries(t, parent); left != 0 || dirs.discarded != 0 {
-			t.Errorf("%d directories are left, and %d are counted", left, dirs.discarded)
+		late.RemoveLater()
+		if left := entries(t, parent); left != 0 || dirs.removing != 0 {
+			t.Errorf("%d directories are left, and %d are counted", left, dirs.removing)
 		}
 	})
 }

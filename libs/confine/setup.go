@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine
 
 import (
@@ -8,21 +10,21 @@ import (
 	"time"
 )
 
-// maxReady is how many places are kept ready: as many as are used at a time on a machine of
+// maxReady is how many setups are kept ready: as many as are used at a time on a machine of
 // usual size. To make one takes longer than all else that confines a process, on ext4 half
 // a millisecond for the directory alone.
 const maxReady = 4
 
-// retryAfter is how long Run waits after a place could not be made.
+// retryAfter is how long Run waits after a setup could not be made.
 const retryAfter = time.Second
 
-// place is what each process has of its own.
-type place struct {
+// processSetup is the temporary directory and the Landlock rules of one process.
+type processSetup struct {
 	temp  *TempDir // nil without
 	rules ruleset
 }
 
-// Run keeps places ready for the next processes until ctx ends.
+// Run keeps setups ready for the next processes until ctx ends.
 //
 // It makes them when a process has ended, or when there is none left: beside a process that
 // was just started it would take one of two processors from it.
@@ -31,17 +33,17 @@ func (c *Confiner) Run(ctx context.Context) {
 		again := c.fill(ctx)
 		select {
 		case <-ctx.Done():
-		case <-c.fewer:
+		case <-c.refillNeeded:
 		case <-again:
 		}
 	}
 }
 
-// fill makes places until there are enough. After a failure it returns a channel that tells
+// fill makes setups until there are enough. After a failure it returns a channel that
 // when to try again.
 func (c *Confiner) fill(ctx context.Context) (again <-chan time.Time) {
 	for ctx.Err() == nil && len(c.ready) < cap(c.ready) {
-		next, err := c.makePlace()
+		next, err := c.makeSetup()
 		if err != nil {
 			c.cfg.Log.Warn("cannot prepare the next function process", "error", err, "retry_in", retryAfter)
 			return time.After(retryAfter)
@@ -51,16 +53,16 @@ func (c *Confiner) fill(ctx context.Context) (again <-chan time.Time) {
 	return nil
 }
 
-// refill has Run make places.
+// refill makes Run prepare setups.
 func (c *Confiner) refill() {
 	select {
-	case c.fewer <- struct{}{}:
+	case c.refillNeeded <- struct{}{}:
 	default:
 	}
 }
 
-// place returns one that is ready, or makes one.
-func (c *Confiner) place() (place, error) {
+// takeSetup returns one that is ready, or makes one.
+func (c *Confiner) takeSetup() (processSetup, error) {
 	select {
 	case ready := <-c.ready:
 		if len(c.ready) == 0 {
@@ -68,34 +70,34 @@ func (c *Confiner) place() (place, error) {
 		}
 		return ready, nil
 	default:
-		return c.makePlace()
+		return c.makeSetup()
 	}
 }
 
-func (c *Confiner) makePlace() (place, error) {
+func (c *Confiner) makeSetup() (processSetup, error) {
 	temp, err := c.temp.make()
 	if err != nil {
-		return place{rules: noRules}, err
+		return processSetup{rules: noRules}, err
 	}
 	rules, err := c.rules(temp)
 	if err != nil {
-		return place{rules: noRules}, errors.Join(err, temp.Remove())
+		return processSetup{rules: noRules}, errors.Join(err, temp.Remove())
 	}
-	return place{temp, rules}, nil
+	return processSetup{temp, rules}, nil
 }
 
-// discard frees a place that is not used.
-func (p place) discard() error {
-	p.rules.close()
-	return p.temp.Remove()
+// release frees a setup that is not used.
+func (s processSetup) release() error {
+	s.rules.close()
+	return s.temp.Remove()
 }
 
-// discardReady frees the places that are ready.
-func (c *Confiner) discardReady() {
+// releaseReady frees the setups that are ready.
+func (c *Confiner) releaseReady() {
 	for {
 		select {
 		case ready := <-c.ready:
-			_ = ready.discard()
+			_ = ready.release()
 		default:
 			return
 		}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package confine
 
 import (
@@ -11,8 +13,8 @@ import (
 	"time"
 )
 
-// TestPlacesAreMadeAfterProcesses starts a process, which ends, and then as many as have places.
-func TestPlacesAreMadeAfterProcesses(t *testing.T) {
+// TestSetupsAreMadeAfterProcesses starts a process, which ends, and then as many as have setups.
+func TestSetupsAreMadeAfterProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, err := New(Config{TempDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -28,13 +30,13 @@ func TestPlacesAreMadeAfterProcesses(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			if len(c.ready) != want {
-				t.Errorf("%d places are ready %s, want %d", len(c.ready), when, want)
+				t.Errorf("%d setups are ready %s, want %d", len(c.ready), when, want)
 			}
 		}
 		expect(maxReady, "at the start")
 		first := take(t, c)
 		expect(maxReady-1, "beside a process")
-		first.Discard()
+		first.RemoveLater()
 		<-time.After(removeAfter)
 		expect(maxReady, "after it")
 		for range maxReady {
@@ -46,7 +48,7 @@ func TestPlacesAreMadeAfterProcesses(t *testing.T) {
 
 func take(t *testing.T, c *Confiner) *TempDir {
 	t.Helper()
-	taken, err := c.place()
+	taken, err := c.takeSetup()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package confine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// Confiner starts confined processes. A nil Confiner starts them without restrictions.
+type Confiner struct {
+	cfg          Config
+	kernel       kernel
+	files        fileRules
+	filters      map[bool]*filter // by whether the network is allowed; nil without seccomp
+	temp         *tempDirs
+	ready        chan processSetup // filled by Run
+	refillNeeded chan struct{}     // of size one: Run has to fill ready
+}
+
+// New returns a Confiner, nil if the level is Off. With Require it fails unless this kernel
+// can hold back everything.
+func New(cfg Config) (*Confiner, error) {
+	if cfg.Level == Off {
+		cfg.Log.Warn("functions are not confined", "setting", "FNR_CONFINE=off")
+		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
+	}
+	cfg = cfg.withDefaults()
+	c := &Confiner{
+		cfg: cfg, kernel: cfg.probe(),
+		ready: make(chan processSetup, maxReady), refillNeeded: make(chan struct{}, 1),
+	}
+	if err := c.build(); err != nil {
+		return nil, fmt.Errorf("confine functions: %w", err)
+	}
+	lacks := c.kernel.lacks()
+	if c.temp == nil {
+		lacks = append(lacks, "a directory for temporary files")
+	}
+	if len(lacks) > 0 && cfg.Level == Require {
+		c.Close()
+		return nil, fmt.Errorf("confine functions: this system lacks %s: "+
+			"use another kernel or container runtime, or set FNR_CONFINE=best-effort", strings.Join(lacks, ", "))
+	}
+	cfg.Log.Info("functions are confined", "level", cfg.Level, "landlock_abi", c.kernel.abi,
+		"lacks", lacks, "replaced", c.kernel.replaced())
+	return c, nil
+}
+
+func (cfg Config) withDefaults() Config {
+	cfg.Level = cmp.Or(cfg.Level, BestEffort)
+	cfg.MaxTempBytes = cmp.Or(cfg.MaxTempBytes, 256<<20)
+	cfg.MaxTempFiles = cmp.Or(cfg.MaxTempFiles, 10_000)
+	return cfg
+}
+
+// probe returns what the kernel can do, which a trial on a thread of its own confirms.
+func (cfg Config) probe() kernel {
+	if cfg.kernel != nil {
+		return *cfg.kernel
+	}
+	return probeKernel()
+}
+
+// build makes what all processes share.
+func (c *Confiner) build() error {
+	if c.kernel.seccomp {
+		c.filters = map[bool]*filter{}
+		for _, network := range []bool{false, true} {
+			calls, err := c.kernel.calls(network)
+			if err != nil {
+				return err
+			}
+			if c.filters[network], err = newFilter(calls); err != nil {
+				return err
+			}
+		}
+	}
+	temp, err := newTempDirs(c.cfg, c.refill)
+	if err != nil {
+		c.cfg.Log.Warn("functions have no directory for temporary files", "error", err)
+	}
+	c.temp = temp
+	if c.kernel.abi > 0 {
+		c.files = c.cfg.openFiles()
+	}
+	return nil
+}
+
+// Close removes the temporary directories. No process may be started any more.
+func (c *Confiner) Close() {
+	if c == nil {
+		return
+	}
+	c.releaseReady()
+	c.files.close()
+	c.temp.close()
+}
+
+// Start calls start on a confined thread, with TMPDIR set in addition to env if the process has a
+// temporary directory. The caller removes the returned directory after the process has ended; it
+// may be nil.
+func (c *Confiner) Start(fn Function, env []string, start func(env []string) (*os.Process, error)) (*os.Process, *TempDir, error) {
+	if c == nil {
+		p, err := start(env)
+		return p, nil, err
+	}
+	setup, err := c.takeSetup()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer setup.rules.close()
+	env = setup.temp.environment(env)
+	var p *os.Process
+	if err = setup.rules.addProgram(c.kernel, fn); err == nil {
+		onOwnThread(func() {
+			if err = c.restrict(fn, setup.rules); err == nil {
+				p, err = start(env)
+			}
+		})
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, setup.temp.Remove())
+	}
+	c.limit(p.Pid)
+	return p, setup.temp, nil
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package confine
+
+import (
+	"context"
+	"os"
+	"runtime"
+)
+
+// Confiner starts processes without restrictions: only Linux has them.
+type Confiner struct{}
+
+// New returns nil, which is a Confiner. With Require it fails.
+func New(cfg Config) (*Confiner, error) {
+	if err := cfg.Level.elsewhere(runtime.GOOS); err != nil {
+		return nil, err
+	}
+	cfg.Log.Warn("functions are not confined", "setting", "FNR_CONFINE", "level", cfg.Level, "system", runtime.GOOS)
+	return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
+}
+
+// Run does nothing.
+func (c *Confiner) Run(context.Context) {}
+
+// Close does nothing.
+func (c *Confiner) Close() {}
+
+// Start calls start. There is no temporary directory.
+func (c *Confiner) Start(_ Function, env []string,
+	start func(env []string) (*os.Process, error),
+) (*os.Process, *TempDir, error) {
+	p, err := start(env)
+	return p, nil, err
+}
+
+// TempDir is the temporary directory of one process: always nil.
+type TempDir struct{}
+
+// Remove does nothing.
+func (d *TempDir) Remove() error { return nil }
+
+// RemoveLater does nothing.
+func (d *TempDir) RemoveLater() {}
+
+// Limit returns 0.
+func (d *TempDir) Limit() int64 { return 0 }
+
+// Free reports that there is no directory.
+func (d *TempDir) Free() (bytes int64, ok bool) { return 0, true }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package confine
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// SandboxFilter returns a seccomp program for functions that a launcher starts in namespaces of their
+// own, in the form that seccomp(2) takes. Sockets and signals are allowed: what a function could
+// reach by them is in the same namespaces.
+func SandboxFilter() ([]byte, error) {
+	calls, err := kernel{abi: newestNeeded}.calls(true)
+	if err != nil {
+		return nil, fmt.Errorf("make the seccomp filter of sandboxes: %w", err)
+	}
+	f, err := newFilter(calls)
+	if err != nil {
+		return nil, err
+	}
+	var out []byte
+	for _, i := range f.program {
+		out = binary.NativeEndian.AppendUint16(out, i.Code)
+		out = append(out, i.Jt, i.Jf)
+		out = binary.NativeEndian.AppendUint32(out, i.K)
+	}
+	return out, nil
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package confinetest tests how a program starts on kernels that cannot confine functions.
+package confinetest
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Program is how to start a program that confines functions. It has to serve as soon as it runs.
+type Program struct {
+	Path string
+	Args []string
+	Env  []string
+}
+
+// startTimeout is how long a program may take to start or to refuse on a busy machine.
+const startTimeout = time.Minute
+
+// Run starts the program on kernels without Landlock and without seccomp filters. With
+// FNR_CONFINE=require it must exit and name what the kernel lacks. With best-effort it must
+// start, and its log must name the same.
+func Run(t *testing.T, program Program) {
+	t.Helper()
+	tests := map[string]struct {
+		call uintptr // that the kernel does not have
+		want string
+	}{
+		"Landlock": {unix.SYS_LANDLOCK_CREATE_RULESET, "Landlock (Linux 5.13)"},
+		"seccomp":  {unix.SYS_SECCOMP, "seccomp filters"},
+	}
+	for name, tc := range tests {
+		t.Run("require without "+name, func(t *testing.T) {
+			log, ended := program.run(t, "require", tc.call)
+			if exit := ended(); exit.Success() || exit.Signaled() {
+				t.Errorf("the program ended with %v, want an exit code", exit)
+			}
+			if !strings.Contains(log, tc.want) || !strings.Contains(log, "set FNR_CONFINE=best-effort") {
+				t.Errorf("the program says\n%s\nwant that the kernel lacks %q, and what to do", log, tc.want)
+			}
+		})
+		t.Run("best effort without "+name, func(t *testing.T) {
+			log, ended := program.run(t, "best-effort", tc.call)
+			if exit := ended(); !exit.Success() {
+				t.Errorf("the program ended with %v after SIGTERM", exit)
+			}
+			if !strings.Contains(log, tc.want) {
+				t.Errorf("the program says\n%s\nwant that the kernel lacks %q", log, tc.want)
+			}
+		})
+	}
+}
+
+// exit is how a process ended.
+type exit struct{ syscall.WaitStatus }
+
+// Success reports whether the exit code is zero.
+func (e exit) Success() bool { return e.Exited() && e.ExitStatus() == 0 }
+
+// run starts the program and returns its log until it has started or ended. Ended has a program
+// that still runs end, and returns how it ended.
+func (p Program) run(t *testing.T, level string, call uintptr) (log string, ended func() exit) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	cmd := exec.CommandContext(ctx, p.Path, p.Args...)
+	cmd.Env = append(append(cmd.Environ(), p.Env...),
+		"FNR_CONFINE="+level, "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := onThreadWithout(call, cmd.Start); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "serving") {
+		said.WriteString(lines.Text() + "\n")
+	}
+	return said.String(), func() exit {
+		defer cancel()
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_, _ = io.Copy(io.Discard, out)
+		_ = cmd.Wait()
+		return exit{cmd.ProcessState.Sys().(syscall.WaitStatus)}
+	}
+}
