@@ -24,10 +24,10 @@ type claim struct {
 	process *process
 }
 
-// begin records that an evaluation begins. The caller has to call end.
+// begin records that an evaluation begins. The caller has to call finish.
 //
-// Whether a process has read its input is unknown if there is none, so there is no spare
-// process for that.
+// An evaluation without input gets no spare process: it would be unknown whether the process had
+// read its input.
 func (pool *PreforkPool) begin(cmd Command, stdin []byte) *claim {
 	c := &claim{pool: pool}
 	if pool == nil {
@@ -36,20 +36,20 @@ func (pool *PreforkPool) begin(cmd Command, stdin []byte) *claim {
 	file, ok := identify(cmd)
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
-	pool.spares.began()
+	pool.policy.began()
 	now := time.Now()
-	c.set = pool.spares.want(cmd, now)
+	c.set = pool.policy.want(cmd, now)
 	if c.set == nil || len(stdin) == 0 {
 		return c
 	}
-	for p := pool.spares.pop(c.set); p != nil; p = pool.spares.pop(c.set) {
+	for p := pool.policy.pop(c.set); p != nil; p = pool.policy.pop(c.set) {
 		switch {
 		case !ok || p.spare.file != file:
 			p.retire()
 		case p.take():
 			c.process = p
 			c.set.lastTaken = now
-			if pool.spares.urgent(c.set, now) {
+			if pool.policy.urgent(c.set, now) {
 				pool.Changed()
 			}
 			return c
@@ -60,20 +60,20 @@ func (pool *PreforkPool) begin(cmd Command, stdin []byte) *claim {
 	return c
 }
 
-// end records the evaluation's end.
-func (c *claim) end() {
+// finish records the evaluation's end.
+func (c *claim) finish() {
 	if c.pool == nil {
 		return
 	}
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
 	now := time.Now()
-	c.pool.spares.ended(now)
+	c.pool.policy.ended(now)
 	if c.set == nil {
 		return
 	}
 	c.set.lastUse = now
-	if c.pool.spares.early(c.set) {
+	if c.pool.policy.early(c.set) {
 		c.pool.Changed()
 	}
 }

@@ -37,7 +37,7 @@ func (c *collector) expect(size int) { c.expected.Store(int64(size)) }
 // bytes so far are too many for a process that is idle.
 func (c *collector) gather(tooMuch func(size int) bool) error {
 	for {
-		n, err := readAvailable(c.pipe, c.room())
+		n, err := readAvailable(c.pipe, c.free())
 		c.buf = c.buf[:len(c.buf)+n]
 		switch {
 		case int64(len(c.buf)) > c.limit:
@@ -53,9 +53,9 @@ func (c *collector) gather(tooMuch func(size int) bool) error {
 	}
 }
 
-// room returns the free part of the buffer. When it is full it is doubled, or made as
+// free returns the free part of the buffer. When it is full it is doubled, or made as
 // large as expected.
-func (c *collector) room() []byte {
+func (c *collector) free() []byte {
 	size := len(c.buf)
 	if size == cap(c.buf) {
 		more := max(int64(size), c.expected.Load()-int64(size))

@@ -16,7 +16,9 @@ const minBuffer = 4 << 10
 // be called once.
 func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	p.hurryTempDir()
-	stopKilling := context.AfterFunc(ctx, func() { p.end(stopped(ctx)) })
+	p.memory.add(p)
+	defer p.memory.remove(p)
+	stopKilling := context.AfterFunc(ctx, func() { p.kill(stopped(ctx)) })
 	defer stopKilling()
 	p.output.expect(len(stdin) + minBuffer)
 	enlarge(len(stdin), p.stdin, p.stdout)
@@ -25,7 +27,8 @@ func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 	state, err := p.finish()
 
 	out := outcome(state)
-	out.Output, out.Log = p.output.buf, p.log.buf
+	p.cmd.Launch.translate(&out)
+	out.Output, out.Log, out.OutOfMemory = p.output.buf, p.log.buf, p.killedForMemory()
 	if reason := p.killedFor(); reason != nil {
 		return out, reason
 	}
@@ -36,7 +39,7 @@ func (p *process) evaluate(ctx context.Context, stdin []byte) (Outcome, error) {
 }
 
 // feed writes stdin to the process and closes its end: at once what fits into the pipe,
-// the rest when there is room. There is no error to report: a function may end without
+// the rest as the function reads. There is no error to report: a function may end without
 // reading its input.
 func (p *process) feed(stdin []byte) {
 	p.fed = writeAvailable(p.stdin, stdin)
@@ -44,7 +47,7 @@ func (p *process) feed(stdin []byte) {
 		_ = p.stdin.Close()
 		return
 	}
-	p.pipes.Go(func() {
+	p.background.Go(func() {
 		n, _ := p.stdin.Write(stdin[p.fed:])
 		p.fed += n
 		_ = p.stdin.Close()

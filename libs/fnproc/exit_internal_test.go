@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package fnproc
 
 import (
@@ -10,7 +12,7 @@ import (
 // TestKernelWithoutPidfd: where there are no handles, a process's end is waited for.
 func TestKernelWithoutPidfd(t *testing.T) {
 	if awaitHandle(newHandle(-1)) {
-		t.Error("a process without a handle has ended, says awaitHandle")
+		t.Error("awaitHandle reports the end of a process without a handle")
 	}
 	cmd := exec.Command("true")
 	if err := cmd.Start(); err != nil {

@@ -15,7 +15,8 @@
 // killed; and where the runner is the first process of a container, the kernel kills
 // everything with it anyway.
 //
-// The package needs Linux.
+// The package is for Linux. On macOS, on which people develop, orphans remain, and functions run
+// without what only Linux has to hold them back.
 package fnproc
 
 import (
@@ -26,7 +27,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// Command says how to start a function.
+// Command is a function's program and how to start it.
 type Command struct {
 	// Path is the program's file. It is not searched in PATH; a relative path is
 	// relative to Dir.
@@ -40,6 +41,8 @@ type Command struct {
 	Dir string
 	// Network allows the function to use the network, where functions are confined.
 	Network bool
+	// Launch is set if the program is a launcher of sandboxes, which confines the function itself.
+	Launch *Launch
 	// MaxOutput and MaxLog are the most bytes that the function may write to stdout
 	// and to stderr. Zero allows none.
 	MaxOutput, MaxLog int64
@@ -54,9 +57,11 @@ type Outcome struct {
 	ExitCode int
 	// Signal is the signal that ended the main process, zero if it exited by itself.
 	Signal syscall.Signal
-	// Status says how the main process ended, in the words of os/exec: "exit status
+	// Status is how the main process ended, in the words of os/exec: "exit status
 	// 1", "signal: killed".
 	Status string
+	// OutOfMemory is whether the [MemoryWatch] killed it.
+	OutOfMemory bool
 	// Prefork is whether the process was started before its evaluation.
 	Prefork Prefork
 }
@@ -68,6 +73,8 @@ type Runner struct {
 	Reaper *Reaper
 	// Confiner, if not nil, confines functions.
 	Confiner *confine.Confiner
+	// Memory, if not nil, kills functions before there is no memory left.
+	Memory *MemoryWatch
 	// Prefork, if not nil, has spare processes.
 	Prefork *PreforkPool
 }
@@ -85,7 +92,7 @@ func (r Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, er
 		return Outcome{}, stopped(ctx)
 	}
 	claim := r.Prefork.begin(cmd, stdin)
-	defer claim.end()
+	defer claim.finish()
 	if claim.process != nil {
 		out, err := claim.process.evaluate(ctx, stdin)
 		if err != nil || !claim.process.untouched {
@@ -100,12 +107,14 @@ func (r Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, er
 		return Outcome{}, err
 	}
 	out, err := p.evaluate(ctx, stdin)
+	if err == nil {
+		err = cmd.Launch.startError(out)
+	}
 	out.Prefork = claim.without()
 	return out, err
 }
 
-// Prepare has spare processes of cmd started before its first evaluation, if it is to have
-// some.
+// Prepare has spare processes of cmd started before its first evaluation, if it gets any.
 func (r Runner) Prepare(cmd Command) { r.Prefork.prepare(cmd) }
 
 // Maintain does what goes on beside evaluations until ctx ends. No spare process and no

@@ -12,9 +12,9 @@ import (
 
 // PreforkConfig is what a PreforkPool works with.
 type PreforkConfig struct {
-	// Keep returns how many processes to keep started of the program at path. It is
-	// asked often, by any goroutine, and must not call the pool.
-	Keep func(path string) int
+	// Keep returns how many processes to keep started of a function, which [Command.Function]
+	// names. It is asked often, by any goroutine, and must not call the pool.
+	Keep func(function string) int
 	// Total is how many to keep of all programs together; zero is none.
 	Total int
 	// Unused is how long to keep processes of a command that is not in use.
@@ -33,15 +33,15 @@ type PreforkConfig struct {
 // A process is kept of a command that is in use or was prepared for. What it writes
 // before it has its input is part of its evaluation's output and log, and of their caps,
 // up to 64 KiB; one that writes more is ended. A process that ended before it was used
-// is never handed out, and the next one is started the later the more of them did. A
-// command's processes go when it is run and its program's file is another one.
+// is never handed out, and the next start backs off with each such failure. If the program's
+// file has changed, the spare processes are ended at the command's next evaluation.
 type PreforkPool struct {
 	cfg   PreforkConfig
-	nudge chan struct{} // of size one: run looks at everything
+	nudge chan struct{} // of size one: run checks everything
 	ends  sync.WaitGroup
 
 	mu     sync.Mutex
-	spares *spares
+	policy *preforkPolicy
 }
 
 // NewPreforkPool returns an empty PreforkPool. [Runner.Maintain] fills it.
@@ -52,7 +52,7 @@ func NewPreforkPool(cfg PreforkConfig) *PreforkPool {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &PreforkPool{cfg: cfg, nudge: make(chan struct{}, 1), spares: newSpares(cfg)}
+	return &PreforkPool{cfg: cfg, nudge: make(chan struct{}, 1), policy: newPolicy(cfg)}
 }
 
 // Changed makes the pool notice that Keep returns something else than before.
@@ -67,7 +67,7 @@ func (pool *PreforkPool) Changed() {
 func (pool *PreforkPool) Waiting() int {
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
-	return pool.spares.kept
+	return pool.policy.kept
 }
 
 // prepare records that cmd will be in use.
@@ -77,7 +77,7 @@ func (pool *PreforkPool) prepare(cmd Command) {
 	}
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
-	pool.spares.want(cmd, time.Now())
+	pool.policy.want(cmd, time.Now())
 	pool.Changed()
 }
 
@@ -95,7 +95,7 @@ func (pool *PreforkPool) run(ctx context.Context, runner Runner) {
 		pool.wait(ctx, todo.wake)
 	}
 	pool.mu.Lock()
-	pool.spares.cfg.Keep = func(string) int { return 0 }
+	pool.policy.cfg.Keep = func(string) int { return 0 }
 	pool.mu.Unlock()
 	pool.next()
 	pool.ends.Wait()
@@ -105,7 +105,7 @@ func (pool *PreforkPool) run(ctx context.Context, runner Runner) {
 func (pool *PreforkPool) next() plan {
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
-	todo := pool.spares.next(time.Now())
+	todo := pool.policy.next(time.Now())
 	for _, p := range todo.retire {
 		p.retire()
 	}
@@ -134,21 +134,21 @@ func (pool *PreforkPool) start(set *spareSet, runner Runner) {
 		pool.failed(set, err.Error())
 		return
 	}
-	pool.spares.put(set, p)
+	pool.policy.put(set, p)
 	pool.ends.Go(func() { pool.attend(set, p) })
 }
 
 // attend waits for the end of a process, and frees it unless an evaluation has taken it.
 func (pool *PreforkPool) attend(set *spareSet, p *process) {
 	<-p.exited
-	p.spare.end()
-	if p.spare.taken() {
+	p.spare.retire()
+	if p.spare.inUse() {
 		return
 	}
 	state, err := p.finish()
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
-	if !pool.spares.drop(set, p) {
+	if !pool.policy.drop(set, p) {
 		return // it was retired
 	}
 	why := outcome(state).Status
@@ -166,5 +166,5 @@ func (pool *PreforkPool) attend(set *spareSet, p *process) {
 func (pool *PreforkPool) failed(set *spareSet, why string) {
 	wait := set.failed(time.Now())
 	pool.cfg.Log.Info("spare process ended before it was used",
-		"path", set.cmd.Path, "reason", why, "next_in", wait)
+		"path", set.cmd.Function(), "reason", why, "next_in", wait)
 }

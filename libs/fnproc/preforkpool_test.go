@@ -21,7 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
-// stock returns a PreforkPool that keeps so many processes of each program.
+// newPool returns a PreforkPool that keeps so many processes of each program.
 func newPool(keep int) *fnproc.PreforkPool {
 	return fnproc.NewPreforkPool(fnproc.PreforkConfig{Keep: func(string) int { return keep }, Total: keep, Unused: time.Hour, Busy: 100})
 }

@@ -5,7 +5,6 @@ package fnproc
 import (
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,26 +19,29 @@ type process struct {
 	cmd                   Command
 	reaper                *Reaper
 	confiner              *confine.Confiner
+	memory                *MemoryWatch
 	temp                  *confine.TempDir // nil without
 	tempWatch             tempWatch
 	stdin, stdout, stderr *os.File
 	output, log           *collector
-	pipes                 sync.WaitGroup // goroutines that serve the pipes, and the check of temp
+	background            sync.WaitGroup // serving the pipes, and the check of temp
 	exited                chan struct{}  // closed when the main process has ended, which is unreaped then
 	waitErr               error          // of waiting for that
 	handle                *os.File       // its pidfd, nil if the kernel has none
-	spare                 spare
+	spare                 spareState
 	fed                   int  // bytes of input written
 	untouched             bool // it ended without having read any of them
 
 	mu     sync.Mutex // of what follows
 	reaped bool       // the ids may be another's
 	reason error      // why it was killed, nil if it was not
+	// outOfMemory is whether it was killed for memory, which is no reason: it is its own failure.
+	outOfMemory bool
 }
 
 func (r Runner) newProcess(cmd Command) *process {
 	return &process{
-		cmd: cmd, reaper: r.Reaper, confiner: r.Confiner,
+		cmd: cmd, reaper: r.Reaper, confiner: r.Confiner, memory: r.Memory,
 		exited: make(chan struct{}),
 	}
 }
@@ -49,7 +51,7 @@ func (r Runner) newProcess(cmd Command) *process {
 // everything.
 //
 // A session costs a small program some of its time, since Linux makes a scheduling group
-// for each. But a process group does not hold: a function can move to the program's own.
+// for each. But a process group is not enough: a function can move to the program's own.
 func (p *process) start(size int) error {
 	pidfd := -1 // stays so on a kernel that has none
 	theirs, err := p.openPipes()
@@ -61,13 +63,13 @@ func (p *process) start(size int) error {
 		p.closePipes()
 		return startError(p.cmd, err)
 	}
-	if !p.spare.taken() {
+	if !p.spare.inUse() {
 		p.spare.input, theirs[0] = theirs[0], nil
 	}
 	p.output = newCollector("output", p.stdout, p.cmd.MaxOutput, size)
 	p.log = newCollector("log", p.stderr, p.cmd.MaxLog, minBuffer)
 	for _, c := range []*collector{p.output, p.log} {
-		p.pipes.Go(func() { p.gather(c) })
+		p.background.Go(func() { p.gather(c) })
 	}
 	p.watchTempDir()
 	p.handle = newHandle(pidfd)
@@ -77,7 +79,15 @@ func (p *process) start(size int) error {
 
 // fork starts the process with these ends of its pipes, and has pidfd filled in.
 func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
-	attr := &os.ProcAttr{Dir: p.cmd.Dir, Files: theirs, Sys: &syscall.SysProcAttr{Setsid: true, PidFD: pidfd}}
+	inherited, err := p.cmd.Launch.open()
+	if err != nil {
+		return err
+	}
+	defer closeAll(inherited)
+	attr := &os.ProcAttr{
+		Dir: p.cmd.Dir, Files: append(theirs[:3:3], inherited...),
+		Sys: attributes(p.cmd.Launch, pidfd),
+	}
 	args := append([]string{p.cmd.Path}, p.cmd.Args...)
 	function := confine.Function{Path: p.cmd.Path, Dir: p.cmd.Dir, Network: p.cmd.Network}
 	p.Process, p.temp, err = p.confiner.Start(function, p.cmd.Env, func(env []string) (*os.Process, error) {
@@ -118,8 +128,8 @@ func closeAll(files []*os.File) {
 // gather has c read its pipe, and ends the process if that fails.
 func (p *process) gather(c *collector) {
 	if err := c.gather(p.spare.tooMuch); err != nil {
-		p.spare.end()
-		p.end(err)
+		p.spare.retire()
+		p.kill(err)
 	}
 }
 
@@ -132,26 +142,26 @@ func (p *process) awaitExit() {
 	}
 }
 
-// end kills the process. The reason that is given first counts.
-func (p *process) end(reason error) {
+// kill kills the process. The first reason counts.
+func (p *process) kill(reason error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reason == nil {
 		p.reason = reason
 	}
-	p.kill()
+	p.killLocked()
 }
 
-// killedFor returns the reason that end was given, nil if it was not called.
+// killedFor returns the reason that kill was given, nil if it was not called.
 func (p *process) killedFor() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.reason
 }
 
-// kill kills the main process, which may have left its group, and what is left of the
+// killLocked kills the main process, which may have left its group, and what is left of the
 // group. The caller holds mu: after reaping, the ids may be another's.
-func (p *process) kill() {
+func (p *process) killLocked() {
 	if p.reaped {
 		return
 	}
@@ -163,15 +173,15 @@ func (p *process) kill() {
 // is called once, by the owner of the process.
 func (p *process) finish() (*os.ProcessState, error) {
 	p.mu.Lock()
-	p.kill() // what is left of the group
+	p.killLocked() // what is left of the group
 	p.mu.Unlock()
 	p.interrupt()
 	p.unwatchTempDir()
-	p.pipes.Wait()
+	p.background.Wait()
 	p.untouched = p.spare.untouched(p.fed)
 	state, err := p.reap()
 	p.closePipes()
-	p.temp.Discard()
+	p.temp.RemoveLater()
 	if p.waitErr != nil {
 		err = p.waitErr
 	}

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package fnproc
 
 import (
@@ -21,7 +23,7 @@ func TestNoKillAfterReaping(t *testing.T) {
 		_ = other.Wait()
 	}()
 	p := &process{Process: other.Process, reaped: true}
-	p.end(errNotNeeded)
+	p.kill(errNotNeeded)
 	var info unix.Siginfo
 	// A signal that is sent to a process ends it before its next wait in the kernel is over.
 	if err := other.Process.Signal(unix.SIGSTOP); err != nil {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package fnproc
 
 import (
@@ -13,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long until the next look: what was just killed ends soon, and what it had started
-// becomes ours then. Orphans of evaluations that go on are found by looking regularly.
+// How long until the next scan: what was just killed ends soon, and what it had started
+// becomes ours then. Orphans of evaluations that go on are found by scanning regularly.
 const (
-	afterKill   = 20 * time.Millisecond
-	regularLook = time.Second
+	afterKill    = 20 * time.Millisecond
+	scanInterval = time.Second
 )
 
-// gatherEnds is how long a look waits for further evaluations to end.
+// gatherEnds is how long a scan waits for further evaluations to end.
 const gatherEnds = 100 * time.Millisecond
 
-// abandoned is how long a child of another part of the program may have ended without being
+// abandoned is how long a child of other code of the program may have ended without being
 // waited for. After that it is the orphan of such a child.
 const abandoned = time.Minute
 
@@ -35,14 +37,14 @@ const abandoned = time.Minute
 // that is running ends with it; any other is killed when it is found, after a second at
 // most, whatever else is running.
 //
-// Other parts of the program may start processes, as long as these stay in the program's
+// Other code of the program may start processes, as long as these stay in the program's
 // own session (no Setsid), which the Reaper leaves alone; nothing may wait for unknown
 // children, as wait4(-1) does. A program that is the first of its container needs a Reaper,
 // since orphans come to it anyway.
 type Reaper struct {
 	log     *slog.Logger
 	session int               // the program's own
-	nudge   chan struct{}     // of size one: a look that is still to come sees everything
+	nudge   chan struct{}     // of size one: one scan finds everything
 	ended   map[int]time.Time // children in our own session that have ended: since when
 }
 
@@ -61,7 +63,7 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 	}, nil
 }
 
-// evaluationEnded has orphans looked for soon. A nil Reaper does nothing.
+// evaluationEnded requests a scan soon. A nil Reaper does nothing.
 func (r *Reaper) evaluationEnded() {
 	if r == nil {
 		return
@@ -72,51 +74,51 @@ func (r *Reaper) evaluationEnded() {
 	}
 }
 
-// Run looks for orphans after each evaluation and every second until ctx ends, and then
+// Run scans for orphans after each evaluation and every second until ctx ends, and then
 // until there are none, for a second at most.
 func (r *Reaper) Run(ctx context.Context) {
-	next := time.NewTimer(regularLook)
+	next := time.NewTimer(scanInterval)
 	defer next.Stop()
 	nudge := r.nudge
 	for {
 		select {
 		case <-ctx.Done():
-			r.lookLast()
+			r.finalScan()
 			return
 		case <-nudge:
-			nudge = nil // one look for all evaluations that end in the meantime
+			nudge = nil // one scan for all evaluations that end in the meantime
 			next.Reset(gatherEnds)
 		case <-next.C:
 			nudge = r.nudge
-			next.Reset(r.look())
+			next.Reset(r.scan())
 		}
 	}
 }
 
-// lastLooks is how many looks there are at the end.
-const lastLooks = int(time.Second / afterKill)
+// maxFinalScans bounds the scans at the end.
+const maxFinalScans = int(time.Second / afterKill)
 
-// lookLast looks until nothing was left to be ended.
-func (r *Reaper) lookLast() {
-	for range lastLooks {
-		if r.look() == regularLook {
+// finalScan scans until nothing was left to be ended.
+func (r *Reaper) finalScan() {
+	for range maxFinalScans {
+		if r.scan() == scanInterval {
 			return
 		}
 		<-time.After(afterKill)
 	}
 }
 
-// look reaps and kills orphans, and returns when to look again.
-func (r *Reaper) look() time.Duration {
+// scan reaps and kills orphans, and returns when to scan again.
+func (r *Reaper) scan() time.Duration {
 	children, err := childrenOf(os.DirFS("/proc"), os.Getpid())
 	if err != nil {
-		r.log.Error("cannot look for orphans of functions", "error", err)
-		return regularLook
+		r.log.Error("cannot scan for orphans of functions", "error", err)
+		return scanInterval
 	}
 	// What was listed and is a function is registered once no start is under way. What else
-	// was listed, and is still our child, is an orphan or another part of the program's.
+	// was listed, and is still our child, is an orphan, or belongs to other code of the program.
 	defer functions.hold()()
-	again := regularLook
+	again := scanInterval
 	seen := r.ended
 	r.ended = map[int]time.Time{}
 	for _, pid := range children {
@@ -154,7 +156,7 @@ func (r *Reaper) handle(pid int, since time.Time) (more bool) {
 }
 
 // isAbandoned reports whether a child in our own session has ended so long ago that nothing
-// waits for it: then it is the orphan of a process that another part of the program started.
+// waits for it: then it is the orphan of a process that other code of the program started.
 func (r *Reaper) isAbandoned(pid int, since time.Time) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package fnproc_test
 
 import (
@@ -80,7 +82,7 @@ func TestReaperSparesSessionsThatRun(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { _, _ = runner.Run(ctx, cmd, nil) })
 	testfn.AwaitRunning(t, dir, 2)
-	for range 2 { // when the second daemon is gone, the look that ended the first is over
+	for range 2 { // when the second daemon is gone, the scan that ended the first is over
 		if _, err := runner.Run(t.Context(), daemon, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +102,7 @@ func TestReaperLeavesOthersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	daemon, daemonDir := install(t, "daemon")
-	for range 2 { // when the second daemon is gone, the look that ended the first is over
+	for range 2 { // when the second daemon is gone, the scan that ended the first is over
 		if _, err := runner.Run(t.Context(), daemon, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -110,12 +112,12 @@ func TestReaperLeavesOthersAlone(t *testing.T) {
 		t.Error(err)
 	}
 	if err := other.Wait(); err == nil || err.Error() != "signal: terminated" {
-		t.Errorf("a child of another part of the program ended with %v, want signal: terminated", err)
+		t.Errorf("a child of other code of the program ended with %v, want signal: terminated", err)
 	}
 }
 
 // TestReaperLeavesStatuses runs many evaluations at once, each of whose ends makes the
-// Reaper look: it must take none for an orphan, and leave no orphan unreaped.
+// Reaper scan: it must take none for an orphan, and leave no orphan unreaped.
 func TestReaperLeavesStatuses(t *testing.T) {
 	runner := startReaper(t)
 	dir := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxSpareBytes is how much a spare process may write to stdout and to stderr each. What
-// waits for its input has at most greeted.
+// maxSpareBytes is how much a spare process may write to stdout and to stderr each. A
+// process that waits for its input has written a short greeting at most.
 const maxSpareBytes = 64 << 10
 
 var (
@@ -21,18 +21,18 @@ var (
 	errNotNeeded        = errors.New("it is not needed any more")
 )
 
-// spare is the life of a process before its evaluation. One that was started for its
-// evaluation has none: the zero value.
-type spare struct {
+// spareState is the state of a process before its evaluation. The zero value is that of a
+// process which was started for its evaluation: in use.
+type spareState struct {
 	state atomic.Int32
 	file  fileID
 	// input is the function's end of its stdin, kept to see what it has not read.
 	input *os.File
 }
 
-// The states. Only one change of stateSpare succeeds.
+// The states of a process. Only one change of stateSpare succeeds.
 const (
-	stateTaken int32 = iota // belongs to an evaluation
+	stateInUse int32 = iota // by an evaluation, to which it belongs
 	stateSpare              // can be taken
 	stateEnded              // must not be used any more
 )
@@ -57,31 +57,31 @@ func (p *process) take() bool {
 		return false
 	default:
 	}
-	return p.spare.change(stateTaken)
+	return p.spare.change(stateInUse)
 }
 
 // retire ends the process unless it was taken.
 func (p *process) retire() {
-	if p.spare.end() {
-		p.end(errNotNeeded)
+	if p.spare.retire() {
+		p.kill(errNotNeeded)
 	}
 }
 
-// end makes sure that a spare process is not taken any more. It reports whether the
+// retire makes sure that a spare process is not taken any more. It reports whether the
 // process was a spare one.
-func (s *spare) end() bool { return s.change(stateEnded) }
+func (s *spareState) retire() bool { return s.change(stateEnded) }
 
-func (s *spare) change(state int32) bool { return s.state.CompareAndSwap(stateSpare, state) }
+func (s *spareState) change(state int32) bool { return s.state.CompareAndSwap(stateSpare, state) }
 
-func (s *spare) taken() bool { return s.state.Load() == stateTaken }
+func (s *spareState) inUse() bool { return s.state.Load() == stateInUse }
 
 // tooMuch reports whether the process is a spare one and has written too much for that. It
 // is not one any more then.
-func (s *spare) tooMuch(size int) bool { return size > maxSpareBytes && s.end() }
+func (s *spareState) tooMuch(size int) bool { return size > maxSpareBytes && s.retire() }
 
-// untouched reports whether the function has read nothing of so many bytes that were
-// written to it. It is known only of spare processes.
-func (s *spare) untouched(written int) bool {
+// untouched reports whether the function has read nothing of the written bytes, which is how many
+// were written to it. It is known only of spare processes.
+func (s *spareState) untouched(written int) bool {
 	if s.input == nil {
 		return false
 	}
@@ -91,7 +91,7 @@ func (s *spare) untouched(written int) bool {
 	}
 	var unread int
 	var readErr error
-	if err := raw.Control(func(fd uintptr) { unread, readErr = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }); err != nil {
+	if err := raw.Control(func(fd uintptr) { unread, readErr = unix.IoctlGetInt(int(fd), unreadBytes) }); err != nil {
 		return false
 	}
 	return readErr == nil && unread == written
@@ -119,5 +119,5 @@ func identify(cmd Command) (id fileID, ok bool) {
 	if !ok {
 		return fileID{}, false
 	}
-	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}, true
+	return idOf(stat), true
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package fnproc
 
 import (
@@ -12,15 +14,15 @@ import (
 
 // TestSpareProcessMayNotTalk: one that wrote too much is not taken any more.
 func TestSpareProcessMayNotTalk(t *testing.T) {
-	var s spare
+	var s spareState
 	s.state.Store(stateSpare)
-	if s.tooMuch(maxSpareBytes) || s.taken() {
+	if s.tooMuch(maxSpareBytes) || s.inUse() {
 		t.Error("what a spare process may write is too much")
 	}
-	if !s.tooMuch(maxSpareBytes+1) || s.change(stateTaken) {
+	if !s.tooMuch(maxSpareBytes+1) || s.change(stateInUse) {
 		t.Error("a spare process that wrote too much can be taken")
 	}
-	var evaluated spare
+	var evaluated spareState
 	if evaluated.tooMuch(maxSpareBytes + 1) {
 		t.Error("the bound is for spare processes only")
 	}

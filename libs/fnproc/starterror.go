@@ -18,7 +18,7 @@ import (
 type StartError struct {
 	Path string
 	Err  error  // the system's error
-	Hint string // what is probably wrong, if more is known than Err says
+	Hint string // the probable cause, if more is known than Err
 }
 
 func (e *StartError) Error() string {
@@ -30,18 +30,24 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// startError adds to the system's words, which are the same for different mistakes,
-// what a look at the file tells.
+// startError adds what the file shows to the system's words, which are the same for different
+// mistakes.
 func startError(cmd Command, err error) error {
-	start := &StartError{Path: cmd.Path, Err: err, Hint: hint(cmd, err)}
 	if exhausted(err) {
-		return fault.WithRetryAfter(fault.New(fault.Exhausted, "%w", start), tryAgain)
+		return exhaustedError(cmd.Path, err)
 	}
-	return start
+	return &StartError{Path: cmd.Path, Err: err, Hint: hint(cmd, err)}
 }
 
-// tryAgain is the hint for who could not have a process because others have all there
-// is. They end soon.
+// exhaustedError is the error of a function for which nothing was left.
+func exhaustedError(path string, err error) error {
+	start := &StartError{Path: path, Err: err, Hint: "the limit of processes, open files or memory is reached: " +
+		"try again later, or raise the container's limits"}
+	return fault.WithRetryAfter(fault.New(fault.Exhausted, "%w", start), tryAgain)
+}
+
+// tryAgain is the retry hint when the process limit or memory is exhausted: other functions
+// end soon.
 const tryAgain = time.Second
 
 // exhausted reports whether the container, or the machine, ran out of a resource.
@@ -52,10 +58,6 @@ func exhausted(err error) bool {
 
 // hint guesses why cmd does not start.
 func hint(cmd Command, err error) string {
-	if exhausted(err) {
-		return "there is no room for another process: try again later, " +
-			"or raise the container's limits of memory and processes"
-	}
 	if cmd.Dir != "" {
 		if _, dirErr := os.Stat(cmd.Dir); dirErr != nil {
 			return fmt.Sprintf("the working directory is not usable: %v", dirErr)

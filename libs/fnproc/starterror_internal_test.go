@@ -11,7 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-func TestNoRoomForAProcess(t *testing.T) {
+func TestStartErrorOfExhaustedLimits(t *testing.T) {
 	for cause, want := range map[syscall.Errno]fault.Class{
 		syscall.EAGAIN: fault.Exhausted, // too many processes
 		syscall.ENOMEM: fault.Exhausted, // no memory for the kernel's part of one

@@ -11,16 +11,16 @@ import (
 const (
 	tempCheck      = 50 * time.Millisecond
 	spareTempCheck = time.Second
-	// minTempCheck bounds what the checks cost. What is written in it, and until the kill,
-	// is what a function may exceed the limit by.
+	// minTempCheck is the shortest time between checks, which bounds what they cost. A function can
+	// exceed the limit by what it writes in it, and until it is killed.
 	minTempCheck = time.Millisecond
 	// writeRate is how many bytes a function can write per second to files in memory, all its
 	// threads together: the kernel clears each page and copies to it.
 	writeRate = 8 << 30
 )
 
-// nextTempCheck returns when to check a directory again to which so many bytes may still be
-// written: before they are.
+// nextTempCheck returns when to check a directory again to which free bytes may still be written:
+// before they are.
 func nextTempCheck(free int64) time.Duration {
 	inTime := time.Duration(float64(free) / writeRate * float64(time.Second))
 	return min(max(inTime, minTempCheck), tempCheck)
@@ -42,20 +42,19 @@ func (p *process) watchTempDir() {
 	}
 	p.tempWatch.mu.Lock()
 	defer p.tempWatch.mu.Unlock()
-	p.pipes.Add(1)
+	p.background.Add(1)
 	p.tempWatch.timer = time.AfterFunc(p.tempCheckAfter(p.temp.Limit()), p.checkTempDir)
 }
 
-// tempCheckAfter returns when to check again a directory to which so many bytes may be written.
+// tempCheckAfter returns when to check a directory again to which free bytes may be written.
 func (p *process) tempCheckAfter(free int64) time.Duration {
-	if p.spare.taken() {
+	if p.spare.inUse() {
 		return nextTempCheck(free)
 	}
 	return spareTempCheck
 }
 
-// hurryTempDir has checks come as often as an evaluation needs them, which has taken the
-// process.
+// hurryTempDir has checks come as often as an evaluation needs them: one has taken the process.
 func (p *process) hurryTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()
@@ -65,27 +64,27 @@ func (p *process) hurryTempDir() {
 	}
 }
 
-// unwatchTempDir ends the checks. One that is under way is one of p.pipes.
+// unwatchTempDir ends the checks. One that is under way counts in p.background.
 func (p *process) unwatchTempDir() {
 	w := &p.tempWatch
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
 	if w.timer != nil && w.timer.Stop() {
-		p.pipes.Done()
+		p.background.Done()
 	}
 }
 
 func (p *process) checkTempDir() {
 	free, ok := p.temp.Free()
 	if !ok {
-		p.spare.end()
-		p.end(limitError("temporary files", p.temp.Limit()))
+		p.spare.retire()
+		p.kill(limitError("temporary files", p.temp.Limit()))
 	}
 	p.tempWatch.mu.Lock()
 	defer p.tempWatch.mu.Unlock()
 	if !ok || p.tempWatch.ended {
-		p.pipes.Done()
+		p.background.Done()
 		return
 	}
 	p.tempWatch.timer.Reset(p.tempCheckAfter(free))

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package fnproc_test
 
 import (
@@ -12,8 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// TestFunctionsAreUnhurried looks at the slack that a function's child sees, which says
-// what the function has, and at ours, which must stay as it was.
+// TestFunctionsAreUnhurried checks the slack that a function's child sees, which
+// is what the function has, and at ours, which must stay as it was.
 func TestFunctionsAreUnhurried(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

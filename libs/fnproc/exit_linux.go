@@ -21,7 +21,7 @@ func newHandle(pidfd int) *os.File {
 // awaitHandle returns when the process of a pidfd has ended; false if it cannot tell.
 //
 // A goroutine that waits in the poller costs nothing. One that waits in a system call
-// keeps a thread, and for a while one of the few places at which goroutines run.
+// keeps a thread, and for a while one of the few processors of Go's scheduler.
 func awaitHandle(handle *os.File) (ended bool) {
 	raw, err := handle.SyscallConn()
 	if err != nil {

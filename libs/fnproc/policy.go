@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// How long no process is kept of a command whose processes do not last: a time that
-// doubles with each that ended before it was used.
+// The backoff before a new spare process of a command whose spare processes end early: it doubles
+// with each that ended before it was used.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
@@ -23,9 +23,9 @@ const (
 // would delay that one.
 const calm = 20 * time.Millisecond
 
-// spares decide which processes are kept started. They do no I/O, have no clock and are
+// preforkPolicy decides which processes are kept started. It does no I/O, has no clock and is
 // not safe for concurrent use.
-type spares struct {
+type preforkPolicy struct {
 	cfg       PreforkConfig
 	running   int       // evaluations
 	freeSince time.Time // since when fewer of them run than there are processors
@@ -44,65 +44,67 @@ type spareSet struct {
 	notUntil  time.Time
 }
 
-func newSpares(cfg PreforkConfig) *spares { return &spares{cfg: cfg, byKey: map[string]*spareSet{}} }
+func newPolicy(cfg PreforkConfig) *preforkPolicy {
+	return &preforkPolicy{cfg: cfg, byKey: map[string]*spareSet{}}
+}
 
 // key distinguishes commands by all that makes a difference to their processes.
 func key(cmd Command) string {
 	parts := []string{
 		cmd.Path, cmd.Dir, strconv.FormatInt(cmd.MaxOutput, 10), strconv.FormatInt(cmd.MaxLog, 10),
-		strconv.Itoa(len(cmd.Args)), strconv.FormatBool(cmd.Network),
+		strconv.Itoa(len(cmd.Args)), strconv.FormatBool(cmd.Network), cmd.Launch.name(),
 	}
 	return strings.Join(slices.Concat(parts, cmd.Args, cmd.Env), "\x00")
 }
 
 // began records that an evaluation has begun.
-func (s *spares) began() { s.running++ }
+func (policy *preforkPolicy) began() { policy.running++ }
 
 // ended records that one has ended.
-func (s *spares) ended(now time.Time) {
-	if s.running == s.cfg.Busy {
-		s.freeSince = now
+func (policy *preforkPolicy) ended(now time.Time) {
+	if policy.running == policy.cfg.Busy {
+		policy.freeSince = now
 	}
-	s.running--
+	policy.running--
 }
 
-// want records that cmd is in use. It returns nil if no processes are to be kept of it.
-func (s *spares) want(cmd Command, now time.Time) *spareSet {
-	if s.cfg.Keep(cmd.Path) <= 0 {
+// want records that cmd is in use. It returns nil if it gets no spare processes.
+func (policy *preforkPolicy) want(cmd Command, now time.Time) *spareSet {
+	if policy.cfg.Keep(cmd.Function()) <= 0 {
 		return nil
 	}
 	k := key(cmd)
-	if s.byKey[k] == nil {
-		s.byKey[k] = &spareSet{cmd: cmd}
+	if policy.byKey[k] == nil {
+		policy.byKey[k] = &spareSet{cmd: cmd}
 	}
-	s.byKey[k].lastUse = now
-	return s.byKey[k]
+	policy.byKey[k].lastUse = now
+	return policy.byKey[k]
 }
 
 // pop takes the first process out of the set, nil if there is none.
-func (s *spares) pop(set *spareSet) *process {
+func (policy *preforkPolicy) pop(set *spareSet) *process {
 	if len(set.processes) == 0 {
 		return nil
 	}
 	p := set.processes[0]
 	set.processes = set.processes[1:]
-	s.kept--
+	policy.kept--
 	return p
 }
 
-func (s *spares) put(set *spareSet, p *process) {
+func (policy *preforkPolicy) put(set *spareSet, p *process) {
 	set.processes = append(set.processes, p)
-	s.kept++
+	policy.kept++
 }
 
 // drop takes p out of the set, and reports whether it was there.
-func (s *spares) drop(set *spareSet, p *process) bool {
+func (policy *preforkPolicy) drop(set *spareSet, p *process) bool {
 	i := slices.Index(set.processes, p)
 	if i < 0 {
 		return false
 	}
 	set.processes = slices.Delete(set.processes, i, i+1)
-	s.kept--
+	policy.kept--
 	return true
 }
 
@@ -128,46 +130,46 @@ type plan struct {
 	wake time.Time
 }
 
-// next returns what to do next. Processes to retire are off their spares already.
-func (s *spares) next(now time.Time) plan {
+// next returns what to do next. It has removed processes to retire from their sets.
+func (policy *preforkPolicy) next(now time.Time) plan {
 	var todo plan
-	for k, set := range s.byKey {
-		keep := s.keep(set, now)
+	for k, set := range policy.byKey {
+		keep := policy.keep(set, now)
 		for len(set.processes) > keep {
-			todo.retire = append(todo.retire, s.pop(set))
+			todo.retire = append(todo.retire, policy.pop(set))
 		}
 		if keep == 0 {
-			delete(s.byKey, k)
+			delete(policy.byKey, k)
 			continue
 		}
-		todo.wakeAt(s.expiry(set))
+		todo.wakeAt(policy.expiry(set))
 		switch {
-		case len(set.processes) == keep || !s.hasCapacity():
-		case s.due(set).After(now):
-			todo.wakeAt(s.due(set))
+		case len(set.processes) == keep || !policy.hasCapacity():
+		case policy.due(set).After(now):
+			todo.wakeAt(policy.due(set))
 		case todo.start == nil || set.lastUse.After(todo.start.lastUse):
 			todo.start = set
 		}
 	}
-	s.wake = todo.wake
+	policy.wake = todo.wake
 	return todo
 }
 
 // urgent reports whether a process is due in a set, from which the caller has just taken one.
 // What is due later is noticed when the evaluation ends: to wake a goroutine now would delay it.
-func (s *spares) urgent(set *spareSet, now time.Time) bool {
-	return s.early(set) && !s.due(set).After(now)
+func (policy *preforkPolicy) urgent(set *spareSet, now time.Time) bool {
+	return policy.early(set) && !policy.due(set).After(now)
 }
 
 // early reports whether a process may be due in a set before next is called anyway. To
 // call it for each evaluation would cost callers who leave no gaps some of the processors.
-func (s *spares) early(set *spareSet) bool {
-	return s.hasCapacity() && (s.wake.IsZero() || s.due(set).Before(s.wake))
+func (policy *preforkPolicy) early(set *spareSet) bool {
+	return policy.hasCapacity() && (policy.wake.IsZero() || policy.due(set).Before(policy.wake))
 }
 
-// due returns from when on a process may be started for a set that has room.
-func (s *spares) due(set *spareSet) time.Time {
-	due := s.freeSince.Add(calm)
+// due returns from when on a process may be started for a set that lacks one.
+func (policy *preforkPolicy) due(set *spareSet) time.Time {
+	due := policy.freeSince.Add(calm)
 	if len(set.processes) > 0 {
 		due = latest(due, set.lastTaken.Add(calm))
 	}
@@ -182,18 +184,22 @@ func latest(a, b time.Time) time.Time {
 }
 
 // hasCapacity reports whether there may be one more spare process, as soon as it is calm.
-func (s *spares) hasCapacity() bool { return s.running < s.cfg.Busy && s.kept < s.cfg.Total }
+func (policy *preforkPolicy) hasCapacity() bool {
+	return policy.running < policy.cfg.Busy && policy.kept < policy.cfg.Total
+}
 
 // keep returns how many processes of a set to keep.
-func (s *spares) keep(set *spareSet, now time.Time) int {
-	if !s.expiry(set).After(now) {
+func (policy *preforkPolicy) keep(set *spareSet, now time.Time) int {
+	if !policy.expiry(set).After(now) {
 		return 0
 	}
-	return max(0, s.cfg.Keep(set.cmd.Path))
+	return max(0, policy.cfg.Keep(set.cmd.Function()))
 }
 
 // expiry returns when a set is not in use any more.
-func (s *spares) expiry(set *spareSet) time.Time { return set.lastUse.Add(s.cfg.Unused) }
+func (policy *preforkPolicy) expiry(set *spareSet) time.Time {
+	return set.lastUse.Add(policy.cfg.Unused)
+}
 
 // wakeAt makes wake at most t.
 func (p *plan) wakeAt(t time.Time) {

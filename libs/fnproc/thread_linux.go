@@ -12,10 +12,10 @@ import (
 
 // slack is how much later than it asked for a function may wake from a sleep.
 //
-// The runtime of a program written in Go has a thread that looks after the others every
-// 20 microseconds while there is work, and Linux takes some 70 for it. A function lives
-// for milliseconds and needs nothing of that: a fifth of its processor time went into
-// waking that thread. Beyond a millisecond there is little left to save.
+// The runtime of a program written in Go has a monitor thread, which sleeps for 20 microseconds at a
+// time while there is work; with Linux's usual slack it wakes after 70. A function lives for
+// milliseconds and does not need the monitor: waking it took a fifth of the function's processor time.
+// Beyond a millisecond there is little left to save.
 const slack = time.Millisecond
 
 // withSlack calls start on a thread with slack, which a process that it starts inherits.

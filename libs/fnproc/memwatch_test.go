@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fnproc_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+)
+
+// TestMemoryWatchKillsTheLargest has memory run out while a small and a large function run. The
+// small one goes on: what the end of the large one frees is enough.
+func TestMemoryWatchKillsTheLargest(t *testing.T) {
+	const limit = 64 << 20
+	small, smallDir := install(t, "hang")
+	large, largeDir := install(t, fmt.Sprintf("keep=%d", limit))
+	look := func() (fnproc.Memory, bool) {
+		return fnproc.Memory{Limit: limit, Free: limit - resident(smallDir) - resident(largeDir)}, true
+	}
+	runner := fnproc.Runner{Memory: fnproc.NewMemoryWatch(look)}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var running sync.WaitGroup
+	running.Go(func() {
+		got, _ := runner.Run(ctx, small, nil)
+		if got.OutOfMemory {
+			t.Error("the small function was killed too")
+		}
+	})
+	testfn.AwaitRunning(t, smallDir, 1)
+	got, err := runner.Run(t.Context(), large, nil)
+	if err != nil || !got.OutOfMemory || got.Signal != syscall.SIGKILL || got.Status != "signal: killed" {
+		t.Errorf("the large function: %+v, %v, want that it was killed for memory", got, err)
+	}
+	testfn.AwaitRunning(t, smallDir, 1)
+	stop()
+	running.Wait()
+}
+
+// resident returns how many bytes of memory the processes have whose program is in dir.
+func resident(dir string) (bytes int64) {
+	for _, pid := range testfn.Running(dir) {
+		content, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)) // it may just have ended
+		if fields := strings.Fields(string(content)); len(fields) > 1 {
+			pages, _ := strconv.ParseInt(fields[1], 10, 64)
+			bytes += pages * int64(os.Getpagesize())
+		}
+	}
+	return bytes
+}
+
+// TestMemoryWatchSparesFunctions has a function run where it is not the cause, as far as is known.
+func TestMemoryWatchSparesFunctions(t *testing.T) {
+	tests := map[string]struct {
+		memory fnproc.Memory
+		known  bool
+	}{
+		"small function":   {fnproc.Memory{Limit: 1 << 40, Free: -1}, true},
+		"enough memory":    {fnproc.Memory{Limit: 1, Free: 1}, true},
+		"nothing is known": {fnproc.Memory{Limit: 1, Free: -1}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			cmd, _ := install(t, "sleep=100ms")
+			runner := fnproc.Runner{Memory: fnproc.NewMemoryWatch(func() (fnproc.Memory, bool) { return tc.memory, tc.known })}
+			got, err := runner.Run(t.Context(), cmd, []byte("x"))
+			if err != nil || got.OutOfMemory || string(got.Output) != "x" {
+				t.Errorf("%+v, %v, want the output", got, err)
+			}
+		})
+	}
+}

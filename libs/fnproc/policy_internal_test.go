@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fnproc
+
+import (
+	"testing"
+	"time"
+)
+
+// epoch is when these tests begin.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// keepOf keeps what is in m, by path.
+func keepOf(m map[string]int) func(string) int { return func(path string) int { return m[path] } }
+
+func TestPolicyFills(t *testing.T) {
+	policy := newPolicy(PreforkConfig{Keep: keepOf(map[string]int{"a": 2, "b": 2}), Total: 3, Unused: time.Minute, Busy: 2})
+	a := policy.want(Command{Path: "a"}, epoch)
+	b := policy.want(Command{Path: "b"}, epoch.Add(time.Second))
+	if policy.want(Command{Path: "c"}, epoch) != nil {
+		t.Error("there is a set for a command of which nothing is kept")
+	}
+	now := epoch.Add(2 * time.Second)
+	for i, want := range []*spareSet{b, b, a, nil} {
+		todo := policy.next(now)
+		if todo.start != want {
+			t.Fatalf("start %d is for %+v, want %+v: the one used last goes first, and three in all", i, todo.start, want)
+		}
+		if todo.start != nil {
+			policy.put(todo.start, &process{})
+		}
+	}
+	policy.pop(a)
+	for running, want := range map[int]*spareSet{1: a, 2: nil} {
+		policy.running = running
+		if got := policy.next(now).start; got != want {
+			t.Errorf("with %d evaluations a process is started for %+v, want %+v", running, got, want)
+		}
+	}
+}
+
+func TestPolicyWaitsForCalm(t *testing.T) {
+	policy := newPolicy(PreforkConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 2})
+	a := policy.want(Command{Path: "a"}, epoch)
+	policy.began()
+	policy.began()
+	policy.ended(epoch) // a processor is free from here on
+	policy.ended(epoch.Add(calm - 1))
+	if todo := policy.next(epoch.Add(calm - 1)); todo.start != nil || !todo.wake.Equal(epoch.Add(calm)) {
+		t.Errorf("%+v right after the processors were busy, want to be woken later", todo)
+	}
+	if policy.next(epoch.Add(calm)).start != a {
+		t.Error("none is started although a processor was free for a while")
+	}
+	policy.began()
+	policy.ended(epoch.Add(calm))
+	if policy.next(epoch.Add(calm)).start != a {
+		t.Error("none is started although there was always a processor free")
+	}
+}
+
+// TestPolicyLeavesSteadyCallersAlone has callers come again as soon as they have their answers.
+func TestPolicyLeavesSteadyCallersAlone(t *testing.T) {
+	policy := newPolicy(PreforkConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
+	a := policy.want(Command{Path: "a"}, epoch)
+	expect := func(want bool, reason string) {
+		t.Helper()
+		if got := policy.early(a); got != want {
+			t.Errorf("early is %v, want %v: %s", got, want, reason)
+		}
+	}
+	expect(true, "next has not seen the first evaluation yet")
+	policy.began()
+	expect(false, "none is started while all processors are busy")
+	policy.ended(epoch)
+	policy.next(epoch)
+	expect(false, "it is checked as soon as it was calm")
+	policy.began()
+	policy.ended(epoch.Add(calm / 2))
+	expect(false, "that is soon enough, and it was not calm meanwhile")
+	now := epoch.Add(2 * calm)
+	policy.put(policy.next(now).start, &process{})
+	policy.next(now)
+	policy.pop(a)
+	expect(true, "there is capacity, and nothing was to be done before the set is out of use")
+	a.failed(now)
+	policy.next(now)
+	expect(false, "nothing may be started before it is checked again")
+}
+
+// TestPolicyLeavesEvaluationsAlone has an evaluation take one process of two, and the next one
+// the other.
+func TestPolicyLeavesEvaluationsAlone(t *testing.T) {
+	policy := newPolicy(PreforkConfig{Keep: keepOf(map[string]int{"a": 2}), Total: 2, Unused: time.Hour, Busy: 2})
+	a := policy.want(Command{Path: "a"}, epoch)
+	for range 2 {
+		policy.put(policy.next(epoch).start, &process{})
+	}
+	taken := epoch.Add(time.Minute)
+	policy.next(taken)
+	policy.began()
+	policy.pop(a)
+	a.lastTaken = taken
+	if policy.urgent(a, taken) || policy.next(taken).start != nil {
+		t.Error("a process is due beside the evaluation, although another one is left")
+	}
+	if todo := policy.next(taken); !todo.wake.Equal(taken.Add(calm)) || policy.next(taken.Add(calm)).start != a {
+		t.Errorf("%+v, want a process once the evaluation has had some time", todo)
+	}
+	policy.pop(a)
+	if policy.next(taken); !policy.urgent(a, taken) || policy.next(taken).start != a {
+		t.Error("no process is due although none is left")
+	}
+}
+
+func TestPolicyRetires(t *testing.T) {
+	keep := map[string]int{"a": 2}
+	policy := newPolicy(PreforkConfig{Keep: keepOf(keep), Total: 10, Unused: time.Minute, Busy: 1})
+	a := policy.want(Command{Path: "a"}, epoch)
+	first, second := &process{}, &process{}
+	policy.put(a, first)
+	policy.put(a, second)
+
+	keep["a"] = 1
+	if todo := policy.next(epoch); len(todo.retire) != 1 || todo.retire[0] != first || policy.kept != 1 {
+		t.Errorf("%+v with %d kept: a setting that gets smaller retires the oldest", todo, policy.kept)
+	}
+	if todo := policy.next(epoch.Add(59 * time.Second)); len(todo.retire) > 0 || !todo.wake.Equal(epoch.Add(time.Minute)) {
+		t.Errorf("%+v before the time is over, want to be woken then", todo)
+	}
+	if todo := policy.next(epoch.Add(time.Minute)); len(todo.retire) != 1 || todo.start != nil || policy.kept != 0 || len(policy.byKey) > 0 {
+		t.Errorf("%+v once it is over, want nothing left", todo)
+	}
+	if policy.drop(a, second) {
+		t.Error("a process that was retired is in its set")
+	}
+}
+
+func TestSpareSetBackoff(t *testing.T) {
+	policy := newPolicy(PreforkConfig{Keep: keepOf(map[string]int{"a": 1}), Total: 1, Unused: time.Hour, Busy: 1})
+	a := policy.want(Command{Path: "a"}, epoch)
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		if got := a.failed(epoch); got != want {
+			t.Errorf("backoff %v, want %v", got, want)
+		}
+	}
+	if todo := policy.next(epoch); todo.start != nil || !todo.wake.Equal(epoch.Add(4*time.Second)) {
+		t.Errorf("%+v during the backoff, want to be woken after it", todo)
+	}
+	if policy.next(epoch.Add(4*time.Second)).start != a {
+		t.Error("none is started after the backoff")
+	}
+	for range 100 {
+		a.failed(epoch)
+	}
+	if got := a.failed(epoch); got != maxBackoff {
+		t.Errorf("backoff %v, want at most %v", got, maxBackoff)
+	}
+	a.worked()
+	if got := a.failed(epoch); got != firstBackoff {
+		t.Errorf("backoff %v after a process that was of use, want %v", got, firstBackoff)
+	}
+}
+
+func TestKeyDistinguishesCommands(t *testing.T) {
+	seen := map[string]bool{}
+	for _, cmd := range []Command{
+		{Path: "a"},
+		{Path: "a", Dir: "b"},
+		{Path: "a", Args: []string{"b"}},
+		{Path: "a", Args: []string{"b", "c"}},
+		{Path: "a", Args: []string{"b"}, Env: []string{"c"}},
+		{Path: "a", Env: []string{"b", "c"}},
+		{Path: "a", MaxOutput: 1},
+		{Path: "a", MaxLog: 1},
+		{Path: "a", Network: true},
+	} {
+		if k := key(cmd); seen[k] {
+			t.Errorf("%+v has the key of another command", cmd)
+		} else {
+			seen[k] = true
+		}
+	}
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fnproc
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// unreadBytes is the ioctl for how much of a pipe is unread: FIONREAD.
+const unreadBytes = 0x4004667f
+
+// attributes returns how a process is started: as the leader of a session. macOS has no pidfds.
+func attributes(launch *Launch, _ *int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Credential: launch.credential()}
+}
+
+func idOf(stat *syscall.Stat_t) fileID {
+	return fileID{
+		device: uint64(stat.Dev), inode: stat.Ino, size: stat.Size, //nolint:gosec // an id, whatever its sign
+		modified: stat.Mtimespec, moved: stat.Ctimespec,
+	}
+}
+
+// newHandle returns nil: there are no handles of processes.
+func newHandle(int) *os.File { return nil }
+
+// awaitHandle returns false: awaitEnd waits.
+func awaitHandle(*os.File) (ended bool) { return false }
+
+// awaitEnd blocks until a process has ended.
+func awaitEnd(pid int) error {
+	queue, err := unix.Kqueue()
+	if err != nil {
+		return os.NewSyscallError("kqueue", err)
+	}
+	defer func() { _ = unix.Close(queue) }()
+	end := []unix.Kevent_t{{
+		Ident:  uint64(pid), //nolint:gosec // a pid is positive
+		Filter: unix.EVFILT_PROC, Flags: unix.EV_ADD, Fflags: unix.NOTE_EXIT,
+	}}
+	for {
+		got := make([]unix.Kevent_t, 1)
+		_, err := unix.Kevent(queue, end, got, nil)
+		if err == nil && got[0].Flags&unix.EV_ERROR != 0 {
+			err = unix.Errno(got[0].Data) //nolint:gosec // the kernel puts an error number there
+		}
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ESRCH): // it has ended before
+			return nil
+		default:
+			return os.NewSyscallError("kevent", err)
+		}
+	}
+}
+
+// enlarge does nothing: macOS makes pipes larger by itself.
+func enlarge(int, ...*os.File) {}
+
+// withSlack calls start: there is no slack to set.
+func withSlack(start func() (*os.Process, error)) (*os.Process, error) { return start() }
+
+// Reaper would end orphans: only Linux hands them to it.
+type Reaper struct{}
+
+// NewReaper returns nil, which is a Reaper.
+func NewReaper(log *slog.Logger) (*Reaper, error) {
+	log.Warn("processes that leave a function's process group are not ended", "system", "darwin")
+	return nil, nil //nolint:nilnil // a nil Reaper is one that does nothing
+}
+
+// Run does nothing.
+func (r *Reaper) Run(context.Context) {}
+
+func (r *Reaper) evaluationEnded() {}

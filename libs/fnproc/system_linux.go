@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fnproc
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// unreadBytes is the ioctl for how much of a pipe is unread.
+const unreadBytes = unix.TIOCINQ
+
+// attributes returns how a process is started: as the leader of a session, with pidfd filled in.
+func attributes(launch *Launch, pidfd *int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, PidFD: pidfd, Credential: launch.credential()}
+}
+
+func idOf(stat *syscall.Stat_t) fileID {
+	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}
+}
