@@ -72,8 +72,10 @@ func TestAcquireRefusesPastQueue(t *testing.T) {
 		took   time.Duration // by an earlier caller; zero if there was none
 		want   time.Duration
 	}{
-		"nothing known": {"without an observation the hint is a second", admission.Limits{Concurrent: 2, Queue: 1}, 0, time.Second},
-		"no queue":      {"one caller has to end", admission.Limits{Concurrent: 1}, 2 * time.Second, 2 * time.Second},
+		"nothing known": {
+			"without an observation the hint is a second", admission.Limits{Concurrent: 2, Queue: 1}, 0, time.Second,
+		},
+		"no queue": {"one caller has to end", admission.Limits{Concurrent: 1}, 2 * time.Second, 2 * time.Second},
 		"queue": {
 			"queued callers come first, two at a time",
 			admission.Limits{Concurrent: 2, Queue: 3},

@@ -33,9 +33,9 @@ type waiter struct {
 	passed int
 }
 
-// TestRandomHistories holds for random histories that the bounds hold, that the reserves are
-// only for functions and callers that run nothing, that no slot is free while a request waits, that each request is served or told why not, and that each
-// one is served before long.
+// TestRandomHistories holds for random histories that the bounds hold, that the reserves are only for
+// functions and callers that run nothing, that no slot is free while a request waits, that each
+// request is served or told why not, and that each one is served before long.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {
@@ -64,7 +64,9 @@ func TestRandomHistories(t *testing.T) {
 // claims are few, and some come more often than others.
 func (h *history) claim() admission.Claim {
 	functions, callers := []string{"loop", "loop", "loop", "a", "b", "c"}, []string{"x", "x", "x", "y", "z", ""}
-	return admission.Claim{Function: functions[h.random.IntN(len(functions))], Caller: callers[h.random.IntN(len(callers))]}
+	return admission.Claim{
+		Function: functions[h.random.IntN(len(functions))], Caller: callers[h.random.IntN(len(callers))],
+	}
 }
 
 // come has one request come.

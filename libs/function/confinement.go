@@ -12,8 +12,8 @@ import (
 // Confinement is the settings of how functions are held back, the same for all programs that
 // run some.
 type Confinement struct {
-	// Confine says what to do where the kernel cannot hold back everything: require
-	// (refuse to start), best-effort, or off (hold back nothing).
+	// Confine is what to do where the kernel cannot hold back everything: require
+	// (do not start), best-effort, or off (hold back nothing).
 	Confine confine.Level `default:"best-effort"`
 	// MaxTempBytes is how much a function may have in its temporary directory.
 	MaxTempBytes int64 `split_words:"true" default:"268435456"`
@@ -29,8 +29,8 @@ func CheckConfinement(checks *config.Checks, c Confinement) {
 	checks.That(c.MaxTempFiles >= 0, "MaxTempFiles", c.MaxTempFiles, "a number of files, or 0 for 10,000")
 }
 
-// Confiner returns what confines functions: in a container that has but one, readAll lets it
-// read every file; hidden are files and directories that no function reads.
+// Confiner returns what confines functions. readAll allows reading every file, for containers with
+// a single function; hidden are files and directories that no function reads.
 func (c Confinement) Confiner(log *slog.Logger, readAll bool, hidden ...string) (*confine.Confiner, error) {
 	return confine.New(confine.Config{
 		Level: c.Confine, MaxTempBytes: c.MaxTempBytes, MaxTempFiles: c.MaxTempFiles,

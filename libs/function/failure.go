@@ -60,8 +60,8 @@ func (f *Failure) Error() string { return f.message }
 // process did not start or was stopped.
 func (f *Failure) Unwrap() error { return f.cause }
 
-// Resolved returns err, and with a detail that names the image as it was resolved if there is
-// a failure in its chain. The text keeps the name that the caller wrote.
+// Resolved adds a detail with the resolved image name to err, if there is a failure in its chain.
+// The text keeps the name that the caller wrote.
 func Resolved(err error, image string) error {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return &resolvedFailure{error: err, failure: f, image: image}

@@ -53,9 +53,8 @@ type Runner struct {
 // though a wrapper server has no other use for the name.
 const maxImageBytes = 1 << 10
 
-// CheckInput returns an error of class fault.Invalid if list cannot be the input of a
-// function, that of image, or image is no name at all, and the error of a caller that left
-// if ctx ends before that is known.
+// CheckInput returns an error of class fault.Invalid if list is not a valid input or the image name
+// is too long. If ctx ends first, the error has the class of ctx.
 func CheckInput(ctx context.Context, image string, list []byte) error {
 	if len(image) > maxImageBytes {
 		return fault.New(fault.Invalid, "the image's name has %d bytes, and may have up to %d", len(image), maxImageBytes)
@@ -71,7 +70,7 @@ func CheckInput(ctx context.Context, image string, list []byte) error {
 	case errors.Is(err, resourcelist.ErrNotUTF8):
 		return fault.New(fault.Invalid, "the resource list is not UTF-8")
 	case errors.Is(err, ctx.Err()):
-		return Left(ContextErr(ctx), image, time.Since(start), "the resource list waited to be read")
+		return Interrupted(ContextErr(ctx), image, time.Since(start), "the resource list waited to be read")
 	default:
 		return fault.New(fault.Invalid, "the resource list is not valid: %w", err)
 	}
@@ -89,7 +88,7 @@ func (r *Runner) Run(ctx context.Context, image string, cmd fnproc.Command, list
 	span.SetAttributes(
 		attribute.Int("process.exit.code", out.ExitCode), attribute.String("fn.prefork", out.Prefork.String()))
 	r.Preforks.count(ctx, cmd, out.Prefork)
-	result, err := r.judge(ctx, image, out, err, time.Since(start))
+	result, err := r.conclude(ctx, image, out, err, time.Since(start))
 	if err != nil {
 		span.SetStatus(codes.Error, fault.Of(err).String())
 	}
@@ -106,14 +105,14 @@ func (r *Runner) limited(cmd fnproc.Command) fnproc.Command {
 	return cmd
 }
 
-// judge turns the end of a process, after the given time, into a result or an
+// conclude turns the end of a process, after the given time, into a result or an
 // error.
-func (r *Runner) judge(
+func (r *Runner) conclude(
 	ctx context.Context, image string, out fnproc.Outcome, err error, took time.Duration,
 ) (Result, error) {
 	log := r.flatten(out.Log)
 	if stopped, ok := errors.AsType[*fnproc.StoppedError](err); ok {
-		return Result{}, Left(stopped, image, took, "the function was running")
+		return Result{}, Interrupted(stopped, image, took, "the function was running")
 	}
 	failure := Failure{Image: image, Status: out.Status, ExitCode: out.ExitCode, Stderr: string(log)}
 	if err != nil {
@@ -123,7 +122,7 @@ func (r *Runner) judge(
 	failure.Results = envelope.Results
 	switch {
 	case parseErr != nil && errors.Is(parseErr, ctx.Err()):
-		return Result{}, Left(ContextErr(ctx), image, took, "what the function wrote waited to be read")
+		return Result{}, Interrupted(ContextErr(ctx), image, took, "what the function wrote waited to be read")
 	case out.Signal != 0:
 		failure.Signal = out.Signal.String()
 		failure.Status += r.killer(out)
@@ -141,6 +140,9 @@ func (r *Runner) judge(
 func (r *Runner) killer(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
 		return ""
+	}
+	if out.OutOfMemory {
+		return " (" + r.Memory.Text() + ")"
 	}
 	if said := r.Memory.Explain(); said != "" {
 		return " (" + said + ")"

@@ -58,8 +58,10 @@ func TestFailureForPrograms(t *testing.T) {
 		Image: "example.com/fn:v1", Reason: function.Exited, ExitCode: 1, Stderr: "failed: one resource is invalid\n",
 		Results: []*functionrunnerv1.Result{{
 			Message: "replicas must not be negative", Severity: "error",
-			ResourceRef: &functionrunnerv1.Result_ResourceRef{ApiVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart"},
-			Field:       &functionrunnerv1.Result_Field{Path: "spec.replicas"},
+			ResourceRef: &functionrunnerv1.Result_ResourceRef{
+				ApiVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart",
+			},
+			Field: &functionrunnerv1.Result_Field{Path: "spec.replicas"},
 		}},
 	}
 	if !proto.Equal(detail, want) {
@@ -111,15 +113,20 @@ func TestWhichLimitWasPassed(t *testing.T) {
 		reason function.Reason
 		want   string
 	}{
-		"output": {"exec cat /dev/zero", function.OutputTooLarge, "it wrote more than the 131008 bytes of output that are allowed"},
-		"log":    {"exec cat /dev/zero >&2", function.LogTooLarge, "it wrote more than the 65536 bytes of log that are allowed"},
+		"output": {
+			"exec cat /dev/zero", function.OutputTooLarge, "it wrote more than the 131008 bytes of output that are allowed",
+		},
+		"log": {
+			"exec cat /dev/zero >&2", function.LogTooLarge, "it wrote more than the 65536 bytes of log that are allowed",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			cmd := fnproc.Command{Path: "/bin/sh", Args: []string{"-c", tc.script}, Env: []string{"PATH=/bin:/usr/bin"}}
 			_, err := runner.Run(t.Context(), "fn", cmd, []byte(list))
 			failure, ok := errors.AsType[*function.Failure](err)
-			if !ok || failure.Reason != tc.reason || fault.Of(err) != fault.Exhausted || !strings.Contains(err.Error(), tc.want) {
+			if !ok || failure.Reason != tc.reason || fault.Of(err) != fault.Exhausted ||
+				!strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want one of class exhausted and reason %v that says %q", err, tc.reason, tc.want)
 			}
 		})
@@ -235,7 +242,8 @@ func TestPreforkIsTold(t *testing.T) {
 	runner := newRunner()
 	runner.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
 	var err error
-	if runner.Preforks, err = function.NewPreforks(metric.NewMeterProvider(metric.WithReader(reader)).Meter("test")); err != nil {
+	meter := metric.NewMeterProvider(metric.WithReader(reader)).Meter("test")
+	if runner.Preforks, err = function.NewPreforks(meter); err != nil {
 		t.Fatal(err)
 	}
 	echo := command(t, "echo")
@@ -263,12 +271,15 @@ func TestPreforkIsTold(t *testing.T) {
 	}
 	want := metricdata.Sum[int64]{
 		Temporality: metricdata.CumulativeTemporality, IsMonotonic: true,
-		DataPoints: []metricdata.DataPoint[int64]{{Attributes: attributes("miss"), Value: 1}, {Attributes: attributes("hit"), Value: 1}},
+		DataPoints: []metricdata.DataPoint[int64]{
+			{Attributes: attributes("miss"), Value: 1}, {Attributes: attributes("hit"), Value: 1},
+		},
 	}
 	if m := got.ScopeMetrics[0].Metrics; len(m) != 1 || m[0].Name != "fn.prefork" {
 		t.Errorf("metrics %v, want fn.prefork", m)
 	} else {
-		metricdatatest.AssertEqual(t, want, m[0].Data.(metricdata.Sum[int64]), metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
+		metricdatatest.AssertEqual(t, want, m[0].Data.(metricdata.Sum[int64]),
+			metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreExemplars())
 	}
 }
 
@@ -291,7 +302,9 @@ func TestCheckInput(t *testing.T) {
 	if err := function.CheckInput(t.Context(), "fn", []byte(list)); err != nil {
 		t.Error(err)
 	}
-	for name, input := range map[string]string{"empty": "", "not UTF-8": "kind: \xff", "another kind": "kind: List", "broken": "kind: ["} {
+	for name, input := range map[string]string{
+		"empty": "", "not UTF-8": "kind: \xff", "another kind": "kind: List", "broken": "kind: [",
+	} {
 		if err := function.CheckInput(t.Context(), "fn", []byte(input)); fault.Of(err) != fault.Invalid {
 			t.Errorf("%s: %v, want an error of class invalid", name, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// framing is more than what a response adds to the bytes that it carries.
+// framing is an upper bound on a response's own bytes.
 const framing = 64
 
 // minMessageBytes is the smallest sensible message limit.

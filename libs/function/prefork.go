@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -37,6 +38,7 @@ func (p *Preforks) count(ctx context.Context, cmd fnproc.Command, prefork fnproc
 	if p == nil || prefork == fnproc.PreforkOff {
 		return
 	}
+	name, _, _ := strings.Cut(filepath.Base(cmd.Function()), "@") // without an image's digest
 	p.runs.Add(ctx, 1, metric.WithAttributes(
-		attribute.String("function", filepath.Base(cmd.Path)), attribute.String("outcome", prefork.String())))
+		attribute.String("function", name), attribute.String("outcome", prefork.String())))
 }

@@ -19,21 +19,22 @@ type ServiceConfig struct {
 	Program string
 	Settings
 	Confinement
-	// Queue is how many evaluations may wait for a slot. With Reserve, an eighth of the slots
-	// is added for functions that run nothing, and an eighth for callers that run nothing.
-	Queue   int
-	Reserve bool
+	// Queue is how many evaluations may wait for a slot. An eighth of the slots is added for
+	// functions that run nothing, and an eighth for callers that run nothing.
+	Queue int
 	// MaxMessageBytes bounds each response.
 	MaxMessageBytes int
 	// Env is the environment of all functions.
 	Env []string
-	// Keep returns how many spare processes the function at path has; nil means Prefork.
-	// PreforkTotal bounds the spare processes of all functions.
-	Keep         func(path string) int
+	// Keep returns how many spare processes a function has, which is named by its path, or by its
+	// launcher; nil means Prefork. PreforkTotal bounds the spare processes of all functions.
+	Keep         func(function string) int
 	PreforkTotal int
 	// ReadAll lets functions read every file but the Hidden ones.
 	ReadAll bool
 	Hidden  []string
+	// Sandboxed means that all commands are launchers, which confine functions themselves.
+	Sandboxed bool
 	// Wording is how failures are put into words, and FlattenLog puts each log on one line.
 	Wording    Wording
 	FlattenLog bool
@@ -63,7 +64,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	confiner, err := cfg.Confiner(log, cfg.ReadAll, cfg.Hidden...)
+	confiner, err := cfg.confiner()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,9 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 		env: WithProcessors(cfg.Env, cfg.Processors), took: cfg.Took,
 	}
 	s.runner = Runner{
-		Processes:  fnproc.Runner{Reaper: reaper, Confiner: confiner, Prefork: cfg.newPool()},
+		Processes: fnproc.Runner{
+			Reaper: reaper, Confiner: confiner, Prefork: cfg.newPool(), Memory: fnproc.NewMemoryWatch(containerMemory),
+		},
 		Limits:     Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.MaxLogBytes},
 		Wording:    cfg.Wording,
 		FlattenLog: cfg.FlattenLog,
@@ -86,13 +89,26 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	return s, nil
 }
 
+// confiner returns what confines functions, nil where their launchers do.
+func (c ServiceConfig) confiner() (*confine.Confiner, error) {
+	if c.Sandboxed {
+		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
+	}
+	return c.Confiner(c.Telemetry.Log, c.ReadAll, c.Hidden...)
+}
+
 // slots returns the bounds of how many functions run and wait.
 func (c ServiceConfig) slots() admission.Limits {
-	limits := admission.Limits{Concurrent: c.concurrency(), Queue: c.Queue}
-	if c.Reserve {
-		limits.Reserve = (limits.Concurrent + 7) / 8
-	}
-	return limits
+	concurrent := c.concurrency()
+	return admission.Limits{Concurrent: concurrent, Reserve: (concurrent + 7) / 8, Queue: c.Queue}
+}
+
+// containerMemory returns what functions may use. A sixteenth of the container's memory is kept: what
+// they use before they are killed, and what the server needs meanwhile.
+func containerMemory() (memory fnproc.Memory, ok bool) {
+	limit, limited := cgroup.MemoryLimit(cgroup.Container)
+	used, known := cgroup.MemoryUse(cgroup.Container)
+	return fnproc.Memory{Limit: limit, Free: limit - limit/16 - used}, limited && known
 }
 
 // newPool returns the pool of spare processes.
@@ -147,7 +163,7 @@ func (s *Service) admit(ctx context.Context, e Evaluation) (release func(), err 
 	limited, cancel := e.Limit.Context(ctx)
 	defer cancel()
 	start := time.Now()
-	release, err = s.gate.Acquire(limited, admission.Claim{Function: e.Command.Path, Caller: e.Caller})
+	release, err = s.gate.Acquire(limited, admission.Claim{Function: e.Command.Function(), Caller: e.Caller})
 	waited := time.Since(start)
 	s.took(ctx, "queue", waited)
 	if err != nil {
@@ -164,6 +180,12 @@ func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 
 // Prepare starts the spare processes of cmd before its first evaluation.
 func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
+
+// NotStarted returns the error of a function of image that cannot be started because of err, as
+// [Service.Evaluate] would find it out.
+func (s *Service) NotStarted(image string, err *fnproc.StartError) error {
+	return s.runner.platformFailure(Failure{Image: image}, err)
+}
 
 // Changed makes the service notice that Keep returns something else than before.
 func (s *Service) Changed() { s.runner.Processes.Prefork.Changed() }

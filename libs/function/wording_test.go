@@ -33,7 +33,14 @@ func validator(t *testing.T, findings, size, logged int) fnproc.Command {
 			t.Fatal(err)
 		}
 	}
-	return fnproc.Command{Path: "/bin/sh", Args: []string{"-c", "cat log >&2; cat out; exit 1"}, Dir: dir, Env: []string{"PATH=/bin:/usr/bin"}}
+	return failing(dir)
+}
+
+// failing is a function that writes the files of a directory: log and out.
+func failing(dir string) fnproc.Command {
+	return fnproc.Command{
+		Path: "/bin/sh", Args: []string{"-c", "cat log >&2; cat out; exit 1"}, Dir: dir, Env: []string{"PATH=/bin:/usr/bin"},
+	}
 }
 
 // TestResultsAreTold has validators whose callers read nothing but the status message:
@@ -75,7 +82,8 @@ func TestResultsAreTold(t *testing.T) {
 			if whole := strings.Count(said, "mm."); whole != shown && tc.size < 1000 {
 				t.Errorf("%d of %d findings are whole", whole, shown)
 			}
-			if more := fmt.Sprintf("… and %d more", tc.findings-shown); shown > 0 && strings.Contains(said, more) != (shown < tc.findings) {
+			more := fmt.Sprintf("… and %d more", tc.findings-shown)
+			if shown > 0 && strings.Contains(said, more) != (shown < tc.findings) {
 				t.Errorf("%d of %d are shown: %q in the text is %v", shown, tc.findings, more, shown == tc.findings)
 			}
 			if cuts := strings.Count(said, "bytes left out"); cuts != tc.cuts {
@@ -96,7 +104,8 @@ func TestResolvedImage(t *testing.T) {
 		}
 		detail, _ := failure.Detail().(*functionrunnerv1.FunctionFailure)
 		if detail.GetImage() != "example.com/fn:v1" || !strings.Contains(failure.Error(), `function "fn:v1"`) {
-			t.Errorf("%s: detail %v and text %q, want the resolved name in one and the given one in the other", name, detail, failure)
+			t.Errorf("%s: detail %v and text %q, want the resolved name in one and the given one in the other",
+				name, detail, failure)
 		}
 		if original, _ := errors.AsType[*function.Failure](resolved); original == nil || original.Image != "fn:v1" {
 			t.Errorf("%s: the failure itself is %v, want it unchanged and in the chain", name, original)
@@ -112,14 +121,18 @@ func TestExecResultsFollowTheLog(t *testing.T) {
 	const words = `Failed to execute function "fn": exit status 1 (%s)`
 	tests := map[string]struct{ reason, log, out, want string }{
 		"not logged": {
-			"functions of the SDK say why in results only", "error: function failure", "- message: no replicas\n  severity: error\n",
+			"functions of the SDK say why in results only", "error: function failure",
+			"- message: no replicas\n  severity: error\n",
 			"; structured results: [error]: no replicas",
 		},
-		"logged":      {"nothing is shown twice", "error: no replicas", "- message: no replicas\n  severity: error\n", ""},
-		"one of them": {"only what is missing", "error: first", "- message: first\n- message: second\n", "; structured results: [info]: second"},
-		"no message":  {"nothing to show", "error", "- severity: error\n", ""},
-		"none":        {"Porch's own words", "error", "- {}\n", ""},
-		"not a list":  {"what does not parse has no results", "error", "- message: [a]\n", ""},
+		"logged": {"nothing is shown twice", "error: no replicas", "- message: no replicas\n  severity: error\n", ""},
+		"one of them": {
+			"only what is missing", "error: first", "- message: first\n- message: second\n",
+			"; structured results: [info]: second",
+		},
+		"no message": {"nothing to show", "error", "- severity: error\n", ""},
+		"none":       {"Porch's own words", "error", "- {}\n", ""},
+		"not a list": {"what does not parse has no results", "error", "- message: [a]\n", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,8 +144,7 @@ func TestExecResultsFollowTheLog(t *testing.T) {
 			}
 			runner := newRunner()
 			runner.Wording = function.ExecWording
-			cmd := fnproc.Command{Path: "/bin/sh", Args: []string{"-c", "cat log >&2; cat out; exit 1"}, Dir: dir, Env: []string{"PATH=/bin:/usr/bin"}}
-			_, err := runner.Run(t.Context(), "fn", cmd, []byte(list))
+			_, err := runner.Run(t.Context(), "fn", failing(dir), []byte(list))
 			if want := fmt.Sprintf(words, tc.log) + tc.want; err == nil || err.Error() != want {
 				t.Errorf("error %v, want %q: %s", err, want, tc.reason)
 			}

@@ -30,6 +30,7 @@ func (r *Reservation) Evaluated(size int64) {
 	b := r.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.unclaim(r)
 	b.change(r.from, size-r.size)
 	r.size = size
 	b.admit()
@@ -45,7 +46,7 @@ func (r *Reservation) Answer(ctx context.Context, size int64) error {
 	}
 	r.Evaluated(size)
 	a := r.budget.pend(r)
-	defer r.budget.settle(a)
+	defer r.budget.endWait(a)
 	timeout := time.NewTimer(answerTimeout)
 	defer timeout.Stop()
 	select {
@@ -70,8 +71,8 @@ func (b *Budget) pend(r *Reservation) *pendingAnswer {
 	return a
 }
 
-// settle ends the wait of an answer.
-func (b *Budget) settle(a *pendingAnswer) {
+// endWait ends the wait of an answer.
+func (b *Budget) endWait(a *pendingAnswer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if at := slices.Index(b.answers, a); at >= 0 {
@@ -104,6 +105,6 @@ func (b *Budget) admitAnswers() {
 // holds mu.
 func (b *Budget) mayWrite(from source, size int64) (connMay, peerMay bool) {
 	conn, peer := b.writing.conns[from.conn], b.writing.peers[from.peer]
-	return conn == 0 || conn+size <= b.limit/connShare,
-		peer == 0 || b.reading.peers[from.peer]+peer+size <= b.limit/peerShare
+	return conn == 0 || conn+size <= b.limit/connDivisor,
+		peer == 0 || b.reading.peers[from.peer]+peer+size <= b.limit/peerDivisor
 }

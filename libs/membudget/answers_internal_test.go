@@ -50,7 +50,7 @@ func TestUnreadAnswersLeaveMemory(t *testing.T) {
 }
 
 // unread has a request evaluated whose answer is not read for a minute. If there is no
-// memory for it, it is refused in time and with a hint.
+// memory for it, it is rejected in time and with a hint.
 func unread(t *testing.T, b *Budget, from source, size int64) {
 	r := &Reservation{budget: b, from: from}
 	defer r.release()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package membudget bounds the bytes that a server of evaluations has in memory, and shares them
-// between its clients, by their addresses.
+// between its clients, by their addresses, and between functions.
 package membudget
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
-// tryAgain is the retry hint for callers that were refused: requests come and go.
+// tryAgain is the retry hint for callers that were rejected: requests come and go.
 const tryAgain = time.Second
 
 // Budget bounds the bytes in memory at a time: of requests, from the first byte that
-// is read until the response is written, and of outputs. Other queues of the gateway bound
-// the number of evaluations; memory only runs out by their size.
+// is read until the response is written, and of outputs. Other queues bound the number
+// of evaluations; memory only runs out by their size.
 //
 // A request that does not fit is queued, unread, for at most timeout. Its size is reserved
 // whole before it is read, so requests that hold a part never wait for each other. One that
@@ -32,24 +32,26 @@ const tryAgain = time.Second
 type Budget struct {
 	limit   int64
 	timeout time.Duration
+	setting string // of limit
 
-	mu       sync.Mutex
-	reserved int64
-	peers    tally  // reserved, by peer
-	reading  shares // reserved by requests that are being read
-	writing  shares // reserved by answers that are being written
-	queue    []*queued
-	answers  []*pendingAnswer
+	mu        sync.Mutex
+	reserved  int64
+	peers     tally // reserved, by peer
+	reading   usage // reserved by requests that are being read
+	writing   usage // reserved by answers that are being written
+	functions claims
+	queue     []*queued
+	answers   []*pendingAnswer
 }
 
-// Parts of the budget. A client decides how long it takes to send a request and to read the
+// Fractions of the budget. A client decides how long it takes to send a request and to read the
 // answer, so these leave most of the budget to others. It also chooses functions that take
 // long, but so does a client that does nothing wrong: requests that are being evaluated leave
 // a fourth.
 const (
-	connShare   = 4 // a connection's requests that are being read, and its answers, have a fourth each
-	peerShare   = 2 // and both, of all connections from one address, a half
-	othersShare = 4 // of all that one address has, evaluations included, a fourth is left to others
+	connDivisor   = 4 // a connection's requests that are being read, and its answers, have a fourth each
+	peerDivisor   = 2 // and both, of all connections from one address, a half
+	othersDivisor = 4 // of all that one address has, evaluations included, a fourth is left to others
 
 	// maxQueued bounds the length of the queue.
 	maxQueued = 1000
@@ -71,8 +73,11 @@ type queued struct {
 	admitted  chan struct{} // closed when the size is reserved
 }
 
-// New returns a budget of so many bytes. timeout is how long a request may be queued.
-func New(limit int64, timeout time.Duration) *Budget { return &Budget{limit: limit, timeout: timeout} }
+// New returns a budget of so many bytes. timeout is how long a request may be queued, and setting the
+// name of the setting of limit.
+func New(limit int64, timeout time.Duration, setting string) *Budget {
+	return &Budget{limit: limit, timeout: timeout, setting: setting}
+}
 
 // Default returns how many bytes are right for a server in the container whose control group is
 // at root, with messages of up to maxMessage bytes: an eighth of its memory limit. Without a
@@ -89,6 +94,13 @@ func (b *Budget) Reserved() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.reserved
+}
+
+// Queued returns how many requests and answers wait for the budget.
+func (b *Budget) Queued() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return int64(len(b.queue) + len(b.answers))
 }
 
 // enqueue reserves size bytes for a request, or queues it: the queued request is nil if the
@@ -128,7 +140,7 @@ func (b *Budget) overfull(q *queued) error {
 	switch {
 	case len(others) >= maxQueued, len(others) > 0 && all+q.size > b.limit:
 		return b.full()
-	case peer > 0 && peer+q.size > b.limit/peerShare, unread > 0 && unread+min(q.size, serve.ReceiveWindow) > maxUnread:
+	case peer > 0 && peer+q.size > b.limit/peerDivisor, unread > 0 && unread+min(q.size, serve.ReceiveWindow) > maxUnread:
 		return fault.WithRetryAfter(fault.New(fault.Exhausted,
 			"too many requests from %s wait for the server's memory: send fewer at a time, or try again later",
 			q.from.peer), tryAgain)
@@ -147,7 +159,7 @@ func (b *Budget) admit() {
 		switch {
 		case passed.closed(q.from.peer):
 			kept = append(kept, q)
-		case !readable || !b.fits(q.size):
+		case (!readable || !b.fits(q.size)) && !b.displace(q):
 			kept = append(kept, q)
 			passed.wait(q, readable, b.limit)
 		default:
@@ -169,14 +181,14 @@ func (b *Budget) fits(size int64) bool { return b.reserved == 0 || b.reserved+si
 func (b *Budget) mayRead(from source, size int64) bool {
 	conn := b.reading.conns[from.conn]
 	peer := b.reading.peers[from.peer] + b.writing.peers[from.peer]
-	return (conn == 0 || conn+size <= b.limit/connShare) && (peer == 0 || peer+size <= b.limit/peerShare)
+	return (conn == 0 || conn+size <= b.limit/connDivisor) && (peer == 0 || peer+size <= b.limit/peerDivisor)
 }
 
 // mayHold reports whether a request may be read and evaluated beside all others of its peer.
 // One at a time always may. The caller holds mu.
 func (b *Budget) mayHold(peer string, size int64) bool {
 	held := b.peers[peer]
-	return held == 0 || held+size <= b.limit-b.limit/othersShare
+	return held == 0 || held+size <= b.limit-b.limit/othersDivisor
 }
 
 // reserve reserves bytes for a request that is about to be read. The caller holds mu.

@@ -35,7 +35,7 @@ func TestReservationsGrow(t *testing.T) {
 		reason      string
 		others      int64
 		held, grow  int64
-		refused     bool
+		rejected    bool
 		want, after int64 // reserved while the request is there, and after it
 	}{
 		"fits":          {"", 40, 0, 60, false, 100, 40},
@@ -43,7 +43,7 @@ func TestReservationsGrow(t *testing.T) {
 		"grown":         {"what is reserved already is not counted twice", 40, 50, 60, false, 100, 40},
 		"grown too far": {"it keeps what it had until it ends", 40, 50, 61, true, 90, 40},
 		"shrunk":        {"a reservation is never smaller than before", 40, 50, 10, false, 90, 40},
-		"alone":         {"the only request is never refused: it would be for ever", 0, 0, 1000, false, 1000, 0},
+		"alone":         {"the only request is never rejected: it would be for ever", 0, 0, 1000, false, 1000, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestReservationsGrow(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := r.grow(tc.grow)
-			if _, hint := fault.RetryAfter(err); (err != nil) != tc.refused || tc.refused && (fault.Of(err) != fault.Exhausted || !hint) {
-				t.Errorf("grow = %v, want refused %v with a hint: %s", err, tc.refused, tc.reason)
+			if _, hint := fault.RetryAfter(err); (err != nil) != tc.rejected || tc.rejected && (fault.Of(err) != fault.Exhausted || !hint) {
+				t.Errorf("grow = %v, want rejected %v with a hint: %s", err, tc.rejected, tc.reason)
 			}
 			if got := all.Reserved(); got != tc.want {
 				t.Errorf("%d bytes are reserved, want %d: %s", got, tc.want, tc.reason)
@@ -214,7 +214,7 @@ func TestEvaluationsLeaveMemory(t *testing.T) {
 				case err == nil:
 					r.received(60)
 				case fault.Of(err) != fault.Exhausted || !strings.Contains(err.Error(), "evaluated"):
-					t.Errorf("refused with %v of class %v, want what to do", err, fault.Of(err))
+					t.Errorf("rejected with %v of class %v, want what to do", err, fault.Of(err))
 				}
 				<-time.After(time.Minute)
 				r.release()

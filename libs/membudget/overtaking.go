@@ -25,7 +25,7 @@ func (o *overtaking) wait(q *queued, readable bool, limit int64) {
 		o.peers, o.shut = make(map[string][]*queued), make(map[string]bool)
 	}
 	o.peers[q.from.peer] = append(o.peers[q.from.peer], q)
-	if q.overtaken >= limit/connShare {
+	if q.overtaken >= limit/connDivisor {
 		o.shut[q.from.peer] = true
 	}
 }
@@ -54,10 +54,10 @@ func (t *tally) add(address string, size int64) {
 	}
 }
 
-// shares adds up bytes by the connection and by the peer that they are of.
-type shares struct{ conns, peers tally }
+// usage adds up bytes by the connection and by the peer that they are of.
+type usage struct{ conns, peers tally }
 
-func (s *shares) add(from source, size int64) {
-	s.conns.add(from.conn, size)
-	s.peers.add(from.peer, size)
+func (u *usage) add(from source, size int64) {
+	u.conns.add(from.conn, size)
+	u.peers.add(from.peer, size)
 }

@@ -18,22 +18,22 @@ import (
 )
 
 // Bounded returns next with the bytes of its requests, of which maxMessage are kept, reserved in
-// the memory budget before they are read: once they are in memory it is too late to refuse
+// the memory budget before they are read: once they are in memory it is too late to reject
 // them. The bytes as they were sent are what counts: requests are not compressed, and what
-// is decoded of them, unknown fields included, is not larger. refused, if not nil, is called for
+// is decoded of them, unknown fields included, is not larger. rejected, if not nil, is called for
 // each request that was not read to its end.
-func (b *Budget) Bounded(maxMessage int64, refused func(context.Context, error), next http.Handler) http.Handler {
+func (b *Budget) Bounded(maxMessage int64, rejected func(context.Context, error), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
-		held := &Reservation{budget: b, from: source{conn: r.RemoteAddr, peer: serve.Peer(r.RemoteAddr)}}
+		held := b.open(source{conn: r.RemoteAddr, peer: serve.Peer(r.RemoteAddr)})
 		defer held.release()
 		body := &countedBody{ReadCloser: r.Body, held: held, most: maxMessage}
 		r = r.WithContext(context.WithValue(ctx, reservationKey{}, held))
 		r.Body = body
-		body.refused = held.acquire(ctx, min(announced(r, body, maxMessage), maxMessage))
+		body.rejected = held.acquire(ctx, min(announced(r, body, maxMessage), maxMessage))
 		next.ServeHTTP(w, r)
-		if body.refused != nil && refused != nil {
-			refused(ctx, body.refused)
+		if body.rejected != nil && rejected != nil {
+			rejected(ctx, body.rejected)
 		}
 	})
 }
@@ -76,27 +76,27 @@ type countedBody struct {
 	held  *Reservation
 	read  int64
 	most  int64 // what comes after that is only read to be thrown away
-	// refused is why no more is read, nil if there is no reason.
-	refused error
+	// rejected is why no more is read, nil if there is no reason.
+	rejected error
 }
 
-// Read implements io.Reader. The error for a request that is refused is one of connect's,
+// Read implements io.Reader. The error for a request that is rejected is one of connect's,
 // which it passes on as it is.
 func (b *countedBody) Read(p []byte) (int, error) {
-	if b.refused != nil {
-		return 0, rpcfault.ToConnect(b.refused)
+	if b.rejected != nil {
+		return 0, rpcfault.ToConnect(b.rejected)
 	}
 	if b.ahead != nil && b.ahead.Len() > 0 {
 		return b.ahead.Read(p)
 	}
 	n, err := b.ReadCloser.Read(p)
 	if given, ok := errors.AsType[*connect.Error](err); ok { // by rpcserve, for a client that is too slow
-		b.refused = rpcfault.FromConnect(given)
+		b.rejected = rpcfault.FromConnect(given)
 		return n, err
 	}
 	b.read += int64(n)
-	if b.refused = b.held.grow(min(b.read, b.most)); b.refused != nil {
-		return 0, rpcfault.ToConnect(b.refused)
+	if b.rejected = b.held.grow(min(b.read, b.most)); b.rejected != nil {
+		return 0, rpcfault.ToConnect(b.rejected)
 	}
 	if errors.Is(err, io.EOF) {
 		b.held.received(min(b.read, b.most))

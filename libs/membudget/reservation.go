@@ -18,6 +18,20 @@ type Reservation struct {
 	size    int64
 	read    bool // the request is in memory
 	written bool // the answer is being written
+
+	open     bool   // it counts as one of its connection
+	function string // that it is for, once that is known
+	counted  bool   // it counts as one for the function, with
+	claimed  int64  // so many bytes
+}
+
+// open returns the reservation of a request that has come, which has no bytes yet.
+func (b *Budget) open(from source) *Reservation {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := &Reservation{budget: b, from: from}
+	b.functions.open(r)
+	return r
 }
 
 // acquire reserves size bytes for a request that has nothing reserved yet, as soon as they
@@ -58,11 +72,11 @@ func (b *Budget) await(ctx context.Context, q *queued) error {
 	if err := ctx.Err(); err != nil {
 		return fault.New(fault.Of(err), "the request was queued for the server's memory: %w", context.Cause(ctx))
 	}
-	return b.refusal(q)
+	return b.rejection(q)
 }
 
-// refusal is the error for a request that was queued for too long. The caller holds mu.
-func (b *Budget) refusal(q *queued) error {
+// rejection is the error for a request that was queued for too long. The caller holds mu.
+func (b *Budget) rejection(q *queued) error {
 	switch {
 	case !b.mayRead(q.from, q.size):
 		return fault.WithRetryAfter(fault.New(fault.Exhausted,
@@ -72,7 +86,7 @@ func (b *Budget) refusal(q *queued) error {
 		return fault.WithRetryAfter(fault.New(fault.Exhausted,
 			"requests from %s that are being evaluated have %d bytes, and one client may have %d: "+
 				"send fewer at a time, or try again later",
-			q.from.peer, b.peers[q.from.peer], b.limit-b.limit/othersShare), tryAgain)
+			q.from.peer, b.peers[q.from.peer], b.limit-b.limit/othersDivisor), tryAgain)
 	default:
 		return b.full()
 	}
@@ -80,7 +94,7 @@ func (b *Budget) refusal(q *queued) error {
 
 // grow reserves to bytes in all, unless more are reserved. It returns an error of class
 // fault.Exhausted if they are not within the budget, except for the only request: it would
-// be refused for ever. A request that has a reservation never waits for a larger one: two
+// be rejected for ever. A request that has a reservation never waits for a larger one: two
 // of them would wait for each other.
 func (r *Reservation) grow(to int64) error {
 	if r == nil || to <= r.size {
@@ -125,6 +139,8 @@ func (r *Reservation) release() {
 	if r.written {
 		r.budget.writing.add(r.from, -r.size)
 	}
+	r.budget.unclaim(r)
+	r.budget.functions.close(r)
 	r.budget.change(r.from, -r.size)
 	r.size = 0
 	r.budget.admit()

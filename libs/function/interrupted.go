@@ -10,11 +10,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-// Left is the error for a caller of image whose context ended, after the given time and
+// Interrupted returns the error for a caller of image whose context ended, after the given time and
 // because of cause, while something was being done for it. Porch's users know the text
 // of a deadline that passed. If it was our own limit, the error is a [*Failure]: its
 // detail tells other services that it was not their deadline.
-func Left(cause error, image string, took time.Duration, doing string) error {
+func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {
 		err := fmt.Errorf("function evaluation timed out for %s: after %v, %s: %w", image, took, doing, cause)
@@ -31,7 +31,7 @@ func Left(cause error, image string, took time.Duration, doing string) error {
 func notAdmitted(image string, took time.Duration, err error) error {
 	switch fault.Of(err) {
 	case fault.DeadlineExceeded, fault.Canceled:
-		return Left(err, image, took, "waiting for a free slot")
+		return Interrupted(err, image, took, "waiting for a free slot")
 	default:
 		return fmt.Errorf("function %q: %w", image, err)
 	}

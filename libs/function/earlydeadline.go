@@ -10,17 +10,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
-// Late returns an interceptor for servers of Porch's FunctionEvaluator service, which
+// WordEarlyDeadline returns an interceptor for servers of Porch's FunctionEvaluator service, which
 // words the answer to a request that came too late to be begun. Connect answers it
 // before the service is called, and names neither the function nor what happened.
-func Late() connect.Interceptor {
+func WordEarlyDeadline() connect.Interceptor {
 	return connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 			resp, err := next(ctx, req)
 			asked, ok := req.Any().(*evaluator.EvaluateFunctionRequest)
 			//nolint:errorlint // The service wraps a deadline in its own text, which stays.
 			if ok && err != nil && err == ctx.Err() {
-				return nil, Left(err, asked.GetImage(), 0, "before it began")
+				return nil, Interrupted(err, asked.GetImage(), 0, "before it began")
 			}
 			return resp, err
 		}
