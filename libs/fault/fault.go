@@ -3,8 +3,9 @@
 // Package fault sorts errors into the few classes that callers act on.
 //
 // An error is classified where its meaning is known, with [New]; wrapping it with
-// fmt.Errorf and %w keeps the class. The mapping of classes to RPC codes is in
-// package rpcfault and nowhere else.
+// fmt.Errorf and %w keeps the class. The one mapping of classes to RPC codes is
+// in package rpcfault. Only the health service answers by itself, with NotFound for an unknown
+// service, as its protocol requires.
 package fault
 
 import (
@@ -14,7 +15,7 @@ import (
 	"time"
 )
 
-// Class says what an error means for the caller.
+// Class is what an error means for the caller.
 type Class int
 
 const (
@@ -22,17 +23,17 @@ const (
 	Internal Class = iota
 	// Invalid is a request that can never succeed as it is.
 	Invalid
-	// NotFound is an image that no enabled evaluator serves, and nothing else:
-	// Porch reads it as "try the next runtime".
+	// NotFound is an image that no enabled evaluator serves, and nothing else. The chain of
+	// evaluators goes on to the next one; Porch ends the rendering, as with each error.
 	NotFound
-	// Denied is a request that policy refuses.
+	// Denied is a request that policy rejects.
 	Denied
 	// Precondition is a state outside the program that has to change before the request
 	// can succeed, such as an image that cannot be pulled.
 	Precondition
 	// Exhausted is a limit that was reached: a queue, a size, a quota.
 	Exhausted
-	// Unavailable is a part that cannot be reached now; trying again may help.
+	// Unavailable is a component that cannot be reached now; trying again may help.
 	Unavailable
 	// DeadlineExceeded is a caller's deadline that passed.
 	DeadlineExceeded
@@ -72,7 +73,7 @@ func New(class Class, format string, args ...any) error {
 }
 
 // Of returns the class of the outermost classified error in err's chain. A bare
-// context error has the class that its name says; anything else is Internal.
+// context error has the class of its name; anything else is Internal.
 func Of(err error) Class {
 	if c, ok := errors.AsType[classified](err); ok {
 		return c.class

@@ -29,9 +29,14 @@ func TestOf(t *testing.T) {
 			"the outermost class wins: it is nearer to the caller",
 			fault.New(fault.Precondition, "no image: %w", fault.New(fault.NotFound, "404")), fault.Precondition,
 		},
-		"deadline": {"a deadline needs no classifying", fmt.Errorf("wait: %w", context.DeadlineExceeded), fault.DeadlineExceeded},
+		"deadline": {
+			"a deadline needs no classifying", fmt.Errorf("wait: %w", context.DeadlineExceeded), fault.DeadlineExceeded,
+		},
 		"canceled": {"nor does a caller that left", context.Canceled, fault.Canceled},
-		"hint":     {"a retry hint hides no class", fault.WithRetryAfter(fault.New(fault.Exhausted, "full"), time.Second), fault.Exhausted},
+		"hint": {
+			"a retry hint hides no class", fault.WithRetryAfter(fault.New(fault.Exhausted, "full"), time.Second),
+			fault.Exhausted,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -91,12 +91,14 @@ func (c *Client) failed(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return fault.New(fault.Of(ctx.Err()), "wait for the pod-manager: %w", context.Cause(ctx))
 	case errors.Is(err, io.EOF):
-		return Elsewhere(fault.New(fault.Unavailable, "the pod-manager at %s ended the stream without an answer", c.url))
+		return Elsewhere(unanswered{fault.New(fault.Unavailable,
+			"the pod-manager at %s ended the stream without an answer", c.url)})
 	case !connect.IsWireError(err):
-		return Elsewhere(fault.New(fault.Unavailable, "the pod-manager at %s cannot be reached: %w", c.url,
-			rpcfault.FromConnect(err)))
-	case elsewhereInWire(err):
-		return Elsewhere(rpcfault.FromConnect(err))
+		return Elsewhere(unanswered{fault.New(fault.Unavailable, "the pod-manager at %s cannot be reached: %w", c.url,
+			rpcfault.FromConnect(err))})
+	}
+	if owner, marked := elsewhereInWire(err); marked {
+		return OwnedBy(owner, rpcfault.FromConnect(err))
 	}
 	return rpcfault.FromConnect(err)
 }

@@ -14,22 +14,42 @@ import (
 const (
 	elsewhereReason = "ASK_ANOTHER_REPLICA"
 	elsewhereDomain = "functionrunner.podmanager"
+	elsewhereOwner  = "owner"
 )
 
 // elsewhere is an error of one replica alone, not of the requested image.
-type elsewhere struct{ error }
+type elsewhere struct {
+	error
+	owner string // the replica to ask, as host:port; empty for any
+}
 
 func (e elsewhere) Unwrap() error { return e.error }
 
 // Detail implements rpcfault.Detailer.
-func (elsewhere) Detail() proto.Message {
-	return &errdetails.ErrorInfo{Reason: elsewhereReason, Domain: elsewhereDomain}
+func (e elsewhere) Detail() proto.Message {
+	info := &errdetails.ErrorInfo{Reason: elsewhereReason, Domain: elsewhereDomain}
+	if e.owner != "" {
+		info.Metadata = map[string]string{elsewhereOwner: e.owner}
+	}
+	return info
 }
 
 // Elsewhere marks an error that comes from the state of one replica and not from the requested
 // image: the replica is shutting down, or does not know the cluster yet. Another replica may grant
 // the lease.
-func Elsewhere(err error) error { return elsewhere{err} }
+func Elsewhere(err error) error { return elsewhere{error: err} }
+
+// OwnedBy marks an error as [Elsewhere] does, and names the replica that owns the image, as
+// host:port.
+func OwnedBy(owner string, err error) error { return elsewhere{err, owner} }
+
+// OwnerOf returns the replica that an error of [OwnedBy] names; empty if it names none.
+func OwnerOf(err error) string {
+	if e, ok := errors.AsType[elsewhere](err); ok {
+		return e.owner
+	}
+	return ""
+}
 
 // IsElsewhere reports whether to ask another replica: err was marked by [Elsewhere], in this
 // process or in the server.
@@ -38,18 +58,19 @@ func IsElsewhere(err error) bool {
 	return ok
 }
 
-// elsewhereInWire reports whether an error that a client received was marked.
-func elsewhereInWire(err error) bool {
+// elsewhereInWire reports whether an error that a client received was marked, and the owner that
+// it names.
+func elsewhereInWire(err error) (owner string, marked bool) {
 	cerr, ok := errors.AsType[*connect.Error](err)
 	if !ok {
-		return false
+		return "", false
 	}
 	for _, d := range cerr.Details() {
 		msg, err := d.Value()
 		if info, ok := msg.(*errdetails.ErrorInfo); ok && err == nil && info.GetReason() == elsewhereReason &&
 			info.GetDomain() == elsewhereDomain {
-			return true
+			return info.GetMetadata()[elsewhereOwner], true
 		}
 	}
-	return false
+	return "", false
 }

@@ -19,7 +19,7 @@ const watchInterval = 500 * time.Millisecond
 // poolKey identifies a pool.
 type poolKey struct{ reference, digest string }
 
-// Watch does what [Manager.WatchPools] says by listing pools at intervals: it sends the
+// Watch implements [Manager.WatchPools] by listing pools at intervals: it sends the
 // pools that differ from what was sent before. It returns the first error of list or send, or that
 // of ctx. Pools that list returned must not be changed.
 func Watch(

@@ -11,10 +11,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
@@ -28,6 +31,10 @@ const (
 	// notice that a host has vanished.
 	pingAfter   = 10 * time.Second
 	pingTimeout = 5 * time.Second
+	// maxConnections bounds the connections to one address, which many calls share. Without a bound,
+	// each early call would open a connection of its own: more than a server accepts from one
+	// address.
+	maxConnections = 16
 	// idleTimeout is how long an unused connection stays open.
 	idleTimeout = 5 * time.Minute
 )
@@ -39,11 +46,16 @@ type Client struct {
 	// Options are for each client made with HTTP.
 	Options   []connect.ClientOption
 	transport *http.Transport
+	balancer  *balancer
 }
 
 // New returns a client for the service at address, which is http://host:port or https://host:port.
 // It may be called by that name, or by the addresses of its replicas. Its owner closes it.
 func New(address string, tel *telemetry.Telemetry) (*Client, error) {
+	return newClient(address, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, LookupHost)
+}
+
+func newClient(address string, tel *telemetry.Telemetry, dial dial, lookup lookup) (*Client, error) {
 	tracing, err := tel.Interceptor()
 	if err != nil {
 		return nil, fmt.Errorf("set up tracing of calls to other services: %w", err)
@@ -52,21 +64,43 @@ func New(address string, tel *telemetry.Telemetry) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read a service's address: %w", err)
 	}
+	silences, err := Silences(tel.Meters)
+	if err != nil {
+		return nil, err
+	}
+	connections := func() *http.Transport { return newTransport(u.Hostname(), dial) }
+	c := &Client{
+		transport: connections(), Options: []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)},
+		balancer: &balancer{
+			url: u, lookup: lookup, dial: connections, silences: silences, log: tel.Log, closed: make(chan struct{}),
+		},
+	}
+	c.HTTP = &http.Client{Transport: router{c.transport}}
+	c.balancer.health = connect.NewClient[grpc_health_v1.HealthCheckRequest, grpc_health_v1.HealthCheckResponse](
+		c.HTTP, address+grpc_health_v1.Health_Check_FullMethodName, connect.WithGRPC())
+	return c, nil
+}
+
+// Balanced returns an option for clients of services whose calls change nothing. Such calls go to the
+// replicas in turns, at each address that the service's name has. A call that did not reach one, or
+// whose replica does not answer at all, is retried at the next one and for up to 15 seconds. A silent
+// replica is called after all others until it has answered.
+func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
+
+// newTransport returns a transport for the replicas of a host.
+func newTransport(host string, dial dial) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{
+	return &http.Transport{
 		Protocols:       protocols,
-		DialContext:     plainTimeouts((&net.Dialer{Timeout: dialTimeout}).DialContext),
+		DialContext:     plainTimeouts(dial),
 		IdleConnTimeout: idleTimeout,
+		MaxConnsPerHost: maxConnections,
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		// Replicas are called by address, and have the service's certificate.
-		TLSClientConfig: &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12},
+		TLSClientConfig: &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12},
 	}
-	return &Client{
-		HTTP: &http.Client{Transport: transport}, transport: transport,
-		Options: []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)},
-	}, nil
 }
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -83,9 +117,30 @@ func plainTimeouts(dial dial) dial {
 	}
 }
 
-// Close closes connections that are not in use. A nil Client has none.
+// Close ends probes, and closes connections that are not in use. It is called once. A nil Client has none.
 func (c *Client) Close() {
-	if c != nil {
-		c.transport.CloseIdleConnections()
+	if c == nil {
+		return
 	}
+	c.balancer.close()
+	c.transport.CloseIdleConnections()
+}
+
+type lookup func(ctx context.Context, host string) ([]string, error)
+
+// LookupHost returns the addresses of a host. Where replicas have addresses of both kinds, one kind is
+// enough: each replica would count twice otherwise.
+func LookupHost(ctx context.Context, host string) ([]string, error) {
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, 0, len(ips))
+	v4 := slices.ContainsFunc(ips, func(ip netip.Addr) bool { return ip.Unmap().Is4() })
+	for _, ip := range ips {
+		if ip = ip.Unmap(); ip.Is4() == v4 {
+			out = append(out, ip.String())
+		}
+	}
+	return out, nil
 }

@@ -5,7 +5,6 @@ package rpcclient
 import (
 	"context"
 	"net"
-	"net/http"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -51,13 +50,11 @@ func TestSwallowedConnections(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				transport := &http.Transport{DialContext: plainTimeouts(swallowed(tc.noticed))}
-				client := connect.NewClient[emptypb.Empty, emptypb.Empty](&http.Client{Transport: transport},
-					"http://service/test", Retry())
+				client := testClient(t, swallowed(tc.noticed), "10.0.0.1")
 				ctx, cancel := context.WithTimeout(t.Context(), tc.deadline)
 				defer cancel()
 				begin := time.Now()
-				_, err := client.CallUnary(ctx, connect.NewRequest(&emptypb.Empty{}))
+				_, err := client.call.CallUnary(ctx, connect.NewRequest(&emptypb.Empty{}))
 				if connect.CodeOf(err) != tc.code || time.Since(begin) != tc.takes {
 					t.Errorf("got %v after %s, want %v after %s: %s", err, time.Since(begin), tc.code, tc.takes, tc.reason)
 				}

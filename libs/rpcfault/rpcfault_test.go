@@ -40,9 +40,13 @@ func TestCodes(t *testing.T) {
 		"precondition": {"", fault.New(fault.Precondition, "x"), connect.CodeFailedPrecondition},
 		"exhausted":    {"", fault.New(fault.Exhausted, "x"), connect.CodeResourceExhausted},
 		"unavailable":  {"", fault.New(fault.Unavailable, "x"), connect.CodeUnavailable},
-		"deadline":     {"contexts need no classifying", fmt.Errorf("wait: %w", context.DeadlineExceeded), connect.CodeDeadlineExceeded},
-		"canceled":     {"", context.Canceled, connect.CodeCanceled},
-		"connect's":    {"an error with a code keeps it", connect.NewError(connect.CodeAborted, errors.New("x")), connect.CodeAborted},
+		"deadline": {
+			"contexts need no classifying", fmt.Errorf("wait: %w", context.DeadlineExceeded), connect.CodeDeadlineExceeded,
+		},
+		"canceled": {"", context.Canceled, connect.CodeCanceled},
+		"connect's": {
+			"an error with a code keeps it", connect.NewError(connect.CodeAborted, errors.New("x")), connect.CodeAborted,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

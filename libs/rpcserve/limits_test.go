@@ -160,11 +160,23 @@ func TestCompressedMessagesAreNotInflated(t *testing.T) {
 			body   []byte
 			want   string
 		}{
-			"gRPC":             {map[string]string{"Content-Type": "application/grpc", "Grpc-Encoding": "gzip"}, envelope(1, small), said},
-			"gRPC, by flag":    {map[string]string{"Content-Type": "application/grpc"}, envelope(1, small), "without compression support"},
-			"gRPC-Web":         {map[string]string{"Content-Type": "application/grpc-web+proto", "Grpc-Encoding": "gzip"}, envelope(1, small), said},
-			"gRPC-Web by flag": {map[string]string{"Content-Type": "application/grpc-web+proto"}, envelope(1, small), "without compression support"},
-			"Connect":          {map[string]string{"Content-Type": connectType, connectHeader: "gzip"}, connectBody, said},
+			"gRPC": {
+				map[string]string{"Content-Type": "application/grpc", "Grpc-Encoding": "gzip"}, envelope(1, small), said,
+			},
+			"gRPC, by flag": {
+				map[string]string{"Content-Type": "application/grpc"}, envelope(1, small), "without compression support",
+			},
+			"gRPC-Web": {
+				map[string]string{"Content-Type": "application/grpc-web+proto", "Grpc-Encoding": "gzip"},
+				envelope(1, small),
+				said,
+			},
+			"gRPC-Web by flag": {
+				map[string]string{"Content-Type": "application/grpc-web+proto"},
+				envelope(1, small),
+				"without compression support",
+			},
+			"Connect": {map[string]string{"Content-Type": connectType, connectHeader: "gzip"}, connectBody, said},
 		} {
 			t.Run(path+" "+name, func(t *testing.T) {
 				if got := send(t, client, address+path, tc.header, tc.body); !strings.Contains(got, tc.want) {
@@ -188,19 +200,20 @@ func TestClientsHearThatTheyMustNotCompress(t *testing.T) {
 			t.Errorf("%s: %v, want Unimplemented and what to do", name, err)
 		}
 	}
-	conn := dialGRPC(t, address)
-	_, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(), req, grpc.UseCompressor(grpcgzip.Name))
+	caller := evaluator.NewFunctionEvaluatorClient(dialGRPC(t, address))
+	_, err := caller.EvaluateFunction(t.Context(), req, grpc.UseCompressor(grpcgzip.Name))
 	if status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "without compression") {
 		t.Errorf("grpc-go: %v, want Unimplemented and what to do", err)
 	}
-	if resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(), req); err != nil || len(resp.GetResourceList()) != 100<<10 {
+	if resp, err := caller.EvaluateFunction(t.Context(), req); err != nil || len(resp.GetResourceList()) != 100<<10 {
 		t.Errorf("grpc-go, uncompressed: %v", err)
 	}
 }
 
 func dialGRPC(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(strings.TrimPrefix(address, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	plaintext := grpc.WithTransportCredentials(insecure.NewCredentials())
+	conn, err := grpc.NewClient(strings.TrimPrefix(address, "http://"), plaintext)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +227,9 @@ func openReflection(ctx context.Context, conn *grpc.ClientConn) error {
 	if err != nil {
 		return err
 	}
-	list := &grpc_reflection_v1.ServerReflectionRequest{MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{}}
+	list := &grpc_reflection_v1.ServerReflectionRequest{
+		MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{},
+	}
 	_ = stream.Send(list) // what is wrong comes with the answer
 	_, err = stream.Recv()
 	return err

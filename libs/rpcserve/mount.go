@@ -36,7 +36,7 @@ func (m mount) on(mux *http.ServeMux, handler func(...connect.HandlerOption) (st
 	path, h := handler(append([]connect.HandlerOption{
 		connect.WithReadMaxBytes(m.requestBytes),
 		connect.WithSendMaxBytes(m.responseBytes),
-		// A compressed message takes a thousand times its size in memory. It is refused
+		// A compressed message takes a thousand times its size in memory. It is rejected
 		// by uncompressed, and not inflated in any case. Responses are not compressed
 		// either: callers are near, and compressing megabytes takes longer than sending.
 		connect.WithCompression("gzip", nil, nil),

@@ -139,7 +139,10 @@ func TestRequestsHaveToKeepThePace(t *testing.T) {
 			t.Run(protocol+", "+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					client, stop := servePipes(t, caller.protocol)
-					body := &trickle{data: caller.body[:min(tc.brings, len(caller.body))], part: tc.part, every: tc.every, stalls: !tc.ok, closed: make(chan struct{})}
+					body := &trickle{
+						data: caller.body[:min(tc.brings, len(caller.body))], part: tc.part, every: tc.every, stalls: !tc.ok,
+						closed: make(chan struct{}),
+					}
 					answer := post(t, client, evaluatePath, caller.contentType, body)
 					if said := strings.Contains(answer, "given up"); said == tc.ok {
 						t.Errorf("answered %.300q: %s", answer, tc.reason)
@@ -178,7 +181,8 @@ func TestReflectionStreamsEnd(t *testing.T) {
 		list := envelope(0, []byte{7<<3 | 2, 0})
 		body := &trickle{data: list, part: len(list), stalls: true, closed: make(chan struct{})}
 		begin := time.Now()
-		if answer := post(t, client, reflectionPath, "application/grpc", body); !strings.Contains(answer, "evaluator.FunctionEvaluator") {
+		answer := post(t, client, reflectionPath, "application/grpc", body)
+		if !strings.Contains(answer, "evaluator.FunctionEvaluator") {
 			t.Errorf("answered %.300q, want the services", answer)
 		}
 		if took := time.Since(begin); took != time.Minute {
@@ -187,6 +191,14 @@ func TestReflectionStreamsEnd(t *testing.T) {
 		_ = body.Close()
 		stop()
 	})
+}
+
+// echoOnce answers one message.
+func echoOnce(_ context.Context, stream *connect.BidiStream[emptypb.Empty, emptypb.Empty]) error {
+	if _, err := stream.Receive(); err != nil {
+		return err
+	}
+	return stream.Send(&emptypb.Empty{})
 }
 
 // TestIdleStreamsStay has a client that opens a stream of a service, and sends its message
@@ -198,12 +210,7 @@ func TestIdleStreamsStay(t *testing.T) {
 		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: "idle.Service", Streams: true, MaxRequestBytes: 100, MaxResponseBytes: 100,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-				return path, connect.NewBidiStreamHandler(path, func(_ context.Context, stream *connect.BidiStream[emptypb.Empty, emptypb.Empty]) error {
-					if _, err := stream.Receive(); err != nil {
-						return err
-					}
-					return stream.Send(&emptypb.Empty{})
-				}, options...)
+				return path, connect.NewBidiStreamHandler(path, echoOnce, options...)
 			},
 		})
 		if err != nil {

@@ -50,7 +50,7 @@ func reflection(mux *http.ServeMux, names []string) error {
 	return nil
 }
 
-// few has as many requests served at a time as there are slots, and refuses others.
+// few has as many requests served at a time as there are slots, and rejects others.
 func few(slots chan struct{}, next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,9 @@ import (
 // moody fails in the way that the image says.
 type moody struct{}
 
-func (moody) EvaluateFunction(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+func (moody) EvaluateFunction(_ context.Context, req *evaluator.EvaluateFunctionRequest) (
+	*evaluator.EvaluateFunctionResponse, error,
+) {
 	switch req.GetImage() {
 	case "panic":
 		panic("a defect")
@@ -56,9 +58,18 @@ func TestErrorsBecomeCodes(t *testing.T) {
 		req    *evaluator.EvaluateFunctionRequest
 		want   connect.Code
 	}{
-		"class":     {"a fault's class becomes its code", &evaluator.EvaluateFunctionRequest{Image: "refuse"}, connect.CodePermissionDenied},
-		"panic":     {"one request fails, the server goes on", &evaluator.EvaluateFunctionRequest{Image: "panic"}, connect.CodeInternal},
-		"too large": {"messages are bounded", &evaluator.EvaluateFunctionRequest{ResourceList: make([]byte, 2<<10)}, connect.CodeResourceExhausted},
+		"class": {
+			"a fault's class becomes its code", &evaluator.EvaluateFunctionRequest{Image: "refuse"},
+			connect.CodePermissionDenied,
+		},
+		"panic": {
+			"one request fails, the server goes on", &evaluator.EvaluateFunctionRequest{Image: "panic"},
+			connect.CodeInternal,
+		},
+		"too large": {
+			"messages are bounded", &evaluator.EvaluateFunctionRequest{ResourceList: make([]byte, 2<<10)},
+			connect.CodeResourceExhausted,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 var compressionHeaders = []string{"Grpc-Encoding", "Content-Encoding", "Connect-Content-Encoding"}
 
 // uncompressed has compressed requests answered with Unimplemented before they are read, in
-// words that tell what to do. Connect's own name no compression that would be supported.
+// words that explain what to do. Connect's own name no compression that would be supported.
 func uncompressed(next http.Handler) http.Handler {
 	errors := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -41,7 +41,7 @@ func (l *countingListener) Accept() (net.Conn, error) {
 func startAging(t *testing.T, age time.Duration, handler http.Handler) *countingListener {
 	t.Helper()
 	listener := &countingListener{Listener: listen(t)}
-	p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Part{
+	p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
 		Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, Handler: handler, MaxConnectionAge: age}},
 	})
 	t.Cleanup(func() {
@@ -94,7 +94,7 @@ func TestConnectionsAreReplacedWhileDraining(t *testing.T) {
 	_, handler := evaluatorconnect.NewFunctionEvaluatorHandler(slowEcho{})
 	listener := &countingListener{Listener: listen(t)}
 	over := make(chan struct{})
-	p := start(t, serve.Config{DrainDelay: time.Hour, ShutdownTimeout: time.Minute}, serve.Part{
+	p := start(t, serve.Config{DrainDelay: time.Hour, ShutdownTimeout: time.Minute}, serve.Component{
 		Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, Handler: handler, MaxConnectionAge: time.Hour}},
 		// It drains for as long as the test takes.
 		Tasks: []serve.Task{func(context.Context) error { <-over; return errors.New("over") }},

@@ -16,7 +16,7 @@ import (
 const LongestDrain = 4
 
 // drain has servers take requests until clients use other replicas: for delay, and longer
-// while new connections still come from load balancers that are late. To refuse those would
+// while new connections still come from load balancers that are late. To reject those would
 // lose their requests. It returns how long it took.
 func drain(ctx context.Context, delay time.Duration, servers []*server) time.Duration {
 	begin := time.Now()

@@ -62,7 +62,7 @@ func TestDrainLastsWhileClientsComeAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				listener := newPipes()
-				p := start(t, serve.Config{DrainDelay: delay, ShutdownTimeout: time.Minute}, serve.Part{
+				p := start(t, serve.Config{DrainDelay: delay, ShutdownTimeout: time.Minute}, serve.Component{
 					Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, MaxConnectionAge: age, Handler: http.NotFoundHandler()}},
 				})
 				synctest.Wait()

@@ -3,7 +3,7 @@
 package serve
 
 // Warning: this file and age.go write a frame below net/http, which has no supported way to send a
-// graceful GOAWAY. docs/decisions/0036 says why, and which test tells when it can go.
+// graceful GOAWAY. docs/decisions/0036 has the reason, and names the test that fails when it can go.
 
 // The parts of HTTP/2 frames that are read (RFC 9113, section 4.1).
 const (

@@ -16,7 +16,9 @@ import (
 // Health is whether the process takes requests. [Run] turns it ready and not
 // ready again.
 type Health struct {
-	ready    atomic.Bool
+	ready atomic.Bool
+	// able are the parts' own conditions.
+	able     atomic.Pointer[[]func() bool]
 	once     sync.Once
 	stopping chan struct{}
 }
@@ -36,9 +38,29 @@ func (h *Health) setStopping() {
 
 func (h *Health) setReady(ready bool) { h.ready.Store(ready) }
 
+// watch takes the components' conditions.
+func (h *Health) watch(components []Component) {
+	var able []func() bool
+	for _, component := range components {
+		if component.Able != nil {
+			able = append(able, component.Able)
+		}
+	}
+	h.able.Store(&able)
+}
+
+// serving reports whether the process takes requests now, those of a service that it names if
+// there is a name. Probes for the life of the process have no name: a component that cannot do its
+// work now is no reason to restart all.
+func (h *Health) serving(service string) bool {
+	able := h.able.Load()
+	unable := func(able func() bool) bool { return !able() }
+	return h.ready.Load() && (service == "" || able == nil || !slices.ContainsFunc(*able, unable))
+}
+
 // Checker answers gRPC health checks of the named services, and of the empty name,
 // which probes use: SERVING while the process is ready, NOT_SERVING before and
-// after.
+// after. A named service is NOT_SERVING also while a component is not able to do its work.
 func (h *Health) Checker(services ...string) grpchealth.Checker {
 	return checker{health: h, services: services}
 }
@@ -52,7 +74,7 @@ func (c checker) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpche
 	if req.Service != "" && !slices.Contains(c.services, req.Service) {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("unknown service %q", req.Service))
 	}
-	if !c.health.ready.Load() {
+	if !c.health.serving(req.Service) {
 		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
 	}
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil

@@ -86,8 +86,8 @@ func (l *limits) release(peer string) {
 type limitedListener struct {
 	net.Listener
 	limits *limits
-	// refused is called with the peer of each connection that is closed.
-	refused func(peer string)
+	// rejected is called with the peer of each connection that is closed.
+	rejected func(peer string)
 }
 
 // Accept implements net.Listener.
@@ -102,7 +102,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			return newLimitedConn(conn, func() { l.limits.release(peer) }), nil
 		}
 		_ = conn.Close()
-		l.refused(peer)
+		l.rejected(peer)
 	}
 }
 

@@ -99,7 +99,7 @@ func startPipes(t *testing.T, e serve.Endpoint) *pipes {
 	t.Helper()
 	listener := newPipes()
 	e.Name, e.Listener = "test", listener
-	p := start(t, serve.Config{ShutdownTimeout: time.Second}, serve.Part{Endpoints: []serve.Endpoint{e}})
+	p := start(t, serve.Config{ShutdownTimeout: time.Second}, serve.Component{Endpoints: []serve.Endpoint{e}})
 	t.Cleanup(func() { p.stop(); <-p.ended })
 	synctest.Wait()
 	return listener
@@ -253,7 +253,7 @@ func TestHeadersAreBounded(t *testing.T) {
 		for size, want := range map[int]int{8 << 10: http.StatusNotFound, 40 << 10: http.StatusRequestHeaderFieldsTooLarge} {
 			t.Run(fmt.Sprintf("%s, %d bytes", name, size), func(t *testing.T) {
 				listener := listen(t)
-				p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Part{
+				p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
 					Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, Handler: http.NotFoundHandler()}},
 				})
 				c, transport := client(h2)

@@ -2,9 +2,9 @@
 
 // Package serve is the one life cycle of all servers of this project.
 //
-// [Run] binds every port, then serves, then turns ready once every part is: a program that
+// [Run] binds every port, then serves, then turns ready once every component is: a program that
 // cannot bind a port starts nothing. When its context ends it turns not ready, goes on
-// serving until load balancers have noticed, refuses new connections, finishes requests in
+// serving until load balancers have noticed, rejects new connections, finishes requests in
 // flight under a deadline, and stops background tasks last, because requests may need them.
 // A rolling update loses no request that way.
 package serve
@@ -70,19 +70,22 @@ type Endpoint struct {
 // program; nil before the context's end means that the task had nothing more to do.
 type Task func(ctx context.Context) error
 
-// Part is what one service brings into a process.
-type Part struct {
+// Component is what one service brings into a process.
+type Component struct {
 	Endpoints []Endpoint
 	Tasks     []Task
-	// Ready, if not nil, closes when the part can do its work. The process turns
+	// Ready, if not nil, closes when the component can do its work. The process turns
 	// ready after that.
 	Ready <-chan struct{}
+	// Able, if not nil, reports whether the component can do its work now. While it cannot, health
+	// checks that name a service find that it does not serve. They call Able.
+	Able func() bool
 }
 
-// Run serves parts until ctx ends or one of them fails, and returns after
+// Run serves components until ctx ends or one of them fails, and returns after
 // everything that it started has ended. It returns nil for an orderly end.
-func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, parts ...Part) error {
-	servers, err := bind(ctx, log, parts)
+func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, components ...Component) error {
+	servers, err := bind(ctx, log, components)
 	if err != nil {
 		return err
 	}
@@ -90,8 +93,8 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, part
 	tasksCtx, stopTasks := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopTasks()
 	running, failed := errgroup.WithContext(tasksCtx)
-	for _, part := range parts {
-		for _, task := range part.Tasks {
+	for _, component := range components {
+		for _, task := range component.Tasks {
 			running.Go(func() error { return task(tasksCtx) })
 		}
 	}
@@ -99,17 +102,18 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, part
 		log.InfoContext(ctx, "serving", "endpoint", s.name, "address", s.listener.Addr().String())
 		running.Go(s.serve)
 	}
-	turnReady(ctx, failed, health, parts)
+	health.watch(components)
+	turnReady(ctx, failed, health, components)
 
 	select {
 	case <-ctx.Done():
 		health.setReady(false)
 		log.InfoContext(ctx, "stopping", "drain_delay", cfg.DrainDelay, "shutdown_timeout", cfg.ShutdownTimeout)
-		took := drain(failed, cfg.DrainDelay, servers) // or less if a part fails meanwhile
+		took := drain(failed, cfg.DrainDelay, servers) // or less if a component fails meanwhile
 		log.InfoContext(ctx, "drained", "took", took)
 	case <-failed.Done():
 		health.setReady(false)
-		log.ErrorContext(ctx, "stopping because a part failed")
+		log.ErrorContext(ctx, "stopping because a component failed")
 	}
 	health.setStopping()
 	err = shutdown(ctx, cfg, servers)
@@ -117,15 +121,15 @@ func Run(ctx context.Context, cfg Config, log *slog.Logger, health *Health, part
 	return errors.Join(running.Wait(), err)
 }
 
-// turnReady waits until all parts can do their work, and turns ready then. The end of
-// ctx or a part that fails ends the wait.
-func turnReady(ctx, failed context.Context, health *Health, parts []Part) {
-	for _, part := range parts {
-		if part.Ready == nil {
+// turnReady waits until all components can do their work, and turns ready then. The end of
+// ctx or a component that fails ends the wait.
+func turnReady(ctx, failed context.Context, health *Health, components []Component) {
+	for _, component := range components {
+		if component.Ready == nil {
 			continue
 		}
 		select {
-		case <-part.Ready:
+		case <-component.Ready:
 		case <-ctx.Done():
 			return
 		case <-failed.Done():

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,13 +43,13 @@ func (c onStopping) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func start(t *testing.T, cfg serve.Config, parts ...serve.Part) *program {
+func start(t *testing.T, cfg serve.Config, components ...serve.Component) *program {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &program{health: new(serve.Health), stop: cancel, stopping: make(chan struct{}), ended: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(onStopping(p.stopping), nil))
 	go func() {
-		p.ended <- serve.Run(ctx, cfg, log, p.health, parts...)
+		p.ended <- serve.Run(ctx, cfg, log, p.health, components...)
 	}()
 	t.Cleanup(cancel)
 	return p
@@ -96,7 +97,7 @@ func TestRequestInFlightFinishes(t *testing.T) {
 					_, _ = fmt.Fprint(w, r.Proto)
 				}
 			})
-			p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Part{
+			p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
 				Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, Handler: handler}},
 				Tasks:     []serve.Task{func(ctx context.Context) error { <-ctx.Done(); close(taskEnded); return nil }},
 			})
@@ -142,7 +143,7 @@ func get(c *http.Client, url string) string {
 func TestPortTaken(t *testing.T) {
 	taken, free := listen(t), listen(t)
 	defer func() { _ = taken.Close() }()
-	p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Part{
+	p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
 		Endpoints: []serve.Endpoint{
 			{Name: "free", Listener: free, Handler: http.NotFoundHandler()},
 			{Name: "metrics", Address: taken.Addr().String(), Handler: http.NotFoundHandler()},
@@ -160,7 +161,7 @@ func TestPortTaken(t *testing.T) {
 
 func TestFailingTaskStopsTheProgram(t *testing.T) {
 	cause := errors.New("lost")
-	p := start(t, serve.Config{DrainDelay: time.Hour, ShutdownTimeout: time.Minute}, serve.Part{
+	p := start(t, serve.Config{DrainDelay: time.Hour, ShutdownTimeout: time.Minute}, serve.Component{
 		Endpoints: []serve.Endpoint{{Name: "test", Listener: listen(t), Handler: http.NotFoundHandler()}},
 		Tasks: []serve.Task{
 			func(context.Context) error { return nil },
@@ -182,7 +183,7 @@ func TestRequestThatDoesNotEndIsCut(t *testing.T) {
 		close(arrived)
 		<-r.Context().Done()
 	})
-	p := start(t, serve.Config{ShutdownTimeout: time.Millisecond}, serve.Part{
+	p := start(t, serve.Config{ShutdownTimeout: time.Millisecond}, serve.Component{
 		Endpoints: []serve.Endpoint{{Name: "slow", Listener: listener, Handler: handler}},
 	})
 	answered := make(chan struct{})
@@ -213,11 +214,11 @@ func TestHealthOfUnknownService(t *testing.T) {
 func TestReadyOnceEveryPartIs(t *testing.T) {
 	ready := make(chan struct{})
 	p := start(t, serve.Config{ShutdownTimeout: time.Minute},
-		serve.Part{Endpoints: []serve.Endpoint{{Name: "test", Listener: listen(t), Handler: http.NotFoundHandler()}}},
-		serve.Part{Ready: ready},
+		serve.Component{Endpoints: []serve.Endpoint{{Name: "test", Listener: listen(t), Handler: http.NotFoundHandler()}}},
+		serve.Component{Ready: ready},
 	)
 	if got := p.status(t); got != grpchealth.StatusNotServing {
-		t.Errorf("status before the part is ready is %v", got)
+		t.Errorf("status before the component is ready is %v", got)
 	}
 	close(ready)
 	for p.status(t) != grpchealth.StatusServing {
@@ -232,5 +233,35 @@ func TestReadyOnceEveryPartIs(t *testing.T) {
 	<-p.health.Stopping()
 	if err := <-p.ended; err != nil {
 		t.Errorf("Run = %v", err)
+	}
+}
+
+// TestPartThatIsNotAbleIsNotReady: a named service does not serve then, and the process lives.
+func TestPartThatIsNotAbleIsNotReady(t *testing.T) {
+	var able atomic.Bool
+	p := start(t, serve.Config{ShutdownTimeout: time.Minute}, serve.Component{
+		Endpoints: []serve.Endpoint{{Name: "test", Listener: listen(t), Handler: http.NotFoundHandler()}},
+		Able:      able.Load,
+	})
+	check := func(service string) grpchealth.Status {
+		resp, err := p.health.Checker("example.Service").Check(t.Context(), &grpchealth.CheckRequest{Service: service})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.Status
+	}
+	for check("") != grpchealth.StatusServing {
+		runtime.Gosched()
+	}
+	if got := check("example.Service"); got != grpchealth.StatusNotServing {
+		t.Errorf("the service is %v while its component is not able", got)
+	}
+	able.Store(true)
+	if got := check("example.Service"); got != grpchealth.StatusServing {
+		t.Errorf("the service is %v while its component is able", got)
+	}
+	p.stop()
+	if err := <-p.ended; err != nil {
+		t.Error(err)
 	}
 }

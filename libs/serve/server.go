@@ -21,10 +21,10 @@ type server struct {
 }
 
 // bind opens the ports of all endpoints, or none.
-func bind(ctx context.Context, log *slog.Logger, parts []Part) ([]*server, error) {
+func bind(ctx context.Context, log *slog.Logger, components []Component) ([]*server, error) {
 	var servers []*server
-	for _, part := range parts {
-		for _, e := range part.Endpoints {
+	for _, component := range components {
+		for _, e := range component.Endpoints {
 			s, err := newServer(ctx, log, e)
 			if err != nil {
 				for _, opened := range servers {
@@ -47,7 +47,7 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 			return nil, fmt.Errorf("open the port of %s: %w", e.Name, err)
 		}
 	}
-	listener = &limitedListener{Listener: listener, limits: newLimits(e), refused: refusal(log, e.Name)}
+	listener = &limitedListener{Listener: listener, limits: newLimits(e), rejected: rejection(log, e.Name)}
 	s := &server{name: e.Name, listener: listener, http: newHTTPServer(paced(e.Handler), streams(e))}
 	if e.MaxConnectionAge > 0 {
 		s.aging = &agingListener{Listener: listener, age: e.MaxConnectionAge}
@@ -64,9 +64,9 @@ func streams(e Endpoint) int {
 	return DefaultMaxStreams
 }
 
-// refusal returns a function that logs refused connections of an endpoint, once a minute
+// rejection returns a function that logs rejected connections of an endpoint, once a minute
 // at most. One goroutine calls it.
-func refusal(log *slog.Logger, endpoint string) func(peer string) {
+func rejection(log *slog.Logger, endpoint string) func(peer string) {
 	var last time.Time
 	count := 0
 	return func(peer string) {
@@ -74,7 +74,7 @@ func refusal(log *slog.Logger, endpoint string) func(peer string) {
 		if time.Since(last) < time.Minute {
 			return
 		}
-		log.Warn("connections refused: too many are open", "endpoint", endpoint, "peer", peer, "count", count)
+		log.Warn("connections rejected: too many are open", "endpoint", endpoint, "peer", peer, "count", count)
 		last, count = time.Now(), 0
 	}
 }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rpcclient
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/singleflight"
+	"google.golang.org/grpc/health/grpc_health_v1"
+)
+
+const (
+	// lookupInterval is how old the addresses of a service may be when they are used.
+	lookupInterval = 5 * time.Second
+	// lookupTimeout bounds a lookup.
+	lookupTimeout = 5 * time.Second
+	// probeInterval is how long a call may be without an answer until its replica is probed, and the
+	// time between two probes of a silent replica.
+	probeInterval = time.Second
+	// probeTimeout bounds a probe. A call that is retried waits twice as long each time.
+	probeTimeout = time.Second
+)
+
+// balancer calls the replicas of a service in turns.
+type balancer struct {
+	url      *url.URL
+	lookup   func(ctx context.Context, host string) ([]string, error)
+	dial     func() *http.Transport
+	health   *connect.Client[grpc_health_v1.HealthCheckRequest, grpc_health_v1.HealthCheckResponse]
+	silences metric.Int64Counter
+	log      *slog.Logger
+
+	closed  chan struct{} // closed with the client
+	tasks   sync.WaitGroup
+	lookups singleflight.Group
+
+	mu        sync.Mutex
+	endpoints []*endpoint
+	known     time.Time // when they were looked up
+	turn      int
+}
+
+// inOrder returns the endpoints in the order to call them in: each is the first in turns, silent
+// ones are last.
+func (b *balancer) inOrder(ctx context.Context) ([]*endpoint, error) {
+	if err := b.find(ctx); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.turn++
+	at := b.turn % len(b.endpoints)
+	all := slices.Concat(b.endpoints[at:], b.endpoints[:at])
+	slices.SortStableFunc(all, func(x, y *endpoint) int { return rank(x) - rank(y) })
+	return all, nil
+}
+
+// rank is 1 for silent endpoints.
+func rank(e *endpoint) int {
+	if e.silent.Load() {
+		return 1
+	}
+	return 0
+}
+
+// find waits until addresses are known. Addresses that are not new are looked up in the background.
+func (b *balancer) find(ctx context.Context) error {
+	b.mu.Lock()
+	known, fresh := len(b.endpoints) > 0, time.Since(b.known) < lookupInterval
+	b.mu.Unlock()
+	if known && fresh {
+		return nil
+	}
+	found := b.lookups.DoChan("", func() (any, error) { //nolint:contextcheck // it is for all callers
+		return nil, b.look()
+	})
+	if known {
+		return nil
+	}
+	select {
+	case r := <-found:
+		return r.Err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// look looks the addresses up. Endpoints whose addresses stay are kept.
+func (b *balancer) look() error {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+	defer cancel()
+	found, err := b.lookup(ctx, b.url.Hostname())
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known = time.Now() // the next lookup has time, also after an error
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	slices.Sort(found)
+	former := b.endpoints
+	b.endpoints = nil
+	for _, address := range WithPort(b.url, found) {
+		i := slices.IndexFunc(former, func(e *endpoint) bool { return e.address == address })
+		if i >= 0 {
+			b.endpoints = append(b.endpoints, former[i])
+		} else {
+			b.endpoints = append(b.endpoints, newEndpoint(address, b.dial))
+		}
+	}
+	for _, e := range former {
+		if !slices.Contains(b.endpoints, e) {
+			e.close()
+		}
+	}
+	return nil
+}
+
+// WithPort returns addresses as host:port, with the port of u or, without one, of its scheme.
+func WithPort(u *url.URL, addresses []string) []string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	out := make([]string, 0, len(addresses))
+	for _, a := range addresses {
+		out = append(out, net.JoinHostPort(a, port))
+	}
+	return out
+}
+
+// markSilent has an endpoint called after all others until it answers.
+func (b *balancer) markSilent(ctx context.Context, e *endpoint, err error) {
+	b.mu.Lock()
+	b.known = time.Time{} // it may be gone
+	b.mu.Unlock()
+	if e.silent.Swap(true) {
+		return
+	}
+	service, _, _ := strings.Cut(b.url.Hostname(), ".")
+	b.silences.Add(ctx, 1, SilenceOf(service))
+	b.log.WarnContext(ctx, "a replica does not answer", "service", service, "address", e.address, "error", err)
+	e.renew()
+	b.tasks.Go(func() { b.revive(e) }) //nolint:contextcheck // it outlives the call
+}
+
+// revive probes a silent endpoint until it answers or is gone.
+func (b *balancer) revive(e *endpoint) {
+	for b.has(e) && !b.answers(context.Background(), e, probeTimeout) {
+		e.renew()
+		select {
+		case <-time.After(probeInterval):
+		case <-b.closed:
+			return
+		}
+	}
+	e.silent.Store(false)
+}
+
+// has reports whether an endpoint is one of the service's.
+func (b *balancer) has(e *endpoint) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Contains(b.endpoints, e)
+}
+
+// answers reports whether a replica answers a probe, whatever the answer is.
+func (b *balancer) answers(ctx context.Context, e *endpoint, timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(e.to(ctx), timeout)
+	defer cancel()
+	_, err := b.health.CallUnary(ctx, connect.NewRequest(new(grpc_health_v1.HealthCheckRequest)))
+	return err == nil || connect.IsWireError(err)
+}
+
+// close ends probes and closes connections that are not in use.
+func (b *balancer) close() {
+	close(b.closed)
+	b.tasks.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.endpoints {
+		e.close()
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rpcclient
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+)
+
+// endpoint is one address of a service.
+type endpoint struct {
+	address   string // host:port
+	dial      func() *http.Transport
+	transport atomic.Pointer[http.Transport]
+	// silent reports whether the address is called after all others until it has answered.
+	silent atomic.Bool
+}
+
+func newEndpoint(address string, dial func() *http.Transport) *endpoint {
+	e := &endpoint{address: address, dial: dial}
+	e.transport.Store(dial())
+	return e
+}
+
+// renew gives up the endpoint's connections: behind the address of a Service, a new one may lead to
+// another replica.
+func (e *endpoint) renew() { e.transport.Swap(e.dial()).CloseIdleConnections() }
+
+func (e *endpoint) close() { e.transport.Load().CloseIdleConnections() }
+
+// endpointKey is the key of the endpoint that a call goes to in its context.
+type endpointKey struct{}
+
+// router sends requests to the endpoint in their context, and others to the host that they name.
+type router struct{ *http.Transport }
+
+// RoundTrip implements http.RoundTripper.
+func (r router) RoundTrip(req *http.Request) (*http.Response, error) {
+	e, ok := req.Context().Value(endpointKey{}).(*endpoint)
+	if !ok {
+		return r.Transport.RoundTrip(req)
+	}
+	routed := req.Clone(req.Context())
+	routed.Host, routed.URL.Host = req.URL.Host, e.address
+	return e.transport.Load().RoundTrip(routed)
+}
+
+// to returns a context whose calls go to e.
+func (e *endpoint) to(ctx context.Context) context.Context {
+	return context.WithValue(ctx, endpointKey{}, e)
+}

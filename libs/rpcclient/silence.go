@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rpcclient
+
+import (
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Silences returns the counter of replicas that fell silent.
+func Silences(meters metric.MeterProvider) (metric.Int64Counter, error) {
+	counter, err := meters.Meter("rpcclient").Int64Counter("fn.silent.replicas",
+		metric.WithDescription("How often a replica of a service was found not to answer."))
+	if err != nil {
+		return nil, fmt.Errorf("set up the metrics of calls to other services: %w", err)
+	}
+	return counter, nil
+}
+
+// SilenceOf is the attribute of a replica of the named service.
+func SilenceOf(service string) metric.MeasurementOption {
+	return metric.WithAttributes(attribute.String("service", service))
+}
