@@ -39,11 +39,17 @@ func Load(cfg Validator) error {
 // variable with our prefix and no matching field is an error: it is most often a typing error, and
 // would have no effect.
 func Fill(cfg any) error {
+	if err := FillKnown(cfg); err != nil {
+		return err
+	}
+	return checkUnknown(cfg)
+}
+
+// FillKnown fills cfg as Fill does, and ignores variables that are those of other programs: for tools that
+// users run in a shell which has them.
+func FillKnown(cfg any) error {
 	if err := envconfig.Process(Prefix, cfg); err != nil {
 		return describe(err)
-	}
-	if err := envconfig.CheckDisallowed(Prefix, cfg); err != nil {
-		return fmt.Errorf("environment: %w: no such setting", err)
 	}
 	return nil
 }

@@ -18,13 +18,17 @@ func TestWhenMemoryIsReturned(t *testing.T) {
 		returns int      // looks after which memory is returned
 		left    []uint64 // what is mapped after each of these
 	}{
-		"idle":  {"nothing to return", []usage{{20 * mib, 1}, {20 * mib, 1}, {20 * mib, 1}}, 0, nil},
-		"burst": {"it is over when the runtime collects no more", []usage{{200 * mib, 5}, {200 * mib, 5}}, 1, []uint64{20 * mib}},
+		"idle": {"nothing to return", []usage{{20 * mib, 1}, {20 * mib, 1}, {20 * mib, 1}}, 0, nil},
+		"burst": {
+			"it is over when the runtime collects no more", []usage{{200 * mib, 5}, {200 * mib, 5}}, 1, []uint64{20 * mib},
+		},
 		"load":  {"what is free will be used again", []usage{{200 * mib, 5}, {200 * mib, 9}, {200 * mib, 10}}, 0, nil},
 		"small": {"not worth a collection", []usage{{51 * mib, 0}, {51 * mib, 0}, {51 * mib, 0}}, 0, nil},
 		"needed": {
 			"what is in use cannot be returned, and trying again costs a collection: it is done every other look",
-			[]usage{{200 * mib, 5}, {200 * mib, 5}, {199 * mib, 5}, {210 * mib, 5}, {210 * mib, 5}, {210 * mib, 6}, {210 * mib, 7}},
+			[]usage{
+				{200 * mib, 5}, {200 * mib, 5}, {199 * mib, 5}, {210 * mib, 5}, {210 * mib, 5}, {210 * mib, 6}, {210 * mib, 7},
+			},
 			2,
 			[]uint64{198 * mib, 198 * mib},
 		},

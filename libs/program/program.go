@@ -7,6 +7,7 @@ package program
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -32,8 +33,9 @@ const (
 	wrongConfig = 2
 )
 
-// flushTimeout bounds the time to send the last telemetry.
-const flushTimeout = 5 * time.Second
+// flushTimeout bounds the time to send the last telemetry: a collector that does not answer must not
+// delay the end of the program.
+const flushTimeout = 2 * time.Second
 
 // Settings are the settings that every program has. A main function embeds them beside the
 // configuration of its service.
@@ -64,12 +66,14 @@ type Frame struct {
 }
 
 // Build makes the components of a program. It must not start anything: tasks do.
-type Build func(ctx context.Context, frame Frame) ([]serve.Part, error)
+type Build func(ctx context.Context, frame Frame) ([]serve.Component, error)
 
-// Refuse prints why a program does not start with its configuration, and returns the exit code for
+// RejectConfig prints why a program does not start with its configuration, and returns the exit code for
 // that.
-func Refuse(name string, err error) int {
-	_, _ = fmt.Fprintf(os.Stderr, "%s: wrong configuration:\n%v\n", name, err)
+func RejectConfig(name string, err error) int { return rejectConfig(os.Stderr, name, err) }
+
+func rejectConfig(w io.Writer, name string, err error) int {
+	_, _ = fmt.Fprintf(w, "%s: wrong configuration:\n%v\n", name, err)
 	return wrongConfig
 }
 
@@ -119,17 +123,18 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 		return err
 	}
 	defer flush(ctx, tel)
+	tel.LogErrors()
 	tel.Log.InfoContext(ctx, "starting", "version", version.String())
 	frame := Frame{Telemetry: tel, Health: new(serve.Health)}
-	parts, err := build(ctx, frame)
+	components, err := build(ctx, frame)
 	if ctx.Err() != nil {
 		return nil // no client knows of it yet: there is nothing to drain
 	}
 	if err != nil {
 		return err
 	}
-	parts = append(parts, tel.Part(settings.Telemetry), serve.Part{Tasks: []serve.Task{returnMemory}})
-	return serve.Run(ctx, settings.Serve, tel.Log, frame.Health, parts...)
+	components = append(components, tel.Component(settings.Telemetry), serve.Component{Tasks: []serve.Task{returnMemory}})
+	return serve.Run(ctx, settings.Serve, tel.Log, frame.Health, components...)
 }
 
 // flush sends the last telemetry. An unreachable collector is not a failure of the program.

@@ -24,8 +24,8 @@ var settings = program.Settings{
 
 func TestRunUntilTheContextEnds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	err := program.Run(ctx, "test", settings, func(context.Context, program.Frame) ([]serve.Part, error) {
-		return []serve.Part{{
+	err := program.Run(ctx, "test", settings, func(context.Context, program.Frame) ([]serve.Component, error) {
+		return []serve.Component{{
 			Endpoints: []serve.Endpoint{{Name: "test", Address: "127.0.0.1:0", Handler: http.NotFoundHandler()}},
 			Tasks:     []serve.Task{func(context.Context) error { stop(); return nil }},
 		}}, nil
@@ -43,9 +43,9 @@ func TestAProgramThatIsStoppedWhileItBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := false
-	code := program.Main("test", settings, func(ctx context.Context, _ program.Frame) ([]serve.Part, error) {
+	code := program.Main("test", settings, func(ctx context.Context, _ program.Frame) ([]serve.Component, error) {
 		<-ctx.Done() // as a slow request at the start would
-		return []serve.Part{{Tasks: []serve.Task{func(context.Context) error { served = true; return nil }}}}, nil
+		return []serve.Component{{Tasks: []serve.Task{func(context.Context) error { served = true; return nil }}}}, nil
 	})
 	if code != 0 || served {
 		t.Errorf("exit code %d, served %t: want it to end at the signal, and nothing else", code, served)
@@ -55,7 +55,7 @@ func TestAProgramThatIsStoppedWhileItBegins(t *testing.T) {
 func TestRunFails(t *testing.T) {
 	cause := errors.New("cannot be built")
 	err := program.Run(t.Context(), "test", settings,
-		func(context.Context, program.Frame) ([]serve.Part, error) { return nil, cause })
+		func(context.Context, program.Frame) ([]serve.Component, error) { return nil, cause })
 	if !errors.Is(err, cause) {
 		t.Errorf("Run = %v, want %v", err, cause)
 	}

@@ -14,9 +14,12 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
+	"sync"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/otelconnect"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -38,6 +41,8 @@ type Config struct {
 	LogVerbosity int `split_words:"true" default:"2"`
 	// LogFormat is "json" or "text".
 	LogFormat string `split_words:"true" default:"json"`
+	// NativeHistograms has Prometheus scrape native histograms in place of those with fixed buckets.
+	NativeHistograms bool `split_words:"true" default:"false"`
 }
 
 // Validate checks the settings.
@@ -77,7 +82,7 @@ func New(ctx context.Context, name string, cfg Config, w io.Writer) (*Telemetry,
 	if err := t.addTraces(ctx, res); err != nil {
 		return nil, err
 	}
-	if err := t.addMetrics(ctx, res); err != nil {
+	if err := t.addMetrics(ctx, cfg, res); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
 	return t, nil
@@ -110,12 +115,15 @@ func spanLimits() sdktrace.SpanLimits {
 	return limits
 }
 
-func (t *Telemetry) addMetrics(ctx context.Context, res *resource.Resource) error {
-	scraped, handler, err := prometheusReader(t.Log)
+func (t *Telemetry) addMetrics(ctx context.Context, cfg Config, res *resource.Resource) error {
+	scraped, handler, err := prometheusReader(cfg, t.Log)
 	if err != nil {
 		return fmt.Errorf("set up metrics: %w", err)
 	}
 	options := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithReader(scraped)}
+	if !cfg.NativeHistograms {
+		options = append(options, sdkmetric.WithView(rpcBuckets()...))
+	}
 	pushed, err := metricReader(ctx)
 	if err != nil {
 		return fmt.Errorf("set up metrics: %w", err)
@@ -126,26 +134,39 @@ func (t *Telemetry) addMetrics(ctx context.Context, res *resource.Resource) erro
 	provider := sdkmetric.NewMeterProvider(options...)
 	t.Meters, t.metrics = provider, handler
 	t.shutdown = append(t.shutdown, provider.Shutdown)
-	return nil
+	return buildInfo(provider)
 }
 
-// Shutdown sends pending telemetry, until ctx ends.
-func (t *Telemetry) Shutdown(ctx context.Context) error {
-	var err error
-	for _, stop := range t.shutdown {
-		err = errors.Join(err, stop(ctx))
-	}
+// buildInfo adds a metric with the version in its labels.
+func buildInfo(provider metric.MeterProvider) error {
+	labels := metric.WithAttributes(
+		attribute.String("version", version.String()), attribute.String("goversion", runtime.Version()))
+	_, err := provider.Meter("telemetry").Int64ObservableGauge("fn.build.info",
+		metric.WithDescription("1, with the version of the program and of Go in the labels."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(1, labels); return nil }))
 	return err
 }
 
-// Part returns the endpoint that Prometheus scrapes; it has no endpoint if metrics are off.
-func (t *Telemetry) Part(cfg Config) serve.Part {
+// Shutdown sends pending telemetry, until ctx ends: traces and metrics at the same time, since either
+// may use up the time.
+func (t *Telemetry) Shutdown(ctx context.Context) error {
+	errs := make([]error, len(t.shutdown))
+	var stopping sync.WaitGroup
+	for i, stop := range t.shutdown {
+		stopping.Go(func() { errs[i] = stop(ctx) })
+	}
+	stopping.Wait()
+	return errors.Join(errs...)
+}
+
+// Component returns the endpoint that Prometheus scrapes; it has no endpoint if metrics are off.
+func (t *Telemetry) Component(cfg Config) serve.Component {
 	if cfg.MetricsAddress == "off" {
-		return serve.Part{}
+		return serve.Component{}
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", t.metrics)
-	return serve.Part{Endpoints: []serve.Endpoint{{Name: "metrics", Address: cfg.MetricsAddress, Handler: mux}}}
+	return serve.Component{Endpoints: []serve.Endpoint{{Name: "metrics", Address: cfg.MetricsAddress, Handler: mux}}}
 }
 
 // Interceptor returns the interceptor that traces and measures RPCs, on servers

@@ -94,12 +94,12 @@ func TestLogLinesAreBounded(t *testing.T) {
 func TestMetricsCanBeScraped(t *testing.T) {
 	tel := newTelemetry(t, io.Discard)
 	call(t, tel)
-	part := tel.Part(cfg)
-	if len(part.Endpoints) != 1 {
-		t.Fatalf("%d endpoints, want one", len(part.Endpoints))
+	component := tel.Component(cfg)
+	if len(component.Endpoints) != 1 {
+		t.Fatalf("%d endpoints, want one", len(component.Endpoints))
 	}
 	rec := httptest.NewRecorder()
-	part.Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	component.Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	for _, want := range []string{"\ngo_goroutines ", "\nrpc_server_duration_", "\nprocess_open_fds "} {
 		if !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("no %q among the metrics", strings.TrimSpace(want))
@@ -107,7 +107,7 @@ func TestMetricsCanBeScraped(t *testing.T) {
 	}
 	off := cfg
 	off.MetricsAddress = "off"
-	if n := len(tel.Part(off).Endpoints); n != 0 {
+	if n := len(tel.Component(off).Endpoints); n != 0 {
 		t.Errorf("%d endpoints when off", n)
 	}
 }
@@ -123,7 +123,7 @@ func TestGoroutinesAreThoseOfTheProgram(t *testing.T) {
 	for n := range 500 {
 		counter.Add(t.Context(), 1, metric.WithAttributes(attribute.Int("n", n)))
 	}
-	handler := tel.Part(cfg).Endpoints[0].Handler
+	handler := tel.Component(cfg).Endpoints[0].Handler
 	for range 10 {
 		before := runtime.NumGoroutine()
 		rec := httptest.NewRecorder()

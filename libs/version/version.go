@@ -21,7 +21,7 @@ func String() string {
 	return of(stamped, info)
 }
 
-// of returns the version that the build says, in this order.
+// of returns the version that the build recorded, in this order.
 func of(stamped string, info *debug.BuildInfo) string {
 	built := info.Main.Version
 	if built == "(devel)" {

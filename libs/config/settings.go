@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"text/tabwriter"
+)
+
+// Setting is a setting that the environment may have.
+type Setting struct {
+	// Variable is its name.
+	Variable string
+	// Alias is another name, without our prefix, or empty.
+	Alias string
+	// Type is what its value is: text, number, duration, true or false, or a list.
+	Type string
+	// Default is its value where the variable is missing.
+	Default string
+}
+
+// Settings returns the settings of cfg, a pointer to a struct with envconfig tags, in the order of
+// its fields. (Envconfig has such a list only behind text/template, which would make each program a
+// third larger.)
+func Settings(cfg any) []Setting {
+	return settingsOf(reflect.TypeOf(cfg).Elem(), "")
+}
+
+// settingsOf returns the settings of a struct that is the field of the path within the configuration.
+func settingsOf(structure reflect.Type, path string) []Setting {
+	var found []Setting
+	for field := range structure.Fields() {
+		if !field.IsExported() || field.Tag.Get("ignored") == "true" {
+			continue
+		}
+		at := path + field.Name
+		switch {
+		case !isGroup(field.Type):
+			found = append(found, Setting{
+				Variable: Variable(at), Alias: field.Tag.Get("envconfig"),
+				Type: typeName(field.Type), Default: defaultOf(field),
+			})
+		case field.Anonymous:
+			found = append(found, settingsOf(field.Type, path)...)
+		default:
+			found = append(found, settingsOf(field.Type, at+".")...)
+		}
+	}
+	return found
+}
+
+// isGroup reports whether a field of the type holds further settings, and is none itself.
+func isGroup(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+func defaultOf(field reflect.StructField) string {
+	if value := field.Tag.Get("default"); value != "" || field.Type.Kind() != reflect.Bool {
+		return value
+	}
+	return "false"
+}
+
+func typeName(t reflect.Type) string {
+	switch {
+	case t.String() == "time.Duration":
+		return "duration"
+	case t.Kind() == reflect.Slice:
+		return "list, by commas"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64:
+		return "number"
+	}
+	return "text"
+}
+
+// Help writes the settings of cfg and their defaults. It leaves out those for which without reports
+// true.
+func Help(w io.Writer, cfg any, without func(variable string) bool) {
+	_, _ = fmt.Fprintln(w, "Environment:")
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range Settings(cfg) {
+		if without != nil && without(s.Variable) {
+			continue
+		}
+		name := s.Variable
+		if s.Alias != "" {
+			name = s.Alias
+		}
+		_, _ = fmt.Fprintf(columns, "  %s\t%s\t%s\n", name, s.Type, strings.TrimSpace(s.Default))
+	}
+	_ = columns.Flush()
+	_, _ = fmt.Fprintln(w, "\ndocs/configuration.md says what each one means.")
+}

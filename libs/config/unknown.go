@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// foreign are variables with our prefix that tests of the project read. They have no effect on
+// programs, which may be started among them.
+var foreign = []string{"FNR_BED", "FNR_EVIDENCE", "FNR_PORCH", "FNR_SKAFFOLD", "FNR_TOOLBOX_IMAGE"}
+
+// checkUnknown returns an error that names each variable with our prefix that cfg has no setting
+// for: it is most often a typing error, or meant for another program, and would have no effect.
+func checkUnknown(cfg any) error {
+	var known []string
+	for _, s := range Settings(cfg) {
+		known = append(known, s.Variable)
+	}
+	var unknown []error
+	for _, entry := range os.Environ() { //nolint:forbidigo // main reads the environment with this package
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, Prefix+"_") || slices.Contains(known, name) || slices.Contains(foreign, name) {
+			continue
+		}
+		unknown = append(unknown, fmt.Errorf("environment: %s is not a setting of this program%s", name, advice(name, known)))
+	}
+	return errors.Join(unknown...)
+}
+
+// advice returns what to do about an unknown variable.
+func advice(name string, known []string) string {
+	near := nearest(name, known)
+	switch {
+	case near == "":
+		return ": remove it, or see --help"
+	case name == Prefix+"_ADDRESS":
+		return fmt.Sprintf(": is it for fnctl, which reads FNCTL_ADDRESS, or is %s meant?", near)
+	}
+	return fmt.Sprintf(": is %s meant?", near)
+}
+
+// nearest returns the known variable that is most like name: one with the same words, if the name of
+// a service is not counted, or else one that differs by few letters. It is empty if there is none.
+func nearest(name string, known []string) string {
+	words := strings.TrimPrefix(name, Prefix)
+	for _, k := range known {
+		if strings.HasSuffix(k, words) || strings.HasSuffix(name, strings.TrimPrefix(k, Prefix)) {
+			return k
+		}
+	}
+	best, least := "", len(words)/3+2
+	for _, k := range known {
+		if d := distance(words, strings.TrimPrefix(k, Prefix)); d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// distance returns how many letters have to be inserted, deleted or replaced to get from a to b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

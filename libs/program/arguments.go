@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+)
+
+// Load fills cfg from the environment, for a program that has no flags. It answers --help, and ends
+// the program if it was started with other arguments or with a wrong configuration.
+func Load(name string, cfg config.Validator) {
+	code, end := load(name, os.Args[1:], cfg, os.Stdout, os.Stderr)
+	if end {
+		os.Exit(code)
+	}
+}
+
+// load returns the exit code if the program ends here.
+func load(name string, args []string, cfg config.Validator, stdout, stderr io.Writer) (code int, end bool) {
+	switch {
+	case slices.ContainsFunc(args, isHelp):
+		_, _ = fmt.Fprintf(stdout, "usage: %s\n\n", name)
+		config.Help(stdout, cfg, nil)
+		return ok, true
+	case len(args) > 0:
+		return rejectConfig(stderr, name, fmt.Errorf(
+			"unexpected arguments %q: all settings are environment variables, which --help lists", args)), true
+	}
+	if err := config.Load(cfg); err != nil {
+		return rejectConfig(stderr, name, err), true
+	}
+	return ok, false
+}
+
+func isHelp(arg string) bool { return slices.Contains([]string{"help", "-h", "-help", "--help"}, arg) }

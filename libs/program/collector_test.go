@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+)
+
+// longestFlush is how much later a program may end because of its collector, with a second for a busy machine.
+const longestFlush = 2*time.Second + time.Second
+
+// hang returns the address of a server that accepts connections and never answers.
+func hang(t *testing.T) string {
+	t.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open sync.WaitGroup
+	var conns []net.Conn
+	open.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, conn)
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		open.Wait()
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	})
+	return listener.Addr().String()
+}
+
+// TestAHangingCollectorDoesNotDelayTheEnd stops a program that has traces and metrics to send.
+func TestAHangingCollectorDoesNotDelayTheEnd(t *testing.T) {
+	for _, protocol := range []string{"http/protobuf", "grpc"} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+hang(t))
+			t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+			ctx, stop := context.WithCancel(t.Context())
+			var stopped time.Time
+			err := program.Run(ctx, "test", settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
+				counter, err := frame.Telemetry.Meters.Meter("test").Int64Counter("test")
+				return []serve.Component{{Tasks: []serve.Task{func(ctx context.Context) error {
+					ctx, span := frame.Telemetry.Tracers.Tracer("test").Start(ctx, "test")
+					counter.Add(ctx, 1)
+					span.End()
+					stopped = time.Now()
+					stop()
+					return nil
+				}}}}, err
+			})
+			if took := time.Since(stopped); err != nil || took > longestFlush {
+				t.Errorf("Run = %v, %v after the signal, want at most %v", err, took, longestFlush)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel"
+)
+
+// errorInterval is the minimum time between two lines about OpenTelemetry's own errors. A collector
+// that does not answer causes several of them a minute, for as long as it does not.
+const errorInterval = time.Minute
+
+// LogErrors has OpenTelemetry write its own errors to the program's log, one line a minute at most.
+// OpenTelemetry keeps this as global state, so a program calls it once.
+func (t *Telemetry) LogErrors() {
+	errs := &errorLog{log: t.Log}
+	otel.SetErrorHandler(errs)
+	otel.SetLogger(logr.FromSlogHandler(seldom{Handler: t.Log.Handler(), errors: errs}))
+}
+
+// errorLog logs errors of OpenTelemetry.
+type errorLog struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	next time.Time // when the next line may be written
+	left int       // errors that were not logged since the last line
+}
+
+// Handle implements otel.ErrorHandler.
+func (l *errorLog) Handle(err error) {
+	if left, ok := l.admit(); ok {
+		l.log.Warn("telemetry not sent; evaluations go on", "error", err, "unlogged", left)
+	}
+}
+
+// admit reports whether a line may be written now, and how many errors were not logged before it.
+func (l *errorLog) admit() (left int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Before(l.next) {
+		l.left++
+		return 0, false
+	}
+	left, l.left, l.next = l.left, 0, now.Add(errorInterval)
+	return left, true
+}
+
+// seldom is a log handler with the same bound as an errorLog.
+type seldom struct {
+	slog.Handler
+	errors *errorLog
+}
+
+// Handle implements slog.Handler.
+func (h seldom) Handle(ctx context.Context, r slog.Record) error {
+	left, ok := h.errors.admit()
+	if !ok {
+		return nil
+	}
+	r.AddAttrs(slog.Int("unlogged", left))
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h seldom) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return seldom{Handler: h.Handler.WithAttrs(attrs), errors: h.errors}
+}
+
+// WithGroup implements slog.Handler.
+func (h seldom) WithGroup(name string) slog.Handler {
+	return seldom{Handler: h.Handler.WithGroup(name), errors: h.errors}
+}

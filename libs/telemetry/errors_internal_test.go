@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestErrorsAreLoggedSeldom has a collector fail every five seconds for an hour.
+func TestErrorsAreLoggedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		errs := &errorLog{log: slog.New(slog.NewJSONHandler(&lines, nil))}
+		other := slog.New(seldom{Handler: errs.log.Handler(), errors: errs}).With("component", "sdk")
+		for n := range 720 {
+			errs.Handle(fmt.Errorf("%d: %w", n, errors.New("connection refused")))
+			other.Error("dropped")
+			<-time.After(5 * time.Second)
+		}
+		all := lines.String()
+		if n := strings.Count(all, "\n"); n != 60 {
+			t.Errorf("%d lines in an hour, want 60:\n%.500s", n, all)
+		}
+		for _, want := range []string{`"level":"WARN"`, `"unlogged":23`, `connection refused`} {
+			if !strings.Contains(all, want) {
+				t.Errorf("no %s in:\n%.500s", want, all)
+			}
+		}
+	})
+}
