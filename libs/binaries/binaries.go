@@ -6,6 +6,7 @@ package binaries
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -28,21 +29,24 @@ func equal(a, b Binary) bool {
 	return prefork && a.Config == b.Config && a.Path == b.Path && slices.Equal(a.Images, b.Images)
 }
 
-// Problems are why binaries cannot be used, by the name of their FunctionConfig.
+// Problems are why binaries cannot be used, by the name of their FunctionConfig. Nil means that
+// nothing is known of it.
 type Problems map[string]string
 
 // Source knows the binaries.
 type Source interface {
 	// Watch calls use with all binaries as soon as they are known, and with all of them again
 	// whenever one changes, until ctx ends or the source is lost. Lists are shared: use must
-	// not change them. Calls do not overlap. Problems that use returns get into the status of
-	// FunctionConfigs if the source is in this process.
+	// not change them. Calls do not overlap. Problems that use returns are in the status of
+	// FunctionConfigs until the watch ends or use returns others; nil changes nothing.
 	Watch(ctx context.Context, use func([]Binary) Problems) error
 }
 
 // Board is a Source that has the latest list put on it. Use [NewBoard].
 type Board struct {
-	report func(Problems)
+	report    func(Problems)
+	reporting sync.Mutex
+	reports   map[*Problems]Problems // the latest of each watch
 
 	mu      sync.Mutex
 	known   bool
@@ -50,9 +54,9 @@ type Board struct {
 	changed chan struct{} // closes with the next list
 }
 
-// NewBoard returns a board without a list. What watchers return goes to report, unless it is nil.
+// NewBoard returns a board without a list. The problems of all present watches together go to report.
 func NewBoard(report func(Problems)) *Board {
-	return &Board{report: report, changed: make(chan struct{})}
+	return &Board{report: report, reports: map[*Problems]Problems{}, changed: make(chan struct{})}
 }
 
 // Put replaces the list, which must not change any more.
@@ -76,11 +80,13 @@ func (b *Board) latest() (list []Binary, known bool, changed <-chan struct{}) {
 
 // Watch implements Source.
 func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
+	var own Problems
+	defer func() { b.reported(&own, nil) }()
 	for {
 		list, known, changed := b.latest()
 		if known {
 			if problems := use(list); problems != nil {
-				b.report(problems)
+				b.reported(&own, problems)
 			}
 		}
 		select {
@@ -89,4 +95,25 @@ func (b *Board) Watch(ctx context.Context, use func([]Binary) Problems) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// reported replaces the problems of a watch, and passes on those of all watches.
+func (b *Board) reported(watch *Problems, problems Problems) {
+	b.reporting.Lock()
+	defer b.reporting.Unlock()
+	if problems == nil && b.reports[watch] == nil {
+		return
+	}
+	b.reports[watch] = problems
+	if problems == nil {
+		delete(b.reports, watch)
+	}
+	var all Problems
+	for _, some := range b.reports {
+		if all == nil {
+			all = Problems{}
+		}
+		maps.Copy(all, some)
+	}
+	b.report(all)
 }

@@ -43,7 +43,12 @@ func TestBoard(t *testing.T) {
 		synctest.Wait()
 		one, two := 1, 1
 		for _, list := range [][]binaries.Binary{
-			nil, {}, {{Config: "a", Prefork: &one}}, {{Config: "a", Prefork: &two}}, {{Config: "a"}}, {{Config: "a"}, {Config: "b"}},
+			nil,
+			{},
+			{{Config: "a", Prefork: &one}},
+			{{Config: "a", Prefork: &two}},
+			{{Config: "a"}},
+			{{Config: "a"}, {Config: "b"}},
 		} {
 			board.Put(list)
 			synctest.Wait()
@@ -55,9 +60,43 @@ func TestBoard(t *testing.T) {
 		if diff := cmp.Diff([]string{"", "a", "a", "a b"}, got); diff != "" {
 			t.Errorf("lists (-want, +got):\n%s", diff)
 		}
-		if len(reported) != 3 || reported[0]["a"] != "missing" {
-			t.Errorf("reported are %v", reported)
+		if len(reported) != 4 || reported[0]["a"] != "missing" || reported[3] != nil {
+			t.Errorf("reported are %v, want the problems of three lists, and nothing when the watch has ended", reported)
 		}
+	})
+}
+
+// TestProblemsOfAllWatches has two watches with different problems, of which one ends.
+func TestProblemsOfAllWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reported binaries.Problems
+		board := binaries.NewBoard(func(p binaries.Problems) { reported = p })
+		board.Put(nil)
+		watch := func(problems binaries.Problems) (leave func()) {
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { _ = board.Watch(ctx, func([]binaries.Binary) binaries.Problems { return problems }) }()
+			synctest.Wait()
+			return func() { cancel(); synctest.Wait() }
+		}
+		expect := func(want binaries.Problems) {
+			t.Helper()
+			if diff := cmp.Diff(want, reported); diff != "" {
+				t.Errorf("problems (-want, +got):\n%s", diff)
+			}
+		}
+		leaveNothing := watch(nil)
+		expect(nil)
+		leaveA := watch(binaries.Problems{"a": "missing"})
+		leaveB := watch(binaries.Problems{"b": "missing"})
+		leaveNone := watch(binaries.Problems{})
+		expect(binaries.Problems{"a": "missing", "b": "missing"})
+		leaveA()
+		expect(binaries.Problems{"b": "missing"})
+		leaveB()
+		expect(binaries.Problems{})
+		leaveNone()
+		leaveNothing()
+		expect(nil)
 	})
 }
 
@@ -84,11 +123,13 @@ func TestFollow(t *testing.T) {
 		lists := 0
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		binaries.Follow(ctx, s, slog.New(slog.NewTextHandler(&logs, nil)), func([]binaries.Binary) binaries.Problems { lists++; return nil })
+		log := slog.New(slog.NewTextHandler(&logs, nil))
+		binaries.Follow(ctx, s, log, func([]binaries.Binary) binaries.Problems { lists++; return nil })
 		if lists != 2 || len(*s) != 0 {
 			t.Errorf("there were %d lists, want 2", lists)
 		}
-		if n := strings.Count(logs.String(), "the last ones stay in force"); n != 2 || strings.Count(logs.String(), "known again") != 1 {
+		text := logs.String()
+		if strings.Count(text, "the last ones stay in force") != 2 || strings.Count(text, "known again") != 1 {
 			t.Errorf("the loss is not logged once each time:\n%s", &logs)
 		}
 	})

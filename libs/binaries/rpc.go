@@ -3,8 +3,10 @@
 package binaries
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 
 	"connectrpc.com/connect"
 
@@ -15,8 +17,8 @@ import (
 )
 
 const (
-	// MaxRequestBytes bounds requests, which are empty.
-	MaxRequestBytes = 1 << 10
+	// MaxRequestBytes bounds requests: the problems of a gateway.
+	MaxRequestBytes = 1 << 20
 	// MaxResponseBytes bounds a message: images have up to a KiB each, and paths four.
 	MaxResponseBytes = 16 << 20
 	// imagesPerMessage and binariesPerMessage bound what is sent at once.
@@ -37,20 +39,13 @@ type handler struct {
 }
 
 // WatchBinaries implements the service.
-func (h handler) WatchBinaries(ctx context.Context, _ *podmanagerv1.WatchBinariesRequest,
+func (h handler) WatchBinaries(ctx context.Context, req *podmanagerv1.WatchBinariesRequest,
 	stream *connect.ServerStream[podmanagerv1.WatchBinariesResponse],
 ) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		select {
-		case <-h.stopping:
-			cancel(fault.New(fault.Unavailable, "the pod-manager is shutting down: another replica has the same list"))
-		case <-ended:
-		}
-	}()
+	defer h.untilStopped(cancel)()
+	problems := receivedProblems(req.GetProblems())
 	err := h.source.Watch(ctx, func(list []Binary) Problems {
 		for _, message := range messages(list) {
 			if err := stream.Send(message); err != nil {
@@ -58,12 +53,22 @@ func (h handler) WatchBinaries(ctx context.Context, _ *podmanagerv1.WatchBinarie
 				break
 			}
 		}
-		return nil
+		return problems
 	})
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
+	return cmp.Or(context.Cause(ctx), err)
+}
+
+// untilStopped cancels when the program stops, until the watch has ended.
+func (h handler) untilStopped(cancel context.CancelCauseFunc) (ended func()) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-h.stopping:
+			cancel(fault.New(fault.Unavailable, "the pod-manager is shutting down: another replica has the same list"))
+		case <-done:
+		}
+	}()
+	return func() { close(done) }
 }
 
 // messages returns a list in messages of bounded size.
@@ -108,15 +113,39 @@ func NewClient(httpClient connect.HTTPClient, url string, options ...connect.Cli
 	return &Client{podmanagerv1connect.NewBinaryServiceClient(httpClient, url, options...)}
 }
 
-// Watch implements Source. The problems that use returns are not passed on.
+// Watch implements Source.
 func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
+	for problems := Problems(nil); ; {
+		changed, err := c.watch(ctx, problems, use)
+		if err != nil {
+			return err
+		}
+		problems = changed
+	}
+}
+
+// watch watches until the problems with the list are others than these, which it returns.
+func (c *Client) watch(ctx context.Context, problems Problems, use func([]Binary) Problems) (Problems, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := c.rpc.WatchBinaries(ctx, &podmanagerv1.WatchBinariesRequest{})
+	stream, err := c.rpc.WatchBinaries(ctx, request(problems))
 	if err != nil {
-		return rpcfault.FromConnect(err)
+		return nil, rpcfault.FromConnect(err)
 	}
 	defer func() { cancel(); _ = stream.Close() }() // so that Close does not wait for more messages
+	for {
+		list, err := receive(stream)
+		if err != nil {
+			return nil, err
+		}
+		if now := bounded(use(list)); now != nil && (problems == nil || !maps.Equal(problems, now)) {
+			return now, nil
+		}
+	}
+}
+
+// receive returns the next list.
+func receive(stream *connect.ServerStreamForClient[podmanagerv1.WatchBinariesResponse]) ([]Binary, error) {
 	var list []Binary
 	images := 0
 	for stream.Receive() {
@@ -125,15 +154,17 @@ func (c *Client) Watch(ctx context.Context, use func([]Binary) Problems) error {
 			list = append(list, received(b))
 		}
 		if images > maxImages {
-			return fmt.Errorf("the pod-manager has more than %d images for local binaries: the list is not used", maxImages)
+			return nil, fmt.Errorf("the pod-manager has more than %d images for local binaries: the list is not used", maxImages)
 		}
 		if stream.Msg().GetComplete() {
-			use(list)
-			list, images = nil, 0
+			return list, nil
 		}
 	}
-	return rpcfault.FromConnect(stream.Err())
+	return nil, cmp.Or(rpcfault.FromConnect(stream.Err()), errEnded)
 }
+
+// errEnded is the error of a watch that the pod-manager has ended without one.
+var errEnded = fault.New(fault.Unavailable, "the pod-manager has ended the watch")
 
 // received returns the binary of a message.
 func received(m *podmanagerv1.Binary) Binary {

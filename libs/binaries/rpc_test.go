@@ -26,15 +26,16 @@ import (
 // dial returns a client of a source that is served until stopping closes.
 func dial(t *testing.T, source binaries.Source, stopping <-chan struct{}) *binaries.Client {
 	t.Helper()
-	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
-		handler, err := rpcserve.NewHandler(rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}, rpcserve.Service{
+	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
+		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: podmanagerv1connect.BinaryServiceName, Streams: true,
 			MaxRequestBytes: binaries.MaxRequestBytes, MaxResponseBytes: binaries.MaxResponseBytes,
 			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 				return podmanagerv1connect.NewBinaryServiceHandler(binaries.Handler(source, stopping), options...)
 			},
 		})
-		return serve.Part{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err
+		return serve.Component{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err
 	})
 	client, err := rpcclient.New("http://"+address, telemetry.Discard())
 	if err != nil {
@@ -56,11 +57,14 @@ func images(n int) []string {
 func TestWatchOverRPC(t *testing.T) {
 	prefork := 0
 	lists := [][]binaries.Binary{
-		{{Config: "a", Path: "fn", Images: []string{"example.com/fn:v1"}, Prefork: &prefork}, {Config: "b", Path: "/bin/fn", Images: images(3)}},
+		{
+			{Config: "a", Path: "fn", Images: []string{"example.com/fn:v1"}, Prefork: &prefork},
+			{Config: "b", Path: "/bin/fn", Images: images(3)},
+		},
 		nil,
 		{{Config: "large", Path: "fn", Images: images(12_000)}},
 	}
-	board := binaries.NewBoard(func(binaries.Problems) { t.Error("a watcher elsewhere reports nothing") })
+	board := binaries.NewBoard(func(binaries.Problems) { t.Error("problems are reported") })
 	board.Put(lists[0])
 	stopping := make(chan struct{})
 	client := dial(t, board, stopping)
@@ -85,15 +89,63 @@ func TestWatchOverRPC(t *testing.T) {
 		} else {
 			close(stopping)
 		}
-		return binaries.Problems{"a": "missing"}
+		return nil
 	})
 	if n != len(lists) || fault.Of(err) != fault.Unavailable {
 		t.Errorf("got %d lists, then %v; want %d, then that the server is shutting down", n, err, len(lists))
 	}
 }
 
+// TestProblemsOverRPC has a watch in another process report problems, which count until they change
+// or the watch ends.
+func TestProblemsOverRPC(t *testing.T) {
+	reports := make(chan binaries.Problems, 100)
+	board := binaries.NewBoard(func(p binaries.Problems) { reports <- p })
+	client := dial(t, board, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	many := binaries.Problems{}
+	for i := range 2000 {
+		many[fmt.Sprintf("fn%04d", i)] = strings.Repeat("x", 5000)
+	}
+	found := map[string]binaries.Problems{"a": {"a": "missing"}, "none": {}, "many": many}
+	ended := make(chan error)
+	go func() {
+		ended <- client.Watch(ctx, func(list []binaries.Binary) binaries.Problems { return found[list[0].Config] })
+	}()
+	// await waits for a report. Between two watches there is none, or that of both.
+	await := func(want string, holds func(binaries.Problems) bool) {
+		t.Helper()
+		for {
+			select {
+			case p := <-reports:
+				if holds(p) {
+					return
+				}
+			case <-ended:
+				t.Fatalf("the watch has ended before it reported %s", want)
+			}
+		}
+	}
+	put := func(config string) {
+		board.Put([]binaries.Binary{{Config: config, Path: "fn", Images: images(1)}})
+	}
+	put("a")
+	await("the problem", func(p binaries.Problems) bool { return len(p) == 1 && p["a"] == "gateway: missing" })
+	put("none")
+	await("that there is none", func(p binaries.Problems) bool { return p != nil && len(p) == 0 })
+	put("many")
+	await("some", func(p binaries.Problems) bool { return len(p) == 1000 && len(p["fn0000"]) < 600 })
+	cancel()
+	<-ended
+	for p := range reports {
+		if p == nil {
+			return
+		}
+	}
+}
+
 func TestWatchEndsWithItsContext(t *testing.T) {
-	board := binaries.NewBoard(nil)
+	board := binaries.NewBoard(func(binaries.Problems) {})
 	client := dial(t, board, nil)
 	board.Put(nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -103,9 +155,12 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 }
 
 func TestAListIsBounded(t *testing.T) {
-	board := binaries.NewBoard(nil)
+	board := binaries.NewBoard(func(binaries.Problems) {})
 	board.Put([]binaries.Binary{{Config: "a", Path: "fn", Images: images(200_001)}})
-	err := dial(t, board, nil).Watch(t.Context(), func([]binaries.Binary) binaries.Problems { t.Error("it is used"); return nil })
+	err := dial(t, board, nil).Watch(t.Context(), func([]binaries.Binary) binaries.Problems {
+		t.Error("it is used")
+		return nil
+	})
 	if err == nil || !strings.Contains(err.Error(), "more than 200000 images") {
 		t.Errorf("Watch = %v", err)
 	}

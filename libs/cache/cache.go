@@ -66,7 +66,7 @@ type Source string
 // The sources of answers. Metrics have them as labels.
 const (
 	Hit     Source = "hit"     // an entry
-	Refresh Source = "renewal" // an entry that is being fetched anew in the background
+	Refresh Source = "renewal" // an entry that is being fetched again in the background
 	Failure Source = "failure" // a remembered failure
 	Miss    Source = "miss"    // fetched
 )
@@ -128,7 +128,7 @@ func (c *Cache[K, V]) get(ctx context.Context, q Query[K, V]) (Answer[V], error)
 		c.mu.Unlock()
 		return answer, nil
 	}
-	verdict := e.judge(q.Lifetime, now)
+	verdict := e.decide(q.Lifetime, now)
 	if verdict == failed && !q.Renew {
 		defer c.mu.Unlock()
 		return Answer[V]{Source: Failure}, e.failure
@@ -161,7 +161,7 @@ func (c *Cache[K, V]) cached(ctx context.Context, q Query[K, V], e *entry[V], no
 	if q.Renew {
 		return Answer[V]{}, false
 	}
-	switch e.judge(q.Lifetime, now) {
+	switch e.decide(q.Lifetime, now) {
 	case fresh:
 		return e.answer(Hit, now), true
 	case aging:

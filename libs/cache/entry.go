@@ -22,7 +22,7 @@ type Lifetime struct {
 	// TTL is the age up to which an entry is returned without waiting for its source; zero
 	// is any age.
 	TTL time.Duration
-	// Refresh is the age from which an entry that is asked for is also fetched anew in the
+	// Refresh is the age from which an entry that is asked for is also fetched again in the
 	// background; it is less than TTL.
 	Refresh time.Duration
 	// Stale is the age up to which an entry is returned if a new one cannot be had because
@@ -57,8 +57,8 @@ type entry[V any] struct {
 	retryAt time.Time
 }
 
-// judge returns what to do with e at that time.
-func (e *entry[V]) judge(life Lifetime, now time.Time) verdict {
+// decide returns what to do with e at that time.
+func (e *entry[V]) decide(life Lifetime, now time.Time) verdict {
 	held := e.failure != nil && now.Before(e.retryAt)
 	age := now.Sub(e.fetchedAt)
 	switch {
@@ -108,7 +108,7 @@ func (e *entry[V]) succeed(value V, now time.Time) {
 	*e = entry[V]{value: value, known: true, fetchedAt: now}
 }
 
-// fail records a failed fetch. A source that says when to retry is not asked
+// fail records a failed fetch. A source that gave a retry hint is not asked
 // before, unless that is longer than an entry would be used.
 func (e *entry[V]) fail(err error, life Lifetime, now time.Time) {
 	hold := life.Failure

@@ -95,7 +95,7 @@ func (c *Cache[K, V]) join(
 	return f, true, nil
 }
 
-// run runs q's fetch and settles f.
+// run runs q's fetch and finishes f.
 func (c *Cache[K, V]) run(ctx context.Context, q Query[K, V], f *fetch[V]) {
 	defer f.cancel(nil)
 	limited, cancel := context.WithTimeoutCause(ctx, c.cfg.FetchTimeout, errTimeout)
@@ -110,7 +110,7 @@ func (c *Cache[K, V]) run(ctx context.Context, q Query[K, V], f *fetch[V]) {
 	} else if err != nil {
 		err = c.blame(context.Cause(limited), f.withProgress(err))
 	}
-	c.settle(q, f, value, err)
+	c.finish(q, f, value, err)
 }
 
 // call calls fetch. A panic is for the callers that wait: one of them may recover from it.
@@ -123,7 +123,7 @@ func (f *fetch[V]) call(ctx context.Context, fetch func(context.Context) (V, err
 	return fetch(ctx)
 }
 
-// isTimeOver reports whether err is about the little time that ctx had: the source says what it
+// isTimeOver reports whether err is about the little time that ctx had: the source reports what it
 // knows so far shortly before the deadline, which is no answer for callers with more time.
 func isTimeOver(ctx context.Context, err error) bool {
 	if class := fault.Of(err); class == fault.DeadlineExceeded || class == fault.Canceled || ctx.Err() != nil {
@@ -143,11 +143,11 @@ func (c *Cache[K, V]) blame(cause, err error) error {
 	return err
 }
 
-// settle stores what f brought and wakes its callers.
-func (c *Cache[K, V]) settle(q Query[K, V], f *fetch[V], value V, err error) {
+// finish stores what f brought and wakes its callers.
+func (c *Cache[K, V]) finish(q Query[K, V], f *fetch[V], value V, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// An abandoned fetch is not in the map any more, and its failure tells nothing. Nor does
+	// An abandoned fetch is not in the map any more, and its failure is ignored. So is
 	// one whose cause may have changed since, or for which the starter had too little time.
 	if c.fetches[q.Key] == f {
 		delete(c.fetches, q.Key)

@@ -4,7 +4,11 @@ package cache
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 )
 
 // Remote is a cache of what another service answers, so that work on what is in use neither
@@ -12,6 +16,7 @@ import (
 type Remote[K comparable, V any] struct {
 	cache *Cache[K, V]
 	fetch func(ctx context.Context, key K) (V, error)
+	stale func(context.Context)
 }
 
 // RemoteConfig is what a Remote works with.
@@ -21,6 +26,20 @@ type RemoteConfig[K comparable, V any] struct {
 	// Size and MaxBytes are as in [Config].
 	Size     func(K, V) int64
 	MaxBytes int64
+	// Stale is called for each value that is returned although its time is over, since the other
+	// service does not answer; nil for nothing.
+	Stale func(context.Context)
+}
+
+// StaleCounter returns a function that counts stale values of a kind.
+func StaleCounter(meters metric.MeterProvider, kind string) (func(context.Context), error) {
+	counter, err := meters.Meter("cache").Int64Counter("fn.stale.answers",
+		metric.WithDescription("Old answers that were used because the image-resolver did not answer."))
+	if err != nil {
+		return nil, fmt.Errorf("set up the metrics of the cache: %w", err)
+	}
+	of := metric.WithAttributes(attribute.String("kind", kind))
+	return func(ctx context.Context) { counter.Add(ctx, 1, of) }, nil
 }
 
 // remoteLifetime is short in comparison with the minutes after which the image-resolver looks
@@ -47,7 +66,7 @@ const (
 
 // NewRemote returns an empty cache. Its fetches end with [Remote.Run].
 func NewRemote[K comparable, V any](cfg RemoteConfig[K, V]) *Remote[K, V] {
-	return &Remote[K, V]{fetch: cfg.Fetch, cache: New(Config[K, V]{
+	return &Remote[K, V]{fetch: cfg.Fetch, stale: cfg.Stale, cache: New(Config[K, V]{
 		MaxBytes: cfg.MaxBytes, Size: cfg.Size, MaxFetches: maxRemoteFetches, MaxRefreshes: maxRemoteRefreshes,
 		FetchTimeout: remoteTimeout, StaleWait: remoteStaleWait,
 	})}
@@ -57,13 +76,22 @@ func NewRemote[K comparable, V any](cfg RemoteConfig[K, V]) *Remote[K, V] {
 // that, it is refreshed in the background.
 func (r *Remote[K, V]) Cached(key K) (V, bool) {
 	answer, ok := r.cache.Cached(context.Background(), r.query(key))
+	r.count(context.Background(), answer)
 	return answer.Value, ok
+}
+
+// count counts a stale answer.
+func (r *Remote[K, V]) count(ctx context.Context, answer Answer[V]) {
+	if r.stale != nil && answer.Age >= remoteLifetime.TTL {
+		r.stale(ctx)
+	}
 }
 
 // Get returns a value. It waits for the other service unless that answered a short time ago, or
 // is away. Errors are those of Fetch, and otherwise as for [Cache.Get].
 func (r *Remote[K, V]) Get(ctx context.Context, key K) (V, error) {
 	answer, err := r.cache.Get(ctx, r.query(key))
+	r.count(ctx, answer)
 	return answer.Value, err
 }
 

@@ -175,7 +175,7 @@ func TestARefusalInTheBackgroundCounts(t *testing.T) {
 		m := known(t, s, 10*time.Second)
 		s.become(0, denied)
 		if said, _, err := use(t, m); said != "1" || err != nil {
-			t.Errorf("%q, %v, want what is known while it is asked for anew", said, err)
+			t.Errorf("%q, %v, want what is known while it is fetched again", said, err)
 		}
 		synctest.Wait()
 		for range 2 {

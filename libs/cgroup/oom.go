@@ -53,8 +53,11 @@ func (k *Kills) Explain() string {
 		return ""
 	}
 	k.explained++
-	return "out of memory: " + k.advice()
+	return k.Text()
 }
+
+// Text returns what is wrong with a function that ran out of memory, and what to do.
+func (k *Kills) Text() string { return "out of memory: " + k.advice() }
 
 // count reads how many processes were killed; false if that is not known.
 func (k *Kills) count() (kills int64, ok bool) {
@@ -74,7 +77,10 @@ func (k *Kills) count() (kills int64, ok bool) {
 
 // advice returns what to do.
 func (k *Kills) advice() string {
-	limit, ok := MemoryLimit(k.root)
+	limit, ok := int64(0), false
+	if k != nil {
+		limit, ok = MemoryLimit(k.root)
+	}
 	if !ok {
 		return "give the function a larger memory limit, or make the package smaller"
 	}

@@ -74,7 +74,9 @@ func TestLimit(t *testing.T) {
 }
 
 func TestNothingIsKnown(t *testing.T) {
-	for reason, content := range map[string]string{"no control group": "", "an old kernel": "oom_kill_disable 0\n", "garbage": "oom_kill many\n"} {
+	for reason, content := range map[string]string{
+		"no control group": "", "an old kernel": "oom_kill_disable 0\n", "garbage": "oom_kill many\n",
+	} {
 		root := t.TempDir()
 		if content != "" {
 			write(t, filepath.Join(root, v1.counter), content)

@@ -9,6 +9,18 @@ import (
 	"unicode/utf8"
 )
 
+// Start returns the first limit bytes of s, and whether that is all of it. It keeps characters of
+// valid UTF-8 whole.
+func Start(s string, limit int) (start string, all bool) {
+	if len(s) <= limit {
+		return s, true
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit], false
+}
+
 // Middle returns s if it is at most limit bytes long. Otherwise it returns the beginning and the
 // end of s, at most limit bytes together, with a note between them about the length of the omitted
 // part. It keeps characters of valid UTF-8 whole.
@@ -16,12 +28,10 @@ func Middle(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	head, tail := limit/2, len(s)-(limit-limit/2)
-	for head > 0 && !utf8.RuneStart(s[head]) {
-		head--
-	}
+	head, _ := Start(s, limit/2)
+	tail := len(s) - (limit - limit/2)
 	for tail < len(s) && !utf8.RuneStart(s[tail]) {
 		tail++
 	}
-	return fmt.Sprintf("%s [… %d bytes left out …] %s", s[:head], tail-head, s[tail:])
+	return fmt.Sprintf("%s [… %d bytes left out …] %s", head, tail-len(head), s[tail:])
 }

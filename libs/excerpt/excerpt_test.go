@@ -9,6 +9,28 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
+func TestStart(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		in     string
+		limit  int
+		want   string
+		all    bool
+	}{
+		"fits":      {"a text within the limit stays as it is", "abc", 3, "abc", true},
+		"too long":  {"the beginning stays", "abcd", 3, "abc", false},
+		"character": {"no character is cut", "äöü", 3, "ä", false},
+		"nothing":   {"a limit of zero leaves nothing", "ä", 0, "", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got, all := excerpt.Start(tc.in, tc.limit); got != tc.want || all != tc.all {
+				t.Errorf("Start(%q, %d) = %q, %v, want %q, %v: %s", tc.in, tc.limit, got, all, tc.want, tc.all, tc.reason)
+			}
+		})
+	}
+}
+
 func TestMiddle(t *testing.T) {
 	tests := map[string]struct {
 		reason string

@@ -106,7 +106,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for _, image := range []string{
 		"", " ", "example.com/UPPER:v1", "a b", "fn:", "fn:tag with space", "fn@sha256:123", "https://example.com/fn:v1",
 		"example.com/../fn", "fn:v1\n", "-fn", strings.Repeat("a", 300), "example.com/fn@md5:" + strings.Repeat("0", 32),

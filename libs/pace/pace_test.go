@@ -28,13 +28,15 @@ func TestPace(t *testing.T) {
 		repeat int
 		ok     bool
 	}{
-		"stopped":              {"nothing comes", []step{{pace.Grace + second, 0}}, 1, false},
-		"a pause":              {"a client may pause", []step{{pace.Grace - second, 0}}, 1, true},
-		"many pauses":          {"pauses add up", []step{{second, 0}}, 31, false},
-		"a trickle":            {"few bytes earn little time", []step{{second, 1000}}, 60, false},
-		"at the rate":          {"it may take for ever", []step{{second, pace.BytesPerSecond}}, 10000, true},
-		"pauses after a burst": {"bytes earn a pause of Grace, and no longer one", []step{{0, 64 << 20}, {pace.Grace + second, 0}}, 1, false},
-		"burst and pause":      {"each burst earns its pause", []step{{20 * second, 20 * pace.BytesPerSecond}}, 1000, true},
+		"stopped":     {"nothing comes", []step{{pace.Grace + second, 0}}, 1, false},
+		"a pause":     {"a client may pause", []step{{pace.Grace - second, 0}}, 1, true},
+		"many pauses": {"pauses add up", []step{{second, 0}}, 31, false},
+		"a trickle":   {"few bytes earn little time", []step{{second, 1000}}, 60, false},
+		"at the rate": {"it may take for ever", []step{{second, pace.BytesPerSecond}}, 10000, true},
+		"pauses after a burst": {
+			"bytes earn a pause of Grace, and no longer one", []step{{0, 64 << 20}, {pace.Grace + second, 0}}, 1, false,
+		},
+		"burst and pause": {"each burst earns its pause", []step{{20 * second, 20 * pace.BytesPerSecond}}, 1000, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -85,10 +87,10 @@ func TestInterruptHasReturned(t *testing.T) {
 func TestWrite(t *testing.T) {
 	failed := errors.New("failed")
 	for name, tc := range map[string]struct {
-		size, room int
-		err        error
-		calls      int
-		reason     string
+		size, capacity int
+		err            error
+		calls          int
+		reason         string
 	}{
 		"nothing": {0, 0, nil, 1, "a write of nothing sends the headers"},
 		"small":   {10, 10, nil, 1, "one piece"},
@@ -100,14 +102,15 @@ func TestWrite(t *testing.T) {
 			calls := 0
 			n, inTime, err := pace.New(func() {}).Write(func(p []byte) (int, error) {
 				calls++
-				if out.Len()+len(p) > tc.room {
-					n, _ := out.Write(p[:tc.room-out.Len()])
+				if out.Len()+len(p) > tc.capacity {
+					n, _ := out.Write(p[:tc.capacity-out.Len()])
 					return n, failed
 				}
 				return out.Write(p)
 			}, bytes.Repeat([]byte("a"), tc.size))
-			if n != tc.room || !inTime || !errors.Is(err, tc.err) || calls != tc.calls {
-				t.Errorf("Write = %d, %v, %v in %d calls, want %d, true, %v in %d: %s", n, inTime, err, calls, tc.room, tc.err, tc.calls, tc.reason)
+			if n != tc.capacity || !inTime || !errors.Is(err, tc.err) || calls != tc.calls {
+				t.Errorf("Write = %d, %v, %v in %d calls, want %d, true, %v in %d: %s",
+					n, inTime, err, calls, tc.capacity, tc.err, tc.calls, tc.reason)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 )
 
-// stricter are the reasons for which Parse refuses lists that kyaml reads: words of the
+// stricter are the reasons for which Parse rejects lists that kyaml reads: words of the
 // error, and why it does.
 var stricter = []struct{ words, reason string }{
 	{"is not UTF-8", "kyaml reads UTF-16 as well, and messages have texts in UTF-8"},
@@ -34,7 +34,7 @@ var stricter = []struct{ words, reason string }{
 	{"stands inside its own anchor", "likewise"},
 }
 
-// isStricter reports whether Parse refuses for a reason that kyaml does not know.
+// isStricter reports whether Parse rejects for a reason that kyaml does not know.
 func isStricter(err error) bool {
 	for _, s := range stricter {
 		if strings.Contains(err.Error(), s.words) {

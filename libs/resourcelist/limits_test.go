@@ -51,7 +51,7 @@ var costly = map[string]func(size int) string{
 	"empty items": func(n int) string { return head + "x: &a b\nitems:\n" + strings.Repeat("-\n", 100*n) },
 }
 
-// TestCostlyLists holds the limits: what is too costly is refused.
+// TestCostlyLists holds the limits: what is too costly is rejected.
 func TestCostlyLists(t *testing.T) {
 	for name, list := range costly {
 		t.Run(name, func(t *testing.T) {

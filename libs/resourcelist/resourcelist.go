@@ -26,7 +26,7 @@ type Envelope struct {
 // Parse returns the envelope of the ResourceList in data. It is an error if data is
 // not a ResourceList, and the error says what is wrong and where:
 //
-//   - data must be one YAML or JSON document in UTF-8. A second document is refused,
+//   - data must be one YAML or JSON document in UTF-8. A second document is rejected,
 //     even an empty one: kyaml would read the list as one resource among others. It
 //     would as well if a marker (---) stood in another line than the first.
 //

@@ -38,7 +38,7 @@ var valid = []struct{ reason, document string }{
 	{"aliases within items", head + "items:\n- a: &x\n    b: c\n  d: *x\n- *x\n"},
 	{"merge keys within items", head + "items:\n- a: &x\n    b: c\n  d:\n    <<: *x\n"},
 	{"many aliases of a small block", head + "items:\n- &x {a: b}\n" + strings.Repeat("- *x\n", 5000)},
-	{"keys that are there twice in an item are for its owner to refuse", head + "items:\n- a: b\n  a: c\n"},
+	{"keys that are there twice in an item are for its owner to reject", head + "items:\n- a: b\n  a: c\n"},
 	{"items may be anything", head + "items:\n- 1\n-\n- [a]\n"},
 }
 
@@ -123,7 +123,7 @@ func TestParseAccepts(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for _, tc := range invalid {
 		t.Run(tc.reason, func(t *testing.T) {
 			_, err := resourcelist.Parse(t.Context(), []byte(tc.document))

@@ -43,6 +43,9 @@ func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
 // Sleep waits for d, or until ctx ends, and reports whether ctx lasted that long.
 func Sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -53,7 +56,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Fits reports whether ctx lasts longer than a wait, as far as its deadline tells: if not, the
+// Fits reports whether ctx lasts longer than a wait, as far as its deadline is known: if not, the
 // last error is better returned at once.
 func Fits(ctx context.Context, wait time.Duration) bool {
 	deadline, ok := ctx.Deadline()

@@ -21,6 +21,7 @@ func TestSleep(t *testing.T) {
 		"whole":     {time.Second, time.Minute, time.Second, true, "the context outlasts it"},
 		"cut short": {time.Minute, time.Second, time.Second, false, "each wait ends with its context"},
 		"none":      {0, time.Minute, 0, true, "there is nothing to wait for"},
+		"too late":  {0, 0, 0, false, "the context has ended"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -73,7 +73,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for _, text := range []string{" ", ">", "not a tag", "a/b", ">=1.0 <", strings.Repeat(">1,", 1<<20)} {
 		if _, err := tagconstraint.Parse(text); fault.Of(err) != fault.Invalid {
 			t.Errorf("Parse(%.100q): %v, want an error of class invalid", text, err)

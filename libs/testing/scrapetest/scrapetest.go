@@ -26,7 +26,7 @@ func New(t testing.TB) (tel *telemetry.Telemetry, scrape func() string) {
 	t.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
 	return tel, func() string {
 		rec := httptest.NewRecorder()
-		tel.Part(cfg).Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+		tel.Component(cfg).Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 		if complaint := log.Line("gathering metrics"); rec.Code != http.StatusOK || complaint != "" {
 			t.Errorf("metrics with status %d: %s", rec.Code, complaint)
 		}

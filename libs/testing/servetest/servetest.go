@@ -20,10 +20,10 @@ import (
 
 // Start runs the service that build makes until the test ends, and returns the address of its first
 // endpoint, as host:port. The test fails if the service does.
-func Start(t testing.TB, build func(program.Frame) (serve.Part, error)) string {
+func Start(t testing.TB, build func(program.Frame) (serve.Component, error)) string {
 	t.Helper()
 	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
-	part, err := build(frame)
+	component, err := build(frame)
 	if err != nil {
 		t.Fatalf("make the service: %v", err)
 	}
@@ -31,9 +31,9 @@ func Start(t testing.TB, build func(program.Frame) (serve.Part, error)) string {
 	if err != nil {
 		t.Fatalf("open a port: %v", err)
 	}
-	part.Endpoints[0].Listener = listener
+	component.Endpoints[0].Listener = listener
 	Go(t, func(ctx context.Context) error {
-		return serve.Run(ctx, serve.Config{ShutdownTimeout: 10 * time.Second}, frame.Telemetry.Log, frame.Health, part)
+		return serve.Run(ctx, serve.Config{ShutdownTimeout: 10 * time.Second}, frame.Telemetry.Log, frame.Health, component)
 	})
 	awaitReady(t, frame.Health)
 	return listener.Addr().String()

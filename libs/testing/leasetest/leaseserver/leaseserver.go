@@ -21,7 +21,7 @@ import (
 // closes.
 func Start(t testing.TB, m lease.Manager, stopping <-chan struct{}) string {
 	t.Helper()
-	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 			Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
@@ -30,6 +30,6 @@ func Start(t testing.TB, m lease.Manager, stopping <-chan struct{}) string {
 				return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(m, stopping), options...)
 			},
 		})
-		return serve.Part{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err
+		return serve.Component{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err
 	})
 }

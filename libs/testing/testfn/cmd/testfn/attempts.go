@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package main
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,6 +28,7 @@ var attempts = map[string]func(target string) error{
 	"link":       func(path string) error { return os.Link(path, filepath.Join(os.TempDir(), "link")) },
 	"device":     makeDevice,
 	"join-group": joinGroup,
+	"fork":       fork,
 	"kill":       onPID(func(pid int) error { return syscall.Kill(pid, syscall.SIGURG) }),
 	"tgkill":     onPID(func(pid int) error { return call(syscall.SYS_TGKILL, pid, pid, int(syscall.SIGURG)) }),
 	"tkill":      onPID(func(pid int) error { return call(syscall.SYS_TKILL, pid, int(syscall.SIGURG)) }),
@@ -37,6 +39,18 @@ var attempts = map[string]func(target string) error{
 	}),
 	"set-signal": func(string) error { return onPipe(fSetSignal, int(syscall.SIGURG)) },
 	"watch":      watch,
+	"notify":     notify,
+	"inotify":    func(string) error { return call(syscall.SYS_INOTIFY_INIT1, 0) },
+	"aio": func(string) error {
+		var requests uintptr
+		return call(syscall.SYS_IO_SETUP, 1, address(&requests))
+	},
+	"lease": inTempFile(func(fd int) error { return call(syscall.SYS_FCNTL, fd, unix.F_SETLEASE, syscall.F_UNLCK) }),
+	"xattr": inTempFile(func(fd int) error { return unix.Fsetxattr(fd, "user.left", []byte("x"), 0) }),
+	"flags": inTempFile(func(fd int) error {
+		var none int
+		return call(syscall.SYS_IOCTL, fd, fsSetFlags, address(&none))
+	}),
 	"chmod":      func(path string) error { return os.Chmod(path, 0) },
 	"attach":     func(string) error { return call(syscall.SYS_SHMAT, 1<<30, 0, 0) },
 	"queue":      func(string) error { return call(unix.SYS_MQ_UNLINK, address(&[]byte("x\x00")[0])) },
@@ -57,6 +71,10 @@ var attempts = map[string]func(target string) error{
 	"listen":    func(address string) error { l, err := net.Listen("tcp", address); closeIf(l, err); return err },
 	"make-file": makeFile,
 	"packets":   func(string) error { _, err := syscall.Socket(syscall.AF_PACKET, syscall.SOCK_DGRAM, 0); return err },
+	"protocol": func(string) error {
+		_, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, syscall.IPPROTO_SCTP)
+		return err
+	},
 	"datagrams": func(string) error { _, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_DGRAM, 0); return err },
 	"unshare":   func(string) error { return syscall.Unshare(syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS) },
 	"clone":     cloneNamespace,
@@ -80,8 +98,11 @@ var attempts = map[string]func(target string) error{
 	"x32":  func(string) error { return call(x32Getpid) },
 }
 
-// reserveSpace is FS_IOC_RESVSP.
-const reserveSpace = 0x40305828
+// Requests of ioctl: FS_IOC_RESVSP and FS_IOC_SETFLAGS.
+const (
+	reserveSpace = 0x40305828
+	fsSetFlags   = 0x40086602
+)
 
 // inTempFile attempts something with the descriptor of an empty file.
 func inTempFile(attempt func(fd int) error) func(string) error {
@@ -101,23 +122,6 @@ const noUser = 1 << 30
 
 // x32Getpid is a call of programs for amd64 with 32-bit pointers.
 const x32Getpid = 0x40000000 + 39
-
-// try makes an attempt and writes what came of it: "done", or the error.
-func try(value string) int {
-	readInput()
-	name, target, _ := strings.Cut(value, ":")
-	attempt, ok := attempts[name]
-	if !ok {
-		fmt.Fprintf(os.Stderr, "testfn: no attempt %q\n", name)
-		return usageStatus
-	}
-	result := "done"
-	if err := attempt(target); err != nil {
-		result = err.Error()
-	}
-	write(os.Stdout, emptyList+"results:\n- message: "+strconv.Quote(result)+"\n  severity: info\n")
-	return 0
-}
 
 func onPID(attempt func(pid int) error) func(string) error {
 	return func(target string) error {
@@ -152,6 +156,20 @@ func makeFile(string) error {
 
 func makeDevice(string) error {
 	return syscall.Mknod(filepath.Join(os.TempDir(), "null"), syscall.S_IFCHR|0o600, 1<<8|3)
+}
+
+// fork starts so many children, which hang.
+func fork(count string) error {
+	n, err := strconv.Atoi(count)
+	check(err)
+	exe, err := os.Executable()
+	check(err)
+	for range n {
+		if _, err := os.StartProcess(exe, []string{exe, "hang"}, &os.ProcAttr{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // joinGroup starts a child in the process group of another process.
@@ -193,10 +211,21 @@ func onPipe(command, argument int) error {
 // watch asks to be told of names in a directory.
 func watch(path string) error {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC)
-	check(err)
+	if err != nil {
+		return err
+	}
 	defer func() { _ = syscall.Close(fd) }()
 	_, err = syscall.InotifyAddWatch(fd, path, syscall.IN_CREATE)
 	return err
+}
+
+// notify asks to be told of names in a directory by a signal.
+func notify(string) error {
+	dir, err := os.Open(os.TempDir())
+	check(err)
+	defer func() { _ = dir.Close() }()
+	const created = 4 // DN_CREATE
+	return call(syscall.SYS_FCNTL, int(dir.Fd()), unix.F_NOTIFY, created)
 }
 
 // askLimit asks for a limit of another process, by the call that sets it too.

@@ -56,7 +56,7 @@ func detach(string) int {
 	return 0
 }
 
-// daemons leaves as many daemons as value says, each in a separate session.
+// daemons leaves value daemons, each in a separate session.
 func daemons(value string) int {
 	n, err := strconv.Atoi(value)
 	check(err)
@@ -74,6 +74,6 @@ func leaveGroup(string) int {
 	if err := syscall.Setpgid(0, group); err != nil {
 		write(os.Stderr, "cannot leave: "+err.Error()+"\n")
 	}
-	startSelf("hang", syscall.SysProcAttr{}) // which tells that the attempt is over
+	startSelf("hang", syscall.SysProcAttr{}) // the end of which is the end of the attempt
 	return hang("")
 }

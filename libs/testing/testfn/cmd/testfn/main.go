@@ -43,6 +43,7 @@ var behaviours = map[string]behaviour{
 
 	// Functions that must be stopped.
 	"hang":           hang,          // neither reads nor writes
+	"keep":           keep,          // uses VALUE bytes of memory, and hangs
 	"ignore-sigterm": ignoreSigterm, // hangs, and SIGTERM does not end it
 	"flood-stdout":   floodStdout,   // writes VALUE bytes, or without end
 	"flood-stderr":   floodStderr,   // logs VALUE bytes, or without end

@@ -73,13 +73,19 @@ func env(string) int {
 }
 
 func allocate(value string) int {
+	use(value)
+	return echo("")
+}
+
+// use uses so many bytes of memory, which it returns.
+func use(value string) []byte {
 	size, err := strconv.Atoi(value)
 	check(err)
 	memory := make([]byte, size)
 	for i := 0; i < size; i += os.Getpagesize() {
 		memory[i] = 1 // the kernel allocates a page when it is written to
 	}
-	return echo("")
+	return memory
 }
 
 func sleep(value string) int {

@@ -7,10 +7,10 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
-	"unsafe"
 )
 
 // hangTime is the length of "for ever".
@@ -19,6 +19,12 @@ const hangTime = 10 * time.Minute
 func hang(string) int {
 	time.Sleep(hangTime)
 	return 1
+}
+
+func keep(value string) int {
+	memory := use(value)
+	defer runtime.KeepAlive(memory)
+	return hang("")
 }
 
 func ignoreSigterm(string) int {
@@ -36,9 +42,7 @@ func die(value string) int {
 	}
 	readInput()
 	write(os.Stderr, "about to die\n")
-	var byDefault [32]byte // the kernel's struct sigaction; all zero is SIG_DFL
-	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION,
-		uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+	restoreDefault(sig)
 	check(syscall.Kill(os.Getpid(), syscall.Signal(sig)))
 	return hang("")
 }

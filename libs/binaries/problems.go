@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package binaries
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+// GatewayMark is how problems begin that a gateway in another process has.
+const GatewayMark = "gateway: "
+
+// maxProblems bounds the problems of a gateway, and maxProblem each of them, in bytes.
+const maxProblems, maxProblem = 1000, 512
+
+// bounded returns as many problems as a request may have, each of bounded size.
+func bounded(problems Problems) Problems {
+	if problems == nil {
+		return nil
+	}
+	some := Problems{}
+	for _, config := range slices.Sorted(maps.Keys(problems))[:min(len(problems), maxProblems)] {
+		some[config] = excerpt.Middle(problems[config], maxProblem)
+	}
+	return some
+}
+
+// request asks for binaries, with the problems of the list before.
+func request(problems Problems) *podmanagerv1.WatchBinariesRequest {
+	if problems == nil {
+		return &podmanagerv1.WatchBinariesRequest{}
+	}
+	return &podmanagerv1.WatchBinariesRequest{Problems: &podmanagerv1.BinaryProblems{ByConfig: problems}}
+}
+
+// receivedProblems returns the problems of a message; nil if it has none.
+func receivedProblems(m *podmanagerv1.BinaryProblems) Problems {
+	if m == nil {
+		return nil
+	}
+	problems := Problems{}
+	for config, problem := range m.GetByConfig() {
+		problems[config] = GatewayMark + problem
+	}
+	return problems
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// uses are the files with the memory in use, with details of it and what these call cached files,
+// of version 2 and of version 1.
+var uses = []struct{ used, details, inactive, active, mapped string }{
+	{"memory.current", "memory.stat", "inactive_file", "active_file", "file_mapped"},
+	{
+		"memory/memory.usage_in_bytes", "memory/memory.stat",
+		"total_inactive_file", "total_active_file", "total_mapped_file",
+	},
+}
+
+// MemoryUse returns how many bytes the container whose control group is at root needs: those in
+// use without cached files, which the kernel drops when it needs memory, except the programs that
+// run. It returns false where that is not known.
+func MemoryUse(root string) (used int64, ok bool) {
+	for _, names := range uses {
+		content, err := os.ReadFile(filepath.Join(root, names.used))
+		if err != nil {
+			continue
+		}
+		used, err = strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
+		if err != nil {
+			return 0, false
+		}
+		details, err := os.ReadFile(filepath.Join(root, names.details))
+		if err != nil {
+			return 0, false
+		}
+		values := numbers(details)
+		files := values[names.inactive] + values[names.active]
+		return used - files + min(values[names.mapped], files), true
+	}
+	return 0, false
+}
+
+// numbers returns the values of lines that are a name and a number.
+func numbers(content []byte) map[string]int64 {
+	values := map[string]int64{}
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	for lines.Scan() {
+		if name, value, found := strings.Cut(lines.Text(), " "); found {
+			values[name], _ = strconv.ParseInt(value, 10, 64)
+		}
+	}
+	return values
+}

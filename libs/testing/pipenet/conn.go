@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pipenet
+
+import (
+	"net"
+	"slices"
+	"sync"
+)
+
+// conn is one end of a connection with a host. What is written is buffered, as by a kernel, and
+// waits while the host is silent.
+type conn struct {
+	net.Conn // an end of a net.Pipe
+
+	host   *Host
+	mu     sync.Mutex
+	change *sync.Cond
+	out    [][]byte
+	closed bool
+}
+
+// join returns an end of a connection with the host.
+func (h *Host) join(end net.Conn) *conn {
+	c := &conn{Conn: end, host: h}
+	c.change = sync.NewCond(&c.mu)
+	h.mu.Lock()
+	h.conns = append(h.conns, c)
+	h.mu.Unlock()
+	go c.pump() // ends with the connection
+	return c
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, net.ErrClosed
+	}
+	c.out = append(c.out, slices.Clone(p))
+	c.change.Signal()
+	return len(p), nil
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	c.change.Signal()
+	return nil
+}
+
+func (c *conn) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.change.Signal()
+}
+
+// pump passes on what was written, and then the end.
+func (c *conn) pump() {
+	defer func() { _ = c.Conn.Close() }()
+	for {
+		next, ok := c.next()
+		if !ok {
+			return
+		}
+		if _, err := c.Conn.Write(next); err != nil {
+			_ = c.Close()
+			return
+		}
+	}
+}
+
+// next waits for what to pass on. It returns false at the end.
+func (c *conn) next() ([]byte, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.closed && (len(c.out) == 0 || c.host.silent.Load()) {
+		c.change.Wait()
+	}
+	if len(c.out) == 0 || c.closed && (c.host.silent.Load() || c.host.dead.Load()) {
+		return nil, false
+	}
+	next := c.out[0]
+	c.out = c.out[1:]
+	return next, true
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pipenet is a network in memory, for tests in virtual time. Its hosts can fall silent, as
+// stopped processes and partitions do, and die.
+package pipenet
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// Network is hosts by address, as host:port. The zero Network has none.
+type Network struct {
+	mu    sync.Mutex
+	hosts map[string]*Host
+}
+
+// Host is a server.
+type Host struct {
+	address string
+	silent  atomic.Bool
+	dead    atomic.Bool
+	dials   atomic.Int32
+	accept  chan net.Conn
+	closed  chan struct{}
+
+	mu    sync.Mutex
+	conns []*conn
+}
+
+// Serve has handler answer at address, over HTTP/2 without encryption, until the test ends.
+func (n *Network) Serve(t testing.TB, address string, handler http.Handler) *Host {
+	t.Helper()
+	h := &Host{address: address, accept: make(chan net.Conn), closed: make(chan struct{})}
+	n.mu.Lock()
+	if n.hosts == nil {
+		n.hosts = make(map[string]*Host)
+	}
+	n.hosts[address] = h
+	n.mu.Unlock()
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Handler: handler, Protocols: protocols}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(h) })
+	t.Cleanup(func() {
+		h.Kill()
+		_ = server.Close()
+		serving.Wait()
+	})
+	return h
+}
+
+// Dial connects to a host. A silent host accepts connections, as the kernel does for a process.
+func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
+	n.mu.Lock()
+	h := n.hosts[address]
+	n.mu.Unlock()
+	if h == nil || h.dead.Load() {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	}
+	h.dials.Add(1)
+	near, far := net.Pipe()
+	server := h.join(far)
+	select {
+	case h.accept <- server:
+		return h.join(near), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Dials returns how often clients have connected.
+func (h *Host) Dials() int { return int(h.dials.Load()) }
+
+// SetSilent makes a host swallow everything, or pass on what it swallowed.
+func (h *Host) SetSilent(silent bool) {
+	h.silent.Store(silent)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.conns {
+		c.wake()
+	}
+}
+
+// Kill closes all connections and refuses further ones.
+func (h *Host) Kill() {
+	h.dead.Store(true)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.conns {
+		_ = c.Close()
+	}
+	h.conns = nil
+}
+
+// Revive accepts connections again.
+func (h *Host) Revive() { h.dead.Store(false) }
+
+// Accept implements net.Listener.
+func (h *Host) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.accept:
+		return c, nil
+	case <-h.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (h *Host) Close() error {
+	select {
+	case <-h.closed:
+		return errors.New("closed twice")
+	default:
+		close(h.closed)
+		return nil
+	}
+}
+
+// Addr implements net.Listener.
+func (h *Host) Addr() net.Addr { return address(h.address) }
+
+type address string
+
+func (address) Network() string  { return "tcp" }
+func (a address) String() string { return string(a) }

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// restoreDefault removes the handler of a signal.
+func restoreDefault(sig int) {
+	var byDefault [32]byte // the kernel's struct sigaction; all zero is SIG_DFL
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION,
+		uintptr(sig), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+}

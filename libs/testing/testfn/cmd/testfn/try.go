@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// try makes an attempt and writes what came of it: "done", or the error.
+func try(value string) int {
+	readInput()
+	name, target, _ := strings.Cut(value, ":")
+	attempt, ok := attempts[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "testfn: no attempt %q\n", name)
+		return usageStatus
+	}
+	result := "done"
+	if err := attempt(target); err != nil {
+		result = err.Error()
+	}
+	write(os.Stdout, emptyList+"results:\n- message: "+strconv.Quote(result)+"\n  severity: info\n")
+	return 0
+}
