@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 
-	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
@@ -25,13 +24,11 @@ func (s *settings) Validate() error { return s.ValidateWith(&s.Config) }
 func main() {
 	program.Begin()
 	var s settings
-	if err := config.Load(&s); err != nil {
-		os.Exit(program.Refuse("image-resolver", err))
-	}
+	program.Load("image-resolver", &s)
 	os.Exit(
-		program.Main("image-resolver", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
-			part, err := imageresolver.New(s.Config, frame)
-			return []serve.Part{part}, err
+		program.Main("image-resolver", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
+			component, err := imageresolver.New(s.Config, frame)
+			return []serve.Component{component}, err
 		}),
 	)
 }

@@ -51,6 +51,10 @@ type Config struct {
 	// host or host:port. A registry at a local address, such as one on loopback, has to be
 	// listed here, in RegistryTLSPaths or as a mirror.
 	InsecureRegistries []string `split_words:"true"`
+	// InsecureRegistriesName and RegistryTLSPathsName are what these variables are called in a program
+	// that combines services; empty for this one's own names.
+	InsecureRegistriesName string `ignored:"true"`
+	RegistryTLSPathsName   string `ignored:"true"`
 	// Mirrors are places to try before a registry, as registry=host/prefix. Several
 	// of one registry are tried in their order.
 	Mirrors Pairs `split_words:"true"`
@@ -92,9 +96,9 @@ type FetchConfig struct {
 type PolicyConfig struct {
 	// Allow are the rules of which one has to match, if there are any.
 	Allow []string `split_words:"true"`
-	// Deny are the rules that refuse what they match. They come first.
+	// Deny are the rules that reject what they match. They come first.
 	Deny []string `split_words:"true"`
-	// RequireDigest refuses images that are not named by digest.
+	// RequireDigest rejects images that are not named by digest.
 	RequireDigest bool `split_words:"true"`
 }
 

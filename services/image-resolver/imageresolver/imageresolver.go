@@ -2,11 +2,12 @@
 
 // Package imageresolver answers what image references mean: which digest, and what
 // a container of it runs. It is the only part of the system that talks to
-// registries. It keeps nothing on disk and needs no rights in Kubernetes, so any
-// number of it may run.
+// registries. It needs no rights in Kubernetes and, but for a [Store] that programs which run
+// images may open, keeps nothing on disk, so any number of it may run.
 package imageresolver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"connectrpc.com/connect"
 	dockerconfig "github.com/docker/cli/cli/config"
 
+	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
@@ -40,7 +42,8 @@ const (
 // their answers are shared with other callers: they must not be changed.
 type Resolver struct {
 	*rpc.Handler
-	tasks []serve.Task
+	tasks    []serve.Task
+	registry *registry.Client
 }
 
 // A resolver in the process stands in for a client of one elsewhere.
@@ -50,10 +53,10 @@ var _ imageresolverv1connect.ImageResolverServiceClient = (*Resolver)(nil)
 func (r *Resolver) Tasks() []serve.Task { return r.tasks }
 
 // New returns the image-resolver as a part of a program, with its port.
-func New(cfg Config, frame program.Frame) (serve.Part, error) {
+func New(cfg Config, frame program.Frame) (serve.Component, error) {
 	r, err := NewResolver(cfg, frame)
 	if err != nil {
-		return serve.Part{}, err
+		return serve.Component{}, err
 	}
 	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(options, rpcserve.Service{
@@ -64,9 +67,9 @@ func New(cfg Config, frame program.Frame) (serve.Part, error) {
 		},
 	})
 	if err != nil {
-		return serve.Part{}, fmt.Errorf("set up the image-resolver: %w", err)
+		return serve.Component{}, fmt.Errorf("set up the image-resolver: %w", err)
 	}
-	return serve.Part{
+	return serve.Component{
 		Endpoints: []serve.Endpoint{{Name: "image-resolver", Address: cfg.Address, Handler: handler}},
 		Tasks:     r.Tasks(),
 	}, nil
@@ -75,16 +78,16 @@ func New(cfg Config, frame program.Frame) (serve.Part, error) {
 // NewResolver returns a resolver. It starts nothing: its tasks have to run while
 // it is called.
 func NewResolver(cfg Config, frame program.Frame) (*Resolver, error) {
-	core, tasks, err := newCore(cfg, frame)
+	core, client, tasks, err := newCore(cfg, frame)
 	if err != nil {
 		return nil, fmt.Errorf("set up the image-resolver: %w", err)
 	}
 	handler := &rpc.Handler{Resolver: core, Tracer: frame.Telemetry.Tracers.Tracer("image-resolver")}
-	return &Resolver{Handler: handler, tasks: tasks}, nil
+	return &Resolver{Handler: handler, tasks: tasks, registry: client}, nil
 }
 
-// newCore wires the resolver, and returns the tasks that it needs.
-func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, []serve.Task, error) {
+// newCore wires the resolver, and returns its client of registries and the tasks that it needs.
+func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Client, []serve.Task, error) {
 	var core *resolver.Resolver
 	changed := func() { core.ForgetFailures() } // called by tasks only
 	log := frame.Telemetry.Log
@@ -92,25 +95,26 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, []serve.Task,
 		trust.Config{Directory: cfg.tlsDirectory(), Directories: cfg.tlsDirectories(), Log: log, Changed: changed},
 	)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	creds, err := credentials.New(credentials.Config{Files: cfg.authFiles(), Log: log, Changed: changed})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	client, err := registry.New(registry.Config{
 		Transport: trusted, Credentials: creds, Insecure: cfg.InsecureRegistries, Mirrors: cfg.Mirrors,
-		Local: slices.Collect(
-			maps.Keys(cfg.RegistryTLSPaths),
-		), Concurrent: cfg.Fetch.Concurrency, Telemetry: frame.Telemetry,
+		Local: slices.Collect(maps.Keys(cfg.RegistryTLSPaths)), Concurrent: cfg.Fetch.Concurrency,
+		InsecureSetting: cmp.Or(cfg.InsecureRegistriesName, config.Variable("InsecureRegistries")),
+		TLSPathsSetting: cmp.Or(cfg.RegistryTLSPathsName, config.Variable("RegistryTLSPaths")),
+		Telemetry:       frame.Telemetry,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	rules, ruleErr := cfg.Policy.rules()
 	platform, platformErr := cfg.platform()
 	if err := errors.Join(ruleErr, platformErr); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	core, err = resolver.New(resolver.Config{
 		DefaultPrefix: cfg.DefaultImagePrefix, Platform: platform, Policy: rules, Registry: client,
@@ -118,7 +122,7 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, []serve.Task,
 		FetchTimeout: cfg.Fetch.Timeout, Fetches: cfg.Fetch.Queue, Telemetry: frame.Telemetry,
 	})
 	// The resolver is stopped before what it needs.
-	return core, []serve.Task{core.Run, creds.Run, trusted.Run}, err
+	return core, client, []serve.Task{core.Run, creds.Run, trusted.Run}, err
 }
 
 // authFiles returns the docker configuration files, the one that counts first.

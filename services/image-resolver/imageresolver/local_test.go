@@ -72,7 +72,7 @@ func TestImageNamesReachNoLocalAddress(t *testing.T) {
 		if class := fault.Of(err); class == fault.Invalid && strings.Contains(err.Error(), "not a valid image name") {
 			continue // some forms are no hosts in image names
 		} else if class != fault.Precondition {
-			t.Errorf("%s: %v, want that it is refused: %s", host, err, reason)
+			t.Errorf("%s: %v, want that it is rejected: %s", host, err, reason)
 			continue
 		}
 		expectText(t, err, "local address", "FNR_INSECURE_REGISTRIES")
@@ -148,7 +148,7 @@ func TestListedRegistriesMayBeLocal(t *testing.T) {
 				return
 			}
 			if fault.Of(err) != fault.Precondition {
-				t.Fatalf("%v, want that it is refused: %s", err, tc.reason)
+				t.Fatalf("%v, want that it is rejected: %s", err, tc.reason)
 			}
 			expectText(t, err, tc.says)
 		})

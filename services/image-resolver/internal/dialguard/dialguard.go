@@ -11,7 +11,7 @@ import (
 	"net/netip"
 )
 
-// Error is a request to a local address that is refused.
+// Error is a request to a local address that is rejected.
 type Error struct {
 	// Host is the host of the request, by name or by address.
 	Host string

@@ -51,7 +51,7 @@ var otherAddresses = []string{
 }
 
 func TestCheck(t *testing.T) {
-	refused := func(ctx context.Context, address string) bool {
+	rejected := func(ctx context.Context, address string) bool {
 		err := dialguard.Check(ctx, net.JoinHostPort(address, "443"))
 		found, ok := errors.AsType[*dialguard.Error](err)
 		if ok && found.Host != "registry.example" {
@@ -61,19 +61,19 @@ func TestCheck(t *testing.T) {
 	}
 	restricted := dialguard.Restrict(t.Context(), "registry.example")
 	for address, reason := range localAddresses {
-		if !refused(restricted, address) {
+		if !rejected(restricted, address) {
 			t.Errorf("%s is allowed: %s", address, reason)
 		}
-		if refused(t.Context(), address) || refused(dialguard.Lift(restricted), address) {
-			t.Errorf("%s is refused without a restriction", address)
+		if rejected(t.Context(), address) || rejected(dialguard.Lift(restricted), address) {
+			t.Errorf("%s is rejected without a restriction", address)
 		}
 	}
 	for _, address := range otherAddresses {
-		if refused(restricted, address) {
-			t.Errorf("%s is refused", address)
+		if rejected(restricted, address) {
+			t.Errorf("%s is rejected", address)
 		}
 	}
-	if !refused(restricted, "no address") {
+	if !rejected(restricted, "no address") {
 		t.Error("an address that cannot be read is allowed")
 	}
 }

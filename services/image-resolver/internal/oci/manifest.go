@@ -41,6 +41,14 @@ type Manifest struct {
 	Config string
 	// LayerBytes is the compressed size of an image's layers.
 	LayerBytes int64
+	// Layers are an image's layers, the lowest first.
+	Layers []Layer
+}
+
+// Layer is a layer of an image, compressed as it is in the registry.
+type Layer struct {
+	Digest string
+	Size   int64
 }
 
 // Child is a member of an index.
@@ -121,7 +129,8 @@ func parseImage(raw []byte) (*Manifest, error) {
 			Digest    v1.Hash         `json:"digest"`
 		} `json:"config"`
 		Layers list[struct {
-			Size int64 `json:"size"`
+			Size   int64   `json:"size"`
+			Digest v1.Hash `json:"digest"`
 		}] `json:"layers"`
 	}
 	if err := json.Unmarshal(raw, &image); err != nil {
@@ -140,6 +149,7 @@ func parseImage(raw []byte) (*Manifest, error) {
 	m := &Manifest{Digest: Digest(raw), Config: image.Config.Digest.String()}
 	for _, layer := range image.Layers {
 		m.LayerBytes += min(max(layer.Size, 0), math.MaxInt64-m.LayerBytes)
+		m.Layers = append(m.Layers, Layer{Digest: layer.Digest.String(), Size: layer.Size})
 	}
 	return m, nil
 }

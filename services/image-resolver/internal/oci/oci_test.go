@@ -132,7 +132,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-func TestParseManifestRefuses(t *testing.T) {
+func TestParseManifestRejects(t *testing.T) {
 	tests := map[string]struct {
 		reason, mediaType, raw, want string
 	}{

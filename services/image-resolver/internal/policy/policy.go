@@ -15,11 +15,11 @@ import (
 
 // Policy is a set of rules. The zero Policy allows everything.
 type Policy struct {
-	// Deny are the rules that refuse what they match. They come first.
+	// Deny are the rules that reject what they match. They come first.
 	Deny []Rule
 	// Allow are the rules of which one has to match, if there are any.
 	Allow []Rule
-	// RequireDigest refuses images that are not named by digest.
+	// RequireDigest rejects images that are not named by digest.
 	RequireDigest bool
 }
 
@@ -73,7 +73,7 @@ func (p *Policy) Check(name imagename.Name) error {
 	if p.RequireDigest && name.Digest == "" {
 		return fault.New(
 			fault.Denied,
-			"image %q is refused by the rule %q: name it by digest, as %s@sha256:…",
+			"image %q is rejected by the rule %q: name it by digest, as %s@sha256:…",
 			name,
 			"require-digest",
 			name.Repository,
@@ -86,7 +86,7 @@ func (p *Policy) Check(name imagename.Name) error {
 func (p *Policy) CheckRepository(repository string) error {
 	for _, rule := range p.Deny {
 		if rule.matches(repository) {
-			return fault.New(fault.Denied, "repository %q is refused by the rule %q of the deny list", repository, rule.Name)
+			return fault.New(fault.Denied, "repository %q is rejected by the rule %q of the deny list", repository, rule.Name)
 		}
 	}
 	if len(p.Allow) == 0 {
@@ -99,7 +99,7 @@ func (p *Policy) CheckRepository(repository string) error {
 	}
 	return fault.New(
 		fault.Denied,
-		"repository %q is refused by the rule %q: no pattern of the allow list matches it",
+		"repository %q is rejected by the rule %q: no pattern of the allow list matches it",
 		repository,
 		"allow-list",
 	)

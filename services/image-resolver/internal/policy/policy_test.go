@@ -24,7 +24,7 @@ func TestCheck(t *testing.T) {
 		deny   []string
 		digest bool
 		image  string
-		rule   string // that refuses; empty if allowed
+		rule   string // that rejects; empty if allowed
 	}{
 		"no rules": {"everything is allowed", nil, nil, false, "busybox", ""},
 		"allowed": {
@@ -164,7 +164,7 @@ func TestCheck(t *testing.T) {
 			err = p.Check(image)
 			if tc.rule == "" {
 				if err != nil {
-					t.Errorf("refused: %v: %s", err, tc.reason)
+					t.Errorf("rejected: %v: %s", err, tc.reason)
 				}
 				return
 			}
@@ -184,7 +184,7 @@ func rules(t testing.TB, list []string) []policy.Rule {
 	return parsed
 }
 
-func TestParseRulesRefuses(t *testing.T) {
+func TestParseRulesRejects(t *testing.T) {
 	for _, s := range []string{"", "=", "name=", "=pattern"} {
 		if _, err := policy.ParseRules([]string{s}); err == nil {
 			t.Errorf("rule %q is accepted", s)

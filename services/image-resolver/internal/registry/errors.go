@@ -183,15 +183,17 @@ func (s *Session) adviceOnConnection(err error) string {
 	local, isLocal := errors.AsType[*localError](err)
 	_, tooLarge := errors.AsType[*tooLargeError](err)
 	_, page := errors.AsType[*pageError](err)
+	settings := s.guard.client.cfg
 	switch {
 	case isLocal && local.own:
-		return "if it is a registry, list it in FNR_INSECURE_REGISTRIES (plain HTTP) or FNR_REGISTRY_TLS_PATHS"
+		return fmt.Sprintf("if it is a registry, list it in %s (plain HTTP) or %s",
+			settings.InsecureSetting, settings.TLSPathsSetting)
 	case isDistrust(err):
 		return adviceOnTrust(err)
-	case isUnreachable(err): // plain HTTP, which is refused, would be no better
+	case isUnreachable(err): // plain HTTP, which is rejected, would be no better
 		return "check that it runs, and that DNS, proxies and network policies let this service reach it"
 	case plaintext || speaksPlain(err):
-		return "it has to speak TLS, or to be listed as insecure in FNR_INSECURE_REGISTRIES"
+		return "it has to speak TLS, or to be listed as insecure in " + settings.InsecureSetting
 	case page:
 		return "check the registry's name, and what proxies on the way want"
 	case tooLarge:

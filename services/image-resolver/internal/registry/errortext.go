@@ -11,9 +11,10 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/net/html"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
 const (
@@ -121,11 +122,9 @@ func jsonText(value []byte) string {
 // beginning returns what fits of a text, and a sign if that is not all. It cuts no
 // character.
 func beginning(text string, limit int) string {
-	if len(text) <= limit {
+	start, all := excerpt.Start(text, limit)
+	if all {
 		return text
 	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit] + " …"
+	return start + " …"
 }

@@ -26,7 +26,7 @@ const (
 	maxSession = 32 << 20
 )
 
-// guard is the innermost transport of a session. It refuses what must not be sent,
+// guard is the innermost transport of a session. It rejects what must not be sent,
 // bounds what is read, and records what errors and answers show.
 type guard struct {
 	client  *Client
@@ -36,9 +36,9 @@ type guard struct {
 	// disguises are what the library calls some token servers.
 	disguises disguises
 
-	// challenged is whether the registry has asked for credentials.
+	// challenged is whether the registry has required credentials.
 	challenged atomic.Bool
-	// distrusted is whether a certificate was refused.
+	// distrusted is whether a certificate was rejected.
 	distrusted atomic.Bool
 	// retryAfter is what the last answer asked to wait, in nanoseconds.
 	retryAfter atomic.Int64
@@ -59,20 +59,23 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := g.permit(req); err != nil {
 		return nil, err
 	}
-	send, token := g.client.cfg.Transport.RoundTrip, operation(origin(req)) == opToken
+	op := operation(origin(req))
+	send, token := g.client.cfg.Transport.RoundTrip, op == opToken
 	if token {
 		send = withTokenTimeout(send)
 	}
-	resp, err := g.client.metrics.observe(g.host, g.restrict(req), send)
+	resp, err := g.client.metrics.observe(g.host, g.restrict(req), g.tentative(req), send)
 	if err != nil {
 		return nil, g.failed(err)
 	}
 	if resp.StatusCode == http.StatusUnauthorized && req.URL.Host == g.host {
 		g.challenged.Store(true)
 	}
-	g.slot.answered()
 	g.retryAfter.Store(int64(retryAfter(resp.Header, time.Now())))
-	resp.Body = &bounded{ReadCloser: resp.Body, guard: g, grow: func() error { return g.slot.grow(req.Context()) }}
+	if !isLayer(req, resp) { // its reader bounds a layer
+		grow := func() error { return g.slot.grow(req.Context()) }
+		resp.Body = &bounded{ReadCloser: resp.Body, guard: g, op: op, grow: grow}
+	}
 	g.disguise(req, resp)
 	switch {
 	case resp.StatusCode >= http.StatusBadRequest:
@@ -85,6 +88,12 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// tentative reports whether plain HTTP follows if a request fails: a registry that is listed as
+// insecure is asked over TLS first.
+func (g *guard) tentative(req *http.Request) bool {
+	return req.URL.Scheme == "https" && operation(req) == opPing && g.client.insecure(req.URL.Host)
+}
+
 // origin returns the request that led to req by redirects.
 func origin(req *http.Request) *http.Request {
 	for req.Response != nil && req.Response.Request != nil {
@@ -95,8 +104,8 @@ func origin(req *http.Request) *http.Request {
 
 // failed records what an error of the connection shows, and returns it classified.
 func (g *guard) failed(err error) error {
-	if refused, ok := errors.AsType[*dialguard.Error](err); ok {
-		return g.refused(refused)
+	if rejected, ok := errors.AsType[*dialguard.Error](err); ok {
+		return g.rejected(rejected)
 	}
 	if isDistrust(err) {
 		g.distrusted.Store(true)
@@ -104,15 +113,15 @@ func (g *guard) failed(err error) error {
 	return unanswered(err)
 }
 
-// permit refuses requests to local addresses, and plain HTTP, where they are not listed. Plain
-// HTTP is also refused once the registry has shown a certificate without trust: it must not be
+// permit rejects requests to local addresses, and plain HTTP, where they are not listed. Plain
+// HTTP is also rejected once the registry has shown a certificate without trust: it must not be
 // a way around the check.
 //
 // It stands here and not in a client's CheckRedirect because every request passes here, also
 // the first ping and requests to token servers, which the library sends with clients of its own.
 func (g *guard) permit(req *http.Request) error {
 	if host := req.URL.Hostname(); dialguard.IsLocal(host) && !g.mayReach(host) {
-		return g.refused(&dialguard.Error{Host: host})
+		return g.rejected(&dialguard.Error{Host: host})
 	}
 	if req.URL.Scheme == "https" {
 		return nil
@@ -148,12 +157,12 @@ func (g *guard) restrict(req *http.Request) *http.Request {
 	return req.WithContext(dialguard.Restrict(req.Context(), host))
 }
 
-// refused returns a refusal with what led to the address.
-func (g *guard) refused(err *dialguard.Error) error {
+// rejected returns a rejection with what led to the address.
+func (g *guard) rejected(err *dialguard.Error) error {
 	return &localError{host: err.Host, own: err.Host == hostname(g.host)}
 }
 
-// localError is a request to a local address that was refused.
+// localError is a request to a local address that was rejected.
 type localError struct {
 	host string
 	own  bool // the registry's own host, which the caller has named
@@ -161,9 +170,9 @@ type localError struct {
 
 func (e *localError) Error() string {
 	if e.own {
-		return e.host + " is a local address, or resolves to one, which is refused"
+		return e.host + " is a local address, or resolves to one, which is rejected"
 	}
-	return fmt.Sprintf("the registry sends requests on to %s, which is a local address: that is refused", e.host)
+	return fmt.Sprintf("the registry sends requests on to %s, which is a local address: that is rejected", e.host)
 }
 
 // plaintextError is a request that would have gone out without encryption.
@@ -176,13 +185,14 @@ func (e *plaintextError) Error() string {
 	if e.distrusted {
 		return fmt.Sprintf("plain HTTP to %s is no way around its certificate", e.host)
 	}
-	return fmt.Sprintf("plain HTTP to %s is refused: it is not listed as insecure", e.host)
+	return fmt.Sprintf("plain HTTP to %s is rejected: it is not listed as insecure", e.host)
 }
 
 // bounded is a body that ends with an error where it gets too large.
 type bounded struct {
 	io.ReadCloser
 	guard *guard
+	op    string // what the request was for
 	read  int64
 	// grow waits until more than smallAnswers may be read.
 	grow func() error
@@ -204,6 +214,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return n, &tooLargeError{limit: maxSession}
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, unreachableError{err}
+	case err != nil && b.op != opPing && b.op != opToken:
+		b.guard.slot.answered()
 	}
 	return n, err
 }

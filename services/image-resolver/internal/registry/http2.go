@@ -18,7 +18,7 @@ type streamError struct {
 func (e streamError) Error() string { return "stream reset" }
 
 // broken are the texts of the errors with which connections of HTTP/2 end under a
-// request, or are about to. Package http has no other way to tell them.
+// request, or are about to. Package http has no other way to distinguish them.
 var broken = []string{"GOAWAY", "http2: client connection", "http2: client conn "}
 
 // isReset reports whether err is a stream or a connection of HTTP/2 that was given up, as

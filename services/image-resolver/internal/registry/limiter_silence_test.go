@@ -22,10 +22,12 @@ func TestFourDeadRegistries(t *testing.T) {
 	tests := map[string]struct {
 		reason   string
 		answered bool // before they died
+		polite   bool // they begin answers
 		delay    time.Duration
 	}{
-		"never answered": {"they get few slots", false, 0},
-		"died":           {"they lose their slots after two seconds of silence", true, 2 * time.Second},
+		"never answered": {"they get few slots", false, false, 0},
+		"died":           {"they lose their slots after two seconds of silence", true, false, 2 * time.Second},
+		"begin answers":  {"an answer has to end", false, true, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -39,6 +41,7 @@ func TestFourDeadRegistries(t *testing.T) {
 				}
 				ctx, stop := context.WithCancel(t.Context())
 				dead := n.dead
+				n.polite = tc.polite
 				if tc.answered {
 					n.dead = nil
 					for host := range dead {
@@ -54,7 +57,7 @@ func TestFourDeadRegistries(t *testing.T) {
 						waiting.Go(func() {
 							for ctx.Err() == nil {
 								limited, cancel := context.WithTimeout(ctx, 20*time.Second)
-								_ = fetch(limited, c, host+"/fn")
+								_ = fetchManifest(limited, c, host+"/fn")
 								cancel()
 							}
 						})

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,8 @@ import (
 // others have no authentication.
 type network struct {
 	dead map[string]bool
+	// polite dead hosts answer that they are registries, and begin an answer to all else.
+	polite bool
 
 	mu        sync.Mutex
 	now, most int
@@ -46,11 +49,23 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 		n.now--
 		n.mu.Unlock()
 	}()
-	if n.dead[req.URL.Host] {
+	switch {
+	case n.dead[req.URL.Host] && n.polite && req.URL.Path != "/v2/":
+		body := &unendingBody{ctx: req.Context(), left: 1, sent: new(atomic.Int64)}
+		return &http.Response{StatusCode: http.StatusOK, Header: make(http.Header), Body: body, Request: req}, nil
+	case n.dead[req.URL.Host] && !n.polite:
 		<-req.Context().Done()
 		return nil, req.Context().Err()
 	}
 	return &http.Response{StatusCode: http.StatusOK, Header: make(http.Header), Body: http.NoBody, Request: req}, nil
+}
+
+// fetchManifest asks for a manifest.
+func fetchManifest(ctx context.Context, c *registry.Client, repository string) error {
+	return c.With(ctx, repository, func(ctx context.Context, s *registry.Session) error {
+		_, err := s.Manifest(ctx, "v1")
+		return err
+	})
 }
 
 // fetch opens a session.

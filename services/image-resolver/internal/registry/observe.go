@@ -70,10 +70,12 @@ func newMetrics(tel *telemetry.Telemetry) (*metrics, error) {
 }
 
 // observe sends a request in a span of its own and counts it. Neither names the
-// URL: its query may be a secret.
+// URL: its query may be a secret. The failure of a tentative request, which is followed by another one
+// of the same purpose, is not counted.
 func (m *metrics) observe(
 	registry string,
 	req *http.Request,
+	tentative bool,
 	send func(*http.Request) (*http.Response, error),
 ) (*http.Response, error) {
 	op := operation(req)
@@ -90,10 +92,14 @@ func (m *metrics) observe(
 	defer span.End()
 	resp, err := send(req)
 	code := "error"
-	if err == nil {
+	switch {
+	case err == nil:
 		code = strconv.Itoa(resp.StatusCode)
 		span.SetAttributes(attribute.Int("http.response.status_code", resp.StatusCode))
-	} else {
+	case tentative && !isDistrust(err): // nothing follows where a certificate is not trusted
+		span.SetAttributes(attribute.String("fn.registry.fallback", "http"))
+		return resp, err
+	default:
 		span.SetStatus(codes.Error, kind(err))
 	}
 	m.requests.Add(ctx, 1, metric.WithAttributes(

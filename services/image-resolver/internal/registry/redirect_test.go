@@ -153,7 +153,7 @@ func TestRegistryLeadsToNoLocalAddress(t *testing.T) {
 			w.addTLS(t, "evil.example", tc.send(tc.target, tc.path))
 			_, err := w.manifest(t, "evil.example/fn", "v1")
 			if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "which is a local address") {
-				t.Errorf("%v, want that it is refused: %s", err, tc.reason)
+				t.Errorf("%v, want that it is rejected: %s", err, tc.reason)
 			}
 			if got := asked.Load(); got != 0 {
 				t.Errorf("%d connections to %s: %s", got, tc.target, tc.reason)

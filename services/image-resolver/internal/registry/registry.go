@@ -40,6 +40,9 @@ type Config struct {
 	// Local are further registries that may be at local addresses, beside those in
 	// Insecure and the mirrors.
 	Local []string
+	// InsecureSetting and TLSPathsSetting name the settings that list registries as insecure, and that
+	// have a directory of certificates for some.
+	InsecureSetting, TLSPathsSetting string
 	// Mirrors are repositories' prefixes to try before a registry, by its host or
 	// host:port.
 	Mirrors map[string][]string
@@ -159,6 +162,9 @@ func (c *Client) visit(
 	}
 	defer slot.release()
 	err = c.attempt(ctx, slot, source, cred, use)
+	if err == nil {
+		slot.answered()
+	}
 	status := refusedWith(err)
 	if status == 0 || status == http.StatusForbidden && !cred.Kept {
 		return err

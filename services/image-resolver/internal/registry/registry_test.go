@@ -144,6 +144,24 @@ func TestCertificateErrorIsNotAvoidedByPlainHTTP(t *testing.T) {
 	}
 }
 
+// TestPlainHTTPIsNoWayAroundACertificate has an attacker answer at the port for plain HTTP.
+func TestPlainHTTPIsNoWayAroundACertificate(t *testing.T) {
+	w := newWorld(t)
+	authority := testcert.NewAuthority(t)
+	encrypted := testregistry.Start(t, authority.Server(t, time.Now().Add(time.Hour)))
+	plain := w.add(t, "tls.example:80")
+	plain.Push(t, "fn:v1", v1.Config{})
+	w.hosts["tls.example:443"] = encrypted.Host
+	w.Insecure = []string{"tls.example"}
+	_, err := w.manifest(t, "tls.example/fn", "v1")
+	if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("%v, want Precondition about the certificate", err)
+	}
+	if got := plain.Count(""); got != 0 {
+		t.Errorf("%d requests without TLS", got)
+	}
+}
+
 func TestMirrors(t *testing.T) {
 	tests := map[string]struct {
 		reason        string
@@ -335,8 +353,8 @@ func TestCredentialsStayWithTheirRegistry(t *testing.T) {
 
 	w.Insecure = []string{"registry.example"}
 	_, err := w.manifest(t, "registry.example/fn", "v1")
-	if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "plain HTTP to storage.example is refused") {
-		t.Errorf("redirect to plain HTTP: %v, want that it is refused", err)
+	if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "plain HTTP to storage.example is rejected") {
+		t.Errorf("redirect to plain HTTP: %v, want that it is rejected", err)
 	}
 	w.Insecure = append(w.Insecure, "storage.example")
 	_, err = w.manifest(t, "registry.example/fn", "v1")
@@ -348,7 +366,7 @@ func TestCredentialsStayWithTheirRegistry(t *testing.T) {
 	}
 }
 
-func TestRedirectToThisMachineIsRefused(t *testing.T) {
+func TestRedirectToThisMachineIsRejected(t *testing.T) {
 	for _, target := range []string{"http://127.0.0.1:9/x", "http://169.254.169.254/latest/meta-data"} {
 		w := newWorld(t)
 		w.add(
@@ -360,8 +378,8 @@ func TestRedirectToThisMachineIsRefused(t *testing.T) {
 		)
 		w.Insecure = []string{"registry.example", "169.254.169.254"}
 		_, err := w.manifest(t, "registry.example/fn", "v1")
-		if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "is refused") {
-			t.Errorf("%s: %v, want that it is refused", target, err)
+		if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "is rejected") {
+			t.Errorf("%s: %v, want that it is rejected", target, err)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func doing(req *http.Request) string {
 	}
 }
 
-// WantedCredentials reports whether the registry asked for credentials and got some.
+// WantedCredentials reports whether the registry required credentials and got some.
 func (s *Session) WantedCredentials() bool { return !s.cred.IsZero() && s.guard.challenged.Load() }
 
 // Head returns the digest of the manifest that a tag points at, or "" if the
@@ -118,7 +118,7 @@ func (s *Session) Blob(ctx context.Context, digest string) ([]byte, error) {
 	return raw, verify(raw, digest, "blob")
 }
 
-// verify refuses content that does not have its digest.
+// verify rejects content that does not have its digest.
 func verify(raw []byte, digest, what string) error {
 	if !strings.HasPrefix(digest, "sha256:") {
 		return fault.New(fault.Precondition, "the %s has the digest %s: only sha256 is supported", what, digest)

@@ -25,7 +25,8 @@ type slot struct {
 	large    bool
 }
 
-// answered records that the registry has sent an answer.
+// answered records that the registry has sent a whole answer, and not only said that it is a
+// registry: that alone would keep the slots for one that answers nothing else.
 func (s *slot) answered() { s.limiter.prove(s.registry, true) }
 
 // grow waits until the session may read large answers.

@@ -86,7 +86,7 @@ func TestEachRegistryHasItsOwnTrust(t *testing.T) {
 	}
 }
 
-func TestOldTLSIsRefused(t *testing.T) {
+func TestOldTLSIsRejected(t *testing.T) {
 	authority, directory := testcert.NewAuthority(t), t.TempDir()
 	testcert.Write(t, directory, "ca.crt", authority.PEM)
 	settings := authority.Server(t, time.Now().Add(time.Hour))
@@ -122,7 +122,7 @@ func TestDirectoryChanges(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejects(t *testing.T) {
 	cert, key := testcert.NewAuthority(t).Issue(t, time.Now().Add(time.Hour))
 	_, foreign := testcert.NewAuthority(t).Issue(t, time.Now().Add(time.Hour))
 	tests := map[string]struct {
@@ -158,7 +158,7 @@ func TestRestrictedRequestReachesNoLocalAddress(t *testing.T) {
 	testcert.Write(t, directory, "ca.crt", authority.PEM)
 	s := open(t, trust.Config{Directory: directory})
 	url := strings.Replace(server(t, authority.Server(t, time.Now().Add(time.Hour))), "127.0.0.1", "localhost", 1)
-	for name, refused := range map[string]bool{"unrestricted": false, "lifted": false, "restricted": true} {
+	for name, rejected := range map[string]bool{"unrestricted": false, "lifted": false, "restricted": true} {
 		ctx := dialguard.Restrict(t.Context(), "registry.example")
 		switch name {
 		case "unrestricted":
@@ -175,8 +175,8 @@ func TestRestrictedRequestReachesNoLocalAddress(t *testing.T) {
 		if err == nil {
 			_ = resp.Body.Close()
 		}
-		if _, got := errors.AsType[*dialguard.Error](err); got != refused || (err == nil) == refused {
-			t.Errorf("%s request to %s: %v, want refused: %t", name, url, err, refused)
+		if _, got := errors.AsType[*dialguard.Error](err); got != rejected || (err == nil) == rejected {
+			t.Errorf("%s request to %s: %v, want rejected: %t", name, url, err, rejected)
 		}
 	}
 }

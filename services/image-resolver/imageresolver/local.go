@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imageresolver
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/imagestore"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+)
+
+// Local resolves images and has their files. It writes down what names mean, so that images in the
+// store can be used offline, without their registries.
+type Local struct {
+	*Store
+	resolver *Resolver // nil offline
+	dir      string
+	prefix   string
+
+	mu      sync.Mutex
+	pending map[string][]imagestore.Name // by digest: their images are not in the store yet
+}
+
+// maxPending bounds the images that have names and are not in the store yet, and the names of each.
+const maxPending = 1000
+
+// OpenLocal opens a store as [OpenStore] does. Without a resolver it is offline: images are those in the
+// store, names what they meant last, and names without a slash are looked up under prefix.
+func OpenLocal(cfg StoreConfig, r *Resolver, prefix string, group int, log *slog.Logger) (*Local, error) {
+	l := &Local{resolver: r, dir: cfg.Dir, prefix: prefix, pending: map[string][]imagestore.Name{}}
+	var source imagestore.Source = offline{l}
+	if r != nil {
+		source = imagestore.Registries{Client: r.registry}
+	}
+	var err error
+	l.Store, err = openStore(cfg, source, group, log)
+	return l, err
+}
+
+// ResolveImage returns what an image's name means. Its errors are classified.
+func (l *Local) ResolveImage(
+	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
+	if l.resolver == nil {
+		return l.find(req)
+	}
+	resolved, err := l.resolver.ResolveImage(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	repository, tag := splitReference(resolved.GetReference())
+	l.note(ctx, imagestore.Name{
+		Repository: repository, Tag: tag, Digest: resolved.GetDigest(), IndexDigest: resolved.GetIndexDigest(),
+		Command: resolved.GetCommand(), Env: resolved.GetEnv(),
+		WorkingDir: resolved.GetWorkingDir(), User: resolved.GetUser(),
+	})
+	return resolved, nil
+}
+
+// splitReference returns the repository of a resolved name, and its tag if it has one.
+func splitReference(reference string) (repository, tag string) {
+	colon := strings.LastIndexByte(reference, ':')
+	if colon < strings.LastIndexByte(reference, '/') {
+		return reference, "" // it is that of the registry's port
+	}
+	return reference[:colon], reference[colon+1:]
+}
+
+// note writes a name down, or keeps it until its image is in the store.
+func (l *Local) note(ctx context.Context, name imagestore.Name) {
+	if l.images.Has(name.Digest) {
+		l.remember(ctx, name)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	same := l.pending[name.Digest]
+	if len(l.pending) < maxPending && len(same) < maxPending && !slices.ContainsFunc(same, name.Same) {
+		l.pending[name.Digest] = append(same, name)
+	}
+}
+
+// remember writes a name down: that it cannot be is no reason not to run the image.
+func (l *Local) remember(ctx context.Context, name imagestore.Name) {
+	if err := l.images.Remember(name); err != nil {
+		l.log.WarnContext(ctx, "name of an image not written down", "repository", name.Repository, "error", err)
+	}
+}
+
+// Open is that of [Store]. The names that led to the image are written down.
+func (l *Local) Open(
+	ctx context.Context, repository, digest string, phase func(string),
+) (root string, release func(), err error) {
+	root, release, err = l.Store.Open(ctx, repository, digest, phase)
+	if err != nil {
+		return "", nil, err
+	}
+	l.mu.Lock()
+	names := l.pending[digest]
+	delete(l.pending, digest)
+	l.mu.Unlock()
+	for _, name := range names {
+		l.remember(ctx, name)
+	}
+	return root, release, nil
+}
+
+// ListTags lists the tags of a repository; offline those of images in the store.
+func (l *Local) ListTags(
+	ctx context.Context, req *imageresolverv1.ListTagsRequest,
+) (*imageresolverv1.ListTagsResponse, error) {
+	if l.resolver != nil {
+		return l.resolver.ListTags(ctx, req)
+	}
+	names, err := l.images.Names()
+	if err != nil {
+		return nil, err
+	}
+	tags := tagsOf(names, req.GetRepository())
+	if len(tags) == 0 {
+		return nil, l.missing(req.GetRepository())
+	}
+	return &imageresolverv1.ListTagsResponse{Tags: tags}, nil
+}
+
+// tagsOf returns the tags of a repository.
+func tagsOf(names []imagestore.Name, repository string) (tags []string) {
+	for _, name := range names {
+		if name.Repository == repository && name.Tag != "" {
+			tags = append(tags, name.Tag)
+		}
+	}
+	return tags
+}
+
+// find returns what a name meant when it was resolved last.
+func (l *Local) find(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
+	names, err := l.images.Names()
+	if err != nil {
+		return nil, err
+	}
+	name, err := l.selectTag(names, req)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(names, func(stored imagestore.Name) bool { return means(stored, name) })
+	if i < 0 {
+		return nil, l.missing(name.String())
+	}
+	found, reference := names[i], name.Repository
+	if name.Tag != "" {
+		reference += ":" + name.Tag
+	}
+	return &imageresolverv1.ResolveImageResponse{
+		Reference: reference, Digest: found.Digest, IndexDigest: found.IndexDigest,
+		Command: found.Command, Env: found.Env, WorkingDir: found.WorkingDir, User: found.User,
+	}, nil
+}
+
+// selectTag returns the image that a request names, with the tag that its constraint selects.
+func (l *Local) selectTag(names []imagestore.Name, req *imageresolverv1.ResolveImageRequest) (imagename.Name, error) {
+	name, err := imagename.Parse(req.GetImage(), l.prefix)
+	if err != nil {
+		return imagename.Name{}, err
+	}
+	constraint, err := tagconstraint.Parse(req.GetTagConstraint())
+	if err != nil || constraint.IsZero() {
+		return name, err
+	}
+	if tag, ok := constraint.Exact(); ok {
+		return name.WithTag(tag)
+	}
+	tag, ok := constraint.Highest(tagsOf(names, name.Repository))
+	if !ok {
+		return imagename.Name{}, l.missing(name.Repository + " with a tag that satisfies " + constraint.String())
+	}
+	return name.WithTag(tag)
+}
+
+// means reports whether a stored name leads to the image that a request names.
+func means(stored imagestore.Name, name imagename.Name) bool {
+	if name.Digest != "" {
+		return stored.Digest == name.Digest || stored.IndexDigest == name.Digest
+	}
+	return stored.Repository == name.Repository && stored.Tag == name.Tag
+}
+
+// missing is the error for an image that is not in the store.
+func (l *Local) missing(image string) error {
+	return fault.New(fault.Precondition, "%s is not in the image store %s, and registries are not called offline",
+		image, l.dir)
+}
+
+// Pull has an image in the store, with the tag that a constraint selects, and returns its name. The phase
+// is called with what the pull is doing.
+func (l *Local) Pull(ctx context.Context, image, constraint string, phase func(string)) (reference string, err error) {
+	resolved, err := l.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image, TagConstraint: constraint})
+	if err != nil {
+		return "", err
+	}
+	repository, _ := splitReference(resolved.GetReference())
+	_, release, err := l.Open(ctx, repository, resolved.GetDigest(), phase)
+	if err != nil {
+		return "", err
+	}
+	release()
+	return resolved.GetReference(), nil
+}
+
+// offline is a source without content.
+type offline struct{ local *Local }
+
+func (o offline) Image(_ context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error) {
+	return nil, oci.RootFS{}, o.local.missing(repository + "@" + digest)
+}
+
+func (o offline) Layer(_ context.Context, repository, digest string, _ func(io.Reader) error) error {
+	return o.local.missing(repository + "@" + digest)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagestore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/retry"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+)
+
+// downloads is how often a layer is begun that breaks off.
+const downloads = 3
+
+// download returns a file with a layer that has its digest, at its beginning. It is gone once it is
+// closed.
+func (p *pull) download(ctx context.Context, layer oci.Layer) (*os.File, error) {
+	if _, err := keyOf(layer.Digest); err != nil {
+		return nil, err
+	}
+	file, err := p.stage.temporary()
+	if err != nil {
+		return nil, err
+	}
+	backoff := retry.Backoff{First: 200 * time.Millisecond, Jitter: 0.5}
+	for attempt := 1; ; attempt++ {
+		err = p.attempt(ctx, layer, file)
+		if err == nil || attempt == downloads || fault.Of(err) != fault.Unavailable || !backoff.Wait(ctx) {
+			break
+		}
+		p.store.cfg.Log.Info("layer broke off; it is begun again", "layer", layer.Digest, "error", err)
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	p.bytes += layer.Size
+	return file, nil
+}
+
+// attempt downloads a layer once.
+func (p *pull) attempt(ctx context.Context, layer oci.Layer, file *os.File) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stall := p.store.cfg.Stall
+	stalled := fault.New(fault.Unavailable, "the registry has sent nothing of the layer %s for %v", layer.Digest, stall)
+	err := p.store.cfg.Source.Layer(ctx, p.repository, layer.Digest, func(content io.Reader) error {
+		timer := time.AfterFunc(stall, func() { cancel(stalled) })
+		defer timer.Stop()
+		watched := &watched{Reader: content, step: func(n int64) {
+			timer.Reset(stall)
+			p.progress(n)
+		}}
+		return store(watched, layer, file)
+	})
+	if cause := context.Cause(ctx); errors.Is(cause, stalled) {
+		return cause
+	}
+	return err
+}
+
+// store writes a layer to a file that it empties first, and checks its size and digest.
+func store(content io.Reader, layer oci.Layer, file *os.File) error {
+	_, seekErr := file.Seek(0, io.SeekStart)
+	if err := errors.Join(seekErr, file.Truncate(0)); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(file, sum), io.LimitReader(content, layer.Size+1))
+	if err != nil {
+		return err
+	}
+	if n != layer.Size {
+		return fault.New(fault.Precondition, "the registry sent %s bytes of the layer %s, and the manifest says %d: "+
+			"something on the way is broken, or tampers with it", size(n, layer.Size), layer.Digest, layer.Size)
+	}
+	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != layer.Digest {
+		return fault.New(fault.Precondition, "the registry answered with the layer %s where %s was asked for: "+
+			"something on the way is broken, or tampers with it", got, layer.Digest)
+	}
+	return nil
+}
+
+// watched is a reader that reports how much was read.
+type watched struct {
+	io.Reader
+	read int64
+	step func(read int64)
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	w.read += int64(n)
+	w.step(w.read)
+	return n, err
+}

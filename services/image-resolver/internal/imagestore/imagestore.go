@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package imagestore keeps the root file systems of images on disk, by digest. Processes share a
+// store: one pulls an image, all use it, and none removes what another one uses.
+//
+// A store's directory has
+//
+//	images/HEX/rootfs       the files of an image, complete
+//	images/HEX/image.json   where it came from, and what it takes
+//	locks/HEX               locked by each process that uses the image (shared), pulls or
+//	                        removes it (exclusive); its time is that of the last use
+//	names/HASH.json         what a name meant when it was resolved last
+//	stages/NAME             a pull that is under way, or what is being removed
+//	stages/NAME.lock        locked as long as that is so
+//
+// Locks are those of flock(2), which end with their process. So whatever a killed process left is
+// found by the next one.
+package imagestore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+)
+
+// The directories of a store.
+const (
+	imagesDir = "images"
+	locksDir  = "locks"
+	stagesDir = "stages"
+	namesDir  = "names"
+)
+
+// Source has the content of images.
+type Source interface {
+	// Image returns the layers of an image, whose manifest and configuration have their digests.
+	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
+	// Layer calls read with the content of a layer, again from its beginning if it broke off.
+	Layer(ctx context.Context, repository, digest string, read func(io.Reader) error) error
+}
+
+// Config is what a store works with.
+type Config struct {
+	// Dir is the store's directory. It is made if it is missing.
+	Dir string
+	// Group may read images beside the user of this process; zero is no group.
+	Group int
+	// MaxBytes bounds what all images take on disk, MaxImageBytes and MaxImageFiles each of them.
+	MaxBytes, MaxImageBytes, MaxImageFiles int64
+	// Stall is how long a registry may send nothing in the middle of a layer; zero is 30 seconds.
+	Stall  time.Duration
+	Source Source
+	Log    *slog.Logger
+}
+
+// Store is a store of images.
+type Store struct {
+	cfg     Config
+	root    *os.Root
+	flights flights
+	pulls   chan struct{} // as many as may be under way
+}
+
+// maxPulls is how many images a process pulls at a time: each takes space that is not counted before it
+// is in the store.
+const maxPulls = 4
+
+// Open opens a store, and removes what killed processes left in it.
+func Open(cfg Config) (*Store, error) {
+	cfg.Stall = cmp.Or(cfg.Stall, 30*time.Second)
+	s := &Store{cfg: cfg, pulls: make(chan struct{}, maxPulls)}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("open the image store %s: %w: set FNR_SANDBOX_STORE to a directory of its own", cfg.Dir, err)
+	}
+	s.sweep()
+	return s, nil
+}
+
+func (s *Store) open() (err error) {
+	// Other users have to be able to enter the directories above the store's own.
+	if err := os.MkdirAll(filepath.Dir(s.cfg.Dir), 0o755); err != nil { //nolint:gosec // they hold nothing else
+		return err
+	}
+	if err := os.Mkdir(s.cfg.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if s.root, err = os.OpenRoot(s.cfg.Dir); err != nil {
+		return err
+	}
+	for _, dir := range []string{imagesDir, locksDir, stagesDir, namesDir} {
+		if err := s.root.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	if s.cfg.Group == 0 {
+		return nil
+	}
+	if err := reachable(s.cfg.Dir); err != nil {
+		return err
+	}
+	for _, dir := range []string{".", imagesDir} {
+		if err := errors.Join(s.root.Chown(dir, -1, s.cfg.Group), s.root.Chmod(dir, 0o750)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reachable checks that every user can enter the directories above dir.
+func reachable(dir string) error {
+	dir, err := filepath.Abs(dir)
+	for err == nil && dir != "/" {
+		dir = filepath.Dir(dir)
+		info, statErr := os.Stat(dir)
+		if statErr == nil && info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("sandboxes cannot enter %s, since they run as another user than root", dir)
+		}
+		err = statErr
+	}
+	return err
+}
+
+// Close ends all pulls. Images that were opened stay usable.
+func (s *Store) Close() {
+	s.flights.close()
+	_ = s.root.Close()
+}
+
+// Image is an image in the store. It is not removed until it is closed.
+type Image struct {
+	// Root is the absolute path of its root file system.
+	Root string
+
+	store *Store
+	key   string
+	lock  *os.File
+}
+
+// Close lets the image be removed.
+func (i *Image) Close() {
+	i.store.used(i.key)
+	_ = i.lock.Close()
+}
+
+// Open returns an image of a repository, and pulls it if it is not in the store. All callers share
+// one pull, which ends when none waits for it any more. The phase is called with what the pull is
+// doing, such as "pulling 2 of 7 layers, 12 of 80 MiB", whenever that changes.
+func (s *Store) Open(ctx context.Context, repository, digest string, phase func(string)) (*Image, error) {
+	key, err := keyOf(digest)
+	if err != nil {
+		return nil, err
+	}
+	const attempts = 3 // another process may remove it again before it is used
+	for range attempts {
+		if image, err := s.use(ctx, key); image != nil || err != nil {
+			return image, err
+		}
+		if err := s.flights.join(ctx, key, phase, func(ctx context.Context, report func(string)) error {
+			return s.fetch(ctx, repository, digest, key, report)
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fault.New(fault.Exhausted, "image %s@%s: it is removed from the store %s again as soon as it is there: "+
+		"raise FNR_SANDBOX_MAX_BYTES", repository, digest, s.cfg.Dir)
+}
+
+// keyOf returns the name of an image in the store.
+func keyOf(digest string) (string, error) {
+	key, ok := strings.CutPrefix(digest, "sha256:")
+	if !ok || len(key) != 64 || strings.Trim(key, "0123456789abcdef") != "" {
+		return "", fault.New(fault.Precondition, "the digest %q is not supported: only sha256 is", digest)
+	}
+	return key, nil
+}
+
+// use returns an image that is in the store, nil if it is not.
+func (s *Store) use(ctx context.Context, key string) (*Image, error) {
+	if !s.has(key) {
+		return nil, nil //nolint:nilnil // it is not there
+	}
+	lock, err := s.lock(ctx, path.Join(locksDir, key), shared)
+	if err != nil {
+		return nil, err
+	}
+	if !s.has(key) { // removed meanwhile
+		_ = lock.Close()
+		return nil, nil //nolint:nilnil // it is not there
+	}
+	s.used(key)
+	root, err := filepath.Abs(filepath.Join(s.cfg.Dir, imagesDir, key, rootfs))
+	if err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
+	return &Image{Root: root, store: s, key: key, lock: lock}, nil
+}
+
+// has reports whether an image is in the store. It is there as a whole or not at all.
+func (s *Store) has(key string) bool {
+	_, err := s.root.Lstat(path.Join(imagesDir, key))
+	return err == nil
+}
+
+// used records that an image is in use now.
+func (s *Store) used(key string) {
+	now := time.Now()
+	_ = s.root.Chtimes(path.Join(locksDir, key), now, now) // best effort: only the order of removal depends on it
+}
+
+// full words an error of a full disk.
+func (s *Store) full(err error) error {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		return fault.New(fault.Exhausted, "write to the image store %s: %w: "+
+			"free some space there, or set FNR_SANDBOX_STORE to another directory", s.cfg.Dir, pathErr.Err)
+	}
+	return err
+}

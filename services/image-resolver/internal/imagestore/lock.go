@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/retry"
+)
+
+// Kinds of locks.
+const (
+	shared    = syscall.LOCK_SH
+	exclusive = syscall.LOCK_EX
+)
+
+// errBusy is a lock that another process, or another part of this one, has.
+var errBusy = errors.New("it is locked")
+
+// lock waits for a lock, and returns the open file that holds it until it is closed.
+func (s *Store) lock(ctx context.Context, name string, kind int) (*os.File, error) {
+	backoff := retry.Backoff{First: time.Millisecond, Max: 100 * time.Millisecond}
+	for {
+		file, err := s.tryLock(name, kind)
+		if !errors.Is(err, errBusy) {
+			return file, err
+		}
+		if !backoff.Wait(ctx) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// tryLock returns errBusy where lock would wait. The file is made if it is missing.
+func (s *Store) tryLock(name string, kind int) (*os.File, error) {
+	for {
+		file, err := s.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, s.full(err)
+		}
+		if err := flock(file, kind|syscall.LOCK_NB); err != nil {
+			_ = file.Close()
+			return nil, err
+		}
+		if s.same(file, name) {
+			return file, nil
+		}
+		_ = file.Close() // the holder before has removed the file: its name is another file's now
+	}
+}
+
+// same reports whether the file has that name still.
+func (s *Store) same(file *os.File, name string) bool {
+	locked, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := s.root.Lstat(name)
+	return err == nil && os.SameFile(locked, named)
+}
+
+func flock(file *os.File, how int) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var lockErr error
+	if err := raw.Control(func(fd uintptr) { lockErr = syscall.Flock(int(fd), how) }); err != nil {
+		return err
+	}
+	if errors.Is(lockErr, syscall.EWOULDBLOCK) {
+		return errBusy
+	}
+	if lockErr != nil {
+		return fmt.Errorf("lock %s: %w", file.Name(), lockErr)
+	}
+	return nil
+}

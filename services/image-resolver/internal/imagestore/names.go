@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagestore
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Name is what an image's name meant when it was resolved last, and what a container of it runs. With
+// it an image in the store can be used without its registry.
+type Name struct {
+	Repository string `json:"repository"`
+	// Tag is empty for an image that was named by its digest.
+	Tag string `json:"tag,omitempty"`
+	// Digest is that of the image, and IndexDigest that of the index in which it was chosen, if any.
+	Digest      string   `json:"digest"`
+	IndexDigest string   `json:"indexDigest,omitempty"`
+	Command     []string `json:"command,omitempty"`
+	Env         []string `json:"env,omitempty"`
+	WorkingDir  string   `json:"workingDir,omitempty"`
+	User        string   `json:"user,omitempty"`
+
+	written time.Time
+}
+
+// maxNames bounds how many names a store has: the oldest go.
+const maxNames = 500
+
+// Remember writes down what a name means, if its image is in the store. The name with the same
+// repository and tag is replaced.
+func (s *Store) Remember(name Name) error {
+	if !s.Has(name.Digest) {
+		return nil
+	}
+	content, err := json.Marshal(name)
+	if err != nil {
+		return err
+	}
+	file := path.Join(namesDir, name.file())
+	if old, err := s.root.ReadFile(file); err == nil && bytes.Equal(old, content) {
+		return nil
+	}
+	st, err := s.newStage()
+	if err != nil {
+		return err
+	}
+	defer st.discard()
+	staged := path.Join(st.dir, "name")
+	if err := s.root.WriteFile(staged, content, 0o600); err != nil {
+		return s.full(err)
+	}
+	if err := s.root.Rename(staged, file); err != nil {
+		return s.full(err)
+	}
+	if entries, err := fs.ReadDir(s.root.FS(), namesDir); err != nil || len(entries) <= maxNames {
+		return err
+	}
+	return s.forget()
+}
+
+// file returns the file of a name.
+func (n Name) file() string {
+	which := n.Repository + ":" + n.Tag
+	if n.Tag == "" {
+		which = n.Repository + "@" + n.Digest
+	}
+	sum := sha256.Sum256([]byte(which))
+	return hex.EncodeToString(sum[:]) + ".json"
+}
+
+// Same reports whether both are one name of one image.
+func (n Name) Same(other Name) bool { return n.file() == other.file() && n.Digest == other.Digest }
+
+// Has reports whether an image is in the store.
+func (s *Store) Has(digest string) bool {
+	key, err := keyOf(digest)
+	return err == nil && s.has(key)
+}
+
+// Names returns the names of the images in the store, the latest first.
+func (s *Store) Names() ([]Name, error) {
+	names, _, err := s.readNames()
+	return names, err
+}
+
+// readNames returns the names of the images in the store, and the files of all names.
+func (s *Store) readNames() (names []Name, files []string, err error) {
+	entries, err := fs.ReadDir(s.root.FS(), namesDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, entry := range entries {
+		files = append(files, entry.Name())
+		name, err := s.name(entry.Name())
+		if err == nil && s.has(strings.TrimPrefix(name.Digest, "sha256:")) {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b Name) int { return b.written.Compare(a.written) })
+	return names, files, nil
+}
+
+// name reads a name.
+func (s *Store) name(file string) (name Name, err error) {
+	file = path.Join(namesDir, file)
+	content, err := s.root.ReadFile(file)
+	if err != nil {
+		return name, err
+	}
+	info, err := s.root.Lstat(file)
+	if err != nil {
+		return name, err
+	}
+	name.written = info.ModTime()
+	return name, json.Unmarshal(content, &name)
+}
+
+// forget removes names of images that are not in the store any more, and names beyond the bound. Names that
+// other processes write meanwhile stay.
+func (s *Store) forget() error {
+	names, files, err := s.readNames()
+	if err != nil {
+		return err
+	}
+	keep := map[string]bool{}
+	for _, name := range names[:min(len(names), maxNames)] {
+		keep[name.file()] = true
+	}
+	for _, file := range files {
+		if keep[file] {
+			continue
+		}
+		if err := s.root.Remove(path.Join(namesDir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

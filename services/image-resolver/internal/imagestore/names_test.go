@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagestore_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/imagestore"
+)
+
+// remember writes names down.
+func remember(t *testing.T, store *imagestore.Store, names ...imagestore.Name) {
+	t.Helper()
+	for _, name := range names {
+		if err := store.Remember(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// names returns the names in a store.
+func names(t *testing.T, store *imagestore.Store) []imagestore.Name {
+	t.Helper()
+	all, err := store.Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var byTag = []cmp.Option{
+	cmpopts.IgnoreUnexported(imagestore.Name{}), cmpopts.EquateEmpty(),
+	cmpopts.SortSlices(func(a, b imagestore.Name) bool { return a.Tag < b.Tag }),
+}
+
+// TestNamesLastAsLongAsTheirImages moves a tag to another image, and removes the images.
+func TestNamesLastAsLongAsTheirImages(t *testing.T) {
+	source, dir := &images{dir: t.TempDir()}, t.TempDir()
+	old, current := source.push(t, map[string]string{"a": "1"}), source.push(t, map[string]string{"a": "2"})
+	store := newStore(t, dir, source)
+	open(t, store, old).Close()
+	v1 := imagestore.Name{Repository: repository, Tag: "v1", Digest: old, Command: []string{"/fn", "-q"}, User: "7"}
+	remember(t, store, v1, imagestore.Name{Repository: repository, Tag: "latest", Digest: old},
+		imagestore.Name{Repository: repository, Tag: "missing", Digest: current}) // not in the store
+	open(t, store, current).Close()
+	latest := imagestore.Name{Repository: repository, Tag: "latest", Digest: current}
+	pinned := imagestore.Name{Repository: repository, Digest: current, Env: []string{"A=b"}}
+	remember(t, store, latest, pinned)
+	other := newStore(t, dir, source) // another process
+	if diff := cmp.Diff([]imagestore.Name{v1, latest, pinned}, names(t, other), byTag...); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if left, err := store.Prune(t.Context(), 0); err != nil || len(left) != 0 {
+		t.Fatalf("%v is left, %v", left, err)
+	}
+	if entries, err := os.ReadDir(filepath.Join(dir, "names")); err != nil || len(entries) != 0 {
+		t.Errorf("%d names are left, %v, want none without images", len(entries), err)
+	}
+}
+
+// TestNamesAreBounded writes more names of an image than are kept.
+func TestNamesAreBounded(t *testing.T) {
+	const most = 500
+	source, dir := &images{dir: t.TempDir()}, t.TempDir()
+	digest := source.push(t, map[string]string{"a": "1"})
+	store := newStore(t, dir, source)
+	open(t, store, digest).Close()
+	for i := range most + 1 {
+		remember(t, store, imagestore.Name{Repository: repository, Tag: fmt.Sprintf("v%d", i), Digest: digest})
+	}
+	if n := len(names(t, store)); n != most {
+		t.Errorf("%d names are kept, want %d", n, most)
+	}
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagestore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/unpack"
+)
+
+// What is in an image's directory.
+const (
+	rootfs = "rootfs"
+	record = "image.json"
+)
+
+// Where something is mounted into a root file system, which has to be there since it is read-only.
+var (
+	mountDirectories = []string{"proc", "dev", "tmp", "sys"}
+	mountFiles       = []string{"etc/resolv.conf", "etc/hosts", "etc/hostname"}
+)
+
+// Record is what the store knows about an image.
+type Record struct {
+	Repository string `json:"repository"`
+	Digest     string `json:"digest"`
+	// Bytes is what the image takes on disk, at most, and Files how many files it has.
+	Bytes int64 `json:"bytes"`
+	Files int64 `json:"files"`
+	// Used is when the image was used last, as far as that is known.
+	Used time.Time `json:"-"`
+}
+
+// fetch puts an image into the store, unless another process has just done so.
+func (s *Store) fetch(ctx context.Context, repository, digest, key string, report func(string)) error {
+	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
+	if err == errBusy { //nolint:errorlint // it is never wrapped
+		report("waiting for another process that pulls the image")
+		lock, err = s.lock(ctx, path.Join(locksDir, key), exclusive)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	if s.has(key) {
+		return nil
+	}
+	report("waiting for other pulls")
+	select {
+	case s.pulls <- struct{}{}:
+		defer func() { <-s.pulls }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	stage, err := s.newStage()
+	if err != nil {
+		return err
+	}
+	defer stage.discard()
+	p := &pull{store: s, stage: stage, repository: repository, digest: digest, report: report}
+	if err := p.run(ctx); err != nil {
+		return s.refusal(repository, digest, err)
+	}
+	if err := s.root.Rename(path.Join(stage.dir, key), path.Join(imagesDir, key)); err != nil {
+		return s.full(err)
+	}
+	s.used(key)
+	return s.makeFit(ctx, repository, digest, key)
+}
+
+// refusal names the image in an error.
+func (s *Store) refusal(repository, digest string, err error) error {
+	err = s.full(err)
+	return fault.New(fault.Of(err), "image %s@%s: %w", repository, digest, err)
+}
+
+// pull is one pull of an image.
+type pull struct {
+	store              *Store
+	stage              *stage
+	repository, digest string
+	report             func(string)
+	manifest           *oci.Manifest
+	done               int   // layers
+	bytes              int64 // of layers that were downloaded
+	said               time.Time
+}
+
+// run makes the directory of the image in the stage.
+func (p *pull) run(ctx context.Context) error {
+	p.report("reading the image's manifest")
+	manifest, config, err := p.store.cfg.Source.Image(ctx, p.repository, p.digest)
+	if err != nil {
+		return err
+	}
+	if manifest.LayerBytes > p.store.cfg.MaxImageBytes {
+		return fault.New(fault.Precondition, "its layers have %d MiB, and an image may take %d MiB unpacked: "+
+			"raise FNR_SANDBOX_MAX_IMAGE_BYTES, or use a smaller image",
+			manifest.LayerBytes>>20, p.store.cfg.MaxImageBytes>>20)
+	}
+	p.manifest = manifest
+	tree, err := p.unpack(ctx, config)
+	if err != nil {
+		return err
+	}
+	return p.finish(tree)
+}
+
+// unpack applies the layers, one after the other: what is on disk at a time is one compressed layer
+// and the tree.
+func (p *pull) unpack(ctx context.Context, config oci.RootFS) (*unpack.Tree, error) {
+	root, err := p.stage.makeRoot(path.Join(p.digest[len("sha256:"):], rootfs))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	tree := unpack.New(root, unpack.Limits{Bytes: p.store.cfg.MaxImageBytes, Files: p.store.cfg.MaxImageFiles})
+	for i, layer := range p.manifest.Layers {
+		if err := p.layer(ctx, tree, layer, config.DiffIDs[i]); err != nil {
+			return nil, err
+		}
+		p.done++
+	}
+	if err := tree.Mountpoints(mountDirectories, mountFiles); err != nil {
+		return nil, err
+	}
+	return tree, tree.Directory(config.WorkingDir)
+}
+
+// layer downloads a layer and applies it.
+func (p *pull) layer(ctx context.Context, tree *unpack.Tree, layer oci.Layer, diffID string) error {
+	blob, err := p.download(ctx, layer)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = blob.Close() }()
+	return tree.Compressed(ctx, blob, layer.Size, diffID)
+}
+
+// progress reports how far the pull is, at most ten times a second.
+func (p *pull) progress(bytes int64) {
+	if time.Since(p.said) < time.Second/10 {
+		return
+	}
+	p.said = time.Now()
+	p.report(fmt.Sprintf("pulling the image, %d of %d layers, %d of %d MiB",
+		p.done, len(p.manifest.Layers), (p.bytes+bytes)>>20, p.manifest.LayerBytes>>20))
+}
+
+// finish writes what is known about the image, and everything to the disk: after a crash of the
+// machine, an image that is in the store has to be complete.
+func (p *pull) finish(tree *unpack.Tree) error {
+	content, err := json.Marshal(Record{
+		Repository: p.repository, Digest: p.digest, Bytes: tree.Bytes(), Files: tree.Files(),
+	})
+	if err != nil {
+		return err
+	}
+	dir := path.Join(p.stage.dir, p.digest[len("sha256:"):])
+	if err := p.store.root.WriteFile(path.Join(dir, record), content, 0o600); err != nil {
+		return err
+	}
+	if err := p.store.share(dir); err != nil {
+		return err
+	}
+	file, err := p.store.root.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	return syncAll(file)
+}
+
+// share lets the store's group use an image.
+func (s *Store) share(dir string) error {
+	mode := os.FileMode(0o700)
+	if s.cfg.Group != 0 {
+		mode = 0o750
+		if err := s.root.Chown(dir, -1, s.cfg.Group); err != nil {
+			return err
+		}
+	}
+	return s.root.Chmod(dir, mode)
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package imagestore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// lockSuffix ends the names of the locks of stages.
+const lockSuffix = ".lock"
+
+// stage is a directory in which something is made or removed.
+type stage struct {
+	store *Store
+	dir   string
+	lock  *os.File
+}
+
+// newStage makes a stage. Its lock comes first, so that no process takes it for one that was left.
+func (s *Store) newStage() (*stage, error) {
+	dir := path.Join(stagesDir, rand.Text())
+	lock, err := s.tryLock(dir+lockSuffix, exclusive)
+	if err != nil {
+		return nil, err
+	}
+	st := &stage{store: s, dir: dir, lock: lock}
+	if err := s.root.Mkdir(dir, 0o700); err != nil {
+		st.discard()
+		return nil, s.full(err)
+	}
+	return st, nil
+}
+
+// discard removes a stage with all that is in it.
+func (st *stage) discard() {
+	root := st.store.root
+	if err := errors.Join(root.RemoveAll(st.dir), root.Remove(st.dir+lockSuffix)); err != nil {
+		st.store.cfg.Log.Warn("stage of the image store not removed", "stage", st.dir, "error", err)
+	}
+	_ = st.lock.Close()
+}
+
+// makeRoot makes a directory in the stage and opens it.
+func (st *stage) makeRoot(name string) (*os.Root, error) {
+	at := path.Join(st.dir, name)
+	if err := errors.Join(st.store.root.MkdirAll(at, 0o755), st.store.root.Chmod(at, 0o755)); err != nil {
+		return nil, err
+	}
+	return st.store.root.OpenRoot(at)
+}
+
+// temporary returns a file in the stage that has no name.
+func (st *stage) temporary() (*os.File, error) {
+	at := path.Join(st.dir, "blob")
+	file, err := st.store.root.OpenFile(at, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return file, st.store.root.Remove(at)
+}
+
+// sweep removes the stages of processes that have ended.
+func (s *Store) sweep() {
+	entries, err := fs.ReadDir(s.root.FS(), stagesDir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		name, ok := strings.CutSuffix(entry.Name(), lockSuffix)
+		if !ok {
+			continue
+		}
+		dir := path.Join(stagesDir, name)
+		if lock, err := s.tryLock(dir+lockSuffix, exclusive); err == nil {
+			(&stage{store: s, dir: dir, lock: lock}).discard()
+		}
+	}
+}
+
+// remove removes an image that nothing uses.
+func (s *Store) remove(key string) error {
+	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	return s.removeLocked(key)
+}
+
+// removeLocked removes an image that the caller has locked. It is gone in one step.
+func (s *Store) removeLocked(key string) error {
+	st, err := s.newStage()
+	if err != nil {
+		return err
+	}
+	defer st.discard()
+	err = s.root.Rename(path.Join(imagesDir, key), path.Join(st.dir, key))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return s.root.Remove(path.Join(locksDir, key))
+}
+
+// Prune removes images that are not in use, the least recently used first, until all of them take
+// at most so many bytes. It returns what is left.
+func (s *Store) Prune(ctx context.Context, maxBytes int64) ([]Record, error) {
+	lock, err := s.lock(ctx, "prune"+lockSuffix, exclusive)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = lock.Close() }()
+	s.sweep()
+	images, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	total := int64(0)
+	for _, image := range images {
+		total += image.Bytes
+	}
+	left := images[:0]
+	for _, image := range images {
+		if total <= maxBytes || s.remove(strings.TrimPrefix(image.Digest, "sha256:")) != nil {
+			left = append(left, image)
+			continue
+		}
+		total -= image.Bytes
+		s.cfg.Log.Info("image removed from the store", "repository", image.Repository, "digest", image.Digest)
+	}
+	return left, s.forget()
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"archive/tar"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxLinks bounds how many symbolic links lead to an entry, as in Linux.
+const maxLinks = 40
+
+func quote(s string) string { return strconv.Quote(s) }
+
+// clean returns the path of an entry in the image. A name that begins with a slash is meant in the
+// image, as container runtimes understand it: ko writes such names.
+func clean(name string) (string, error) {
+	if slices.Contains(strings.Split(name, "/"), "..") {
+		return "", refuse(name, `leads out of the image with ".."`)
+	}
+	cleaned := path.Clean(strings.TrimLeft(name, "/"))
+	if strings.ContainsRune(cleaned, 0) {
+		return "", refuse(name, "has a zero byte in its name")
+	}
+	return cleaned, nil
+}
+
+// resolve returns the directory at dir without symbolic links, which lead to places in the image as
+// they do in a container. What is missing of it is made.
+func (t *Tree) resolve(dir string) (string, error) {
+	at, links := ".", 0
+	rest := strings.Split(dir, "/")
+	for len(rest) > 0 {
+		part := rest[0]
+		rest = rest[1:]
+		switch {
+		case part == "" || part == ".":
+			continue
+		case part == ".." && at == ".":
+			return "", refuse(dir, "leads out of the image by a symbolic link")
+		case part == "..":
+			at = path.Dir(at)
+			continue
+		}
+		next := path.Join(at, part)
+		target, err := t.enter(next)
+		switch {
+		case err != nil:
+			return "", err
+		case target == "":
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", refuse(dir, "is behind too many symbolic links")
+		}
+		if path.IsAbs(target) {
+			at = "."
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	return at, nil
+}
+
+// enter makes the directory at a place if it is missing. It returns the target of a symbolic link.
+func (t *Tree) enter(at string) (target string, err error) {
+	info, err := t.root.Lstat(at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := t.count(at); err != nil {
+			return "", err
+		}
+		return "", t.mkdir(at)
+	case err != nil:
+		return "", err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return t.root.Readlink(at)
+	case !info.IsDir():
+		return "", refuse(at, "is a file, and has entries below it")
+	}
+	return "", nil
+}
+
+// symbolicLink writes a link. Links with an absolute target lead to places in the image wherever it
+// is a root.
+func (t *Tree) symbolicLink(header *tar.Header, at string) error {
+	target := header.Linkname
+	if !path.IsAbs(target) {
+		reached := path.Join(path.Dir(at), target) //nolint:gosec // what leads out is refused below
+		if reached == ".." || strings.HasPrefix(reached, "../") {
+			return refuse(header.Name, "is a symbolic link to "+quoted(target)+", out of the image")
+		}
+	}
+	return t.root.Symlink(target, at)
+}
+
+// hardLink writes another name of a file of the image.
+func (t *Tree) hardLink(header *tar.Header, at string) error {
+	name, err := clean(header.Linkname)
+	if err != nil {
+		return refuse(header.Name, "is a hard link to "+quoted(header.Linkname)+", out of the image")
+	}
+	dir, err := t.resolve(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	target := path.Join(dir, path.Base(name))
+	info, err := t.root.Lstat(target)
+	if err != nil || info.IsDir() {
+		return refuse(header.Name, "is a hard link to "+quoted(header.Linkname)+", which is no file of the image")
+	}
+	if target == at {
+		return nil
+	}
+	if err := t.replace(at); err != nil {
+		return err
+	}
+	return t.root.Link(target, at)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+const (
+	// maxRatio is how many times its compressed size a layer may have.
+	maxRatio = 100
+	// smallLayer is the size up to which the ratio does not matter, in bytes.
+	smallLayer = 16 << 20
+	// maxWindow bounds the memory to decompress a layer with.
+	maxWindow = 32 << 20
+)
+
+// Compressed applies a layer that may be compressed with gzip or zstd and has so many bytes. Its
+// uncompressed content has to have a digest.
+func (t *Tree) Compressed(ctx context.Context, layer io.Reader, size int64, diffID string) error {
+	plain, err := decompress(layer)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = plain.Close() }()
+	sum := sha256.New()
+	bounded := &ratio{ctx: ctx, Reader: io.TeeReader(plain, sum), size: size}
+	if err := t.Layer(ctx, bounded); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, bounded); err != nil { // what follows the archive's end
+		return broken(err)
+	}
+	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != diffID {
+		return fault.New(fault.Precondition,
+			"a layer has the content %s, and its configuration names %s: push the image again", got, diffID)
+	}
+	return nil
+}
+
+// decompress returns the content of a layer, whose first bytes tell how it is compressed: media types
+// are often wrong.
+func decompress(layer io.Reader) (io.ReadCloser, error) {
+	buffered := bufio.NewReaderSize(layer, 64<<10)
+	magic, err := buffered.Peek(4)
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		plain, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, broken(err)
+		}
+		return plain, nil
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		plain, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, broken(err)
+		}
+		return plain.IOReadCloser(), nil
+	case err != nil && len(magic) == 0:
+		return nil, fault.New(fault.Precondition, "a layer is empty: push the image again")
+	}
+	return io.NopCloser(buffered), nil
+}
+
+// ratio is an uncompressed layer that ends with an error where it gets too large for its
+// compressed size, or where ctx ends.
+type ratio struct {
+	io.Reader
+	ctx  context.Context //nolint:containedctx // a reader has no other way to know it
+	size int64
+	read int64
+}
+
+func (r *ratio) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, r.ctx.Err()
+	}
+	n, err := r.Reader.Read(p)
+	r.read += int64(n)
+	if r.read > smallLayer && r.read/maxRatio > r.size {
+		return n, fault.New(fault.Precondition,
+			"a layer of %d bytes unpacks to more than %d times its size, which is the limit", r.size, maxRatio)
+	}
+	return n, err
+}

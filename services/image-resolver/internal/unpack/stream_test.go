@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/unpack"
+)
+
+func gzipped(t testing.TB, content []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(content)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// applyCompressed applies one layer.
+func applyCompressed(ctx context.Context, t testing.TB, layer []byte, diffID string) error {
+	t.Helper()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	return unpack.New(root, unpack.Limits{Bytes: 1 << 30, Files: 1000}).
+		Compressed(ctx, bytes.NewReader(layer), int64(len(layer)), diffID)
+}
+
+func TestCompressions(t *testing.T) {
+	plain := archive(t, file("a", "content"))
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, layer := range map[string][]byte{
+		"gzip": gzipped(t, plain), "zstd": encoder.EncodeAll(plain, nil), "none": plain,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := applyCompressed(t.Context(), t, layer, digest(plain)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestBadLayers(t *testing.T) {
+	plain := archive(t, file("a", "content"))
+	zeros := make([]byte, 20<<20)
+	tests := map[string]struct {
+		layer  []byte
+		diffID string
+		want   string
+	}{
+		"other content":        {gzipped(t, plain), digest(nil), "push the image again"},
+		"more after its end":   {gzipped(t, append(bytes.Clone(plain), "more"...)), digest(plain), "push the image again"},
+		"half":                 {gzipped(t, plain)[:60], digest(plain), "not a valid tar archive"},
+		"empty":                {nil, digest(nil), "a layer is empty"},
+		"no archive":           {[]byte(strings.Repeat("no archive", 200)), digest(plain), "not a valid tar archive"},
+		"100 times its size":   {gzipped(t, archive(t, file("zeros", string(zeros)))), digest(plain), "more than 100 times"},
+		"zeros after its end":  {gzipped(t, append(bytes.Clone(plain), zeros...)), digest(plain), "more than 100 times"},
+		"gzip without content": {[]byte{0x1f, 0x8b, 0, 0}, digest(plain), "not a valid tar archive"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := applyCompressed(t.Context(), t, tc.layer, tc.diffID)
+			if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want a refusal that says %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestUnpackingEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	plain := archive(t, file("a", "content"))
+	if err := applyCompressed(ctx, t, plain, digest(plain)); fault.Of(err) != fault.Canceled {
+		t.Errorf("error %v, want that of the context", err)
+	}
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package unpack writes the layers of a container image into a directory, as one root file
+// system. Layers come from strangers: nothing is written outside of the directory, whatever
+// names, links and sizes they have, and what they may take is bounded.
+//
+// Layers are applied from the lowest up, so that hard links keep the content that they had in
+// their layer. What an image's owners and modes say does not matter where one user without rights
+// reads it: every file can be read, what its owner can execute can be executed, and no set-uid
+// bit is kept.
+package unpack
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// Modes of everything that is written.
+const (
+	modeDir     = 0o755
+	modeFile    = 0o444
+	modeProgram = 0o555
+)
+
+// entryBytes is what a file system takes for an entry, and the unit in which it stores content.
+const entryBytes = 4 << 10
+
+// Limits bound an unpacked image.
+type Limits struct {
+	// Bytes is what everything that was written may take on disk.
+	Bytes int64
+	// Files is how many files, directories and links may be written.
+	Files int64
+}
+
+// Tree is an image that is being unpacked. It is for one goroutine.
+type Tree struct {
+	root   *os.Root
+	limits Limits
+	bytes  int64
+	files  int64
+	// layer are the paths that the present layer has written, which its whiteouts leave.
+	layer map[string]bool
+}
+
+// New returns a tree in root, which is empty and nothing else writes to.
+func New(root *os.Root, limits Limits) *Tree { return &Tree{root: root, limits: limits} }
+
+// Bytes returns what was written so far takes on disk, at most.
+func (t *Tree) Bytes() int64 { return t.bytes }
+
+// Files returns how many files, directories and links were written.
+func (t *Tree) Files() int64 { return t.files }
+
+// Layer applies the next layer, an uncompressed tar archive. An archive that must not be applied
+// is an error of class fault.Precondition; the tree is of no use then.
+func (t *Tree) Layer(ctx context.Context, archive io.Reader) error {
+	t.layer = map[string]bool{}
+	entries := tar.NewReader(archive)
+	for {
+		header, err := entries.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return broken(err)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		if err := t.add(header, entries); err != nil {
+			return err
+		}
+	}
+}
+
+// broken classifies an error of reading an archive: a classified one is that of its source.
+func broken(err error) error {
+	if fault.Of(err) != fault.Internal {
+		return err
+	}
+	return fault.New(fault.Precondition, "a layer is not a valid tar archive: %w", err)
+}
+
+// add writes an entry.
+func (t *Tree) add(header *tar.Header, content io.Reader) error {
+	if header.Typeflag == tar.TypeXGlobalHeader {
+		return nil
+	}
+	name, err := clean(header.Name)
+	if err != nil {
+		return err
+	}
+	if name == "." {
+		if header.Typeflag != tar.TypeDir {
+			return refuse(header.Name, "is not a directory, and takes the place of the image's root")
+		}
+		return nil
+	}
+	dir, err := t.resolve(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	if hidden, ok := whiteout(path.Base(name)); ok {
+		return t.hide(header.Name, dir, hidden)
+	}
+	return t.write(header, path.Join(dir, path.Base(name)), content)
+}
+
+// write writes an entry at a place whose directory is resolved.
+func (t *Tree) write(header *tar.Header, at string, content io.Reader) error {
+	if err := t.count(header.Name); err != nil {
+		return err
+	}
+	if header.Typeflag == tar.TypeDir {
+		return t.directory(at)
+	}
+	if header.Typeflag == tar.TypeLink {
+		return t.hardLink(header, at)
+	}
+	if err := t.replace(at); err != nil {
+		return err
+	}
+	switch header.Typeflag {
+	case tar.TypeReg, tar.TypeGNUSparse:
+		return t.file(header, at, content)
+	case tar.TypeSymlink:
+		return t.symbolicLink(header, at)
+	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
+		return refuse(header.Name, "is a device or a pipe, which images must not have")
+	default:
+		return refuse(header.Name, "has the unknown type "+string(rune(header.Typeflag)))
+	}
+}
+
+// count takes an entry from the limits.
+func (t *Tree) count(name string) error {
+	t.files++
+	if t.files > t.limits.Files {
+		return fault.New(fault.Precondition, "it has more than %d files, which is the limit", t.limits.Files)
+	}
+	return t.take(name, entryBytes)
+}
+
+// take takes bytes from the limits.
+func (t *Tree) take(name string, bytes int64) error {
+	if bytes > t.limits.Bytes-t.bytes {
+		return fault.New(fault.Precondition, "with %s it takes more than %d MiB unpacked, which is the limit",
+			quoted(name), t.limits.Bytes>>20)
+	}
+	t.bytes += bytes
+	return nil
+}
+
+// directory makes a directory, or keeps the one that is there.
+func (t *Tree) directory(at string) error {
+	t.layer[at] = true
+	info, err := t.root.Lstat(at)
+	if err == nil && info.IsDir() {
+		return nil
+	}
+	if err := t.replace(at); err != nil {
+		return err
+	}
+	return t.mkdir(at)
+}
+
+// mkdir makes a directory that every user can read, whatever this program's umask is.
+func (t *Tree) mkdir(at string) error {
+	if err := t.root.Mkdir(at, modeDir); err != nil {
+		return err
+	}
+	return t.root.Chmod(at, modeDir)
+}
+
+// replace removes what is at a place, for the entry that is written next.
+func (t *Tree) replace(at string) error {
+	t.layer[at] = true
+	if _, err := t.root.Lstat(at); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return t.root.RemoveAll(at)
+}
+
+// file writes a regular file.
+func (t *Tree) file(header *tar.Header, at string, content io.Reader) error {
+	if header.Size < 0 || header.Size > t.limits.Bytes {
+		return t.take(header.Name, max(header.Size, t.limits.Bytes))
+	}
+	if err := t.take(header.Name, (header.Size+entryBytes-1)/entryBytes*entryBytes); err != nil {
+		return err
+	}
+	mode := fs.FileMode(modeFile)
+	if header.Mode&0o100 != 0 {
+		mode = modeProgram
+	}
+	file, err := t.root.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode|0o200)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, readFrom{content})
+	return errors.Join(err, file.Chmod(mode), file.Close())
+}
+
+// readFrom is a reader whose errors are those of an archive, not of what it is copied to.
+type readFrom struct{ io.Reader }
+
+func (r readFrom) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = broken(err)
+	}
+	return n, err
+}
+
+// refuse is the error for an entry that must not be written.
+func refuse(name, why string) error {
+	return fault.New(fault.Precondition, "its entry %s %s", quoted(name), why)
+}
+
+// maxQuoted bounds what is quoted of an image in an error, in bytes.
+const maxQuoted = 200
+
+func quoted(name string) string { return quote(excerpt.Middle(name, maxQuoted)) }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// Names by which layers hide what lower ones have.
+const (
+	whiteoutPrefix = ".wh."
+	opaque         = ".wh..wh..opq"
+	internal       = ".wh..wh." // what some builders left in layers for themselves
+)
+
+// whiteout returns the name that an entry hides; "." is all of its directory, and empty is nothing.
+func whiteout(base string) (hidden string, ok bool) {
+	switch {
+	case base == opaque:
+		return ".", true
+	case strings.HasPrefix(base, internal):
+		return "", true
+	}
+	hidden, ok = strings.CutPrefix(base, whiteoutPrefix)
+	if ok && hidden == "" {
+		hidden = ".." // refused
+	}
+	return hidden, ok
+}
+
+// hide removes what lower layers have at a name in dir.
+func (t *Tree) hide(entry, dir, name string) error {
+	switch name {
+	case "":
+		return nil
+	case ".":
+		return t.clear(dir)
+	case "..":
+		return refuse(entry, "hides nothing that could be there")
+	}
+	at := path.Join(dir, name)
+	if t.layer[at] {
+		return t.clear(at)
+	}
+	return t.root.RemoveAll(at)
+}
+
+// clear removes what is in a directory, except what the present layer has written.
+func (t *Tree) clear(dir string) error {
+	entries, err := fs.ReadDir(t.root.FS(), dir)
+	if err != nil {
+		return nil //nolint:nilerr // this layer has put a file at the place, which stays
+	}
+	var failed error
+	for _, entry := range entries {
+		at := path.Join(dir, entry.Name())
+		switch {
+		case !t.layer[at]:
+			failed = errors.Join(failed, t.root.RemoveAll(at))
+		case entry.IsDir():
+			failed = errors.Join(failed, t.clear(at))
+		}
+	}
+	return failed
+}
