@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pod-manager lends function pods.
+// Command pod-manager grants leases on function pods.
 package main
 
 import (
 	"context"
 	"os"
 
-	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
@@ -25,16 +24,15 @@ func (s *settings) Validate() error { return s.ValidateWith(&s.Config) }
 func main() {
 	program.Begin()
 	var s settings
-	if err := config.Load(&s); err != nil {
-		os.Exit(program.Refuse("pod-manager", err))
-	}
+	program.Load("pod-manager", &s)
 	s.PodEnv = podmanager.PodEnv(os.Environ())
-	os.Exit(program.Main("pod-manager", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
+	start := func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
 		resolver, err := podmanager.Connect(s.Config, frame) // open until the process ends
 		if err != nil {
 			return nil, err
 		}
-		part, err := podmanager.New(s.Config, resolver, frame)
-		return []serve.Part{part}, err
-	}))
+		component, err := podmanager.New(s.Config, resolver, frame)
+		return []serve.Component{component}, err
+	}
+	os.Exit(program.Main("pod-manager", s.Settings, start))
 }

@@ -3,6 +3,7 @@
 package podmanager
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -67,6 +68,9 @@ type Config struct {
 	PinDigest bool `split_words:"true" default:"true"`
 	// PullSecret is the name of the pull secret for private registries.
 	PullSecret string `split_words:"true" default:"auth-secret"`
+	// PullSecretName is what the setting PullSecret is called in a program that combines services;
+	// empty for this one's own variable.
+	PullSecretName string `ignored:"true"`
 	// EnablePrivateRegistries is whether the pod-manager keeps the pull secret: a copy of
 	// AuthSecretPath in the pods' namespace. Otherwise it does not touch it.
 	EnablePrivateRegistries bool `split_words:"true"`
@@ -128,8 +132,11 @@ type Config struct {
 	CacheConfig string `split_words:"true" default:"/pod-cache-config/pod-cache-config.yaml"`
 	// WarmUp is whether each of these functions keeps one pod at least.
 	WarmUp bool `split_words:"true" default:"true"`
-	// Replica is this replica's name, for people; empty for the host's name.
+	// Replica is this replica's name, which no other one has; empty for the host's name.
 	Replica string
+	// ReplicaAddress is this replica's IP address, at which gateways reach it; empty for one of
+	// the host's.
+	ReplicaAddress string `split_words:"true"`
 }
 
 // ResourceConfig is what a function's container may use, as Kubernetes writes
@@ -153,10 +160,14 @@ func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
 	checks.ServiceURL("ImageResolver", c.ImageResolver)
+	_, err := netip.ParseAddr(c.ReplicaAddress)
+	checks.That(c.ReplicaAddress == "" || err == nil, "ReplicaAddress", c.ReplicaAddress, "an IP address, or nothing")
+	checks.That(c.Replica == "" || len(validation.IsDNS1123Subdomain(c.Replica)) == 0, "Replica", c.Replica,
+		"a DNS name in lower case, or nothing")
 	checks.That(c.MaxMessageBytes > 0, "MaxMessageBytes", c.MaxMessageBytes, "1 or more")
 	prefix := c.DefaultImagePrefix
 	checks.That(imagename.IsPrefix(prefix), "DefaultImagePrefix", prefix, imagename.PrefixWanted)
-	_, err := imagename.ParsePatterns(c.FunctionNetwork)
+	_, err = imagename.ParsePatterns(c.FunctionNetwork)
 	checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","),
 		"patterns of repositories, such as ghcr.io/example/fn-*")
 	c.Confine.Check(&checks, "Confine")

@@ -100,9 +100,11 @@ func TestConfig(t *testing.T) {
 
 func TestPodEnv(t *testing.T) {
 	env := podmanager.PodEnv([]string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4317", "OTEL_SERVICE_NAME=pod-manager", "PATH=/bin", "OTEL_RESOURCE_ATTRIBUTES=a=b",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4317", "OTEL_SERVICE_NAME=pod-manager", "PATH=/bin",
+		"OTEL_RESOURCE_ATTRIBUTES=a=b",
 		"OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer x", "OTEL_EXPORTER_OTLP_TRACES_HEADERS=Authorization=Bearer x",
-		"OTEL_EXPORTER_OTLP_CLIENT_KEY=/key.pem", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=/cert.pem", "OTEL_EXPORTER_OTLP_CERTIFICATE=/ca.pem",
+		"OTEL_EXPORTER_OTLP_CLIENT_KEY=/key.pem", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=/cert.pem",
+		"OTEL_EXPORTER_OTLP_CERTIFICATE=/ca.pem",
 	})
 	if len(env) != 1 || env["OTEL_EXPORTER_OTLP_ENDPOINT"] != "http://collector:4317" {
 		t.Errorf("pods get %v, want where to send telemetry, not whose it is nor credentials", env)

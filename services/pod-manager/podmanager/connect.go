@@ -22,7 +22,7 @@ func Connect(cfg Config, frame program.Frame) (Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	client.Options = append(client.Options, rpcclient.Retry())
+	client.Options = append(client.Options, client.Balanced())
 	return resolver{imageresolverv1connect.NewImageResolverServiceClient(
 		client.HTTP, cfg.ImageResolver, client.Options...)}, nil
 }

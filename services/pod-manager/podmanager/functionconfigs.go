@@ -21,7 +21,7 @@ import (
 // configured is how Porch's resources get into the system: the part for pods to the pools, the
 // part for local binaries to the board.
 type configured struct {
-	*kube.Custom
+	*kube.PorchResources
 	board *binaries.Board
 }
 
@@ -45,10 +45,10 @@ func (c *Config) functionConfigs(
 			board.Put(localBinaries(s))
 		},
 	})
-	custom, err := kube.NewCustom(kube.CustomConfig{
+	resources, err := kube.NewPorchResources(kube.PorchResourcesConfig{
 		Client: client, Dynamic: dynamic, Discover: discover, Namespace: c.Namespace, Telemetry: frame.Telemetry,
 	}, configs, templates, use)
-	return configured{custom, board}, err
+	return configured{resources, board}, err
 }
 
 // localBinaries returns the part of FunctionConfigs for local binaries.

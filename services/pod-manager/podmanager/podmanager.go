@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podmanager lends function pods: it keeps a pool of warm pods for each
-// function, and gives the gateway places on them. Evaluations never pass through it.
-// Kubernetes is its only store, so it may end at any time, and any number of it may
-// run as long as each function is asked of one.
+// Package podmanager grants leases on function pods: it keeps a pool of warm pods for each
+// function. Evaluations never pass through it. Kubernetes is its only store, so it may end at any
+// time. Several replicas may run; each function has one owner.
 package podmanager
 
 import (
@@ -11,10 +10,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -22,11 +23,11 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/membership"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/probe"
@@ -49,19 +50,28 @@ type Images = manager.Images
 type Manager struct {
 	lease.Manager
 	// Binaries has the local binaries of FunctionConfigs.
-	Binaries binaries.Source
-	part     serve.Part
+	Binaries  binaries.Source
+	component serve.Component
+	keeper    *membership.Keeper
 }
 
-// Part is what has to run while the manager is called.
-func (m *Manager) Part() serve.Part { return m.part }
+// Component is what has to run while the manager is called.
+func (m *Manager) Component() serve.Component { return m.component }
 
 // New returns the pod-manager as a part of a program, with its port.
-func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error) {
-	cached := images.New(resolver)
-	m, err := NewManager(cfg, cached, frame)
+func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, error) {
+	stale, err := cache.StaleCounter(frame.Telemetry.Meters, "images")
 	if err != nil {
-		return serve.Part{}, err
+		return serve.Component{}, err
+	}
+	cached := images.New(resolver, stale)
+	address, err := cfg.replicaAddress()
+	if err != nil {
+		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
+	}
+	m, err := newManager(cfg, cached, address, frame)
+	if err != nil {
+		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
 	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(options, binaryService(m.Binaries, frame), rpcserve.Service{
@@ -72,20 +82,21 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Part, error)
 		},
 	})
 	if err != nil {
-		return serve.Part{}, fmt.Errorf("set up the pod-manager: %w", err)
+		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
-	part := m.Part()
-	part.Tasks = append(part.Tasks, cached.Run)
-	part.Endpoints = []serve.Endpoint{{
+	component := m.Component()
+	component.Tasks = append(component.Tasks, cached.Run)
+	component.Able = func() bool { return m.keeper.Owners().Able() } // gateways ask other replicas meanwhile
+	component.Endpoints = []serve.Endpoint{{
 		Name: "pod-manager", Address: cfg.Address, Handler: handler, MaxStreams: maxStreams,
 	}}
-	return part, nil
+	return component, nil
 }
 
-// NewManager returns a manager. It starts nothing: its part has to run while it is
+// NewManager returns a manager. It starts nothing: its component has to run while it is
 // called. It sends no request either: the informers start later.
 func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
-	m, err := newManager(cfg, resolver, frame)
+	m, err := newManager(cfg, resolver, "", frame)
 	if err != nil {
 		return nil, fmt.Errorf("set up the pod-manager: %w", err)
 	}
@@ -93,7 +104,7 @@ func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 }
 
 // newManager wires the service.
-func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
+func newManager(cfg Config, resolver Images, address string, frame program.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	clock := kubeclient.NewClock(log)
 	client, err := kubeclient.Connect(cfg.Kubeconfig, clock, log)
@@ -105,25 +116,26 @@ func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 		return nil, err
 	}
 	var core *manager.Manager // its tasks run later than this function
-	file, err := functions.Open(functions.Config{
-		Path: cfg.CacheConfig, DefaultImagePrefix: cfg.DefaultImagePrefix, Log: log,
-		Changed: func(f map[string]cacheconfig.Entry) { core.Configure(func(s *manager.Settings) { s.Functions = f }) },
-	})
+	file, err := cfg.functions(func(f map[string]cacheconfig.Entry) {
+		core.Configure(func(s *manager.Settings) { s.Functions = f })
+	}, log)
 	if err != nil {
 		return nil, err
 	}
 	use := func(t podspec.Template) { core.Configure(func(s *manager.Settings) { s.Template = t }) }
-	var launching *kube.Launching
-	if cfg.chooses() {
-		launching = kube.NewLaunching(client, func(l podspec.Launcher) { use(templates.UseLauncher(l)) }, log)
-	}
-	pods := cfg.cluster(client, templates, frame)
-	pods.Clock, pods.Launching = clock, launching
-	cluster, err := kube.New(pods)
+	launching := cfg.launching(client, func(l podspec.Launcher) { use(templates.UseLauncher(l)) }, log)
+	handle := func(e pool.Event) { core.Handle(e) }
+	keeper, err := cfg.membership(client, clock, address, handle, frame)
 	if err != nil {
 		return nil, err
 	}
-	guarded, keepPullSecret, err := cfg.pullSecret(cluster, client, func(e pool.Event) { core.Handle(e) }, frame)
+	cluster, err := cfg.cluster(client, templates, frame, func(pods *kube.Config) {
+		pods.Clock, pods.Launching, pods.Owns = clock, launching, keeper.Owns
+	})
+	if err != nil {
+		return nil, err
+	}
+	guarded, keepPullSecret, err := cfg.pullSecret(cluster, client, handle, frame)
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +145,12 @@ func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 	if err != nil {
 		return nil, err
 	}
-	known, awaitKnown := all(cluster.Synced(), configured.Decided())
-	prober := probe.New(func(e pool.Event) { core.Handle(e) })
+	prober := probe.New(handle)
+	synced, awaitSync := all(cluster.Synced(), configured.Synced(), keeper.Joined())
 	core, err = manager.New(manager.Config{
-		Images: resolver, Cluster: guarded, Prober: prober,
-		Synced: known, Obstacle: cluster.Obstacle,
-		Settings: cfg.settings(templates.Current(), file.Settings()),
-		Replica:  cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
+		Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
+		Synced: synced, Obstacle: cluster.Obstacle, Settings: cfg.settings(templates.Current(), file.Settings()),
+		Replica: cfg.replica(), Namespace: cfg.Namespace, MaxMessageBytes: cfg.MaxMessageBytes,
 		Now: clock.Now, Log: log, Meter: frame.Telemetry.Meters.Meter("pod-manager"),
 	})
 	if err != nil {
@@ -147,27 +158,28 @@ func newManager(cfg Config, resolver Images, frame program.Frame) (*Manager, err
 	}
 	follow := func(ctx context.Context) error { return templates.Run(ctx, use) }
 	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Handle) }
-	ready, awaitAll := all(known, templates.There())
-	return &Manager{Manager: core, Binaries: configured.board, part: serve.Part{
+	ready, awaitReady := all(synced, templates.Available())
+	return &Manager{Manager: core, Binaries: configured.board, keeper: keeper, component: serve.Component{
 		Tasks: []serve.Task{
-			core.Run, watch, follow, configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run, awaitKnown, awaitAll,
+			core.Run, watch, follow, configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run,
+			keep(keeper, frame.Health.Stopping()), awaitSync, awaitReady,
 		},
 		Ready: ready,
 	}}, nil
 }
 
-// all returns what closes when both signals have come, and the task that sees to that.
-func all(first, second <-chan struct{}) (<-chan struct{}, serve.Task) {
-	both := make(chan struct{})
-	return both, func(ctx context.Context) error {
-		for _, signal := range []<-chan struct{}{first, second} {
+// all returns what closes when all signals have come, and the task that sees to that.
+func all(signals ...<-chan struct{}) (<-chan struct{}, serve.Task) {
+	every := make(chan struct{})
+	return every, func(ctx context.Context) error {
+		for _, signal := range signals {
 			select {
 			case <-signal:
 			case <-ctx.Done():
 				return nil
 			}
 		}
-		close(both)
+		close(every)
 		return nil
 	}
 }
@@ -181,5 +193,5 @@ func (c *Config) replica() string {
 	if err != nil {
 		return "unknown"
 	}
-	return name
+	return strings.ToLower(name) // it is part of the name of a Lease
 }

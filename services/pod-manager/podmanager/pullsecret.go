@@ -3,10 +3,12 @@
 package podmanager
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
@@ -25,7 +27,8 @@ func (c *Config) pullSecret(
 	keeper, err := pullsecret.New(pullsecret.Config{
 		Path: c.AuthSecretPath, Secrets: client.CoreV1().Secrets(c.Namespace),
 		Namespace: c.Namespace, Name: c.PullSecret, CheckInterval: c.ScanInterval,
-		Log: frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/pullsecret"),
+		NameSetting: cmp.Or(c.PullSecretName, config.Variable("PullSecret")),
+		Log:         frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/pullsecret"),
 	})
 	if err != nil {
 		return nil, nil, err

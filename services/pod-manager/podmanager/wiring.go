@@ -3,6 +3,7 @@
 package podmanager
 
 import (
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
@@ -59,17 +61,28 @@ func (c *Config) builder() podspec.Builder {
 func (c *Config) templates(client kubernetes.Interface, frame program.Frame) kube.TemplatesConfig {
 	return kube.TemplatesConfig{
 		Client: client, Namespace: c.TemplateNamespace, Name: c.Template, Defaults: c.defaults(),
-		Undecided: c.chooses(), Telemetry: frame.Telemetry,
+		LauncherPending: c.chooses(), Telemetry: frame.Telemetry,
 	}
 }
 
-// cluster returns the configuration of the adapter to Kubernetes.
-func (c *Config) cluster(client kubernetes.Interface, templates *kube.Templates, frame program.Frame) kube.Config {
-	return kube.Config{
+// functions returns the pod cache configuration, and calls changed with what it says from now on.
+func (c *Config) functions(changed func(map[string]cacheconfig.Entry), log *slog.Logger) (*functions.File, error) {
+	return functions.Open(functions.Config{
+		Path: c.CacheConfig, DefaultImagePrefix: c.DefaultImagePrefix, Log: log, Changed: changed,
+	})
+}
+
+// cluster returns the adapter to Kubernetes. further sets what is not in the configuration.
+func (c *Config) cluster(
+	client kubernetes.Interface, templates *kube.Templates, frame program.Frame, further func(*kube.Config),
+) (*kube.Cluster, error) {
+	pods := kube.Config{
 		Client: client, Namespace: c.Namespace, ClusterDomain: c.ClusterDomain,
 		PodIP: c.Endpoint == EndpointPodIP, Builder: c.builder(), Templates: templates,
 		ScanInterval: c.ScanInterval, Telemetry: frame.Telemetry,
 	}
+	further(&pods)
+	return kube.New(pods)
 }
 
 // launcher returns how the wrapper server gets into pods before or without an automatic
@@ -83,6 +96,14 @@ func (c *Config) launcher() podspec.Launcher {
 
 // chooses reports whether the launcher is chosen automatically.
 func (c *Config) chooses() bool { return c.Launcher == LauncherAuto && c.Template == "" }
+
+// launching returns what chooses the launcher, or nil where the configuration says which.
+func (c *Config) launching(client kubernetes.Interface, use func(podspec.Launcher), log *slog.Logger) *kube.Launching {
+	if !c.chooses() {
+		return nil
+	}
+	return kube.NewLaunching(client, use, log)
+}
 
 // wrapperEnv are the variables of wrapper servers, in order.
 func (c *Config) wrapperEnv() []corev1.EnvVar {

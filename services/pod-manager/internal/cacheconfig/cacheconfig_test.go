@@ -48,7 +48,8 @@ func TestParse(t *testing.T) {
 - name: a:v1
 `, []cacheconfig.Entry{
 			{
-				Image: "example.org/b:v1", TTL: 5 * time.Minute, MaxWaitlistLength: 3, MaxPods: 4, MaxConcurrency: 5, MaxQueue: 6, ReadyTimeout: 90 * time.Second, MaxEvaluationTime: 10 * time.Minute, Prefork: new(int),
+				Image: "example.org/b:v1", TTL: 5 * time.Minute, MaxWaitlistLength: 3, MaxPods: 4, MaxConcurrency: 5,
+				MaxQueue: 6, ReadyTimeout: 90 * time.Second, MaxEvaluationTime: 10 * time.Minute, Prefork: new(int),
 				Resources: &corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("64Mi")},
 					Limits:   corev1.ResourceList{"memory": resource.MustParse("1Gi")},
@@ -63,16 +64,21 @@ func TestParse(t *testing.T) {
 			nil,
 		},
 		"no time": {"an image may be named only", "a:v1:\n", []cacheconfig.Entry{{Image: prefix + "/a:v1"}}, nil},
-		"aliases": {"YAML has means against repetition", "- {name: a:v1, resources: &r {limits: {cpu: 1}}}\n- {name: b:v1, resources: *r}", []cacheconfig.Entry{
-			{
-				Image:     prefix + "/a:v1",
-				Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+		"aliases": {
+			"YAML has means against repetition",
+			"- {name: a:v1, resources: &r {limits: {cpu: 1}}}\n- {name: b:v1, resources: *r}",
+			[]cacheconfig.Entry{
+				{
+					Image:     prefix + "/a:v1",
+					Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+				},
+				{
+					Image:     prefix + "/b:v1",
+					Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+				},
 			},
-			{
-				Image:     prefix + "/b:v1",
-				Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1")}},
-			},
-		}, nil},
+			nil,
+		},
 		"empty":      {"a file with nothing in it asks for nothing", "# nothing\n", nil, nil},
 		"null":       {"as it does here", "null", nil, nil},
 		"empty map":  {"and here", "{}", nil, nil},
@@ -84,7 +90,8 @@ func TestParse(t *testing.T) {
 			[]string{`line 3: "example.com/fns/a:v1" is ignored: line 1 has example.com/fns/a:v1 already`},
 		},
 		"unknown field": {
-			"a typing error must not stay unseen", "- {name: a:v1, timetolive: 5m, maxQueue: 1, maxQueue: 2, resources: {limit: {cpu: 1}}}",
+			"a typing error must not stay unseen",
+			"- {name: a:v1, timetolive: 5m, maxQueue: 1, maxQueue: 2, resources: {limit: {cpu: 1}}}",
 			[]cacheconfig.Entry{{Image: prefix + "/a:v1", MaxQueue: 1, Resources: &corev1.ResourceRequirements{}}},
 			[]string{
 				`line 1: entry 1: maxQueue is there twice: the second one is ignored`,
@@ -138,8 +145,15 @@ func TestParseRefuses(t *testing.T) {
 		"empty name": {"nor with an empty one", "- name: ''", []string{`line 1: entry 1 ("") has no name`}},
 		"no object":  {"a name alone is not enough", "- a:v1", []string{"line 1: entry 1 is not an object"}},
 		"number": {
-			"all problems are named", "- {name: a:v1, maxQueue: many}\n- {name: b:v1, maxConcurrency: -1}\n- {name: c:v1, maxParallelPodsPerFunction: 1.5, maxWaitlistLength: 99999999999}",
-			[]string{`line 1: entry 1 ("a:v1"): maxQueue is "many"`, `entry 2 ("b:v1"): maxConcurrency is "-1"`, `entry 3 ("c:v1"): maxParallelPodsPerFunction is "1.5"`, `maxWaitlistLength is "99999999999"`},
+			"all problems are named",
+			"- {name: a:v1, maxQueue: many}\n- {name: b:v1, maxConcurrency: -1}\n" +
+				"- {name: c:v1, maxParallelPodsPerFunction: 1.5, maxWaitlistLength: 99999999999}",
+			[]string{
+				`line 1: entry 1 ("a:v1"): maxQueue is "many"`,
+				`entry 2 ("b:v1"): maxConcurrency is "-1"`,
+				`entry 3 ("c:v1"): maxParallelPodsPerFunction is "1.5"`,
+				`maxWaitlistLength is "99999999999"`,
+			},
 		},
 		"prefork": {
 			"no machine has so much to spare",
@@ -190,8 +204,9 @@ func TestParseRefuses(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		"", "a:v1: 30m", "- {name: a:v1, timeToLive: 5m, resources: {limits: {cpu: 1}}}", "&a [*a]", "? [a]\n: b", "- &a {name: *a}",
-		"- {name: [a], maxQueue: {}}", "a: &x {b: *x}", "- {<<: {name: a}}", "{1: 2, null: 3, a: ~}", "- {name: a, resources: {1: 2}}",
+		"", "a:v1: 30m", "- {name: a:v1, timeToLive: 5m, resources: {limits: {cpu: 1}}}", "&a [*a]", "? [a]\n: b",
+		"- &a {name: *a}", "- {name: [a], maxQueue: {}}", "a: &x {b: *x}", "- {<<: {name: a}}",
+		"{1: 2, null: 3, a: ~}", "- {name: a, resources: {1: 2}}",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -207,7 +222,8 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("entry for %q: %v; names are canonical, and there once", e.Image, err)
 			}
 			seen[name.Key()] = true
-			if e.TTL < 0 || e.ReadyTimeout < 0 || e.MaxQueue < 0 || e.MaxPods < 0 || e.MaxConcurrency < 0 || e.MaxWaitlistLength < 0 {
+			if e.TTL < 0 || e.ReadyTimeout < 0 || e.MaxQueue < 0 || e.MaxPods < 0 || e.MaxConcurrency < 0 ||
+				e.MaxWaitlistLength < 0 {
 				t.Errorf("entry %+v has a setting below zero", e)
 			}
 		}

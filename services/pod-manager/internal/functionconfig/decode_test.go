@@ -24,7 +24,9 @@ const prefix = "ghcr.io/kptdev/krm-functions-catalog"
 // object returns a FunctionConfig with a spec in YAML, as the API server's answer has it.
 func object(t testing.TB, name, spec string) *unstructured.Unstructured {
 	t.Helper()
-	content, err := yaml.YAMLToJSON([]byte("apiVersion: config.porch.kpt.dev/v1alpha1\nkind: FunctionConfig\nspec: " + spec))
+	content, err := yaml.YAMLToJSON(
+		[]byte("apiVersion: config.porch.kpt.dev/v1alpha1\nkind: FunctionConfig\nspec: " + spec),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,8 @@ func TestDecode(t *testing.T) {
         envFrom: [{configMapRef: {name: more}}]
 `)
 	u.SetAnnotations(map[string]string{
-		functionconfig.SettingsAnnotation: `{"minPods": 1, "maxConcurrency": 2, "maxQueue": 5, "podReadyTimeout": "90s", "prefork": 0}`,
+		functionconfig.SettingsAnnotation: `{"minPods": 1, "maxConcurrency": 2, "maxQueue": 5, "podReadyTimeout": "90s", ` +
+			`"prefork": 0}`,
 	})
 	user := int64(1000)
 	want := &functionconfig.Config{
@@ -76,7 +79,9 @@ func TestDecode(t *testing.T) {
 					Function: podspec.ContainerOverrides{
 						Requests: corev1.ResourceList{"cpu": resource.MustParse("1")},
 						Limits:   corev1.ResourceList{"memory": resource.MustParse("1Gi")},
-						EnvFrom:  []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "more"}}}},
+						EnvFrom: []corev1.EnvFromSource{
+							{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "more"}}},
+						},
 					},
 				},
 			},
@@ -93,46 +98,161 @@ func TestDecodeRefuses(t *testing.T) {
 	pod := func(fields string) string { return "{" + image + "podExecutor: {" + fields + "}}" }
 	container := func(fields string) string { return pod("templateOverrides: {container: {" + fields + "}}") }
 	tests := map[string]struct{ reason, spec, want string }{
-		"no spec":        {"the CRD may not require it", "null", "spec.image is \"\""},
-		"a text":         {"nor its type", "text", `spec is "text": it has to be an object`},
-		"no executor":    {"nothing would be configured", "{image: fn}", "spec has no executor"},
-		"registry":       {"the registry belongs to the prefixes", "{image: ghcr.io/a/fn, goExecutor: {}}", `it has to be "fn", without registry and path: list "ghcr.io/a" in spec.prefixes`},
-		"tag in image":   {"tags have their own lists", "{image: 'fn:v1', goExecutor: {}}", "the last part of the image's name without tag"},
+		"no spec":     {"the CRD may not require it", "null", "spec.image is \"\""},
+		"a text":      {"nor its type", "text", `spec is "text": it has to be an object`},
+		"no executor": {"nothing would be configured", "{image: fn}", "spec has no executor"},
+		"registry": {
+			"the registry belongs to the prefixes",
+			"{image: ghcr.io/a/fn, goExecutor: {}}",
+			`it has to be "fn", without registry and path: list "ghcr.io/a" in spec.prefixes`,
+		},
+		"tag in image": {
+			"tags have their own lists",
+			"{image: 'fn:v1', goExecutor: {}}",
+			"the last part of the image's name without tag",
+		},
 		"image's digest": {"a digest is of one tag", "{image: 'fn@sha256:00', goExecutor: {}}", "without tag"},
 		"image's case":   {"no registry has it", "{image: Fn, goExecutor: {}}", `spec.image is "Fn"`},
 		"image a number": {"types are strict", "{image: 5, goExecutor: {}}", "spec.image is 5: it has to be a text"},
 		"prefixes":       {"a text is no list", "{image: fn, prefixes: ghcr.io/a, goExecutor: {}}", "a list of texts"},
 		"prefix's type":  {"the position is named", "{image: fn, prefixes: [a, 5], goExecutor: {}}", "spec.prefixes[1] is 5"},
-		"URL":            {"it looks like a prefix", "{image: fn, prefixes: ['https://ghcr.io/a'], goExecutor: {}}", `spec.prefixes has "https://ghcr.io/a"`},
-		"no tags":        {"nothing would run", binary("path: fn"), "spec.binaryExecutor.tags is empty: list the tags"},
-		"empty tags":     {"as here", binary("tags: [], path: fn"), "spec.binaryExecutor.tags is empty"},
-		"tag's type":     {"YAML makes numbers of some tags", binary("tags: [1.0], path: fn"), "in quotes if it looks like a number"},
-		"constraint":     {"tags are compared as texts", binary("tags: ['>=0.4'], path: fn"), "of a version constraint, list the tags one by one"},
-		"empty tag":      {"it is none", binary("tags: [''], path: fn"), `spec.binaryExecutor.tags has ""`},
-		"no path":        {"the name is not taken from the image", binary("tags: [v1]"), `spec.binaryExecutor.path is ""`},
-		"up":             {"no way out of the directory", binary("tags: [v1], path: ../../bin/sh"), `a path without ".."`},
-		"up inside":      {"not even back into it", binary("tags: [v1], path: /functions/x/../fn"), `a path without ".."`},
-		"path's type":    {"types are strict", binary("tags: [v1], path: [fn]"), "spec.binaryExecutor.path is [\"fn\"]: it has to be a text"},
-		"binary's type":  {"types are strict", "{image: fn, binaryExecutor: fn}", `spec.binaryExecutor is "fn": it has to be an object`},
-		"short TTL":      {"replicas could not agree on it", pod("timeToLive: 1s"), `spec.podExecutor.timeToLive is "1s": it has to be a time of 5s or more`},
-		"TTL no unit":    {"30 of what?", pod("timeToLive: 30"), "spec.podExecutor.timeToLive is 30"},
-		"TTL's words":    {"the form is shown", pod("timeToLive: soon"), "such as 30m"},
-		"pods":           {"types are strict", pod("maxParallelExecutions: '3'"), `maxParallelExecutions is "3": it has to be a whole number`},
-		"fraction":       {"half a pod", pod("maxParallelExecutions: 1.5"), "maxParallelExecutions is 1.5"},
-		"below zero":     {"less than none", pod("preferredMaxQueueLength: -1"), "preferredMaxQueueLength is -1"},
-		"large":          {"more than any cluster", pod("preferredMaxQueueLength: 99999999999"), "preferredMaxQueueLength is 99999999999"},
-		"account":        {"Kubernetes would refuse each pod", pod("templateOverrides: {serviceAccountName: A b}"), "the name of a ServiceAccount"},
-		"overrides":      {"types are strict", pod("templateOverrides: [a]"), "spec.podExecutor.templateOverrides is"},
-		"context":        {"Kubernetes would refuse each pod", pod("templateOverrides: {securityContext: {runAsUser: root}}"), "has to be a pod's security context"},
-		"context field":  {"a container's field does nothing here", pod("templateOverrides: {securityContext: {privileged: true}}"), `unknown field "privileged"`},
-		"quantity":       {"the form is shown", container("resources: {limits: {memory: lots}}"), "spec.podExecutor.templateOverrides.container.resources.limits has to be quantities"},
-		"negative":       {"Kubernetes would refuse each pod", container("resources: {limits: {memory: -1}}"), "memory is -1"},
-		"beyond limit":   {"Kubernetes would refuse each pod", container("resources: {requests: {cpu: 2}, limits: {cpu: 1}}"), "more than the limit of 1"},
-		"env's type":     {"a map is what people try", container("env: {A: b}"), "a list of a container's variables"},
-		"env's value":    {"texts only", container("env: [{name: A, value: 5}]"), "a list of a container's variables"},
-		"env's name":     {"Kubernetes would refuse each pod", container("env: [{name: A=B, value: b}]"), `env[0] has the name "A=B"`},
-		"env twice":      {"Kubernetes would refuse each pod", container("env: [{name: A, value: b, valueFrom: {fieldRef: {fieldPath: a}}}]"), "both value and valueFrom"},
-		"envFrom":        {"types are strict", container("envFrom: more"), "a list of sources"},
+		"URL": {
+			"it looks like a prefix",
+			"{image: fn, prefixes: ['https://ghcr.io/a'], goExecutor: {}}",
+			`spec.prefixes has "https://ghcr.io/a"`,
+		},
+		"no tags":    {"nothing would run", binary("path: fn"), "spec.binaryExecutor.tags is empty: list the tags"},
+		"empty tags": {"as here", binary("tags: [], path: fn"), "spec.binaryExecutor.tags is empty"},
+		"tag's type": {
+			"YAML makes numbers of some tags",
+			binary("tags: [1.0], path: fn"),
+			"in quotes if it looks like a number",
+		},
+		"constraint": {
+			"tags are compared as texts",
+			binary("tags: ['>=0.4'], path: fn"),
+			"of a version constraint, list the tags one by one",
+		},
+		"empty tag": {"it is none", binary("tags: [''], path: fn"), `spec.binaryExecutor.tags has ""`},
+		"no path":   {"the name is not taken from the image", binary("tags: [v1]"), `spec.binaryExecutor.path is ""`},
+		"up":        {"no way out of the directory", binary("tags: [v1], path: ../../bin/sh"), `a path without ".."`},
+		"up inside": {"not even back into it", binary("tags: [v1], path: /functions/x/../fn"), `a path without ".."`},
+		"path's type": {
+			"types are strict",
+			binary("tags: [v1], path: [fn]"),
+			"spec.binaryExecutor.path is [\"fn\"]: it has to be a text",
+		},
+		"binary's type": {
+			"types are strict",
+			"{image: fn, binaryExecutor: fn}",
+			`spec.binaryExecutor is "fn": it has to be an object`,
+		},
+		"short TTL": {
+			"replicas could not agree on it",
+			pod("timeToLive: 1s"),
+			`spec.podExecutor.timeToLive is "1s": it has to be a time of 5s or more`,
+		},
+		"TTL no unit": {"30 of what?", pod("timeToLive: 30"), "spec.podExecutor.timeToLive is 30"},
+		"TTL's words": {"the form is shown", pod("timeToLive: soon"), "such as 30m"},
+		"pods": {
+			"types are strict",
+			pod("maxParallelExecutions: '3'"),
+			`maxParallelExecutions is "3": it has to be a whole number`,
+		},
+		"fraction":   {"half a pod", pod("maxParallelExecutions: 1.5"), "maxParallelExecutions is 1.5"},
+		"below zero": {"less than none", pod("preferredMaxQueueLength: -1"), "preferredMaxQueueLength is -1"},
+		"large": {
+			"more than any cluster",
+			pod("preferredMaxQueueLength: 99999999999"),
+			"preferredMaxQueueLength is 99999999999",
+		},
+		"account": {
+			"Kubernetes would refuse each pod",
+			pod("templateOverrides: {serviceAccountName: A b}"),
+			"the name of a ServiceAccount",
+		},
+		"overrides": {"types are strict", pod("templateOverrides: [a]"), "spec.podExecutor.templateOverrides is"},
+		"context": {
+			"Kubernetes would refuse each pod",
+			pod("templateOverrides: {securityContext: {runAsUser: root}}"),
+			"has to be a pod's security context",
+		},
+		"context field": {
+			"a container's field does nothing here",
+			pod("templateOverrides: {securityContext: {privileged: true}}"),
+			`unknown field "privileged"`,
+		},
+		"quantity": {
+			"the form is shown",
+			container("resources: {limits: {memory: lots}}"),
+			"spec.podExecutor.templateOverrides.container.resources.limits has to be quantities",
+		},
+		"negative": {
+			"Kubernetes would refuse each pod",
+			container("resources: {limits: {memory: -1}}"),
+			"memory is -1",
+		},
+		"beyond limit": {
+			"Kubernetes would refuse each pod",
+			container("resources: {requests: {cpu: 2}, limits: {cpu: 1}}"),
+			"more than the limit of 1",
+		},
+		"env's type":  {"a map is what people try", container("env: {A: b}"), "a list of a container's variables"},
+		"env's value": {"texts only", container("env: [{name: A, value: 5}]"), "a list of a container's variables"},
+		"env's name": {
+			"Kubernetes would refuse each pod",
+			container("env: [{name: A=B, value: b}]"),
+			`env[0] has the name "A=B"`,
+		},
+		"env twice": {
+			"Kubernetes would refuse each pod",
+			container("env: [{name: A, value: b, valueFrom: {fieldRef: {fieldPath: a}}}]"),
+			"both value and valueFrom",
+		},
+		"envFrom": {"types are strict", container("envFrom: more"), "a list of sources"},
+		"pod's type": {
+			"types are strict",
+			"{image: fn, podExecutor: [a]}",
+			`spec.podExecutor is ["a"]: it has to be an object`,
+		},
+		"pods' tags": {
+			"a text is no list",
+			pod("tags: v1"),
+			"spec.podExecutor.tags is \"v1\": it has to be a list of texts",
+		},
+		"binary's tags": {"a text is no list", binary("tags: v1, path: fn"), "spec.binaryExecutor.tags is \"v1\""},
+		"queue":         {"types are strict", pod("preferredMaxQueueLength: many"), `preferredMaxQueueLength is "many"`},
+		"endless TTL":   {"longer than a time can be", pod("timeToLive: 9999999h"), `timeToLive is "9999999h"`},
+		"account's type": {
+			"types are strict",
+			pod("templateOverrides: {serviceAccountName: 5}"),
+			"serviceAccountName is 5: it has to be a text",
+		},
+		"container": {
+			"types are strict",
+			pod("templateOverrides: {container: [a]}"),
+			`templateOverrides.container is ["a"]: it has to be an object`,
+		},
+		"init container": {
+			"types are strict",
+			pod("templateOverrides: {initContainer: 5}"),
+			"templateOverrides.initContainer is 5: it has to be an object",
+		},
+		"init's amounts": {
+			"named by their place",
+			pod("templateOverrides: {initContainer: {resources: {limits: {memory: x}}}}"),
+			"initContainer.resources.limits has to be quantities",
+		},
+		"resources": {
+			"types are strict",
+			container("resources: lots"),
+			`container.resources is "lots": it has to be an object`,
+		},
+		"prefixes' end": {
+			"each is compared with each image",
+			"{image: fn, goExecutor: {}, prefixes: [" + strings.Repeat("a, ", 101) + "]}",
+			"spec.prefixes has 101 entries: it may have up to 100",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -148,24 +268,49 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 func TestOneWrongPartLeavesTheOther(t *testing.T) {
-	c := functionconfig.Decode(object(t, "fn", "{image: fn, binaryExecutor: {tags: [v1], path: ../fn}, podExecutor: {timeToLive: 1h}}"), prefix)
+	c := functionconfig.Decode(
+		object(t, "fn", "{image: fn, binaryExecutor: {tags: [v1], path: ../fn}, podExecutor: {timeToLive: 1h}}"),
+		prefix,
+	)
 	if c.Binary != nil || c.Pod == nil || len(c.Problems) != 1 {
 		t.Errorf("got %+v, want the pods' part and one problem", c)
 	}
 }
 
+// TestGoExecutorIsOfOthers has a wrong part that is for Porch's own processes.
+func TestGoExecutorIsOfOthers(t *testing.T) {
+	for _, part := range []string{"5", "{tags: 5}", "{}"} {
+		c := functionconfig.Decode(object(t, "fn", "{image: fn, podExecutor: {}, goExecutor: "+part+"}"), prefix)
+		if len(c.Problems) > 0 || c.Pod == nil {
+			t.Errorf("with goExecutor %s the problems are %q", part, c.Problems)
+		}
+	}
+}
+
 func TestSettingsAnnotation(t *testing.T) {
 	tests := map[string]struct{ reason, annotation, want string }{
-		"no object":    {"the form is shown", "many", `not an object in JSON or YAML, such as {"minPods": 1}`},
-		"list":         {"likewise", "[1]", "not an object"},
-		"typing error": {"it would do nothing", "minpods: 1", "minpods is not known: the settings are minPods, maxConcurrency"},
-		"twice":        {"which one counts?", "{prefork: 1, prefork: 2}", "not an object"},
-		"type":         {"types are strict", "{maxQueue: many}", `annotation fn.kpt.dev/settings.maxQueue is "many"`},
-		"negative":     {"less than none", "{minPods: -1}", "minPods is -1"},
-		"prefork":      {"no machine has so much to spare", "{prefork: 65}", "prefork is 65: it has to be a whole number from 0 to 64"},
-		"time":         {"the unit is missing", "{podReadyTimeout: 5}", "podReadyTimeout is 5"},
-		"no tags":      {"all tags are too many to keep pods of", "{minPods: 1}", "list them in spec.podExecutor.tags"},
-		"too large":    {"it is read with each change", "{a: " + strings.Repeat("x", 5000) + "}", "has 5005 bytes: it may have up to 4096"},
+		"no object": {"the form is shown", "many", `not an object in JSON or YAML, such as {"minPods": 1}`},
+		"list":      {"likewise", "[1]", "not an object"},
+		"typing error": {
+			"it would do nothing",
+			"minpods: 1",
+			"minpods is not known: the settings are minPods, maxConcurrency",
+		},
+		"twice":    {"which one counts?", "{prefork: 1, prefork: 2}", "not an object"},
+		"type":     {"types are strict", "{maxQueue: many}", `annotation fn.kpt.dev/settings.maxQueue is "many"`},
+		"negative": {"less than none", "{minPods: -1}", "minPods is -1"},
+		"prefork": {
+			"no machine has so much to spare",
+			"{prefork: 65}",
+			"prefork is 65: it has to be a whole number from 0 to 64",
+		},
+		"time":    {"the unit is missing", "{podReadyTimeout: 5}", "podReadyTimeout is 5"},
+		"no tags": {"all tags are too many to keep pods of", "{minPods: 1}", "list them in spec.podExecutor.tags"},
+		"too large": {
+			"it is read with each change",
+			"{a: " + strings.Repeat("x", 5000) + "}",
+			"has 5005 bytes: it may have up to 4096",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +335,10 @@ func TestTagsAreTexts(t *testing.T) {
 	if len(c.Problems) > 0 || len(c.Binary.Tags) != 104 {
 		t.Errorf("problems are %q", c.Problems)
 	}
-	over := functionconfig.Decode(object(t, "fn", "{image: fn, podExecutor: {tags: ["+strings.Repeat("v1,", 1001)+"]}}"), prefix)
+	over := functionconfig.Decode(
+		object(t, "fn", "{image: fn, podExecutor: {tags: ["+strings.Repeat("v1,", 1001)+"]}}"),
+		prefix,
+	)
 	if got := strings.Join(over.Problems, "; "); got != "spec.podExecutor.tags has 1001 entries: it may have up to 1000" {
 		t.Errorf("problems are %q", got)
 	}
@@ -199,9 +347,12 @@ func TestTagsAreTexts(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `{"spec":{"image":"fn","binaryExecutor":{"tags":["v1"],"path":"fn"}}}`, `{"spec":{"image":"a/b"}}`,
-		`{"spec":{"image":"fn","prefixes":["",null,"x"],"podExecutor":{"timeToLive":"5s","templateOverrides":{"container":{"env":[{"name":"A"}]}}}}}`,
-		`{"metadata":{"annotations":{"fn.kpt.dev/settings":"{minPods: 1}"}},"spec":{"image":"fn","podExecutor":{"tags":["v1"]}}}`,
-		`{"spec":{"image":"fn","podExecutor":{"maxParallelExecutions":1e99,"templateOverrides":{"container":{"resources":{"limits":{"cpu":1}}}}}}}`,
+		`{"spec":{"image":"fn","prefixes":["",null,"x"],"podExecutor":{"timeToLive":"5s",` +
+			`"templateOverrides":{"container":{"env":[{"name":"A"}]}}}}}`,
+		`{"metadata":{"annotations":{"fn.kpt.dev/settings":"{minPods: 1}"}},` +
+			`"spec":{"image":"fn","podExecutor":{"tags":["v1"]}}}`,
+		`{"spec":{"image":"fn","podExecutor":{"maxParallelExecutions":1e99,` +
+			`"templateOverrides":{"container":{"resources":{"limits":{"cpu":1}}}}}}}`,
 	} {
 		f.Add([]byte(seed))
 	}

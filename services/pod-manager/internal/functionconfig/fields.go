@@ -8,9 +8,10 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
 // problems collects what is wrong.
@@ -47,14 +48,11 @@ func shown(value any) string {
 	if err != nil {
 		return fmt.Sprintf("a %T", value)
 	}
-	if len(text) <= maxShown {
-		return string(text)
+	start, all := excerpt.Start(string(text), maxShown)
+	if all {
+		return start
 	}
-	cut := maxShown
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return string(text[:cut]) + "…"
+	return start + "…"
 }
 
 // has reports whether a field is set.

@@ -66,8 +66,15 @@ func TestPrefixesMatchAsAWhole(t *testing.T) {
 func TestTheOlderObjectHasAnImage(t *testing.T) {
 	s := compiled(
 		t,
-		[2]string{"z-oldest", "{image: fn, binaryExecutor: {tags: [v1], path: a}, podExecutor: {tags: [v1], timeToLive: 1m}}"},
-		[2]string{"a-newer", "{image: fn, prefixes: ['', '" + prefix + "'], binaryExecutor: {tags: [v1, v2], path: b}, podExecutor: {timeToLive: 2m}}"},
+		[2]string{
+			"z-oldest",
+			"{image: fn, binaryExecutor: {tags: [v1], path: a}, podExecutor: {tags: [v1], timeToLive: 1m}}",
+		},
+		[2]string{
+			"a-newer",
+			"{image: fn, prefixes: ['', '" + prefix + "'], binaryExecutor: {tags: [v1, v2], path: b}, " +
+				"podExecutor: {timeToLive: 2m}}",
+		},
 		[2]string{"newest", "{image: fn, podExecutor: {tags: [v3], timeToLive: 3m}}"},
 		[2]string{"wrong", "{image: fn, podExecutor: {tags: [v1], timeToLive: 1s}}"},
 	)
@@ -83,11 +90,12 @@ func TestTheOlderObjectHasAnImage(t *testing.T) {
 	if got, want := strings.Join(binaries, ", "), "a ["+prefix+"/fn:v1], b ["+prefix+"/fn:v2]"; got != want {
 		t.Errorf("binaries are %s, want %s", got, want)
 	}
+	const end = "which is older: remove the image from one of them"
 	for name, want := range map[string]string{
 		"z-oldest": "",
-		"a-newer": `binaryExecutor of ` + prefix + `/fn:v1 is that of the FunctionConfig "z-oldest", which is older: remove the image from one of them; ` +
-			`podExecutor of a tag of ` + prefix + `/fn is that of the FunctionConfig "z-oldest", which is older: remove the image from one of them`,
-		"newest": `podExecutor of ` + prefix + `/fn:v3 is that of the FunctionConfig "a-newer", which is older: remove the image from one of them`,
+		"a-newer": `binaryExecutor of ` + prefix + `/fn:v1 is that of the FunctionConfig "z-oldest", ` + end + `; ` +
+			`podExecutor of a tag of ` + prefix + `/fn is that of the FunctionConfig "z-oldest", ` + end,
+		"newest": `podExecutor of ` + prefix + `/fn:v3 is that of the FunctionConfig "a-newer", ` + end,
 	} {
 		if got := strings.Join(s.Problems(name), "; "); got != want {
 			t.Errorf("problems of %s are %q, want %q", name, got, want)
@@ -126,9 +134,11 @@ func TestAllObjectsTogetherAreBounded(t *testing.T) {
 	for i := range prefixes {
 		prefixes[i] = fmt.Sprintf("example.com/%d", i)
 	}
-	spec := "{image: fn, prefixes: [" + strings.Join(prefixes, ", ") + "], binaryExecutor: {path: fn, tags: [" + strings.Join(tags, ", ") + "]}}"
+	spec := "{image: fn, prefixes: [" + strings.Join(prefixes, ", ") + "], " +
+		"binaryExecutor: {path: fn, tags: [" + strings.Join(tags, ", ") + "]}}"
 	s := compiled(t, [2]string{"a", spec}, [2]string{"b", "{image: more, binaryExecutor: {path: fn, tags: [v1]}}"})
-	if got := s.Problems("b"); len(got) != 1 || !strings.Contains(got[0], "together have more than 100000") || len(s.Binaries) != 1 {
+	got := s.Problems("b")
+	if len(got) != 1 || !strings.Contains(got[0], "together have more than 100000") || len(s.Binaries) != 1 {
 		t.Errorf("problems are %q, and binaries those of %d objects", got, len(s.Binaries))
 	}
 }

@@ -35,13 +35,14 @@ type Cache struct {
 
 type key struct{ image, tagConstraint string }
 
-// New returns an empty cache. Its fetches end with [Cache.Run].
-func New(resolver Resolver) *Cache {
+// New returns an empty cache. Its fetches end with [Cache.Run]. stale is called for each answer that
+// is used although its time is over; nil for nothing.
+func New(resolver Resolver, stale func(context.Context)) *Cache {
 	return &Cache{answers: cache.NewRemote(cache.RemoteConfig[key, *Image]{
 		Fetch: func(ctx context.Context, k key) (*Image, error) {
 			return resolver.ResolveImage(ctx, &Request{Image: k.image, TagConstraint: k.tagConstraint})
 		},
-		Size: size, MaxBytes: maxBytes,
+		Size: size, MaxBytes: maxBytes, Stale: stale,
 	})}
 }
 

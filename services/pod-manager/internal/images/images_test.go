@@ -18,7 +18,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // resolver answers with what it was asked, and does not know an image without name.
 type resolver struct{ asked int }
 
-func (r *resolver) ResolveImage(_ context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
+func (r *resolver) ResolveImage(_ context.Context, req *imageresolverv1.ResolveImageRequest) (
+	*imageresolverv1.ResolveImageResponse, error,
+) {
 	r.asked++
 	if req.GetImage() == "" {
 		return nil, fault.New(fault.NotFound, "no such image")
@@ -28,7 +30,7 @@ func (r *resolver) ResolveImage(_ context.Context, req *imageresolverv1.ResolveI
 
 func TestCache(t *testing.T) {
 	r := new(resolver)
-	cached := images.New(r)
+	cached := images.New(r, nil)
 	tests := []struct {
 		reason            string
 		image, constraint string

@@ -418,6 +418,20 @@ func TestExtend(t *testing.T) {
 	})
 }
 
+// TestAnotherPodIsNotExtended has a pod replaced by another of its name before it is extended.
+func TestAnotherPodIsNotExtended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod, service := existing()
+		w := start(t, nil, pod, service)
+		w.Extend(pool.Extend{Name: podName, UID: "former", ReclaimAfter: time.Now().Add(2 * time.Hour)})
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		if diff := cmp.Diff(pod.ObjectMeta, w.pod(t).ObjectMeta); diff != "" {
+			t.Errorf("the pod changed (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestExtensionsDoNotPileUp has the Kubernetes API away while a pod is in use.
 func TestExtensionsDoNotPileUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -5,11 +5,7 @@ package kube
 import (
 	"context"
 	"fmt"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -49,7 +45,7 @@ func (t *Templates) bases(changed func(podspec.Template)) []base {
 func (b base) absent(ctx context.Context) { b.take(ctx, nil, nil) }
 
 // follow implements follower.
-func (b base) follow(ctx context.Context, c *Custom) error {
+func (b base) follow(ctx context.Context, c *PorchResources) error {
 	return c.watch(ctx, b.resource, b.name, func(ctx context.Context, informer cache.SharedIndexInformer) error {
 		version := "" // of the object that was taken last
 		take := func(object any) {
@@ -70,14 +66,14 @@ func (b base) follow(ctx context.Context, c *Custom) error {
 		if cache.WaitFor(ctx, "", handled.HasSyncedChecker()) && len(informer.GetStore().ListKeys()) == 0 {
 			b.absent(ctx)
 		}
-		c.decide(b.resource)
+		c.markSynced(b.resource)
 		<-ctx.Done()
 		return nil
 	})
 }
 
 // take takes a version of the object, or that there is none. One that is broken changes nothing.
-func (b base) take(ctx context.Context, c *Custom, u *unstructured.Unstructured) {
+func (b base) take(ctx context.Context, c *PorchResources, u *unstructured.Unstructured) {
 	t := b.templates
 	if t.config.Name != "" {
 		if u != nil {
@@ -149,39 +145,4 @@ func (t *Templates) combine(parts baseParts) (podspec.Template, []string, error)
 	defaults.Launcher = podspec.InitContainer
 	safe, _, err := podspec.ParseBase(parts.pod, parts.service, defaults)
 	return template.CountAs(safe), warnings, err
-}
-
-// eventTimeout bounds writing an event.
-const eventTimeout = 5 * time.Second
-
-// reportBroken writes an event about an object that is broken. That may not be permitted: the
-// log has it anyway.
-func (c *Custom) reportBroken(ctx context.Context, u *unstructured.Unstructured, problem error) {
-	if u == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
-	defer cancel()
-	now := metav1.Now()
-	_, err := c.config.Client.CoreV1().Events(u.GetNamespace()).Create(ctx, &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: u.GetName() + ".", Namespace: u.GetNamespace()},
-		InvolvedObject: corev1.ObjectReference{
-			APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
-			UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-		},
-		Type: corev1.EventTypeWarning, Reason: "TemplateBroken", Message: truncated(problem.Error()),
-		Source: corev1.EventSource{Component: podspec.FieldManager}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
-	}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsForbidden(err) && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "event about a broken template not written", "template", u.GetName(), "error", err)
-	}
-}
-
-// truncated returns a text that the API takes as the message of an event.
-func truncated(text string) string {
-	const most = 1000 // bytes
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "…"
 }

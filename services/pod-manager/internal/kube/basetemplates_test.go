@@ -80,7 +80,7 @@ func (p *porch) apply(t *testing.T, resource schema.GroupVersionResource, u *uns
 	if err != nil {
 		t.Fatal(err)
 	}
-	settle()
+	awaitIdle()
 }
 
 func TestBaseTemplatesAreFollowed(t *testing.T) {
@@ -112,7 +112,7 @@ func TestBaseTemplatesAreFollowed(t *testing.T) {
 		if err := p.client.Resource(podTemplates).Namespace(namespace).Delete(t.Context(), "base-pod-template", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		settle()
+		awaitIdle()
 		want("builtin s1", "when the PodTemplate was deleted")
 		if n := len(p.used); n != 5 {
 			t.Errorf("templates in force were %q, want five", p.used)
@@ -125,7 +125,7 @@ func TestBaseTemplatesAreFollowed(t *testing.T) {
 func TestTheLauncherAndBaseTemplates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPorch(serviceTemplate(t, "s1"))
-		p.template.Undecided = true
+		p.template.LauncherPending = true
 		p.run(t)
 		if p.Current().Version() != "" {
 			t.Error("there is a template before the launcher was chosen")

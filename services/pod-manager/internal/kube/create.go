@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
@@ -48,7 +49,7 @@ func (c *Cluster) create(ctx context.Context, action pool.Create, what podspec.W
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	c.sendFailure(ctx, request, created, send)
+	c.handleFailure(ctx, request, created, send)
 	return errors.Join(created.podError, created.serviceError)
 }
 
@@ -79,19 +80,21 @@ func (c *Cluster) createBoth(ctx context.Context, request podspec.Request, send 
 	return created
 }
 
-// sendFailure sends the failure of a creation, unless both the pod and its Service exist. One
-// without the other is of no use.
-func (c *Cluster) sendFailure(ctx context.Context, request podspec.Request, created creation, send func(pool.Event)) {
+// handleFailure sends the failure of a creation, unless both the pod and its Service exist. If it
+// is certain that there is no pod, it deletes the new Service.
+func (c *Cluster) handleFailure(
+	ctx context.Context, request podspec.Request, created creation, send func(pool.Event),
+) {
 	switch {
 	case created.podError != nil:
-		send(pool.CreateFailed{Name: request.Name, Problem: refusal(created.podError)})
+		send(pool.CreateFailed{Name: request.Name, Problem: creationProblem(created.podError)})
 		if created.serviceNew && !kubeclient.IsTransient(created.podError) {
-			// It is certain that there is no pod, and no other one in its slot.
+			// There is no other pod in its slot either, which could use the Service.
 			c.removeService(ctx, c.config.Builder.Service(request).Name, metav1.DeleteOptions{})
 		}
 	case created.serviceError != nil:
 		// The pool deletes it: it knows it by now, and may have done so already.
-		problem := refusal(created.serviceError)
+		problem := creationProblem(created.serviceError)
 		if !created.podNew && kubeclient.IsTransient(created.serviceError) {
 			problem.Kind = pool.Held // another replica may be about to do it
 		}
@@ -101,16 +104,16 @@ func (c *Cluster) sendFailure(ctx context.Context, request podspec.Request, crea
 
 // createPod creates a pod, or finds the one of that name. One that is being deleted is
 // returned together with an error.
-func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (there *corev1.Pod, isNew bool, err error) {
+func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (existing *corev1.Pod, isNew bool, err error) {
 	pods := c.podsClient()
 	err = kubeclient.Retry(ctx, func(ctx context.Context) error {
-		created, taken := pods.Create(ctx, pod, metav1.CreateOptions{FieldManager: podspec.FieldManager})
-		if taken == nil {
-			there, isNew = created, true
+		created, createErr := pods.Create(ctx, pod, metav1.CreateOptions{FieldManager: podspec.FieldManager})
+		if createErr == nil {
+			existing, isNew = created, true
 			return nil
 		}
-		if !apierrors.IsAlreadyExists(taken) {
-			return contended(taken)
+		if !apierrors.IsAlreadyExists(createErr) {
+			return contended(createErr)
 		}
 		found, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -120,18 +123,19 @@ func (c *Cluster) createPod(ctx context.Context, pod *corev1.Pod) (there *corev1
 			return err
 		}
 		if _, ours := podspec.Identify(found); !ours {
-			return fmt.Errorf("a pod of that name exists that this program did not create: %w", taken)
+			return fmt.Errorf("a pod of that name exists that this program did not create: %w", createErr)
 		}
-		there = found
+		existing = found
 		return nil
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("create pod %s: %w", pod.Name, err)
 	}
-	if there.DeletionTimestamp != nil {
-		return there, false, kubeclient.Transient(fmt.Errorf("create pod %s: one of that name is being deleted", pod.Name))
+	if existing.DeletionTimestamp != nil {
+		deleting := fmt.Errorf("create pod %s: one of that name is being deleted", pod.Name)
+		return existing, false, kubeclient.Transient(deleting)
 	}
-	return there, isNew, nil
+	return existing, isNew, nil
 }
 
 // createService creates a Service. An existing one of that name counts as success.
@@ -159,10 +163,14 @@ func contended(err error) error {
 	return err
 }
 
-// refusal returns the problem that waiting leases get when the API server does not create a pod.
-func refusal(err error) pool.Problem {
+// creationProblem returns the problem that waiting leases get when the API server does not create a pod.
+func creationProblem(err error) pool.Problem {
 	if kubeclient.IsTransient(err) {
-		return pool.Problem{Kind: pool.Lost, Reason: "the Kubernetes API cannot do it now: " + err.Error()}
+		unreachable := errors.As(err, new(*url.Error)) // client-go has these for requests without an answer
+		return pool.Problem{
+			Kind: pool.Lost, Reason: "the Kubernetes API cannot do it now: " + err.Error(),
+			Unreachable: unreachable,
+		}
 	}
 	return pool.Problem{Kind: pool.Fatal, Reason: "the Kubernetes API refuses it: " + err.Error()}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 )
 
@@ -30,7 +32,7 @@ type FunctionConfigsConfig struct {
 }
 
 // FunctionConfigs follows the objects, and writes their statuses. Use [NewFunctionConfigs], and
-// [NewCustom] to run it.
+// [NewPorchResources] to run it.
 type FunctionConfigs struct {
 	config FunctionConfigsConfig
 	log    *slog.Logger
@@ -41,7 +43,8 @@ type FunctionConfigs struct {
 	compiled atomic.Pointer[compiled]
 
 	mu sync.Mutex
-	// binaries are why the exec evaluator in this process cannot use binaries, by object.
+	// binaries are why exec evaluators cannot use binaries, by object; nil if none has reported to
+	// this process.
 	binaries map[string]string
 	// written is the last status that this process wrote for an object, by UID.
 	written map[string]configStatus
@@ -54,6 +57,18 @@ type FunctionConfigs struct {
 type compiled struct {
 	set     *functionconfig.Set
 	configs map[string]*functionconfig.Config // by name
+	since   map[string]time.Time              // when a generation of each was first seen
+}
+
+// add adds an object that was the same before, unless this is its first appearance.
+func (c *compiled) add(config *functionconfig.Config, before *compiled) {
+	c.configs[config.Name], c.since[config.Name] = config, time.Now()
+	if before == nil {
+		return
+	}
+	if old := before.configs[config.Name]; old != nil && old.UID == config.UID && old.Generation == config.Generation {
+		c.since[config.Name] = before.since[config.Name]
+	}
 }
 
 // NewFunctionConfigs returns what follows FunctionConfigs.
@@ -63,16 +78,19 @@ func NewFunctionConfigs(config FunctionConfigsConfig) *FunctionConfigs {
 	}
 }
 
-// ReportBinaries takes why binaries of objects cannot be used.
+// ReportBinaries takes why binaries of objects cannot be used; nil if no exec evaluator tells.
 func (f *FunctionConfigs) ReportBinaries(problems map[string]string) {
 	f.mu.Lock()
+	same := maps.Equal(f.binaries, problems) && (f.binaries == nil) == (problems == nil)
 	f.binaries = problems
 	f.mu.Unlock()
-	f.touch()
+	if !same {
+		f.markDirty()
+	}
 }
 
-// touch has all objects looked at again.
-func (f *FunctionConfigs) touch() {
+// markDirty makes the loop reconcile all objects.
+func (f *FunctionConfigs) markDirty() {
 	select {
 	case f.dirty <- struct{}{}:
 	default: // that something changed is known
@@ -87,53 +105,67 @@ func (f *FunctionConfigs) absent(ctx context.Context) {
 }
 
 // follow implements follower.
-func (f *FunctionConfigs) follow(ctx context.Context, c *Custom) error {
+func (f *FunctionConfigs) follow(ctx context.Context, c *PorchResources) error {
 	return c.watch(ctx, functionConfigs, "", func(ctx context.Context, informer cache.SharedIndexInformer) error {
 		return f.use(ctx, c, informer)
 	})
 }
 
-// use follows the objects of an informer until ctx ends.
-func (f *FunctionConfigs) use(ctx context.Context, c *Custom, informer cache.SharedIndexInformer) error {
+// use puts the objects of an informer in force, and writes their statuses, until ctx ends.
+func (f *FunctionConfigs) use(ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer) error {
 	backoff := workqueue.NewTypedItemExponentialFailureRateLimiter[string](minStatusRetry, maxStatusRetry)
 	f.statuses = workqueue.NewTypedRateLimitingQueue(backoff)
-	defer f.statuses.ShutDown()
-	handled, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { f.touch() },
-		UpdateFunc: func(old, object any) {
-			before, now := old.(*unstructured.Unstructured), object.(*unstructured.Unstructured)
-			if sameMeaning(before, now) {
-				f.statuses.Add(now.GetName())
-			} else {
-				f.touch()
-			}
-		},
-		DeleteFunc: func(any) { f.touch() },
-	})
+	defer f.statuses.ShutDown() // it has a goroutine from the start
+	handled, err := f.watch(informer)
 	if err != nil {
 		return fmt.Errorf("watch FunctionConfigs: %w", err)
 	}
 	if !cache.WaitFor(ctx, "", handled.HasSyncedChecker()) {
 		return nil
 	}
-	objects := c.config.Dynamic.Resource(functionConfigs).Namespace(c.config.Namespace)
-	writer := statusWriter{f, objects, informer.GetStore(), c.config.Namespace}
-	var workers errgroup.Group
-	for range statusWriters {
-		workers.Go(func() error { writer.run(ctx); return nil })
-	}
-	defer func() { _ = workers.Wait() }() // they return no errors
-	defer f.statuses.ShutDown()
+	defer f.startWriters(ctx, c, informer)()
 	for {
 		select {
 		case <-f.dirty: // what comes later is another change
 		default:
 		}
 		f.put(ctx, list[*unstructured.Unstructured](informer.GetStore().List()))
-		c.decide(functionConfigs)
+		c.markSynced(functionConfigs)
 		if !f.awaitChange(ctx) {
 			return nil
 		}
+	}
+}
+
+// watch registers the event handlers: changes make objects dirty, or only their statuses.
+func (f *FunctionConfigs) watch(informer cache.SharedIndexInformer) (cache.ResourceEventHandlerRegistration, error) {
+	return informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { f.markDirty() },
+		UpdateFunc: func(old, object any) {
+			before, now := old.(*unstructured.Unstructured), object.(*unstructured.Unstructured)
+			if sameMeaning(before, now) {
+				f.statuses.Add(now.GetName())
+			} else {
+				f.markDirty()
+			}
+		},
+		DeleteFunc: func(any) { f.markDirty() },
+	})
+}
+
+// startWriters starts what writes statuses, and returns what ends it.
+func (f *FunctionConfigs) startWriters(
+	ctx context.Context, c *PorchResources, informer cache.SharedIndexInformer,
+) (stop func()) {
+	objects := c.config.Dynamic.Resource(functionConfigs).Namespace(c.config.Namespace)
+	writer := statusWriter{f, objects, informer.GetStore(), c.config.Namespace}
+	var workers errgroup.Group
+	for range statusWriters {
+		workers.Go(func() error { writer.run(ctx); return nil })
+	}
+	return func() {
+		f.statuses.ShutDown() // first: the workers wait for the queue
+		_ = workers.Wait()    // they return no errors
 	}
 }
 
@@ -147,14 +179,7 @@ func (f *FunctionConfigs) awaitChange(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-	timer := time.NewTimer(gather)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return retry.Sleep(ctx, gather)
 }
 
 // sameMeaning reports whether two versions of an object differ in their statuses at most.
@@ -168,7 +193,7 @@ func sameMeaning(a, b *unstructured.Unstructured) bool {
 // put puts objects in force.
 func (f *FunctionConfigs) put(ctx context.Context, objects []*unstructured.Unstructured) {
 	before := f.compiled.Load()
-	next := &compiled{configs: make(map[string]*functionconfig.Config, len(objects))}
+	next := &compiled{configs: map[string]*functionconfig.Config{}, since: map[string]time.Time{}}
 	configs := make([]*functionconfig.Config, 0, len(objects))
 	for _, u := range objects {
 		if u.GetDeletionTimestamp() != nil {
@@ -176,7 +201,7 @@ func (f *FunctionConfigs) put(ctx context.Context, objects []*unstructured.Unstr
 		}
 		c := functionconfig.Decode(u, f.config.DefaultImagePrefix)
 		configs = append(configs, c)
-		next.configs[c.Name] = c
+		next.add(c, before)
 	}
 	next.set = functionconfig.Compile(configs, f.config.DefaultImagePrefix)
 	f.config.Changed(next.set)

@@ -44,7 +44,7 @@ type porch struct {
 	core   *fake.Clientset
 	logs   bytes.Buffer
 	*kube.FunctionConfigs
-	*kube.Custom
+	*kube.PorchResources
 	// template is for pods; the test changes it before it runs.
 	template kube.TemplatesConfig
 	*kube.Templates
@@ -92,7 +92,7 @@ func (p *porch) run(t *testing.T) (stop func()) {
 	if p.Templates, err = kube.NewTemplates(p.template); err != nil {
 		t.Fatal(err)
 	}
-	p.Custom, err = kube.NewCustom(kube.CustomConfig{
+	p.PorchResources, err = kube.NewPorchResources(kube.PorchResourcesConfig{
 		Client: p.core, Dynamic: p.client, Discover: p.discover, Namespace: namespace, Telemetry: tel,
 	}, p.FunctionConfigs, p.Templates, p.use)
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *porch) run(t *testing.T) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := p.Custom.Run(ctx); err != nil {
+		if err := p.PorchResources.Run(ctx); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -158,7 +158,7 @@ func (p *porch) ttl(name string) time.Duration {
 // decidedNow reports whether pods wait no longer for the objects at the start.
 func (p *porch) decidedNow() bool {
 	select {
-	case <-p.Decided():
+	case <-p.Synced():
 		return true
 	default:
 		return false
@@ -205,8 +205,8 @@ func (p *porch) patches() int {
 	return n
 }
 
-// settle waits until nothing is about to happen any more.
-func settle() {
+// awaitIdle waits until nothing more is about to happen.
+func awaitIdle() {
 	time.Sleep(time.Second) //nolint:forbidigo // the time of the test's bubble
 	synctest.Wait()
 }
@@ -221,29 +221,29 @@ func TestFunctionConfigsAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPorch(functionConfig("a", "1m"))
 		p.run(t)
-		settle()
+		awaitIdle()
 		if generation, text := p.status(t, "a"); p.ttl("a") != time.Minute || generation != 1 || text != "" {
 			t.Errorf("a has %v, and the status %d %q", p.ttl("a"), generation, text)
 		}
 		p.change(t, "a", setTTL("2m"))
-		settle()
+		awaitIdle()
 		if generation, _ := p.status(t, "a"); p.ttl("a") != 2*time.Minute || generation != 2 {
 			t.Errorf("after a change a has %v, and the generation %d in its status", p.ttl("a"), generation)
 		}
 		p.change(t, "a", setTTL("1s"))
-		settle()
+		awaitIdle()
 		if generation, text := p.status(t, "a"); p.ttl("a") != 0 || generation != 2 || !strings.HasPrefix(text, `function-runner: spec.podExecutor.timeToLive is "1s"`) {
 			t.Errorf("with a wrong value a has %v, and the status %d %q", p.ttl("a"), generation, text)
 		}
 		p.change(t, "a", setTTL("3m"))
-		settle()
+		awaitIdle()
 		if generation, text := p.status(t, "a"); p.ttl("a") != 3*time.Minute || generation != 4 || text != "" {
 			t.Errorf("when repaired a has %v, and the status %d %q", p.ttl("a"), generation, text)
 		}
 		if err := p.client.Resource(functionConfigs).Namespace(namespace).Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		settle()
+		awaitIdle()
 		if p.ttl("a") != 0 {
 			t.Errorf("when deleted a has %v", p.ttl("a"))
 		}
@@ -342,7 +342,7 @@ func TestAReplicaThatMayNotWriteStatuses(t *testing.T) {
 		p.run(t)
 		time.Sleep(4 * time.Minute) //nolint:forbidigo // the time of the test's bubble
 		synctest.Wait()
-		if n := p.patches(); n == 0 || n > 8 || strings.Count(p.logs.String(), "not permitted to write") != 1 || p.ttl("fn99") != time.Minute {
+		if n := p.patches(); n == 0 || n > 8 || strings.Count(p.logs.String(), "status of FunctionConfigs not writable") != 1 || p.ttl("fn99") != time.Minute {
 			t.Errorf("%d patches; fn99 has %v; the log:\n%s", n, p.ttl("fn99"), &p.logs)
 		}
 	})
@@ -356,7 +356,7 @@ func TestStatusesOfOthersAreLeft(t *testing.T) {
 		b.Object["status"] = map[string]any{"error": "of the runner before", "goObservedGeneration": int64(1)}
 		p := newPorch(a, b)
 		p.run(t)
-		settle()
+		awaitIdle()
 		if generation, text := p.status(t, "a"); generation != 1 || text != "of Porch" || p.patches() != 1 {
 			t.Errorf("a has %d %q after %d patches", generation, text, p.patches())
 		}
@@ -374,14 +374,14 @@ func TestReplicasDoNotFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPorch(functionConfig("a", "1s"))
 		p.run(t)
-		settle()
+		awaitIdle()
 		for range 3 {
 			u := p.get(t, "a")
 			_ = unstructured.SetNestedField(u.Object, "function-runner: other words", "status", "error")
 			if _, err := p.client.Resource(functionConfigs).Namespace(namespace).Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			settle()
+			awaitIdle()
 		}
 		if p.patches() != 1 {
 			t.Errorf("%d patches, want one", p.patches())
@@ -396,12 +396,12 @@ func TestBinariesThatAreNotThereGetIntoTheStatus(t *testing.T) {
 		p := newPorch(a)
 		p.run(t)
 		p.ReportBinaries(map[string]string{"a": "it is not there"})
-		settle()
+		awaitIdle()
 		if generation, text := p.status(t, "a"); generation != 0 || text != "function-runner: it is not there" {
 			t.Errorf("the status is %d %q", generation, text)
 		}
 		p.ReportBinaries(map[string]string{})
-		settle()
+		awaitIdle()
 		if generation, text := p.status(t, "a"); generation != 1 || text != "" {
 			t.Errorf("the status is %d %q", generation, text)
 		}
@@ -415,7 +415,7 @@ func TestUpstreamsFinalizerIsRemoved(t *testing.T) {
 		p := newPorch(a)
 		p.run(t)
 		p.change(t, "a", func(u *unstructured.Unstructured) { u.SetDeletionTimestamp(&metav1.Time{Time: time.Now()}) })
-		settle()
+		awaitIdle()
 		if got := p.get(t, "a").GetFinalizers(); len(got) != 1 || got[0] != "example.com/other" {
 			t.Errorf("finalizers are %v", got)
 		}

@@ -3,12 +3,12 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
@@ -24,9 +25,12 @@ import (
 const (
 	// statusWriters is how many statuses are written at a time.
 	statusWriters = 8
-	// statusDelay is the time between a change and its status: the exec evaluator in this
-	// process reports within it which binaries are not there.
+	// statusDelay is the time between a change and its status: exec evaluators report within it
+	// which binaries are not there.
 	statusDelay = 200 * time.Millisecond
+	// unreportedDelay is the same for objects with a binary where no exec evaluator reports to this
+	// process: gateways report to another replica within it, or connect to this one.
+	unreportedDelay = 2 * time.Second
 	// minStatusRetry and maxStatusRetry bound the wait after a status could not be written.
 	minStatusRetry = 100 * time.Millisecond
 	maxStatusRetry = 5 * time.Minute
@@ -41,6 +45,9 @@ const (
 type configStatus struct {
 	generation int64
 	problem    string // empty if the object is in force as a whole
+	// unreported means that the object has a binary, and that no exec evaluator has reported to this
+	// process whether it can be used.
+	unreported bool
 }
 
 // wanted returns the status that an object is to have; false if its newest version is not in
@@ -57,7 +64,15 @@ func (f *FunctionConfigs) wanted(u *unstructured.Unstructured) (configStatus, bo
 	if problem := f.binaries[config.Name]; problem != "" && config.Binary != nil {
 		problems = append(problems, problem)
 	}
-	return configStatus{config.Generation, statusError(problems)}, true
+	return configStatus{config.Generation, statusError(problems), f.binaries == nil && config.Binary != nil}, true
+}
+
+// early reports how long it is too early to write a status that says nothing of the object's binary.
+func (f *FunctionConfigs) early(name string, status configStatus) time.Duration {
+	if !status.unreported {
+		return 0
+	}
+	return time.Until(f.compiled.Load().since[name].Add(unreportedDelay))
 }
 
 // statusError returns problems in one text of bounded size.
@@ -65,24 +80,18 @@ func statusError(problems []string) string {
 	if len(problems) == 0 {
 		return ""
 	}
-	text := statusMark + strings.Join(problems, "; ")
-	if len(text) <= maxStatusError {
-		return text
-	}
-	cut := maxStatusError - len("…")
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
+	return bounded(statusMark+strings.Join(problems, "; "), maxStatusError)
 }
 
 // patch returns the change that gives an object this status; nil if it has it. An error leaves
 // the generation as it is, and success leaves the errors of other components for the same
-// generation.
+// generation. What a gateway has reported to another replica is that replica's to change.
 func (s configStatus) patch(u *unstructured.Unstructured) map[string]any {
 	generation, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
 	observed, _, _ := unstructured.NestedString(u.Object, "status", "error")
 	switch {
+	case s.unreported && ofGateway(observed, s.problem):
+		return nil
 	case s.problem != "" && observed == s.problem:
 		return nil
 	case s.problem != "":
@@ -93,6 +102,11 @@ func (s configStatus) patch(u *unstructured.Unstructured) map[string]any {
 		return map[string]any{"status": map[string]any{"functionRunnerObservedGeneration": s.generation}}
 	}
 	return nil
+}
+
+// ofGateway reports whether the error in a status is another one together with one of a gateway.
+func ofGateway(observed, problem string) bool {
+	return strings.HasPrefix(observed, cmp.Or(problem, statusMark)) && strings.Contains(observed, binaries.GatewayMark)
 }
 
 // forget forgets what was written for objects that are gone.
@@ -140,13 +154,13 @@ func (w statusWriter) run(ctx context.Context) {
 	}
 }
 
-// deny has no status written for a while, and logs that once.
+// deny pauses the writing of statuses, and logs that once.
 func (w statusWriter) deny(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.denied.IsZero() {
-		w.log.WarnContext(ctx, "not permitted to write the status and finalizers of FunctionConfigs: "+
-			"they are applied without", "error", err)
+		w.log.WarnContext(ctx, "status of FunctionConfigs not writable", "error", err,
+			"hint", "they are applied, without status; apply the Role of deploy/components/porch-main")
 	}
 	w.denied = time.Now().Add(maxStatusRetry)
 }
@@ -175,6 +189,10 @@ func (w statusWriter) write(ctx context.Context, name string) error {
 	}
 	status, ok := w.wanted(u)
 	if !ok || w.wrote(u, status) {
+		return nil
+	}
+	if wait := w.early(name, status); wait > 0 {
+		w.statuses.AddAfter(name, wait)
 		return nil
 	}
 	change := status.patch(u)

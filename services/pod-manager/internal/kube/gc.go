@@ -14,7 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// collectGarbage finds orphaned Services, pods without a Service and expired pods of another
+// collectGarbage finds Services without a pod, pods without a Service and expired pods of another
 // runner, at the start and once per ScanInterval.
 func (c *Cluster) collectGarbage(ctx context.Context) {
 	ticker := time.NewTicker(c.config.ScanInterval)
@@ -24,9 +24,9 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	soon := time.After(servingTime) // for pods that are too young now to be without a Service
+	soon := time.After(minPodAge) // for pods that are too young now to be without a Service
 	for {
-		c.clean()
+		c.scan()
 		select {
 		case <-soon:
 		case <-ticker.C:
@@ -36,35 +36,40 @@ func (c *Cluster) collectGarbage(ctx context.Context) {
 	}
 }
 
-// clean starts the garbage collection of what plan finds now.
-func (c *Cluster) clean() {
+// scan starts the garbage collection of what plan finds now.
+func (c *Cluster) scan() {
 	now := c.config.Clock.Theirs(c.config.Clock.Now())
-	todo := plan(now, list[*corev1.Pod](c.pods.GetStore().List()), list[*corev1.Service](c.services.GetStore().List()))
-	for _, service := range todo.orphans {
-		c.enqueue(service.Name, func(ctx context.Context) { c.collect(ctx, service) })
+	found := plan(now, list[*corev1.Pod](c.pods.GetStore().List()), list[*corev1.Service](c.services.GetStore().List()))
+	// The ids share the garbage out among replicas. It has no owner.
+	for _, service := range found.podlessServices {
+		c.enqueue(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
 	}
-	for _, pod := range todo.undated {
-		c.enqueue(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.date(ctx, pod, now) })
+	for _, pod := range found.withoutExpiry {
+		c.enqueue(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.setExpiry(ctx, pod, now) })
 	}
-	for _, pod := range todo.overdue {
-		c.enqueue(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.evict(ctx, pod) })
+	for _, pod := range found.expired {
+		c.enqueue(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.deleteExpired(ctx, pod) })
 	}
 	if c.config.PodIP {
 		return
 	}
-	for _, pod := range todo.serviceless {
-		c.serve(pod)
+	for _, pod := range found.withoutService {
+		c.createMissingService(pod)
 	}
 }
 
-// enqueue adds a garbage collection task behind the actions on the pods with an id.
+// enqueue adds a garbage collection task behind the actions on the pods with an id, unless
+// another replica collects the garbage with that id.
 func (c *Cluster) enqueue(id string, do func(context.Context)) {
-	c.tasks.add(id, func(ctx context.Context, _ func(pool.Event)) { do(ctx) })
+	if !c.owns(id) {
+		return
+	}
+	c.tasks.addLater(id, func(ctx context.Context, _ func(pool.Event)) { do(ctx) })
 }
 
-// collect deletes a Service without a pod. It asks the Kubernetes API first: the informer may
-// not have seen a new pod yet.
-func (c *Cluster) collect(ctx context.Context, service *corev1.Service) {
+// deletePodlessService deletes a Service without a pod. It asks the Kubernetes API first: the
+// informer may not have seen a new pod yet.
+func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Service) {
 	var pods *corev1.PodList
 	selected := metav1.ListOptions{LabelSelector: podspec.LabelID + "=" + service.Name, Limit: 1}
 	err := kubeclient.Retry(ctx, func(ctx context.Context) (err error) {
@@ -72,7 +77,7 @@ func (c *Cluster) collect(ctx context.Context, service *corev1.Service) {
 		return err
 	})
 	if err != nil || len(pods.Items) > 0 {
-		return // if it is still an orphan then, the next scan finds it again
+		return // if it still has no pod then, the next scan finds it again
 	}
 	c.log.InfoContext(ctx, "deleting a Service without a pod", "service", service.Name)
 	c.removeService(ctx, service.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &service.UID}})
@@ -82,33 +87,33 @@ func (c *Cluster) collect(ctx context.Context, service *corev1.Service) {
 // runner's default.
 const foreignTTL = 30 * time.Minute
 
-// date gives a pod of another function runner an expiry.
-func (c *Cluster) date(ctx context.Context, pod *corev1.Pod, now time.Time) {
+// setExpiry gives a pod of another function runner an expiry.
+func (c *Cluster) setExpiry(ctx context.Context, pod *corev1.Pod, now time.Time) {
 	if err := c.extend(ctx, pod.Name, pod.UID, now.Add(foreignTTL)); err != nil && !gone(err) && ctx.Err() == nil {
 		c.log.WarnContext(ctx, "expiry of another function runner's pod not set", "pod", pod.Name, "error", err)
 	}
 }
 
-// evict deletes an expired pod of another function runner, unless it was used meanwhile.
-func (c *Cluster) evict(ctx context.Context, pod *corev1.Pod) {
+// deleteExpired deletes an expired pod of another function runner, unless it was used meanwhile.
+func (c *Cluster) deleteExpired(ctx context.Context, pod *corev1.Pod) {
 	c.log.InfoContext(ctx, "deleting an expired pod of another function runner", "pod", pod.Name)
 	if err := c.removePod(ctx, pod.Name, pod.UID, pod.ResourceVersion); err != nil && !gone(err) && ctx.Err() == nil {
 		c.log.WarnContext(ctx, "expired pod of another function runner not deleted", "pod", pod.Name, "error", err)
 	}
 }
 
-// restore creates a Service again that was deleted from outside while its pod exists.
-func (c *Cluster) restore(service *corev1.Service) {
+// recreateService creates a Service again that was deleted from outside while its pod exists.
+func (c *Cluster) recreateService(service *corev1.Service) {
 	for _, pod := range c.podsOf(service.Name) {
 		if _, ours := podspec.Identify(pod); ours && pod.DeletionTimestamp == nil {
-			c.serve(pod)
+			c.createMissingService(pod)
 			return
 		}
 	}
 }
 
-// serve creates the Service of a pod, unless the pod is being deleted.
-func (c *Cluster) serve(pod *corev1.Pod) {
+// createMissingService creates the Service of a pod, unless the pod is being deleted.
+func (c *Cluster) createMissingService(pod *corev1.Pod) {
 	id := pod.Labels[podspec.LabelID]
 	c.enqueue(id, func(ctx context.Context) {
 		if _, deleting := c.deleting.Load(pod.UID); deleting {

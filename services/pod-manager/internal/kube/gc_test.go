@@ -135,7 +135,7 @@ func TestOrphans(t *testing.T) {
 				service.CreationTimestamp = metav1.NewTime(time.Now().Add(-tc.age))
 				w := &world{client: client(service)}
 				if tc.hidden {
-					w.client.PrependReactor("list", "pods", hide(pod))
+					w.reacts("list", "pods", hide(pod))
 				}
 				w.run(t, func(c *kube.Config) { c.PodIP = tc.podIP })
 				synctest.Wait()
@@ -194,6 +194,35 @@ func TestForeignPods(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestForeignPodInUseIsKept has another function runner use its pod in the moment of the deletion.
+func TestForeignPodInUseIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: podName, Namespace: namespace, UID: "uid", ResourceVersion: "7", Labels: map[string]string{podspec.LabelID: id},
+			Annotations: map[string]string{podspec.AnnotationReclaimAfter: "946686600"}, // in 2000, at 00:30
+		}})
+		used := false
+		w.reacts("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if used {
+				return false, nil, nil
+			}
+			used = true
+			now, err := w.client.Tracker().Get(a.GetResource(), namespace, podName)
+			if err != nil {
+				return true, nil, err
+			}
+			pod := now.DeepCopyObject().(*corev1.Pod)
+			pod.ResourceVersion, pod.Annotations[podspec.AnnotationReclaimAfter] = "8", "946690200" // at 01:30
+			return false, nil, w.client.Tracker().Update(a.GetResource(), pod, namespace)
+		})
+		<-time.After(time.Hour)
+		synctest.Wait()
+		if w.pod(t); !used {
+			t.Error("no deletion was tried")
+		}
+	})
 }
 
 // hide lists a pod to those only who ask for its id.

@@ -46,9 +46,9 @@ func newInformer[T runtime.Object](
 	}
 	listWatch := cache.ToListWatcherWithWatchListSemantics(both, client)
 	informer := cache.NewSharedIndexInformer(listWatch, object, 0, cache.Indexers{})
-	err := errors.Join(informer.SetTransform(slim), informer.SetWatchErrorHandlerWithContext(o.refused))
+	err := errors.Join(informer.SetTransform(slim), informer.SetWatchErrorHandlerWithContext(o.watchEnded))
 	if err != nil {
-		return nil, fmt.Errorf("set up the informer of %s: %w", o.what, err)
+		return nil, fmt.Errorf("set up the informer of %s: %w", o.resource, err)
 	}
 	return informer, nil
 }
@@ -58,15 +58,7 @@ func runInformer(ctx context.Context, informer cache.SharedIndexInformer) {
 	informer.RunWithContext(klog.NewContext(ctx, logr.Discard()))
 }
 
-// slim drops the managed fields: they are a large part of an object and are not read.
-func slim(object any) (any, error) {
-	if meta, ok := object.(metav1.Object); ok {
-		meta.SetManagedFields(nil)
-	}
-	return object, nil
-}
-
-// untilAnswered calls ask until the API server answers. Its answer may be a refusal.
+// untilAnswered calls ask until the API server answers, even if it rejects the request.
 func untilAnswered[T any](ctx context.Context, o *outage, ask func() (T, error)) (T, error) {
 	backoff := kubeclient.NewBackoff()
 	for {

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kube is the adapter to Kubernetes: it sends the pools the status updates of pods, and
-// carries out their actions. It decides nothing about pods itself.
+// carries out their actions. The pools decide about their pods; this package decides only about
+// what no pool owns, and whether a failed image volume is worth another attempt.
 //
 // It also collects garbage, see [Cluster.Run]. Porch's function runner labels its pods and
 // Services like this one: its pods belong to no pool, but once that runner is no longer there to
 // delete them, this package deletes them and their Services at their expiry.
 //
-// Files, in reading order: kube has the informers and the wiring. gc and plan collect garbage;
-// create and lifetime carry out actions, tasks runs them in order; observe sends status updates.
-// templates and launching have what pods are made from. informer, outage and metrics serve all.
+// Files, in reading order:
+//   - kube has the informers of pods and Services, and the wiring;
+//   - create and lifetime carry out actions, tasks runs them in order, and observe sends status
+//     updates;
+//   - plan and gc collect garbage;
+//   - templates and launching have what pods are made from;
+//   - porchresources follows the resources by which Porch configures its function runner:
+//     basetemplates has its templates, functionconfigs its FunctionConfigs, functionconfigstatus
+//     their statuses, and report the events about broken ones;
+//   - informer, slim, outage and metrics serve all.
 package kube
 
 import (
@@ -50,6 +58,9 @@ type Config struct {
 	ScanInterval time.Duration
 	// Launching checks image volume support of nodes; nil if there is nothing to check.
 	Launching *Launching
+	// Owns reports whether this replica owns an image's function right now, or collects the
+	// garbage with an id; nil if it owns all.
+	Owns func(image string) bool
 	// Clock translates between this machine's times and those in pods.
 	Clock     *kubeclient.Clock
 	Telemetry *telemetry.Telemetry
@@ -114,7 +125,7 @@ func (c *Cluster) servicesClient() typed.ServiceInterface {
 
 // outage returns a new tracker of an informer's failures.
 func (c *Cluster) outage(what string) *outage {
-	o := &outage{what: what, log: c.log, metrics: c.metrics}
+	o := &outage{resource: what, log: c.log, metrics: c.metrics}
 	c.outages = append(c.outages, o)
 	return o
 }
@@ -123,7 +134,8 @@ func (c *Cluster) outage(what string) *outage {
 // keep it so. A lack of rights has class [fault.Precondition].
 func (c *Cluster) Obstacle() error {
 	for _, o := range c.outages {
-		if err := o.obstacle("function pods", "which function pods there are", "deploy/components/namespaces"); err != nil {
+		err := o.obstacle("function pods", "which function pods there are", "deploy/components/function-pods")
+		if err != nil {
 			return err
 		}
 	}
@@ -183,7 +195,7 @@ func (c *Cluster) watch(send func(pool.Event)) ([]cache.DoneChecker, error) {
 		DeleteFunc: func(object any) {
 			if service := deleted[*corev1.Service](object); service != nil {
 				c.sendPodsOf(send, service)
-				c.restore(service)
+				c.recreateService(service)
 			}
 		},
 	})

@@ -58,8 +58,8 @@ func (l *Launching) Run(ctx context.Context) error {
 	}
 	launcher, err := l.launcher(ctx)
 	if err != nil {
-		l.log.WarnContext(ctx, "the wrapper server is copied into pods by an init container for now, "+
-			"since it is unknown whether the cluster has image volumes", "error", err)
+		l.log.WarnContext(ctx, "API server version unknown; using init containers", "error", err,
+			"hint", "image volumes are used once the version is known and has them")
 		l.choose(podspec.InitContainer)
 	}
 	for backoff := (retry.Backoff{First: time.Second, Max: time.Minute}); err != nil; {
@@ -68,8 +68,7 @@ func (l *Launching) Run(ctx context.Context) error {
 		}
 		launcher, err = l.launcher(ctx)
 	}
-	l.log.InfoContext(ctx, "the wrapper server is brought into pods as the cluster's version allows",
-		"launcher", launcher)
+	l.log.InfoContext(ctx, "launcher chosen", "launcher", launcher)
 	l.choose(launcher)
 	return nil
 }
@@ -119,22 +118,21 @@ func (l *Launching) judge(pod *corev1.Pod, problem pool.Problem) pool.Problem {
 	switch launch := podspec.LaunchOf(pod); {
 	case launch == podspec.Launched:
 		l.passed = true
-	case launch == podspec.LaunchMissing, launch == podspec.LaunchRefused && !l.passed:
+	case launch == podspec.LaunchMissing, launch == podspec.LaunchFailed && !l.passed:
 		problem.Kind = pool.Lost
 		l.fail(problem.Reason)
 	}
 	return problem
 }
 
-// fail has pods use an init container from now on, for a reason in the kubelet's words. The
-// caller holds the lock.
+// fail switches to init containers, for a reason in the kubelet's words. The caller holds the
+// lock.
 func (l *Launching) fail(reason string) {
 	if l.failed {
 		return
 	}
 	l.failed = true
-	l.log.Error("nodes cannot mount the wrapper server's image, though the cluster's version has image volumes: an "+
-		"init container copies it into pods from now on; set the launcher to init-container to have it so from the start",
-		"error", reason)
+	l.log.Error("image volumes unsupported; using init containers", "error", reason,
+		"hint", "set FNR_LAUNCHER to init-container to use them from the start")
 	l.use(podspec.InitContainer)
 }

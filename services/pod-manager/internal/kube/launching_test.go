@@ -65,7 +65,7 @@ func TestNodesWithoutImageVolumes(t *testing.T) {
 				if len(used) != tc.failed || tc.failed > 0 && used[0] != podspec.InitContainer {
 					t.Errorf("launchers in force are %v, want %d: %s", used, tc.failed, tc.reason)
 				}
-				if log.count("cannot mount") != tc.failed || log.count("container \\\"function\\\"") != tc.failed {
+				if log.count("image volumes unsupported") != tc.failed || log.count("container \\\"function\\\"") != tc.failed {
 					t.Errorf("want %d errors with the kubelet's words:\n%s", tc.failed, &log.text)
 				}
 			})

@@ -25,7 +25,7 @@ func (c *Cluster) Extend(action pool.Extend) {
 	if _, waits := c.extensions.Swap(action.Name, action); waits {
 		return
 	}
-	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, _ func(pool.Event)) {
+	c.tasks.addLater(podname.ID(action.Name), func(ctx context.Context, _ func(pool.Event)) {
 		if newest, ok := c.extensions.LoadAndDelete(action.Name); ok {
 			action = newest.(pool.Extend)
 		}
@@ -60,6 +60,10 @@ func (c *Cluster) Delete(action pool.Delete) {
 	id := podname.PodID(action.Function.Reference, action.Function.Digest, action.Slot)
 	uid := types.UID(action.UID)
 	c.tasks.add(podname.ID(action.Name), func(ctx context.Context, send func(pool.Event)) {
+		if !c.owns(action.Function.Reference) { // any more: the task may have waited for long
+			send(pool.DeleteFailed{Name: action.Name, UID: action.UID, Reason: "another replica owns the function"})
+			return
+		}
 		start := time.Now()
 		c.deleting.Store(uid, struct{}{})
 		err := c.removePod(ctx, action.Name, uid, action.ResourceVersion)
@@ -76,6 +80,9 @@ func (c *Cluster) Delete(action pool.Delete) {
 		c.removeServiceOf(ctx, id, uid)
 	})
 }
+
+// owns reports whether this replica owns an image's function right now.
+func (c *Cluster) owns(image string) bool { return c.config.Owns == nil || c.config.Owns(image) }
 
 // startingGrace is how long a pod may take to end that has not run, in seconds. The kernel drops
 // signals for the first process of a container until that can take them: a pod that is

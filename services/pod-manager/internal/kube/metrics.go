@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 // metrics are what is counted about the Kubernetes API.
@@ -25,6 +27,7 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	m := &metrics{}
 	var errs [3]error
 	m.actions, errs[0] = meter.Float64Histogram("fn.kube.action.duration", metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(telemetry.Seconds...),
 		metric.WithDescription("Time that an action on a function pod takes, with all attempts."))
 	m.failures, errs[1] = meter.Int64Counter("fn.kube.watch.failures",
 		metric.WithDescription("Attempts to list or watch that failed."))
@@ -53,8 +56,8 @@ func outcome(err error) string {
 	return "NoAnswer"
 }
 
-func (m *metrics) watchFailed(ctx context.Context, view string) {
-	m.failures.Add(ctx, 1, metric.WithAttributes(attribute.String("view", view)))
+func (m *metrics) watchFailed(ctx context.Context, resource string) {
+	m.failures.Add(ctx, 1, metric.WithAttributes(attribute.String("view", resource)))
 }
 
 func (m *metrics) templateFailed(ctx context.Context) { m.brokenTemplates.Add(ctx, 1) }

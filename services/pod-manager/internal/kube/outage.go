@@ -19,9 +19,9 @@ import (
 // outage tracks whether an informer is up to date. It counts each failure, and logs when
 // failures begin, repeatedly while they last, and when they end.
 type outage struct {
-	what    string // what the informer lists
-	log     *slog.Logger
-	metrics *metrics
+	resource string // what the informer lists
+	log      *slog.Logger
+	metrics  *metrics
 
 	mu       sync.Mutex
 	since    time.Time // zero while the informer is up to date
@@ -36,7 +36,7 @@ const reportInterval = 5 * time.Minute
 
 // failed records that the informer is not up to date.
 func (o *outage) failed(ctx context.Context, err error) {
-	o.metrics.watchFailed(ctx, o.what)
+	o.metrics.watchFailed(ctx, o.resource)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
@@ -49,7 +49,7 @@ func (o *outage) failed(ctx context.Context, err error) {
 	}
 	o.reported = now
 	o.log.WarnContext(ctx, "watch interrupted; existing pods keep serving",
-		"view", o.what, "since", o.since, "error", err)
+		"resource", o.resource, "since", o.since, "error", err)
 }
 
 // over records that the informer is up to date again.
@@ -59,7 +59,7 @@ func (o *outage) over(ctx context.Context) {
 	if o.since.IsZero() {
 		return
 	}
-	o.log.InfoContext(ctx, "watch restored", "view", o.what, "after", time.Since(o.since))
+	o.log.InfoContext(ctx, "watch restored", "resource", o.resource, "after", time.Since(o.since))
 	o.since, o.cause = time.Time{}, nil
 }
 
@@ -70,15 +70,15 @@ func (o *outage) listed(ok bool) {
 	o.listable = ok
 }
 
-// refused records why client-go begins a list and watch anew, which it does after half a
-// minute at most.
-func (o *outage) refused(ctx context.Context, _ *cache.Reflector, err error) {
+// watchEnded records why a list or watch ended. Client-go begins the next one within half a
+// minute.
+func (o *outage) watchEnded(ctx context.Context, _ *cache.Reflector, err error) {
 	switch {
 	case ctx.Err() != nil:
 		// It ends, and asks no more.
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		// Watches end so: there were too many changes, or it was time.
+		// This is how watches normally end: there were too many changes, or it was time.
 	case apierrors.IsForbidden(err) && o.mayList():
 		o.unwatched(ctx, err)
 	default:
@@ -100,8 +100,8 @@ func (o *outage) unwatched(ctx context.Context, err error) {
 		return
 	}
 	o.relisted = true
-	o.log.WarnContext(ctx, "changes are seen late: they may be listed but not watched, and are listed about each "+
-		"half minute; a role that allows to watch them too helps", "view", o.what, "error", err)
+	o.log.WarnContext(ctx, "watch not permitted; polling", "resource", o.resource, "error", err,
+		"hint", "changes are seen after up to half a minute; allow the verb watch in the Role")
 }
 
 // obstacle returns why the informer is not up to date; nil if it is. The text names the

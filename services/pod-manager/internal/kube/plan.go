@@ -12,58 +12,58 @@ import (
 
 // garbage is what the garbage collection found, by what it has to do.
 type garbage struct {
-	orphans     []*corev1.Service // to be deleted: they have no pod
-	serviceless []*corev1.Pod     // ours, to be given a Service
-	undated     []*corev1.Pod     // another runner's, to be given an expiry
-	overdue     []*corev1.Pod     // another runner's, to be deleted
+	podlessServices []*corev1.Service // to be deleted: they have no pod
+	withoutService  []*corev1.Pod     // ours, to be given a Service
+	withoutExpiry   []*corev1.Pod     // another runner's, to be given an expiry
+	expired         []*corev1.Pod     // another runner's, to be deleted
 }
 
 // Pods and Services are created at the same time, and not all is seen at once.
 const (
-	// settlingTime is how old a Service has to be before its pod counts as missing.
-	settlingTime = time.Minute
-	// servingTime is how old a pod has to be before its Service counts as missing. It is
+	// minServiceAge is how old a Service has to be before its pod counts as missing.
+	minServiceAge = time.Minute
+	// minPodAge is how old a pod has to be before its Service counts as missing. It is
 	// short: the replica that created the pod may have been killed in between, and callers
 	// wait. A Service that another replica has just created is not created twice.
-	servingTime = 5 * time.Second
+	minPodAge = 5 * time.Second
 )
 
 // plan finds the garbage among all pods and Services in the informers.
 func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage {
-	var todo garbage
-	served := make(map[string]bool, len(services))
+	var found garbage
+	hasService := make(map[string]bool, len(services))
 	for _, s := range services {
-		served[s.Name] = true
+		hasService[s.Name] = true
 	}
-	inhabited := make(map[string]bool, len(pods))
+	hasPod := make(map[string]bool, len(pods))
 	for _, pod := range pods {
-		inhabited[pod.Labels[podspec.LabelID]] = true
-		todo.look(now, pod, served)
+		hasPod[pod.Labels[podspec.LabelID]] = true
+		found.classify(now, pod, hasService)
 	}
 	for _, s := range services {
-		settled := s.DeletionTimestamp == nil && now.Sub(s.CreationTimestamp.Time) >= settlingTime
-		if settled && isPodService(s) && !inhabited[s.Name] {
-			todo.orphans = append(todo.orphans, s)
+		oldEnough := s.DeletionTimestamp == nil && now.Sub(s.CreationTimestamp.Time) >= minServiceAge
+		if oldEnough && isPodService(s) && !hasPod[s.Name] {
+			found.podlessServices = append(found.podlessServices, s)
 		}
 	}
-	return todo
+	return found
 }
 
-// look adds a pod to what has to be done about it. A pod of Porch's function runner is deleted
+// classify adds a pod to what has to be done about it. A pod of Porch's function runner is deleted
 // at the expiry in its annotation, as that runner would: it extends the expiry when it uses
 // the pod. A pod without an expiry gets one first.
-func (todo *garbage) look(now time.Time, pod *corev1.Pod, served map[string]bool) {
+func (g *garbage) classify(now time.Time, pod *corev1.Pod, hasService map[string]bool) {
 	o, ours := podspec.Identify(pod)
 	switch {
 	case pod.DeletionTimestamp != nil: // it is being deleted already
 	case ours:
-		if !served[pod.Labels[podspec.LabelID]] && now.Sub(o.Created) >= servingTime {
-			todo.serviceless = append(todo.serviceless, pod)
+		if !hasService[pod.Labels[podspec.LabelID]] && now.Sub(o.Created) >= minPodAge {
+			g.withoutService = append(g.withoutService, pod)
 		}
 	case o.ReclaimAfter.IsZero():
-		todo.undated = append(todo.undated, pod)
+		g.withoutExpiry = append(g.withoutExpiry, pod)
 	case !now.Before(o.ReclaimAfter):
-		todo.overdue = append(todo.overdue, pod)
+		g.expired = append(g.expired, pod)
 	}
 }
 

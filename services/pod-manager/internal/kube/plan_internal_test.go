@@ -79,7 +79,7 @@ func TestPlan(t *testing.T) {
 			[]*corev1.Service{service("a", time.Hour)},
 			names{Orphans: []string{"a"}},
 		},
-		"young orphan":   {"its pod may be on its way", nil, []*corev1.Service{service("a", settlingTime-1)}, names{}},
+		"young orphan":   {"its pod may be on its way", nil, []*corev1.Service{service("a", minServiceAge-1)}, names{}},
 		"leaving orphan": {"it goes already", nil, []*corev1.Service{leaving}, names{}},
 		"pod on its way": {
 			"its Service is still in use",
@@ -101,10 +101,10 @@ func TestPlan(t *testing.T) {
 			[]*corev1.Service{service("b", 0)},
 			names{Lonely: []string{"a-pod"}},
 		},
-		"young": {"its Service may be on its way", []*corev1.Pod{ours("a", servingTime-1)}, nil, names{}},
+		"young": {"its Service may be on its way", []*corev1.Pod{ours("a", minPodAge-1)}, nil, names{}},
 		"left alone": {
 			"its creator may have been killed, and callers wait",
-			[]*corev1.Pod{ours("a", servingTime)},
+			[]*corev1.Pod{ours("a", minPodAge)},
 			nil,
 			names{Lonely: []string{"a-pod"}},
 		},
@@ -134,7 +134,7 @@ func TestPlan(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			todo := plan(today, tc.pods, tc.services)
-			got := names{namesOf(todo.orphans), namesOf(todo.serviceless), namesOf(todo.undated), namesOf(todo.overdue)}
+			got := names{namesOf(todo.podlessServices), namesOf(todo.withoutService), namesOf(todo.withoutExpiry), namesOf(todo.expired)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

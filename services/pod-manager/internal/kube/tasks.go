@@ -11,8 +11,13 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// parallel is how many tasks run at a time.
-const parallel = 64
+const (
+	// parallel is how many tasks run at a time.
+	parallel = 64
+	// parallelLater is how many of them may be tasks that can wait. They share the rate of
+	// requests with tasks that callers wait for.
+	parallelLater = 8
+)
 
 // task is something to be done about a pod or its Service.
 type task func(ctx context.Context, send func(pool.Event))
@@ -21,58 +26,116 @@ type task func(ctx context.Context, send func(pool.Event))
 // same time. A pod and its successor with another name have the same id and so
 // the same Service, which must not be deleted after the successor found it there.
 //
+// Creations and deletions come first: callers wait for them. Extensions of expiries and garbage
+// collection can wait.
+//
 // What waits is bounded by the pods that there may be. Each has one creation; one
 // deletion at a time, since the pools wait for its outcome; one extension, see
 // [Cluster.Extend]; and a task or two of garbage collection per scan.
 type tasks struct {
 	wake chan struct{} // has capacity 1
 
-	mu      sync.Mutex
-	waiting map[string][]task // by id; there is an entry while one of them runs
-	ids     []string          // ids with tasks of which none runs
+	mu    sync.Mutex
+	lines map[string]*line // by id; there is one while tasks wait or run
+	// urgent and later are ids with tasks of which none runs. An id may be in both.
+	urgent, later         []string
+	running, runningLater int
+}
+
+// line is the tasks for the pods with one id.
+type line struct {
+	tasks   []task
+	running bool
+	urgent  bool
 }
 
 func newTasks() *tasks {
-	return &tasks{wake: make(chan struct{}, 1), waiting: make(map[string][]task)}
+	return &tasks{wake: make(chan struct{}, 1), lines: make(map[string]*line)}
 }
 
-// add queues a task, without waiting for it.
-func (t *tasks) add(id string, do task) {
+// add queues a task that callers wait for, without waiting for it.
+func (t *tasks) add(id string, do task) { t.put(id, do, true) }
+
+// addLater queues a task that can wait.
+func (t *tasks) addLater(id string, do task) { t.put(id, do, false) }
+
+func (t *tasks) put(id string, do task, urgent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, running := t.waiting[id]
-	t.waiting[id] = append(t.waiting[id], do)
-	if running {
-		return
+	l := t.lines[id]
+	isNew := l == nil
+	if isNew {
+		l = &line{}
+		t.lines[id] = l
 	}
-	t.ids = append(t.ids, id)
+	l.tasks = append(l.tasks, do)
+	switch {
+	case l.running: // it goes on until nothing is left
+	case urgent && !l.urgent:
+		l.urgent = true
+		t.urgent = append(t.urgent, id)
+	case isNew:
+		t.later = append(t.later, id)
+	}
+	t.awake()
+}
+
+func (t *tasks) awake() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-// next returns an id with tasks.
-func (t *tasks) next() (id string, ok bool) {
+// next returns an id whose tasks are to run now, and whether they belong to the tasks that can wait.
+func (t *tasks) next() (id string, later, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.ids) == 0 {
-		return "", false
+	if t.running == parallel {
+		return "", false, false
 	}
-	id, t.ids = t.ids[0], t.ids[1:]
-	return id, true
+	if id, ok = t.pop(&t.urgent); !ok && t.runningLater < parallelLater {
+		id, ok = t.pop(&t.later)
+		later = ok
+	}
+	if !ok {
+		return "", false, false
+	}
+	t.lines[id].running = true
+	t.running++
+	if later {
+		t.runningLater++
+	}
+	return id, later, true
+}
+
+// pop removes the first id whose tasks do not run yet.
+func (t *tasks) pop(ids *[]string) (id string, ok bool) {
+	for len(*ids) > 0 {
+		id, *ids = (*ids)[0], (*ids)[1:]
+		if l := t.lines[id]; l != nil && !l.running {
+			return id, true
+		}
+	}
+	return "", false
 }
 
 // take returns the next task of an id; nil if there is none left.
-func (t *tasks) take(id string) task {
+func (t *tasks) take(id string, later bool) task {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.waiting[id]) == 0 {
-		delete(t.waiting, id)
+	l := t.lines[id]
+	if len(l.tasks) == 0 {
+		delete(t.lines, id)
+		t.running--
+		if later {
+			t.runningLater--
+		}
+		t.awake()
 		return nil
 	}
-	do := t.waiting[id][0]
-	t.waiting[id] = t.waiting[id][1:]
+	do := l.tasks[0]
+	l.tasks = l.tasks[1:]
 	return do
 }
 
@@ -80,11 +143,10 @@ func (t *tasks) take(id string) task {
 func (t *tasks) run(ctx context.Context, send func(pool.Event)) {
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // they return no errors
-	running.SetLimit(parallel)
 	for {
-		for id, ok := t.next(); ok; id, ok = t.next() {
+		for id, later, ok := t.next(); ok; id, later, ok = t.next() {
 			running.Go(func() error {
-				for do := t.take(id); do != nil; do = t.take(id) {
+				for do := t.take(id, later); do != nil; do = t.take(id, later) {
 					do(ctx, send)
 				}
 				return nil

@@ -47,8 +47,8 @@ func TestTasksOfOnePodRunInOrder(t *testing.T) {
 				t.Errorf("done for %s: %v", id, done[id])
 			}
 		}
-		if len(queue.waiting) != 0 {
-			t.Errorf("%d ids are kept although nothing is to be done", len(queue.waiting))
+		if len(queue.lines) != 0 {
+			t.Errorf("%d ids are kept although nothing is to be done", len(queue.lines))
 		}
 	})
 }
@@ -92,5 +92,47 @@ func TestTasksEnd(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		<-ended // or the bubble finds a deadlock
+	})
+}
+
+// TestUrgentTasksComeFirst has thousands of extensions wait when a pod is created.
+func TestUrgentTasksComeFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := started(t)
+		most, running := 0, 0
+		var mu sync.Mutex
+		for i := range 3000 {
+			queue.addLater(strconv.Itoa(i), func(ctx context.Context, _ func(pool.Event)) {
+				mu.Lock()
+				running++
+				most = max(most, running)
+				mu.Unlock()
+				select {
+				case <-time.After(100 * time.Millisecond):
+				case <-ctx.Done():
+				}
+				mu.Lock()
+				running--
+				mu.Unlock()
+			})
+		}
+		synctest.Wait()
+		begin := time.Now()
+		created, second := make(chan struct{}), make(chan struct{})
+		queue.add("new", func(context.Context, func(pool.Event)) { close(created) })
+		queue.add("2999", func(context.Context, func(pool.Event)) { close(second) }) // behind its extension
+		<-created
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("a creation waited %s behind extensions", took)
+		}
+		<-second
+		if took := time.Since(begin); took > 100*time.Millisecond {
+			t.Errorf("a deletion waited %s behind extensions of other pods", took)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if most > parallelLater+1 {
+			t.Errorf("%d extensions run at a time, want %d, and the one before the deletion", most, parallelLater)
+		}
 	})
 }

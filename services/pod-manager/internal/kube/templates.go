@@ -33,20 +33,20 @@ type TemplatesConfig struct {
 	Namespace string
 	// Defaults are for what a template leaves out.
 	Defaults podspec.Defaults
-	// Undecided means that there is no built-in template until [Templates.UseLauncher].
-	Undecided bool
-	Telemetry *telemetry.Telemetry
+	// LauncherPending means that there is no built-in template until [Templates.UseLauncher].
+	LauncherPending bool
+	Telemetry       *telemetry.Telemetry
 }
 
 // Templates follows the template of function pods. Use [NewTemplates].
 type Templates struct {
-	config  TemplatesConfig
-	log     *slog.Logger
-	metrics *metrics
-	outage  *outage
-	current atomic.Pointer[podspec.Template]
-	there   chan struct{} // closes when there is one
-	version string        // the last that was read, good or not
+	config    TemplatesConfig
+	log       *slog.Logger
+	metrics   *metrics
+	outage    *outage
+	current   atomic.Pointer[podspec.Template]
+	available chan struct{} // closes when there is one
+	version   string        // the last that was read, good or not
 
 	mu       sync.Mutex
 	base     baseParts        // of Porch's objects
@@ -61,10 +61,10 @@ func NewTemplates(config TemplatesConfig) (*Templates, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Templates{config: config, log: config.Telemetry.Log, metrics: metrics, there: make(chan struct{})}
-	t.outage = &outage{what: "pod template", log: t.log, metrics: metrics}
+	t := &Templates{config: config, log: config.Telemetry.Log, metrics: metrics, available: make(chan struct{})}
+	t.outage = &outage{resource: "pod template", log: t.log, metrics: metrics}
 	if config.Name == "" {
-		if !config.Undecided {
+		if !config.LauncherPending {
 			t.put(podspec.Default(config.Defaults))
 		}
 		return t, nil
@@ -101,8 +101,8 @@ func (t *Templates) Current() podspec.Template {
 	return podspec.Template{}
 }
 
-// There closes when there is a template.
-func (t *Templates) There() <-chan struct{} { return t.there }
+// Available closes when there is a template.
+func (t *Templates) Available() <-chan struct{} { return t.available }
 
 // templateTimeout is how long a pod waits for the first template: enough for a ConfigMap that
 // is applied together with this program. It is short, so that waiting leases soon fail with
@@ -115,7 +115,7 @@ func (t *Templates) Await(ctx context.Context) (podspec.Template, error) {
 	timer := time.NewTimer(templateTimeout)
 	defer timer.Stop()
 	select {
-	case <-t.there:
+	case <-t.available:
 		return t.Current(), nil
 	case <-timer.C:
 		return podspec.Template{}, t.obstacle()
@@ -150,7 +150,7 @@ func (t *Templates) setCause(cause error) {
 // put puts a template in force.
 func (t *Templates) put(template podspec.Template) {
 	if t.current.Swap(&template) == nil {
-		close(t.there)
+		close(t.available)
 	}
 }
 
@@ -169,11 +169,11 @@ func (t *Templates) UseLauncher(launcher podspec.Launcher) podspec.Template {
 	return template
 }
 
-// Run calls changed with each new template until ctx ends, the first one included; it is
-// in force when changed returns. A broken or deleted ConfigMap changes nothing but is logged.
+// Run calls notify with each new template until ctx ends, the first one included; it is in
+// force when notify returns. A broken or deleted ConfigMap changes nothing but is logged.
 // Porch's published Role allows to list it but not to watch it: changes are then seen within
 // about half a minute.
-func (t *Templates) Run(ctx context.Context, changed func(podspec.Template)) error {
+func (t *Templates) Run(ctx context.Context, notify func(podspec.Template)) error {
 	if t.config.Name == "" {
 		<-ctx.Done()
 		return nil
@@ -187,9 +187,9 @@ func (t *Templates) Run(ctx context.Context, changed func(podspec.Template)) err
 		return err
 	}
 	handled, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { t.changed(ctx, object.(*corev1.ConfigMap), changed) },
-		UpdateFunc: func(_, object any) { t.changed(ctx, object.(*corev1.ConfigMap), changed) },
-		DeleteFunc: func(any) { t.gone(ctx) },
+		AddFunc:    func(object any) { t.apply(ctx, object.(*corev1.ConfigMap), notify) },
+		UpdateFunc: func(_, object any) { t.apply(ctx, object.(*corev1.ConfigMap), notify) },
+		DeleteFunc: func(any) { t.configMapDeleted(ctx) },
 	})
 	if err != nil {
 		return fmt.Errorf("watch the pod template: %w", err)
@@ -198,7 +198,7 @@ func (t *Templates) Run(ctx context.Context, changed func(podspec.Template)) err
 	go func() {
 		defer close(ended)
 		if cache.WaitFor(ctx, "", handled.HasSyncedChecker()) && len(informer.GetStore().ListKeys()) == 0 {
-			t.gone(ctx)
+			t.configMapDeleted(ctx)
 		}
 	}()
 	runInformer(ctx, informer)
@@ -206,8 +206,8 @@ func (t *Templates) Run(ctx context.Context, changed func(podspec.Template)) err
 	return nil
 }
 
-// gone records that there is no ConfigMap.
-func (t *Templates) gone(ctx context.Context) {
+// configMapDeleted records that there is no ConfigMap.
+func (t *Templates) configMapDeleted(ctx context.Context) {
 	t.metrics.templateFailed(ctx)
 	t.setCause(fault.New(fault.Precondition,
 		"there is no pod template: the ConfigMap %s/%s has to be created", t.config.Namespace, t.config.Name))
@@ -219,8 +219,8 @@ func (t *Templates) gone(ctx context.Context) {
 	t.log.ErrorContext(ctx, "no function pods are created until there is a pod template", "error", t.obstacle())
 }
 
-// changed takes a version of the ConfigMap.
-func (t *Templates) changed(ctx context.Context, from *corev1.ConfigMap, changed func(podspec.Template)) {
+// apply puts a version of the ConfigMap in force, and passes the template to notify.
+func (t *Templates) apply(ctx context.Context, from *corev1.ConfigMap, notify func(podspec.Template)) {
 	if from.ResourceVersion == t.version {
 		return
 	}
@@ -237,7 +237,7 @@ func (t *Templates) changed(ctx context.Context, from *corev1.ConfigMap, changed
 		t.log.WarnContext(ctx, "pod template", "config_map", from.Name, "warning", w)
 	}
 	t.put(template)
-	changed(template)
+	notify(template)
 	// Logged last: the template is in force when this line appears.
 	t.log.InfoContext(ctx, "pod template in force", "config_map", from.Name, "version", template.Version())
 }

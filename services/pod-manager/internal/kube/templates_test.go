@@ -149,7 +149,7 @@ func TestTemplateIsListed(t *testing.T) {
 		if f.heard() != "1 2" {
 			t.Errorf("got %q, want 1 and 2", f.heard())
 		}
-		if f.log.count("changes are seen late") != 1 || f.log.count("level=WARN") != 1 {
+		if f.log.count("watch not permitted; polling") != 1 || f.log.count("level=WARN") != 1 {
 			t.Errorf("want one warning:\n%s", &f.log.text)
 		}
 	})
@@ -250,7 +250,7 @@ func TestTemplateComesLate(t *testing.T) {
 // into them, and changes that for later ones.
 func TestLauncherIsChosenLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		templates, err := kube.NewTemplates(kube.TemplatesConfig{Defaults: defaults, Undecided: true, Telemetry: telemetry.Discard()})
+		templates, err := kube.NewTemplates(kube.TemplatesConfig{Defaults: defaults, LauncherPending: true, Telemetry: telemetry.Discard()})
 		if err != nil {
 			t.Fatal(err)
 		}

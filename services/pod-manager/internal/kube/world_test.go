@@ -4,6 +4,7 @@ package kube_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -119,10 +120,17 @@ func (w *world) create() {
 
 // fails has requests answered with what answer returns, while that is an error.
 func (w *world) fails(verb, resource string, answer func() error) {
-	w.client.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+	w.reacts(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		err := answer()
 		return err != nil, nil, err
 	})
+}
+
+// reacts has requests answered by reaction. Requests that are under way read the list of reactions.
+func (w *world) reacts(verb, resource string, reaction clienttesting.ReactionFunc) {
+	w.client.Lock()
+	defer w.client.Unlock()
+	w.client.PrependReactor(verb, resource, reaction)
 }
 
 // requests returns the changes that were asked for, as "create pods NAME".
@@ -190,6 +198,21 @@ func client(objects ...runtime.Object) *fake.Clientset {
 	})
 	c.PrependReactor("update", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		stamp(a.(clienttesting.UpdateAction).GetObject().(metav1.Object))
+		return false, nil, nil
+	})
+	c.PrependReactor("patch", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		patch := a.(clienttesting.PatchAction)
+		object, err := c.Tracker().Get(a.GetResource(), a.GetNamespace(), patch.GetName())
+		if err != nil {
+			return true, nil, err
+		}
+		var wanted metav1.PartialObjectMetadata
+		if err := json.Unmarshal(patch.GetPatch(), &wanted); err != nil {
+			return true, nil, err
+		}
+		if wanted.UID != "" && wanted.UID != object.(metav1.Object).GetUID() {
+			return true, nil, apierrors.NewConflict(a.GetResource().GroupResource(), patch.GetName(), errors.New("uid mismatch"))
+		}
 		return false, nil, nil
 	})
 	c.PrependReactor("delete", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {

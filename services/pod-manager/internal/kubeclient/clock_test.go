@@ -105,7 +105,8 @@ func TestConnectListens(t *testing.T) {
 	}))
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	config := `{"clusters":[{"name":"a","cluster":{"server":"` + server.URL + `"}}],"contexts":[{"name":"a","context":{"cluster":"a"}}],"current-context":"a"}`
+	config := `{"clusters":[{"name":"a","cluster":{"server":"` + server.URL + `"}}],` +
+		`"contexts":[{"name":"a","context":{"cluster":"a"}}],"current-context":"a"}`
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -93,12 +93,15 @@ func TestServerWarmUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tc.server.started = time.Now()
-				client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://kubernetes", Transport: toleratingWarmUp(tc.server), QPS: -1})
+				client, err := kubernetes.NewForConfig(&rest.Config{
+					Host: "http://kubernetes", Transport: toleratingWarmUp(tc.server), QPS: -1,
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
 				create := func() error {
-					_, err := client.CoreV1().Pods("fns").Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, metav1.CreateOptions{})
+					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+					_, err := client.CoreV1().Pods("fns").Create(t.Context(), pod, metav1.CreateOptions{})
 					return err
 				}
 				if tc.server.away > 0 && !IsTransient(create()) {

@@ -71,6 +71,41 @@ func TestAFunctionConfigReachesPods(t *testing.T) {
 	})
 }
 
+// TestAFunctionConfigThatGoesWhileItsFunctionRuns deletes a FunctionConfig while one evaluation runs:
+// that one ends on its pod, and the next one has a pod without the FunctionConfig's settings.
+func TestAFunctionConfigThatGoesWhileItsFunctionRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{}
+		m := start(t, c, resolver{})
+		put := func(s *functionconfig.Set) { m.Configure(func(all *manager.Settings) { all.Configs = s }) }
+		evaluate := func() lease.Lease {
+			t.Helper()
+			held, err := m.Lease(t.Context(), open("example.com/fn:v1"), quietly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return held
+		}
+		put(configs(nil, "maxConcurrency: 3"))
+		running := evaluate()
+		put(nil)
+		next := evaluate()
+		if len(c.requests) != 2 || c.requests[1].Concurrency == 3 {
+			t.Fatalf("%d pods were created, want a second one without the settings: %+v", len(c.requests), c.requests)
+		}
+		if len(c.deleted) > 0 {
+			t.Error("the pod of the evaluation that runs is deleted")
+		}
+		running.Finish(lease.Done, "")
+		next.Finish(lease.Done, "")
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if len(c.deleted) != 1 {
+			t.Errorf("%d pods are deleted, want the one of the deleted FunctionConfig", len(c.deleted))
+		}
+	})
+}
+
 func TestMinPodsOfAFunctionConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := start(t, &cluster{}, resolver{})

@@ -3,11 +3,15 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -23,6 +27,8 @@ type waiter struct {
 	// reports has the last report only: a slow caller misses what is over.
 	reports  chan pool.Waiting
 	answered chan answer
+	// span is the one of the lease's caller.
+	span trace.SpanContext
 }
 
 // answer is a grant or an error.
@@ -30,7 +36,9 @@ type answer struct {
 	grant pool.Grant
 	// maxTime is how long the function may run; zero if it has no setting of its own.
 	maxTime time.Duration
-	err     error
+	// origin is the span of the lease for which the pod was created, if this one waited for it.
+	origin trace.SpanContext
+	err    error
 }
 
 // report replaces a report that has not been fetched. Only the loop calls it.
@@ -44,26 +52,33 @@ func (w *waiter) report(r pool.Waiting) {
 
 // Lease waits for a pod of the image.
 func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
+	begin := time.Now()
+	wait := m.metrics.waits.begin()
+	defer wait.end()
+	waiting = wait.follow(waiting)
 	if err := m.synced(ctx, waiting); err != nil {
 		return nil, err
 	}
+	unsynced := time.Since(begin)
 	if open.GetTagConstraint() != "" {
 		return nil, fault.New(fault.Invalid,
 			"lease a pod of %s: tag constraints are not supported here: ask for the tag that fits", open.GetImage())
 	}
-	begin := time.Now()
+	wait.enter(podmanagerv1.Phase_PHASE_RESOLVING)
 	image, err := m.resolve(ctx, open.GetImage(), waiting)
 	if err != nil {
 		return nil, err
 	}
-	resolving := time.Since(begin)
+	resolving := time.Since(begin) - unsynced
+	wait.enter(podmanagerv1.Phase_PHASE_QUEUED)
 	f := pool.Function{Reference: image.Reference, Digest: image.Digest}
 	id := pool.LeaseID(m.ids.Add(1))
-	w := &waiter{reports: make(chan pool.Waiting, 1), answered: make(chan answer, 1)}
+	span := trace.SpanFromContext(ctx)
+	w := &waiter{reports: make(chan pool.Waiting, 1), answered: make(chan answer, 1), span: span.SpanContext()}
 	err = m.send(ctx, func(l *loop) {
 		l.waiters[id] = w
 		l.images[f] = image
-		l.handle(pool.LeaseRequested{Lease: id, Function: f, Avoid: open.GetAvoidPods()})
+		l.handle(pool.LeaseRequested{Lease: id, Function: f, Avoid: open.GetAvoidPods(), Tried: open.GetTried()})
 	})
 	if err != nil {
 		return nil, err
@@ -72,7 +87,18 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	if err != nil {
 		return nil, err
 	}
-	return &held{manager: m, id: id, granted: m.granted(got, resolving)}, nil
+	link(span, got.origin)
+	return &held{manager: m, id: id, granted: m.granted(got, unsynced, resolving)}, nil
+}
+
+// link refers from a lease's span to that of another lease, for which the pod was created that this
+// one waited for: the phases of the pod's start are explained there.
+func link(span trace.Span, origin trace.SpanContext) {
+	if origin.IsValid() && !origin.Equal(span.SpanContext()) {
+		span.AddLink(trace.Link{
+			SpanContext: origin, Attributes: []attribute.KeyValue{attribute.String("fn.link", "pod created for")},
+		})
+	}
 }
 
 // await waits for the answer to a lease that the loop knows.
@@ -86,7 +112,7 @@ func (m *Manager) await(
 		case r := <-w.reports:
 			waiting(&lease.Waiting{Phase: phases[r.Phase], Reason: r.Reason, Position: clamp(r.Position), Pod: r.Pod})
 		case <-ctx.Done():
-			m.end(id, "") // also if it has been granted meanwhile
+			m.end(pool.LeaseEnded{Lease: id}) // also if it has been granted meanwhile
 			return answer{}, ctx.Err()
 		case <-m.ended:
 			return answer{}, errEnded()
@@ -95,10 +121,10 @@ func (m *Manager) await(
 }
 
 // end ends a lease, granted or waiting.
-func (m *Manager) end(id pool.LeaseID, broken string) {
+func (m *Manager) end(ended pool.LeaseEnded) {
 	m.post(func(l *loop) {
-		delete(l.waiters, id)
-		l.handle(pool.LeaseEnded{Lease: id, Broken: broken})
+		delete(l.waiters, ended.Lease)
+		l.handle(ended)
 	})
 }
 
@@ -147,7 +173,7 @@ func function(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 }
 
 // granted is a grant in the form of the contract.
-func (m *Manager) granted(got answer, resolving time.Duration) *lease.Granted {
+func (m *Manager) granted(got answer, unsynced, resolving time.Duration) *lease.Granted {
 	g := got.grant
 	granted := &lease.Granted{
 		Address: g.Address, Pod: g.Pod, Namespace: m.config.Namespace, PodUid: g.UID,
@@ -157,8 +183,11 @@ func (m *Manager) granted(got answer, resolving time.Duration) *lease.Granted {
 	if got.maxTime > 0 {
 		granted.MaxEvaluationTime = durationpb.New(got.maxTime)
 	}
-	all := append([]pool.PhaseDuration{{Phase: pool.PhaseResolving, Duration: resolving}}, g.Phases...)
-	for _, p := range all {
+	all := []pool.PhaseDuration{{Phase: pool.PhaseResolving, Duration: resolving}}
+	if unsynced >= time.Millisecond {
+		all = slices.Insert(all, 0, pool.PhaseDuration{Phase: pool.PhaseQueued, Duration: unsynced})
+	}
+	for _, p := range append(all, g.Phases...) {
 		spent := &podmanagerv1.PhaseDuration{Phase: phases[p.Phase], Duration: durationpb.New(p.Duration)}
 		granted.Phases = append(granted.Phases, spent)
 	}
@@ -179,13 +208,10 @@ func (h *held) Granted() *lease.Granted { return h.granted }
 // Finish ends the lease.
 func (h *held) Finish(outcome lease.Outcome, reason string) {
 	h.once.Do(func() {
-		if outcome != lease.PodBroken {
-			h.manager.end(h.id, "")
-			return
+		ended := pool.LeaseEnded{Lease: h.id, Abandoned: outcome == lease.Abandoned}
+		if outcome == lease.PodBroken {
+			ended.Broken = cmp.Or(reason, "its caller reported it without a reason")
 		}
-		if reason == "" {
-			reason = "its caller reported it without a reason"
-		}
-		h.manager.end(h.id, reason)
+		h.manager.end(ended)
 	})
 }

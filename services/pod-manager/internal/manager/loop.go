@@ -3,7 +3,10 @@
 package manager
 
 import (
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -14,6 +17,7 @@ type loop struct {
 	metrics  *metrics
 	settings Settings
 	machine  *pool.Machine
+	ticks    int
 	waiters  map[pool.LeaseID]*waiter
 	// images are what the functions with pools are, for the pods to come.
 	images map[pool.Function]podspec.Function
@@ -26,6 +30,8 @@ type loop struct {
 	minimum map[string]pool.Function
 	// kept is how many pods the pools of these functions keep.
 	kept map[pool.Function]int
+	// origins are the spans for whose leases pods were created, by pod, until the pod is gone.
+	origins map[string]trace.SpanContext
 }
 
 func newLoop(config Config, metrics *metrics) *loop {
@@ -38,6 +44,7 @@ func newLoop(config Config, metrics *metrics) *loop {
 		listedPods: config.Settings.listed(),
 		minimum:    make(map[string]pool.Function),
 		kept:       make(map[pool.Function]int),
+		origins:    make(map[string]trace.SpanContext),
 	}
 }
 
@@ -51,10 +58,10 @@ func (l *loop) handle(event pool.Event) {
 func (l *loop) carryOut(action pool.Action) {
 	switch a := action.(type) {
 	case pool.Grant:
-		l.answer(a.Lease, answer{grant: a, maxTime: l.settings.entry(a.Function).MaxEvaluationTime})
+		l.grant(a)
 	case pool.Reject:
 		l.metrics.rejections.add(a.Class.String())
-		err := fault.New(a.Class, "%s", a.Reason)
+		err := rejection(a)
 		if a.RetryAfter > 0 {
 			err = fault.WithRetryAfter(err, a.RetryAfter)
 		}
@@ -64,6 +71,9 @@ func (l *loop) carryOut(action pool.Action) {
 			w.report(a.Waiting)
 		}
 	case pool.Create:
+		if w, ok := l.waiters[a.For]; ok && w.span.IsSampled() {
+			l.origins[a.Name] = w.span
+		}
 		l.config.Log.Info("creating a function pod", "image", a.Function.Reference, "pod", a.Name)
 		l.config.Cluster.Create(a, l.settings.workload(l.images[a.Function]))
 	case pool.Delete:
@@ -75,6 +85,41 @@ func (l *loop) carryOut(action pool.Action) {
 		l.config.Cluster.Extend(a)
 	case pool.Probe:
 		l.config.Prober.Probe(a)
+	case pool.Unprobe:
+		l.config.Prober.Forget(a.Name, a.UID)
+	case pool.StandDown:
+		l.standDown(a.Reason)
+	}
+}
+
+// grant answers a lease with a pod.
+func (l *loop) grant(a pool.Grant) {
+	got := answer{grant: a, maxTime: l.settings.entry(a.Function).MaxEvaluationTime}
+	if a.Cold {
+		got.origin = l.origins[a.Pod]
+	}
+	l.answer(a.Lease, got)
+}
+
+// rejection is the error of a lease that is rejected.
+func rejection(a pool.Reject) error {
+	err := fault.New(a.Class, "%s", a.Reason)
+	if a.Elsewhere {
+		return lease.OwnedBy(a.Owner, err)
+	}
+	return err
+}
+
+// standDown has this replica own no functions, or again.
+func (l *loop) standDown(reason string) {
+	if reason == "" {
+		l.config.Log.Info("function pods answer again")
+	} else {
+		l.config.Log.Warn("function pods do not answer; none is deleted for that, and other replicas take over",
+			"reason", reason)
+	}
+	if l.config.StandDown != nil {
+		l.config.StandDown(reason)
 	}
 }
 
@@ -96,8 +141,14 @@ func (l *loop) abandon() {
 // count writes down how many pods and waiting leases there are, and forgets the
 // images of functions without a pool.
 func (l *loop) count() {
-	counts := counts{waiting: l.machine.Waiting(), pods: make(map[podKind]int)}
-	l.machine.CountPods(func(f pool.Function, s pool.PodState, pods int) { counts.pods[podKind{f.Reference, s}] += pods })
+	counts := counts{owned: l.machine.Owned(), takeovers: l.machine.Takeovers()}
+	l.machine.CountPods(func(f pool.Function, s pool.PodState, pods int) {
+		counts.pods = append(counts.pods, podCount{f.Reference, s, pods})
+	})
+	l.metrics.counts.Store(&counts)
+	if l.ticks++; l.ticks%forgetTicks != 0 {
+		return
+	}
 	known := make(map[pool.Function]podspec.Function, len(l.images))
 	for _, f := range l.machine.Functions() {
 		if image, ok := l.images[f]; ok {
@@ -105,5 +156,8 @@ func (l *loop) count() {
 		}
 	}
 	l.images = known
-	l.metrics.counts.Store(&counts)
 }
+
+// forgetTicks is how many ticks there are between two searches for images without a pool, which
+// takes a look at each function.
+const forgetTicks = 10

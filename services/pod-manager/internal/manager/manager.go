@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manager lends function pods: it owns the pools, answers leases, and has
-// done what the pools decide.
+// Package manager grants leases on function pods: it runs the pools, answers leases, and passes the
+// actions that the pools emit to the cluster and the prober.
 package manager
 
 import (
@@ -54,6 +54,9 @@ type Config struct {
 	// Obstacle is what keeps them from being known; nil if nothing is known of one.
 	// One of class [fault.Precondition] does not go away by itself.
 	Obstacle func() error
+	// StandDown has this replica own no functions for a reason, while other replicas do; empty
+	// ends that. It does not wait. Nil if there are no other replicas.
+	StandDown func(reason string)
 	// Settings are those at the start.
 	Settings Settings
 	// Replica is this replica's name, and Namespace that of the pods: both are
@@ -97,7 +100,7 @@ func New(config Config) (*Manager, error) {
 	}, nil
 }
 
-// tickInterval is the time between two looks at what takes too long.
+// tickInterval is the time between two checks of what takes too long.
 const tickInterval = time.Second
 
 // Run answers leases until ctx ends. Leases that still wait then get an error.
@@ -130,8 +133,10 @@ func (m *Manager) Handle(event pool.Event) {
 	m.post(func(l *loop) {
 		if gone, ok := event.(pool.PodGone); ok {
 			l.config.Prober.Forget(gone.Name, gone.UID)
+			delete(l.origins, gone.Name)
 		}
 		if failed, ok := event.(pool.CreateFailed); ok {
+			delete(l.origins, failed.Name)
 			l.config.Log.Warn("function pod not created", "pod", failed.Name, "error", failed.Problem.Reason)
 		}
 		l.handle(event)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -114,6 +115,14 @@ func start(t *testing.T, c *cluster, r manager.Images) *manager.Manager {
 // synced.
 func startWith(t *testing.T, c *cluster, r manager.Images, synced chan struct{}, obstacle error) *manager.Manager {
 	t.Helper()
+	return startMeasured(t, c, r, synced, obstacle, noop.Meter{})
+}
+
+// startMeasured is startWith and a meter.
+func startMeasured(
+	t *testing.T, c *cluster, r manager.Images, synced chan struct{}, obstacle error, meter metric.Meter,
+) *manager.Manager {
+	t.Helper()
 	m, err := manager.New(manager.Config{
 		Images: r, Cluster: c, Prober: c, Synced: synced, Obstacle: func() error { return obstacle },
 		Settings: manager.Settings{
@@ -122,7 +131,7 @@ func startWith(t *testing.T, c *cluster, r manager.Images, synced chan struct{},
 			Defaults: pool.Limits{MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 2, TTL: time.Hour, ReadyTimeout: time.Minute},
 		},
 		Replica: "replica-0", Namespace: "fns", MaxMessageBytes: 1 << 20,
-		Now: time.Now, Log: slog.New(slog.DiscardHandler), Meter: noop.Meter{},
+		Now: time.Now, Log: slog.New(slog.DiscardHandler), Meter: meter,
 	})
 	if err != nil {
 		t.Fatal(err)

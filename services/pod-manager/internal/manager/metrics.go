@@ -22,19 +22,22 @@ type metrics struct {
 	rejections, evictions tally
 	// counts are as old as a tick at most.
 	counts atomic.Pointer[counts]
+	waits  waits
 	images telemetry.ImageLabels
 }
 
-// counts are how many pods there are, and leases that wait.
+// counts are how many pods there are, and functions.
 type counts struct {
-	waiting int
-	pods    map[podKind]int
+	owned     int
+	takeovers int64
+	pods      []podCount
 }
 
-// podKind is what pods are counted by.
-type podKind struct {
+// podCount is how many pods of a function are in a state.
+type podCount struct {
 	reference string
 	state     pool.PodState
+	pods      int
 }
 
 // stateNames are the states as the label has them.
@@ -50,39 +53,49 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	m := &metrics{}
 	m.counts.Store(&counts{})
 	var rejections, evictions metric.Int64ObservableCounter
-	var waiting, pods metric.Int64ObservableGauge
-	var errs [5]error
+	var waiting, phases, pods, owned metric.Int64ObservableGauge
+	var takeovers metric.Int64ObservableCounter
+	var errs [8]error
 	rejections, errs[0] = meter.Int64ObservableCounter("fn.lease.rejections",
 		metric.WithDescription("Leases that were refused. The gateway counts the requests."))
 	evictions, errs[1] = meter.Int64ObservableCounter("fn.pod.evictions",
 		metric.WithDescription("Function pods that were deleted, and why."))
 	waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth",
-		metric.WithDescription("Leases that wait for a pod."))
+		metric.WithDescription("Leases that were not granted yet, whatever they wait for."))
+	phases, errs[7] = meter.Int64ObservableGauge("fn.leases.waiting",
+		metric.WithDescription("Leases that were not granted yet, by the phase that they are in."))
 	pods, errs[3] = meter.Int64ObservableGauge("fn.pods", metric.WithDescription("Function pods."))
+	owned, errs[5] = meter.Int64ObservableGauge("fn.functions.owned",
+		metric.WithDescription("Functions that this replica owns."))
+	takeovers, errs[6] = meter.Int64ObservableCounter("fn.takeovers",
+		metric.WithDescription("Functions with pods that this replica took over from others."))
 	_, errs[4] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		m.rejections.observe(o, rejections)
 		m.evictions.observe(o, evictions)
-		m.observe(o, waiting, pods)
+		m.waits.observe(o, waiting, phases)
+		m.observe(o, pods)
+		now := m.counts.Load()
+		o.ObserveInt64(owned, int64(now.owned))
+		o.ObserveInt64(takeovers, now.takeovers)
 		return nil
-	}, rejections, evictions, waiting, pods)
+	}, rejections, evictions, waiting, phases, pods, owned, takeovers)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", err)
 	}
 	return m, nil
 }
 
-// observe reports what there is. Images that share a label are counted together.
-func (m *metrics) observe(o metric.Observer, waiting, pods metric.Int64Observable) {
+// observe reports the pods that there are. Images that share a label are counted together.
+func (m *metrics) observe(o metric.Observer, pods metric.Int64Observable) {
 	now := m.counts.Load()
-	o.ObserveInt64(waiting, int64(now.waiting))
 	type labels struct{ image, state string }
 	sums := make(map[labels]int64)
-	for kind, n := range now.pods {
-		name, err := imagename.Parse(kind.reference, "")
+	for _, count := range now.pods {
+		name, err := imagename.Parse(count.reference, "")
 		if err != nil {
 			continue // resolved names are valid
 		}
-		sums[labels{m.images.Earn(name.Short()), stateNames[kind.state]}] += int64(n)
+		sums[labels{m.images.Earn(name.Short()), stateNames[count.state]}] += int64(count.pods)
 	}
 	for l, n := range sums {
 		attributes := metric.WithAttributes(attribute.String("image", l.image), attribute.String("state", l.state))

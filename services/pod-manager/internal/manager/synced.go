@@ -16,7 +16,7 @@ import (
 // just started. If the Kubernetes API takes longer, another replica may know it.
 const syncTimeout = 10 * time.Second
 
-// obstacleInterval is the time between two looks at what keeps a caller waiting.
+// obstacleInterval is the time between two checks of what keeps a caller waiting.
 const obstacleInterval = 500 * time.Millisecond
 
 // synced waits until the manager knows which pods there are, and reports what keeps it
@@ -32,13 +32,13 @@ func (m *Manager) synced(ctx context.Context, waiting func(*lease.Waiting)) erro
 	}
 	timeout := time.NewTimer(syncTimeoutOf(ctx))
 	defer timeout.Stop()
-	look := time.NewTicker(obstacleInterval)
-	defer look.Stop()
+	poll := time.NewTicker(obstacleInterval)
+	defer poll.Stop()
 	for reported := ""; ; {
 		select {
 		case <-m.config.Synced:
 			return nil
-		case <-look.C:
+		case <-poll.C:
 			err := m.config.Obstacle()
 			if final(err) {
 				return err

@@ -20,7 +20,7 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 		name      string
 		obstacle  error
 		listAfter time.Duration // 0: never
-		patience  time.Duration // the caller's; 0: none
+		timeout   time.Duration // the caller's; 0: none
 		takes     time.Duration // until the answer
 		class     fault.Class
 		text      string
@@ -46,12 +46,12 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 		},
 		{
 			name:     "trouble, little time",
-			obstacle: fault.New(fault.Unavailable, "connection refused"), patience: 5 * time.Second,
+			obstacle: fault.New(fault.Unavailable, "connection refused"), timeout: 5 * time.Second,
 			takes: 4500 * time.Millisecond,
 			class: fault.Unavailable, text: "connection refused", elsewhere: true, reason: "the cause comes while the caller still listens",
 		},
 		{
-			name: "no time", patience: time.Nanosecond, class: fault.Unavailable, text: "has not said yet", elsewhere: true,
+			name: "no time", timeout: time.Nanosecond, class: fault.Unavailable, text: "has not said yet", elsewhere: true,
 			reason: "each wait ends before its caller's",
 		},
 	}
@@ -64,9 +64,9 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 					time.AfterFunc(tc.listAfter, func() { close(synced) })
 				}
 				ctx := t.Context()
-				if tc.patience > 0 {
+				if tc.timeout > 0 {
 					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, tc.patience)
+					ctx, cancel = context.WithTimeout(ctx, tc.timeout)
 					defer cancel()
 				}
 				begin := time.Now()

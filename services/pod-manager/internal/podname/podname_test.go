@@ -103,7 +103,10 @@ func TestPodName(t *testing.T) {
 }
 
 func FuzzPodID(f *testing.F) {
-	for _, seed := range []string{"", "/", ":", "a", "example.com/a/b:v1", "A:B", "-:-", "...", "9", "ä/ö:ü", "a@b", strings.Repeat("a", 100) + ":" + strings.Repeat("b.", 60)} {
+	for _, seed := range []string{
+		"", "/", ":", "a", "example.com/a/b:v1", "A:B", "-:-", "...", "9", "ä/ö:ü", "a@b",
+		strings.Repeat("a", 100) + ":" + strings.Repeat("b.", 60),
+	} {
 		f.Add(seed, digest, 1)
 		f.Add(seed, seed, 1<<40)
 	}

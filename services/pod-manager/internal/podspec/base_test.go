@@ -72,14 +72,17 @@ func TestParseBase(t *testing.T) {
 	if init.Image != "example.com/ours:v1" || init.ImagePullPolicy != "IfNotPresent" {
 		t.Errorf("the init container is %s, pulled %s", init.Image, init.ImagePullPolicy)
 	}
-	if function.ImagePullPolicy != "IfNotPresent" || function.TerminationMessagePolicy != "FallbackToLogsOnError" || !function.VolumeMounts[0].ReadOnly {
+	if function.ImagePullPolicy != "IfNotPresent" || function.TerminationMessagePolicy != "FallbackToLogsOnError" ||
+		!function.VolumeMounts[0].ReadOnly {
 		t.Errorf("the function's container is %+v", function)
 	}
-	if pod.Spec.RestartPolicy != "Never" || *pod.Spec.TerminationGracePeriodSeconds != 300 || pod.Labels["team"] != "a" || pod.Annotations["note"] != "b" {
+	if pod.Spec.RestartPolicy != "Never" || *pod.Spec.TerminationGracePeriodSeconds != 300 ||
+		pod.Labels["team"] != "a" || pod.Annotations["note"] != "b" {
 		t.Errorf("the pod is %+v", pod)
 	}
 	service := podspec.Builder{}.Service(podspec.Request{Template: template})
-	if len(service.Spec.Ports) != 2 || service.Spec.Ports[1].Port != 9464 || service.Labels["team"] != "a" || service.Annotations["note"] != "c" || !service.Spec.PublishNotReadyAddresses {
+	if len(service.Spec.Ports) != 2 || service.Spec.Ports[1].Port != 9464 || service.Labels["team"] != "a" ||
+		service.Annotations["note"] != "c" || !service.Spec.PublishNotReadyAddresses {
 		t.Errorf("the Service is %+v", service)
 	}
 }
@@ -97,10 +100,13 @@ func TestVersionsOfBaseTemplates(t *testing.T) {
 		t.Errorf("without objects the version is %s, want the built-in template's %s", got, want)
 	}
 	both := version(basePodTemplate, baseServiceTemplate)
-	if again := version("metadata: {resourceVersion: '5'}"+basePodTemplate, baseServiceTemplate); again != both || !strings.HasPrefix(both, "base-") {
+	if again := version("metadata: {resourceVersion: '5'}"+basePodTemplate, baseServiceTemplate); again != both ||
+		!strings.HasPrefix(both, "base-") {
 		t.Errorf("versions are %s and %s: only what the templates say counts", both, again)
 	}
-	others := map[string]bool{both: true, version(basePodTemplate, ""): true, version("", baseServiceTemplate): true, version("", ""): true}
+	others := map[string]bool{
+		both: true, version(basePodTemplate, ""): true, version("", baseServiceTemplate): true, version("", ""): true,
+	}
 	if len(others) != 4 {
 		t.Errorf("versions are %v: each part counts", others)
 	}
@@ -112,12 +118,14 @@ func TestParseBaseRefuses(t *testing.T) {
 		"{template: {spec: {containers: none}}}":         "template: ",
 		"{template: {spec: {containers: [{name: fn}]}}}": `no container is named "function"`,
 	} {
-		if _, _, err := podspec.ParseBase(object(t, text), nil, podspec.Defaults{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := podspec.ParseBase(object(t, text), nil, podspec.Defaults{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("ParseBase(%s) = %v, want %q", text, err, want)
 		}
 	}
 	const service = "{template: {spec: {ports: [{port: 80}]}}}"
-	if _, _, err := podspec.ParseBase(nil, object(t, service), podspec.Defaults{}); err == nil || !strings.Contains(err.Error(), "has to have port 9446") {
+	if _, _, err := podspec.ParseBase(nil, object(t, service), podspec.Defaults{}); err == nil ||
+		!strings.Contains(err.Error(), "has to have port 9446") {
 		t.Errorf("a Service without the port: %v", err)
 	}
 }

@@ -44,7 +44,7 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	pod.Annotations[AnnotationTemplateVersion] = r.Template.version
 	pod.Annotations[AnnotationSettingsVersion] = b.SettingsVersion(r)
 	pod.Annotations[AnnotationReclaimAfter] = strconv.FormatInt(r.ReclaimAfter.Unix(), 10)
-	if _, said := pod.Annotations[AnnotationSafeToEvict]; !said {
+	if _, set := pod.Annotations[AnnotationSafeToEvict]; !set {
 		pod.Annotations[AnnotationSafeToEvict] = "true"
 	}
 	pod.Status = corev1.PodStatus{}
@@ -100,8 +100,8 @@ func (b Builder) function(spec *corev1.PodSpec, r Request) {
 	}
 }
 
-// processes tells the wrapper server how many processes of the function it may have, and
-// how long.
+// processes are the variables that bound the processes of the function in the wrapper server:
+// how many, and for how long.
 func processes(r Request) []corev1.EnvVar {
 	env := []corev1.EnvVar{{Name: "FNR_CONCURRENCY", Value: strconv.Itoa(r.Concurrency)}}
 	if r.MaxEvaluationTime > 0 {
@@ -113,7 +113,7 @@ func processes(r Request) []corev1.EnvVar {
 	return env
 }
 
-// networkEnv tells the wrapper server whether the function may use the network.
+// networkEnv is the variable that lets the function use the network; none if it may not.
 func (b Builder) networkEnv(f Function) []corev1.EnvVar {
 	name, err := imagename.Parse(f.Reference, "")
 	if err != nil || !b.Network.Match(name) {
@@ -122,8 +122,8 @@ func (b Builder) networkEnv(f Function) []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: "FNR_NETWORK", Value: "true"}}
 }
 
-// shutdownTimeout tells the wrapper server how long it may finish what it runs: what
-// the grace period leaves, with time before for callers to notice and after for it
+// shutdownTimeout is the variable that bounds how long the wrapper server may finish what it
+// runs: what the grace period leaves, with time before for callers to notice and after for it
 // to end by itself.
 func shutdownTimeout(spec *corev1.PodSpec) []corev1.EnvVar {
 	if spec.TerminationGracePeriodSeconds == nil || *spec.TerminationGracePeriodSeconds < 2 {

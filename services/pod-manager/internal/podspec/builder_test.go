@@ -105,7 +105,9 @@ func TestBuild(t *testing.T) {
 	private.Function.PullSecret, private.Function.User = true, "1000:1000"
 	private.Slot, private.Concurrency, private.Prefork = 2, 16, new(int)
 	private.MaxEvaluationTime = 10 * time.Minute
-	private.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")}}
+	private.Resources = &corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")},
+	}
 	outspoken := request(parsed(t, "outspoken"))
 	outspoken.Function.PullSecret = true
 	byTag := builder()
@@ -243,13 +245,15 @@ func TestWrapperPullPolicy(t *testing.T) {
 			if got := builder().Pod(request(podspec.Default(d))).Spec.Volumes[0].Image.PullPolicy; got != tc.want {
 				t.Errorf("the image volume is pulled %q, want %q: %s", got, tc.want, tc.reason)
 			}
-			text := pod("{initContainers: [{name: copy, image: '" + tc.image + "', imagePullPolicy: Always}], containers: [{name: function, command: [/w], imagePullPolicy: Always}]}")
+			text := pod("{initContainers: [{name: copy, image: '" + tc.image + "', imagePullPolicy: Always}], containers: " +
+				"[{name: function, command: [/w], imagePullPolicy: Always}]}")
 			template, _, err := podspec.Parse("1", map[string]string{"template": text}, d)
 			if err != nil {
 				t.Fatal(err)
 			}
 			spec := builder().Pod(request(template)).Spec
-			if init, function := spec.InitContainers[0].ImagePullPolicy, spec.Containers[0].ImagePullPolicy; init != corev1.PullAlways || function != corev1.PullAlways {
+			init, function := spec.InitContainers[0].ImagePullPolicy, spec.Containers[0].ImagePullPolicy
+			if init != corev1.PullAlways || function != corev1.PullAlways {
 				t.Errorf("images are pulled %q and %q, want what the template says", init, function)
 			}
 		})
@@ -280,7 +284,8 @@ func TestUser(t *testing.T) {
 				got = *sc.RunAsUser
 			}
 			if got != tc.want || !*sc.RunAsNonRoot {
-				t.Errorf("image user %q: runAsUser %d, runAsNonRoot %v, want %d, true: %s", tc.user, got, *sc.RunAsNonRoot, tc.want, tc.reason)
+				t.Errorf("image user %q: runAsUser %d, runAsNonRoot %v, want %d, true: %s",
+					tc.user, got, *sc.RunAsNonRoot, tc.want, tc.reason)
 			}
 		})
 	}
@@ -293,7 +298,8 @@ func TestPodsShareNothing(t *testing.T) {
 	first.Spec.Containers[0].Env[0].Value = "changed"
 	first.Spec.NodeSelector["disk"] = "slow"
 	again := builder().Pod(request(template))
-	if again.Labels["team"] != "blue" || again.Spec.Containers[0].Args[0] != "--verbosity" || again.Spec.NodeSelector["disk"] != "fast" {
+	if again.Labels["team"] != "blue" || again.Spec.Containers[0].Args[0] != "--verbosity" ||
+		again.Spec.NodeSelector["disk"] != "fast" {
 		t.Errorf("a pod changed with another one of its template: %v", again)
 	}
 }

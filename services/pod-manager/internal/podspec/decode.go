@@ -91,8 +91,8 @@ func textualize(raw map[string]any) {
 	}
 }
 
-// said reports whether a field is set, to any value.
-func said(raw map[string]any, path ...string) bool {
+// isSet reports whether a field is set, to any value.
+func isSet(raw map[string]any, path ...string) bool {
 	for _, field := range path[:len(path)-1] {
 		raw, _ = raw[field].(map[string]any)
 	}

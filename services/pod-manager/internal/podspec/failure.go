@@ -5,6 +5,7 @@ package podspec
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,7 +85,7 @@ func finished(pod *corev1.Pod) *pool.Problem {
 	}
 }
 
-// unschedulable is why the scheduler finds no node. Room may appear: others end, and
+// unschedulable is why the scheduler finds no node. Capacity may appear: others end, and
 // autoscalers bring nodes.
 func unschedulable(pod *corev1.Pod) *pool.Problem {
 	c := condition(pod, corev1.PodScheduled)
@@ -159,9 +160,20 @@ const (
 )
 
 // ownFault reports whether a container ended by itself, rather than by being killed: by the
-// kernel for memory, which depends on the data, or by another process.
+// kernel for memory, which depends on the data, or by another process. A start that the
+// container runtime did not finish is no fault of the container's either.
 func ownFault(t *corev1.ContainerStateTerminated) bool {
-	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated
+	return t.Reason != outOfMemory && t.ExitCode != exitKilled && t.ExitCode != exitTerminated && !interrupted(t)
+}
+
+// runtimeEnds are what containerd and CRI-O report of a start during which they, or the
+// container's shim, were stopped.
+var runtimeEnds = []string{"context canceled", "ttrpc: closed", "transport is closing", "connection refused"}
+
+// interrupted reports whether a container did not start because the container runtime was stopped.
+func interrupted(t *corev1.ContainerStateTerminated) bool {
+	ends := func(text string) bool { return strings.Contains(t.Message, text) }
+	return t.Reason == "StartError" && slices.ContainsFunc(runtimeEnds, ends)
 }
 
 // ended returns how a container ended, on one line.

@@ -22,14 +22,16 @@ func waits(word, text string) *corev1.Pod {
 	pod := new(corev1.Pod)
 	pod.Spec.NodeName, pod.Status.Phase = "n1", corev1.PodPending
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: podspec.ContainerName, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: word, Message: text}},
+		Name:  podspec.ContainerName,
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: word, Message: text}},
 	}}
 	return pod
 }
 
 // ended returns a pod whose function container ended after 90 seconds, or at once.
 func ended(at, state string) string {
-	return `{spec: {nodeName: n1}, status: {phase: Failed, containerStatuses: [{name: function, state: {terminated: {startedAt: "2026-01-01T00:00:00Z", finishedAt: "2026-01-01T00:` + at + `Z", ` + state + `}}}]}}`
+	return `{spec: {nodeName: n1}, status: {phase: Failed, containerStatuses: [{name: function, state: {terminated: ` +
+		`{startedAt: "2026-01-01T00:00:00Z", finishedAt: "2026-01-01T00:` + at + `Z", ` + state + `}}}]}}`
 }
 
 const (
@@ -108,7 +110,8 @@ func TestContainersThatWait(t *testing.T) {
 		"no program": {
 			"the wrapper server is not where it should be",
 			"RunContainerError",
-			`failed to start containerd task "function": exec: "/wrapper-server-tools/wrapper-server": stat: no such file or directory`,
+			`failed to start containerd task "function": exec: "/wrapper-server-tools/wrapper-server": stat: no such file or ` +
+				`directory`,
 			permanent,
 		},
 		"not known to us": {"what is not known may pass", "CreatePodSandboxError", "network plugin is not ready", passing},
@@ -141,7 +144,8 @@ func TestPodsThatFailed(t *testing.T) {
 		want   pool.Problem
 	}{
 		"crash at start": {
-			"the next one will crash too; its last words are told", ended(soon, `exitCode: 2, reason: Error, message: "panic: no\n\ngoroutine 1\n"`),
+			"the next one will crash too; its last words are told",
+			ended(soon, `exitCode: 2, reason: Error, message: "panic: no\n\ngoroutine 1\n"`),
 			pool.Problem{Kind: pool.Fatal, Reason: `Error: container "function" ended with exit code 2: panic: no goroutine 1`},
 		},
 		"crash later": {
@@ -170,84 +174,160 @@ func TestPodsThatFailed(t *testing.T) {
 			pool.Problem{Kind: pool.Lost, Reason: `Terminated: container "function" ended with exit code 42`},
 		},
 		"no start": {
-			"what could not be started says that it was in 1970", `{spec: {nodeName: n1}, status: {phase: Failed, containerStatuses: [{name: function, state: {terminated: {startedAt: "1970-01-01T00:00:00Z", finishedAt: "2026-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: exec format error}}}]}}`,
-			pool.Problem{Kind: pool.Fatal, Reason: `StartError: container "function" ended with exit code 128: exec format error`},
+			"what could not be started says that it was in 1970", `{spec: {nodeName: n1}, status: {phase: Failed, ` +
+				`containerStatuses: [{name: function, state: {terminated: {startedAt: "1970-01-01T00:00:00Z", finishedAt: ` +
+				`"2026-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: exec format error}}}]}}`,
+			pool.Problem{
+				Kind:   pool.Fatal,
+				Reason: `StartError: container "function" ended with exit code 128: exec format error`,
+			},
 		},
 		"crash loop": {
-			"why it crashes is worth more than that it does", `{spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, containerStatuses: [{name: function, restartCount: 2, containerID: "containerd://1",
-			state: {waiting: {reason: CrashLoopBackOff, message: back-off 20s restarting failed container=function pod=p_ns(1)}}, lastState: {terminated: {exitCode: 1, reason: Error, message: no entrypoint}}}]}}`,
-			pool.Problem{Kind: pool.Fatal, Reason: `CrashLoopBackOff: container "function" ended with exit code 1 (Error): no entrypoint: back-off 20s restarting failed container=function pod=p_ns(1)`},
+			"why it crashes is worth more than that it does",
+			`{spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, containerStatuses: [{name: function,
+			restartCount: 2, containerID: "containerd://1",
+			state: {waiting: {reason: CrashLoopBackOff,
+			message: back-off 20s restarting failed container=function pod=p_ns(1)}},
+			lastState: {terminated: {exitCode: 1, reason: Error, message: no entrypoint}}}]}}`,
+			pool.Problem{
+				Kind: pool.Fatal,
+				Reason: `CrashLoopBackOff: container "function" ended with exit code 1 (Error): no entrypoint: ` +
+					`back-off 20s restarting failed container=function pod=p_ns(1)`,
+			},
 		},
 		"memory loop": {
-			"another request may need less", `{spec: {nodeName: n1}, status: {containerStatuses: [{name: function, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
-			pool.Problem{Kind: pool.Lost, Reason: `CrashLoopBackOff: container "function" ended with exit code 137 (OOMKilled)`, OutOfMemory: true},
+			"another request may need less", `{spec: {nodeName: n1}, status: {containerStatuses: [{name: function, state: ` +
+				`{waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
+			pool.Problem{
+				Kind: pool.Lost, OutOfMemory: true,
+				Reason: `CrashLoopBackOff: container "function" ended with exit code 137 (OOMKilled)`,
+			},
 		},
 		"memory, and it runs again": {
-			"the kubelet was faster than its news, and what ran is lost", `{spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, containerStatuses: [{name: function, restartCount: 1, state: {running: {}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
+			"the kubelet was faster than its news, and what ran is lost", `{spec: {nodeName: n1}, status: {phase: Running, ` +
+				`podIP: 10.0.0.7, containerStatuses: [{name: function, restartCount: 1, state: {running: {}}, lastState: ` +
+				`{terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
 			pool.Problem{Kind: pool.Lost, Reason: `OOMKilled: container "function" ended with exit code 137`, OutOfMemory: true},
 		},
 		"start error loop": {
-			"it was never started, which its next start does not mend", `{spec: {nodeName: n1}, status: {phase: Running, containerStatuses: [{name: function, restartCount: 1, state: {waiting: {reason: CrashLoopBackOff, message: back-off 10s}},
-			lastState: {terminated: {startedAt: "1970-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: "exec: no such file or directory"}}}]}}`,
-			pool.Problem{Kind: pool.Fatal, Reason: `CrashLoopBackOff: container "function" ended with exit code 128 (StartError): exec: no such file or directory: back-off 10s`},
+			"it was never started, which its next start does not mend",
+			`{spec: {nodeName: n1}, status: {phase: Running, containerStatuses: [{name: function, restartCount: 1,
+			state: {waiting: {reason: CrashLoopBackOff, message: back-off 10s}},
+			lastState: {terminated: {startedAt: "1970-01-01T00:00:00Z", exitCode: 128, reason: StartError,
+			message: "exec: no such file or directory"}}}]}}`,
+			pool.Problem{
+				Kind: pool.Fatal,
+				Reason: `CrashLoopBackOff: container "function" ended with exit code 128 (StartError): exec: ` +
+					`no such file or directory: back-off 10s`,
+			},
 		},
 		"no start, no message": {
-			"the runtime's words are with the last attempt", `{spec: {nodeName: n1}, status: {phase: Pending, containerStatuses: [{name: function, state: {waiting: {reason: RunContainerError}},
+			"the runtime's words are with the last attempt",
+			`{spec: {nodeName: n1}, status: {phase: Pending, containerStatuses: [{name: function,
+			state: {waiting: {reason: RunContainerError}},
 			lastState: {terminated: {exitCode: 128, reason: ContainerCannotRun, message: "exec format error"}}}]}}`,
 			pool.Problem{Kind: pool.Fatal, Reason: `RunContainerError: container "function": exec format error`},
 		},
 		"init container's memory": {
-			"the function has not run at all", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, initContainerStatuses: [{name: copy, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
+			"the function has not run at all", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, ` +
+				`initContainerStatuses: [{name: copy, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
 			pool.Problem{Kind: pool.Lost, Reason: `OOMKilled: init container "copy" ended with exit code 137`},
 		},
 		"init container not created": {
-			"what comes before the function is part of its start", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {waiting: {reason: CreateContainerError, message: "no command specified"}}}], containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
+			"what comes before the function is part of its start", `{spec: {nodeName: n1}, status: {phase: Pending, ` +
+				`initContainerStatuses: [{name: copy, state: {waiting: {reason: CreateContainerError, message: "no command ` +
+				`specified"}}}], containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
 			pool.Problem{Kind: pool.Fatal, Reason: `CreateContainerError: init container "copy": no command specified`},
 		},
 		"init container not started": {
-			"nor does that mend itself", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, initContainerStatuses: [{name: copy, state: {terminated: {startedAt: "1970-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: "exec: no such file or directory"}}}]}}`,
-			pool.Problem{Kind: pool.Fatal, Reason: `StartError: init container "copy" ended with exit code 128: exec: no such file or directory`},
+			"nor does that mend itself", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, ` +
+				`initContainerStatuses: [{name: copy, state: {terminated: {startedAt: "1970-01-01T00:00:00Z", exitCode: 128, ` +
+				`reason: StartError, message: "exec: no such file or directory"}}}]}}`,
+			pool.Problem{
+				Kind:   pool.Fatal,
+				Reason: `StartError: init container "copy" ended with exit code 128: exec: no such file or directory`,
+			},
+		},
+		"runtime stopped during the start": {
+			"containerd was restarted: another pod starts", `{spec: {nodeName: n1, restartPolicy: Never}, status: ` +
+				`{phase: Failed, initContainerStatuses: [{name: copy, state: {terminated: {startedAt: ` +
+				`"1970-01-01T00:00:00Z", exitCode: 128, reason: StartError, message: "failed to create containerd task: ` +
+				`failed to create shim task: context canceled"}}}]}}`,
+			pool.Problem{
+				Kind: pool.Lost,
+				Reason: `StartError: init container "copy" ended with exit code 128: ` +
+					`failed to create containerd task: failed to create shim task: context canceled`,
+			},
 		},
 		"node shut down": {
-			"the pod as a whole says more than its container", `{spec: {nodeName: n1}, status: {phase: Failed, reason: Terminated, message: Pod was terminated in response to imminent node shutdown., containerStatuses: [{name: function, state: {terminated: {exitCode: 143, reason: Error}}}]}}`,
+			"the pod as a whole says more than its container", `{spec: {nodeName: n1}, status: {phase: Failed, reason: ` +
+				`Terminated, message: Pod was terminated in response to imminent node shutdown., containerStatuses: [{name: ` +
+				`function, state: {terminated: {exitCode: 143, reason: Error}}}]}}`,
 			pool.Problem{Kind: pool.Lost, Reason: `Terminated: Pod was terminated in response to imminent node shutdown.`},
 		},
 		"init container": {
-			"without it there is no wrapper server", `{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, initContainerStatuses: [{name: copy, state: {terminated: {exitCode: 1, reason: Error, message: "cp: no space left on device"}}}],
+			"without it there is no wrapper server",
+			`{spec: {nodeName: n1, restartPolicy: Never}, status: {phase: Failed, initContainerStatuses: [{name: copy,
+			state: {terminated: {exitCode: 1, reason: Error, message: "cp: no space left on device"}}}],
 			containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
-			pool.Problem{Kind: pool.Fatal, Reason: `Error: init container "copy" ended with exit code 1: cp: no space left on device`},
+			pool.Problem{
+				Kind:   pool.Fatal,
+				Reason: `Error: init container "copy" ended with exit code 1: cp: no space left on device`,
+			},
 		},
 		"init container again": {
-			"it fails, and is tried again", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
+			"it fails, and is tried again", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: ` +
+				`copy, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}`,
 			pool.Problem{Kind: pool.Stuck, Reason: `OOMKilled: init container "copy" ended with exit code 137`},
 		},
 		"init container loops": {
-			"it fails again and again", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {waiting: {reason: CrashLoopBackOff, message: back-off 10s}}, lastState: {terminated: {exitCode: 1, reason: Error}}}]}}`,
-			pool.Problem{Kind: pool.Fatal, Reason: `CrashLoopBackOff: init container "copy" ended with exit code 1 (Error): back-off 10s`},
+			"it fails again and again", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: ` +
+				`copy, state: {waiting: {reason: CrashLoopBackOff, message: back-off 10s}}, lastState: {terminated: {exitCode: ` +
+				`1, reason: Error}}}]}}`,
+			pool.Problem{
+				Kind:   pool.Fatal,
+				Reason: `CrashLoopBackOff: init container "copy" ended with exit code 1 (Error): back-off 10s`,
+			},
 		},
 		"init container's image": {
-			"its image counts as much as the function's", `{spec: {nodeName: n1}, status: {phase: Pending, initContainerStatuses: [{name: copy, state: {waiting: {reason: ImagePullBackOff, message: "not found"}}}], containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
+			"its image counts as much as the function's", `{spec: {nodeName: n1}, status: {phase: Pending, ` +
+				`initContainerStatuses: [{name: copy, state: {waiting: {reason: ImagePullBackOff, message: "not found"}}}], ` +
+				`containerStatuses: [{name: function, state: {waiting: {reason: PodInitializing}}}]}}`,
 			pool.Problem{Kind: pool.Fatal, Reason: `ImagePullBackOff: init container "copy": not found`},
 		},
 		"no room": {
-			"others end, and nodes are added", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: "0/1 nodes are available: 1 Insufficient cpu."}]}}`,
+			"others end, and nodes are added", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", ` +
+				`reason: Unschedulable, message: "0/1 nodes are available: 1 Insufficient cpu."}]}}`,
 			pool.Problem{Kind: pool.Stuck, Reason: `Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.`},
 		},
 		"evicted": {
-			"the node ran short; other nodes may not", `{spec: {nodeName: n1}, status: {phase: Failed, reason: Evicted, message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: 12Mi. ", containerStatuses: [{name: function, state: {terminated: {exitCode: 137, reason: Error}}}]}}`,
-			pool.Problem{Kind: pool.Lost, Reason: `Evicted: The node was low on resource: memory. Threshold quantity: 100Mi, available: 12Mi.`},
+			"the node ran short; other nodes may not", `{spec: {nodeName: n1}, status: {phase: Failed, reason: Evicted, ` +
+				`message: "The node was low on resource: memory. Threshold quantity: 100Mi, available: 12Mi. ", ` +
+				`containerStatuses: [{name: function, state: {terminated: {exitCode: 137, reason: Error}}}]}}`,
+			pool.Problem{
+				Kind:   pool.Lost,
+				Reason: `Evicted: The node was low on resource: memory. Threshold quantity: 100Mi, available: 12Mi.`,
+			},
 		},
 		"refused by the node": {
-			"the scheduler and the node did not agree", `{spec: {nodeName: n1}, status: {phase: Failed, reason: OutOfcpu, message: "Node didn't have enough resource: cpu"}}`,
+			"the scheduler and the node did not agree", `{spec: {nodeName: n1}, status: {phase: Failed, reason: OutOfcpu, ` +
+				`message: "Node didn't have enough resource: cpu"}}`,
 			pool.Problem{Kind: pool.Lost, Reason: `OutOfcpu: Node didn't have enough resource: cpu`},
 		},
 		"node lost": {
-			"it is being deleted, and will not serve", `{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, reason: NodeLost, message: Node n1 which was running pod p is unresponsive, containerStatuses: [{name: function, state: {running: {}}}]}}`,
+			"it is being deleted, and will not serve", `{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, spec: ` +
+				`{nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, reason: NodeLost, message: Node n1 which was running ` +
+				`pod p is unresponsive, containerStatuses: [{name: function, state: {running: {}}}]}}`,
 			pool.Problem{Kind: pool.Lost, Reason: `NodeLost: Node n1 which was running pod p is unresponsive`},
 		},
 		"preempted": {
-			"a condition says why", `{spec: {nodeName: n1}, status: {phase: Failed, conditions: [{type: DisruptionTarget, status: "True", reason: PreemptionByScheduler, message: "default-scheduler: preempting to accommodate a higher priority pod"}]}}`,
-			pool.Problem{Kind: pool.Lost, Reason: `PreemptionByScheduler: default-scheduler: preempting to accommodate a higher priority pod`},
+			"a condition says why", `{spec: {nodeName: n1}, status: {phase: Failed, conditions: [{type: DisruptionTarget, ` +
+				`status: "True", reason: PreemptionByScheduler, message: "default-scheduler: preempting to accommodate a higher ` +
+				`priority pod"}]}}`,
+			pool.Problem{
+				Kind:   pool.Lost,
+				Reason: `PreemptionByScheduler: default-scheduler: preempting to accommodate a higher priority pod`,
+			},
 		},
 		"no word": {
 			"it is over all the same",

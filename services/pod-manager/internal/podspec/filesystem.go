@@ -49,7 +49,7 @@ func fillTmp(pod *corev1.Pod, c *corev1.Container, d Defaults) {
 // the mount whether it is read-only keeps that.
 func protectTools(pod *corev1.Pod, raw map[string]any) {
 	c := &pod.Spec.Containers[functionIndex(pod)]
-	if mount := rawMount(raw); mount == nil || said(mount, "readOnly") {
+	if mount := rawMount(raw); mount == nil || isSet(mount, "readOnly") {
 		return
 	}
 	for i := range c.VolumeMounts {

@@ -101,7 +101,8 @@ func TestFunctionsCannotReplaceTheirServer(t *testing.T) {
 			t.Errorf("%s: the init container cannot write there", name)
 		}
 	}
-	said := "{containers: [{name: function, command: [/w], volumeMounts: [{name: wrapper-server-tools, mountPath: /w, readOnly: false}]}], volumes: [{name: wrapper-server-tools}]}"
+	said := "{containers: [{name: function, command: [/w], volumeMounts: [{name: wrapper-server-tools, mountPath: /w, " +
+		"readOnly: false}]}], volumes: [{name: wrapper-server-tools}]}"
 	if mountedAt(built(t, said, defaults()).Containers[0], "/w").ReadOnly {
 		t.Error("a template that has it writable is not heard")
 	}
@@ -118,7 +119,8 @@ func TestEphemeralStorage(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := built(t, "{containers: [{name: function, command: [/w], resources: "+tc.resources+"}]}", defaults()).Containers[0]
+			spec := built(t, "{containers: [{name: function, command: [/w], resources: "+tc.resources+"}]}", defaults())
+			c := spec.Containers[0]
 			request, limit := c.Resources.Requests.StorageEphemeral(), c.Resources.Limits.StorageEphemeral()
 			if request.Cmp(resource.MustParse(tc.request)) != 0 || limit.Cmp(resource.MustParse(tc.limit)) != 0 {
 				t.Errorf("request %s and limit %s, want %s and %s: %s", request, limit, tc.request, tc.limit, tc.reason)
@@ -126,7 +128,9 @@ func TestEphemeralStorage(t *testing.T) {
 		})
 	}
 	d := defaults()
-	d.Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}}
+	d.Resources = corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+	}
 	c := built(t, "{containers: [{name: function, command: [/w], resources: {limits: {cpu: 1}}}]}", d).Containers[0]
 	if _, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]; ok {
 		t.Error("nodes that do not count storage have no setting for it")

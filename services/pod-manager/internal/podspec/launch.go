@@ -17,9 +17,9 @@ const (
 	LaunchUnknown Launch = iota
 	// Launched is a pod whose node could mount it.
 	Launched
-	// LaunchRefused is a pod whose container could not be created or started. The node
+	// LaunchFailed is a pod whose container could not be created or started. The node
 	// may not be able to mount images, or the function's image may be the reason.
-	LaunchRefused
+	LaunchFailed
 	// LaunchMissing is a pod with nothing in the place of the wrapper server: the node
 	// mounted something else.
 	LaunchMissing
@@ -45,7 +45,7 @@ func LaunchOf(pod *corev1.Pod) Launch {
 		if strings.Contains(message, mountedProgram) {
 			return LaunchMissing
 		}
-		return LaunchRefused
+		return LaunchFailed
 	default:
 		return LaunchUnknown
 	}

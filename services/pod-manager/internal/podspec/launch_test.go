@@ -9,7 +9,8 @@ import (
 )
 
 func TestLaunch(t *testing.T) {
-	const missing = `exec: "/wrapper-server-tools/ko-app/wrapper-server": stat /wrapper-server-tools/ko-app/wrapper-server: no such file or directory`
+	const missing = `exec: "/wrapper-server-tools/ko-app/wrapper-server": stat ` +
+		`/wrapper-server-tools/ko-app/wrapper-server: no such file or directory`
 	tests := map[string]struct {
 		reason   string
 		template podspec.Defaults
@@ -43,7 +44,7 @@ func TestLaunch(t *testing.T) {
 		"no source": {
 			"a runtime that does not know images as sources of mounts",
 			imageVolume(), `waiting: {reason: CreateContainerError, message: 'failed to mkdir "": no such file or directory'}`,
-			podspec.LaunchRefused,
+			podspec.LaunchFailed,
 		},
 		"copied": {
 			"an init container brought it",

@@ -21,8 +21,10 @@ func TestObserve(t *testing.T) {
 			Name: "pod", UID: "uid", ResourceVersion: "7", CreationTimestamp: metav1.NewTime(created),
 			Labels: map[string]string{podspec.LabelID: "fn-v1-2-01234567"},
 			Annotations: map[string]string{
-				podspec.AnnotationReference: "example.com/fn:v1", podspec.AnnotationDigest: "sha256:0123", podspec.AnnotationSlot: "2",
-				podspec.AnnotationTemplateVersion: "9", podspec.AnnotationSettingsVersion: "8", podspec.AnnotationReclaimAfter: "1000000000",
+				podspec.AnnotationReference: "example.com/fn:v1", podspec.AnnotationDigest: "sha256:0123",
+				podspec.AnnotationSlot:            "2",
+				podspec.AnnotationTemplateVersion: "9", podspec.AnnotationSettingsVersion: "8",
+				podspec.AnnotationReclaimAfter: "1000000000",
 			},
 		},
 		Spec: corev1.PodSpec{NodeName: "node"},
@@ -31,8 +33,9 @@ func TestObserve(t *testing.T) {
 		}},
 	}
 	whole := pool.Observation{
-		Name: "pod", UID: "uid", ResourceVersion: "7", Function: pool.Function{Reference: "example.com/fn:v1", Digest: "sha256:0123"},
-		Slot: 2, TemplateVersion: "9", SettingsVersion: "8", Created: created, ReclaimAfter: time.Unix(1000000000, 0),
+		Name: "pod", UID: "uid", ResourceVersion: "7",
+		Function: pool.Function{Reference: "example.com/fn:v1", Digest: "sha256:0123"},
+		Slot:     2, TemplateVersion: "9", SettingsVersion: "8", Created: created, ReclaimAfter: time.Unix(1000000000, 0),
 		Phase: pool.PhaseConnecting, Node: "node",
 	}
 	tests := map[string]struct {
@@ -52,7 +55,9 @@ func TestObserve(t *testing.T) {
 			func(p *corev1.Pod) { p.Annotations[podspec.AnnotationReclaimAfter] = "?" },
 			func(o *pool.Observation) { o.ReclaimAfter = time.Time{} }, true,
 		},
-		"new": {"no component has updated it", func(p *corev1.Pod) { p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{} }, func(o *pool.Observation) {
+		"new": {"no component has updated it", func(p *corev1.Pod) {
+			p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{}
+		}, func(o *pool.Observation) {
 			o.Phase, o.Node = pool.PhaseCreating, ""
 		}, true},
 		"deleting": {
@@ -72,7 +77,9 @@ func TestObserve(t *testing.T) {
 			o.Problem = pool.Problem{Kind: pool.Stuck, Reason: "Unschedulable: 0/1 nodes are available"}
 		}, true},
 		"no image": {"the next pod would not find it either", func(p *corev1.Pod) {
-			p.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "manifest unknown"}}
+			p.Status.ContainerStatuses[0].State = corev1.ContainerState{
+				Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "manifest unknown"},
+			}
 		}, func(o *pool.Observation) {
 			o.Phase, o.Reason = pool.PhasePulling, `container "function": ErrImagePull: manifest unknown`
 			o.Problem = pool.Problem{Kind: pool.Fatal, Reason: `ErrImagePull: container "function": manifest unknown`}

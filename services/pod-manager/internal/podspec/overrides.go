@@ -74,7 +74,7 @@ func copied[T any](all []T, deepCopy func(*T) *T) []T {
 	return out
 }
 
-// CheckResources returns why Kubernetes would refuse each pod with these resources: amounts
+// CheckResources returns why Kubernetes would reject each pod with these resources: amounts
 // below zero, and requests above their limits.
 func CheckResources(requests, limits corev1.ResourceList) []error {
 	var problems []error

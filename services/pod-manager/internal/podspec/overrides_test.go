@@ -45,7 +45,8 @@ func podOf(t *testing.T, template podspec.Template, overrides *podspec.Overrides
 
 func TestOverrides(t *testing.T) {
 	template, _, err := podspec.Parse("1", map[string]string{"template": overridable}, podspec.Defaults{
-		WrapperImage: "example.com/wrapper:v1", Resources: corev1.ResourceRequirements{Limits: quantities("ephemeral-storage", "1Gi")},
+		WrapperImage: "example.com/wrapper:v1",
+		Resources:    corev1.ResourceRequirements{Limits: quantities("ephemeral-storage", "1Gi")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -53,8 +54,10 @@ func TestOverrides(t *testing.T) {
 	user := int64(1000)
 	pod := podOf(t, template, &podspec.Overrides{
 		ServiceAccount: "functions", SecurityContext: &corev1.PodSecurityContext{RunAsUser: &user},
-		Init:     podspec.ContainerOverrides{Env: []corev1.EnvVar{{Name: "I", Value: "own"}}},
-		Function: podspec.ContainerOverrides{Requests: quantities("memory", "256Mi"), EnvFrom: []corev1.EnvFromSource{{Prefix: "P"}}},
+		Init: podspec.ContainerOverrides{Env: []corev1.EnvVar{{Name: "I", Value: "own"}}},
+		Function: podspec.ContainerOverrides{
+			Requests: quantities("memory", "256Mi"), EnvFrom: []corev1.EnvFromSource{{Prefix: "P"}},
+		},
 	})
 	spec, function := pod.Spec, pod.Spec.Containers[0]
 	if spec.ServiceAccountName != "functions" || spec.AutomountServiceAccountToken != nil {
@@ -76,7 +79,8 @@ func TestOverrides(t *testing.T) {
 	if env := spec.InitContainers[0].Env; len(env) != 1 || env[0].Value != "own" {
 		t.Errorf("variables of the init container are %v", env)
 	}
-	if again := podOf(t, template, nil); *again.Spec.SecurityContext.RunAsUser != 1 || len(again.Spec.Containers[0].EnvFrom) > 0 {
+	if again := podOf(t, template, nil); *again.Spec.SecurityContext.RunAsUser != 1 ||
+		len(again.Spec.Containers[0].EnvFrom) > 0 {
 		t.Error("the template has changed")
 	}
 }

@@ -3,6 +3,16 @@
 // Package podspec defines function pods: it builds a pod and its Service
 // from a template, an image and the settings, and it reads from a pod what it is and
 // how it is. It does no I/O and has no clock.
+//
+// Files, in reading order:
+//   - podspec has the labels and annotations, and what one pod is built from;
+//   - template has the templates that users write: decode reads their text, and check rejects
+//     what is no function pod;
+//   - builtin has the template of this program, and base those of Porch's objects;
+//   - defaults and filesystem add what any of them leaves out;
+//   - builder builds pods and Services, with the functions' own overrides and resources;
+//   - status reads a pod's state, failure and waiting its problems, and launch whether its node
+//     could mount the wrapper server's image.
 package podspec
 
 import (
@@ -27,7 +37,7 @@ const (
 	AnnotationReference = "fn.kpt.dev/image-reference"
 	// AnnotationDigest is the digest that the tag meant.
 	AnnotationDigest = "fn.kpt.dev/image-digest"
-	// AnnotationSlot is the pod's place in its pool, from one.
+	// AnnotationSlot is the pod's number in its pool, from one.
 	AnnotationSlot = "fn.kpt.dev/slot"
 	// AnnotationSafeToEvict lets the cluster autoscaler remove nodes with function
 	// pods, unless the template sets another one.
@@ -53,7 +63,7 @@ type Function struct {
 	Command []string
 	// User is the image's user; empty means root.
 	User string
-	// PullSecret is whether the registry asks for credentials.
+	// PullSecret is whether the registry requires credentials.
 	PullSecret bool
 }
 
@@ -80,7 +90,7 @@ type Request struct {
 	Template Template
 	// Name is the pod's name, see package podname.
 	Name string
-	// Slot is the pod's place in its pool, from one.
+	// Slot is the pod's number in its pool, from one.
 	Slot int
 	// ReclaimAfter is when the pod may be collected.
 	ReclaimAfter time.Time

@@ -13,7 +13,7 @@ import (
 // caller.
 //
 // Where what one says does not fit with what the other says, the function's counts, since
-// Kubernetes refuses a request above its limit: a larger request takes the limit along,
+// Kubernetes rejects a request above its limit: a larger request takes the limit along,
 // and a smaller limit the request.
 func overlay(base, own corev1.ResourceRequirements) corev1.ResourceRequirements {
 	merged := *base.DeepCopy()

@@ -58,7 +58,9 @@ func TestResources(t *testing.T) {
 		"another kind": {
 			"",
 			say(nil, corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}),
-			say(amounts("100m", "128Mi"), corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "example.com/gpu": resource.MustParse("1")}),
+			say(amounts("100m", "128Mi"), corev1.ResourceList{
+				"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "example.com/gpu": resource.MustParse("1"),
+			}),
 		},
 		"in other digits": {
 			"1024Mi are no more than 1Gi",
@@ -74,13 +76,15 @@ func TestResources(t *testing.T) {
 			}
 		})
 	}
-	silent, _, err := podspec.Parse("1", map[string]string{"template": pod("{containers: [{name: function, command: [/w], resources: {limits: {cpu: 1}}}]}")}, d)
+	text := pod("{containers: [{name: function, command: [/w], resources: {limits: {cpu: 1}}}]}")
+	silent, _, err := podspec.Parse("1", map[string]string{"template": text}, d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, own := request(silent), say(amounts("", "1Gi"), nil)
 	r.Resources = &own
-	if diff := cmp.Diff(say(amounts("", "1Gi"), amounts("1", "")), builder().Pod(r).Spec.Containers[0].Resources); diff != "" {
+	got := builder().Pod(r).Spec.Containers[0].Resources
+	if diff := cmp.Diff(say(amounts("", "1Gi"), amounts("1", "")), got); diff != "" {
 		t.Errorf("what neither the template nor the function says is left open (-want +got):\n%s", diff)
 	}
 }

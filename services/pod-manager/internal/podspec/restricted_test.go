@@ -58,7 +58,9 @@ func TestHardening(t *testing.T) {
 				if root := c.SecurityContext.ReadOnlyRootFilesystem; root == nil || !*root {
 					t.Errorf("container %s may write to its root file system", c.Name)
 				}
-				for _, kind := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+				for _, kind := range []corev1.ResourceName{
+					corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
+				} {
 					request, limit := c.Resources.Requests[kind], c.Resources.Limits[kind]
 					if request.IsZero() || limit.IsZero() {
 						t.Errorf("container %s has no request or limit of %s", c.Name, kind)

@@ -101,13 +101,15 @@ func TestSettingsVersion(t *testing.T) {
 	}
 	wrapper := defaults()
 	wrapper.WrapperImage = "registry.example/wrapper-server:v2"
-	if b, r := builder(), request(podspec.Default(wrapper)); b.SettingsVersion(r) == b.SettingsVersion(request(podspec.Default(defaults()))) {
+	before := request(podspec.Default(defaults()))
+	if b, r := builder(), request(podspec.Default(wrapper)); b.SettingsVersion(r) == b.SettingsVersion(before) {
 		t.Error("pods with another wrapper server have the same version")
 	}
 	volume := defaults()
 	volume.Launcher = podspec.ImageVolume
 	safe := podspec.Default(defaults())
-	if b := builder(); b.SettingsVersion(request(podspec.Default(volume).CountAs(safe))) != b.SettingsVersion(request(safe)) {
+	counted := request(podspec.Default(volume).CountAs(safe))
+	if b := builder(); b.SettingsVersion(counted) != b.SettingsVersion(request(safe)) {
 		t.Error("a launcher that was chosen later replaces the pods that are there")
 	}
 }

@@ -44,7 +44,7 @@ func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 	if !ours {
 		return pool.Observation{}, false
 	}
-	o.Node = pod.Spec.NodeName
+	o.Node, o.Ready = pod.Spec.NodeName, isReady(pod)
 	o.Phase, o.Reason = phase(pod)
 	if c := condition(pod, corev1.DisruptionTarget); c != nil && o.Deleting {
 		o.Reason = join(c.Reason, c.Message)
@@ -53,6 +53,12 @@ func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 		o.Problem = *p
 	}
 	return o, true
+}
+
+// isReady reports whether Kubernetes finds that a pod serves.
+func isReady(pod *corev1.Pod) bool {
+	c := condition(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
 }
 
 // endOfTime is the year 10000: a later value is a mistake, such as milliseconds.

@@ -43,11 +43,15 @@ func TestStatusOfHealthyPods(t *testing.T) {
 			pool.Observation{Phase: pool.PhaseCreating},
 		},
 		"gated": {
-			"another controller holds it back, and decides when to release it", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: SchedulingGated, message: "Scheduling is blocked due to non-empty scheduling gates"}]}}`,
-			pool.Observation{Phase: pool.PhaseScheduling, Reason: "SchedulingGated: Scheduling is blocked due to non-empty scheduling gates"},
+			"another controller holds it back, and decides when to release it", `{status: {phase: Pending, conditions: ` +
+				`[{type: PodScheduled, status: "False", reason: SchedulingGated, message: "Scheduling is blocked due to ` +
+				`non-empty scheduling gates"}]}}`,
+			pool.Observation{Phase: pool.PhaseScheduling, Reason: "SchedulingGated: Scheduling is blocked due to non-empty " +
+				"scheduling gates"},
 		},
 		"on a node": {
-			"the kubelet has not said anything yet", `{spec: {nodeName: n1}, status: {phase: Pending, conditions: [{type: PodScheduled, status: "True"}]}}`,
+			"the kubelet has not said anything yet", `{spec: {nodeName: n1}, status: {phase: Pending, conditions: [{type: ` +
+				`PodScheduled, status: "True"}]}}`,
 			pool.Observation{Phase: pool.PhasePulling, Node: "n1"},
 		},
 		"init": {
@@ -64,22 +68,33 @@ func TestStatusOfHealthyPods(t *testing.T) {
 		},
 		"made": {
 			"its container is there, but not its address", `{spec: {nodeName: n1}, status: {phase: Pending,
-			containerStatuses: [{name: function, containerID: "containerd://1", state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}]}}`,
+			containerStatuses: [{name: function, containerID: "containerd://1",
+			state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}]}}`,
 			pool.Observation{Phase: pool.PhaseStarting, Reason: `container "function" is running`, Node: "n1"},
 		},
 		"running": {
-			"its wrapper server may be asked, ready or not", `{spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, conditions: [{type: Ready, status: "False", reason: ContainersNotReady}],
-			containerStatuses: [{name: helper, state: {waiting: {reason: CrashLoopBackOff}}}, {name: function, state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}]}}`,
+			"its wrapper server may be asked, ready or not",
+			`{spec: {nodeName: n1}, status: {phase: Running, podIP: 10.0.0.7, conditions: [{type: Ready, status: "False",
+			reason: ContainersNotReady}],
+			containerStatuses: [{name: helper, state: {waiting: {reason: CrashLoopBackOff}}}, {name: function,
+			state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}]}}`,
 			pool.Observation{Phase: pool.PhaseConnecting, Node: "n1"},
 		},
 		"deleted": {
-			"what becomes of its containers is no failure", `{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, spec: {nodeName: n1},
-			status: {phase: Running, podIP: 10.0.0.7, conditions: [{type: DisruptionTarget, status: "True", reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}],
-			containerStatuses: [{name: function, containerID: "containerd://1", state: {terminated: {exitCode: 0, reason: Completed}}}]}}`,
-			pool.Observation{Phase: pool.PhaseStarting, Reason: "EvictionByEvictionAPI: Eviction API: evicting", Node: "n1", Deleting: true},
+			"what becomes of its containers is no failure",
+			`{metadata: {deletionTimestamp: "2026-01-01T00:00:00Z"}, spec: {nodeName: n1},
+			status: {phase: Running, podIP: 10.0.0.7, conditions: [{type: DisruptionTarget, status: "True",
+			reason: EvictionByEvictionAPI, message: "Eviction API: evicting"}],
+			containerStatuses: [{name: function, containerID: "containerd://1", state: {terminated: {exitCode: 0,
+			reason: Completed}}}]}}`,
+			pool.Observation{
+				Phase: pool.PhaseStarting, Reason: "EvictionByEvictionAPI: Eviction API: evicting", Node: "n1", Deleting: true,
+			},
 		},
 		"restarted sidecar": {
-			"the kubelet starts it again", `{spec: {nodeName: n1, initContainers: [{name: mesh, restartPolicy: Always}]}, status: {phase: Running, podIP: 10.0.0.7,
+			"the kubelet starts it again",
+			`{spec: {nodeName: n1, initContainers: [{name: mesh, restartPolicy: Always}]}, status: {phase: Running,
+			podIP: 10.0.0.7,
 			initContainerStatuses: [{name: mesh, state: {terminated: {exitCode: 1, reason: Error}}}],
 			containerStatuses: [{name: function, state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}]}}`,
 			pool.Observation{Phase: pool.PhaseConnecting, Node: "n1"},

@@ -157,7 +157,7 @@ func completeService(service *corev1.Service, raw map[string]any) error {
 	}
 	// The pod-manager asks the wrapper server itself: waiting for a probe's period on top
 	// would only take time.
-	if !said(raw, "spec", "publishNotReadyAddresses") {
+	if !isSet(raw, "spec", "publishNotReadyAddresses") {
 		service.Spec.PublishNotReadyAddresses = true
 	}
 	return checkService(service)

@@ -17,7 +17,9 @@ func pod(spec string) string { return "apiVersion: v1\nkind: Pod\nspec: " + spec
 const goodPod = "{containers: [{name: function, command: [/w]}]}"
 
 func TestParseWarns(t *testing.T) {
-	foreign := `template: container "copy-wrapper-server" (docker.io/nephio/porch-wrapper-server:latest) has no securityContext, and it is not known which one it works with: a namespace that enforces Pod Security "restricted" refuses it`
+	foreign := `template: container "copy-wrapper-server" (docker.io/nephio/porch-wrapper-server:latest) has no ` +
+		`securityContext, and it is not known which one it works with: a namespace that enforces Pod Security ` +
+		`"restricted" refuses it`
 	tests := map[string]struct {
 		reason string
 		data   map[string]string
@@ -106,7 +108,8 @@ func TestParseRefuses(t *testing.T) {
 			[]string{`two containers are named "function"`},
 		},
 		"no volume": {
-			"so it does here; all problems are named together", pod("{containers: [{name: function, volumeMounts: [{name: tools, mountPath: /t}]}]}"), "",
+			"so it does here; all problems are named together",
+			pod("{containers: [{name: function, volumeMounts: [{name: tools, mountPath: /t}]}]}"), "",
 			[]string{`container "function" mounts volume "tools", which is not among the pod's volumes`, "has no command"},
 		},
 		"service": {
@@ -164,7 +167,8 @@ func TestFilledIn(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			text := pod("{securityContext: " + tc.podContext + ", containers: [{name: function, command: [/w], securityContext: " + tc.context + "}]}")
+			text := pod("{securityContext: " + tc.podContext + ", containers: [{name: function, command: [/w], " +
+				"securityContext: " + tc.context + "}]}")
 			template, _, err := podspec.Parse("1", map[string]string{"template": text}, defaults())
 			if err != nil {
 				t.Fatal(err)
@@ -180,7 +184,8 @@ func TestFilledIn(t *testing.T) {
 			if sc.RunAsUser != nil {
 				user = *sc.RunAsUser
 			}
-			if nonRoot, escalation := say(sc.RunAsNonRoot), say(sc.AllowPrivilegeEscalation); user != tc.wantUser || nonRoot != tc.wantNonRoot || escalation != tc.wantEscalation {
+			if nonRoot, escalation := say(sc.RunAsNonRoot), say(sc.AllowPrivilegeEscalation); user != tc.wantUser ||
+				nonRoot != tc.wantNonRoot || escalation != tc.wantEscalation {
 				t.Errorf("runAsUser %d, runAsNonRoot %s, allowPrivilegeEscalation %s, want %d, %s, %s: %s",
 					user, nonRoot, escalation, tc.wantUser, tc.wantNonRoot, tc.wantEscalation, tc.reason)
 			}
@@ -193,7 +198,10 @@ func FuzzParse(f *testing.F) {
 		data := configMap(f, name)
 		f.Add(data["template"], data["serviceTemplate"])
 	}
-	for _, seed := range []string{"", "{", "null", "[]", "&a [*a, *a]", "kind: Pod\nkind: Pod", "{apiVersion: v1, kind: Pod, metadata: {annotations: {a: 1, b: null, c: {}}}}"} {
+	for _, seed := range []string{
+		"", "{", "null", "[]", "&a [*a, *a]", "kind: Pod\nkind: Pod",
+		"{apiVersion: v1, kind: Pod, metadata: {annotations: {a: 1, b: null, c: {}}}}",
+	} {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, pod, service string) {

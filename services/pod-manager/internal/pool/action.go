@@ -32,10 +32,14 @@ type PhaseDuration struct {
 type Reject struct {
 	Lease LeaseID
 	Class fault.Class
-	// Reason is a sentence for people.
+	// Reason is a sentence for users.
 	Reason string
 	// RetryAfter is when trying again makes sense; zero if that is not known.
 	RetryAfter time.Duration
+	// Elsewhere reports whether another replica may grant the lease: the one at the address
+	// Owner, or any if that is empty.
+	Elsewhere bool
+	Owner     string
 }
 
 // Report is what a lease waits for.
@@ -59,6 +63,8 @@ type Create struct {
 	Slot         int
 	Name         string
 	ReclaimAfter time.Time
+	// For is the lease that waits since last of all that wait for the function; zero if none waits.
+	For LeaseID
 }
 
 // Delete deletes a pod and its Service. [PodGone] follows, in time, or [DeleteFailed].
@@ -81,14 +87,21 @@ type Extend struct {
 }
 
 // Probe asks the wrapper server of a pod for its health until it serves, or the pod is
-// gone. [Probed] follows.
+// gone. [Probed] follows, after one [Unanswered] if that takes long.
 type Probe struct {
 	Name, UID, Address string
-	// Question tells this question from earlier ones to the same pod.
+	// Question tells this probe from earlier ones of the same pod.
 	Question uint64
 	// Timeout bounds it; zero means that it lasts as long as the pod.
 	Timeout time.Duration
 }
+
+// Unprobe ends the open probe of a pod.
+type Unprobe struct{ Name, UID string }
+
+// StandDown makes this replica own no functions, for a reason, while another replica can. An empty
+// reason ends that.
+type StandDown struct{ Reason string }
 
 func (Grant) action()  {}
 func (Reject) action() {}
@@ -97,6 +110,9 @@ func (Create) action() {}
 func (Delete) action() {}
 func (Extend) action() {}
 func (Probe) action()  {}
+
+func (Unprobe) action()   {}
+func (StandDown) action() {}
 
 // moment is an event, by its number, and its time.
 type moment struct {

@@ -8,25 +8,55 @@ import (
 	"time"
 )
 
-// turnTime is how long a pool may be without a pod because all pods that there may be are in
-// use by others, before one of them is evicted; and how long each of them may be used before.
-const turnTime = 10 * time.Second
+const (
+	// turnTime is how long a pool without pods waits at the limit before a pod in use is evicted
+	// for it, and the minimum time that such a pod has been ready.
+	turnTime = 10 * time.Second
+	// watchLag is how long it may take until other replicas see a pod that this one created.
+	watchLag = 2 * time.Second
+)
 
 // capacity bounds the pods of all pools together.
 type capacity struct {
 	max  int     // 0 for any number
 	line []*pool // the pools that wait for a pod, first come, first served
-	due  bool    // evictions are, since the line or what there is may have changed
+	due  bool    // evict has to run: the line or the pods may have changed
+	// replicas is how many replicas create pods within the same limit.
+	replicas int
+	// created is when this replica created the pods that others may not see yet.
+	created []time.Time
+	// beyondSince is since when there are more pods than there may be; zero if there are not.
+	beyondSince time.Time
+	victims     victims
 }
 
-// free reports whether there may be a further pod.
-func (c *capacity) free(pods int) bool { return c.max <= 0 || pods < c.max }
+// free reports whether another pod may be created when there are pods already. Replicas do not see
+// at once what others create, so each creates no more than its share of the capacity at a time, and
+// at least one.
+func (c *capacity) free(now time.Time, pods int) bool {
+	if c.max <= 0 {
+		return true
+	}
+	if c.replicas <= 1 {
+		return pods < c.max
+	}
+	c.created = slices.DeleteFunc(c.created, func(at time.Time) bool { return now.Sub(at) >= watchLag })
+	share := (c.max - pods + len(c.created)) / c.replicas
+	return pods < c.max && len(c.created) < max(share, 1)
+}
+
+// borrows reports whether a pool without a pod may have one beyond the limit. Where replicas
+// share the limit, the pods that can be evicted for it may be another replica's: it sees one pod
+// above the limit then, and evicts one.
+func (c *capacity) borrows(p *pool, pods int) bool {
+	return c.replicas > 1 && pods == c.max && len(c.created) == 0 && p.usable() == 0 && len(p.queue) > 0
+}
 
 // admits reports whether p may have a further pod: there is capacity, and no other pool
 // comes first.
-func (c *capacity) admits(p *pool, pods int) bool {
+func (c *capacity) admits(now time.Time, p *pool, pods int) bool {
 	first := c.first()
-	return c.max <= 0 || c.free(pods) && (first == nil || first == p)
+	return c.max <= 0 || (c.free(now, pods) || c.borrows(p, pods)) && (first == nil || first == p)
 }
 
 // first returns the pool that is next to get a pod; nil if none waits. Pools without a pod
@@ -43,7 +73,7 @@ func (c *capacity) first() *pool {
 	return nil
 }
 
-// enter has a pool wait in line.
+// enter adds a pool to the line.
 func (c *capacity) enter(p *pool, now time.Time) {
 	if !slices.Contains(c.line, p) {
 		c.line, c.due = append(c.line, p), true
@@ -55,171 +85,85 @@ func (c *capacity) enter(p *pool, now time.Time) {
 	}
 }
 
-// leave has a pool wait no more.
+// leave removes a pool from the line.
 func (c *capacity) leave(p *pool) {
 	p.needySince = time.Time{}
 	c.line = slices.DeleteFunc(c.line, func(other *pool) bool { return other == p })
 }
 
-// evict drains as many pods of other pools as the line needs, once for each time that it
-// may have changed. Pods that are going already count, unless they take so long that they
-// may never go.
-//
-// Where there are more pods than there may be, the first pool in line needs those beyond
-// the limit evicted too.
-func (c *capacity) evict(s *step, pods map[string]*pod, pools []*pool) {
+// change makes the next eviction search victims again: time has passed, or the rules have changed.
+func (c *capacity) change() { c.due, c.victims.searched = true, false }
+
+// spend records that this replica creates a pod.
+func (c *capacity) spend(now time.Time) {
+	if c.max > 0 && c.replicas > 1 {
+		c.created = append(c.created, now)
+	}
+}
+
+// evict drains as many pods of other pools as the line needs, and as there are beyond the limit,
+// once for each time that either may have changed. Pods that are going already count, unless
+// they take so long that they may never go.
+func (m *Machine) evict(s *step) {
+	c := &m.capacity
 	c.due = false
-	if len(c.line) == 0 {
+	if c.max <= 0 {
 		return
 	}
-	going := 0
-	for _, pod := range pods {
-		if !pod.state.usable() && s.age(pod.since) < deletionTimeout {
-			going++
-		}
+	beyond := len(m.pods.byName) - c.max - m.pods.going(s.at)
+	c.exceed(s.at, beyond)
+	if len(c.line)+beyond <= 0 {
+		return
 	}
-	beyond := len(pods) - c.max
+	m.capacity.victims.refresh(s.at, m.pools)
+	if beyond > 0 {
+		m.evictBeyond(s, beyond)
+		beyond = 0
+	}
 	line := slices.Clone(c.line)
 	slices.SortStableFunc(line, func(a, b *pool) int { return cmp.Compare(min(a.usable(), 1), min(b.usable(), 1)) })
-	for i := going; i < beyond+len(line); i++ {
-		p := line[max(i-beyond, 0)]
-		victim := victim(s.at, p, pools)
+	for _, p := range line[min(-beyond, len(line)):] {
+		victim := c.victims.next(s.at, p)
 		if victim == nil {
 			return // nor is there one for pools that come after it
 		}
-		why := "its capacity is needed for a pod of " + p.function.Reference
-		victim.drain(s, why, removal{eviction: evictionRoom, idle: idle(s.at, victim)})
+		victim.evictForCapacity(s, "its capacity is needed for a pod of "+p.function.Reference)
 	}
 }
 
-// victim returns the pod that is evicted for a pod of p: an idle one, the one unused for
-// longest; for a pool without any pod, one of the pool that has the most; and for one that
-// has been without for long, the one used longest ago; nil if there is none.
-//
-// Other replicas choose among the same pods. So what counts is what all of them see.
-func victim(now time.Time, p *pool, pools []*pool) *pod {
-	var victim *pod
-	rank := 0
-	for _, other := range pools {
-		if other == p {
-			continue
-		}
-		usable := other.usable()
-		for _, candidate := range other.pods {
-			r := rankOf(now, p, usable, candidate)
-			if r > rank || r == rank && r > 0 && goesBefore(now, candidate, victim) {
-				victim, rank = candidate, r
-			}
-		}
-	}
-	return victim
-}
-
-// rankOf is how well a pod of another pool, which has so many usable ones, suits as a
-// victim; 0 if not at all.
-func rankOf(now time.Time, p *pool, usable int, candidate *pod) int {
-	needy := p.usable() == 0
+// exceed records since when there are more pods than there may be.
+func (c *capacity) exceed(now time.Time, beyond int) {
 	switch {
-	case !candidate.served():
-		return 0
-	case idle(now, candidate):
-		return 1 << 20
-	case needy && usable > 1:
-		return usable
-	case needy && now.Sub(p.needySince) >= turnTime && now.Sub(candidate.becameReady.at) >= turnTime:
-		return 1
-	default:
-		return 0
+	case beyond <= 0:
+		c.beyondSince = time.Time{}
+	case c.beyondSince.IsZero():
+		c.beyondSince = now
 	}
 }
 
-// goesBefore reports whether a is the better choice of two pods that suit equally well: a
-// replica evicts its own before the pods that another replica uses, and else the one used
-// longest ago.
-func goesBefore(now time.Time, a, b *pod) bool {
-	if usedA, usedB := a.usedElsewhere(now), b.usedElsewhere(now); usedA != usedB {
-		return usedB
+// evictBeyond drains pods beyond the limit. All replicas see the same pods unused for longest, and
+// each drains those of them that it owns; an owner may know better that one is in use, so
+// with each second over the limit, more idle pods are considered. After turnTime, each replica drains its
+// part of the pods in use too.
+func (m *Machine) evictBeyond(s *step, beyond int) {
+	c := &m.capacity
+	lasted := s.age(c.beyondSince)
+	if c.replicas > 1 {
+		beyond = c.victims.mine(s.at, beyond*(1+int(lasted/time.Second)), beyond)
 	}
-	return cmp.Or(lastUse(now, a).Compare(lastUse(now, b)), cmp.Compare(a.use.turn, b.use.turn)) < 0
-}
-
-// lastUse is when a pod was last used, as far as its expiry shows.
-func lastUse(now time.Time, p *pod) time.Time {
-	if p.use.active > 0 {
-		return now
-	}
-	return p.expiry.at.Add(-p.pool.limits.TTL)
-}
-
-// idle reports whether no lease uses a pod or is about to.
-func idle(now time.Time, p *pod) bool {
-	return p.use.active == 0 && len(p.pool.queue) == 0 && !p.usedElsewhere(now)
-}
-
-// goneFor is how long the end of a pod is remembered, which is longer than any event about
-// it can be late.
-const goneFor = 10 * time.Minute
-
-// pods are the pods of all pools.
-type pods struct {
-	byName map[string]*pod
-	// ids counts the pods by id, foreign ones included.
-	ids map[string]int
-	// foreign are the ids of other function runners' pods, by the pod's name.
-	foreign map[string]string
-	// gone are the UIDs of pods that are gone, with when: a late event must not bring
-	// them back.
-	gone map[string]time.Time
-}
-
-func newPods() pods {
-	return pods{
-		byName: make(map[string]*pod), ids: make(map[string]int),
-		foreign: make(map[string]string), gone: make(map[string]time.Time),
-	}
-}
-
-// add adds a pod. There is none of its name.
-func (ps *pods) add(p *pod) {
-	ps.byName[p.name] = p
-	ps.count(p.id, 1)
-}
-
-// remove removes a pod that is gone.
-func (ps *pods) remove(p *pod, now time.Time) {
-	delete(ps.byName, p.name)
-	ps.count(p.id, -1)
-	if p.uid != "" {
-		ps.gone[p.uid] = now
-	}
-}
-
-// setForeign has a foreign pod of that name have an id; empty if it is gone.
-func (ps *pods) setForeign(name, id string) {
-	if former, ok := ps.foreign[name]; ok {
-		ps.count(former, -1)
-		delete(ps.foreign, name)
-	}
-	if id != "" {
-		ps.foreign[name] = id
-		ps.count(id, 1)
-	}
-}
-
-func (ps *pods) count(id string, n int) {
-	if ps.ids[id] += n; ps.ids[id] == 0 {
-		delete(ps.ids, id)
-	}
-}
-
-// freeSlot returns the lowest slot of a pool whose id no pod has, of whatever function or
-// function runner, draining and deleting ones included: their names and Services are still
-// taken. A pod that was found may have the name for a slot and the label of another one.
-func (ps *pods) freeSlot(c Config, p *pool) (slot int, name string) {
-	for slot = 1; ; slot++ {
-		name = c.PodName(p.function, slot, p.predecessors[slot])
-		if ps.byName[name] == nil && ps.ids[c.PodID(p.function, slot)] == 0 {
-			return slot, name
+	for range beyond {
+		victim := c.victims.idle(s.at)
+		if victim == nil && lasted >= turnTime {
+			victim = c.victims.used(s.at)
 		}
+		if victim == nil {
+			return
+		}
+		victim.evictForCapacity(s, "there are more pods than there may be")
 	}
+}
+
+// evictForCapacity evicts a pod.
+func (p *pod) evictForCapacity(s *step, why string) {
+	p.drain(s, why, removal{eviction: evictionCapacity, undoable: idle(s.at, p)})
 }

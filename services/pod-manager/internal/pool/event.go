@@ -4,8 +4,8 @@ package pool
 
 import "time"
 
-// Event is something that happened. Events may come late, twice, or not at all; those about
-// one pod come in order. Observations that do not are ignored as far as their versions show.
+// Event is something that happened. Events may be late, repeated or lost. An observation with an
+// older resourceVersion is ignored.
 type Event interface{ apply(m *Machine) }
 
 // LeaseID identifies a lease. The owner of the machine never uses one twice.
@@ -18,6 +18,8 @@ type LeaseRequested struct {
 	Function Function
 	// Avoid are the names of pods that failed this caller before.
 	Avoid []string
+	// Tried are the addresses of replicas that the caller asked before.
+	Tried []string
 }
 
 // LeaseEnded ends a lease, granted or waiting. It is ignored for one that is not known.
@@ -25,6 +27,8 @@ type LeaseEnded struct {
 	Lease LeaseID
 	// Broken is what was wrong with the pod; empty if nothing was.
 	Broken string
+	// Abandoned reports whether the caller left before the pod had answered.
+	Abandoned bool
 }
 
 // PodObserved is a pod as Kubernetes shows it: after this machine created it, when it is
@@ -45,7 +49,7 @@ type Observation struct {
 	// Phase is the step on the way to readiness. PhaseConnecting means that the pod's
 	// containers run.
 	Phase Phase
-	// Reason is more about the phase, for people.
+	// Reason is more about the phase, for users.
 	Reason string
 	// Address is where the wrapper server will listen, as host:port; empty while the pod
 	// has none.
@@ -53,6 +57,8 @@ type Observation struct {
 	// HealthAddress is where its health is asked for; empty for Address.
 	HealthAddress string
 	Node          string
+	// Ready reports whether Kubernetes finds that the pod serves.
+	Ready bool
 	// Deleting reports whether Kubernetes is deleting the pod.
 	Deleting bool
 	// Problem is what keeps the pod from serving.
@@ -89,6 +95,9 @@ type Problem struct {
 	Reason string
 	// OutOfMemory reports whether the kernel killed the pod for memory.
 	OutOfMemory bool
+	// Unreachable reports whether this replica had no answer from the Kubernetes API, which
+	// another replica may reach.
+	Unreachable bool
 }
 
 // ProblemKind is what a problem means for waiting leases.
@@ -142,7 +151,25 @@ type Probed struct {
 	Unhealthy string
 }
 
-// MinPodsSet has the pool of a function keep at least so many pods, whether or not a lease
+// Unanswered is a probe without a [Probe.Timeout] that a pod has not answered yet, although it
+// had the time for it. The probe stays open.
+type Unanswered struct {
+	Name, UID string
+	Question  uint64
+}
+
+// OwnersChanged is a change of which replica owns which function. Before the first one, this
+// replica owns all.
+type OwnersChanged struct {
+	// Owner returns the owner of a function. It must be pure.
+	Owner func(Function) Owner
+	// Replicas is how many replicas own functions.
+	Replicas int
+	// Lost is why this replica can neither own functions nor create pods; empty if it can.
+	Lost string
+}
+
+// MinPodsSet has the pool of a function keep at least Pods pods, whether or not a lease
 // needs them, until another event changes that. Pods beyond the limit of the pool, or of
 // all pools, are not created for it.
 type MinPodsSet struct {
@@ -156,79 +183,11 @@ type Configured struct{ Config Config }
 // Tick is a second that has passed.
 type Tick struct{}
 
-// Function identifies a pool: its pods run this image.
-type Function struct {
-	// Reference is the canonical image name with tag, without digest.
-	Reference string
-	// Digest is what the tag meant when the lease was asked for. A tag that moves leads
-	// to a new pool; the pods of the former one expire.
-	Digest string
+// Owner is which replica decides about a function's pods.
+type Owner struct {
+	// Mine reports whether this replica does.
+	Mine bool
+	// Address is where gateways reach the owner, if it is another replica; empty if that is
+	// not known.
+	Address string
 }
-
-// Limits are the settings of one function's pool. Zero pods, waitlist or concurrency count
-// as one.
-type Limits struct {
-	// MaxPods is how many pods the pool may have. Draining pods are not counted: their
-	// successors do not wait for them.
-	MaxPods int
-	// MaxWaitlistLength is how many leases, granted or waiting, there may be for each pod
-	// before a further pod is created.
-	MaxWaitlistLength int
-	// MaxConcurrency is how many leases one pod may hold at once.
-	MaxConcurrency int
-	// MaxQueue is how many leases may wait.
-	MaxQueue int
-	// TTL is how long an unused pod lives: five seconds at least, so that replicas learn
-	// that a pod is in use before it expires.
-	TTL time.Duration
-	// ReadyTimeout is how long a pod may take to become ready.
-	ReadyTimeout time.Duration
-	// Settings is the version of what shapes new pods beside the template.
-	Settings string
-}
-
-// Config is the settings of all pools.
-type Config struct {
-	// Limits returns the limits of a function. It must be pure.
-	Limits func(Function) Limits
-	// MaxPods is how many pods there may be in all pools, draining and deleting ones
-	// included; 0 means any number.
-	MaxPods int
-	// MaxWaiting is how many leases may wait in all pools. Beyond it the last one in the
-	// longest queue is rejected.
-	MaxWaiting int
-	// ScanInterval is the time between two searches for pods to collect.
-	ScanInterval time.Duration
-	// SchedulingTimeout is how long a pod may be unschedulable before waiting leases are
-	// rejected.
-	SchedulingTimeout time.Duration
-	// Template is the version of the pod template for new pods; empty while it is not
-	// known, which makes no pod outdated.
-	Template string
-	// PodName names the pod in a slot that follows the one with the UID predecessor. It
-	// must be pure: replicas that fill the same slot choose the same name. Each function
-	// and slot must have names of their own.
-	PodName func(f Function, slot int, predecessor string) string
-	// PodID returns the id of the pod in a slot, by which its Service finds it. It must
-	// be pure. Slots of different functions may have the same one.
-	PodID func(f Function, slot int) string
-}
-
-// limits returns the limits of a function. There is one of everything at least: none would
-// have callers wait for ever.
-func (c Config) limits(f Function) Limits {
-	l := c.Limits(f)
-	l.MaxPods = max(l.MaxPods, 1)
-	l.MaxWaitlistLength = max(l.MaxWaitlistLength, 1)
-	l.MaxConcurrency = max(l.MaxConcurrency, 1)
-	l.TTL = max(l.TTL, extensionDelay)
-	return l
-}
-
-// version is what new pods of a function are made from.
-func (c Config) version(l Limits) version { return version{c.Template, l.Settings} }
-
-// version is what a pod is made from: a template, and settings beside it. A pod that an
-// earlier version of this program made has no settings version, which equals none that
-// comes now.
-type version struct{ template, settings string }

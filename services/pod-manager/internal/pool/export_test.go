@@ -2,5 +2,11 @@
 
 package pool
 
+// Remembered counts the pods that a machine remembers after their end: pods that are gone, and pods that
+// ran out of memory.
+func (m *Machine) Remembered() (gone, starved int) {
+	return len(m.pods.gone), len(m.leases.outOfMemory)
+}
+
 // Leases counts the leases that a machine knows, waiting and granted.
 func (m *Machine) Leases() int { return len(m.leases.known) }

@@ -3,8 +3,6 @@
 package pool
 
 import (
-	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -14,14 +12,13 @@ const (
 	// maxAttempts is how many pods of a function may be lost in a row before waiting
 	// leases are rejected.
 	maxAttempts = 3
-	// minBackoff and maxBackoff bound the time after a failure in which no further pod is
-	// tried. The shorter one is what a person waits for who repaired the cause.
+	// minBackoff and maxBackoff bound the wait after a failed attempt.
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
 	// failureMemory is how long a failure counts for leases that come after it.
 	failureMemory = time.Minute
-	// maxBroken is how many leases in a row may find a pod broken that answers that it is
-	// well.
+	// maxBroken is how many leases in a row may report a pod as broken although it answers
+	// that it is healthy.
 	maxBroken = 3
 )
 
@@ -54,11 +51,11 @@ func (f *failure) backsOff(needed bool, now time.Time) bool {
 	return f.until.After(now) || !needed && f.backoff > 0 && now.Sub(f.at) < failureMemory
 }
 
-// over forgets what failed, since a pod became ready.
-func (f *failure) over() { *f = failure{} }
+// reset forgets the failed attempts: a pod became ready, or what they were due to has changed.
+func (f *failure) reset() { *f = failure{} }
 
-// expire forgets how often attempts failed if that was long before the first of the leases
-// came that wait now.
+// expire resets attempts and backoff if the last failure was at least failureMemory before since, when
+// the oldest waiting lease was requested.
 func (f *failure) expire(since time.Time) {
 	if since.Sub(f.at) >= failureMemory {
 		f.attempts, f.backoff = 0, 0
@@ -77,44 +74,43 @@ func (k ProblemKind) class() fault.Class {
 	}
 }
 
-// failed counts a failed attempt to have a pod.
-func (p *pool) failed(s *step, problem Problem) {
+// countFailure counts a failed attempt to have a pod.
+func (p *pool) countFailure(s *step, problem Problem) {
 	p.failure.add(problem, s.at)
 	s.mark(p)
 }
 
-// lose counts a pod that serves no more as a failed attempt, unless it did serve and
-// another one like it would too.
-//
-// Pods that were lost together are one attempt: none of them was made knowing of the
-// others.
-func (p *pool) lose(s *step, pod *pod, problem Problem) {
-	served := !pod.becameReady.at.IsZero()
-	if !pod.countsAsAttempt || problem.Kind == Lost && (served || pod.known.at.Before(p.failure.at)) {
+// countLoss counts a lost pod as a failed attempt, unless it was ready and a new one may work. Pods
+// that were lost together count once.
+func (p *pool) countLoss(s *step, pod *pod, problem Problem) {
+	wasReady := !pod.becameReady.at.IsZero()
+	if !pod.countsAsAttempt || problem.Kind == Lost && (wasReady || pod.known.at.Before(p.failure.at)) {
 		return
 	}
-	p.failed(s, problem)
+	p.countFailure(s, problem)
 }
 
-// loseDeleted counts a pod that another client deleted.
-func (p *pool) loseDeleted(s *step, pod *pod) {
-	p.lose(s, pod, Problem{Kind: Lost, Reason: "pod " + pod.name + " was deleted by another client before it was ready"})
+// countDeletion counts a pod that another client deleted.
+func (p *pool) countDeletion(s *step, pod *pod) {
+	reason := "pod " + pod.name + " was deleted by another client before it was ready"
+	p.countLoss(s, pod, Problem{Kind: Lost, Reason: reason})
 }
 
-// fail drains a pod that cannot serve.
-func (p *pool) fail(s *step, pod *pod, problem Problem) {
-	p.lose(s, pod, problem)
+// drainFailed drains a pod that cannot serve, and counts its loss.
+func (p *pool) drainFailed(s *step, pod *pod, problem Problem) {
+	p.countLoss(s, pod, problem)
 	pod.drain(s, problem.Reason, removal{eviction: evictionFailed, unsound: true})
 }
 
-// doubt checks a pod that a lease found broken, before it serves again.
-func (p *pool) doubt(s *step, pod *pod, reason string) {
+// recheck checks a pod that a lease found broken, before the pod gets leases again. One that
+// leases find broken too often is drained.
+func (p *pool) recheck(s *step, pod *pod, reason string) {
 	if pod.state != ready && (pod.state != checking || !pod.health.suspected) {
 		return // it is being checked already, or going
 	}
 	pod.health.suspected = false
 	if pod.use.broken++; pod.use.broken >= maxBroken {
-		p.fail(s, pod, Problem{Kind: Lost, Reason: "pod " + pod.name + " is broken: " + reason})
+		p.drainFailed(s, pod, Problem{Kind: Lost, Reason: "pod " + pod.name + " is broken: " + reason})
 		return
 	}
 	if pod.state == ready {
@@ -122,99 +118,22 @@ func (p *pool) doubt(s *step, pod *pod, reason string) {
 	}
 }
 
-// stopped reports whether the containers of a pod do not run any more. That Kubernetes has
-// not reported yet that they run means nothing: a probe may have found out before.
-func (p *pod) stopped(before Observation) bool {
-	stalled := p.state == ready && p.seen.Problem.Kind.open()
-	lostAddress := before.Address != "" && p.seen.Address == ""
-	return !p.seen.running() && (p.ran || stalled || lostAddress)
-}
-
-// restart has a pod whose containers stopped become ready again.
-func (p *pod) restart(now time.Time) {
-	p.setState(now, starting, "")
-	p.since, p.health.asked, p.ran = now, "", false
-}
-
-// probe asks a pod for its health.
-func (p *pod) probe(s *step, timeout time.Duration) {
-	address := cmp.Or(p.seen.HealthAddress, p.seen.Address)
-	if p.health.asked == address {
-		return
-	}
-	p.health.asked, p.health.question = address, s.event
-	s.emit(Probe{Name: p.name, UID: p.uid, Address: address, Question: p.health.question, Timeout: timeout})
-}
-
-// checkTimeout is how long a pod that was found broken may take to answer.
-const checkTimeout = 3 * time.Second
-
-// check asks a pod that served for its health. Until it answers it takes no leases.
-func (p *pod) check(s *step, suspected bool) {
-	p.setState(s.at, checking, "an evaluation found it broken, and it is asked for its health")
-	p.health.suspected = suspected
-	p.probe(s, checkTimeout)
-}
-
-// stalling reports whether a problem has just lasted for too long.
-func (p *pod) stalling(now time.Time, timeout time.Duration) bool {
-	if p.stall.since.IsZero() || p.stall.over || now.Sub(p.stall.since) < timeout {
-		return false
-	}
-	p.stall.over = true
-	return true
-}
-
-// explainable reports whether the kubelet may still report why a pod broke: while it is
-// checked, and until it is gone, since a busy node takes longer than a check does.
-func (p *pod) explainable() bool {
-	return p.state == checking || !p.state.usable() && p.removal.unexplained
-}
-
-// standstill is what a pod that does not become ready was last seen doing.
-func (p *pod) standstill() string {
-	switch reason := cmp.Or(p.seen.Problem.Reason, p.seen.Reason); {
-	case reason != "":
-		return reason
-	case p.state == creating:
-		return "Kubernetes has not confirmed it"
-	case p.seen.Phase == PhaseConnecting:
-		return "its containers run, but the wrapper server does not answer"
-	default:
-		return "its containers do not run"
+// suspect asks a pod whose caller left without an answer for its health: a pod that hangs reports no
+// error, and each of its callers waits for as long as it can. Most callers leave for reasons of
+// their own, so the pod takes leases meanwhile, if no other does.
+func (p *pool) suspect(s *step, pod *pod) {
+	if pod.state == ready && !pod.doubted() {
+		pod.health.doubted = s.at
+		pod.probe(s, checkTimeout)
 	}
 }
 
-// answer has a pod serve that answered that it is well.
-func (p *pod) answer(s *step) {
-	if p.becameReady.at.IsZero() {
-		p.becameReady = s.moment
-		if !p.adopted {
-			p.extend(s) // an adopted one has the expiry that its creator wrote
+// checkDoubted checks the pods that should have answered by now.
+func (p *pool) checkDoubted(s *step) {
+	for _, pod := range p.pods {
+		if pod.doubted() && s.age(pod.health.doubted) >= doubtTimeout {
+			pod.check(s, true)
+			pod.why = "a caller left without an answer, and it has not answered since"
 		}
 	}
-	p.setState(s.at, ready, "")
-	p.health.answered = s.event
-}
-
-// overdue returns the problem of a pod that has been in its state for too long; the zero
-// Problem if it has not.
-func (p *pod) overdue(now time.Time) Problem {
-	timeout, age := p.pool.limits.ReadyTimeout, now.Sub(p.since)
-	switch {
-	case p.state == checking && age >= 2*checkTimeout:
-		return Problem{Kind: Lost, Reason: "pod " + p.name + " was found broken, and nothing is known of its health since"}
-	case p.state == creating && age >= timeout:
-		return p.late("there")
-	case p.state == starting && age >= timeout:
-		return p.late("ready")
-	default:
-		return Problem{}
-	}
-}
-
-// late is the problem of a pod that took too long to be as expected.
-func (p *pod) late(expected string) Problem {
-	reason := fmt.Sprintf("pod %s was not %s after %s: %s", p.name, expected, p.pool.limits.ReadyTimeout, p.standstill())
-	return Problem{Kind: Fatal, Reason: reason}
 }

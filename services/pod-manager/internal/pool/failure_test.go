@@ -57,6 +57,63 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
+			name:   "hung",
+			reason: "each caller of a pod that hangs leaves without an answer: the first one has it asked, and soon none gets it until it answers",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				abandon 1 => probe f-1 for 3s
+				after 500ms
+				request 2 f
+				unhealthy f-1 => create f-2; delete f-1 any version failed
+				up f-2 => grant 2 f-2 cold
+			`,
+		},
+		{
+			name:   "left alone",
+			reason: "a caller that leaves early says nothing about a pod that answers",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				abandon 1 => probe f-1 for 3s
+				request 2 f => grant 2 f-1
+				abandon 2
+				healthy f-1
+				request 3 f => grant 3 f-1
+				abandon 3 => probe f-1 for 3s
+				healthy f-1
+				request 4 f => grant 4 f-1
+			`,
+		},
+		{
+			name:   "hung, and one of two",
+			reason: "while it is asked, leases get other pods if they can",
+			config: func(p *player) { p.limits.MaxPods = 2 },
+			dialogue: `
+				request 1 f => create f-1
+				request 2 f
+				request 3 f => create f-2
+				up f-1 => grant 1 f-1 cold; grant 2 f-1 cold
+				up f-2 => grant 3 f-2 cold
+				end 2
+				abandon 1 => probe f-1 for 3s
+				request 4 f => grant 4 f-2
+				request 5 f => grant 5 f-1
+				unhealthy f-1
+				end 5 => delete f-1 any version failed
+			`,
+		},
+		{
+			name:   "hung, and not asked for",
+			reason: "a pod that does not answer is drained, whether leases come or not",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				abandon 1 => probe f-1 for 3s
+				unhealthy f-1 => delete f-1 any version failed
+			`,
+		},
+		{
 			name: "repaired", reason: "a pod that becomes ready makes all failures forgotten",
 			dialogue: `
 				request 1 f => create f-1
@@ -352,7 +409,7 @@ func TestStandstill(t *testing.T) {
 			`,
 		},
 		{
-			name: "scheduled in time", reason: "patience starts again with the next problem",
+			name: "scheduled in time", reason: "the timeout starts again with the next problem",
 			dialogue: `
 				request 1 f => create f-1
 				see f-1 stuck

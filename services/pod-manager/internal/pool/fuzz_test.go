@@ -62,7 +62,7 @@ type fuzz struct {
 func newFuzz(logs bool) *fuzz {
 	z := &fuzz{now: start, logs: logs, asked: make(map[string]uint64), setup: setup{
 		Limits: pool.Limits{MaxPods: 2, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 5, TTL: time.Minute, ReadyTimeout: 20 * time.Second},
-		Global: 4, MaxWaiting: 8, Patience: 5 * time.Second, Scan: 10 * time.Second, Template: "v0",
+		Global: 4, MaxWaiting: 8, SchedulingTimeout: 5 * time.Second, Scan: 10 * time.Second, Template: "v0",
 	}}
 	z.referee = newReferee(z.setup.config())
 	z.referee.irregular = true

@@ -6,12 +6,15 @@ func (e LeaseRequested) apply(m *Machine) {
 	s := &m.step
 	p := m.pool(s, e.Function)
 	s.mark(p)
-	l := &lease{id: e.Lease, pool: p, avoid: distinct(e.Avoid), requested: s.moment}
-	p.replaceOutdated(s)
+	l := &lease{id: e.Lease, pool: p, avoid: distinct(e.Avoid), tried: e.Tried, requested: s.moment}
+	if p.owner.Mine {
+		p.replaceOutdated(s)
+	}
 	m.leases.enqueue(l)
 	m.leases.inquire(s, l)
-	m.leases.rejectStarved(s, p)
+	m.leases.rejectOutOfMemory(s, p)
 	m.leases.grant(s, p) // a lease that is granted at once never fills the queue
+	m.turnAway(s, p)
 	if !m.leases.waits(l) {
 		return
 	}
@@ -39,15 +42,18 @@ func (e LeaseEnded) apply(m *Machine) {
 		m.leases.dequeue(l)
 		return
 	}
-	l.pod.use.active--
-	if l.pod.state.usable() { // no extension of a pod that is to go
+	l.pod.use.leases--
+	if l.pod.state.usable() { // a draining pod is not extended
 		l.pod.extend(s)
 	}
-	if e.Broken == "" {
+	switch {
+	case e.Broken != "":
+		l.pool.recheck(s, l.pod, e.Broken)
+	case e.Abandoned:
+		l.pool.suspect(s, l.pod)
+	default:
 		l.pod.use.broken = 0
-		return
 	}
-	l.pool.doubt(s, l.pod, e.Broken)
 }
 
 func (e PodObserved) apply(m *Machine) {
@@ -75,7 +81,7 @@ func (e PodObserved) apply(m *Machine) {
 		m.add(s, p)
 	}
 	if o.Problem.OutOfMemory {
-		m.leases.starved[p.name] = s.at
+		m.leases.outOfMemory[p.name] = s.at
 	}
 	p.pool.follow(s, p, p.see(s, o))
 	s.mark(p.pool)
@@ -95,7 +101,7 @@ func (e PodGone) apply(m *Machine) {
 	}
 	p.uid = e.UID // if it came and went unseen, its successor needs another name all the same
 	if p.state.usable() {
-		p.pool.loseDeleted(s, p)
+		p.pool.countDeletion(s, p)
 	}
 	m.remove(s, p)
 }
@@ -105,7 +111,10 @@ func (e CreateFailed) apply(m *Machine) {
 	if !ok || p.state != creating {
 		return
 	}
-	p.pool.failed(&m.step, e.Problem)
+	p.pool.countFailure(&m.step, e.Problem)
+	if e.Problem.Unreachable && m.owners.replicas > 1 {
+		m.leases.rejectAll(&m.step, p.pool, e.Problem, 0) // another replica may do it at once
+	}
 	m.remove(&m.step, p)
 }
 
@@ -128,16 +137,25 @@ func (e Probed) apply(m *Machine) {
 	}
 	p.health.asked = ""
 	s.mark(p.pool)
-	if p.state != starting && p.state != checking {
+	if e.Unhealthy == "" {
+		m.hear(p)
+		p.revive(s)
+	}
+	if p.state != starting && p.state != checking && !p.doubted() {
 		return
 	}
 	if e.Unhealthy != "" {
-		p.pool.fail(s, p, Problem{Kind: Lost, Reason: "pod " + p.name + " does not answer: " + e.Unhealthy})
+		p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: "pod " + p.name + " does not answer: " + e.Unhealthy})
 		p.removal.unexplained = true
+		if p.seen.Ready {
+			p.removal.silent = s.moment
+			m.silence(s, p)
+			p.probe(s, 0) // it may answer again
+		}
 		return
 	}
-	p.answer(s)
-	p.pool.failure.over()
+	p.markReady(s)
+	p.pool.failure.reset()
 }
 
 func (e MinPodsSet) apply(m *Machine) {
@@ -154,7 +172,8 @@ func (e Configured) apply(m *Machine) {
 	if former := m.config.Template; former != "" && former != e.Config.Template {
 		m.since = s.moment
 	}
-	m.config, m.capacity.max, m.capacity.due = e.Config, e.Config.MaxPods, true
+	m.config, m.capacity.max = e.Config, e.Config.MaxPods
+	m.capacity.change()
 	for _, p := range m.pools {
 		p.configure(s, m.config)
 	}
@@ -162,7 +181,8 @@ func (e Configured) apply(m *Machine) {
 
 func (Tick) apply(m *Machine) {
 	s := &m.step
-	m.capacity.due = true
+	m.capacity.change()
+	m.judgeReach(s)
 	for _, p := range m.pools {
 		p.extendNeeded(s)
 	}
@@ -172,8 +192,8 @@ func (Tick) apply(m *Machine) {
 	}
 	for _, p := range m.pools {
 		m.timeOut(s, p)
-		p.repeatReports = true
-		if p.pending() {
+		p.reportPositions = true
+		if p.needsTick() {
 			s.mark(p)
 		}
 	}
@@ -188,13 +208,14 @@ func (m *Machine) timeOut(s *step, p *pool) {
 		}
 		switch problem := pod.overdue(s.at); {
 		case problem.Kind == None:
+		case !p.tends() && pod.state == starting: // its owner decides about it
 		case pod.state == creating:
 			// It may not be there, or be in use by another replica, which chose the same
 			// name. If it is there it will be adopted.
-			p.failed(s, problem)
+			p.countFailure(s, problem)
 			m.remove(s, pod)
 		default:
-			p.fail(s, pod, problem)
+			p.drainFailed(s, pod, problem)
 		}
 	}
 }

@@ -3,8 +3,12 @@
 package pool_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podname"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 func TestLifetime(t *testing.T) {
@@ -634,4 +638,42 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 	})
+}
+
+// TestExtensionsAreSpread has many functions used at one time, and again and again.
+func TestExtensionsAreSpread(t *testing.T) {
+	limits := pool.Limits{MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 1, TTL: 30 * time.Minute, ReadyTimeout: time.Minute}
+	c := setup{Limits: limits, MaxWaiting: 10_000, Scan: time.Minute, Template: "v0"}.config()
+	c.Spread = podname.Spread
+	m := pool.New(c)
+	now := start
+	const pods = 1000
+	for i := range pods { // each is used all the time
+		name := fmt.Sprintf("f%d-1", i)
+		f := pool.Function{Reference: fmt.Sprint("f", i), Digest: "sha256:0"}
+		o := pool.Observation{
+			Name: name, UID: name, ResourceVersion: "1", Function: f, Slot: 1, TemplateVersion: "v0", Created: now,
+			ReclaimAfter: now.Add(limits.TTL), Phase: pool.PhaseConnecting, Address: "10.0.0.1:9446",
+		}
+		for _, a := range m.Handle(now, pool.PodObserved{Observation: o}) {
+			if p, ok := a.(pool.Probe); ok {
+				m.Handle(now, pool.Probed{Name: p.Name, UID: p.UID, Question: p.Question})
+			}
+		}
+		m.Handle(now, pool.LeaseRequested{Lease: pool.LeaseID(i), Function: f})
+	}
+	most, all := 0, 0
+	for range 3600 {
+		now = now.Add(time.Second)
+		n := 0
+		for _, a := range m.Handle(now, pool.Tick{}) {
+			if _, ok := a.(pool.Extend); ok {
+				n++
+			}
+		}
+		most, all = max(most, n), all+n
+	}
+	if all < 13*pods || most > pods/20 {
+		t.Errorf("%d extensions in an hour, up to %d in a second", all, most)
+	}
 }

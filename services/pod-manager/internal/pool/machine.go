@@ -3,7 +3,6 @@
 package pool
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -21,6 +20,9 @@ type Machine struct {
 	pods       pods
 	leases     leases
 	capacity   capacity
+	owners     owners
+	takeovers  int64
+	reach      reach
 	lastScan   time.Time
 	step       step
 }
@@ -28,10 +30,11 @@ type Machine struct {
 // New returns a machine without pods.
 func New(config Config) *Machine {
 	m := &Machine{
-		config: config, capacity: capacity{max: config.MaxPods},
+		config: config, capacity: capacity{max: config.MaxPods, replicas: 1},
+		owners: owners{of: alone, replicas: 1}, reach: reach{silent: make(map[string]moment)},
 		byFunction: make(map[Function]*pool), pods: newPods(),
 	}
-	m.leases = leases{known: make(map[LeaseID]*lease), starved: make(map[string]time.Time), pods: m.pods.byName}
+	m.leases = leases{known: make(map[LeaseID]*lease), outOfMemory: make(map[string]time.Time), pods: m.pods.byName}
 	return m
 }
 
@@ -59,27 +62,17 @@ func (m *Machine) Handle(now time.Time, event Event) []Action {
 // then pools for whose pods there is capacity now; nil if there is none.
 func (m *Machine) next() *pool {
 	if len(m.step.dirty) == 0 && m.capacity.due {
-		m.capacity.evict(&m.step, m.pods.byName, m.pools)
+		m.evict(&m.step)
 	}
 	if dirty := m.step.dirty; len(dirty) > 0 {
 		p := dirty[0]
 		m.step.dirty = slices.Delete(dirty, 0, 1) // keeps its memory
 		return p
 	}
-	if m.capacity.free(len(m.pods.byName)) {
-		return m.capacity.first()
+	if p := m.capacity.first(); p != nil && m.capacity.admits(m.step.at, p, len(m.pods.byName)) {
+		return p
 	}
 	return nil
-}
-
-// reconcile does what the state of a pool asks for.
-func (m *Machine) reconcile(s *step, p *pool) {
-	m.leases.rejectStarved(s, p)
-	m.leases.grant(s, p)
-	m.grow(s, p)
-	m.reject(s, p)
-	m.leases.report(s, p, m.full(p))
-	m.release(s, p)
 }
 
 // pool returns the pool of a function, a new one if there is none.
@@ -89,7 +82,7 @@ func (m *Machine) pool(s *step, f Function) *pool {
 		limits := m.config.limits(f)
 		p = &pool{
 			function: f, limits: limits, version: m.config.version(limits), since: m.since,
-			predecessors: make(map[int]string), emptySince: s.at,
+			predecessors: make(map[int]string), emptySince: s.at, owner: m.owners.of(f), all: &m.pods,
 		}
 		m.pools = append(m.pools, p)
 		m.byFunction[f] = p
@@ -101,6 +94,9 @@ func (m *Machine) pool(s *step, f Function) *pool {
 func (m *Machine) add(s *step, p *pod) {
 	p.known = s.moment
 	p.id = m.config.PodID(p.pool.function, p.slot)
+	if m.config.Spread != nil {
+		p.expiry.spread = m.config.Spread(p.name)
+	}
 	m.pods.add(p)
 	p.pool.add(p)
 }
@@ -108,131 +104,22 @@ func (m *Machine) add(s *step, p *pod) {
 // remove forgets a pod that is gone.
 func (m *Machine) remove(s *step, p *pod) {
 	m.pods.remove(p, s.at)
+	delete(m.reach.silent, p.name)
 	p.pool.remove(s, p)
 }
 
-// grow creates the pods that a pool wants and may have.
-func (m *Machine) grow(s *step, p *pool) {
-	if p.failure.backsOff(p.demand() > 0, s.at) {
-		m.capacity.leave(p)
-		return
-	}
-	for p.usable() < p.wanted() {
-		if !m.capacity.admits(p, len(m.pods.byName)) {
-			m.wait(s, p)
-			return
-		}
-		m.capacity.leave(p) // for a further pod it enters the line again
-		m.create(s, p)
-	}
-	m.capacity.leave(p)
-}
-
-// wait has a pool wait in line for a pod if leases wait for that.
-func (m *Machine) wait(s *step, p *pool) {
-	if len(p.queue) == 0 {
-		m.capacity.leave(p)
-		return
-	}
-	m.capacity.enter(p, s.at)
-}
-
-// create asks for one more pod.
-func (m *Machine) create(s *step, p *pool) {
-	since := s.at
-	if len(p.queue) > 0 {
-		since = p.queue[0].requested.at
-	}
-	p.failure.expire(since)
-	slot, name := m.pods.freeSlot(m.config, p)
-	end := s.at.Add(p.limits.TTL)
-	m.add(s, &pod{
-		pool: p, slot: slot, name: name, state: creating, since: s.at, created: s.at,
-		countsAsAttempt: true, expiry: expiry{at: end, written: end},
-	})
-	s.emit(Create{Function: p.function, Slot: slot, Name: name, ReclaimAfter: end})
-}
-
-// reject rejects the waiting leases of a pool for which there will be no pod.
-func (m *Machine) reject(s *step, p *pool) {
-	if len(p.queue) == 0 {
-		return
-	}
-	if problem, retryAfter := hopeless(s.at, p); problem.Kind != None {
-		m.leases.rejectAll(s, p, problem, retryAfter)
-		m.capacity.leave(p)
-		return
-	}
-	if p.needySince.IsZero() {
-		return
-	}
-	// There was no capacity for as long as a pod may take to become ready: Kubernetes may
-	// not delete the pods that are to go, or too many pools want one.
-	timeout := p.limits.ReadyTimeout
-	for _, l := range slices.Clone(p.queue) {
-		if s.age(l.requested.at) < timeout || s.age(p.needySince) < timeout {
-			continue
-		}
-		m.leases.exhausted(s, l,
-			"there are %d function pods, which is the limit, and none of them made room for one of %s for %s",
-			m.config.MaxPods, p.function.Reference, timeout)
-	}
-	if len(p.queue) == 0 {
-		m.capacity.leave(p)
-	}
-}
-
-// full is why the leases of a pool wait that is in line; empty if it is not.
-func (m *Machine) full(p *pool) string {
-	if len(p.queue) == 0 || !slices.Contains(m.capacity.line, p) {
-		return ""
-	}
-	return fmt.Sprintf("there are %d function pods, which is the limit, and all are in use", m.config.MaxPods)
-}
-
-// release deletes the pods that are to go and hold no lease.
-func (m *Machine) release(s *step, p *pool) {
-	for _, pod := range p.pods {
-		if pod.state.usable() || pod.use.active > 0 || s.at.Before(pod.removal.retryAt) {
-			continue
-		}
-		first := pod.removal.retryAt.IsZero()
-		pod.removal.retryAt = s.at.Add(deletionTimeout)
-		switch {
-		case pod.seen.Deleting && first: // another client asked for it
-		case pod.seen.Deleting || pod.removal.unsound || !pod.mayUndrain(s.at):
-			m.delete(s, pod)
-		case p.usable() >= p.limits.MaxPods:
-			pod.why = "the function has a pod in its place"
-			pod.removal.eviction, pod.removal.idle = evictionSurplus, false
-			m.delete(s, pod)
-		default:
-			pod.undrain(s)
-		}
-	}
-}
-
-// delete asks for the deletion of a pod.
-func (m *Machine) delete(s *step, p *pod) {
-	p.setState(s.at, deleting, p.why)
-	action := Delete{
-		Name: p.name, UID: p.uid, Function: p.pool.function, Slot: p.slot,
-		Reason: p.why, Eviction: p.removal.eviction,
-	}
-	if !p.removal.unsound && !p.seen.Deleting {
-		action.ResourceVersion = p.seen.ResourceVersion
-	}
-	s.emit(action)
-}
-
-// scan drains pods that expired and that there are too many of, and forgets what is over.
+// scan drains pods that expired and that there are too many of, and forgets what is old.
 func (m *Machine) scan(s *step) {
 	for _, p := range m.pools {
-		p.collect(s)
+		if p.owner.Mine {
+			p.collect(s)
+		}
 	}
 	separate(s, m.pools)
 	for _, p := range m.pools {
-		p.trim(s)
+		if p.owner.Mine {
+			p.trim(s)
+		}
 	}
 	m.pools = slices.DeleteFunc(m.pools, func(p *pool) bool {
 		if !p.forgettable(s.at) {
@@ -242,7 +129,7 @@ func (m *Machine) scan(s *step) {
 		m.capacity.leave(p)
 		return true
 	})
-	over := func(_ string, at time.Time) bool { return s.age(at) >= goneFor }
-	maps.DeleteFunc(m.pods.gone, over)
-	maps.DeleteFunc(m.leases.starved, over)
+	old := func(_ string, at time.Time) bool { return s.age(at) >= goneFor }
+	maps.DeleteFunc(m.pods.gone, old)
+	maps.DeleteFunc(m.leases.outOfMemory, old)
 }

@@ -13,7 +13,7 @@ import (
 
 // event understands what happens:
 //
-//	request LEASE FUNCTION [AVOID,…]     end LEASE [what was broken]
+//	request LEASE FUNCTION [AVOID,…]     end LEASE [what was broken], or abandon LEASE
 //	see POD STATE [KEY=VALUE …]          gone POD
 //	foreign POD ID
 //	healthy POD, or late POD              unhealthy POD
@@ -34,6 +34,8 @@ func (p *player) event(verb string, words []string) pool.Event {
 		return e
 	case "end":
 		return pool.LeaseEnded{Lease: lease(words[0]), Broken: rest}
+	case "abandon":
+		return pool.LeaseEnded{Lease: lease(words[0]), Abandoned: true}
 	case "see":
 		return p.observe(words[0], words[1], words[2:]...)
 	case "foreign":

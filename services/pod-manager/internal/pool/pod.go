@@ -22,8 +22,8 @@ const (
 // usable reports whether a pod takes leases or will.
 func (s state) usable() bool { return s <= checking }
 
-// stage returns the first state of a group, of which one time is kept: a pod that is seen
-// has been starting since it was created, and one that is deleted since it was drained.
+// stage returns the first state of the group that shares one time, since: a pod that is seen has been
+// starting since it was created, and one that is deleted since it was drained.
 func (s state) stage() state {
 	switch s {
 	case starting:
@@ -44,7 +44,7 @@ type pod struct {
 	seen      Observation
 
 	state state
-	why   string    // it is in this state, for people
+	why   string    // it is in this state, for users
 	since time.Time // when this stage began
 
 	adopted bool
@@ -66,7 +66,7 @@ type pod struct {
 
 // use is what leases do with a pod.
 type use struct {
-	active int // leases that it holds
+	leases int // leases that it holds
 	total  int64
 	turn   uint64 // when it was chosen last, in grants
 	broken int    // leases in a row that found it broken
@@ -74,30 +74,38 @@ type use struct {
 
 // health is what a pod answered about its health.
 type health struct {
-	asked    string // the address of an open question; empty if there is none
+	asked    string // the address of an open probe; empty if there is none
 	question uint64 // the last one
-	answered uint64 // the event by which it last answered that it is well
+	answered uint64 // the event by which it last answered that it is healthy
 	// suspected reports whether the pod is checked before any lease has ended as broken.
 	suspected bool
+	// doubted is when a caller left a pod without an answer that takes leases, and has not answered
+	// since; zero if none did.
+	doubted time.Time
+	// reported reports whether Kubernetes reported the pod as ready.
+	reported bool
 }
 
 // stall is a problem that the pod may still overcome.
 type stall struct {
-	since time.Time // zero if there is none
-	over  bool      // it has lasted for too long
+	since   time.Time // zero if there is none
+	tooLong bool      // it has lasted for too long
 }
 
 // removal is why a pod is deleted.
 type removal struct {
 	eviction string // the kind of reason, for metrics
-	// idle reports whether the pod was chosen since no lease used it, as evictionTTL
-	// does: another replica's use undoes it.
-	idle bool
+	// undoable reports whether another replica's use undoes the removal: the pod was chosen
+	// because no lease used it.
+	undoable bool
 	// unsound reports whether the pod does not serve: it is deleted in any version.
 	unsound bool
 	// unexplained reports whether it stopped answering, and the kubelet has not said why.
 	unexplained bool
-	retryAt     time.Time // when to emit its deletion again
+	// silent is when it was drained for its silence, although Kubernetes reported it as ready;
+	// zero if it was not.
+	silent  moment
+	retryAt time.Time // when to emit its deletion again
 }
 
 // Kinds of evictions, for metrics.
@@ -105,7 +113,7 @@ const (
 	evictionTTL      = "ttl" // another replica's use of the pod undoes it
 	evictionTemplate = "template"
 	evictionSurplus  = "surplus"
-	evictionRoom     = "room"
+	evictionCapacity = "room"
 	evictionFailed   = "failed"
 )
 
@@ -116,19 +124,20 @@ const (
 	deletionTimeout = 2 * time.Minute
 )
 
-// setState moves a pod to another state, for a reason that people read.
+// setState moves a pod to another state, for a reason that users read.
 func (p *pod) setState(now time.Time, to state, why string) {
 	if to.stage() != p.state.stage() {
 		p.since = now
 	}
-	p.state, p.why = to, why
+	p.state, p.why, p.health.doubted = to, why, time.Time{}
+	p.pool.all.follow(p)
 }
 
-// serves reports whether a pod is known to be there, and takes leases or will.
-func (p *pod) serves() bool { return p.state.usable() && p.uid != "" }
+// confirmed reports whether Kubernetes has confirmed a usable pod.
+func (p *pod) confirmed() bool { return p.state.usable() && p.uid != "" }
 
-// served reports whether a pod has been ready, and takes leases or may again.
-func (p *pod) served() bool { return p.state == ready || p.state == checking }
+// wasReady reports whether a pod is ready, or was until its check began.
+func (p *pod) wasReady() bool { return p.state == ready || p.state == checking }
 
 // phase is the step that a pod is at on its way to readiness.
 func (p *pod) phase() Phase {
@@ -172,6 +181,7 @@ func (p *pod) see(s *step, o Observation) (before Observation) {
 		p.expiry.written = o.ReclaimAfter // which is another replica's if that created it
 	}
 	p.uid, p.seen = o.UID, o
+	p.health.reported = p.health.reported || o.Ready
 	if p.state == creating {
 		p.setState(s.at, starting, "")
 	}
@@ -188,7 +198,7 @@ func (p *pod) see(s *step, o Observation) (before Observation) {
 	return before
 }
 
-// drain lets a pod finish its leases, and then deletes it.
+// drain stops new leases; release deletes the pod after the last one.
 func (p *pod) drain(s *step, why string, r removal) {
 	if p.state.usable() {
 		p.setState(s.at, draining, why)
@@ -202,9 +212,9 @@ func (p *pod) replace(s *step) {
 	p.drain(s, "it was made from another template or with other settings", removal{eviction: evictionTemplate})
 }
 
-// mayUndrain reports whether a pod was drained since no lease used it, and another replica did.
+// mayUndrain reports whether a pod that was drained as unused is in use by another replica.
 func (p *pod) mayUndrain(now time.Time) bool {
-	return p.removal.eviction == evictionTTL && now.Before(p.expiry.at) || p.removal.idle && p.usedElsewhere(now)
+	return p.removal.eviction == evictionTTL && now.Before(p.expiry.at) || p.removal.undoable && p.usedElsewhere(now)
 }
 
 // undrain keeps a pod that another replica used after it was drained.

@@ -8,10 +8,17 @@
 // goroutine, carries out the actions in the order given, and returns their outcomes as
 // events.
 //
-// Files, in reading order: event, action and status are the vocabulary. handle has what each
-// event does, and machine the state and what follows from it, within the capacity for all pools
-// together. queue and verdict have waiting leases. pool, expiry and failure have the pods of one
-// function, and pod a single one. A file uses the files after it.
+// Files, in reading order:
+//   - config, event and action are the vocabulary;
+//   - pod, expiry and health have a single pod, and pods the index of all;
+//   - pool, failure and collect have the pods of one function, and when some are drained;
+//   - queue and outofmemory have waiting leases;
+//   - victims and capacity bound the pods of all pools;
+//   - owner and reach decide what this replica may do where there are several;
+//   - machine has the state, reconcile what follows from it, handle what each event does, and
+//     status what others see.
+//
+// A file mostly uses files before it: nine of ten references go there.
 //
 // A pod passes through these states:
 //
@@ -20,9 +27,10 @@
 //	-                starting  it is found (adopted)
 //	creating         starting  Kubernetes shows it
 //	creating         gone      it could not be created, or is not seen in time
-//	starting         ready     it answers that it is well
-//	ready            checking  a lease found it broken, or its caller avoids it
-//	checking         ready     it answers that it is well
+//	starting         ready     it answers that it is healthy
+//	ready            checking  a lease found it broken, its caller avoids it, or it was left without an
+//	                           answer and does not answer when it is asked
+//	checking         ready     it answers that it is healthy
 //	ready, checking  starting  its containers stopped, and may start again
 //	usable           draining  it failed, expired, is outdated or surplus, or is evicted
 //	usable           deleting  another client deletes it
@@ -44,6 +52,10 @@ import (
 type pool struct {
 	function Function
 	limits   Limits
+	owner    Owner
+	all      *pods // of all pools
+	// ownedSince is since when this replica owns the pool; zero if it always did.
+	ownedSince time.Time
 	// version is what new pods are made from, and since when.
 	version version
 	since   moment
@@ -55,11 +67,12 @@ type pool struct {
 	// predecessors are the UIDs of the last pods that are gone, by slot.
 	predecessors map[int]string
 	emptySince   time.Time // when its last pod went
-	// needySince is since when it has been in line for a pod without having any; zero if
-	// it is not.
+	// needySince is when it joined the line without a usable pod; zero if it is not in line.
 	needySince time.Time
-	// repeatReports has positions in the queue reported too.
-	repeatReports bool
+	// reportPositions has positions in the queue reported too.
+	reportPositions bool
+
+	counts [podStates]int // of pods, as users see them
 
 	leasesTotal, coldStartsTotal int64
 }
@@ -80,13 +93,13 @@ func (p *pool) demand() int {
 	demand := len(p.queue)
 	for _, pod := range p.pods {
 		if pod.state.usable() {
-			demand += pod.use.active
+			demand += pod.use.leases
 		}
 	}
 	return demand
 }
 
-// wanted is how many usable pods the pool should have. Pods beyond that expire.
+// wanted is how many usable pods the pool should have.
 func (p *pool) wanted() int {
 	wanted := (p.demand() + p.limits.MaxWaitlistLength - 1) / p.limits.MaxWaitlistLength
 	return min(max(wanted, p.minPods), p.limits.MaxPods)
@@ -94,12 +107,15 @@ func (p *pool) wanted() int {
 
 // needs reports whether a lease uses a pod or waits for it.
 func (p *pool) needs(pod *pod) bool {
-	return pod.use.active > 0 || pod.state.usable() && len(p.queue) > 0
+	return pod.use.leases > 0 || pod.state.usable() && len(p.queue) > 0
 }
 
 // keeps reports whether a pod is one of the minimum: the first ones that are up to date, by
 // slot.
 func (p *pool) keeps(now time.Time, kept *pod) bool {
+	if !p.owner.Mine {
+		return false
+	}
 	n := 0
 	for _, pod := range p.pods {
 		if n == p.minPods {
@@ -115,8 +131,11 @@ func (p *pool) keeps(now time.Time, kept *pod) bool {
 	return false
 }
 
-// pending reports whether anything in a pool waits for time to pass.
-func (p *pool) pending() bool {
+// needsTick reports whether anything in a pool waits for time to pass.
+func (p *pool) needsTick() bool {
+	if !p.tends() {
+		return false
+	}
 	unready := slices.ContainsFunc(p.pods, func(pod *pod) bool { return pod.state != ready })
 	return unready || len(p.queue) > 0 || p.usable() < p.minPods
 }
@@ -136,7 +155,7 @@ func (p *pool) configure(s *step, c Config) {
 		p.since = s.moment
 	}
 	if former.template != p.version.template {
-		p.failure.over() // which may have been the former template's fault, or the lack of one
+		p.failure.reset() // which may have been the former template's fault, or the lack of one
 	}
 	s.mark(p)
 }
@@ -164,17 +183,19 @@ func (p *pool) follow(s *step, pod *pod, before Observation) {
 	switch {
 	case o.Deleting && pod.state.usable():
 		pod.setState(s.at, deleting, "another client deleted it")
-		p.loseDeleted(s, pod)
+		p.countDeletion(s, pod)
 	case o.Deleting:
 		pod.setState(s.at, deleting, pod.why)
 	case !pod.state.usable():
 		pod.removal.unsound = pod.removal.unsound || o.Problem.Kind.broken()
 	case o.Problem.Kind.broken():
-		p.fail(s, pod, o.Problem)
+		p.drainFailed(s, pod, o.Problem)
 	case pod.stopped(before):
 		pod.restart(s.at)
-	case pod.state == starting && o.Address != "":
+	case pod.state == starting && o.Address != "" && p.tends():
 		pod.probe(s, 0) // Kubernetes shows only later that its containers run
+	default:
+		pod.trustReadiness(s)
 	}
 	pod.ran = pod.ran || o.running()
 	pod.countsAsAttempt = pod.countsAsAttempt || pod.state.usable()

@@ -18,6 +18,7 @@ type lease struct {
 	pool      *pool
 	pod       *pod // nil while it waits
 	avoid     []string
+	tried     []string // replicas that its caller asked before
 	requested moment
 
 	reported Waiting // the last report
@@ -55,9 +56,9 @@ type leases struct {
 	known   map[LeaseID]*lease // waiting and granted
 	waiting int
 	granted uint64 // in all
-	// starved are the names of pods that ran out of memory, with when.
-	starved map[string]time.Time
-	pods    map[string]*pod // all of them, by name
+	// outOfMemory are the names of pods that ran out of memory, with when.
+	outOfMemory map[string]time.Time
+	pods        map[string]*pod // all of them, by name
 }
 
 // enqueue adds a waiting lease.
@@ -91,12 +92,15 @@ func (ls *leases) exhausted(s *step, l *lease, format string, args ...any) {
 	ls.reject(s, l, fault.Exhausted, fmt.Sprintf(format, args...), time.Second)
 }
 
-// grant grants waiting leases, first come first served. No lease waits behind one for
-// whose pods the verdict is pending.
+// grant grants waiting leases, first come first served. A lease with a pending verdict does
+// not block leases behind it.
 func (ls *leases) grant(s *step, p *pool) {
+	if len(p.queue) > 0 {
+		p.checkDoubted(s)
+	}
 	for i := 0; i < len(p.queue); {
 		l := p.queue[i]
-		if ls.verdict(s.at, l) == pending {
+		if ls.memoryVerdictOf(s.at, l) == pending {
 			i++
 			continue
 		}
@@ -119,7 +123,7 @@ func (ls *leases) grantOn(s *step, chosen *pod, l *lease) {
 	l.pod = chosen
 	ls.granted++
 	chosen.use.turn = ls.granted
-	chosen.use.active++
+	chosen.use.leases++
 	chosen.use.total++
 	p := l.pool
 	p.leasesTotal++
@@ -137,12 +141,12 @@ func (ls *leases) grantOn(s *step, chosen *pod, l *lease) {
 }
 
 // choose returns the pod for a lease: the least loaded of those with capacity, the one used
-// longest ago among equals, and one to be avoided only if there is no other; nil if there
-// is none.
+// longest ago among equals, and one to be avoided, or a doubted one, only if there is no other; nil if
+// there is none.
 func choose(p *pool, l *lease) *pod {
 	var best *pod
 	for _, candidate := range p.pods {
-		if candidate.state != ready || candidate.use.active >= p.limits.MaxConcurrency {
+		if candidate.state != ready || candidate.use.leases >= p.limits.MaxConcurrency {
 			continue
 		}
 		if best == nil || better(candidate, best, l) {
@@ -157,8 +161,11 @@ func better(a, b *pod, l *lease) bool {
 	if avoidA, avoidB := l.avoids(a), l.avoids(b); avoidA != avoidB {
 		return avoidB
 	}
-	if a.use.active != b.use.active {
-		return a.use.active < b.use.active
+	if doubtA, doubtB := a.doubted(), b.doubted(); doubtA != doubtB {
+		return doubtB
+	}
+	if a.use.leases != b.use.leases {
+		return a.use.leases < b.use.leases
 	}
 	return a.use.turn < b.use.turn
 }
@@ -181,7 +188,7 @@ func hopeless(now time.Time, p *pool) (Problem, time.Duration) {
 	for _, pod := range p.pods {
 		switch {
 		case !pod.state.usable():
-		case !pod.stall.over:
+		case !pod.stall.tooLong:
 			return Problem{}, 0
 		case stalled == nil:
 			stalled = pod
@@ -200,6 +207,10 @@ func hopeless(now time.Time, p *pool) (Problem, time.Duration) {
 // rejectAll rejects all waiting leases of a pool because of a problem.
 func (ls *leases) rejectAll(s *step, p *pool, problem Problem, retryAfter time.Duration) {
 	for len(p.queue) > 0 {
+		if problem.Unreachable {
+			ls.turnAway(s, p.queue[0], "", problem.Reason)
+			continue
+		}
 		ls.reject(s, p.queue[0], problem.Kind.class(), problem.Reason, retryAfter)
 	}
 }
@@ -214,12 +225,12 @@ func (ls *leases) report(s *step, p *pool, full string) {
 	general := outlook(p, full)
 	for i, l := range p.queue {
 		now := general
-		if ls.verdict(s.at, l) == pending {
+		if ls.memoryVerdictOf(s.at, l) == pending {
 			now = Waiting{Phase: PhaseQueued, Reason: "finding out why pods " + strings.Join(l.avoid, " and ") + " broke"}
 		}
 		now.Position = i + 1
 		last := l.reported
-		if !p.repeatReports {
+		if !p.reportPositions {
 			last.Position = now.Position
 		}
 		if now == last {
@@ -229,7 +240,7 @@ func (ls *leases) report(s *step, p *pool, full string) {
 		l.reported = now
 		s.emit(Report{Lease: l.id, Waiting: now})
 	}
-	p.repeatReports = false
+	p.reportPositions = false
 }
 
 // outlook is what leases that wait for a pod of p wait for: the most advanced pod that is

@@ -15,7 +15,7 @@ type caller struct {
 	attempt  int
 	function pool.Function
 	hold     time.Duration // how long the evaluation takes
-	patience time.Duration // until it gives up; 0 for never
+	timeout  time.Duration // until it gives up; 0 for never
 	avoid    []string
 	// poison says that the evaluation breaks its pod.
 	poison bool
@@ -27,8 +27,8 @@ const maxCallerAttempts = 3
 func (w *world) call(c caller) {
 	c.world = w
 	w.callers[c.id] = &c
-	if c.patience > 0 {
-		w.after(c.patience, func() {
+	if c.timeout > 0 {
+		w.after(c.timeout, func() {
 			if w.callers[c.id] == &c {
 				c.leave("")
 			}

@@ -20,7 +20,7 @@ func TestDay(t *testing.T) {
 	const functions = 10
 	w := newWorld(1, setup{
 		Limits: pool.Limits{MaxPods: 3, MaxWaitlistLength: 2, MaxConcurrency: 4, MaxQueue: 100, TTL: 30 * time.Minute, ReadyTimeout: 5 * time.Minute},
-		Global: 20, MaxWaiting: 1000, Patience: 30 * time.Second, Scan: time.Minute, Template: "v0", Faults: true,
+		Global: 20, MaxWaiting: 1000, SchedulingTimeout: 30 * time.Second, Scan: time.Minute, Template: "v0", Faults: true,
 	})
 	evaluations, pods := 0, make(map[string]bool)
 	w.watch = func(action pool.Action) {

@@ -13,15 +13,15 @@ import (
 
 func cmpString(a, b string) int { return cmp.Compare(a, b) }
 
-// changed gives a pod its next version, and has the manager told.
+// changed gives a pod its next version, and announces it to the manager.
 func (k *kube) changed(p *kubePod) {
 	p.version++
 	p.seen.ResourceVersion = strconv.Itoa(p.version)
 	k.announce(p)
 }
 
-// announce has the manager told how a pod is now: some time, perhaps twice, perhaps
-// not at all, but not before what it was told earlier.
+// announce sends the manager how a pod is now: some time, perhaps twice, perhaps
+// not at all, but not before what was sent earlier.
 func (k *kube) announce(p *kubePod) {
 	w, n := k.world, k.try("announce "+p.seen.UID)
 	if w.fault(10, "event is lost", p.seen.UID, n) {
@@ -33,10 +33,10 @@ func (k *kube) announce(p *kubePod) {
 	}
 	for i := range copies {
 		at := w.now.Add(k.unreachable() + w.delay(time.Second, "event", p.seen.UID, n, i))
-		if at.Before(p.told) {
-			at = p.told
+		if at.Before(p.delivered) {
+			at = p.delivered
 		}
-		p.told = at
+		p.delivered = at
 		k.deliver(p, at)
 	}
 }
@@ -63,8 +63,8 @@ func (k *kube) list() {
 		return
 	}
 	for _, p := range append(k.sorted(), k.gone...) {
-		p.told = later(p.told, k.world.now)
-		k.deliver(p, p.told)
+		p.delivered = later(p.delivered, k.world.now)
+		k.deliver(p, p.delivered)
 	}
 }
 

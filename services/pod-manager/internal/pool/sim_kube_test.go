@@ -19,7 +19,7 @@ type kube struct {
 	births   map[string]int       // by name
 	attempts map[string]int       // requests, by what they are for
 	down     time.Time            // until when the API server is gone
-	full     time.Time            // until when there is no room on any node
+	full     time.Time            // until when no node has capacity
 	broken   map[string]time.Time // until when an image cannot be pulled, by reference
 }
 
@@ -27,8 +27,8 @@ type kube struct {
 type kubePod struct {
 	seen    pool.Observation
 	version int
-	// told is when the last news of it arrives: the next do not overtake them.
-	told      time.Time
+	// delivered is when its last event arrives: the next do not overtake it.
+	delivered time.Time
 	ended     bool
 	unhealthy time.Time // until when its wrapper server does not answer
 	// unextended says that the last extension of its life came to nothing.

@@ -64,7 +64,7 @@ func (k *kube) proceed(p *kubePod) {
 	})
 }
 
-// probe asks a pod until it answers, it is gone, or the patience is over.
+// probe asks a pod until it answers, it is gone, or the timeout is over.
 func (k *kube) probe(a pool.Probe) {
 	begin, n := k.world.now, k.try("probe "+a.UID)
 	if k.world.fault(40, "probe", a.UID, n) {

@@ -16,7 +16,7 @@ type request struct {
 }
 
 // noteMemory writes down which pods ran out of memory, unless the machine knows them to
-// be gone: that is late news, which it does not take.
+// be gone: that is a late event, which it ignores.
 func (r *referee) noteMemory(event pool.Event) {
 	e, ok := event.(pool.PodObserved)
 	if !ok || !e.Problem.OutOfMemory {

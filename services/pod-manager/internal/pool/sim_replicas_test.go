@@ -19,10 +19,10 @@ type replicas struct {
 	now    time.Time
 	agenda map[time.Duration][]func()
 	both   [2]*referee
-	news   []func() error
+	events []func() error
 	pods   map[string]*sharedPod
 	leases pool.LeaseID
-	idle   int // pods that made room for others
+	idle   int // pods that were evicted for others
 	// versions are the templates of both.
 	versions [2]string
 	created  map[string]int // pods, by function
@@ -51,16 +51,16 @@ func TestTwoReplicas(t *testing.T) {
 	for seed := range uint64(20) {
 		r := newReplicas(seed, setup{
 			Limits: pool.Limits{MaxPods: 1, MaxWaitlistLength: 4, MaxConcurrency: 4, MaxQueue: 100, TTL: 2 * time.Minute, ReadyTimeout: time.Minute},
-			Global: 5, MaxWaiting: 100, Patience: time.Minute, Scan: time.Minute, Template: "v0",
+			Global: 5, MaxWaiting: 100, SchedulingTimeout: time.Minute, Scan: time.Minute, Template: "v0",
 		})
 		if err := r.run(30*time.Minute, r.askOwn); err != nil {
 			t.Fatalf("seed %d, after %s: %v", seed, r.now.Sub(start), err)
 		}
 		idle += r.idle
 	}
-	t.Logf("%d idle pods made room", idle)
+	t.Logf("%d idle pods evicted", idle)
 	if idle < 100 {
-		t.Errorf("%d idle pods made room, which says nothing", idle)
+		t.Errorf("%d idle pods evicted, too few to show anything", idle)
 	}
 }
 
@@ -82,13 +82,13 @@ func (r *replicas) run(limit time.Duration, ask func(i int)) error {
 		}
 		for i := range r.both {
 			if r.both[i] != nil {
-				r.tell(i, pool.Tick{})
+				r.send(i, pool.Tick{})
 				ask(i)
 			}
 		}
-		for len(r.news) > 0 {
-			next := r.news[0]
-			r.news = r.news[1:]
+		for len(r.events) > 0 {
+			next := r.events[0]
+			r.events = r.events[1:]
 			if err := next(); err != nil {
 				return err
 			}
@@ -101,15 +101,15 @@ func (r *replicas) run(limit time.Duration, ask func(i int)) error {
 func (r *replicas) ask(i, n int) {
 	r.leases++
 	f := pool.Function{Reference: string(rune('e' + n)), Digest: "sha256:0"}
-	r.tell(i, pool.LeaseRequested{Lease: r.leases, Function: f})
+	r.send(i, pool.LeaseRequested{Lease: r.leases, Function: f})
 }
 
-// tell has a replica handle an event, after all that was told before.
-func (r *replicas) tell(i int, event pool.Event) {
+// send queues an event for a replica, behind earlier ones.
+func (r *replicas) send(i int, event pool.Event) {
 	if r.both[i] == nil {
 		return // it has not begun yet
 	}
-	r.news = append(r.news, func() error {
+	r.events = append(r.events, func() error {
 		actions, err := r.both[i].handle(r.now, event)
 		for _, action := range actions {
 			if err == nil {
@@ -125,7 +125,7 @@ func (r *replicas) show(p *sharedPod) {
 	p.version++
 	p.ResourceVersion = strconv.Itoa(p.version)
 	for i := range r.both {
-		r.tell(i, pool.PodObserved{Observation: p.Observation})
+		r.send(i, pool.PodObserved{Observation: p.Observation})
 	}
 }
 
@@ -140,7 +140,7 @@ func (r *replicas) carryOut(i int, action pool.Action) error {
 		r.pods[a.Name] = p
 		r.show(p)
 	case pool.Probe:
-		r.tell(i, pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question})
+		r.send(i, pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question})
 	case pool.Extend:
 		if p, ok := r.pods[a.Name]; ok {
 			p.ReclaimAfter = a.ReclaimAfter
@@ -158,7 +158,7 @@ func (r *replicas) carryOut(i int, action pool.Action) error {
 func (r *replicas) use(i int, a pool.Grant) {
 	p, ok := r.pods[a.Pod]
 	if !ok { // the other replica has just deleted it
-		r.tell(i, pool.LeaseEnded{Lease: a.Lease, Broken: "connection refused"})
+		r.send(i, pool.LeaseEnded{Lease: a.Lease, Broken: "connection refused"})
 		return
 	}
 	p.leases++
@@ -166,7 +166,7 @@ func (r *replicas) use(i int, a pool.Grant) {
 	r.agenda[end] = append(r.agenda[end], func() {
 		p.leases--
 		p.used = r.now
-		r.tell(i, pool.LeaseEnded{Lease: a.Lease})
+		r.send(i, pool.LeaseEnded{Lease: a.Lease})
 	})
 }
 
@@ -177,7 +177,7 @@ func (r *replicas) delete(i int, a pool.Delete) error {
 	case !ok || p.UID != a.UID:
 		return nil // the other replica was first
 	case a.ResourceVersion != "" && a.ResourceVersion != p.ResourceVersion:
-		r.tell(i, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "conflict"})
+		r.send(i, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "conflict"})
 		return nil
 	case a.Eviction == "room" && p.leases == 0:
 		r.idle++
@@ -188,7 +188,7 @@ func (r *replicas) delete(i int, a pool.Delete) error {
 	}
 	delete(r.pods, a.Name)
 	for i := range r.both {
-		r.tell(i, pool.PodGone{Name: a.Name, UID: a.UID})
+		r.send(i, pool.PodGone{Name: a.Name, UID: a.UID})
 	}
 	return nil
 }

@@ -18,9 +18,9 @@ import (
 // setup is the settings of a simulation.
 type setup struct {
 	pool.Limits
-	Global, MaxWaiting int
-	Patience, Scan     time.Duration
-	Template           string
+	Global, MaxWaiting      int
+	SchedulingTimeout, Scan time.Duration
+	Template                string
 	// Faults says that things go wrong that no stimulus asks for.
 	Faults bool
 }
@@ -29,7 +29,7 @@ func (s setup) config() pool.Config {
 	limits := s.Limits
 	return pool.Config{
 		Limits:  func(pool.Function) pool.Limits { return limits },
-		MaxPods: s.Global, MaxWaiting: s.MaxWaiting, ScanInterval: s.Scan, SchedulingTimeout: s.Patience,
+		MaxPods: s.Global, MaxWaiting: s.MaxWaiting, ScanInterval: s.Scan, SchedulingTimeout: s.SchedulingTimeout,
 		Template: s.Template, PodName: simName, PodID: simID,
 	}
 }
@@ -52,8 +52,8 @@ type stimulus struct {
 	What     string
 	Function string
 	// N chooses among what there is, or says how much.
-	N              int
-	Hold, Patience time.Duration
+	N             int
+	Hold, Timeout time.Duration
 }
 
 func (s stimulus) String() string {
@@ -67,8 +67,8 @@ func (s stimulus) String() string {
 	if s.Hold != 0 {
 		text += fmt.Sprintf(" hold=%s", s.Hold)
 	}
-	if s.Patience != 0 {
-		text += fmt.Sprintf(" patience=%s", s.Patience)
+	if s.Timeout != 0 {
+		text += fmt.Sprintf(" timeout=%s", s.Timeout)
 	}
 	return text
 }
@@ -109,7 +109,7 @@ func generate(seed uint64) script {
 			MaxPods: pick(r, 1, 1, 2, 3), MaxWaitlistLength: pick(r, 1, 2), MaxConcurrency: pick(r, 1, 2, 4), MaxQueue: pick(r, 3, 100),
 			TTL: pick(r, 10*time.Second, 30*time.Second, time.Minute, 5*time.Minute), ReadyTimeout: pick(r, 10*time.Second, time.Minute),
 		},
-		Global: pick(r, 0, 0, 2, 3, 5), MaxWaiting: pick(r, 5, 1000), Patience: pick(r, 2*time.Second, 10*time.Second), Scan: pick(r, 10*time.Second, time.Minute),
+		Global: pick(r, 0, 0, 2, 3, 5), MaxWaiting: pick(r, 5, 1000), SchedulingTimeout: pick(r, 2*time.Second, 10*time.Second), Scan: pick(r, 10*time.Second, time.Minute),
 		Template: "v0", Faults: r.IntN(3) > 0,
 	}}
 	functions := []string{"a", "b", "c", "d"}[:1+r.IntN(4)]
@@ -124,7 +124,7 @@ func generate(seed uint64) script {
 		}
 		st.What, st.Hold = "request", seconds(r, pick(r, 1, 10))
 		if r.IntN(4) == 0 {
-			st.Patience = seconds(r, 10)
+			st.Timeout = seconds(r, 10)
 		}
 		s.Stimuli = append(s.Stimuli, st)
 		for range r.IntN(3) * r.IntN(3) { // a burst

@@ -8,12 +8,12 @@ import (
 )
 
 // busy is how long a lease may wait, beside the start of a pod: until a place is
-// free (10 seconds), it is known why others broke (6), and lost news comes (15), in turn.
+// free (10 seconds), it is known why others broke (6), and lost events come (15), in turn.
 const busy = 40 * time.Second
 
 // judgeSilence looks with each second whether the waiting leases of a function get answers:
 // places, or the reason why there are none. It is no excuse that the API server is gone, no
-// node has room, or pods cannot start or run out of memory, for however long.
+// node has capacity, or pods cannot start or run out of memory, for however long.
 func (w *world) judgeSilence() {
 	for f, waiting := range w.referee.waiting {
 		if len(waiting) == 0 || w.heard[f].IsZero() {

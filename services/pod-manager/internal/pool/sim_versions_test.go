@@ -34,7 +34,7 @@ func TestTwoVersions(t *testing.T) {
 				t.Parallel()
 				s := setup{
 					Limits:     pool.Limits{MaxPods: 1, MaxWaitlistLength: 4, MaxConcurrency: 100, MaxQueue: 100, TTL: 10 * time.Minute, ReadyTimeout: time.Minute},
-					MaxWaiting: 100, Patience: time.Minute, Scan: time.Minute, Template: "v1",
+					MaxWaiting: 100, SchedulingTimeout: time.Minute, Scan: time.Minute, Template: "v1",
 				}
 				r := newReplicas(seed, s)
 				r.both[1] = nil
@@ -81,7 +81,7 @@ func (r *replicas) join(template string, s setup) {
 	s.Template = template
 	r.both[1], r.versions[1] = newReferee(s.config()), template
 	for _, p := range r.pods {
-		r.tell(1, pool.PodObserved{Observation: p.Observation})
+		r.send(1, pool.PodObserved{Observation: p.Observation})
 	}
 }
 
@@ -89,5 +89,5 @@ func (r *replicas) join(template string, s setup) {
 func (r *replicas) change(i int, template string, s setup) {
 	s.Template = template
 	r.versions[i] = template
-	r.tell(i, pool.Configured{Config: s.config()})
+	r.send(i, pool.Configured{Config: s.config()})
 }

@@ -30,7 +30,7 @@ type PodStatus struct {
 	State                                     PodState
 	// Phase is the step on the way to readiness of a pod that starts.
 	Phase Phase
-	// Reason is more about the state, for people.
+	// Reason is more about the state, for users.
 	Reason      string
 	Adopted     bool
 	Active      int // leases
@@ -61,6 +61,20 @@ func (m *Machine) Functions() []Function {
 	return functions
 }
 
+// Owned counts the functions of which this replica owns the pool.
+func (m *Machine) Owned() int {
+	n := 0
+	for _, p := range m.pools {
+		if p.owner.Mine {
+			n++
+		}
+	}
+	return n
+}
+
+// Takeovers counts the pools with pods that this replica began to own.
+func (m *Machine) Takeovers() int64 { return m.takeovers }
+
 // Waiting counts the leases that wait in all pools.
 func (m *Machine) Waiting() int { return m.leases.waiting }
 
@@ -68,15 +82,20 @@ func (m *Machine) Waiting() int { return m.leases.waiting }
 // are any.
 func (m *Machine) CountPods(count func(f Function, s PodState, pods int)) {
 	for _, p := range m.pools {
-		var pods [podStates]int
-		for _, pod := range p.pods {
-			pods[pod.public()]++
-		}
-		for state, n := range pods {
+		for state, n := range p.counts {
 			if n > 0 {
 				count(p.function, PodState(state), n)
 			}
 		}
+	}
+}
+
+// recount counts the pods of a pool by state. Each change of a pod marks its pool, and each
+// reconciliation counts again.
+func (p *pool) recount() {
+	clear(p.counts[:])
+	for _, pod := range p.pods {
+		p.counts[pod.public()]++
 	}
 }
 
@@ -92,7 +111,7 @@ func (m *Machine) Status(f Function) (Status, bool) {
 		LeasesTotal: p.leasesTotal, ColdStartsTotal: p.coldStartsTotal,
 	}
 	for _, pod := range p.pods {
-		s.Active += pod.use.active
+		s.Active += pod.use.leases
 		s.Pods = append(s.Pods, pod.status())
 	}
 	return s, true
@@ -103,7 +122,7 @@ func (p *pod) status() PodStatus {
 	s := PodStatus{
 		Name: p.name, UID: p.uid, Slot: p.slot, Address: p.seen.Address, Node: p.seen.Node,
 		TemplateVersion: p.seen.TemplateVersion, Adopted: p.adopted, State: p.public(), Reason: p.why,
-		Active: p.use.active, LeasesTotal: p.use.total,
+		Active: p.use.leases, LeasesTotal: p.use.total,
 		Created: p.created, Ready: p.becameReady.at, ReclaimAfter: p.expiry.at,
 	}
 	switch p.state {

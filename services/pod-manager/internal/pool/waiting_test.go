@@ -70,7 +70,7 @@ func TestReports(t *testing.T) {
 			`,
 		},
 		{
-			name: "no room", reason: "who waits for other functions' pods is told so", reports: true,
+			name: "no capacity", reason: "a lease that waits for other functions' pods gets that reason", reports: true,
 			config: func(p *player) { p.config.MaxPods = 1 },
 			dialogue: `
 				request 1 f => create f-1; tell 1 creating no. 1: making pod f-1 ready

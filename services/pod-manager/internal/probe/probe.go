@@ -7,42 +7,65 @@ package probe
 import (
 	"context"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
+const (
+	// parallel bounds the pods that are asked at a time. A burst of thousands, as when a
+	// replica adopts the pods of another one, is answered faster in turns: more connections
+	// at a time only keep each other from being set up.
+	parallel = 64
+	// turn is how long a pod is asked before others get a turn.
+	turn = 2 * time.Second
+)
+
 // Prober asks pods for their health. Use [New]; Run has to run while it is used.
 type Prober struct {
 	report func(pool.Event)
-	wake   chan struct{} // with a capacity of one
+	// ask asks an address until it serves, or ctx ends.
+	ask  func(ctx context.Context, address string) error
+	wake chan struct{} // with a capacity of one
 
 	mu      sync.Mutex
-	waiting []*probe          // not begun yet
+	queue   queue
+	running int
 	current map[string]*probe // the last one of each pod, by name
 }
 
 // probe is the question to one pod.
 type probe struct {
 	action pool.Probe
-	ended  context.CancelFunc // nil until it has begun
+	ended  context.CancelFunc // nil while it has no turn
+	turns  int
+	over   bool // nothing waits for the answer
 }
 
-// New returns a prober that reports [pool.Probed].
-func New(report func(pool.Event)) *Prober {
-	return &Prober{report: report, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
+// New returns a prober that reports [pool.Probed] and [pool.Unanswered].
+func New(report func(pool.Event)) *Prober { return NewAsking(ask, report) }
+
+// NewAsking returns a prober that asks in another way: ask returns nil as soon as the pod at an
+// address serves, or what was wrong last when ctx ends.
+func NewAsking(ask func(ctx context.Context, address string) error, report func(pool.Event)) *Prober {
+	return &Prober{report: report, ask: ask, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
 }
 
 // Probe asks a pod for its health until it serves, its timeout ends, or another
-// probe of it begins. It does not wait for the answer.
+// probe of it begins. The timeout begins with its first turn. Probe does not wait for the answer.
 func (p *Prober) Probe(action pool.Probe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.end(action.Name)
 	next := &probe{action: action}
 	p.current[action.Name] = next
-	p.waiting = append(p.waiting, next)
+	p.queue.first(next)
+	p.awake()
+}
+
+func (p *Prober) awake() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -65,8 +88,11 @@ func (p *Prober) end(pod string) {
 		return
 	}
 	delete(p.current, pod)
+	current.over = true
 	if current.ended != nil {
 		current.ended()
+	} else {
+		p.queue.left()
 	}
 }
 
@@ -76,14 +102,9 @@ func (p *Prober) Run(ctx context.Context) error {
 	var running errgroup.Group
 	defer func() { _ = running.Wait() }() // they return no errors
 	for {
-		for _, next := range p.take() {
-			probing, ok := p.begin(ctx, next)
-			if !ok {
-				continue
-			}
+		for next, turn := p.next(ctx); next != nil; next, turn = p.next(ctx) {
 			running.Go(func() error {
-				defer p.done(next)
-				p.probe(probing, next.action)
+				p.probe(turn, next)
 				return nil
 			})
 		}
@@ -95,49 +116,79 @@ func (p *Prober) Run(ctx context.Context) error {
 	}
 }
 
-func (p *Prober) take() []*probe {
+// next returns the probe whose turn it is, with the context of that turn; nil if none waits, or
+// as many as may run do.
+func (p *Prober) next(ctx context.Context) (*probe, context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	waiting := p.waiting
-	p.waiting = nil
-	return waiting
-}
-
-// begin returns the context of a probe; false if it has been ended already.
-func (p *Prober) begin(ctx context.Context, next *probe) (context.Context, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.current[next.action.Name] != next {
-		return nil, false
+	if p.running == parallel || ctx.Err() != nil {
+		return nil, nil
 	}
+	next := p.queue.next()
+	if next == nil {
+		return nil, nil
+	}
+	p.running++
 	ctx, next.ended = context.WithCancel(ctx)
-	return ctx, true
+	return next, ctx
 }
 
-// done forgets a probe that is over.
-func (p *Prober) done(former *probe) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	former.ended()
-	if p.current[former.action.Name] == former {
-		delete(p.current, former.action.Name)
+// probe asks a pod for one turn, and reports what came of it.
+func (p *Prober) probe(ctx context.Context, current *probe) {
+	a := current.action
+	length := turn
+	if a.Timeout > 0 {
+		length = a.Timeout
 	}
-}
-
-// probe asks until the answer is known, and reports it.
-func (p *Prober) probe(ctx context.Context, action pool.Probe) {
-	asking, cancel := ctx, context.CancelFunc(func() {})
-	if action.Timeout > 0 {
-		asking, cancel = context.WithTimeout(ctx, action.Timeout)
-	}
-	defer cancel()
-	err := ask(asking, action.Address)
-	if ctx.Err() != nil {
-		return // the answer is not wanted any more
+	asking, cancel := context.WithTimeout(ctx, length)
+	err := p.ask(asking, a.Address)
+	cancel()
+	stopped := ctx.Err() != nil
+	switch p.finish(current, stopped, err == nil || a.Timeout > 0) {
+	case unwanted:
+		return
+	case unanswered:
+		p.report(pool.Unanswered{Name: a.Name, UID: a.UID, Question: a.Question})
+		return
+	case answered:
 	}
 	unhealthy := ""
 	if err != nil {
 		unhealthy = err.Error()
 	}
-	p.report(pool.Probed{Name: action.Name, UID: action.UID, Question: action.Question, Unhealthy: unhealthy})
+	p.report(pool.Probed{Name: a.Name, UID: a.UID, Question: a.Question, Unhealthy: unhealthy})
+}
+
+// result is what came of a turn.
+type result int
+
+const (
+	unwanted   result = iota // it changes nothing
+	unanswered               // the first turn was in vain
+	answered
+)
+
+// finish ends the turn of a probe, and returns what is to be reported about it. One that is not
+// answered waits for another turn.
+func (p *Prober) finish(former *probe, stopped, over bool) result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running--
+	p.awake()
+	former.ended()
+	former.ended = nil
+	switch {
+	case stopped, former.over:
+		return unwanted
+	case over:
+		former.over = true
+		delete(p.current, former.action.Name)
+		return answered
+	}
+	former.turns++
+	p.queue.again(former)
+	if former.turns > 1 {
+		return unwanted
+	}
+	return unanswered
 }

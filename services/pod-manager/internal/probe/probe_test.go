@@ -137,7 +137,7 @@ func TestServesLater(t *testing.T) {
 	})
 }
 
-func TestPatience(t *testing.T) {
+func TestProbeTimeout(t *testing.T) {
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

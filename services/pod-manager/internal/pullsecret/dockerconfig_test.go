@@ -34,12 +34,14 @@ func TestParse(t *testing.T) {
 		},
 		"two": {
 			"in the same order each time",
-			`{"auths":{"s.example/org":{"auth":"` + encoded("a:b") + `"},"https://index.docker.io/v1/":{"auth":"` + encoded("c:d") + `"}}}`,
+			`{"auths":{"s.example/org":{"auth":"` + encoded("a:b") + `"},` +
+				`"https://index.docker.io/v1/":{"auth":"` + encoded("c:d") + `"}}}`,
 			"https://index.docker.io/v1/ c:d s.example/org a:b", "",
 		},
 		"rest": {
 			"nothing else is copied",
-			`{"auths":{"r.example":{"auth":"` + encoded("u:p") + `","email":"e"}},"HttpHeaders":{"X-Meta":"secret"},"proxies":{}}`,
+			`{"auths":{"r.example":{"auth":"` + encoded("u:p") + `","email":"e"}},` +
+				`"HttpHeaders":{"X-Meta":"secret"},"proxies":{}}`,
 			"r.example u:p", "",
 		},
 		"empty":          {"docker leaves such ones beside a store", `{"auths":{"r.example":{}}}`, "", ""},
@@ -119,7 +121,8 @@ func TestParseRefuses(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		`{"auths":{"r.example":{"auth":"dTpw"}}}`, `{"auths":{"":{"username":"u"}}}`, `{"auths":null,"credHelpers":{"a":"b"},"credsStore":"c"}`, `{"auths":{"r":{"auth":"OnA="}}}`, `[`,
+		`{"auths":{"r.example":{"auth":"dTpw"}}}`, `{"auths":{"":{"username":"u"}}}`,
+		`{"auths":null,"credHelpers":{"a":"b"},"credsStore":"c"}`, `{"auths":{"r":{"auth":"OnA="}}}`, `[`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -29,7 +29,8 @@ func (c cluster) Create(action pool.Create, _ podspec.Workload) { c.created <- a
 // guard puts a guard before a cluster, and returns what the cluster and the pools hear.
 func (w *world) guard() (pullsecret.Guard, <-chan string, <-chan pool.Event) {
 	created, sent := make(chan string, 10), make(chan pool.Event, 10)
-	return pullsecret.Guard{Cluster: cluster{created: created}, Keeper: w.Keeper, Send: func(e pool.Event) { sent <- e }}, created, sent
+	send := func(e pool.Event) { sent <- e }
+	return pullsecret.Guard{Cluster: cluster{created: created}, Keeper: w.Keeper, Send: send}, created, sent
 }
 
 // private is a pod whose registry wants credentials.
@@ -114,7 +115,9 @@ func TestWhoWaitsHearsWhy(t *testing.T) {
 			guard, _, sent := w.guard()
 			guard.Create(pool.Create{Name: "pod"}, private)
 			failed, ok := (<-sent).(pool.CreateFailed)
-			if !ok || failed.Name != "pod" || failed.Problem.Kind != tc.want || !strings.Contains(failed.Problem.Reason, tc.says) || !strings.Contains(failed.Problem.Reason, "pull secret porch-fn-system/auth-secret") {
+			reason := failed.Problem.Reason
+			if !ok || failed.Name != "pod" || failed.Problem.Kind != tc.want || !strings.Contains(reason, tc.says) ||
+				!strings.Contains(reason, "pull secret porch-fn-system/auth-secret") {
 				t.Errorf("sent %+v, want kind %v that says %q: %s", failed, tc.want, tc.says, tc.reason)
 			}
 			if strings.Contains(failed.Problem.Reason, "s3cret") {

@@ -3,6 +3,7 @@
 package pullsecret
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,10 @@ import (
 func TestPlan(t *testing.T) {
 	const kind = corev1.SecretTypeDockerConfigJson
 	foreign := func(content string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Type: kind, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(content)}}
+		return &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "s"}, Type: kind,
+			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(content)},
+		}
 	}
 	ours := func(content string) *corev1.Secret { return secret(nil, "s", "/file", []byte(content)) }
 	edited := ours("new")
@@ -38,7 +42,7 @@ func TestPlan(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			do, remark, err := plan(tc.found, []byte("new"), tc.changed)
+			do, remark, err := plan(tc.found, []byte("new"), tc.changed, "FNR_NAME")
 			if err != nil || do != tc.want || (remark != "") != tc.says {
 				t.Errorf("plan is %v, %q, %v, want %v: %s", do, remark, err, tc.want, tc.reason)
 			}
@@ -48,8 +52,9 @@ func TestPlan(t *testing.T) {
 
 func TestPlanLeavesOtherTypes(t *testing.T) {
 	found := &corev1.Secret{Type: corev1.SecretTypeOpaque}
-	if do, _, err := plan(found, []byte("{}"), true); do != nothing || err == nil {
-		t.Errorf("plan is %v, %v, want an error: another owner's Secret must not be lost", do, err)
+	do, _, err := plan(found, []byte("{}"), true, "FNR_NAME")
+	if do != nothing || err == nil || !strings.Contains(err.Error(), "another name in FNR_NAME") {
+		t.Errorf("plan is %v, %v, want an error with what to do: another owner's Secret must not be lost", do, err)
 	}
 }
 

@@ -44,7 +44,9 @@ type world struct {
 
 // start runs a keeper of a file, none if content is empty. Refuse, if not nil, has
 // requests fail.
-func start(t *testing.T, content string, interval time.Duration, refuse func(verb string) error, existing ...runtime.Object) *world {
+func start(t *testing.T, content string, interval time.Duration, refuse func(verb string) error,
+	existing ...runtime.Object,
+) *world {
 	t.Helper()
 	w := &world{
 		path: filepath.Join(t.TempDir(), ".dockerconfigjson"), client: fake.NewClientset(existing...),
@@ -65,8 +67,9 @@ func start(t *testing.T, content string, interval time.Duration, refuse func(ver
 		return false, nil, nil
 	})
 	keeper, err := pullsecret.New(pullsecret.Config{
-		Path: w.path, Secrets: w.client.CoreV1().Secrets(namespace), Namespace: namespace, Name: name, CheckInterval: interval,
-		Log: slog.New(slog.NewTextHandler(w.log, nil)), Meter: noop.NewMeterProvider().Meter(""),
+		Path: w.path, Secrets: w.client.CoreV1().Secrets(namespace), Namespace: namespace, Name: name,
+		CheckInterval: interval,
+		Log:           slog.New(slog.NewTextHandler(w.log, nil)), Meter: noop.NewMeterProvider().Meter(""),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +132,8 @@ func TestSecretFollowsTheFile(t *testing.T) {
 	w := start(t, login("s3cret-1"), time.Hour, nil)
 	first := <-w.writes
 	holds(t, first, "s3cret-1")
-	if first.Name != name || first.Type != corev1.SecretTypeDockerConfigJson || first.Labels["app.kubernetes.io/managed-by"] != "krm-function-runner" {
+	if first.Name != name || first.Type != corev1.SecretTypeDockerConfigJson ||
+		first.Labels["app.kubernetes.io/managed-by"] != "krm-function-runner" {
 		t.Errorf("the Secret is %+v of type %s", first.ObjectMeta, first.Type)
 	}
 	w.write(t, login("s3cret-2"))
@@ -175,7 +179,8 @@ func TestSecretThatIsThere(t *testing.T) {
 	})
 	t.Run("another type stays", func(t *testing.T) {
 		w := start(t, login("s3cret-1"), time.Hour, nil, there(corev1.SecretTypeOpaque))
-		if err := w.answer(); err == nil || !strings.Contains(err.Error(), "porch-fn-system/auth-secret") || !strings.Contains(err.Error(), `"Opaque"`) {
+		if err := w.answer(); err == nil || !strings.Contains(err.Error(), "porch-fn-system/auth-secret") ||
+			!strings.Contains(err.Error(), `"Opaque"`) {
 			t.Errorf("got %v, want what is in the way", err)
 		}
 		if len(w.writes) > 0 {
@@ -193,8 +198,9 @@ func TestReplicasDoNotFight(t *testing.T) {
 		t.Fatal(err)
 	}
 	other, err := pullsecret.New(pullsecret.Config{
-		Path: ahead, Secrets: w.client.CoreV1().Secrets(namespace), Namespace: namespace, Name: name, CheckInterval: time.Millisecond,
-		Log: slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter(""),
+		Path: ahead, Secrets: w.client.CoreV1().Secrets(namespace), Namespace: namespace, Name: name,
+		CheckInterval: time.Millisecond,
+		Log:           slog.New(slog.DiscardHandler), Meter: noop.NewMeterProvider().Meter(""),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ const nonRoot int64 = 65532
 // function's, which reads and writes pipes, and those of the wrapper server's image,
 // which needs no rights. Others, such as an init container with another image, may have
 // to be root: they are left as they are, with a warning, since a namespace that enforces
-// "restricted" refuses them.
+// "restricted" rejects them.
 func fill(pod *corev1.Pod, d Defaults) []string {
 	fillPod(&pod.Spec, d)
 	var warnings []string
@@ -105,16 +105,15 @@ func restrict(c *corev1.Container) {
 	if sc.Capabilities == nil {
 		sc.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	}
-	// Kubernetes refuses this one together with CAP_SYS_ADMIN.
+	// Kubernetes rejects this one together with CAP_SYS_ADMIN.
 	admin := slices.Contains(sc.Capabilities.Add, "CAP_SYS_ADMIN") || slices.Contains(sc.Capabilities.Add, "SYS_ADMIN")
 	if sc.AllowPrivilegeEscalation == nil && !admin {
 		sc.AllowPrivilegeEscalation = new(false)
 	}
 }
 
-// fillUser has a container run as another user than root, unless its template asks for
-// root. The image's user counts if it is a number: the kubelet cannot find out whether a
-// name is root's.
+// fillUser sets another user than root, unless the container's template asks for root. The image's
+// user counts if it is a number: the kubelet cannot find out whether a name is root's.
 func fillUser(c *corev1.Container, spec *corev1.PodSpec, imageUser string) {
 	sc := c.SecurityContext
 	if privileged(sc) {

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// maxStarved is how many pods in a row may run out of memory under an evaluation before
-	// its caller gets an error: the first time another evaluation may have taken it.
-	maxStarved = 2
+	// maxOutOfMemoryPods pods lost to memory end an evaluation; a single loss may be another
+	// evaluation's fault.
+	maxOutOfMemoryPods = 2
 	// verdictTimeout is how long a lease waits for the kubelet to report why its caller's
 	// pods broke: for as long as it may take to check one. The kubelet takes a second.
 	verdictTimeout = 2 * checkTimeout
 )
 
-// verdict is whether the pods that a lease's caller lost all ran out of memory.
-type verdict int
+// memoryVerdict is whether the pods that a lease's caller lost all ran out of memory.
+type memoryVerdict int
 
 const (
-	innocent verdict = iota // they did not, or that will never be known
-	pending                 // the kubelet has not reported on all of them, and still may
-	starved
+	notOutOfMemory memoryVerdict = iota // they did not, or that will never be known
+	pending                             // the kubelet has not reported on all of them, and still may
+	outOfMemory
 )
 
 // distinct returns each name once: a pod that broke twice is one pod.
@@ -40,13 +40,13 @@ func distinct(names []string) []string {
 	return first
 }
 
-// verdict returns whether a lease's caller may have a further pod. A caller learns of the
-// end of a pod before the kubelet reports why.
-func (ls *leases) verdict(now time.Time, l *lease) verdict {
-	if len(l.avoid) < maxStarved {
-		return innocent
+// memoryVerdictOf returns whether the pods that a lease's caller lost ran out of memory. A caller
+// learns of the end of a pod before the kubelet reports why.
+func (ls *leases) memoryVerdictOf(now time.Time, l *lease) memoryVerdict {
+	if len(l.avoid) < maxOutOfMemoryPods {
+		return notOutOfMemory
 	}
-	found := starved
+	found := outOfMemory
 	for _, name := range l.avoid {
 		pod := ls.pods[name]
 		switch {
@@ -54,14 +54,14 @@ func (ls *leases) verdict(now time.Time, l *lease) verdict {
 		case pod != nil && pod.explainable() && now.Sub(l.requested.at) < verdictTimeout:
 			found = pending
 		default:
-			return innocent
+			return notOutOfMemory
 		}
 	}
 	return found
 }
 
 func (ls *leases) ranOutOfMemory(pod string) bool {
-	_, ran := ls.starved[pod]
+	_, ran := ls.outOfMemory[pod]
 	return ran
 }
 
@@ -69,7 +69,7 @@ func (ls *leases) ranOutOfMemory(pod string) bool {
 // that it lost is suspected already: a request may come before the end of the caller's last
 // lease, and before the kubelet's report.
 func (ls *leases) inquire(s *step, l *lease) {
-	if len(l.avoid) < maxStarved {
+	if len(l.avoid) < maxOutOfMemoryPods {
 		return
 	}
 	var serving []*pod
@@ -91,14 +91,14 @@ func (ls *leases) inquire(s *step, l *lease) {
 	}
 }
 
-// rejectStarved rejects leases whose callers' pods all ran out of memory. A further pod most
+// rejectOutOfMemory rejects leases whose callers' pods all ran out of memory. A further pod most
 // likely would too, and take along what others run on it.
-func (ls *leases) rejectStarved(s *step, p *pool) {
-	if len(ls.starved) == 0 {
+func (ls *leases) rejectOutOfMemory(s *step, p *pool) {
+	if len(ls.outOfMemory) == 0 {
 		return
 	}
 	for _, l := range slices.Clone(p.queue) {
-		if ls.verdict(s.at, l) != starved {
+		if ls.memoryVerdictOf(s.at, l) != outOfMemory {
 			continue
 		}
 		ls.reject(s, l, fault.Precondition, fmt.Sprintf("out of memory: the kernel ended pods %s while they ran "+

@@ -32,8 +32,8 @@ var (
 	podTemplates     = schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"}
 )
 
-// CustomConfig is what following Porch's resources takes.
-type CustomConfig struct {
+// PorchResourcesConfig is what following Porch's resources takes.
+type PorchResourcesConfig struct {
 	// Client is for the check of what the server can do, and Dynamic for everything else.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
@@ -48,31 +48,32 @@ type CustomConfig struct {
 // follower follows objects of one kind while the API serves it.
 type follower interface {
 	// follow returns when ctx ends, or with an error when the kind is no longer served.
-	follow(ctx context.Context, c *Custom) error
+	follow(ctx context.Context, c *PorchResources) error
 	// absent is called while the kind is not served.
 	absent(ctx context.Context)
 }
 
-// Custom follows Porch's resources: nothing is listed or watched unless they are installed, for
-// which one discovery document is asked for now and then. That takes no rights.
-type Custom struct {
-	config    CustomConfig
-	log       *slog.Logger
-	metrics   *metrics
-	followers map[schema.GroupVersionResource]follower
-	decided   chan struct{}
+// PorchResources follows the resources by which Porch configures its function runner. It polls one
+// discovery document, which takes no rights, and lists and watches nothing until they are installed.
+type PorchResources struct {
+	config      PorchResourcesConfig
+	log         *slog.Logger
+	metrics     *metrics
+	followers   map[schema.GroupVersionResource]follower
+	synced      chan struct{}
+	closeSynced func() // closes synced, once
 
 	mu sync.Mutex
-	// undecided are the resources whose objects at the start are not known yet; nil before it is
+	// unsynced are the resources whose objects at the start are not known yet; nil before it is
 	// known which there are.
-	undecided map[schema.GroupVersionResource]bool
+	unsynced map[schema.GroupVersionResource]bool
 }
 
-// NewCustom returns what follows FunctionConfigs, and the templates of Porch's main branch: each
-// new one goes to use, and is in force when that returns.
-func NewCustom(config CustomConfig, configs *FunctionConfigs, templates *Templates,
+// NewPorchResources returns what follows FunctionConfigs, and the templates of Porch's main
+// branch: each new one goes to use, and is in force when that returns.
+func NewPorchResources(config PorchResourcesConfig, configs *FunctionConfigs, templates *Templates,
 	use func(podspec.Template),
-) (*Custom, error) {
+) (*PorchResources, error) {
 	metrics, err := newMetrics(config.Telemetry.Meters)
 	if err != nil {
 		return nil, err
@@ -81,8 +82,10 @@ func NewCustom(config CustomConfig, configs *FunctionConfigs, templates *Templat
 	for _, b := range templates.bases(use) {
 		followers[b.resource] = b
 	}
-	return &Custom{
-		config: config, log: config.Telemetry.Log, metrics: metrics, followers: followers, decided: make(chan struct{}),
+	synced := make(chan struct{})
+	return &PorchResources{
+		config: config, log: config.Telemetry.Log, metrics: metrics, followers: followers,
+		synced: synced, closeSynced: sync.OnceFunc(func() { close(synced) }),
 	}, nil
 }
 
@@ -91,42 +94,27 @@ const (
 	// are installed.
 	minDiscover = 2 * time.Second
 	maxDiscover = time.Minute
-	// decideTimeout is how long pods wait until the objects that exist at the start are known.
-	decideTimeout = 5 * time.Second
+	// syncTimeout is how long pods wait until the objects that exist at the start are known.
+	syncTimeout = 5 * time.Second
 )
 
-// Decided closes when the objects that existed at the start are in force, or there are none, or
+// Synced closes when the objects that existed at the start are in force, or there are none, or
 // that takes too long.
-func (c *Custom) Decided() <-chan struct{} { return c.decided }
+func (c *PorchResources) Synced() <-chan struct{} { return c.synced }
 
-// decide notes that the objects of a resource that existed at the start are in force.
-func (c *Custom) decide(resource schema.GroupVersionResource) {
+// markSynced records that the objects of a resource that existed at the start are in force.
+func (c *PorchResources) markSynced(resource schema.GroupVersionResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.undecided, resource)
-	if len(c.undecided) == 0 {
-		c.end()
-	}
-}
-
-// giveUp ends the wait for objects that take too long.
-func (c *Custom) giveUp() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.end()
-}
-
-func (c *Custom) end() {
-	select {
-	case <-c.decided:
-	default:
-		close(c.decided)
+	delete(c.unsynced, resource)
+	if len(c.unsynced) == 0 {
+		c.closeSynced()
 	}
 }
 
 // Run follows the resources until ctx ends.
-func (c *Custom) Run(ctx context.Context) error {
-	timer := time.AfterFunc(decideTimeout, c.giveUp)
+func (c *PorchResources) Run(ctx context.Context) error {
+	timer := time.AfterFunc(syncTimeout, c.closeSynced)
 	defer timer.Stop()
 	backoff := retry.Backoff{First: minDiscover, Max: maxDiscover, Jitter: 0.2}
 	for {
@@ -138,7 +126,7 @@ func (c *Custom) Run(ctx context.Context) error {
 			for _, f := range c.followers {
 				f.absent(ctx)
 			}
-			c.giveUp()
+			c.closeSynced()
 		}
 		if !backoff.Wait(ctx) {
 			return nil
@@ -148,7 +136,7 @@ func (c *Custom) Run(ctx context.Context) error {
 
 // served returns the resources that are installed. While the API does not answer, the caller
 // asks again: other informers log that.
-func (c *Custom) served(ctx context.Context) map[schema.GroupVersionResource]bool {
+func (c *PorchResources) served(ctx context.Context) map[schema.GroupVersionResource]bool {
 	list, err := c.config.Discover(ctx, porchGroup.String())
 	if err != nil {
 		if ctx.Err() == nil && !apierrors.IsNotFound(err) {
@@ -164,13 +152,13 @@ func (c *Custom) served(ctx context.Context) map[schema.GroupVersionResource]boo
 }
 
 // followAll follows the resources that are served until one of them is not any more.
-func (c *Custom) followAll(ctx context.Context, served map[schema.GroupVersionResource]bool) {
+func (c *PorchResources) followAll(ctx context.Context, served map[schema.GroupVersionResource]bool) {
 	c.log.InfoContext(ctx, "FunctionConfigs are installed", "namespace", c.config.Namespace)
 	c.mu.Lock()
-	c.undecided = map[schema.GroupVersionResource]bool{}
+	c.unsynced = map[schema.GroupVersionResource]bool{}
 	for resource := range c.followers {
 		if served[resource] {
-			c.undecided[resource] = true
+			c.unsynced[resource] = true
 		}
 	}
 	c.mu.Unlock()
@@ -194,7 +182,7 @@ const (
 // watch runs use while objects of a resource are being watched, and again after each time that
 // the right to watch was missing, which changes nothing that is in force. It returns when ctx
 // ends, or with an error when the resource does not exist.
-func (c *Custom) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
+func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
 	backoff := retry.Backoff{First: minDenied, Max: maxDenied}
@@ -208,10 +196,11 @@ func (c *Custom) watch(ctx context.Context, resource schema.GroupVersionResource
 			return err
 		case !logged:
 			logged = true
-			c.log.WarnContext(ctx, "not permitted to watch objects that configure functions: they have no effect; "+
-				"apply the Role of deploy/components/porch-main", "resource", resource.Resource, "error", err)
+			c.log.WarnContext(ctx, "not permitted to watch objects that configure functions",
+				"resource", resource.Resource, "error", err,
+				"hint", "they have no effect; apply the Role of deploy/components/porch-main")
 		}
-		c.decide(resource)
+		c.markSynced(resource)
 		if !backoff.Wait(ctx) {
 			return nil
 		}
@@ -219,7 +208,7 @@ func (c *Custom) watch(ctx context.Context, resource schema.GroupVersionResource
 }
 
 // watchOnce runs use while objects are being watched, and returns why that ended.
-func (c *Custom) watchOnce(ctx context.Context, resource schema.GroupVersionResource, name string,
+func (c *PorchResources) watchOnce(ctx context.Context, resource schema.GroupVersionResource, name string,
 	use func(context.Context, cache.SharedIndexInformer) error,
 ) error {
 	ctx, end := context.WithCancelCause(ctx)
@@ -230,7 +219,7 @@ func (c *Custom) watchOnce(ctx context.Context, resource schema.GroupVersionReso
 			o.FieldSelector = "metadata.name=" + name
 		}
 	}
-	o := &outage{what: resource.Resource, log: c.log, metrics: c.metrics}
+	o := &outage{resource: resource.Resource, log: c.log, metrics: c.metrics}
 	informer, err := newInformer(c.config.Client, &unstructured.Unstructured{}, from, selected, o)
 	if err != nil {
 		return err

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-func TestRoom(t *testing.T) {
+func TestPodLimit(t *testing.T) {
 	t.Parallel()
 	two := func(p *player) { p.config.MaxPods = 2; p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 }
 	play(t, []behaviour{
 		{
-			name: "an idle pod goes", reason: "the one unused for longest makes room for who waits", config: two,
+			name: "an idle pod goes", reason: "the one unused for longest is evicted for a waiting lease", config: two,
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -74,7 +74,7 @@ func TestRoom(t *testing.T) {
 				wait 30s
 				request 3 g
 				wait 29s
-				wait 1s => reject 2 exhausted retry in 1s: there are 1 function pods, which is the limit, and none of them made room for one of g for 1m0s
+				wait 1s => reject 2 exhausted retry in 1s: the limit of 1 function pods is reached, and there was no capacity for g within 1m0s
 				wait 20s
 				gone f-1 => create g-1
 				up g-1 => grant 3 g-1 cold
@@ -150,7 +150,7 @@ func TestRoom(t *testing.T) {
 			dialogue: `
 				see g-1 running => probe g-1
 				healthy g-1
-				after 64s
+				after 94s
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
 				after 1s
@@ -255,7 +255,7 @@ func TestRoom(t *testing.T) {
 			`,
 		},
 		{
-			name: "limit lowered", reason: "nothing goes for that alone, and nothing comes", config: two,
+			name: "limit lowered", reason: "pods in use stay, and none is created", config: two,
 			dialogue: `
 				request 1 f => create f-1
 				request 2 g => create g-1
@@ -270,7 +270,7 @@ func TestRoom(t *testing.T) {
 		},
 		{
 			name:   "limit lowered by far",
-			reason: "as many pods go as there are too many, at once, and one more for who waits", config: two,
+			reason: "as many pods go as there are too many, at once, and one more for the next request", config: two,
 			dialogue: `
 				set all=3
 				see a-1 running => probe a-1
@@ -280,8 +280,8 @@ func TestRoom(t *testing.T) {
 				see c-1 running => probe c-1
 				healthy c-1
 				after 2m
-				set all=2
-				request 1 h => delete a-1 version 1 room; delete b-1 version 1 room
+				set all=2 => delete a-1 version 1 room
+				request 1 h => delete b-1 version 1 room
 				gone a-1
 				gone b-1 => create h-1
 			`,

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apitest is a Kubernetes API in memory, for tests in virtual time: Pods, Services and
+// Leases of one namespace. It enforces resourceVersions and UIDs as the real one does. Each
+// client has its own link to it, which can lag, be cut, or lack rights.
+package apitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Object is a Kubernetes object.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// kinds are the resources that there are, with an empty object of each.
+var kinds = map[string]func() Object{
+	"pods":     func() Object { return &corev1.Pod{} },
+	"services": func() Object { return &corev1.Service{} },
+	"leases":   func() Object { return &coordinationv1.Lease{} },
+}
+
+// Server is the objects of a namespace. Use [New].
+type Server struct {
+	mu       sync.Mutex
+	version  int
+	objects  map[string]map[string]Object // by resource and name
+	watchers map[*watcher]struct{}
+	requests map[string]int // by verb and resource
+	// observe is told of each change, in order, after it was made.
+	observe func(watch.EventType, Object)
+	// deleted is told of each deletion of a pod, by the client that asked for it.
+	deleted func(client string, pod *corev1.Pod)
+}
+
+// OnDelete calls deleted with each deletion of a pod that begins, and the name of the client.
+// It must not call the server.
+func (s *Server) OnDelete(deleted func(client string, pod *corev1.Pod)) { s.deleted = deleted }
+
+// New returns a server without objects. It calls observe, if that is not nil, with each change
+// of an object; observe must not call the server.
+func New(observe func(watch.EventType, Object)) *Server {
+	s := &Server{
+		objects: make(map[string]map[string]Object), watchers: make(map[*watcher]struct{}),
+		requests: make(map[string]int), observe: observe,
+	}
+	for resource := range kinds {
+		s.objects[resource] = make(map[string]Object)
+	}
+	return s
+}
+
+// Requests counts the requests that reached the server, such as "update leases".
+func (s *Server) Requests(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests[what]
+}
+
+// Pods returns copies of the pods, by name.
+func (s *Server) Pods() []*corev1.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.objects["pods"]
+	pods := make([]*corev1.Pod, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		pods = append(pods, all[name].DeepCopyObject().(*corev1.Pod))
+	}
+	return pods
+}
+
+// Change changes an object as a kubelet or another client does. It reports whether there is one.
+func (s *Server) Change(resource, name string, change func(Object)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, ok := s.objects[resource][name]
+	if !ok {
+		return false
+	}
+	next := found.DeepCopyObject().(Object)
+	change(next)
+	s.store(resource, watch.Modified, next)
+	return true
+}
+
+// Remove removes an object at once, if it is the one with that UID; empty for any.
+func (s *Server) Remove(resource, name string, uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found, ok := s.objects[resource][name]; ok && (uid == "" || found.GetUID() == uid) {
+		s.remove(resource, found)
+	}
+}
+
+// store keeps a new version of an object. The caller holds the lock.
+func (s *Server) store(resource string, event watch.EventType, object Object) {
+	s.version++
+	object.SetResourceVersion(strconv.Itoa(s.version))
+	s.objects[resource][object.GetName()] = object
+	s.announce(resource, event, object)
+}
+
+func (s *Server) remove(resource string, object Object) {
+	delete(s.objects[resource], object.GetName())
+	last := object.DeepCopyObject().(Object)
+	s.version++
+	last.SetResourceVersion(strconv.Itoa(s.version))
+	s.announce(resource, watch.Deleted, last)
+}
+
+func (s *Server) announce(resource string, event watch.EventType, object Object) {
+	if s.observe != nil {
+		s.observe(event, object.DeepCopyObject().(Object))
+	}
+	for w := range s.watchers {
+		if w.resource == resource && w.selector.Matches(labels.Set(object.GetLabels())) {
+			w.send(event, object)
+		}
+	}
+}
+
+// create stores a new object.
+func (s *Server) create(resource string, object Object) (Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	group := schema.GroupResource{Resource: resource}
+	if _, taken := s.objects[resource][object.GetName()]; taken {
+		return nil, apierrors.NewAlreadyExists(group, object.GetName())
+	}
+	object.SetUID(types.UID("uid-" + strconv.Itoa(s.version+1)))
+	object.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
+	if service, ok := object.(*corev1.Service); ok {
+		service.Spec.ClusterIP = "10.96.0.1"
+	}
+	s.store(resource, watch.Added, object)
+	return object.DeepCopyObject().(Object), nil
+}
+
+// get returns a copy of an object.
+func (s *Server) get(resource, name string) (Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found, ok := s.objects[resource][name]; ok {
+		return found.DeepCopyObject().(Object), nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
+}
+
+// update replaces an object whose version the new one names.
+func (s *Server) update(resource string, object Object) (Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	group := schema.GroupResource{Resource: resource}
+	found, ok := s.objects[resource][object.GetName()]
+	switch {
+	case !ok:
+		return nil, apierrors.NewNotFound(group, object.GetName())
+	case object.GetResourceVersion() != "" && object.GetResourceVersion() != found.GetResourceVersion():
+		return nil, apierrors.NewConflict(group, object.GetName(), fmt.Errorf("it has version %s",
+			found.GetResourceVersion()))
+	case object.GetUID() != "" && object.GetUID() != found.GetUID():
+		return nil, apierrors.NewConflict(group, object.GetName(), fmt.Errorf("it has UID %s", found.GetUID()))
+	}
+	s.store(resource, watch.Modified, object)
+	return object.DeepCopyObject().(Object), nil
+}
+
+// patch merges a patch of metadata into an object. A UID in it has to be the object's.
+func (s *Server) patch(resource, name string, body []byte) (Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	group := schema.GroupResource{Resource: resource}
+	found, ok := s.objects[resource][name]
+	if !ok {
+		return nil, apierrors.NewNotFound(group, name)
+	}
+	var change struct{ Metadata metav1.ObjectMeta }
+	if err := json.Unmarshal(body, &change); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if uid := change.Metadata.UID; uid != "" && uid != found.GetUID() {
+		return nil, apierrors.NewConflict(group, name, fmt.Errorf("precondition failed: UID %s", uid))
+	}
+	next := found.DeepCopyObject().(Object)
+	annotations := maps.Clone(next.GetAnnotations())
+	if annotations == nil {
+		annotations = make(map[string]string)
+	}
+	maps.Copy(annotations, change.Metadata.Annotations)
+	next.SetAnnotations(annotations)
+	s.store(resource, watch.Modified, next)
+	return next.DeepCopyObject().(Object), nil
+}
+
+// delete deletes an object that meets the preconditions. A pod is only marked: see [Server.Remove].
+func (s *Server) delete(r request, options *metav1.DeleteOptions) error {
+	resource, name := r.resource, r.name
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	group := schema.GroupResource{Resource: resource}
+	found, ok := s.objects[resource][name]
+	if !ok {
+		return apierrors.NewNotFound(group, name)
+	}
+	if p := options.Preconditions; p != nil && (p.UID != nil && *p.UID != found.GetUID() ||
+		p.ResourceVersion != nil && *p.ResourceVersion != found.GetResourceVersion()) {
+		return apierrors.NewConflict(group, name, fmt.Errorf("the preconditions do not hold for version %s",
+			found.GetResourceVersion()))
+	}
+	if _, isPod := found.(*corev1.Pod); !isPod {
+		s.remove(resource, found)
+		return nil
+	}
+	if found.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if s.deleted != nil {
+		s.deleted(r.client, found.DeepCopyObject().(*corev1.Pod))
+	}
+	next := found.DeepCopyObject().(Object)
+	now := metav1.Now()
+	next.SetDeletionTimestamp(&now)
+	s.store(resource, watch.Modified, next)
+	return nil
+}
+
+// list returns copies of objects, by name, and the version of the list.
+func (s *Server) list(resource string, selector labels.Selector) ([]Object, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.matching(resource, selector), strconv.Itoa(s.version)
+}
+
+func (s *Server) matching(resource string, selector labels.Selector) []Object {
+	var found []Object
+	for _, name := range slices.Sorted(maps.Keys(s.objects[resource])) {
+		if o := s.objects[resource][name]; selector.Matches(labels.Set(o.GetLabels())) {
+			found = append(found, o.DeepCopyObject().(Object))
+		}
+	}
+	return found
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apitest
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/krm-function-runner/function-runner/libs/retry"
+)
+
+// watcher is one watch of a client.
+type watcher struct {
+	link     *Link
+	resource string
+	selector labels.Selector
+	body     *io.PipeWriter
+
+	mu      sync.Mutex
+	waiting []delayed
+	wake    chan struct{} // has capacity 1
+}
+
+// delayed is a line of a watch, with when it arrives.
+type delayed struct {
+	at   time.Time
+	line []byte
+}
+
+// watch begins a watch. It first sends all objects, as a watch list does, if that is asked for.
+func (s *Server) watch(ctx context.Context, link *Link, resource string, selector labels.Selector,
+	initial bool,
+) io.ReadCloser {
+	reader, writer := io.Pipe()
+	w := &watcher{link: link, resource: resource, selector: selector, body: writer, wake: make(chan struct{}, 1)}
+	s.mu.Lock()
+	if initial {
+		for _, o := range s.matching(resource, selector) {
+			w.send(watch.Added, o)
+		}
+		end := kinds[resource]()
+		end.SetResourceVersion("1")
+		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		w.send(watch.Bookmark, end)
+	}
+	s.watchers[w] = struct{}{}
+	s.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer func() {
+			s.mu.Lock()
+			delete(s.watchers, w)
+			s.mu.Unlock()
+			_ = writer.CloseWithError(io.EOF)
+		}()
+		w.run(ctx)
+	}()
+	return body{reader, cancel}
+}
+
+// body ends its watch when the client closes it.
+type body struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+}
+
+func (b body) Close() error {
+	b.cancel()
+	return b.PipeReader.Close()
+}
+
+// send queues an event, which arrives after the link's lag.
+func (w *watcher) send(event watch.EventType, object Object) {
+	setKind(object)
+	raw, err := json.Marshal(object)
+	if err != nil {
+		panic(err) // objects of Kubernetes have a form in JSON
+	}
+	line, err := json.Marshal(metav1.WatchEvent{Type: string(event), Object: runtime.RawExtension{Raw: raw}})
+	if err != nil {
+		panic(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = append(w.waiting, delayed{time.Now().Add(w.link.lag()), append(line, '\n')})
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run writes events until ctx or the link's connection ends. While the link is cut they wait.
+func (w *watcher) run(ctx context.Context) {
+	for {
+		next, ok := w.first()
+		if !ok {
+			select {
+			case <-w.wake:
+			case <-ctx.Done():
+				return
+			}
+			continue
+		}
+		if !retry.Sleep(ctx, time.Until(next.at)) || !w.link.pass(ctx) {
+			return
+		}
+		if _, err := w.body.Write(next.line); err != nil {
+			return
+		}
+	}
+}
+
+func (w *watcher) first() (delayed, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting) == 0 {
+		return delayed{}, false
+	}
+	next := w.waiting[0]
+	w.waiting = w.waiting[1:]
+	return next, true
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// simulate runs a simulation. What callers and the referee find fails the test.
+func simulate(t *testing.T, s setup, do func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, s)
+		defer w.end()
+		wait(5 * time.Second) // until all replicas know each other
+		do(w)
+		now := w.counts()
+		for _, f := range now.failures {
+			t.Error(f)
+		}
+		t.Logf("%d requests, %d cold starts, %d pods created, %d deleted, slowest %s", now.requests, now.cold, now.created,
+			len(now.deleted), now.slowest)
+	})
+}
+
+// load has functions called again and again, until end.
+func (w *world) load(functions int, every, hold time.Duration, end time.Duration) {
+	for begin := time.Now(); time.Since(begin) < end; wait(every) {
+		for n := range functions {
+			w.call(image(n), hold)
+		}
+	}
+}
+
+// TestReplicaThatReachesNoPodDeletesNone is row 1: the replica reaches the Kubernetes API, but no
+// pod.
+func TestReplicaThatReachesNoPodDeletesNone(t *testing.T) {
+	for name, alone := range map[string]bool{"members": false, "without membership": true} {
+		t.Run(name, func(t *testing.T) {
+			s := usual()
+			s.Alone = alone
+			simulate(t, s, func(w *world) {
+				w.load(12, 5*time.Second, 4*time.Second, 30*time.Second)
+				lost := w.owner(image(0))
+				lost.podless.Store(true)
+				for n := range 12 { // new functions, of each replica
+					w.call(image(100+n), 90*time.Second)
+				}
+				w.load(12, 5*time.Second, 4*time.Second, 5*time.Minute)
+				if !alone && lost.keeper.Owners().Idle() == "" {
+					t.Error("the replica owns functions still")
+				}
+				for _, d := range w.counts().deleted {
+					if d.by == lost.name && d.at > 36*time.Second {
+						t.Errorf("after %s the replica deleted %s, with %d leases", d.at, d.pod, d.leases)
+					}
+				}
+				for _, d := range w.inUse() {
+					t.Errorf("after %s %s deleted %s, which holds %d leases", d.at, d.by, d.pod, d.leases)
+				}
+				lost.podless.Store(false)
+				w.load(12, 5*time.Second, 4*time.Second, 30*time.Second)
+				if why := lost.keeper.Owners().Idle(); why != "" {
+					t.Errorf("the replica reaches pods again, and owns none: %s", why)
+				}
+			})
+		})
+	}
+}
+
+// TestReplicaWithoutAPIHandsItsCallersOn is row 4: the owner loses the Kubernetes API, and callers
+// want functions that have no pod.
+func TestReplicaWithoutAPIHandsItsCallersOn(t *testing.T) {
+	simulate(t, usual(), func(w *world) {
+		w.load(12, time.Second, 500*time.Millisecond, 5*time.Second)
+		w.owner(image(0)).link.Cut()
+		w.load(12, time.Second, 500*time.Millisecond, 3*time.Second) // warm ones go on
+		w.forgetSlowest()
+		for n := range 30 { // of each replica
+			w.call(image(100+n), time.Second)
+		}
+		wait(30 * time.Second)
+		if slowest := w.counts().slowest; slowest > 9*time.Second {
+			t.Errorf("a cold start took %s", slowest)
+		}
+		w.forgetSlowest()
+		for n := range 30 { // when the replica has noticed
+			w.call(image(200+n), time.Second)
+		}
+		wait(30 * time.Second)
+		if slowest := w.counts().slowest; slowest > 2*time.Second {
+			t.Errorf("a cold start took %s, long after the outage began", slowest)
+		}
+	})
+}
+
+// TestTakeoverNeedsNoColdStart has owners end in all ways while functions are in use.
+func TestTakeoverNeedsNoColdStart(t *testing.T) {
+	tests := map[string]struct {
+		reason string
+		end    func(*replica)
+		within time.Duration
+	}{
+		"left":   {"it deletes its Lease", (*replica).leave, time.Second},
+		"killed": {"its Lease lasts for seconds", (*replica).kill, time.Second},
+		"silent": {
+			"its Lease is renewed, but gateways do not reach it", func(r *replica) { r.silent.Store(true) },
+			3 * time.Second,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, usual(), func(w *world) {
+				w.load(12, time.Second, 500*time.Millisecond, 10*time.Second)
+				before := w.counts()
+				w.forgetSlowest()
+				tc.end(w.owner(image(0)))
+				w.load(12, time.Second, 500*time.Millisecond, time.Minute)
+				now := w.counts()
+				if now.cold != before.cold || now.created != before.created {
+					t.Errorf("%d cold starts, %d pods created: %s", now.cold-before.cold, now.created-before.created, tc.reason)
+				}
+				if now.slowest > tc.within {
+					t.Errorf("a warm request took %s: %s", now.slowest, tc.reason)
+				}
+				for _, d := range now.deleted {
+					t.Errorf("after %s %s deleted %s, with %d leases", d.at, d.by, d.pod, d.leases)
+				}
+			})
+		})
+	}
+}
+
+// TestNewReplicaDisturbsNothing has replicas come while functions are in use.
+func TestNewReplicaDisturbsNothing(t *testing.T) {
+	s := usual()
+	s.Replicas = 1
+	simulate(t, s, func(w *world) {
+		w.load(12, time.Second, 500*time.Millisecond, 10*time.Second)
+		cold := w.counts().cold
+		for range 3 {
+			w.add()
+			w.load(12, time.Second, 500*time.Millisecond, 10*time.Second)
+		}
+		if now := w.counts(); now.cold != cold || len(now.deleted) > 0 {
+			t.Errorf("%d cold starts, %d pods deleted", now.cold-cold, len(now.deleted))
+		}
+	})
+}
+
+// TestLimitOfAllPodsHoldsAcrossReplicas is row 6.
+func TestLimitOfAllPodsHoldsAcrossReplicas(t *testing.T) {
+	s := usual()
+	s.MaxPods, s.Limits.MaxPods, s.Lag, s.Limits.TTL = 20, 1, 100*time.Millisecond, 30*time.Minute
+	simulate(t, s, func(w *world) {
+		for n := range 60 {
+			w.call(image(n), 2*time.Second)
+		}
+		most := 0
+		for range 600 {
+			wait(100 * time.Millisecond)
+			most = max(most, len(w.server.Pods()))
+		}
+		if bound := s.MaxPods + s.Replicas; most > bound {
+			t.Errorf("there were %d pods, want %d at most", most, bound)
+		}
+		if n := len(w.server.Pods()); n > s.MaxPods {
+			t.Errorf("a minute after the burst there are %d pods, want %d", n, s.MaxPods)
+		}
+		w.forgetSlowest()
+		wait(10 * time.Minute)
+		for n := range 5 { // at the limit, with all pods idle
+			w.call(image(1000+n), time.Second)
+			wait(20 * time.Second)
+		}
+		if slowest := w.counts().slowest; slowest > 5*time.Second {
+			t.Errorf("a new function waited %s at the limit", slowest)
+		}
+	})
+}
+
+// TestEverythingIsCollected: owners come and go, and in the end there is no pod.
+func TestEverythingIsCollected(t *testing.T) {
+	simulate(t, usual(), func(w *world) {
+		w.load(12, 2*time.Second, time.Second, 10*time.Second)
+		w.replicas[0].kill()
+		w.load(12, 2*time.Second, time.Second, 10*time.Second)
+		w.add()
+		w.load(12, 2*time.Second, time.Second, 10*time.Second)
+		w.replicas[1].leave()
+		wait(5 * time.Minute)
+		if pods := w.server.Pods(); len(pods) > 0 {
+			t.Errorf("%d pods are left", len(pods))
+		}
+	})
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	seeds = flag.Uint64("fleet.seeds", 6, "how many simulations to run")
+	first = flag.Uint64("fleet.seed", 0, "the first simulation to run")
+)
+
+// step is something that happens.
+type step struct {
+	At   time.Duration
+	What string
+	N    int // which replica, pod or function
+	Hold time.Duration
+}
+
+func (s step) String() string { return fmt.Sprintf("%8s %s %d %s", s.At, s.What, s.N, s.Hold) }
+
+// script is a simulation.
+type script struct {
+	Setup setup
+	Steps []step
+}
+
+func (s script) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%+v\n", s.Setup)
+	for _, step := range s.Steps {
+		fmt.Fprintln(&b, step)
+	}
+	return b.String()
+}
+
+// faults are what may happen to replica 2 and later ones; the first one is always well, so that
+// each caller can be served.
+var faults = []string{"kill", "leave", "add", "cut", "heal", "podless", "podful", "silent", "audible", "lag", "hang"}
+
+func pick[T any](r *rand.Rand, options ...T) T { return options[r.IntN(len(options))] }
+
+// generate makes up a script of two minutes.
+func generate(seed uint64) script {
+	r := rand.New(rand.NewPCG(seed, 7))
+	s := script{Setup: usual()}
+	s.Setup.Replicas = 2 + r.IntN(3)
+	s.Setup.MaxPods = pick(r, 0, 0, 6)
+	s.Setup.Alone = r.IntN(6) == 0
+	s.Setup.Lag = pick(r, 5*time.Millisecond, 200*time.Millisecond, time.Second)
+	s.Setup.Limits.TTL = pick(r, 20*time.Second, 2*time.Minute)
+	s.Setup.Limits.ReadyTimeout = pick(r, 10*time.Second, time.Minute)
+	if s.Setup.MaxPods > 0 { // with less time, callers would rightly be rejected
+		s.Setup.Limits.ReadyTimeout = time.Minute
+	}
+	trouble := r.IntN(4)
+	for range 60 + r.IntN(60) {
+		next := step{
+			At: time.Duration(r.IntN(120_000)) * time.Millisecond, What: "call", N: r.IntN(10),
+			Hold: time.Duration(r.IntN(5000)) * time.Millisecond,
+		}
+		if r.IntN(20) < trouble {
+			next.What = pick(r, faults...)
+		}
+		s.Steps = append(s.Steps, next)
+	}
+	slices.SortStableFunc(s.Steps, func(a, b step) int { return cmp.Compare(a.At, b.At) })
+	return s
+}
+
+// do does what a step says.
+func (w *world) do(s step) {
+	if s.What == "call" {
+		w.call(image(s.N), s.Hold)
+		return
+	}
+	w.mu.Lock()
+	r := w.replicas[1+s.N%(len(w.replicas)-1)]
+	more := len(w.replicas) < 8
+	w.mu.Unlock()
+	switch s.What {
+	case "kill":
+		r.kill()
+	case "leave":
+		r.leave()
+	case "add":
+		if more {
+			w.add()
+		}
+	case "cut":
+		r.link.Cut()
+	case "heal":
+		r.link.Heal()
+	case "podless", "podful":
+		r.podless.Store(s.What == "podless")
+	case "silent", "audible":
+		r.silent.Store(s.What == "silent")
+	case "lag":
+		r.link.Lag(time.Duration(s.N)*300*time.Millisecond, time.Duration(s.N)*20*time.Millisecond)
+	case "hang":
+		w.hang(s.N)
+	}
+}
+
+// hang has a pod that is not in use answer no more; its kubelet does not notice.
+func (w *world) hang(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pods {
+		if n--; n < 0 && !p.gone && w.used[p.uid] == 0 {
+			p.silent = true
+			return
+		}
+	}
+}
+
+// heal ends all faults.
+func (w *world) heal() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.replicas {
+		if r.dead.Load() {
+			continue
+		}
+		r.link.Heal()
+		r.link.Lag(w.setup.Lag, time.Millisecond)
+		r.podless.Store(false)
+		r.silent.Store(false)
+	}
+}
+
+// play plays a script, and returns the promises that were broken.
+func (s script) play(t *testing.T) (broken []string) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, s.Setup)
+		defer w.end()
+		wait(5 * time.Second)
+		begin := time.Now()
+		for _, step := range s.Steps {
+			wait(step.At - time.Since(begin))
+			w.do(step)
+		}
+		w.heal()
+		wait(deadline + 10*time.Second) // all callers have an answer
+		if s.Setup.MaxPods > 0 && len(w.server.Pods()) > s.Setup.MaxPods {
+			w.fail("a minute after the last caller there are %d pods, which may be %d", len(w.server.Pods()), s.Setup.MaxPods)
+		}
+		wait(s.Setup.Limits.TTL + 5*time.Minute)
+		if pods := w.server.Pods(); len(pods) > 0 {
+			w.fail("%d pods are never collected, such as %s", len(pods), pods[0].Name)
+		}
+		if s.Setup.MaxPods == 0 {
+			for _, d := range w.inUse() {
+				w.fail("%s %s deleted %s, which holds %d leases", d.at, d.by, d.pod, d.leases)
+			}
+		}
+		broken = slices.Concat(w.counted.failures, w.claims)
+	})
+	return broken
+}
+
+// TestFleet plays scripts, and prints the shortest one found by which a promise breaks.
+func TestFleet(t *testing.T) {
+	for seed := *first; seed < *first+*seeds; seed++ {
+		s := generate(seed)
+		if broken := s.play(t); len(broken) > 0 {
+			s = shrink(t, s)
+			t.Fatalf("seed %d:\n%s\nby the script\n%s", seed, strings.Join(s.play(t), "\n"), s)
+		}
+	}
+}
+
+// shrink leaves out of a script what it fails without.
+func shrink(t *testing.T, s script) script {
+	for size := len(s.Steps) / 2; size > 0; size /= 2 {
+		for i := 0; i+size <= len(s.Steps); {
+			shorter := script{s.Setup, slices.Concat(s.Steps[:i], s.Steps[i+size:])}
+			if len(shorter.play(t)) > 0 {
+				s = shorter
+			} else {
+				i += size
+			}
+		}
+	}
+	return s
+}

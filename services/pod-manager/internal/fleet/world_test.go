@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// setup is what is the same for all replicas of a simulation.
+type setup struct {
+	Replicas int
+	Limits   pool.Limits
+	MaxPods  int // 0 for any number
+	Scan     time.Duration
+	Lag      time.Duration // of watches
+	Alone    bool          // no rights on Leases
+	Node     int           // pods per node; 0 for one node
+	Startup  time.Duration
+}
+
+// usual is a setup with three replicas.
+func usual() setup {
+	return setup{
+		Replicas: 3, Scan: 10 * time.Second, Lag: 20 * time.Millisecond, Startup: 300 * time.Millisecond,
+		Limits: pool.Limits{
+			MaxPods: 2, MaxWaitlistLength: 2, MaxConcurrency: 4, MaxQueue: 100, TTL: 2 * time.Minute,
+			ReadyTimeout: time.Minute,
+		},
+	}
+}
+
+// world is replicas, a Kubernetes with kubelets, and callers. All of it lives in one bubble of
+// synctest.
+type world struct {
+	t       testing.TB
+	setup   setup
+	begin   time.Time
+	server  *apitest.Server
+	running sync.WaitGroup
+	stop    chan struct{}
+
+	mu       sync.Mutex
+	replicas []*replica
+	ips      int
+	pods     map[string]*running // by address
+	used     map[types.UID]int   // leases by pod
+	claims   []string            // deletions by replicas of what another one owned
+	counted  counts
+}
+
+// counts are what happened.
+type counts struct {
+	requests, cold, created int
+	deleted                 []deletion
+	failures                []string
+	slowest                 time.Duration
+}
+
+// counts returns what happened until now.
+func (w *world) counts() counts {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.counted
+	now.deleted, now.failures = slices.Clone(now.deleted), slices.Clone(now.failures)
+	return now
+}
+
+// forgetSlowest has counts report the slowest request that ends from now on.
+func (w *world) forgetSlowest() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counted.slowest = 0
+}
+
+// running is a pod as its kubelet has it.
+type running struct {
+	name   string
+	uid    types.UID
+	silent bool // its wrapper server hangs, and the kubelet does not notice
+	gone   bool
+}
+
+// deletion is a pod that was deleted.
+type deletion struct {
+	by, pod string
+	at      time.Duration
+	leases  int
+	healthy bool
+}
+
+func newWorld(t testing.TB, s setup) *world {
+	w := &world{
+		t: t, setup: s, begin: time.Now(), stop: make(chan struct{}),
+		pods: make(map[string]*running), used: make(map[types.UID]int),
+	}
+	w.server = apitest.New(w.changed)
+	w.server.OnDelete(w.onDelete)
+	for range s.Replicas {
+		w.add()
+	}
+	return w
+}
+
+// end ends all replicas and kubelets.
+func (w *world) end() {
+	w.mu.Lock()
+	replicas := w.replicas
+	w.mu.Unlock()
+	for _, r := range replicas {
+		r.kill()
+	}
+	close(w.stop)
+	w.running.Wait()
+}
+
+// wait lets virtual time pass.
+func wait(d time.Duration) { <-time.After(d) }
+
+// now is how long the simulation has been running.
+func (w *world) now() time.Duration { return time.Since(w.begin) }
+
+// fail records a broken promise.
+func (w *world) fail(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counted.failures = append(w.counted.failures, fmt.Sprintf("%s ", w.now())+fmt.Sprintf(format, args...))
+}
+
+// later does something after a time, unless the simulation ends before.
+func (w *world) later(d time.Duration, do func()) {
+	w.running.Go(func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			do()
+		case <-w.stop:
+		}
+	})
+}
+
+// changed is told of each change of an object: it is the kubelet.
+func (w *world) changed(event watch.EventType, object apitest.Object) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	switch {
+	case event == watch.Added:
+		w.mu.Lock()
+		w.counted.created++
+		w.mu.Unlock()
+		w.later(w.setup.Startup, func() { w.boot(pod.Name, pod.UID) })
+	case event == watch.Deleted:
+	case pod.DeletionTimestamp != nil:
+		w.later(500*time.Millisecond, func() { w.shut(pod) })
+	}
+}
+
+// boot has a pod run, and become ready.
+func (w *world) boot(name string, uid types.UID) {
+	w.mu.Lock()
+	w.ips++
+	ip := fmt.Sprintf("10.1.%d.%d", w.ips/250, w.ips%250+1)
+	node := fmt.Sprint("node-", w.ips/max(w.setup.Node, 1<<20))
+	w.pods[ip+":9446"] = &running{name: name, uid: uid}
+	w.mu.Unlock()
+	w.server.Change("pods", name, func(o apitest.Object) {
+		pod := o.(*corev1.Pod)
+		if pod.UID != uid || pod.DeletionTimestamp != nil {
+			return
+		}
+		pod.Spec.NodeName, pod.Status.PodIP, pod.Status.Phase = node, ip, corev1.PodRunning
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "function", Ready: true, ContainerID: "containerd://1",
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}}
+	})
+}
+
+// shut ends a pod that is deleted, once its evaluations are done.
+func (w *world) shut(pod *corev1.Pod) {
+	w.mu.Lock()
+	busy := w.used[pod.UID] > 0
+	if !busy {
+		for _, p := range w.pods {
+			p.gone = p.gone || p.uid == pod.UID
+		}
+	}
+	w.mu.Unlock()
+	if busy {
+		w.later(500*time.Millisecond, func() { w.shut(pod) })
+		return
+	}
+	w.server.Remove("pods", pod.Name, pod.UID)
+}
+
+// onDelete is told of each deletion that begins.
+func (w *world) onDelete(by string, pod *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := deletion{by: by, pod: pod.Name, at: w.now(), leases: w.used[pod.UID], healthy: true}
+	for _, p := range w.pods {
+		if p.uid == pod.UID {
+			d.healthy = !p.silent
+		}
+	}
+	w.counted.deleted = append(w.counted.deleted, d)
+	reference := pod.Annotations[podspec.AnnotationReference]
+	for _, r := range w.replicas {
+		settled := time.Since(time.Unix(0, r.changed.Load())) > 5*time.Second
+		if !w.setup.Alone && r.name != by && !r.dead.Load() && settled && r.keeper.Owns(reference) {
+			w.claims = append(w.claims, fmt.Sprintf("%s %s deleted %s, which %s owns", d.at, by, d.pod, r.name))
+		}
+	}
+}
+
+// inUse returns the deletions of healthy pods that held leases.
+func (w *world) inUse() (found []deletion) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range w.counted.deleted {
+		if d.leases > 0 && d.healthy {
+			found = append(found, d)
+		}
+	}
+	return found
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// slim returns what is read of an object: informers keep all objects in memory, at each replica.
+// It does not change the object.
+func slim(object any) (any, error) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		return slimPod(o), nil
+	case *corev1.Service:
+		return &corev1.Service{
+			ObjectMeta: slimMeta(o.ObjectMeta),
+			Spec:       corev1.ServiceSpec{ClusterIP: o.Spec.ClusterIP, Selector: o.Spec.Selector},
+		}, nil
+	case metav1.Object:
+		o.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// slimMeta leaves out the managed fields, which are a large part of an object, and owners.
+func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		CreationTimestamp: m.CreationTimestamp, DeletionTimestamp: m.DeletionTimestamp,
+		Labels: m.Labels, Annotations: m.Annotations,
+	}
+}
+
+// slimPod leaves out most of the specification: what a pod was made from is in its annotations.
+func slimPod(pod *corev1.Pod) *corev1.Pod {
+	slim := &corev1.Pod{
+		ObjectMeta: slimMeta(pod.ObjectMeta),
+		Spec: corev1.PodSpec{
+			NodeName: pod.Spec.NodeName, RestartPolicy: pod.Spec.RestartPolicy,
+			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
+		},
+		Status: corev1.PodStatus{
+			Phase: pod.Status.Phase, Reason: pod.Status.Reason, Message: pod.Status.Message, PodIP: pod.Status.PodIP,
+			ContainerStatuses:     slimStatuses(pod.Status.ContainerStatuses),
+			InitContainerStatuses: slimStatuses(pod.Status.InitContainerStatuses),
+		},
+	}
+	for _, c := range pod.Spec.InitContainers {
+		slim.Spec.InitContainers = append(slim.Spec.InitContainers, corev1.Container{
+			Name:          c.Name,
+			RestartPolicy: c.RestartPolicy,
+		})
+	}
+	for _, c := range pod.Spec.Containers {
+		slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Name: c.Name, Command: c.Command})
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled || c.Type == corev1.DisruptionTarget {
+			slim.Status.Conditions = append(slim.Status.Conditions, c)
+		}
+	}
+	return slim
+}
+
+// slimStatuses leaves out images and resources.
+func slimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	slim := make([]corev1.ContainerStatus, 0, len(statuses))
+	for _, s := range statuses {
+		slim = append(slim, corev1.ContainerStatus{
+			Name: s.Name, State: s.State, LastTerminationState: s.LastTerminationState,
+			Ready: s.Ready, RestartCount: s.RestartCount, ContainerID: s.ContainerID,
+		})
+	}
+	return slim
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manager_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
+)
+
+// TestWaitingLeasesAreVisible has leases wait for what the pools know nothing of.
+func TestWaitingLeasesAreVisible(t *testing.T) {
+	tests := map[string]struct {
+		reason   string
+		synced   bool // whether the Kubernetes API answers
+		resolver resolver
+		phase    string
+	}{
+		"api":      {"a Kubernetes API that does not answer", false, resolver{}, "queue"},
+		"resolver": {"a registry that does not answer", true, resolver{takes: time.Hour}, "resolve"},
+		"pod":      {"a pod that Kubernetes does not show", true, resolver{}, "create"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tel, scrape := scrapetest.New(t)
+				synced := make(chan struct{})
+				if tc.synced {
+					close(synced)
+				}
+				m := startMeasured(t, &cluster{silent: true}, tc.resolver, synced, nil, tel.Meters.Meter("pod-manager"))
+				ctx, cancel := context.WithCancel(t.Context())
+				for range 2 {
+					go func() { _, _ = m.Lease(ctx, open("fn:v1"), quietly) }()
+				}
+				<-time.After(5 * time.Second)
+				want := []string{"fn_queue_depth 2\n", `fn_leases_waiting{phase="` + tc.phase + `"} 2`}
+				if metrics := scrape(); !containsAll(metrics, want) {
+					t.Errorf("want %q in:\n%s: %s", want, metrics, tc.reason)
+				}
+				cancel()
+				synctest.Wait()
+				if metrics := scrape(); !strings.Contains(metrics, "fn_queue_depth 0\n") {
+					t.Errorf("leases that were given up are counted:\n%s", metrics)
+				}
+			})
+		})
+	}
+}
+
+func containsAll(text string, parts []string) bool {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestTheWaitForTheAPIIsAPhase grants a lease three seconds after it was asked for.
+func TestTheWaitForTheAPIIsAPhase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		synced := make(chan struct{})
+		m := startWith(t, &cluster{}, resolver{takes: time.Second}, synced, nil)
+		time.AfterFunc(3*time.Second, func() { close(synced) })
+		held, err := m.Lease(t.Context(), open("fn:v1"), quietly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spent := make(map[podmanagerv1.Phase]time.Duration)
+		for _, p := range held.Granted().GetPhases() {
+			spent[p.GetPhase()] += p.GetDuration().AsDuration()
+		}
+		if spent[podmanagerv1.Phase_PHASE_QUEUED] != 3*time.Second || spent[podmanagerv1.Phase_PHASE_RESOLVING] != time.Second {
+			t.Errorf("phases %v, want 3 s in the queue and 1 s of resolving", spent)
+		}
+		held.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
+	})
+}
+
+// TestLeasesOfAColdStartAreLinked has two leases wait for the pod that the first one caused.
+func TestLeasesOfAColdStartAreLinked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spans := tracetest.NewSpanRecorder()
+		tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")
+		synced := make(chan struct{})
+		close(synced)
+		m := startMeasured(t, &cluster{}, resolver{}, synced, nil, noop.Meter{})
+		lease := func(name string) {
+			ctx, span := tracer.Start(t.Context(), name)
+			defer span.End()
+			held, err := m.Lease(ctx, open("fn:v1"), quietly)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			held.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
+		}
+		go lease("first")
+		<-time.After(100 * time.Millisecond)
+		go lease("second")
+		<-time.After(time.Minute)
+		lease("warm")
+		links := make(map[string]sdktrace.ReadOnlySpan)
+		for _, span := range spans.Ended() {
+			links[span.Name()] = span
+		}
+		if n := len(links["first"].Links()) + len(links["warm"].Links()); n != 0 {
+			t.Errorf("%d links of the lease that caused the pod and of one that found it", n)
+		}
+		linked := links["second"].Links()
+		if len(linked) != 1 || !linked[0].SpanContext.Equal(links["first"].SpanContext()) {
+			t.Errorf("the second lease has the links %v, want one to the first", linked)
+		}
+	})
+}

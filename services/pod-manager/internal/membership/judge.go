@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+const (
+	// joinTimeout is how long a replica tries to write its Lease before it serves without it.
+	// It is longer than aliveFor: other replicas have taken over by then, if there are any.
+	joinTimeout = 15 * time.Second
+	// firstRightsInterval is the time before the second attempt without rights on Leases, as an
+	// API server that has just started refuses requests that it allows later. It doubles up to
+	// rightsInterval.
+	firstRightsInterval = 15 * time.Second
+	rightsInterval      = 15 * time.Minute
+)
+
+// judge records what came of a cycle, logs what is new about it, and returns when to begin the
+// next one.
+func (k *Keeper) judge(ctx context.Context, err error) time.Duration {
+	k.mu.Lock()
+	before := k.alone
+	k.failure = err
+	k.alone = k.actsAlone(err)
+	now := k.alone
+	k.mu.Unlock()
+	switch {
+	case now && !before && apierrors.IsForbidden(err):
+		k.config.Log.WarnContext(ctx, "no rights on Leases; this replica acts without membership",
+			"needs", "the Role of deploy/components/function-pods", "error", err)
+	case now && !before:
+		k.config.Log.WarnContext(ctx, "Lease not accepted, and no other replica alive; acting without membership",
+			"error", err)
+	case before && err == nil:
+		k.config.Log.InfoContext(ctx, "Lease accepted; this replica acts as a member")
+	}
+	return k.interval(err, now)
+}
+
+// actsAlone reports whether this replica acts without membership: the Kubernetes API answers,
+// and does not take its Lease. The caller holds the lock.
+func (k *Keeper) actsAlone(err error) bool {
+	now := k.config.Now()
+	switch {
+	case err == nil:
+		return false
+	case k.lost(now) == "":
+		return false // it is a member still
+	case apierrors.IsForbidden(err):
+		return true
+	case !answered(err):
+		return k.alone
+	default:
+		return k.overdue(now) && len(k.view.alive(k.me.Name)) == 0
+	}
+}
+
+// overdue reports whether the Lease could not be written for so long that this replica serves
+// without it. The caller holds the lock.
+func (k *Keeper) overdue(now time.Time) bool {
+	since := k.began
+	if !k.renewed.IsZero() {
+		since = k.renewed
+	}
+	return now.Sub(since) >= joinTimeout
+}
+
+// answered reports whether the Kubernetes API itself refused a request.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
+}
+
+// interval is the time until the next cycle. Only Run calls it.
+func (k *Keeper) interval(err error, alone bool) time.Duration {
+	if !alone || !apierrors.IsForbidden(err) {
+		k.refusal = 0
+	}
+	switch {
+	case err == nil:
+		return renewInterval
+	case !alone:
+		return retryInterval
+	case apierrors.IsForbidden(err):
+		k.refusal = min(max(2*k.refusal, firstRightsInterval), rightsInterval)
+		return k.refusal
+	default:
+		return renewInterval
+	}
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/membership"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// replica is a member, with its connection to the Kubernetes API.
+type replica struct {
+	*membership.Keeper
+	link *apitest.Link
+	end  func()
+
+	mu      sync.Mutex
+	changes []membership.Owners
+	log     strings.Builder
+}
+
+// join starts a replica in the bubble of t.
+func join(t *testing.T, server *apitest.Server, n int, change ...func(*membership.Config)) *replica {
+	t.Helper()
+	client, link := server.Client("test")
+	r := &replica{link: link}
+	start := time.Now()
+	config := membership.Config{
+		Leases:  client.CoordinationV1().Leases("fns"),
+		Replica: fmt.Sprintf("replica-%d", n), Address: fmt.Sprintf("10.0.0.%d:9448", n),
+		Now: func() time.Time { return start.Add(time.Since(start)) },
+		Changed: func(o membership.Owners) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.changes = append(r.changes, o)
+		},
+		Log: slog.New(slog.NewTextHandler(&r.log, nil)), Meter: noop.Meter{},
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	var err error
+	if r.Keeper, err = membership.New(config); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = r.Run(ctx)
+	}()
+	r.end = func() { cancel(); <-ended }
+	t.Cleanup(r.end)
+	return r
+}
+
+// wait lets virtual time pass.
+func wait(d time.Duration) { <-time.After(d) }
+
+// kill ends a replica that cannot say so.
+func (r *replica) kill() {
+	r.link.Cut()
+	r.end()
+}
+
+func images() []string {
+	all := make([]string, 0, 60)
+	for i := range 60 {
+		all = append(all, fmt.Sprintf("example.com/fn-%d:v1", i))
+	}
+	return all
+}
+
+// owned counts the images of which each replica says that it owns them, and fails if two do.
+func owned(t *testing.T, replicas ...*replica) []int {
+	t.Helper()
+	counts := make([]int, len(replicas))
+	for _, image := range images() {
+		owners := 0
+		for i, r := range replicas {
+			if r.Owns(image) {
+				counts[i]++
+				owners++
+			}
+		}
+		if owners > 1 {
+			t.Fatalf("%d replicas own %s at %v: %+v %s %s", owners, image, time.Now(), replicas[0].Owners(),
+				replicas[0].log.String(), replicas[1].log.String())
+		}
+	}
+	return counts
+}
+
+func sum(counts []int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+func TestEachFunctionHasOneOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a, b, c := join(t, server, 1), join(t, server, 2), join(t, server, 3)
+		wait(4 * time.Second)
+		counts := owned(t, a, b, c)
+		if sum(counts) != 60 || min(counts[0], counts[1], counts[2]) < 10 {
+			t.Errorf("replicas own %v of 60 functions", counts)
+		}
+		for _, image := range images() {
+			for _, r := range []*replica{a, b, c} {
+				owner := r.Owners().Owner(image)
+				if owner.Mine == (owner.Address != "") {
+					t.Errorf("owner %+v of %s", owner, image)
+				}
+			}
+		}
+	})
+}
+
+func TestLeavingReplicaIsReplacedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a, b := join(t, server, 1), join(t, server, 2)
+		wait(4 * time.Second)
+		a.end()
+		wait(4 * time.Second) // one interval
+		if counts := owned(t, b); counts[0] != 60 {
+			t.Errorf("the replica that stays owns %v of 60 functions", counts)
+		}
+	})
+}
+
+func TestSilentReplicaIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a, b := join(t, server, 1), join(t, server, 2)
+		wait(4 * time.Second)
+		a.kill()
+		wait(6 * time.Second)
+		if counts := owned(t, b); counts[0] == 60 {
+			t.Error("a replica that was silent for 6 s has lost its functions")
+		}
+		wait(8 * time.Second)
+		if counts := owned(t, b); counts[0] != 60 {
+			t.Errorf("the replica that lives owns %v of 60 functions", counts)
+		}
+	})
+}
+
+// TestCutOffReplicaStopsFirst has a replica lose the API: it stops owning before another one
+// begins to own the same functions, whenever one looks.
+func TestCutOffReplicaStopsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a, b := join(t, server, 1), join(t, server, 2)
+		wait(4 * time.Second)
+		a.link.Cut()
+		var stopped time.Duration
+		for begin := time.Now(); time.Since(begin) < 20*time.Second; wait(50 * time.Millisecond) {
+			counts := owned(t, a, b)
+			if counts[0] == 0 && stopped == 0 {
+				stopped = time.Since(begin)
+			}
+			if counts[0] > 0 && stopped > 0 {
+				t.Fatal("a replica that is cut off owns functions again")
+			}
+		}
+		if stopped == 0 || stopped > 8*time.Second {
+			t.Errorf("the replica stopped owning after %s", stopped)
+		}
+		if counts := owned(t, b); counts[0] != 60 {
+			t.Errorf("the other one owns %v of 60 functions", counts)
+		}
+		a.link.Heal()
+		wait(8 * time.Second)
+		if counts := owned(t, a, b); sum(counts) != 60 || counts[0] < 10 {
+			t.Errorf("after the outage replicas own %v of 60 functions", counts)
+		}
+	})
+}
+
+// TestClocksAreNotCompared has a replica whose clock is a day ahead.
+func TestClocksAreNotCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a := join(t, server, 1)
+		b := join(t, server, 2, func(c *membership.Config) {
+			now := c.Now
+			c.Now = func() time.Time { return now().Add(24 * time.Hour) }
+		})
+		wait(time.Minute)
+		if counts := owned(t, a, b); sum(counts) != 60 || min(counts[0], counts[1]) < 10 {
+			t.Errorf("replicas own %v of 60 functions", counts)
+		}
+	})
+}
+
+func TestReplicaThatStandsDownOwnsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a, b := join(t, server, 1), join(t, server, 2)
+		wait(4 * time.Second)
+		a.StandDown("no pod answers")
+		wait(4 * time.Second)
+		if counts := owned(t, a, b); counts[0] != 0 || counts[1] != 60 {
+			t.Errorf("replicas own %v of 60 functions", counts)
+		}
+		if lost := a.Owners().Idle(); lost != "no pod answers" {
+			t.Errorf("it owns nothing because of %q", lost)
+		}
+		b.StandDown("no pod answers either")
+		wait(4 * time.Second)
+		if counts := owned(t, a, b); sum(counts) != 60 {
+			t.Errorf("all stand down, and replicas own %v of 60 functions; none would collect the others", counts)
+		}
+		a.StandDown("")
+		wait(4 * time.Second)
+		if counts := owned(t, a, b); counts[0] != 60 {
+			t.Errorf("replicas own %v of 60 functions", counts)
+		}
+	})
+}
+
+// TestFormerProcessIsFenced has two processes with one name: the later one holds the Lease.
+func TestFormerProcessIsFenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		former := join(t, server, 1)
+		wait(4 * time.Second)
+		later := join(t, server, 1)
+		for range 200 {
+			wait(500 * time.Millisecond)
+			if counts := owned(t, later); counts[0] != 60 {
+				t.Fatalf("the later process owns %v of 60 functions", counts)
+			}
+		}
+		if counts := owned(t, former); counts[0] != 0 {
+			t.Errorf("the former process owns %v functions", counts)
+		}
+		later.kill()
+		wait(30 * time.Second)
+		if counts := owned(t, former); counts[0] != 60 {
+			t.Errorf("the process that is left owns %v of 60 functions", counts)
+		}
+	})
+}
+
+// TestForgottenLeasesAreDeleted has a replica die, and others find its Lease.
+func TestForgottenLeasesAreDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a := join(t, server, 1)
+		b := join(t, server, 2)
+		wait(4 * time.Second)
+		a.kill()
+		client, _ := server.Client("test")
+		count := func() int {
+			list, err := client.CoordinationV1().Leases("fns").List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(list.Items)
+		}
+		wait(30 * time.Minute)
+		if n := count(); n != 2 {
+			t.Errorf("%d Leases after half an hour", n)
+		}
+		wait(time.Hour)
+		if n := count(); n != 1 {
+			t.Errorf("%d Leases an hour later", n)
+		}
+		b.end()
+		if n := count(); n != 0 {
+			t.Errorf("%d Leases after the last replica left", n)
+		}
+	})
+}
+
+// TestCostOfMembership bounds what a replica asks of the API.
+func TestCostOfMembership(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		join(t, server, 1)
+		wait(10 * time.Minute)
+		if n := server.Requests("update leases"); n > 210 || n < 170 {
+			t.Errorf("%d writes in 10 minutes", n)
+		}
+		if n := server.Requests("list leases"); n > 210 {
+			t.Errorf("%d lists in 10 minutes", n)
+		}
+		if n := server.Requests("get leases"); n > 1 {
+			t.Errorf("%d reads in 10 minutes", n)
+		}
+	})
+}
+
+// TestReplicaGoesOnAfterAnOutage has the API away for less than a replica's time, often.
+func TestReplicaGoesOnAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a := join(t, server, 1)
+		wait(4 * time.Second)
+		for range 20 {
+			a.link.Cut()
+			wait(1700 * time.Millisecond)
+			a.link.Heal()
+			wait(5 * time.Second)
+			if counts := owned(t, a); counts[0] != 60 {
+				t.Fatalf("it owns %v of 60 functions: %s", counts, a.Owners().Lost)
+			}
+		}
+	})
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// measure reports how many replicas are alive, and whether this one owns functions.
+func (k *Keeper) measure(meter metric.Meter) error {
+	members, err := meter.Int64ObservableGauge("fn.replicas",
+		metric.WithDescription("Replicas of the pod-manager that are alive, as this one sees them; 0 without membership."))
+	owning, err2 := meter.Int64ObservableGauge("fn.replica.owning",
+		metric.WithDescription("1 if this replica may own functions; else 0, with the reason."))
+	if err := errors.Join(err, err2); err != nil {
+		return fmt.Errorf("set up metrics of membership: %w", err)
+	}
+	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		now := k.Owners()
+		o.ObserveInt64(members, int64(now.alive))
+		var may int64
+		if now.Idle() == "" {
+			may = 1
+		}
+		o.ObserveInt64(owning, may, metric.WithAttributes(attribute.String("reason", k.state())))
+		return nil
+	}, members, owning)
+	if err != nil {
+		return fmt.Errorf("set up metrics of membership: %w", err)
+	}
+	return nil
+}
+
+// state is why this replica owns functions or not, in one of few words.
+func (k *Keeper) state() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.alone:
+		return "alone"
+	case k.fenced:
+		return "replaced"
+	case k.renewed.IsZero() || !k.listed:
+		return "joining"
+	case k.lost(k.config.Now()) != "":
+		return "api"
+	case k.me.StoodDown != "":
+		return "stood_down"
+	default:
+		return "member"
+	}
+}

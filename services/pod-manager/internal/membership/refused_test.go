@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/membership"
+)
+
+// linked is a member with a link that can be broken before it starts.
+func linked(t *testing.T, server *apitest.Server, n int, breaks func(*apitest.Link)) *replica {
+	t.Helper()
+	client, link := server.Client("linked")
+	breaks(link)
+	r := join(t, server, n, func(c *membership.Config) { c.Leases = client.CoordinationV1().Leases("fns") })
+	r.link = link
+	return r
+}
+
+// joined reports whether a replica has begun to serve.
+func (r *replica) joined() bool {
+	select {
+	case <-r.Joined():
+		return true
+	default:
+		return false
+	}
+}
+
+func forbidden(l *apitest.Link) { l.Forbid("leases", true) }
+
+// refused is a quota or an admission policy that takes no Lease.
+func refused(l *apitest.Link) {
+	err := apierrors.NewInternalError(errors.New("the webhook does not answer"))
+	l.Refuse("create leases", err)
+	l.Refuse("update leases", err)
+}
+
+func TestWithoutRightsEachOwnsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a := linked(t, server, 2, forbidden)
+		wait(time.Second)
+		owners := a.Owners()
+		if owners.Shared() || !owners.Owner("fn:v1").Mine || owners.Lost != "" || !a.joined() {
+			t.Errorf("owners %+v", owners)
+		}
+		wait(5 * time.Hour)
+		if n := strings.Count(a.log.String(), "no rights on Leases"); n != 1 {
+			t.Errorf("the log has the lack of rights %d times:\n%s", n, a.log.String())
+		}
+		if n := server.Requests("get leases"); n > 30 {
+			t.Errorf("%d requests without rights in five hours", n)
+		}
+		a.link.Forbid("leases", false)
+		wait(20 * time.Minute)
+		if !a.Owners().Shared() {
+			t.Error("a replica that has got rights is no member")
+		}
+	})
+}
+
+// TestRefusalsOfAnAPIServerThatHasJustStarted: it does not know Roles yet.
+func TestRefusalsOfAnAPIServerThatHasJustStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a, b := join(t, server, 1), join(t, server, 2)
+		wait(4 * time.Second)
+		forbidden(a.link)
+		for range 40 { // not longer than a Lease lasts
+			wait(100 * time.Millisecond)
+			if counts := owned(t, a, b); sum(counts) != 60 || !a.Owners().Shared() {
+				t.Fatalf("replicas own %v of 60 functions", counts)
+			}
+		}
+		a.link.Forbid("leases", false)
+		wait(2 * time.Second)
+		forbidden(a.link)
+		wait(12 * time.Second)
+		a.link.Forbid("leases", false)
+		wait(15 * time.Second)
+		if counts := owned(t, a, b); sum(counts) != 60 || !a.Owners().Shared() {
+			t.Errorf("after the second start replicas own %v of 60 functions", counts)
+		}
+	})
+}
+
+// TestOnlyReplicaServesWithoutItsLease: the Kubernetes API answers, and takes no Lease.
+func TestOnlyReplicaServesWithoutItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a := linked(t, server, 1, refused)
+		wait(10 * time.Second)
+		if a.joined() {
+			t.Error("the replica serves, and another one might be alive")
+		}
+		wait(10 * time.Second)
+		if counts := owned(t, a); !a.joined() || counts[0] != 60 {
+			t.Errorf("serving: %t; it owns %v of 60 functions", a.joined(), counts)
+		}
+		wait(time.Hour)
+		if n := strings.Count(a.log.String(), "Lease not accepted"); n != 1 {
+			t.Errorf("the log has it %d times:\n%s", n, a.log.String())
+		}
+		b := join(t, server, 2)
+		wait(8 * time.Second)
+		if counts := owned(t, a, b); counts[1] != 60 {
+			t.Errorf("a member came, and replicas own %v of 60 functions", counts)
+		}
+		a.link.Refuse("create leases", nil)
+		a.link.Refuse("update leases", nil)
+		wait(8 * time.Second)
+		if counts := owned(t, a, b); sum(counts) != 60 || counts[0] < 10 {
+			t.Errorf("replicas own %v of 60 functions", counts)
+		}
+		refused(b.link)
+		wait(time.Minute)
+		if counts := owned(t, a, b); counts[0] != 60 {
+			t.Errorf("replicas own %v of 60 functions", counts)
+		}
+	})
+}
+
+// TestReplicaWithoutItsLeaseLeavesFunctionsToMembers begins to serve, with what is ready.
+func TestReplicaWithoutItsLeaseLeavesFunctionsToMembers(t *testing.T) {
+	for name, breaks := range map[string]func(*apitest.Link){"refused": refused, "no answer": (*apitest.Link).Cut} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := apitest.New(nil)
+				member := join(t, server, 1)
+				a := linked(t, server, 2, breaks)
+				wait(30 * time.Second)
+				if counts := owned(t, a, member); !a.joined() || counts[1] != 60 || a.Owners().Cause == "" {
+					t.Errorf("serving: %t; replicas own %v of 60 functions; %+v", a.joined(), counts, a.Owners())
+				}
+			})
+		})
+	}
+}
+
+// TestLastReplicaStaysReady: a replica that is cut off has gateways ask others, if there are any.
+func TestLastReplicaStaysReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a, b := join(t, server, 1), join(t, server, 2)
+		wait(4 * time.Second)
+		a.link.Cut()
+		wait(10 * time.Second)
+		if a.Owners().Able() || !b.Owners().Able() {
+			t.Errorf("the replica that is cut off is ready: %t; the other one: %t", a.Owners().Able(), b.Owners().Able())
+		}
+		a.end()
+		wait(8 * time.Second)
+		b.link.Cut()
+		wait(10 * time.Second)
+		if b.Owners().Idle() == "" || !b.Owners().Able() {
+			t.Errorf("the last replica owns functions (%q) and is ready: %t", b.Owners().Idle(), b.Owners().Able())
+		}
+	})
+}

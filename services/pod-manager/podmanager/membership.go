@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podmanager
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/membership"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// membership returns the membership of this replica, which gateways reach at an address;
+// empty if callers are in the same process. changed takes each division of functions.
+func (c *Config) membership(
+	client kubernetes.Interface, clock *kubeclient.Clock, address string, changed func(pool.Event), frame program.Frame,
+) (*membership.Keeper, error) {
+	return membership.New(membership.Config{
+		Leases: client.CoordinationV1().Leases(c.Namespace), Replica: c.replica(), Address: address, Now: clock.Now,
+		Changed: func(o membership.Owners) { changed(ownersChanged(o)) },
+		Log:     frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/membership"),
+	})
+}
+
+// ownersChanged is the pools' event for a division of functions.
+func ownersChanged(o membership.Owners) pool.OwnersChanged {
+	lost := o.Lost
+	if o.Cause != "" {
+		lost += ": " + o.Cause
+	}
+	return pool.OwnersChanged{
+		Owner:    func(f pool.Function) pool.Owner { return pool.Owner(o.Owner(f.Reference)) },
+		Replicas: o.Replicas(), Lost: lost,
+	}
+}
+
+// keep returns the task that keeps the membership. Functions go to other replicas as soon as this
+// one is stopping, not when it ends.
+func keep(keeper *membership.Keeper, stopping <-chan struct{}) serve.Task {
+	return func(ctx context.Context) error {
+		stop := make(chan struct{})
+		defer func() { <-stop }()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			defer close(stop)
+			select {
+			case <-stopping:
+				keeper.Leave("this pod-manager is shutting down")
+			case <-ctx.Done():
+			}
+		}()
+		return keeper.Run(ctx)
+	}
+}
+
+// replicaAddress is where gateways reach this replica, as host:port.
+func (c *Config) replicaAddress() (string, error) {
+	_, port, err := net.SplitHostPort(c.Address)
+	if err != nil {
+		return "", fmt.Errorf("read FNR_ADDRESS: %w", err)
+	}
+	if c.ReplicaAddress != "" {
+		return net.JoinHostPort(c.ReplicaAddress, port), nil
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", fmt.Errorf("find this replica's address (FNR_REPLICA_ADDRESS sets it): %w", err)
+	}
+	return net.JoinHostPort(ownAddress(addresses), port), nil
+}
+
+// ownAddress returns the address of this machine that others most likely reach: IPv4 if there is
+// one, as gateways prefer it.
+func ownAddress(addresses []net.Addr) string {
+	var found netip.Addr
+	for _, a := range addresses {
+		prefix, err := netip.ParsePrefix(a.String())
+		if err != nil {
+			continue
+		}
+		ip := prefix.Addr().Unmap()
+		usable := !ip.IsLoopback() && !ip.IsLinkLocalUnicast()
+		if usable && (!found.IsValid() || ip.Is4() && !found.Is4()) {
+			found = ip
+		}
+	}
+	if !found.IsValid() {
+		return "127.0.0.1"
+	}
+	return found.String()
+}
