@@ -7,7 +7,6 @@ import (
 	"context"
 	"os"
 
-	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -25,15 +24,13 @@ func (s *settings) Validate() error { return s.ValidateWith(&s.Config) }
 func main() {
 	program.Begin()
 	var s settings
-	if err := config.Load(&s); err != nil {
-		os.Exit(program.Refuse("gateway", err))
-	}
-	os.Exit(program.Main("gateway", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
+	program.Load("gateway", &s)
+	os.Exit(program.Main("gateway", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
 		services, err := gateway.Connect(s.Config, frame) // open until the process ends
 		if err != nil {
 			return nil, err
 		}
-		part, err := gateway.New(s.Config, services, frame)
-		return []serve.Part{part}, err
+		component, err := gateway.New(s.Config, services, frame)
+		return []serve.Component{component}, err
 	}))
 }

@@ -16,9 +16,13 @@ import (
 
 // The runtimes, which are evaluators by their names.
 const (
-	RuntimeExec = "exec"
-	RuntimePod  = "pod"
+	RuntimeExec    = "exec"
+	RuntimeSandbox = "sandbox"
+	RuntimePod     = "pod"
 )
+
+// runtimes are all of them.
+var runtimes = []string{RuntimeExec, RuntimeSandbox, RuntimePod}
 
 // Config is the gateway's own settings. Settings that every program has are not in it.
 type Config struct {
@@ -31,11 +35,17 @@ type Config struct {
 	// or, without one, 128 MiB or four of the largest requests. While a request is read
 	// and while it is sent to a pod there are two copies of it.
 	MaxInHandBytes int `split_words:"true" default:"0"`
+	// MaxInHandBytesName is what the variable of MaxInHandBytes is called in a program that the
+	// gateway is a part of; empty is FNR_MAX_IN_HAND_BYTES.
+	MaxInHandBytesName string `ignored:"true"`
 	// MaxInHandWait is how long a request may be queued for the memory budget.
 	MaxInHandWait time.Duration `split_words:"true" default:"10s"`
 	// LogFunctionOutput puts into the log what functions that failed wrote to stderr and in
 	// their results. It may be secret.
 	LogFunctionOutput bool `split_words:"true" default:"false"`
+	// MaxLogRate is how many evaluations that succeeded, and how many that failed, are logged in a second.
+	// The next line counts the evaluations that were not logged.
+	MaxLogRate float64 `split_words:"true" default:"10"`
 	// MaxEvaluationTime is how long an evaluation may take from when its request was read,
 	// waiting included; 0 is any time. A caller's shorter deadline comes first.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
@@ -52,7 +62,7 @@ type Config struct {
 	MaxConnectionsPerPeer int `split_words:"true" default:"64"`
 	// DefaultImagePrefix is where image names without a slash are looked up.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
-	// DisableRuntimes are the runtimes not to use: exec, pod.
+	// DisableRuntimes are the runtimes not to use: exec, sandbox, pod.
 	DisableRuntimes []string `split_words:"true"`
 
 	// ImageResolver is where the image-resolver is, as http://host:port or
@@ -69,8 +79,9 @@ type Config struct {
 	Secrets []string `ignored:"true"`
 	function.Confinement
 
-	Exec ExecConfig
-	Pod  PodConfig
+	Exec    ExecConfig
+	Sandbox SandboxConfig `ignored:"true"`
+	Pod     PodConfig
 }
 
 // PodConfig is the settings of the pod evaluator.
@@ -129,13 +140,14 @@ func (c *Config) Validate() error {
 	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix",
 		c.DefaultImagePrefix, imagename.PrefixWanted)
 	for _, r := range c.DisableRuntimes {
-		checks.That(r == RuntimeExec || r == RuntimePod, "DisableRuntimes",
-			strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec and pod")
+		checks.That(slices.Contains(runtimes, r), "DisableRuntimes",
+			strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec, sandbox and pod")
 	}
 	limits := function.Limits{MessageBytes: c.MaxMessageBytes, LogBytes: c.Exec.MaxLogBytes}
 	limits.Check(&checks, "MaxMessageBytes", "Exec.MaxLogBytes")
 	checks.That(c.MaxInHandBytes == 0 || c.MaxInHandBytes >= c.MaxMessageBytes, "MaxInHandBytes", c.MaxInHandBytes,
 		fmt.Sprintf("as large as the largest request, %d, or 0", c.MaxMessageBytes))
+	checks.That(c.MaxLogRate >= 0 && c.MaxLogRate <= 1e6, "MaxLogRate", c.MaxLogRate, "0 to 1000000 lines a second")
 	checks.That(c.MaxInHandWait >= 0, "MaxInHandWait", c.MaxInHandWait, "zero or more")
 	if c.Enabled(RuntimeExec) {
 		c.Exec.check(&checks)
@@ -143,6 +155,12 @@ func (c *Config) Validate() error {
 		_, err := imagename.ParsePatterns(c.FunctionNetwork)
 		checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","),
 			"patterns of repositories, such as ghcr.io/example/fn-*")
+	}
+	if c.Enabled(RuntimeSandbox) {
+		c.Sandbox.check(&checks)
+		if !c.Enabled(RuntimeExec) {
+			function.CheckSettings(&checks, "Exec.", c.Exec.Settings)
+		}
 	}
 	if c.Enabled(RuntimePod) {
 		c.Pod.check(&checks)

@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
+	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -15,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/registrytags"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/replicas"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
 // Services are the other services that the gateway calls, each a client or the
@@ -29,6 +31,11 @@ type Services struct {
 	// Binaries knows which images FunctionConfigs run as local binaries; nil if there are no
 	// FunctionConfigs.
 	Binaries binaries.Source
+	// Sandboxes starts functions in sandboxes of this machine; nil if there are none. Digests resolves
+	// their images, and Images has their files.
+	Sandboxes *Sandboxes
+	Digests   sandboxeval.Resolver
+	Images    sandboxeval.Images
 
 	clients []*rpcclient.Client
 	tasks   []serve.Task
@@ -49,9 +56,13 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 		if err != nil {
 			return s, err
 		}
-		options := slices.Concat(client.Options, []connect.ClientOption{rpcclient.Retry()})
+		options := slices.Concat(client.Options, []connect.ClientOption{client.Balanced()})
 		resolver := imageresolverv1connect.NewImageResolverServiceClient(client.HTTP, cfg.ImageResolver, options...)
-		cached := registrytags.NewCache(resolver)
+		stale, err := cache.StaleCounter(frame.Telemetry.Meters, "tags")
+		if err != nil {
+			return s, err
+		}
+		cached := registrytags.NewCache(resolver, stale)
 		s.ImageResolver, s.tasks = cached, append(s.tasks, cached.Run)
 	}
 	if cfg.PodManager != "" && cfg.Enabled(RuntimePod) {
@@ -60,7 +71,7 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 			return s, err
 		}
 		manager, err := replicas.New(replicas.Config{
-			URL: cfg.PodManager, HTTP: client.HTTP, Options: client.Options, Log: frame.Telemetry.Log,
+			URL: cfg.PodManager, HTTP: client.HTTP, Options: client.Options, Telemetry: frame.Telemetry,
 		})
 		if err != nil {
 			return s, err

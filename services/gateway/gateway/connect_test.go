@@ -38,7 +38,7 @@ func (tagLister) ListTags(_ context.Context, req *imageresolverv1.ListTagsReques
 	}
 }
 
-func newTagLister(frame program.Frame) (serve.Part, error) {
+func newTagLister(frame program.Frame) (serve.Component, error) {
 	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: imageresolverv1connect.ImageResolverServiceName, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20,
@@ -46,7 +46,7 @@ func newTagLister(frame program.Frame) (serve.Part, error) {
 			return imageresolverv1connect.NewImageResolverServiceHandler(tagLister{}, options...)
 		},
 	})
-	return serve.Part{Endpoints: []serve.Endpoint{{Name: "image-resolver", Handler: handler}}}, err
+	return serve.Component{Endpoints: []serve.Endpoint{{Name: "image-resolver", Handler: handler}}}, err
 }
 
 func TestConstraintsAreAnsweredByTheImageResolver(t *testing.T) {
@@ -54,10 +54,10 @@ func TestConstraintsAreAnsweredByTheImageResolver(t *testing.T) {
 		MaxMessageBytes: 1 << 20, DisableRuntimes: []string{gateway.RuntimeExec, gateway.RuntimePod},
 		ImageResolver: "http://" + servetest.Start(t, newTagLister),
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		services, err := gateway.Connect(cfg, frame)
 		if err != nil {
-			return serve.Part{}, err
+			return serve.Component{}, err
 		}
 		t.Cleanup(services.Close)
 		return gateway.New(cfg, services, frame)
@@ -73,6 +73,6 @@ func TestConstraintsAreAnsweredByTheImageResolver(t *testing.T) {
 	}
 	st = status.Convert(c.evaluate(t, "example.com/fns/bare", "^1.0"))
 	if st.Code() != codes.InvalidArgument || !strings.Contains(st.Message(), "it has no tags") {
-		t.Errorf("got %v, want InvalidArgument: Porch would try its next runtime after NotFound", st.Err())
+		t.Errorf("got %v, want InvalidArgument: the next evaluator would be tried after NotFound", st.Err())
 	}
 }

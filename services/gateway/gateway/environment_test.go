@@ -28,7 +28,7 @@ func TestFunctionsGetAnEnvironmentOfTheirOwn(t *testing.T) {
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Processors: 3}},
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) })
+	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) })
 	c := newCaller(t, address)
 	resp, err := c.client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: image("env"), ResourceList: c.list})
 	if err != nil {

@@ -33,7 +33,7 @@ func TestFunctionConfigs(t *testing.T) {
 	}
 	reports := make(chan binaries.Problems, 10)
 	board := binaries.NewBoard(func(p binaries.Problems) { reports <- p })
-	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		return gateway.New(cfg, gateway.Services{Binaries: board}, frame)
 	})
 	c := newCaller(t, address)

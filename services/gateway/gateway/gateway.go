@@ -30,21 +30,28 @@ import (
 )
 
 // New returns the gateway as a part of a program.
-func New(cfg Config, services Services, frame program.Frame) (serve.Part, error) {
+func New(cfg Config, services Services, frame program.Frame) (serve.Component, error) {
 	var chain evaluation.Chain
 	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix}
 	var tasks []serve.Task
 	if cfg.Enabled(RuntimeExec) {
 		exec, watch, err := newExec(cfg, services.Binaries, frame)
 		if err != nil {
-			return serve.Part{}, err
+			return serve.Component{}, err
 		}
 		chain, names.Tags, tasks = append(chain, exec), append(names.Tags, exec), append(tasks, watch...)
+	}
+	if cfg.Enabled(RuntimeSandbox) && services.Sandboxes != nil {
+		sandbox, err := newSandbox(cfg, services, frame)
+		if err != nil {
+			return serve.Component{}, err
+		}
+		chain, tasks = append(chain, sandbox), append(tasks, sandbox.Maintain)
 	}
 	if cfg.Enabled(RuntimePod) && services.PodManager != nil {
 		pod, keep, err := newPod(cfg, services.PodManager, frame)
 		if err != nil {
-			return serve.Part{}, err
+			return serve.Component{}, err
 		}
 		chain, tasks = append(chain, pod), append(tasks, keep)
 	}
@@ -53,9 +60,9 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Part, error)
 	}
 	handler, err := newHandler(cfg, services, frame, names, chain)
 	if err != nil {
-		return serve.Part{}, fmt.Errorf("set up the gateway: %w", err)
+		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
 	}
-	return serve.Part{
+	return serve.Component{
 		Endpoints: []serve.Endpoint{{
 			Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: cfg.MaxConnectionAge,
 			MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnectionsPerPeer,
@@ -80,7 +87,6 @@ func newExec(cfg Config, source binaries.Source, frame program.Frame) (*execeval
 			Settings:        cfg.Exec.Settings,
 			Confinement:     cfg.Confinement,
 			Queue:           cfg.Exec.Queue,
-			Reserve:         true,
 			MaxMessageBytes: cfg.MaxMessageBytes,
 			PreforkTotal:    cfg.Exec.PreforkTotal,
 			Hidden:          append(cfg.Secrets, cfg.Exec.Functions),
@@ -108,7 +114,9 @@ func newHandler(
 		Names: names, Chain: chain,
 		MaxMessageBytes: int64(cfg.MaxMessageBytes), MaxInHandBytes: cfg.maxInHand(cgroup.Container),
 		MaxInHandWait:     cfg.MaxInHandWait,
+		MaxInHandSetting:  cmp.Or(cfg.MaxInHandBytesName, config.Variable("MaxInHandBytes")),
 		LogFunctionOutput: cfg.LogFunctionOutput,
+		MaxLogRate:        cfg.MaxLogRate,
 		MaxEvaluationTime: cfg.MaxEvaluationTime,
 		MaxTimeSetting:    cmp.Or(cfg.MaxEvaluationTimeName, config.Variable("MaxEvaluationTime")),
 		Telemetry:         frame.Telemetry,
@@ -121,7 +129,7 @@ func newHandler(
 		Name:            evaluatorconnect.FunctionEvaluatorName,
 		MaxRequestBytes: cfg.MaxMessageBytes, MaxResponseBytes: cfg.MaxMessageBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			options = append(options, connect.WithInterceptors(function.Late()))
+			options = append(options, connect.WithInterceptors(function.WordEarlyDeadline()))
 			path, handler := evaluatorconnect.NewFunctionEvaluatorHandler(door, options...)
 			return path, door.Bounded(handler)
 		},

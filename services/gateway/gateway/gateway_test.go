@@ -55,7 +55,7 @@ func startPrefork(t *testing.T, dir string, prefork int, behaviours ...string) (
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) }), configFile
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) }), configFile
 }
 
 func write(t *testing.T, path, content string) {

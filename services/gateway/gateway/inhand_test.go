@@ -50,7 +50,7 @@ func startBounded(t *testing.T) (address, dir string) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) }), dir
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) }), dir
 }
 
 // TestMemoryIsBounded has a caller whose request takes most of a gateway's memory budget,

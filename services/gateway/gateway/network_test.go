@@ -44,7 +44,7 @@ func TestFunctionNetwork(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	c := newCaller(t, servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+	c := newCaller(t, servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		return gateway.New(cfg, gateway.Services{}, frame)
 	}))
 	for range 3 { // also with spare processes, which belong to one of the images

@@ -36,10 +36,10 @@ func startPods(t *testing.T, manager lease.Manager) string {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		services, err := gateway.Connect(cfg, frame)
 		if err != nil {
-			return serve.Part{}, err
+			return serve.Component{}, err
 		}
 		t.Cleanup(services.Close)
 		return gateway.New(cfg, services, frame)

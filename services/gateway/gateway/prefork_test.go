@@ -30,7 +30,7 @@ func TestPreforkFollowsTheConfiguration(t *testing.T) {
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes}, PreforkTotal: 10},
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) })
+	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) })
 	if running := testfn.Running(dir); len(running) > 0 {
 		t.Errorf("processes %v of a function that was not used", running)
 	}

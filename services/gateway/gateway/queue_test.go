@@ -28,7 +28,7 @@ func TestDeadlineInTheQueue(t *testing.T) {
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{Concurrency: 1}, Queue: 1},
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) })
+	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) })
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	hanging := newCaller(t, address)

@@ -30,7 +30,7 @@ func startTimed(t *testing.T, maxTime time.Duration, hangFields string) (address
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod}, MaxEvaluationTime: maxTime,
 		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{Concurrency: 1}, Queue: 10},
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return gateway.New(cfg, gateway.Services{}, frame) }), dir
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) }), dir
 }
 
 // wantTimeout fails the test unless an evaluation of hang, whose caller waits for ever, is

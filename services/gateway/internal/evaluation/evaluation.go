@@ -28,8 +28,8 @@ type Request struct {
 	// Limit bounds the evaluation: evaluators apply it to all that they do, except that a
 	// function with a limit of its own may run that long once it has its slot or its pod.
 	Limit function.TimeLimit
-	// Resolving adds up how long it takes to resolve the image; nil if that is not measured.
-	Resolving *measure.Resolving
+	// Measured is what is measured of the evaluation; nil if nothing is.
+	Measured *measure.Evaluation
 }
 
 // Response is what a function that succeeded wrote.

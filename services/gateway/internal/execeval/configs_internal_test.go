@@ -3,6 +3,8 @@
 package execeval
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -86,9 +88,10 @@ func TestFunctionConfigsAndFileChange(t *testing.T) {
 	if err := os.WriteFile(path, []byte("functions: [{function: a, images: ['a:v1']}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e, err := New(Config{
-		File: path, Functions: dir, DefaultPrefix: "example.com", Service: function.ServiceConfig{Telemetry: telemetry.Discard()},
-	})
+	var logs bytes.Buffer
+	tel := telemetry.Discard()
+	tel.Log = slog.New(slog.NewTextHandler(&logs, nil))
+	e, err := New(Config{File: path, Functions: dir, DefaultPrefix: "example.com", Service: function.ServiceConfig{Telemetry: tel}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,5 +106,11 @@ func TestFunctionConfigsAndFileChange(t *testing.T) {
 	e.Use(nil)
 	if now := e.table.Load().binaries; len(now) != 1 {
 		t.Errorf("binaries are %v, want those of the file", now)
+	}
+	for range 3 {
+		e.Use([]binaries.Binary{{Config: "c", Path: "c", Images: []string{"example.com/c:v1"}}})
+	}
+	if n := strings.Count(logs.String(), "without a binary"); n != 1 {
+		t.Errorf("a binary that is missing is logged %d times", n)
 	}
 }

@@ -54,8 +54,10 @@ type Evaluator struct {
 	service *function.Service
 
 	mu      sync.Mutex
-	file    *table            // what the file says
-	configs []binaries.Binary // what FunctionConfigs say
+	file    *table            // of the file
+	configs []binaries.Binary // of FunctionConfigs
+	// problems are why some of them cannot be used.
+	problems binaries.Problems
 }
 
 // New returns an evaluator with the configuration file as it is now. A file that
@@ -106,13 +108,18 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	if !ok {
 		return evaluation.Response{}, fault.New(fault.NotFound, "no binary is configured for %s", req.Image)
 	}
+	req.Measured.Enter("queue")
+	req.Measured.Attempt()
 	result, err := e.service.Evaluate(ctx, function.Evaluation{
 		Image:        req.Given,
 		Command:      fnproc.Command{Path: binary, Dir: "/", Network: e.cfg.Network.Match(req.Image)},
 		ResourceList: req.ResourceList,
 		Caller:       req.Caller,
 		Limit:        req.Limit,
-		RunLimit:     func() function.TimeLimit { return e.limit(binary, req) },
+		RunLimit: func() function.TimeLimit {
+			req.Measured.Enter("run")
+			return e.limit(binary, req)
+		},
 	})
 	if err != nil {
 		return evaluation.Response{}, err
@@ -153,7 +160,7 @@ func (e *Evaluator) Watch(ctx context.Context) error {
 }
 
 // changed takes a new content of the file. A file that is broken or gone changes
-// nothing: what was there before stays in force, and the log says so.
+// nothing: what was there before stays in force, with a line in the log.
 func (e *Evaluator) changed(ctx context.Context, content []byte, err error) {
 	if err == nil {
 		err = e.load(content)
@@ -200,12 +207,15 @@ func (e *Evaluator) Use(configs []binaries.Binary) binaries.Problems {
 	return problems
 }
 
-// combine puts the file and the FunctionConfigs in force. Each problem is logged.
+// combine puts the file and the FunctionConfigs in force. Each new problem is logged.
 func (e *Evaluator) combine() binaries.Problems {
 	table, problems := e.file.with(e.configs, e.cfg.Functions, e.cfg.Service.Prefork)
 	for _, config := range slices.Sorted(maps.Keys(problems)) {
-		e.log.Warn("FunctionConfig without a binary that can be used", "config", config, "problem", problems[config])
+		if problems[config] != e.problems[config] {
+			e.log.Warn("FunctionConfig without a binary that can be used", "config", config, "problem", problems[config])
+		}
 	}
+	e.problems = problems
 	e.table.Store(table)
 	return problems
 }

@@ -69,7 +69,7 @@ func TestMetrics(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- evaluate(ctx, "hang") }()
 	testfn.AwaitRunning(t, dir, 1)
-	go func() { ended <- evaluate(ctx, "echo") }()
+	go func() { ended <- evaluate(ctx, "hang") }() // another function would get a slot of the reserve
 	for !strings.Contains(scrape(), "fn_exec_queue_depth 1\n") && t.Context().Err() == nil {
 		continue
 	}

@@ -33,8 +33,8 @@ type table struct {
 
 // parseTable reads a configuration file. Binaries are in dir; image names without
 // a slash are under prefix. The first entry for an image wins. Of each function,
-// prefork processes are kept started unless its first entry that has a number says
-// otherwise; likewise it runs as long as its first entry that has a time allows.
+// prefork processes are kept started unless its first entry that has a number sets
+// another one; likewise it runs as long as its first entry that has a time allows.
 func parseTable(content []byte, dir, prefix string, prefork int) (*table, error) {
 	file, unknown, err := parseFile(content)
 	if err != nil {
@@ -80,8 +80,7 @@ func (t *table) mapped(prefork int) map[string]int {
 	return all
 }
 
-// keep notes how many processes of binary an entry wants to be kept started; nil if it
-// does not say.
+// keep records how many spare processes of binary an entry sets; nil if it sets none.
 func (t *table) keep(binary string, processes *int) error {
 	if processes == nil {
 		return nil
@@ -95,7 +94,7 @@ func (t *table) keep(binary string, processes *int) error {
 	return nil
 }
 
-// bound records how long binary may run by an entry; nil if the entry does not say.
+// bound records how long binary may run by an entry; nil if it sets no bound.
 func (t *table) bound(binary string, most *time.Duration) error {
 	if most == nil {
 		return nil
@@ -109,7 +108,7 @@ func (t *table) bound(binary string, most *time.Duration) error {
 	return nil
 }
 
-// checkName refuses names that lead out of the directory of functions.
+// checkName rejects names that lead out of the directory of functions.
 func checkName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return fmt.Errorf("%q is not the name of a file in the directory of functions", name)

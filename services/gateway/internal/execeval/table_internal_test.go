@@ -59,7 +59,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestTableRefuses(t *testing.T) {
+func TestTableRejects(t *testing.T) {
 	for content, want := range map[string]string{
 		"functions: [{function: ../../bin/sh, images: [a:v1]}]":    `functions[0].function: "../../bin/sh"`,
 		"functions: [{function: .., images: [a:v1]}]":              `functions[0].function: ".."`,

@@ -92,7 +92,7 @@ func TestDroppedAnswersAreCounted(t *testing.T) {
 	tel.Log = slog.New(slog.NewTextHandler(log, nil))
 	h, err := New(Config{
 		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{slow{}}, MaxInHandWait: time.Minute,
-		MaxMessageBytes: 100, MaxInHandBytes: 100, Telemetry: tel,
+		MaxMessageBytes: 100, MaxInHandBytes: 100, MaxLogRate: 10, Telemetry: tel,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestDroppedAnswersAreCounted(t *testing.T) {
 	if strings.Contains(metrics, "fn_rejections_total{") {
 		t.Error("metrics have a rejection: the function has run")
 	}
-	if line := log.Line("evaluation failed"); !strings.Contains(line, "class=exhausted") {
+	if line := log.Line("evaluation failed"); !strings.Contains(line, "code=exhausted") {
 		t.Errorf("the log has %q of it", line)
 	}
 }

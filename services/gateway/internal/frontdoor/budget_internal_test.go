@@ -99,7 +99,7 @@ func (e evaluate) EvaluateFunction(_ context.Context, req *evaluator.EvaluateFun
 }
 
 // TestMemoryIsReservedBeforeARequestIsRead has a request of which nothing but its length has
-// come: another one that does not fit beside it is refused before it is read.
+// come: another one that does not fit beside it is rejected before it is read.
 func TestMemoryIsReservedBeforeARequestIsRead(t *testing.T) {
 	h, err := New(Config{MaxMessageBytes: 100, MaxInHandBytes: 100, Telemetry: telemetry.Discard()})
 	if err != nil {

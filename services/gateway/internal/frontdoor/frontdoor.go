@@ -6,13 +6,11 @@ package frontdoor
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -42,8 +40,13 @@ type Config struct {
 	MaxMessageBytes, MaxInHandBytes int64
 	// MaxInHandWait is how long a request may be queued for the memory budget.
 	MaxInHandWait time.Duration
+	// MaxInHandSetting is the name of the setting of MaxInHandBytes.
+	MaxInHandSetting string
 	// LogFunctionOutput puts into the log what functions that failed wrote.
 	LogFunctionOutput bool
+	// MaxLogRate is how many evaluations that succeeded, and how many that failed, are logged in a second;
+	// further ones are counted in the next line.
+	MaxLogRate float64
 	// MaxEvaluationTime is how long an evaluation may take from when its request was read;
 	// zero is any time.
 	MaxEvaluationTime time.Duration
@@ -56,10 +59,9 @@ type Config struct {
 type Handler struct {
 	names      Namer
 	chain      evaluation.Chain
-	log        *slog.Logger
+	lines      *lines
 	tracer     trace.Tracer
 	metrics    *metrics
-	logOutput  bool
 	maxMessage int64
 	maxTime    time.Duration
 	setting    string // of maxTime
@@ -70,13 +72,13 @@ type Handler struct {
 func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
-		names: cfg.Names, chain: cfg.Chain, log: tel.Log, tracer: tel.Tracers.Tracer("gateway"),
-		logOutput: cfg.LogFunctionOutput, maxMessage: cfg.MaxMessageBytes,
+		names: cfg.Names, chain: cfg.Chain, tracer: tel.Tracers.Tracer("gateway"),
+		lines: newLines(tel.Log, cfg.LogFunctionOutput, cfg.MaxLogRate), maxMessage: cfg.MaxMessageBytes,
 		maxTime: cfg.MaxEvaluationTime, setting: "the gateway's setting " + cfg.MaxTimeSetting,
-		budget: membudget.New(cfg.MaxInHandBytes, cfg.MaxInHandWait),
+		budget: membudget.New(cfg.MaxInHandBytes, cfg.MaxInHandWait, "the gateway's setting "+cfg.MaxInHandSetting),
 	}
 	var err error
-	if h.metrics, err = newMetrics(tel.Meters, h.budget.Reserved); err != nil {
+	if h.metrics, err = newMetrics(tel.Meters, h.budget); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -89,18 +91,16 @@ func (h *Handler) EvaluateFunction(
 	ctx, span := h.tracer.Start(ctx, "fn.evaluate", trace.WithAttributes(attribute.String("faas.name", req.GetImage())))
 	defer span.End()
 	start := time.Now()
-	var resolving measure.Resolving
-	name, resp, err := h.evaluate(ctx, req, &resolving)
-	h.metrics.phases.Took(ctx, "resolve", resolving.Total())
+	measured := h.metrics.active.Begin()
+	name, resp, err := h.evaluate(ctx, req, measured)
+	measured.End()
+	h.metrics.phases.Took(ctx, "resolve", measured.Resolved())
 	requestBytes := len(req.GetResourceList())
 	req.ResourceList = nil // what is reserved from here on is the answer alone
 	err = h.answer(ctx, resp, err)
-	if err != nil {
-		span.SetStatus(codes.Error, fault.Of(err).String())
-	}
-	h.report(ctx, req.GetImage(), sample{
-		image: name, evaluator: resp.Evaluator, err: err, results: resp.Results, took: time.Since(start),
-		requestBytes: requestBytes, responseBytes: len(resp.ResourceList),
+	h.report(ctx, sample{
+		given: req.GetImage(), image: name, evaluator: resp.Evaluator, err: err, results: resp.Results,
+		took: time.Since(start), requestBytes: requestBytes, responseBytes: len(resp.ResourceList), measured: measured,
 	})
 	if err != nil {
 		return nil, err
@@ -129,34 +129,57 @@ func (h *Handler) answer(ctx context.Context, resp evaluation.Response, err erro
 }
 
 // evaluate checks the request and has it evaluated. It returns the name of the image as
-// far as it was resolved, and adds to resolving how long that took.
+// far as it was resolved, and fills in what is measured. It ends a moment before the
+// caller's deadline: at the deadline itself, the caller would not get to know what was waited for.
 func (h *Handler) evaluate(
-	ctx context.Context, req *evaluator.EvaluateFunctionRequest, resolving *measure.Resolving,
+	ctx context.Context, req *evaluator.EvaluateFunctionRequest, measured *measure.Evaluation,
 ) (imagename.Name, evaluation.Response, error) {
+	ctx, cancel := retry.EarlyDeadline(ctx)
+	defer cancel()
 	limit := function.NewTimeLimit(h.maxTime, h.setting)
-	name, err := h.prepare(ctx, limit, req, resolving)
+	name, err := h.prepare(ctx, limit, req, measured)
 	if err != nil {
 		return name, evaluation.Response{}, err
 	}
 	resp, err := h.chain.Evaluate(ctx, evaluation.Request{
 		Given: req.GetImage(), Image: name, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx), Limit: limit,
-		Resolving: resolving,
+		Measured: measured,
 	})
 	return name, resp, function.Resolved(err, name.String())
 }
 
-// prepare resolves the image's name and checks the input, within the limit.
+// prepare resolves the image's name, waits until its function may have one more request, and checks the
+// input, within the limit. As long as the image's tag is looked up, the request is one for the image as
+// its caller wrote it.
 func (h *Handler) prepare(
-	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest, resolving *measure.Resolving,
+	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest, measured *measure.Evaluation,
 ) (imagename.Name, error) {
 	ctx, cancel := limit.Context(ctx)
 	defer cancel()
+	if err := h.claim(ctx, req, strings.TrimSpace(req.GetImage()+" "+req.GetTag())); err != nil {
+		return imagename.Name{}, err
+	}
+	measured.Enter("resolve")
 	name, took, err := h.resolve(ctx, limit, req)
-	resolving.Add(took)
+	measured.Resolving(took)
+	if err == nil {
+		err = h.claim(ctx, req, name.Key())
+	}
 	if err != nil {
 		return name, err
 	}
 	return name, function.CheckInput(ctx, req.GetImage(), req.GetResourceList())
+}
+
+// claim waits until a function may have one more request.
+func (h *Handler) claim(ctx context.Context, req *evaluator.EvaluateFunctionRequest, name string) error {
+	start := time.Now()
+	err := membudget.Of(ctx).Claim(ctx, name)
+	if err != nil && ctx.Err() != nil {
+		took := time.Since(start)
+		return function.Interrupted(function.ContextErr(ctx), req.GetImage(), took, "waiting for others of the function")
+	}
+	return err
 }
 
 // resolve gives the image its canonical name, once for all evaluators. ctx is within the limit.
@@ -171,71 +194,27 @@ func (h *Handler) resolve(
 	span.SetAttributes(attribute.String("container.image.name", name.String()))
 	switch {
 	case err != nil && ctx.Err() != nil:
-		err = function.Left(function.ContextErr(ctx), req.GetImage(), took, "looking up the image's tag")
+		err = function.Interrupted(function.ContextErr(ctx), req.GetImage(), took, "looking up the image's tag")
 	case fault.Of(err) == fault.DeadlineExceeded && retry.NearDeadline(ctx):
-		err = function.Left(limit.Explain(ctx, err), req.GetImage(), took, "looking up the image's tag")
+		err = function.Interrupted(limit.Explain(ctx, err), req.GetImage(), took, "looking up the image's tag")
 	}
 	return name, took, err
 }
 
-// report measures and logs one evaluation of an image as the caller named it.
-func (h *Handler) report(ctx context.Context, image string, s sample) {
+// report measures one evaluation, and describes it in its span and in the log.
+func (h *Handler) report(ctx context.Context, s sample) {
 	h.metrics.evaluated(ctx, s)
-	level := levelOf(s.err)
-	if !h.log.Enabled(ctx, level) {
-		return
-	}
-	attrs := []any{
-		"image", image, "resolved", s.image.String(), "evaluator", s.evaluator, "took", s.took,
-		"request_bytes", s.requestBytes, "response_bytes", s.responseBytes,
-	}
-	if s.err != nil {
-		h.log.Log(ctx, level, "evaluation failed", append(attrs, h.failed(s.err)...)...)
-		return
-	}
-	h.log.Log(ctx, level, "evaluated", attrs...)
-}
-
-// failed returns what the log has of an error. The text of a function's failure has what
-// the function wrote, which may be secret: the log has it only if that is wanted, or if no
-// function was started.
-func (h *Handler) failed(err error) []any {
-	class := fault.Of(err).String()
-	failure, ok := errors.AsType[*function.Failure](err)
-	if !ok || h.logOutput || failure.Reason == function.NotStarted {
-		return []any{"class", class, "error", err}
-	}
-	return []any{
-		"class", class, "reason", failure.Reason.String(), "exit_code", failure.ExitCode, "signal", failure.Signal,
-	}
+	s.describe(trace.SpanFromContext(ctx))
+	h.lines.evaluated(ctx, s)
 }
 
 // Bounded returns next, which serves h, with its requests in the memory budget.
 func (h *Handler) Bounded(next http.Handler) http.Handler {
-	return h.budget.Bounded(h.maxMessage, h.refused, next)
+	return h.budget.Bounded(h.maxMessage, h.rejected, next)
 }
 
-// refused measures and logs a request that was not read to its end.
-func (h *Handler) refused(ctx context.Context, err error) {
+// rejected measures and logs a request that was not read to its end.
+func (h *Handler) rejected(ctx context.Context, err error) {
 	h.metrics.rejected(ctx, err)
-	h.log.Log(ctx, levelOf(err), "request refused", "class", fault.Of(err).String(), "error", err)
-}
-
-// levelOf returns the level at which the end of an evaluation is logged: warnings and
-// errors are for operators, not for what the function or the caller did wrong.
-func levelOf(err error) slog.Level {
-	if err == nil {
-		return slog.LevelDebug
-	}
-	if _, ok := errors.AsType[*function.Failure](err); ok {
-		return slog.LevelInfo
-	}
-	switch fault.Of(err) {
-	case fault.Internal:
-		return slog.LevelError
-	case fault.Precondition, fault.Exhausted, fault.Unavailable:
-		return slog.LevelWarn
-	default:
-		return slog.LevelInfo
-	}
+	h.lines.rejected(ctx, err)
 }

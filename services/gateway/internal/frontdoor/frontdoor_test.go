@@ -48,8 +48,8 @@ func (catalog) Evaluate(_ context.Context, req evaluation.Request) (evaluation.R
 	case strings.Contains(req.Given, "unknown"):
 		return evaluation.Response{}, fault.New(fault.NotFound, "not served")
 	case strings.Contains(req.Given, "broken"):
-		req.Resolving.Add(3 * time.Second)
-		req.Resolving.Add(3 * time.Second)
+		req.Measured.Resolving(3 * time.Second)
+		req.Measured.Resolving(3 * time.Second)
 		failure := &functionrunnerv1.FunctionFailure{Reason: function.Exited, ExitCode: 7, Stderr: secret}
 		return evaluation.Response{}, fault.New(fault.Internal, "failed: %w", function.Received(secret, failure))
 	case strings.Contains(req.Given, "missing"):
@@ -153,7 +153,7 @@ func TestTheLogHasNoFunctionOutput(t *testing.T) {
 		var log logtest.Log
 		tel := telemetry.Discard()
 		tel.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		h := newHandlerWith(t, frontdoor.Config{Telemetry: tel, LogFunctionOutput: wanted})
+		h := newHandlerWith(t, frontdoor.Config{Telemetry: tel, LogFunctionOutput: wanted, MaxLogRate: 10})
 		_, err := h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "broken:v1", ResourceList: []byte(list)})
 		if err == nil || !strings.Contains(err.Error(), secret) {
 			t.Errorf("error %v, want what the function wrote: its caller gave it", err)
@@ -162,7 +162,7 @@ func TestTheLogHasNoFunctionOutput(t *testing.T) {
 		if strings.Contains(log.String(), "hunter2") != wanted {
 			t.Errorf("with the setting %t the log says %s", wanted, log.String())
 		}
-		for _, want := range []string{"class=internal", "image=broken:v1", "reason=REASON_EXITED", "exit_code=7"} {
+		for _, want := range []string{"code=internal", "image=broken:v1", "reason=REASON_EXITED", "exit_code=7"} {
 			if !wanted && !strings.Contains(line, want) {
 				t.Errorf("the log says %q, want %s", line, want)
 			}
@@ -171,7 +171,7 @@ func TestTheLogHasNoFunctionOutput(t *testing.T) {
 	var log logtest.Log
 	tel := telemetry.Discard()
 	tel.Log = slog.New(slog.NewTextHandler(&log, nil))
-	h := newHandlerWith(t, frontdoor.Config{Telemetry: tel})
+	h := newHandlerWith(t, frontdoor.Config{Telemetry: tel, MaxLogRate: 10})
 	_, _ = h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "missing:v1", ResourceList: []byte(list)})
 	if !strings.Contains(log.String(), "no such file") {
 		t.Errorf("the log says %q, want why no function was started", log.String())
@@ -232,4 +232,38 @@ func TestLookupTimeoutsNameTheirSetting(t *testing.T) {
 			})
 		})
 	}
+}
+
+// waiting evaluates until its context ends, and returns what it waited for.
+type waiting struct{}
+
+func (waiting) Name() string { return "pod" }
+
+func (waiting) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
+	<-ctx.Done()
+	return evaluation.Response{}, function.Interrupted(ctx.Err(), req.Given, time.Second, "waiting for a pod: queued")
+}
+
+// TestTheReasonComesBeforeTheDeadline checks that a caller gets to know what was waited for: at its
+// deadline it would hear nothing any more.
+func TestTheReasonComesBeforeTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel, _ := scrapetest.New(t)
+		h, err := frontdoor.New(frontdoor.Config{
+			Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{waiting{}},
+			MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20, Telemetry: tel,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err = h.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: "good:v1", ResourceList: []byte(list)})
+		if fault.Of(err) != fault.DeadlineExceeded || !strings.Contains(err.Error(), "waiting for a pod: queued") {
+			t.Errorf("got %v, want what was waited for", err)
+		}
+		if ctx.Err() != nil {
+			t.Error("the caller is gone already")
+		}
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/membudget"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
@@ -28,46 +29,63 @@ type metrics struct {
 	rejections    metric.Int64Counter
 	requestBytes  metric.Int64Histogram
 	responseBytes metric.Int64Histogram
+	active        *measure.Active
 	images        telemetry.ImageLabels
 }
 
-// sizes are buckets from a small list to the message limit.
-var sizes = metric.WithExplicitBucketBoundaries(
-	1<<10, 4<<10, 16<<10, 64<<10, 256<<10, 1<<20, 2<<20, 4<<20, 6<<20, 16<<20)
+// sizes are the buckets of sizes.
+var sizes = metric.WithExplicitBucketBoundaries(telemetry.Bytes...)
 
-// newMetrics returns the metrics. reserved returns how many bytes of the memory budget are
-// reserved.
-func newMetrics(provider metric.MeterProvider, reserved func() int64) (*metrics, error) {
+// newMetrics returns the metrics, those of the memory budget included.
+func newMetrics(provider metric.MeterProvider, budget *membudget.Budget) (*metrics, error) {
 	meter := provider.Meter("gateway")
 	m := &metrics{}
-	var errs [7]error
+	var errs [10]error
 	m.evaluations, errs[0] = meter.Int64Counter("fn.evaluations", metric.WithDescription("Evaluations that ended."))
 	m.duration, errs[1] = meter.Float64Histogram("fn.evaluation.duration", metric.WithUnit("s"), measure.Seconds,
 		metric.WithDescription("Time from request to response."))
 	m.phases, errs[2] = measure.NewPhases(provider)
 	m.rejections, errs[3] = meter.Int64Counter("fn.rejections",
-		metric.WithDescription("Requests that were refused before any function ran."))
+		metric.WithDescription("Requests that were rejected before any function ran."))
 	m.requestBytes, errs[4] = meter.Int64Histogram("fn.request", metric.WithUnit("By"), sizes,
 		metric.WithDescription("Size of resource lists received."))
 	m.responseBytes, errs[5] = meter.Int64Histogram("fn.response", metric.WithUnit("By"), sizes,
 		metric.WithDescription("Size of resource lists returned."))
 	_, errs[6] = meter.Int64ObservableGauge("fn.requests.in.hand", metric.WithUnit("By"),
 		metric.WithDescription("Bytes reserved from the memory budget, for requests and outputs."),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error { o.Observe(reserved()); return nil }))
+		observed(budget.Reserved))
+	_, errs[7] = meter.Int64ObservableGauge("fn.requests.queued",
+		metric.WithDescription("Requests and answers that wait for the memory budget."),
+		observed(budget.Queued))
+	m.active, errs[8] = measure.NewActive(provider)
+	_, errs[9] = meter.Int64ObservableGauge("fn.requests.excess",
+		metric.WithDescription("Requests that wait because others for their function have its part of the memory budget, "+
+			"or of a connection's streams."),
+		observed(func() int64 { return int64(budget.Excess()) }))
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the gateway's metrics: %w", err)
 	}
 	return m, nil
 }
 
-// sample is one evaluation as metrics see it.
+// observed is a gauge's present value.
+func observed(value func() int64) metric.Int64ObservableGaugeOption {
+	return metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(value())
+		return nil
+	})
+}
+
+// sample is one evaluation as metrics, its span and the log have it.
 type sample struct {
+	given                       string // the image as the caller named it
 	image                       imagename.Name
 	evaluator                   string
 	err                         error
 	results                     []resourcelist.Result
 	took                        time.Duration
 	requestBytes, responseBytes int
+	measured                    *measure.Evaluation
 }
 
 // evaluated counts one evaluation.
@@ -89,7 +107,7 @@ func (m *metrics) evaluated(ctx context.Context, s sample) {
 	}
 }
 
-// rejected counts a request that was refused.
+// rejected counts a request that was rejected.
 func (m *metrics) rejected(ctx context.Context, err error) {
 	m.rejections.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", fault.Of(err).String())))
 }

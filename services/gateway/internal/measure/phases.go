@@ -10,11 +10,12 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Seconds are buckets from a millisecond to the longest cold start.
-var Seconds = metric.WithExplicitBucketBoundaries(
-	.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120)
+// Seconds are the buckets of durations.
+var Seconds = metric.WithExplicitBucketBoundaries(telemetry.Seconds...)
 
 // Phases measures the phases of evaluations.
 type Phases struct {

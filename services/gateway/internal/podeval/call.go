@@ -21,12 +21,12 @@ import (
 )
 
 // warmShare is the part of the connect timeout that a pod gets which is not new: one
-// that refuses is gone, most likely.
+// that refuses is gone, most likely. One that is granted again has answered the pod-manager.
 const warmShare = 5
 
 // call evaluates on the pod that was granted.
 func (e *Evaluator) call(
-	ctx context.Context, req evaluation.Request, granted *lease.Granted,
+	ctx context.Context, req evaluation.Request, granted *lease.Granted, tried *tries,
 ) (evaluation.Response, error) {
 	msg := &evaluator.EvaluateFunctionRequest{ResourceList: req.ResourceList, Image: req.Given}
 	limit := int(granted.GetMaxMessageBytes())
@@ -38,9 +38,9 @@ func (e *Evaluator) call(
 	}
 	conn, err := e.cfg.Conns.Get(granted.GetPodUid(), granted.GetAddress())
 	if err != nil {
-		return evaluation.Response{}, &brokenPodError{pod: granted.GetPod(), cause: err}
+		return evaluation.Response{}, &brokenPodError{pod: granted.GetPod(), cause: err, notCalled: true}
 	}
-	resp, err := e.callOn(ctx, conn, req.Given, msg, granted)
+	resp, err := e.callOn(ctx, conn, req, msg, granted, tried.has(granted.GetPod()))
 	_, broken := errors.AsType[*brokenPodError](err)
 	conn.Release(broken)
 	if err != nil {
@@ -71,15 +71,17 @@ func results(ctx context.Context, image string, list []byte) ([]resourcelist.Res
 
 // callOn calls the pod over conn.
 func (e *Evaluator) callOn(
-	ctx context.Context, conn *podconn.Conn, image string,
-	msg *evaluator.EvaluateFunctionRequest, granted *lease.Granted,
+	ctx context.Context, conn *podconn.Conn, req evaluation.Request,
+	msg *evaluator.EvaluateFunctionRequest, granted *lease.Granted, again bool,
 ) (*evaluator.EvaluateFunctionResponse, error) {
-	start := time.Now()
+	start, image := time.Now(), req.Given
 	if !conn.Connected() {
-		if err := e.connect(ctx, conn, granted); err != nil {
+		req.Measured.Enter("connect")
+		if err := e.connect(ctx, conn, granted, again); err != nil {
 			return nil, notCalled(ctx, image, granted.GetPod(), time.Since(start), err)
 		}
 	}
+	req.Measured.Enter("run")
 	called := time.Now()
 	resp, err := conn.EvaluateFunction(ctx, msg, callOptions(granted)...)
 	took := time.Since(called)
@@ -99,9 +101,9 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 // connect waits until there is a connection, as long as the pod may take and the
 // caller waits. A pod is not to blame if its name cannot be looked up, so that is tried
 // as long as for a new one.
-func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *lease.Granted) error {
+func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *lease.Granted, again bool) error {
 	start, timeout := time.Now(), e.cfg.ConnectTimeout
-	if !granted.GetColdStart() {
+	if !granted.GetColdStart() && !again {
 		timeout /= warmShare
 	}
 	err := connectWithin(ctx, conn, timeout)

@@ -4,6 +4,7 @@ package podeval
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,64 +17,32 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
-// lease waits for a lease on a pod other than the broken ones.
-func (e *Evaluator) lease(ctx context.Context, req evaluation.Request, broken []string) (lease.Lease, error) {
+// lease waits for a lease, on a pod that was not tried yet if there is one.
+func (e *Evaluator) lease(ctx context.Context, req evaluation.Request, tried *tries) (lease.Lease, error) {
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
 	image := req.Image.String()
 	ctx, span := e.tracer.Start(ctx, "fn.lease", trace.WithAttributes(attribute.String("container.image.name", image)))
 	defer span.End()
-	open := &lease.Open{Image: image, Attempt: int32(len(broken) + 1), AvoidPods: broken} //nolint:gosec // a few retries
+	open := &lease.Open{Image: image, Attempt: tried.attempts + 1, AvoidPods: slices.Clone(tried.pods)}
 	start := time.Now()
-	progress := &progress{span: span}
+	progress := newProgress(ctx, e.tracer, req.Measured)
 	held, err := e.cfg.Leases.Lease(ctx, open, progress.waiting)
 	if err != nil {
+		progress.end(err)
 		span.SetStatus(codes.Error, fault.Of(err).String())
-		e.metrics.notLeased(ctx, req, progress.last, err)
+		e.metrics.notLeased(ctx, req, progress, err)
 		return nil, notLeased(ctx, req.Given, progress.last, time.Since(start), err)
 	}
 	granted := held.Granted()
 	progress.granted(granted)
-	e.metrics.leased(ctx, req, granted)
+	e.metrics.leased(ctx, req, granted, progress.unreached())
 	return held, nil
 }
 
-// progress records on a span what a lease waits for.
-type progress struct {
-	span trace.Span
-	last *lease.Waiting // nil before the first
-}
-
-// waiting takes what the lease waits for now.
-func (p *progress) waiting(w *lease.Waiting) {
-	if p.span.IsRecording() {
-		for _, name := range events(p.last.GetPhase(), w.GetPhase()) {
-			p.span.AddEvent(name, trace.WithAttributes(attribute.String("reason", w.GetReason())))
-		}
-	}
-	p.last = w
-}
-
-// granted takes what the lease led to.
-func (p *progress) granted(g *lease.Granted) {
-	if !p.span.IsRecording() {
-		return
-	}
-	for _, name := range events(p.last.GetPhase(), phaseGranted) {
-		p.span.AddEvent(name)
-	}
-	p.span.SetAttributes(
-		attribute.Bool("faas.coldstart", g.GetColdStart()),
-		attribute.String("k8s.pod.name", g.GetPod()),
-		attribute.String("k8s.namespace.name", g.GetNamespace()),
-		repoDigests(g),
-	)
-}
-
-// repoDigests returns the image that a pod runs. StringSlice hides from the compiler
+// repoDigest returns the image that a pod runs. StringSlice, which takes it, hides from the compiler
 // that it keeps the text (reflect.Copy), which must not be on our stack therefore:
 // what Join returns is not.
-func repoDigests(g *lease.Granted) attribute.KeyValue {
-	image := strings.Join([]string{g.GetReference(), g.GetDigest()}, "@")
-	return attribute.StringSlice("container.image.repo_digests", []string{image})
+func repoDigest(g *lease.Granted) string {
+	return strings.Join([]string{g.GetReference(), g.GetDigest()}, "@")
 }

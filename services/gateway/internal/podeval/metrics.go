@@ -3,6 +3,7 @@
 package podeval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,12 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 // leased measures a lease that was granted. Its last phase, connecting, goes on in
 // the gateway: connected measures both together. Its first one, resolving, went on there
 // before, and comes again with each try: the front door measures all of that together.
-func (m *metrics) leased(ctx context.Context, req evaluation.Request, granted *lease.Granted) {
+// The pod-managers know nothing of the time in which none of them could be reached: it counts as time in
+// the queue.
+func (m *metrics) leased(
+	ctx context.Context, req evaluation.Request, granted *lease.Granted, unreached time.Duration,
+) {
+	queued := unreached
 	if granted.GetColdStart() {
 		m.coldStart(ctx, m.images.Earn(req.Image.Short()), "ok")
 	}
@@ -53,16 +59,34 @@ func (m *metrics) leased(ctx context.Context, req evaluation.Request, granted *l
 		switch took := p.GetDuration().AsDuration(); p.GetPhase() {
 		case podmanagerv1.Phase_PHASE_CONNECTING:
 		case podmanagerv1.Phase_PHASE_RESOLVING:
-			req.Resolving.Add(took)
+			req.Measured.Resolving(took)
+		case podmanagerv1.Phase_PHASE_QUEUED:
+			queued += took
 		default:
 			m.phases.Took(ctx, phases[p.GetPhase()].metric, took)
 		}
 	}
+	if queued > 0 {
+		m.phases.Took(ctx, queue, queued)
+	}
 }
 
-// notLeased measures a lease that was not granted.
-func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, last *lease.Waiting, err error) {
-	if starting(last.GetPhase()) {
+// notLeased measures a lease that was not granted: the phases that it went through, as the gateway saw
+// them.
+func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *progress, err error) {
+	queued := p.unanswered
+	for phase, took := range p.spent {
+		switch name := cmp.Or(phases[phase].metric, queue); {
+		case name == queue:
+			queued += took
+		case phase == podmanagerv1.Phase_PHASE_RESOLVING:
+			req.Measured.Resolving(took)
+		default:
+			m.phases.Took(ctx, name, took)
+		}
+	}
+	m.phases.Took(ctx, queue, queued)
+	if starting(p.last.GetPhase()) {
 		m.coldStart(ctx, m.images.Label(req.Image.Short()), fault.Of(err).String())
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -22,6 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/lease"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/podconn"
 )
 
@@ -61,17 +61,22 @@ func (e *Evaluator) Name() string { return "pod" }
 // Evaluate implements evaluation.Evaluator. No error is of class fault.NotFound: any
 // image may be one that a pod can run.
 func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
-	var broken []string
+	tried := tries{began: time.Now(), backoff: samePod}
 	for {
-		resp, err := e.attempt(ctx, req, broken)
+		resp, err := e.attempt(ctx, req, &tried)
 		brokenPod, ok := errors.AsType[*brokenPodError](err)
 		if !ok {
 			return resp, err
 		}
-		broken = append(broken, brokenPod.pod)
-		if len(broken) > e.cfg.MaxRetries {
+		again := tried.add(ctx, req, brokenPod)
+		if tried.counted > e.cfg.MaxRetries {
 			return evaluation.Response{}, fault.New(fault.Unavailable,
-				"%s%w%s", evaluatePrefix(req.Given), brokenPod, triedOn(broken))
+				"%s%w%s", evaluatePrefix(req.Given), brokenPod, tried.describe())
+		}
+		if again {
+			if err := tried.wait(ctx, req, brokenPod); err != nil {
+				return evaluation.Response{}, err
+			}
 		}
 		e.metrics.retries.Add(ctx, 1)
 		e.log.WarnContext(ctx, "pod broken; trying another",
@@ -79,19 +84,22 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}
 }
 
-// attempt evaluates on one pod that is not in broken. An error with a brokenPodError in
+// attempt evaluates on a pod that was not tried yet, if there is one. An error with a brokenPodError in
 // its chain may go away on another pod.
-func (e *Evaluator) attempt(ctx context.Context, req evaluation.Request, broken []string) (evaluation.Response, error) {
-	held, err := e.lease(ctx, req, broken)
+func (e *Evaluator) attempt(ctx context.Context, req evaluation.Request, tried *tries) (evaluation.Response, error) {
+	req.Measured.Attempt()
+	held, err := e.lease(ctx, req, tried)
 	if err != nil {
 		return evaluation.Response{}, err
 	}
 	granted := held.Granted()
 	ctx, cancel := limit(granted, req).Context(ctx)
 	defer cancel()
-	trace.SpanFromContext(ctx).SetAttributes(
-		attribute.Bool("faas.coldstart", granted.GetColdStart()), attribute.String("k8s.pod.name", granted.GetPod()))
-	resp, err := e.call(ctx, req, granted)
+	req.Measured.On(measure.Leased{
+		Pod: granted.GetPod(), Namespace: granted.GetNamespace(),
+		Image: repoDigest(granted), ColdStart: granted.GetColdStart(),
+	})
+	resp, err := e.call(ctx, req, granted, tried)
 	held.Finish(outcome(ctx, err))
 	return resp, err
 }

@@ -44,8 +44,18 @@ var request = evaluation.Request{
 // newEvaluator returns an evaluator that retries twice.
 func newEvaluator(t *testing.T, m lease.Manager, tel *telemetry.Telemetry) *podeval.Evaluator {
 	t.Helper()
+	return newEvaluatorWith(t, m, tel, 5*time.Second)
+}
+
+// newEvaluatorWith returns an evaluator that waits so long for a connection.
+func newEvaluatorWith(
+	t *testing.T, m lease.Manager, tel *telemetry.Telemetry, connectTimeout time.Duration,
+) *podeval.Evaluator {
+	t.Helper()
 	conns := podconn.New(podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20, Telemetry: tel})
-	e, err := podeval.New(podeval.Config{Leases: m, Conns: conns, MaxRetries: 2, ConnectTimeout: 5 * time.Second, Telemetry: tel})
+	e, err := podeval.New(podeval.Config{
+		Leases: m, Conns: conns, MaxRetries: 2, ConnectTimeout: connectTimeout, Telemetry: tel,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,9 @@ func TestSpans(t *testing.T) {
 			fmt.Fprintf(&attributes, "%s=%v ", a.Key, a.Value.AsInterface())
 		}
 	}
-	if got, want := fmt.Sprint(names), "[fn.lease evaluator.FunctionEvaluator/EvaluateFunction]"; got != want {
+	want := "[fn.lease.queue fn.lease.resolve fn.lease.create fn.lease.schedule fn.lease.pull fn.lease.start " +
+		"fn.lease.connect fn.lease evaluator.FunctionEvaluator/EvaluateFunction]"
+	if got := fmt.Sprint(names); got != want {
 		t.Errorf("spans %s, want %s", got, want)
 	}
 	if got, want := fmt.Sprint(events), "[queued resolved created scheduled pulled started ready]"; got != want {
@@ -107,15 +109,18 @@ func TestMetrics(t *testing.T) {
 		next++
 		return grants[next-1](ctx, open, waiting)
 	}), tel)
-	var resolving measure.Resolving
+	active, err := measure.NewActive(tel.Meters)
+	if err != nil {
+		t.Fatal(err)
+	}
 	measured := request
-	measured.Resolving = &resolving
+	measured.Measured = active.Begin()
 	for range 4 {
 		_, _ = e.Evaluate(t.Context(), measured)
 	}
 	metrics := scrape()
-	if resolving.Total() != 3*time.Second || strings.Contains(metrics, `phase="resolve"`) {
-		t.Errorf("resolving took %v, want the 3s of the cold start, which the front door is to measure", resolving.Total())
+	if measured.Measured.Resolved() != 3*time.Second || strings.Contains(metrics, `fn_phase_duration_seconds_count{phase="resolve"}`) {
+		t.Errorf("resolving took %v, want the 3s of the cold start, which the front door is to measure", measured.Measured.Resolved())
 	}
 	for _, want := range []string{
 		`fn_cold_starts_total{image="fn:v1",outcome="ok"} 1`,

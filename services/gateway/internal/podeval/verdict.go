@@ -27,6 +27,8 @@ import (
 type brokenPodError struct {
 	pod   string
 	cause error
+	// notCalled reports whether the evaluation was not sent to the pod.
+	notCalled bool
 }
 
 func (e *brokenPodError) Error() string { return fmt.Sprintf("pod %s broke: %v", e.pod, e.cause) }
@@ -38,7 +40,7 @@ func notCalled(ctx context.Context, image, pod string, took time.Duration, err e
 	if ctx.Err() != nil {
 		return left(ctx, image, took, fmt.Sprintf("connecting to pod %s (%v)", pod, err))
 	}
-	return &brokenPodError{pod: pod, cause: err}
+	return &brokenPodError{pod: pod, cause: err, notCalled: true}
 }
 
 // judge turns the end of a call, after the given time, into the error for the

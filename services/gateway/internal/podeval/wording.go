@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -20,14 +19,6 @@ func evaluatePrefix(image string) string {
 	return fmt.Sprintf("unable to evaluate %s with pod evaluator: ", image)
 }
 
-// triedOn returns on which pods an evaluation was tried, if on more than one.
-func triedOn(pods []string) string {
-	if len(pods) == 1 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d pods broke one after the other: %s)", len(pods), strings.Join(pods, ", "))
-}
-
 // notLeased is the error for a caller that got no lease after the given
 // time. last is what was waited for, or nil.
 func notLeased(ctx context.Context, image string, last *lease.Waiting, took time.Duration, err error) error {
@@ -35,7 +26,7 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 		return left(ctx, image, took, "waiting for a pod: "+describe(last))
 	}
 	if fault.Of(err) == fault.DeadlineExceeded && retry.NearDeadline(ctx) {
-		return function.Left(err, image, took, "waiting for a pod: "+describe(last))
+		return function.Interrupted(err, image, took, "waiting for a pod: "+describe(last))
 	}
 	err = fmt.Errorf("unable to get the grpc client to the pod for %s: %w", image, err)
 	switch fault.Of(err) {
@@ -54,9 +45,9 @@ func notLeased(ctx context.Context, image string, last *lease.Waiting, took time
 // was being done for it.
 func left(ctx context.Context, image string, took time.Duration, doing string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return function.Left(function.ContextErr(ctx), image, took, doing)
+		return function.Interrupted(function.ContextErr(ctx), image, took, doing)
 	}
-	return function.Left(context.Cause(ctx), image, took, doing)
+	return function.Interrupted(context.Cause(ctx), image, took, doing)
 }
 
 // describe returns what a lease waits for.

@@ -35,14 +35,15 @@ type Cache struct {
 	tags *cache.Remote[string, []string]
 }
 
-// NewCache returns an empty cache. Its fetches end with [Cache.Run].
-func NewCache(lister Lister) *Cache {
+// NewCache returns an empty cache. Its fetches end with [Cache.Run]. stale is called for each answer
+// that is used although its time is over; nil for nothing.
+func NewCache(lister Lister, stale func(context.Context)) *Cache {
 	return &Cache{tags: cache.NewRemote(cache.RemoteConfig[string, []string]{
 		Fetch: func(ctx context.Context, repository string) ([]string, error) {
 			tags, _, err := Source{lister}.Tags(ctx, repository)
 			return tags, err
 		},
-		Size: size, MaxBytes: maxBytes,
+		Size: size, MaxBytes: maxBytes, Stale: stale,
 	})}
 }
 

@@ -54,7 +54,7 @@ func TestTags(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := &resolver{tags: []string{"v1.0.0", "v1.1.0"}, err: tc.err}
-			tags, known, err := registrytags.Source{Lister: registrytags.NewCache(r)}.Tags(t.Context(), tc.repository)
+			tags, known, err := registrytags.Source{Lister: registrytags.NewCache(r, nil)}.Tags(t.Context(), tc.repository)
 			if tc.want != nil {
 				if known || err == nil || fault.Of(err) != fault.Of(tc.want) || err.Error() != tc.want.Error() {
 					t.Errorf("Tags = %v, %v, %v, want %v: %s", tags, known, err, tc.want, tc.reason)
@@ -73,7 +73,7 @@ func TestTags(t *testing.T) {
 func TestSteadyUseDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &resolver{tags: []string{"v1.0.0"}}
-		cached := registrytags.NewCache(r)
+		cached := registrytags.NewCache(r, nil)
 		servetest.Go(t, cached.Run)
 		source := registrytags.Source{Lister: cached}
 		for i := range 600 {

@@ -5,10 +5,12 @@ package replicas
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/ownership"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
@@ -41,21 +43,43 @@ func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lea
 	}
 }
 
-// leaseFromAny asks one replica after the other, until one answers.
+// leaseFromAny asks one replica after the other, until one answers. A replica that names another
+// one as the owner of the image is followed: replicas know each other better than DNS does.
 func (m *Manager) leaseFromAny(
 	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting),
 ) (lease.Lease, error) {
 	now := m.known.Load()
-	err := now.err
-	for _, r := range now.inOrder(open.GetImage(), time.Now()) {
-		var held lease.Lease
-		if held, err = r.Lease(ctx, open, waiting); !lease.IsElsewhere(err) {
-			return held, err
-		}
-		m.failed(ctx, r, err)
+	r := round{
+		manager: m, open: open, left: now.inOrder(open.GetImage(), time.Now()), events: make(chan event), err: now.err,
 	}
-	m.lookAgain()
-	return nil, err
+	r.addTried(now.avoided(time.Now())...)
+	held, err := r.run(ctx, waiting)
+	if lease.IsElsewhere(err) {
+		m.lookAgain()
+	}
+	return held, err
+}
+
+// avoided returns the addresses of the replicas that could not be reached lately. A replica that
+// is asked in their place does not name them as owners.
+func (k *known) avoided(now time.Time) []string {
+	var addresses []string
+	for _, r := range k.replicas {
+		if r.avoided(now) {
+			addresses = append(addresses, r.address)
+		}
+	}
+	return addresses
+}
+
+// ownerFirst returns replicas with the one at an address first, if it is one of them: a replica
+// that was asked already is not asked again.
+func ownerFirst(replicas []*replica, owner string) []*replica {
+	i := slices.IndexFunc(replicas, func(r *replica) bool { return r.address == owner })
+	if i <= 0 {
+		return replicas
+	}
+	return append([]*replica{replicas[i]}, slices.Delete(slices.Clone(replicas), i, i+1)...)
 }
 
 // inOrder returns the replicas in the order to ask them in for an image: recently reachable
@@ -65,7 +89,7 @@ func (k *known) inOrder(image string, now time.Time) []*replica {
 		return k.replicas
 	}
 	first, last := make([]*replica, 0, len(k.replicas)), []*replica(nil)
-	for _, i := range order(addressesOf(k.replicas), image) {
+	for _, i := range ownership.Order(addressesOf(k.replicas), image) {
 		if r := k.replicas[i]; r.avoided(now) {
 			last = append(last, r)
 		} else {

@@ -10,13 +10,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/ownership"
 )
 
-// merged returns a function's pool as people are to see it: all replicas see all of its
+// merged returns a function's pool as users see it: all replicas see all of its
 // pods, but each knows only of its own leases. The views are by the replica's address,
 // at least one; they are not changed.
 //
-// What is said in one place comes from the function's owner; leases are added up, since
+// The function's owner provides what can have one value only. Leases are added up, since
 // another replica has some while the owner changes.
 func merged(views map[string]*podmanagerv1.Pool) *podmanagerv1.Pool {
 	addresses := slices.Sorted(maps.Keys(views))
@@ -24,7 +25,7 @@ func merged(views map[string]*podmanagerv1.Pool) *podmanagerv1.Pool {
 		return views[addresses[0]]
 	}
 	var pool *podmanagerv1.Pool
-	for _, i := range order(addresses, views[addresses[0]].GetKey().GetReference()) {
+	for _, i := range ownership.Order(addresses, views[addresses[0]].GetKey().GetReference()) {
 		if pool == nil {
 			pool = proto.CloneOf(views[addresses[i]])
 		} else {

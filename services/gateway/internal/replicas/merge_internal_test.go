@@ -10,16 +10,17 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/ownership"
 )
 
-// TestMerged has two replicas see a pod, which the owner uses, and one of them another
-// one, which the other one says it is in the place of.
+// TestMerged merges the views of two replicas: both see fn-2, which the owner uses, and only the other
+// one sees fn-1.
 func TestMerged(t *testing.T) {
 	at := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(time.Unix(0, 0).Add(d)) }
 	key := &podmanagerv1.PoolKey{Reference: "fn", Digest: "sha256:1"}
 	addresses := []string{"10.0.0.1:9448", "10.0.0.2:9448"}
-	owner := addresses[order(addresses, "fn")[0]]
-	other := addresses[order(addresses, "fn")[1]]
+	owner := addresses[ownership.Order(addresses, "fn")[0]]
+	other := addresses[ownership.Order(addresses, "fn")[1]]
 	views := map[string]*podmanagerv1.Pool{
 		owner: {
 			Key: key, Replica: "owner", Waiting: 2, Active: 3, LeasesTotal: 10, ColdStartsTotal: 1,

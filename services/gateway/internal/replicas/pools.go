@@ -18,7 +18,7 @@ import (
 const (
 	// listTimeout bounds how long one replica may take to list its pools.
 	listTimeout = 5 * time.Second
-	// watchTimeout is that of a list for a watcher, who sees the last one until then.
+	// watchTimeout is the same for a list that a watcher gets; it sees the list before until then.
 	watchTimeout = time.Second
 	// watchPause is the pause before a watch looks again whether any replica is known.
 	watchPause = time.Second
@@ -93,7 +93,7 @@ func (m *Manager) list(
 		case errs[i] == nil:
 			lists[r.address] = answers[i].GetPools()
 		case ctx.Err() == nil:
-			m.failed(ctx, r, errs[i])
+			m.markFailed(ctx, r, errs[i])
 			if _, asked := lists[r.address]; !asked {
 				lists[r.address] = nil
 			}

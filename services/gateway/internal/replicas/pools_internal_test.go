@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/ownership"
 )
 
 // TestViews lists what replicas a and b see, as "fn@replica" for each pool.
@@ -25,7 +26,7 @@ func TestViews(t *testing.T) {
 	}{
 		"one replica":  {"it is passed on, in order", views{"a": list("a", "y", "x")}, []string{"a"}, []string{"x@a", "y@a"}},
 		"two replicas": {"each function is there once", views{"a": list("a", "x"), "b": list("b", "y")}, []string{"a", "b"}, []string{"x@a", "y@b"}},
-		"both see it":  {"of which the owner tells", views{"a": list("a", "x"), "b": list("b", "x")}, []string{"a", "b"}, []string{"x@" + []string{"a", "b"}[order([]string{"a", "b"}, "x")[0]]}},
+		"both see it":  {"of which the owner tells", views{"a": list("a", "x"), "b": list("b", "x")}, []string{"a", "b"}, []string{"x@" + []string{"a", "b"}[ownership.Order([]string{"a", "b"}, "x")[0]]}},
 		"lost":         {"what it listed last stays", views{"a": list("a", "x"), "b": nil}, []string{"a", "b"}, []string{"x@a"}},
 		"gone":         {"its pools go with it", views{"a": list("a", "x"), "b": list("b", "y")}, []string{"b"}, []string{"y@b"}},
 		"moved":        {"the new owner's pool is left", views{"a": list("a", "x"), "b": list("b", "x")}, []string{"b"}, []string{"x@b"}},

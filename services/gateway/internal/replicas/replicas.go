@@ -7,16 +7,17 @@ package replicas
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"net/url"
 	"sync/atomic"
-	"time"
 
 	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/rpcclient"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 // Config is what a Manager works with.
@@ -29,8 +30,8 @@ type Config struct {
 	// Options are those of each client.
 	Options []connect.ClientOption
 	// Lookup returns the addresses of a host; nil asks DNS.
-	Lookup func(ctx context.Context, host string) ([]string, error)
-	Log    *slog.Logger
+	Lookup    func(ctx context.Context, host string) ([]string, error)
+	Telemetry *telemetry.Telemetry
 }
 
 // Manager is a lease.Manager made of all replicas.
@@ -39,6 +40,9 @@ type Manager struct {
 	url    *url.URL
 	known  atomic.Pointer[known]
 	lookup chan struct{} // asks for a lookup before its time
+	probe  chan struct{} // asks for probes of silent replicas
+
+	silences metric.Int64Counter
 }
 
 var _ lease.Manager = (*Manager)(nil)
@@ -54,8 +58,10 @@ type known struct {
 type replica struct {
 	address string // host:port
 	*lease.Client
-	// avoid is until when the replica is asked last, in Unix nanoseconds.
+	// avoid is until when the replica is asked after all others, in Unix nanoseconds.
 	avoid atomic.Int64
+	// silent reports whether the replica is asked after all others until it has answered.
+	silent atomic.Bool
 }
 
 // New returns a manager. Its Run has to run while it is used.
@@ -65,9 +71,15 @@ func New(cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("address of the pod-manager: %w", err)
 	}
 	if cfg.Lookup == nil {
-		cfg.Lookup = lookupHost
+		cfg.Lookup = rpcclient.LookupHost
 	}
-	m := &Manager{cfg: cfg, url: u, lookup: make(chan struct{}, 1)}
+	silences, err := rpcclient.Silences(cfg.Telemetry.Meters)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		cfg: cfg, url: u, lookup: make(chan struct{}, 1), probe: make(chan struct{}, 1), silences: silences,
+	}
 	if m.fixed() {
 		m.found([]string{u.Hostname()})
 	} else {
@@ -84,19 +96,3 @@ func (m *Manager) fixed() bool {
 	_, err := netip.ParseAddr(m.url.Hostname())
 	return err == nil
 }
-
-// avoidFor is how long a replica that could not be reached is asked last.
-const avoidFor = 3 * time.Second
-
-// failed has a replica asked last that could not be reached: it may be gone for good.
-func (m *Manager) failed(ctx context.Context, r *replica, err error) {
-	now := time.Now()
-	if !r.avoided(now) { // or each waiting lease would be logged
-		m.cfg.Log.WarnContext(ctx, "a pod-manager does not answer", "address", r.address, "error", err)
-	}
-	r.avoid.Store(now.Add(avoidFor).UnixNano())
-	m.lookAgain()
-}
-
-// avoided reports whether a replica is to be asked last.
-func (r *replica) avoided(now time.Time) bool { return r.avoid.Load() > now.UnixNano() }

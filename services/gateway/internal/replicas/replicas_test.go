@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/cutproxy"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest/leaseserver"
@@ -90,7 +90,7 @@ func (c *cluster) manager(t *testing.T, host string) *replicas.Manager {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	m, err := replicas.New(replicas.Config{
-		URL: "http://" + net.JoinHostPort(host, c.port), HTTP: &http.Client{Transport: transport}, Lookup: c.lookup, Log: slog.New(slog.DiscardHandler),
+		URL: "http://" + net.JoinHostPort(host, c.port), HTTP: &http.Client{Transport: transport}, Lookup: c.lookup, Telemetry: telemetry.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -35,10 +35,10 @@ func (f Func) EvaluateFunction(ctx context.Context,
 // Serve serves f until the test ends, and returns its address. Messages may have up to limit bytes.
 func Serve(t testing.TB, limit int, f Func) string {
 	t.Helper()
-	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) { return part(limit, f, frame) })
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return component(limit, f, frame) })
 }
 
-func part(limit int, f Func, frame program.Frame) (serve.Part, error) {
+func component(limit int, f Func, frame program.Frame) (serve.Component, error) {
 	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: limit, MaxResponseBytes: limit,
@@ -46,7 +46,7 @@ func part(limit int, f Func, frame program.Frame) (serve.Part, error) {
 			return evaluatorconnect.NewFunctionEvaluatorHandler(f, options...)
 		},
 	})
-	return serve.Part{Endpoints: []serve.Endpoint{{Name: "evaluator", Handler: handler}}}, err
+	return serve.Component{Endpoints: []serve.Endpoint{{Name: "evaluator", Handler: handler}}}, err
 }
 
 // ServeFunctions runs the function whose behaviour the image names, with the binaries in dir. One
@@ -57,10 +57,10 @@ func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) stri
 	for image, behaviour := range behaviours {
 		paths[image] = conformance.Install(t, dir, behaviour)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		reaper, err := fnproc.NewReaper(frame.Telemetry.Log)
 		if err != nil {
-			return serve.Part{}, err
+			return serve.Component{}, err
 		}
 		runner := &function.Runner{
 			Processes: fnproc.Runner{Reaper: reaper},
@@ -68,7 +68,7 @@ func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) stri
 			Wording:   function.WrapperWording,
 			Tracer:    frame.Telemetry.Tracers.Tracer("test"),
 		}
-		p, err := part(conformance.MaxMessageBytes, func(ctx context.Context,
+		p, err := component(conformance.MaxMessageBytes, func(ctx context.Context,
 			req *evaluator.EvaluateFunctionRequest,
 		) (*evaluator.EvaluateFunctionResponse, error) {
 			command := fnproc.Command{Path: paths[req.GetImage()], Env: []string{}}

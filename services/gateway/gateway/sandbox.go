@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
+)
+
+// UnprivilegedGroup is the group that has to be able to read images where this program runs as root:
+// sandboxes have its rights then.
+const UnprivilegedGroup = sandbox.Unprivileged
+
+// SandboxConfig is the settings of the sandbox evaluator, which programs set that have images on disk.
+type SandboxConfig struct {
+	// Launcher is auto, off, bubblewrap, or the path of bubblewrap's program; empty is off.
+	Launcher string
+	// Required makes it an error that auto finds no launcher.
+	Required bool
+	// MaxMemoryBytes bounds the private memory of each process, and MaxProcesses how many the sandboxes
+	// of a function have at a time where this program is root, and all sandboxes elsewhere.
+	MaxMemoryBytes, MaxProcesses int64
+}
+
+// check adds the problems of the settings.
+func (c SandboxConfig) check(checks *config.Checks) {
+	checks.That(sandbox.Check(c.Launcher), "Sandbox.Launcher", c.Launcher,
+		"auto, off, bubblewrap, or the path of bubblewrap's program")
+	checks.That(c.MaxMemoryBytes >= 0, "Sandbox.MaxMemoryBytes", c.MaxMemoryBytes, "a number of bytes, or 0 for no limit")
+	checks.That(c.MaxProcesses > 0 || c.Launcher == "", "Sandbox.MaxProcesses", c.MaxProcesses, "1 or more")
+}
+
+// Sandboxes starts functions in sandboxes of this machine. Nil starts none.
+type Sandboxes struct{ launcher *sandbox.Launcher }
+
+// FindSandboxes returns what starts sandboxes, nil if there is none, or none is to be used. With a
+// launcher that was chosen by name, it is an error if that does not work.
+func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandboxes, error) {
+	if !cfg.Enabled(RuntimeSandbox) {
+		return nil, nil //nolint:nilnil // nil starts nothing
+	}
+	launcher, err := sandbox.Find(ctx, sandbox.Config{
+		Launcher: cfg.Sandbox.Launcher, Required: cfg.Sandbox.Required, MaxMemory: cfg.Sandbox.MaxMemoryBytes,
+		MaxTemp: cfg.MaxTempBytes, MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
+	})
+	if launcher == nil || err != nil {
+		return nil, err
+	}
+	return &Sandboxes{launcher: launcher}, nil
+}
+
+// newSandbox returns the sandbox evaluator, whose Maintain has to run.
+func newSandbox(cfg Config, services Services, frame program.Frame) (*sandboxeval.Evaluator, error) {
+	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)
+	if err != nil {
+		return nil, err
+	}
+	return sandboxeval.New(sandboxeval.Config{
+		Resolver: services.Digests, Images: services.Images, Launcher: services.Sandboxes.launcher, Network: network,
+		Service: function.ServiceConfig{
+			Program:         "gateway",
+			Settings:        cfg.Exec.Settings,
+			Queue:           cfg.Exec.Queue,
+			MaxMessageBytes: cfg.MaxMessageBytes,
+			PreforkTotal:    cfg.Exec.PreforkTotal,
+			Telemetry:       frame.Telemetry,
+		},
+	})
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build bubblewrap
+
+package gateway_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+)
+
+// images are images on disk, each with the test function of one behaviour as its program.
+type images struct{ dir string }
+
+// newImages makes a directory that sandboxes may use.
+func newImages(t *testing.T) images {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "images")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		expectNoSandbox(t, dir)
+		_ = os.RemoveAll(dir)
+	})
+	share(t, dir)
+	return images{dir}
+}
+
+// expectNoSandbox checks that no process is left of a sandbox whose image is in dir: its launcher has
+// the path as an argument, and with its first process all others have ended.
+func expectNoSandbox(t *testing.T, dir string) {
+	t.Helper()
+	for start := time.Now(); ; {
+		var running []string
+		lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, path := range lines {
+			if line, _ := os.ReadFile(path); strings.Contains(string(line), dir) {
+				running = append(running, path)
+			}
+		}
+		if len(running) == 0 {
+			return
+		}
+		if time.Since(start) > 5*time.Second {
+			t.Errorf("sandboxes are left: %v", running)
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// share lets all users enter a directory.
+func share(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// add makes an image of the function of that behaviour.
+func (i images) add(t *testing.T, behaviour string) {
+	t.Helper()
+	root := filepath.Join(i.dir, strings.ReplaceAll(behaviour, "=", "-"))
+	for _, dir := range []string{".", "fn", "proc", "dev", "tmp", "sys", "etc"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		share(t, filepath.Join(root, dir))
+	}
+	for _, name := range []string{"resolv.conf", "hosts"} {
+		write(t, filepath.Join(root, "etc", name), "")
+	}
+	path := conformance.Install(t, filepath.Join(root, "fn"), behaviour)
+	if behaviour != conformance.Missing && behaviour != conformance.NotExecutable {
+		share(t, path)
+	}
+}
+
+// behaviours maps the names of images to behaviours.
+func (i images) ResolveImage(
+	_ context.Context, req *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
+	name, ok := strings.CutPrefix(strings.TrimSuffix(req.GetImage(), ":v1"), "example.com/fn/")
+	entries, _ := filepath.Glob(filepath.Join(i.dir, name, "proc"))
+	if !ok || len(entries) != 1 {
+		return nil, fault.New(fault.Precondition, "manifest unknown")
+	}
+	program := "/fn/" + strings.Replace(name, "sleep-", "sleep=", 1)
+	return &imageresolverv1.ResolveImageResponse{
+		Digest: "sha256:" + name, Command: []string{program}, User: "1000", Env: []string{"COLOUR=blue"},
+	}, nil
+}
+
+func (i images) Open(_ context.Context, _, digest string, _ func(string)) (string, func(), error) {
+	return filepath.Join(i.dir, strings.TrimPrefix(digest, "sha256:")), func() {}, nil
+}
+
+// sandboxImages are what the sandbox evaluator needs of images.
+type sandboxImages interface {
+	ResolveImage(context.Context, *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error)
+	Open(ctx context.Context, repository, digest string, phase func(string)) (string, func(), error)
+}
+
+// startSandbox runs a gateway that has sandboxes only.
+func startSandbox(t *testing.T, all sandboxImages, prefork int, change func(*gateway.Config)) (address string) {
+	t.Helper()
+	cfg := gateway.Config{
+		Address: "127.0.0.1:0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com/fn",
+		DisableRuntimes: []string{gateway.RuntimeExec, gateway.RuntimePod},
+		Exec: gateway.ExecConfig{
+			Queue: 1000, PreforkTotal: 40,
+			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Prefork: prefork},
+		},
+		Sandbox: gateway.SandboxConfig{Launcher: "bubblewrap", MaxMemoryBytes: 1 << 30, MaxProcesses: 1000},
+	}
+	change(&cfg)
+	if err := cfg.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+		sandboxes, err := gateway.FindSandboxes(t.Context(), cfg, frame)
+		if err != nil {
+			return serve.Component{}, err
+		}
+		return gateway.New(cfg, gateway.Services{Sandboxes: sandboxes, Digests: all, Images: all}, frame)
+	})
+}
+
+// TestSandboxConformance runs the suite on the sandbox evaluator, whose texts are those of Porch's
+// wrapper server.
+func TestSandboxConformance(t *testing.T) {
+	for name, prefork := range map[string]int{"without prefork": 0, "with prefork": 2} {
+		t.Run(name, func(t *testing.T) {
+			all := newImages(t)
+			for _, behaviour := range conformance.Behaviours() {
+				all.add(t, behaviour)
+			}
+			address := startSandbox(t, all, prefork, func(*gateway.Config) {})
+			conformance.Run(t, conformance.Target{
+				Serve: func(_ *testing.T, behaviour string) conformance.Function {
+					return conformance.Function{Address: address, Image: image(behaviour)}
+				},
+				NamesFunctions: true, UnknownImage: codes.FailedPrecondition,
+				Texts: conformance.Texts{
+					Exit1: "failed to evaluate function %[1]q with structured results: " +
+						"[error] apps/v1/Deployment/shop/cart spec.replicas: replicas must not be negative " +
+						"and stderr: failed: one resource is invalid",
+					Exit1Garbage: "failed to parse the output of function %[1]q with stderr 'failed halfway': exit status 1; …",
+					Signal:       "failed to parse the output of function %[1]q with stderr 'about to die': signal: killed; …",
+				},
+			})
+		})
+	}
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package frontdoor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+)
+
+// lines writes the log of evaluations: one line for each, up to a rate. What failed has a rate of its
+// own, so that many successes do not hide it.
+type lines struct {
+	log               *slog.Logger
+	output            bool // whether what functions wrote is logged
+	succeeded, failed sampler
+}
+
+func newLines(log *slog.Logger, output bool, perSecond float64) *lines {
+	l := &lines{log: log, output: output}
+	for _, s := range []*sampler{&l.succeeded, &l.failed} {
+		s.limiter = rate.NewLimiter(rate.Limit(perSecond), int(math.Ceil(perSecond)))
+	}
+	return l
+}
+
+// sampler bounds the rate of lines.
+type sampler struct {
+	limiter  *rate.Limiter
+	unlogged atomic.Int64 // since the last line
+}
+
+// admit reports whether to write a line, and how many were not written before it.
+func (s *sampler) admit() (unlogged int64, ok bool) {
+	if !s.limiter.Allow() {
+		s.unlogged.Add(1)
+		return 0, false
+	}
+	return s.unlogged.Swap(0), true
+}
+
+// admit reports whether to write a line, and how many were not written before it. Debug logs have all.
+func (l *lines) admit(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
+	unlogged, ok = s.admit()
+	return unlogged, ok || l.log.Enabled(ctx, slog.LevelDebug)
+}
+
+// evaluated logs one evaluation.
+func (l *lines) evaluated(ctx context.Context, s sample) {
+	level, sampler := levelOf(s.err), &l.succeeded
+	if s.err != nil {
+		sampler = &l.failed
+	}
+	if !l.log.Enabled(ctx, level) {
+		return
+	}
+	unlogged, ok := l.admit(ctx, sampler)
+	if !ok {
+		return
+	}
+	attrs := fields(ctx, s)
+	if unlogged > 0 {
+		attrs = append(attrs, slog.Int64("unlogged", unlogged))
+	}
+	if s.err == nil {
+		l.log.LogAttrs(ctx, level, "evaluated", attrs...)
+		return
+	}
+	l.log.LogAttrs(ctx, level, "evaluation failed", append(attrs, l.cause(s.err)...)...)
+}
+
+// fields returns what each line has. Nothing in it is from the resource lists.
+func fields(ctx context.Context, s sample) []slog.Attr {
+	attrs := []slog.Attr{
+		slog.String("image", s.given), slog.String("resolved", s.image.String()), slog.String("evaluator", s.evaluator),
+		slog.String("code", code(s.err)), slog.String("severity", severity(s)), slog.Float64("seconds", s.took.Seconds()),
+		slog.Int("request_bytes", s.requestBytes), slog.Int("response_bytes", s.responseBytes),
+		slog.Bool("cold_start", s.measured.Leased().ColdStart), slog.Int("attempts", s.measured.Attempts()),
+	}
+	if pod := s.measured.Leased().Pod; pod != "" {
+		attrs = append(attrs, slog.String("pod", pod))
+	}
+	if caller := rpcserve.Caller(ctx); caller != "" {
+		attrs = append(attrs, slog.String("caller", caller))
+	}
+	return attrs
+}
+
+// cause returns what the log has of an error. The text of a function's failure has what
+// the function wrote, which may be secret: the log has it only if that is wanted, or if no
+// function was started.
+func (l *lines) cause(err error) []slog.Attr {
+	failure, ok := errors.AsType[*function.Failure](err)
+	if !ok || l.output || failure.Reason == function.NotStarted {
+		return []slog.Attr{slog.Any("error", err)}
+	}
+	return []slog.Attr{
+		slog.String("reason", failure.Reason.String()), slog.Int("exit_code", failure.ExitCode),
+		slog.String("signal", failure.Signal),
+	}
+}
+
+// rejected logs a request that was not read to its end.
+func (l *lines) rejected(ctx context.Context, err error) {
+	unlogged, ok := l.admit(ctx, &l.failed)
+	if !ok {
+		return
+	}
+	l.log.Log(ctx, levelOf(err), "request rejected",
+		"code", fault.Of(err).String(), "error", err, "caller", rpcserve.Caller(ctx), "unlogged", unlogged)
+}
+
+// levelOf returns the level at which the end of an evaluation is logged: warnings and
+// errors are for operators, not for what the function or the caller did wrong.
+func levelOf(err error) slog.Level {
+	if err == nil {
+		return slog.LevelInfo
+	}
+	if _, ok := errors.AsType[*function.Failure](err); ok {
+		return slog.LevelInfo
+	}
+	switch fault.Of(err) {
+	case fault.Internal:
+		return slog.LevelError
+	case fault.Precondition, fault.Exhausted, fault.Unavailable:
+		return slog.LevelWarn
+	default:
+		return slog.LevelInfo
+	}
+}

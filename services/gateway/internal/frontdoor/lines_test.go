@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package frontdoor_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
+)
+
+// logged returns a handler that logs at a level, with its log.
+func logged(t *testing.T, level slog.Level) (*frontdoor.Handler, *logtest.Log) {
+	t.Helper()
+	log := new(logtest.Log)
+	tel := telemetry.Discard()
+	tel.Log = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: level}))
+	return newHandlerWith(t, frontdoor.Config{Telemetry: tel, MaxLogRate: 5}), log
+}
+
+func TestEachEvaluationHasALine(t *testing.T) {
+	h, log := logged(t, slog.LevelInfo)
+	payload := "kind: ResourceList\nitems: [{kind: Secret, metadata: {name: hunter2}}]\n"
+	req := &evaluator.EvaluateFunctionRequest{Image: "good:v1", ResourceList: []byte(payload)}
+	if _, err := h.EvaluateFunction(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	var line map[string]any
+	if err := json.Unmarshal([]byte(log.String()), &line); err != nil {
+		t.Fatalf("%v in %q, want one line", err, log)
+	}
+	want := map[string]any{
+		"level": "INFO", "msg": "evaluated", "image": "good:v1", "resolved": "example.com/good:v1", "evaluator": "exec",
+		"code": "ok", "severity": "warning", "request_bytes": float64(len(payload)),
+		"response_bytes": float64(len(payload)), "cold_start": false, "attempts": float64(0),
+	}
+	for key, value := range want {
+		if line[key] != value {
+			t.Errorf("%s is %v, want %v", key, line[key], value)
+		}
+	}
+	if seconds, ok := line["seconds"].(float64); !ok || seconds <= 0 {
+		t.Errorf("seconds is %v, want a duration in seconds", line["seconds"])
+	}
+	if strings.Contains(log.String(), "hunter2") {
+		t.Errorf("the log has a part of the resource list: %s", log)
+	}
+}
+
+// TestLinesAreSampled has a hundred evaluations a second succeed, and one fail in between.
+func TestLinesAreSampled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, log := logged(t, slog.LevelInfo)
+		evaluate := func(image string) {
+			_, _ = h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
+		}
+		for n := range 1000 {
+			evaluate("good:v1")
+			if n == 500 {
+				evaluate("broken:v1")
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+		if n := log.Count(`"evaluated"`); n < 50 || n > 55 {
+			t.Errorf("%d lines in ten seconds, want 5 in a second", n)
+		}
+		if n := log.Count(`"unlogged":19`); n < 45 {
+			t.Errorf("%d lines count the evaluations without a line", n)
+		}
+		if log.Line("evaluation failed") == "" {
+			t.Error("the failure is not logged")
+		}
+	})
+}
+
+func TestDebugLogsHaveAllEvaluations(t *testing.T) {
+	h, log := logged(t, slog.LevelDebug)
+	for range 100 {
+		if _, err := h.EvaluateFunction(t.Context(),
+			&evaluator.EvaluateFunctionRequest{Image: "good:v1", ResourceList: []byte(list)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := log.Count(`"evaluated"`); n != 100 {
+		t.Errorf("%d lines, want 100", n)
+	}
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package frontdoor
+
+import (
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
+)
+
+// describe writes an evaluation to its span, fn.evaluate, which can be searched for by any of it.
+func (s sample) describe(span trace.Span) {
+	if s.err != nil {
+		span.SetStatus(codes.Error, fault.Of(s.err).String())
+	}
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(
+		attribute.String("container.image.name", s.image.String()),
+		attribute.String("fn.evaluator", s.evaluator),
+		attribute.String("fn.code", code(s.err)),
+		attribute.String("fn.severity", severity(s)),
+		attribute.Int("fn.attempts", s.measured.Attempts()),
+		attribute.Bool("faas.coldstart", s.measured.Leased().ColdStart),
+	)
+	if exit, ok := exitCode(s.err); ok {
+		span.SetAttributes(attribute.Int("process.exit.code", exit))
+	}
+	leased := s.measured.Leased()
+	if leased.Image != "" {
+		span.SetAttributes(attribute.StringSlice("container.image.repo_digests", []string{leased.Image}))
+	}
+	if leased.Pod != "" {
+		span.SetAttributes(
+			attribute.String("k8s.pod.name", leased.Pod), attribute.String("k8s.namespace.name", leased.Namespace))
+	}
+}
+
+// exitCode returns the exit code of the function, and whether it has run to an end.
+func exitCode(err error) (int, bool) {
+	if failure, ok := errors.AsType[*function.Failure](err); ok {
+		return failure.ExitCode, failure.Reason != function.NotStarted
+	}
+	return 0, hasRun(err)
+}

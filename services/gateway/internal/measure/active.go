@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Active counts the evaluations that have not ended, by the phase that they are in. Durations of phases
+// are known only when the phases have ended; this shows what callers wait for now.
+type Active struct{ phases map[string]*atomic.Int64 }
+
+// NewActive returns the count of active evaluations, which is zero in each phase.
+func NewActive(provider metric.MeterProvider) (*Active, error) {
+	a := &Active{phases: make(map[string]*atomic.Int64, len(phaseNames))}
+	labels := make(map[string]metric.MeasurementOption, len(phaseNames))
+	for _, name := range phaseNames {
+		a.phases[name] = new(atomic.Int64)
+		labels[name] = metric.WithAttributeSet(attribute.NewSet(attribute.String("phase", name)))
+	}
+	_, err := provider.Meter("gateway").Int64ObservableGauge("fn.evaluations.active",
+		metric.WithDescription("Evaluations that have not ended, by the phase that they are in."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			for name, count := range a.phases {
+				o.Observe(count.Load(), labels[name])
+			}
+			return nil
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("set up the count of active evaluations: %w", err)
+	}
+	return a, nil
+}
+
+// Begin returns the record of an evaluation, which is in no phase yet.
+func (a *Active) Begin() *Evaluation { return &Evaluation{active: a} }
+
+// move counts an evaluation in another phase. Names that no phase has are not counted.
+func (a *Active) move(from, to string) {
+	if a == nil {
+		return
+	}
+	if count, ok := a.phases[from]; ok {
+		count.Add(-1)
+	}
+	if count, ok := a.phases[to]; ok {
+		count.Add(1)
+	}
+}

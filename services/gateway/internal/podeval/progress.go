@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podeval
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
+)
+
+// progress records what a lease waits for: in the count of active evaluations, as events of its span, and
+// as a child span for each phase.
+type progress struct {
+	ctx      context.Context //nolint:containedctx // of the lease's span, the parent of the phases' spans
+	tracer   trace.Tracer
+	span     trace.Span
+	measured *measure.Evaluation
+	last     *lease.Waiting // nil before the first
+	phase    trace.Span     // of the phase that last is about; nil if there is none
+	since    time.Time      // when it began
+	// unanswered is how long it took until the first report; spent is how long the phases took after it.
+	unanswered time.Duration
+	spent      map[podmanagerv1.Phase]time.Duration
+}
+
+func newProgress(ctx context.Context, tracer trace.Tracer, measured *measure.Evaluation) *progress {
+	measured.Enter(queue)
+	return &progress{
+		ctx: ctx, tracer: tracer, span: trace.SpanFromContext(ctx), measured: measured,
+		since: time.Now(), spent: make(map[podmanagerv1.Phase]time.Duration),
+	}
+}
+
+// queue is the name of the phase of leases about which no pod-manager has said more.
+const queue = "queue"
+
+// waiting takes what the lease waits for now.
+func (p *progress) waiting(w *lease.Waiting) {
+	if p.span.IsRecording() {
+		for _, name := range events(p.last.GetPhase(), w.GetPhase()) {
+			p.span.AddEvent(name, trace.WithAttributes(attribute.String("reason", w.GetReason())))
+		}
+	}
+	if p.last == nil || p.last.GetPhase() != w.GetPhase() {
+		p.leave()
+		p.enter(w)
+	}
+	p.last = w
+}
+
+// enter begins the phase that w is about.
+func (p *progress) enter(w *lease.Waiting) {
+	name := cmp.Or(phases[w.GetPhase()].metric, queue)
+	p.measured.Enter(name)
+	if p.span.IsRecording() {
+		_, span := p.tracer.Start(p.ctx, "fn.lease."+name, trace.WithAttributes(
+			attribute.String("fn.reason", w.GetReason()), attribute.String("k8s.pod.name", w.GetPod())))
+		p.phase = span
+	}
+}
+
+// leave ends the phase that last is about.
+func (p *progress) leave() {
+	now := time.Now()
+	if p.last == nil {
+		p.unanswered = now.Sub(p.since)
+	} else {
+		p.spent[p.last.GetPhase()] += now.Sub(p.since)
+	}
+	p.since = now
+	if p.phase != nil {
+		p.phase.End()
+		p.phase = nil
+	}
+}
+
+// end takes why the lease was not granted.
+func (p *progress) end(err error) {
+	if p.phase != nil {
+		p.phase.SetStatus(codes.Error, fault.Of(err).String())
+	}
+	p.leave()
+}
+
+// unreached returns how long no pod-manager could be reached, once all phases have ended.
+func (p *progress) unreached() time.Duration { return p.spent[podmanagerv1.Phase_PHASE_UNSPECIFIED] }
+
+// granted takes what the lease led to.
+func (p *progress) granted(g *lease.Granted) {
+	p.leave()
+	if !p.span.IsRecording() {
+		return
+	}
+	for _, name := range events(p.last.GetPhase(), phaseGranted) {
+		p.span.AddEvent(name)
+	}
+	p.span.SetAttributes(
+		attribute.Bool("faas.coldstart", g.GetColdStart()),
+		attribute.String("k8s.pod.name", g.GetPod()),
+		attribute.String("k8s.namespace.name", g.GetNamespace()),
+		attribute.StringSlice("container.image.repo_digests", []string{repoDigest(g)}),
+	)
+}

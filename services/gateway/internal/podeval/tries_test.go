@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podeval_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/podeval"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/testpod"
+)
+
+// newQuickEvaluator returns an evaluator with a short time to connect.
+func newQuickEvaluator(t *testing.T, m lease.Manager) *podeval.Evaluator {
+	t.Helper()
+	return newEvaluatorWith(t, m, telemetry.Discard(), 100*time.Millisecond)
+}
+
+// TestSamePodIsTriedUntilTheDeadline: the pod-manager grants the only pod again and again, since it
+// answers there. It can be reached at the sixth attempt.
+func TestSamePodIsTriedUntilTheDeadline(t *testing.T) {
+	address := testpod.Serve(t, 1<<20, echo)
+	m := leasetest.NewManager(pods(pod("a", refused), pod("a", refused), pod("a", refused), pod("a", refused),
+		pod("a", refused), pod("a", address)))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := newQuickEvaluator(t, m).Evaluate(ctx, request); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAttemptsEndWithTheDeadline also holds the text: one pod is not "3 pods".
+func TestAttemptsEndWithTheDeadline(t *testing.T) {
+	m := leasetest.NewManager(pods(pod("a", refused)))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := newQuickEvaluator(t, m).Evaluate(ctx, request)
+	if fault.Of(err) != fault.DeadlineExceeded || !strings.Contains(err.Error(), "pod a broke: ") ||
+		!strings.Contains(err.Error(), " times on this pod)") {
+		t.Errorf("error %v of class %v", err, fault.Of(err))
+	}
+}
+
+// TestPodThatBreaksUnderTheEvaluationCounts: it may be the evaluation that breaks it.
+func TestPodThatBreaksUnderTheEvaluationCounts(t *testing.T) {
+	var granted atomic.Int32
+	address := testpod.Serve(t, 1<<20, func(context.Context, *evaluator.EvaluateFunctionRequest) (
+		*evaluator.EvaluateFunctionResponse, error,
+	) {
+		return nil, fault.New(fault.Unimplemented, "this is not a wrapper server")
+	})
+	m := leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+		granted.Add(1)
+		return pod("a", address), nil
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err := newQuickEvaluator(t, m).Evaluate(ctx, request)
+	if fault.Of(err) != fault.Unavailable || granted.Load() != 3 || !strings.Contains(err.Error(), "(tried 3 times on this pod)") {
+		t.Errorf("after %d attempts: %v", granted.Load(), err)
+	}
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/krm-function-runner/function-runner/libs/confine"
+)
+
+// writeFilter writes the seccomp program to a file in memory, which each sandbox opens by its path: so
+// each reads it from the beginning.
+func (l *Launcher) writeFilter() error {
+	content, err := confine.SandboxFilter()
+	if err != nil {
+		return err
+	}
+	fd, err := unix.MemfdCreate("seccomp", unix.MFD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("write the seccomp filter of sandboxes: %w", os.NewSyscallError("memfd_create", err))
+	}
+	l.file = os.NewFile(uintptr(fd), "seccomp filter")
+	l.filter = fmt.Sprintf("/proc/self/fd/%d", fd)
+	_, err = l.file.Write(content)
+	return err
+}

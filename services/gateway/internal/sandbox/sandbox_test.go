@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build bubblewrap
+
+package sandbox_test
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// config returns a configuration with a launcher.
+func config(launcher string) sandbox.Config {
+	return sandbox.Config{
+		Launcher: launcher, MaxMemory: 1 << 30, MaxTemp: 1 << 20, MaxProcesses: 100, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func TestChoiceOfTheLauncher(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "bwrap")
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho no namespaces >&2\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		choice string
+		found  bool
+		err    string
+	}{
+		"off":          {"off", false, ""},
+		"default":      {"", false, ""},
+		"auto":         {"auto", true, ""},
+		"by name":      {"bubblewrap", true, ""},
+		"by path":      {"/usr/bin/bwrap", true, ""},
+		"missing path": {"/nonexistent/bwrap", false, "install the package bubblewrap"},
+		"broken":       {broken, false, "set FNR_SANDBOX=off"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			l, err := sandbox.Find(t.Context(), config(tc.choice))
+			if (l != nil) != tc.found || (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("got %v, %v, want found %v and error %q", l, err, tc.found, tc.err)
+			}
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAutoWithoutALauncher(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if l, err := sandbox.Find(t.Context(), config("auto")); l != nil || err != nil {
+		t.Errorf("got %v, %v, want neither", l, err)
+	}
+	if _, err := sandbox.Find(t.Context(), config("bubblewrap")); err == nil {
+		t.Error("a launcher that was chosen by name is missing, which is an error")
+	}
+}
+
+func TestSettingsOfTheLauncher(t *testing.T) {
+	for value, want := range map[string]bool{
+		"": true, "auto": true, "off": true, "bubblewrap": true, "/opt/bin/bwrap": true, "docker": false, "bin/bwrap": false,
+	} {
+		if sandbox.Check(value) != want {
+			t.Errorf("%q is accepted: %v, want %v", value, !want, want)
+		}
+	}
+}
+
+func TestCommand(t *testing.T) {
+	l, err := sandbox.Find(t.Context(), config("bubblewrap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	fn := sandbox.Function{
+		Name: "fn@x", Root: "/store/x", Program: []string{"/fn", "--", "a"}, Dir: "/srv",
+		Env: []string{"A=b", "HOME=/h", "=", "c"},
+	}
+	args := strings.Join(l.Command(fn).Args, " ")
+	for _, want := range []string{
+		"--data=1073741824", "--core=0", "--unshare-user", "--unshare-net", "--ro-bind /store/x / ",
+		"--size 1048576 --tmpfs /tmp",
+		"--cap-drop ALL", "--seccomp 3", "--setenv A b", "--setenv HOME /h", "--chdir /srv -- /fn -- a",
+	} {
+		if !strings.Contains(args, want) {
+			t.Errorf("no %q in %s", want, args)
+		}
+	}
+	for user, want := range map[string]string{
+		"": "--uid 65532 --gid 65532", "0": "--uid 65532 --gid 65532", "root": "--uid 65532 --gid 65532",
+		"0:0": "--uid 65532 --gid 65532", "nonroot": "--uid 65532 --gid 65532", "-1": "--uid 65532 --gid 65532",
+		"1000": "--uid 1000 --gid 1000", "1000:0": "--uid 1000 --gid 1000", "1000:2000": "--uid 1000 --gid 2000",
+		"1000:users": "--uid 1000 --gid 1000",
+	} {
+		fn.User = user
+		if args := strings.Join(l.Command(fn).Args, " "); !strings.Contains(args, want) {
+			t.Errorf("user %q: no %q in %s", user, want, args)
+		}
+	}
+	fn.Network = true
+	if slices.Contains(l.Command(fn).Args, "--unshare-net") {
+		t.Error("a function that may use the network has none")
+	}
+}
+
+// TestLauncherThatReachesALimit starts a sandbox with a user that may have no process more than the launcher.
+func TestLauncherThatReachesALimit(t *testing.T) {
+	l, err := sandbox.Find(t.Context(), config("bubblewrap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	cmd := l.Command(sandbox.Function{Name: "fn@x", Root: "/", Program: []string{"/bin/true"}, Dir: "/"})
+	i := slices.IndexFunc(cmd.Args, func(arg string) bool { return strings.HasPrefix(arg, "--nproc=") })
+	cmd.Args[i], cmd.MaxOutput, cmd.MaxLog = "--nproc=1", 1<<10, 1<<10
+	_, err = fnproc.Runner{}.Run(t.Context(), cmd, nil)
+	if _, hint := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !hint {
+		t.Errorf("got %v, want an error with a retry hint", err)
+	}
+}
+
+func TestProgramIsFoundInTheImage(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"usr/bin", "fn", "bin.d"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"usr/bin/node": 0o555, "fn/run": 0o555, "fn/data": 0o444} {
+		if err := os.WriteFile(filepath.Join(root, name), nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{
+		"bin": "/usr/bin", "usr/bin/sh": "../../fn/run", "shadow": "/etc/shadow",
+		"up": "../../../../../../bin/sh", "loop": "loop",
+	} {
+		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := map[string]struct{ program, dir, path, want, err string }{
+		"absolute":          {"/fn/run", "/", "", "/fn/run", ""},
+		"by a link":         {"/bin/node", "/", "", "/bin/node", ""},
+		"by two links":      {"/bin/sh", "/", "", "/bin/sh", ""},
+		"in PATH":           {"node", "/", "/fn:/bin", "/bin/node", ""},
+		"in the usual PATH": {"node", "/", "", "/usr/bin/node", ""},
+		"in the directory":  {"./run", "/fn", "", "/fn/run", ""},
+		"out and in again":  {"/up", "/", "", "/up", ""},
+		"missing":           {"/fn/no", "/", "", "", "fork/exec /fn/no: no such file or directory"},
+		"not in PATH":       {"no", "/", "/bin", "", "it is in no directory of the image's PATH"},
+		"no program":        {"/fn/data", "/", "", "", "permission denied (the file is not executable)"},
+		"a directory":       {"/fn", "/", "", "", "permission denied (it is a directory)"},
+		"out of the image":  {"/shadow", "/", "", "", "no such file or directory"},
+		"a circle":          {"/loop", "/", "", "", "too many levels of symbolic links"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var env []string
+			if tc.path != "" {
+				env = []string{"PATH=/nonsense", "PATH=" + tc.path}
+			}
+			got, err := sandbox.FindProgram(root, tc.program, tc.dir, env)
+			said := ""
+			if err != nil {
+				said = err.Error()
+			}
+			if got != tc.want && tc.err == "" || (said == "") != (tc.err == "") || !strings.Contains(said, tc.err) {
+				t.Errorf("got %q, %v, want %q and %q", got, err, tc.want, tc.err)
+			}
+		})
+	}
+}

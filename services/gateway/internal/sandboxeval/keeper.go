@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandboxeval
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/function"
+)
+
+// keepFor is how long an image stays open after its last evaluation: longer than spare processes of
+// it wait, since these use its files.
+const keepFor = function.PreforkUnused + time.Minute
+
+// keeper keeps images open that spare processes may use.
+type keeper struct {
+	mu     sync.Mutex
+	images map[string]*kept // by digest
+}
+
+// kept is an open image.
+type kept struct {
+	root    string
+	release func()
+	users   int
+	used    time.Time
+}
+
+// held is an image that is in use until it is released.
+type held struct {
+	*kept
+	keeper *keeper
+}
+
+// open returns an image that is kept, or opens it.
+func (k *keeper) open(digest string, open func() (root string, release func(), err error)) (*held, error) {
+	if image := k.hold(digest); image != nil {
+		return image, nil
+	}
+	root, release, err := open()
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	image, ok := k.images[digest]
+	if ok {
+		release() // another evaluation was faster
+	} else {
+		image = &kept{root: root, release: release}
+		k.images[digest] = image
+	}
+	image.users++
+	return &held{kept: image, keeper: k}, nil
+}
+
+// hold returns an image if it is kept.
+func (k *keeper) hold(digest string) *held {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	image, ok := k.images[digest]
+	if !ok {
+		return nil
+	}
+	image.users++
+	return &held{kept: image, keeper: k}
+}
+
+// release ends the use of an image.
+func (h *held) release() {
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	h.users--
+	h.used = time.Now()
+}
+
+// run closes images that are not used any more until ctx ends, and then all.
+func (k *keeper) run(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case now := <-tick.C:
+			k.close(now.Add(-keepFor))
+		}
+	}
+	k.close(time.Now())
+}
+
+// close closes the images that were not used since.
+func (k *keeper) close(since time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for digest, image := range k.images {
+		if image.users == 0 && !image.used.After(since) {
+			image.release()
+			delete(k.images, digest)
+		}
+	}
+}

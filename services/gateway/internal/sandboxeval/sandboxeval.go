@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sandboxeval is the sandbox evaluator: it runs the functions of any image in sandboxes of
+// this machine, without a container runtime and without Kubernetes.
+package sandboxeval
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
+)
+
+// Resolver knows what images run.
+type Resolver interface {
+	// ResolveImage returns an image's digest and command. Its errors are classified.
+	ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (
+		*imageresolverv1.ResolveImageResponse, error)
+}
+
+// Images has the files of images.
+type Images interface {
+	// Open returns the directory with an image's root file system, which is pulled if it is not there.
+	// It stays until release is called. The phase is called with what the pull is doing.
+	Open(ctx context.Context, repository, digest string, phase func(string)) (root string, release func(), err error)
+}
+
+// Config is what the evaluator works with.
+type Config struct {
+	Resolver Resolver
+	Images   Images
+	Launcher *sandbox.Launcher
+	// Network are the images whose functions may use the network.
+	Network imagename.Patterns
+	// Service is how functions run. The evaluator completes it.
+	Service function.ServiceConfig
+}
+
+// Evaluator is the sandbox evaluator.
+type Evaluator struct {
+	cfg     Config
+	service *function.Service
+	took    func(ctx context.Context, phase string, took time.Duration)
+	kept    keeper
+}
+
+// New returns an evaluator. Its tasks have to run while it is used.
+func New(cfg Config) (*Evaluator, error) {
+	phases, err := measure.NewPhases(cfg.Service.Telemetry.Meters)
+	if err != nil {
+		return nil, err
+	}
+	e := &Evaluator{cfg: cfg, took: phases.Took, kept: keeper{images: map[string]*kept{}}}
+	cfg.Service.Sandboxed, cfg.Service.Wording, cfg.Service.Took = true, function.WrapperWording, phases.Took
+	if e.service, err = function.NewService(cfg.Service); err != nil {
+		return nil, fmt.Errorf("set up the sandbox evaluator: %w", err)
+	}
+	return e, nil
+}
+
+// Name implements evaluation.Evaluator.
+func (e *Evaluator) Name() string { return "sandbox" }
+
+// Evaluate implements evaluation.Evaluator.
+func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
+	image, resolved, err := e.open(ctx, req)
+	if err != nil {
+		return evaluation.Response{}, err
+	}
+	defer image.release()
+	dir := path.Join("/", resolved.GetWorkingDir())
+	command := resolved.GetCommand()
+	program, startErr := sandbox.FindProgram(image.root, command[0], dir, resolved.GetEnv())
+	if startErr != nil {
+		return evaluation.Response{}, e.service.NotStarted(req.Given, startErr)
+	}
+	req.Measured.Enter("queue")
+	req.Measured.Attempt()
+	req.Measured.On(measure.Leased{Image: req.Image.Repository + "@" + resolved.GetDigest()})
+	result, err := e.service.Evaluate(ctx, function.Evaluation{
+		Image: req.Given,
+		Command: e.cfg.Launcher.Command(sandbox.Function{
+			Name: path.Base(req.Image.Repository) + "@" + resolved.GetDigest(), Root: image.root,
+			Program: append([]string{program}, command[1:]...), Env: resolved.GetEnv(), Dir: dir,
+			User: resolved.GetUser(), Network: e.cfg.Network.Match(req.Image),
+		}),
+		ResourceList: req.ResourceList, Caller: req.Caller, Limit: req.Limit,
+		RunLimit: func() function.TimeLimit {
+			req.Measured.Enter("run")
+			return req.Limit
+		},
+	})
+	if err != nil {
+		return evaluation.Response{}, err
+	}
+	return evaluation.Response{ResourceList: result.ResourceList, Log: result.Log, Results: result.Results}, nil
+}
+
+// open returns the files of a request's image, and what a container of it would run.
+func (e *Evaluator) open(
+	ctx context.Context, req evaluation.Request,
+) (*held, *imageresolverv1.ResolveImageResponse, error) {
+	ctx, cancel := req.Limit.Context(ctx)
+	defer cancel()
+	start, doing := time.Now(), "looking up the image"
+	resolved, err := e.cfg.Resolver.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: req.Image.String()})
+	req.Measured.Resolving(time.Since(start))
+	if err == nil && len(resolved.GetCommand()) == 0 {
+		err = fault.New(fault.Precondition, "the image has nothing to run")
+	}
+	if err != nil {
+		return nil, nil, notOpened(ctx, req.Given, start, doing, err)
+	}
+	pulling := time.Now()
+	req.Measured.Enter("pull")
+	root, err := e.kept.open(resolved.GetDigest(), func() (string, func(), error) {
+		return e.cfg.Images.Open(ctx, req.Image.Repository, resolved.GetDigest(), func(phase string) { doing = phase })
+	})
+	e.took(ctx, "pull", time.Since(pulling))
+	if err != nil {
+		return nil, nil, notOpened(ctx, req.Given, start, doing, err)
+	}
+	return root, resolved, nil
+}
+
+// notOpened is the error for a caller whose image is not there. Its class is never NotFound, on which
+// callers go on to another runtime.
+func notOpened(ctx context.Context, image string, start time.Time, doing string, err error) error {
+	if ctx.Err() != nil {
+		return function.Interrupted(cmp.Or(function.ContextErr(ctx), err), image, time.Since(start), doing)
+	}
+	err = fmt.Errorf("unable to get the sandbox for %s: %w", image, err)
+	switch fault.Of(err) {
+	case fault.NotFound, fault.Unimplemented, fault.DeadlineExceeded, fault.Canceled:
+		return fault.New(fault.Unavailable, "%w", err)
+	default:
+		return err
+	}
+}
+
+// Maintain does what goes on beside evaluations until ctx ends.
+func (e *Evaluator) Maintain(ctx context.Context) error {
+	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.kept.run(keeping)
+	}()
+	err := e.service.Maintain(ctx)
+	stop() // after the last spare process, which uses an image
+	<-done
+	return errors.Join(err, e.cfg.Launcher.Close())
+}
+
+// Running returns how many functions run now, and Waiting how many evaluations wait for a slot.
+func (e *Evaluator) Running() int { return e.service.Running() }
+
+// Waiting returns how many evaluations wait for a slot now.
+func (e *Evaluator) Waiting() int { return e.service.Waiting() }

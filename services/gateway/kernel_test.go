@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/confinetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
+)
+
+// TestKernelsThatCannotConfine starts the real program.
+func TestKernelsThatCannotConfine(t *testing.T) {
+	confinetest.Run(t, confinetest.Program{
+		Path: gobuild.Program(t, ".", "."),
+		Env: []string{
+			"FNR_ADDRESS=127.0.0.1:0", "FNR_DISABLE_RUNTIMES=pod", "FNR_EXEC_CONFIG=../../functions/config.yaml",
+		},
+	})
+}
