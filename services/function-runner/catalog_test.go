@@ -55,7 +55,7 @@ func TestCatalogFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		return gateway.New(s.Gateway, gateway.Services{}, frame)
 	})
 	for _, items := range []int{1, 200, 2000} {

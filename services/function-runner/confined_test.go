@@ -80,7 +80,7 @@ func startConfined(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		return gateway.New(s.Gateway, gateway.Services{}, frame)
 	})
 }

@@ -7,6 +7,7 @@ require (
 	github.com/krm-function-runner/function-runner/libs v0.0.0
 	github.com/krm-function-runner/function-runner/services/gateway v0.0.0
 	github.com/krm-function-runner/function-runner/services/pod-manager v0.0.0
+	go.uber.org/goleak v1.3.0
 	google.golang.org/grpc v1.79.3
 )
 
@@ -102,7 +103,7 @@ require (
 	go.yaml.in/yaml/v2 v2.4.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/net v0.60.0 // indirect
-	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260209200024-4cfbd4190f57 // indirect

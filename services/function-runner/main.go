@@ -23,12 +23,11 @@ func main() {
 		os.Exit(0)
 	}
 	if err != nil {
-		os.Exit(program.Refuse("function-runner", err))
+		os.Exit(program.RejectConfig("function-runner", err))
 	}
 	s.PodManager.PodEnv = podmanager.PodEnv(os.Environ())
-	os.Exit(program.Main("function-runner", s.Settings, func(_ context.Context,
-		frame program.Frame,
-	) ([]serve.Part, error) {
-		return compose.Parts(s, frame)
-	}))
+	start := func(ctx context.Context, frame program.Frame) ([]serve.Component, error) {
+		return compose.Components(ctx, s, frame)
+	}
+	os.Exit(program.Main("function-runner", s.Settings, start))
 }

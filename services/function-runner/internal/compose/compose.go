@@ -4,44 +4,100 @@
 package compose
 
 import (
+	"context"
+
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
+	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
-// Parts returns the services that s enables, which call each other within the process. They call
-// registries and Kubernetes only if functions may run in pods: local binaries need neither, and are
-// served without them.
-func Parts(s settings.Settings, frame program.Frame) ([]serve.Part, error) {
-	var services gateway.Services
-	var parts []serve.Part
-	if s.Gateway.Enabled(gateway.RuntimePod) {
-		resolver, err := imageresolver.NewResolver(s.ImageResolver, frame)
-		if err != nil {
-			return nil, err
-		}
-		manager, err := podmanager.NewManager(s.PodManager, resolver, frame)
-		if err != nil {
-			return nil, err
-		}
-		services.ImageResolver, services.PodManager, services.Binaries = resolver, manager, manager.Binaries
-		// Pods are managed, and registries are called, until the last evaluation has ended.
-		parts = append(parts, startsReady(manager.Part()), serve.Part{Tasks: resolver.Tasks()})
+// Components returns the services that s enables, which call each other within the process. They call
+// registries only if functions may run in pods or in sandboxes, and Kubernetes only if they may run in
+// pods: local binaries need neither, and are served without them.
+func Components(ctx context.Context, s settings.Settings, frame program.Frame) ([]serve.Component, error) {
+	sandboxes, err := gateway.FindSandboxes(ctx, s.Gateway, frame)
+	if err != nil {
+		return nil, err
+	}
+	services := gateway.Services{Sandboxes: sandboxes}
+	components, err := addServices(s, &services, frame)
+	if err != nil {
+		return nil, err
 	}
 	front, err := gateway.New(s.Gateway, services, frame)
 	if err != nil {
 		return nil, err
 	}
-	return append([]serve.Part{front}, parts...), nil
+	return append([]serve.Component{front}, components...), nil
+}
+
+// addServices adds what sandboxes and pods need to services, and returns their components. Pods are
+// managed, and registries are called, until the last evaluation has ended.
+func addServices(
+	s settings.Settings, services *gateway.Services, frame program.Frame,
+) (components []serve.Component, err error) {
+	pods := s.Gateway.Enabled(gateway.RuntimePod)
+	if !pods && services.Sandboxes == nil {
+		return nil, nil
+	}
+	resolver, err := imageresolver.NewResolver(s.ImageResolver, frame)
+	if err != nil {
+		return nil, err
+	}
+	services.ImageResolver, services.Digests = resolver, resolver
+	if pods {
+		component, err := addPods(s, services, resolver, frame)
+		if err != nil {
+			return nil, err
+		}
+		components = append(components, component)
+	}
+	if services.Sandboxes != nil {
+		component, err := addImages(s, services, resolver, frame)
+		if err != nil {
+			return nil, err
+		}
+		components = append(components, component)
+	}
+	return append(components, serve.Component{Tasks: resolver.Tasks()}), nil
+}
+
+// addPods adds the pod-manager to services, and returns its component.
+func addPods(
+	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame program.Frame,
+) (serve.Component, error) {
+	manager, err := podmanager.NewManager(s.PodManager, resolver, frame)
+	if err != nil {
+		return serve.Component{}, err
+	}
+	services.PodManager, services.Binaries = manager, manager.Binaries
+	return startsReady(manager.Component()), nil
+}
+
+// addImages adds the store of images to services, and returns the component that closes it.
+func addImages(
+	s settings.Settings, services *gateway.Services, resolver *imageresolver.Resolver, frame program.Frame,
+) (serve.Component, error) {
+	store, err := imageresolver.OpenStore(s.Store(), resolver, machine.Group(), frame.Telemetry.Log)
+	if err != nil {
+		return serve.Component{}, err
+	}
+	services.Images = store
+	return serve.Component{Tasks: []serve.Task{func(ctx context.Context) error {
+		<-ctx.Done()
+		store.Close()
+		return nil
+	}}}, nil
 }
 
 // startsReady returns a component that the process does not wait for before it serves. Local
 // binaries are served without Kubernetes; requests that need a pod wait for Kubernetes in the
 // pod-manager.
-func startsReady(part serve.Part) serve.Part {
-	part.Ready = nil
-	return part
+func startsReady(component serve.Component) serve.Component {
+	component.Ready = nil
+	return component
 }

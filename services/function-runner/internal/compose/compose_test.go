@@ -35,7 +35,8 @@ import (
 	"github.com/krm-function-runner/function-runner/services/function-runner/internal/settings"
 )
 
-// kubeconfig returns the kubeconfig of an empty Kubernetes.
+// kubeconfig returns the kubeconfig of an empty Kubernetes, with the rights of Porch's own Role:
+// none on Leases.
 func kubeconfig(t *testing.T) string {
 	t.Helper()
 	return kubeconfigOf(t, func(w http.ResponseWriter, r *http.Request) {
@@ -46,6 +47,10 @@ func kubeconfig(t *testing.T) string {
 		}
 		if r.URL.Query().Get("watch") != "" {
 			<-r.Context().Done()
+			return
+		}
+		if strings.Contains(r.URL.Path, "/leases") {
+			forbid(w, "leases is forbidden")
 			return
 		}
 		if r.Method == http.MethodPost {
@@ -150,6 +155,18 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 	}
 }
 
+// TestRegistriesThatAreRefusedNameThisProgramsSetting asks for an image of a registry on this machine
+// that no setting lists: the message names the setting of this program, not the service's own.
+func TestRegistriesThatAreRefusedNameThisProgramsSetting(t *testing.T) {
+	client, _ := start(t, kubeconfig(t))
+	_, err := client.EvaluateFunction(t.Context(),
+		&evaluator.EvaluateFunctionRequest{Image: "127.0.0.1:1/fns/echo:v1", ResourceList: []byte("kind: ResourceList\n")})
+	const want = "list it in FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES (plain HTTP) or FNR_IMAGE_RESOLVER_REGISTRY_TLS_PATHS"
+	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
 // start runs all services in one process, without local binaries, and returns a function that reads
 // their metrics as well.
 func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.FunctionEvaluatorClient,
@@ -167,10 +184,10 @@ func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.F
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		frame.Telemetry = measured
-		parts, err := compose.Parts(s, frame)
-		return join(parts), err
+		components, err := compose.Components(t.Context(), s, frame)
+		return join(components), err
 	})
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -232,9 +249,9 @@ func TestServesWithoutKubernetes(t *testing.T) {
 }
 
 // join makes one component of several.
-func join(parts []serve.Part) serve.Part {
-	var all serve.Part
-	for _, p := range parts {
+func join(components []serve.Component) serve.Component {
+	var all serve.Component
+	for _, p := range components {
 		all.Endpoints = append(all.Endpoints, p.Endpoints...)
 		all.Tasks = append(all.Tasks, p.Tasks...)
 		if p.Ready != nil {

@@ -31,7 +31,8 @@ func (s *Settings) commonFlags() []porchFlag {
 	return []porchFlag{
 		{name: "port", field: "Gateway.Address", usage: "port to serve on", value: portValue{&g.Address}},
 		{
-			name: "disable-runtimes", field: "Gateway.DisableRuntimes", usage: "runtimes not to use, comma-separated: exec, pod",
+			name: "disable-runtimes", field: "Gateway.DisableRuntimes",
+			usage: "runtimes not to use, comma-separated: exec, sandbox, pod",
 			value: listValue{&g.DisableRuntimes},
 		},
 		{

@@ -48,9 +48,9 @@ var overruled = map[string]string{
 	"PodManager.AuthSecretPath":          credentials,
 }
 
-// refuse returns an error that names the variables of overruled settings, if any is set: without
+// rejectOverruled returns an error that names the variables of overruled settings, if any is set: without
 // it, a user would expect an effect.
-func refuse() error {
+func rejectOverruled() error {
 	var problems []error
 	for _, field := range slices.Sorted(maps.Keys(overruled)) {
 		if config.IsSet(field) {

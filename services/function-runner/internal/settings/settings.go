@@ -16,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
@@ -30,6 +31,12 @@ type Settings struct {
 	// function.Confinement and FunctionNetwork are shared by the services.
 	function.Confinement
 	FunctionNetwork []string `split_words:"true"`
+	machine.SandboxSettings
+}
+
+// Sandboxed reports whether functions may run in sandboxes.
+func (s *Settings) Sandboxed() bool {
+	return s.Sandbox != "" && s.Sandbox != "off" && s.Gateway.Enabled(gateway.RuntimeSandbox)
 }
 
 // Validate checks all settings.
@@ -38,6 +45,8 @@ func (s *Settings) Validate() error {
 	checks.Within("Gateway", s.Gateway.Validate())
 	if s.Gateway.Enabled(gateway.RuntimePod) {
 		checks.Within("PodManager", s.PodManager.Validate())
+	}
+	if s.Gateway.Enabled(gateway.RuntimePod) || s.Sandboxed() {
 		checks.Within("ImageResolver", s.ImageResolver.Validate())
 	}
 	r := &s.ImageResolver
@@ -45,7 +54,10 @@ func (s *Settings) Validate() error {
 		"a file that exists, if private registries are enabled")
 	checks.That(!r.EnableTLS || exists(r.TLSSecretPath), "ImageResolver.TLSSecretPath", r.TLSSecretPath,
 		"a directory that exists, if TLS for private registries is enabled")
-	s.Check(&checks)
+	if s.Sandboxed() {
+		s.SandboxSettings.Check(&checks)
+	}
+	s.Settings.Check(&checks)
 	return checks.Err()
 }
 
@@ -58,7 +70,7 @@ func exists(path string) bool {
 // to w. Errors name the flag or the variable.
 func Load(args []string, w io.Writer) (Settings, error) {
 	var s Settings
-	if err := errors.Join(config.Fill(&s), refuse()); err != nil {
+	if err := errors.Join(config.Fill(&s), rejectOverruled()); err != nil {
 		return Settings{}, err
 	}
 	set := flag.NewFlagSet("function-runner", flag.ContinueOnError)
@@ -67,14 +79,17 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	for _, f := range flags {
 		set.Var(f.value, f.name, f.usage)
 	}
+	set.Usage = func() { help(set) }
 	if err := set.Parse(args); err != nil {
 		return Settings{}, err
 	}
 	if set.NArg() > 0 {
 		return Settings{}, fmt.Errorf("unexpected arguments %q: there are flags only", set.Args())
 	}
+	name := nameIn(flags)
 	s.share()
-	return s, config.Rename(s.Validate(), nameIn(flags))
+	s.name(name)
+	return s, config.Rename(s.Validate(), name)
 }
 
 // nameIn returns the name of a setting for users: its flag, or else its variable.
@@ -105,11 +120,20 @@ func (s *Settings) share() {
 	s.PodManager.MaxMessageBytes = s.Gateway.MaxMessageBytes
 	s.PodManager.MaxEvaluationTime = s.Gateway.MaxEvaluationTime
 	s.PodManager.EnablePrivateRegistries = s.ImageResolver.EnablePrivateRegistries
-	s.Gateway.MaxEvaluationTimeName = config.Variable("Gateway.MaxEvaluationTime")
 	s.Gateway.Confinement, s.Gateway.FunctionNetwork = s.Confinement, s.FunctionNetwork
 	s.Gateway.Secrets = []string{s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath}
 	s.PodManager.Confine, s.PodManager.FunctionNetwork = s.Confine, s.FunctionNetwork
 	s.PodManager.AuthSecretPath = s.ImageResolver.AuthSecretPath
+	s.Gateway.Sandbox = s.Launcher()
+}
+
+// name gives the services the names that users here know of settings which messages name.
+func (s *Settings) name(of func(field string) string) {
+	s.Gateway.MaxInHandBytesName = of("Gateway.MaxInHandBytes")
+	s.Gateway.MaxEvaluationTimeName = of("Gateway.MaxEvaluationTime")
+	s.ImageResolver.InsecureRegistriesName = of("ImageResolver.InsecureRegistries")
+	s.ImageResolver.RegistryTLSPathsName = of("ImageResolver.RegistryTLSPaths")
+	s.PodManager.PullSecretName = of("PodManager.PullSecret")
 }
 
 // ErrHelp is the error of Load after it printed the help.

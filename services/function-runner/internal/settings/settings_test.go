@@ -84,7 +84,7 @@ func TestLoadRefusesVariablesWithoutEffect(t *testing.T) {
 		"FNR_POD_MANAGER_MAX_MESSAGE_BYTES":              "FNR_GATEWAY_MAX_MESSAGE_BYTES",
 		"FNR_POD_MANAGER_ENABLE_PRIVATE_REGISTRIES":      "FNR_IMAGE_RESOLVER_ENABLE_PRIVATE_REGISTRIES",
 		"FNR_POD_MANAGER_AUTH_SECRET_PATH":               "FNR_IMAGE_RESOLVER_AUTH_SECRET_PATH",
-		"FNR_POD_MANAGER_ENABLE_PRIVATE_REGISTRIES_TYPO": "no such setting",
+		"FNR_POD_MANAGER_ENABLE_PRIVATE_REGISTRIES_TYPO": "FNR_POD_MANAGER_ENABLE_PRIVATE_REGISTRIES meant",
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, "1")
@@ -122,7 +122,7 @@ func TestSharedSettingsArrive(t *testing.T) {
 	}
 }
 
-func TestLoadRefuses(t *testing.T) {
+func TestLoadRejects(t *testing.T) {
 	tests := map[string]struct {
 		reason string
 		args   []string
@@ -216,14 +216,22 @@ func TestHelpListsEveryFlag(t *testing.T) {
 	}
 }
 
-// TestMessagesNameThisProgramsVariables has the gateway's messages name what users can set here.
+// TestMessagesNameThisProgramsVariables has the services' messages name what users can set here.
 func TestMessagesNameThisProgramsVariables(t *testing.T) {
 	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper")
 	s, err := settings.Load(nil, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := s.Gateway.MaxEvaluationTimeName, "FNR_GATEWAY_MAX_EVALUATION_TIME"; got != want {
-		t.Errorf("timeouts name %q, want %q", got, want)
+	for want, got := range map[string]string{
+		"FNR_GATEWAY_MAX_IN_HAND_BYTES":          s.Gateway.MaxInHandBytesName,
+		"FNR_GATEWAY_MAX_EVALUATION_TIME":        s.Gateway.MaxEvaluationTimeName,
+		"FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES": s.ImageResolver.InsecureRegistriesName,
+		"FNR_IMAGE_RESOLVER_REGISTRY_TLS_PATHS":  s.ImageResolver.RegistryTLSPathsName,
+		"--registry-auth-secret-name":            s.PodManager.PullSecretName,
+	} {
+		if got != want {
+			t.Errorf("messages name %q, want %q", got, want)
+		}
 	}
 }

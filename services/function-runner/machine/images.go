@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
+)
+
+// Images are the images of this machine, and registries that have others.
+type Images struct {
+	*imageresolver.Local
+	stop    context.CancelFunc
+	running *errgroup.Group
+}
+
+// StoredImage is an image in the store.
+type StoredImage = imageresolver.StoredImage
+
+// OpenImages opens the store of images. Offline it calls no registry.
+func OpenImages(ctx context.Context, s Settings, offline bool) (*Images, error) {
+	log := telemetry.Discard()
+	var resolver *imageresolver.Resolver
+	if !offline {
+		var err error
+		resolver, err = imageresolver.NewResolver(s.ImageResolver, program.Frame{Telemetry: log, Health: new(serve.Health)})
+		if err != nil {
+			return nil, err
+		}
+	}
+	local, err := imageresolver.OpenLocal(s.Store(), resolver, s.Gateway.DefaultImagePrefix, Group(), log.Log)
+	if err != nil {
+		return nil, err
+	}
+	// Calls of registries are finished before the images are closed.
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	running, ctx := errgroup.WithContext(ctx)
+	if resolver != nil {
+		for _, task := range resolver.Tasks() {
+			running.Go(func() error { return task(ctx) })
+		}
+	}
+	return &Images{Local: local, stop: stop, running: running}, nil
+}
+
+// Close ends pulls and calls of registries.
+func (i *Images) Close() error {
+	i.Local.Close()
+	i.stop()
+	return i.running.Wait()
+}

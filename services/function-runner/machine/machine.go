@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machine runs functions of images on this machine alone: the gateway, the image-resolver and
+// sandboxes are in the process, which has no port and needs neither Kubernetes nor a daemon.
+//
+// function-runner has the settings of sandboxes from here, and fnctl all of it.
+package machine
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+)
+
+// Runner is a function runner in this process.
+type Runner struct {
+	images   *Images
+	listener *bufconn.Listener
+	stop     context.CancelFunc
+	ended    chan error
+}
+
+// Config is how a runner works.
+type Config struct {
+	Settings
+	// Offline uses the images in the store, and calls no registry.
+	Offline bool
+	// Progress, if not nil, is called with what an evaluation waits for, whenever that changes, from any
+	// goroutine.
+	Progress func(phase string)
+}
+
+const (
+	// connectionBytes is how much a connection within the process buffers.
+	connectionBytes = 1 << 20
+	// stopTimeout is how long evaluations may take to end after a runner is closed: their callers have
+	// left.
+	stopTimeout = 10 * time.Second
+)
+
+// Start starts a runner. It is an error if this machine cannot start sandboxes. The caller closes the
+// runner.
+func Start(ctx context.Context, cfg Config) (*Runner, error) {
+	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	sandboxes, err := gateway.FindSandboxes(ctx, cfg.Gateway, frame)
+	if err == nil && sandboxes == nil {
+		err = errors.New("functions have nothing to run in: unset FNR_SANDBOX, which is off")
+	}
+	if err != nil {
+		return nil, err
+	}
+	images, err := OpenImages(ctx, cfg.Settings, cfg.Offline)
+	if err != nil {
+		return nil, err
+	}
+	component, err := gateway.New(cfg.Gateway, gateway.Services{
+		Sandboxes: sandboxes, ImageResolver: images, Digests: images, Images: watched{images, cfg.Progress},
+	}, frame)
+	if err != nil {
+		return nil, errors.Join(err, images.Close())
+	}
+	r := &Runner{images: images, listener: bufconn.Listen(connectionBytes), ended: make(chan error, 1)}
+	component.Endpoints[0].Listener = r.listener
+	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx)) // [Runner.Close] ends it, after the last evaluation
+	go func() {
+		life := serve.Config{ShutdownTimeout: stopTimeout}
+		r.ended <- serve.Run(ctx, life, frame.Telemetry.Log, frame.Health, component)
+	}()
+	return r, nil
+}
+
+// Dial connects to the runner's gateway.
+func (r *Runner) Dial(ctx context.Context) (net.Conn, error) { return r.listener.DialContext(ctx) }
+
+// Close ends the runner, and returns why it had ended before, if it had.
+func (r *Runner) Close() error {
+	r.stop()
+	return errors.Join(<-r.ended, r.images.Close())
+}
+
+// watched are images that report what their pulls do.
+type watched struct {
+	*Images
+	progress func(phase string)
+}
+
+// Open implements the interface of the gateway.
+func (w watched) Open(
+	ctx context.Context, repository, digest string, phase func(string),
+) (root string, release func(), err error) {
+	report := func(now string) {
+		phase(now)
+		if w.progress != nil {
+			w.progress(now)
+		}
+	}
+	return w.Images.Open(ctx, repository, digest, report)
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build bubblewrap
+
+package machine_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
+	"github.com/krm-function-runner/function-runner/services/function-runner/machine/machinetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// evaluate evaluates the function of an image once, on a runner of its own.
+func evaluate(t *testing.T, offline bool, image string) (phases []string, err error) {
+	t.Helper()
+	settings, err := machine.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner, err := machine.Start(t.Context(), machine.Config{
+		Settings: settings, Offline: offline, Progress: func(phase string) { phases = append(phases, phase) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient("passthrough:runner", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return runner.Dial(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(),
+		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte("kind: ResourceList\n")})
+	_ = conn.Close()
+	if err := runner.Close(); err != nil {
+		t.Error(err)
+	}
+	return phases, err
+}
+
+// setUp has the environment of a machine with a store of its own.
+func setUp(t *testing.T) {
+	t.Helper()
+	t.Setenv("FNR_SANDBOX_STORE", filepath.Join(machinetest.SharedDir(t), "store"))
+	t.Setenv("FNR_POD_MANAGER", "http://localhost:9448") // it is another program's
+	t.Setenv("DOCKER_CONFIG", t.TempDir())
+}
+
+// TestPrivateImageRunsWithAndWithoutItsRegistry runs an image of a registry with a password and an authority
+// of its own, and again after the registry has gone.
+func TestPrivateImageRunsWithAndWithoutItsRegistry(t *testing.T) {
+	setUp(t)
+	registry := machinetest.Private(t)
+	registry.Push(t, "fn/echo:v1", "echo")
+	authority := t.TempDir()
+	write(t, filepath.Join(authority, "ca.crt"), string(registry.Authority()))
+	t.Setenv("FNR_IMAGE_RESOLVER_REGISTRY_TLS_PATHS", registry.Host+"="+authority)
+	image := registry.Host + "/fn/echo:v1"
+	if _, err := evaluate(t, false, image); status.Code(err) != codes.FailedPrecondition ||
+		!strings.Contains(err.Error(), "401") {
+		t.Errorf("without the password: %v, want the registry's answer", err)
+	}
+	login := base64.StdEncoding.EncodeToString([]byte(machinetest.User + ":" + machinetest.Password))
+	write(t, filepath.Join(os.Getenv("DOCKER_CONFIG"), "config.json"), //nolint:forbidigo // set above
+		fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, registry.Host, login))
+	phases, err := evaluate(t, false, image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(phases, "\n"), "image") {
+		t.Errorf("phases %q, want those of the pull", phases)
+	}
+	registry.Stop()
+	if _, err := evaluate(t, true, image); err != nil {
+		t.Errorf("offline: %v", err)
+	}
+	_, err = evaluate(t, true, registry.Host+"/fn/other:v1")
+	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "is not in the image store") {
+		t.Errorf("offline, an image that was never pulled: %v", err)
+	}
+}
+
+// TestPlainHTTPIsForListedRegistries runs an image of a registry without TLS.
+func TestPlainHTTPIsForListedRegistries(t *testing.T) {
+	setUp(t)
+	registry := machinetest.Open(t)
+	registry.Push(t, "fn/echo:v1", "echo")
+	_, err := evaluate(t, false, registry.Host+"/fn/echo:v1")
+	if status.Code(err) != codes.FailedPrecondition ||
+		!strings.Contains(err.Error(), "list it in FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES") {
+		t.Errorf("not listed: %v", err)
+	}
+	t.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", registry.Host)
+	if _, err := evaluate(t, false, registry.Host+"/fn/echo:v1"); err != nil {
+		t.Errorf("listed: %v", err)
+	}
+}
+
+// TestMachinesWithoutALauncher asks for a launcher that is not there, and for none.
+func TestMachinesWithoutALauncher(t *testing.T) {
+	setUp(t)
+	for value, want := range map[string]string{"auto": "install the package bubblewrap", "off": "FNR_SANDBOX"} {
+		t.Setenv("FNR_SANDBOX", value)
+		t.Setenv("PATH", t.TempDir())
+		settings, err := machine.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := machine.Start(t.Context(), machine.Config{Settings: settings}); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("FNR_SANDBOX=%s: got %v, want %q", value, err, want)
+		}
+	}
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

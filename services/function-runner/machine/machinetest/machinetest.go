@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machinetest has registries with images of the test function, for tests that run images on this
+// machine.
+package machinetest
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+)
+
+// The user of private registries.
+const (
+	User     = "user"
+	Password = "hunter2-hunter2"
+)
+
+// Registry is a registry on loopback, in memory.
+type Registry struct {
+	// Host is its host and port.
+	Host string
+
+	server *httptest.Server
+	auth   authn.Authenticator
+}
+
+// Open starts a registry without TLS that requires nothing.
+func Open(t testing.TB) *Registry {
+	t.Helper()
+	return start(t, httptest.NewServer(newRegistry()), authn.Anonymous)
+}
+
+// Private starts a registry with an authority of its own that requires a password.
+func Private(t testing.TB) *Registry {
+	t.Helper()
+	images := newRegistry()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != User || password != Password {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		images.ServeHTTP(w, r)
+	}))
+	return start(t, server, authn.FromConfig(authn.AuthConfig{Username: User, Password: Password}))
+}
+
+func newRegistry() http.Handler { return registry.New(registry.Logger(log.New(io.Discard, "", 0))) }
+
+func start(t testing.TB, server *httptest.Server, auth authn.Authenticator) *Registry {
+	t.Helper()
+	t.Cleanup(server.Close)
+	return &Registry{Host: server.Listener.Addr().String(), server: server, auth: auth}
+}
+
+// Stop ends the registry.
+func (r *Registry) Stop() { r.server.Close() }
+
+// Authority returns the certificate of a private registry's authority, in PEM.
+func (r *Registry) Authority() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
+}
+
+// Push puts an image into the registry whose program is the test function.
+func (r *Registry) Push(t testing.TB, at, behaviour string) {
+	t.Helper()
+	var options []name.Option
+	if r.server.Certificate() == nil {
+		options = append(options, name.Insecure)
+	}
+	ref, err := name.ParseReference(r.Host+"/"+at, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := r.server.Client()
+	defer client.CloseIdleConnections()
+	with := []remote.Option{remote.WithTransport(client.Transport), remote.WithAuth(r.auth)}
+	if err := remote.Write(ref, image(t, behaviour), with...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// image returns an image as ko makes them.
+func image(t testing.TB, behaviour string) v1.Image {
+	t.Helper()
+	content := layer(t)
+	files, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(content)), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := mutate.AppendLayers(empty.Image, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture = "linux", "amd64"
+	file.Config = v1.Config{
+		Entrypoint: []string{"fn"}, Cmd: []string{behaviour}, Env: []string{"PATH=/bin:/ko-app"}, WorkingDir: "/srv",
+	}
+	if img, err = mutate.ConfigFile(img, file); err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+// layer returns a layer with the test function.
+func layer(t testing.TB) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	testfn.Install(t, dir, "fn")
+	program, err := os.ReadFile(filepath.Join(dir, "fn"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	if err := w.WriteHeader(&tar.Header{Name: "/ko-app/fn", Mode: 0o500, Size: int64(len(program))}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = w.Write(program)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Bytes()
+}
+
+// SharedDir returns a directory that other users can enter.
+func SharedDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sandbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
