@@ -25,11 +25,12 @@ func main() {
 		os.Exit(0)
 	}
 	if err != nil {
-		os.Exit(program.Refuse("wrapper-server", err))
+		os.Exit(program.RejectConfig("wrapper-server", err))
 	}
 	settings := program.Settings{Serve: cfg.Serve, Telemetry: cfg.Telemetry}
-	os.Exit(program.Main("wrapper-server", settings, func(_ context.Context, frame program.Frame) ([]serve.Part, error) {
-		part, err := wrapper.New(cfg, os.Environ(), frame)
-		return []serve.Part{part}, err
-	}))
+	start := func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
+		component, err := wrapper.New(cfg, os.Environ(), frame)
+		return []serve.Component{component}, err
+	}
+	os.Exit(program.Main("wrapper-server", settings, start))
 }

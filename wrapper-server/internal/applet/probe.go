@@ -24,7 +24,7 @@ const (
 	defaultProbeWait = time.Second
 )
 
-// Probe is "grpc-health-probe -addr HOST:PORT": it exits with 0 if the server says
+// Probe is "grpc-health-probe -addr HOST:PORT": it exits with 0 if the server reports
 // that it is serving.
 func Probe(args []string) int {
 	flags := flag.NewFlagSet("grpc-health-probe", flag.ContinueOnError)

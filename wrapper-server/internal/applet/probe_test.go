@@ -36,8 +36,8 @@ func handler(t *testing.T, frame program.Frame) http.Handler {
 }
 
 func TestProbe(t *testing.T) {
-	ready := servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
-		return serve.Part{Endpoints: []serve.Endpoint{{Name: "test", Handler: handler(t, frame)}}}, nil
+	ready := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+		return serve.Component{Endpoints: []serve.Endpoint{{Name: "test", Handler: handler(t, frame)}}}, nil
 	})
 	notReady := listen(t)
 	var protocols http.Protocols

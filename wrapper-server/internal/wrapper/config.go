@@ -66,6 +66,8 @@ func LoadConfig(args []string, w io.Writer) (Config, error) {
 	flags.Usage = func() {
 		_, _ = fmt.Fprintf(w, "usage: wrapper-server [FLAG]... -- ENTRYPOINT [ARG]...\n       wrapper-server install DIR\n")
 		flags.PrintDefaults()
+		_, _ = fmt.Fprintln(w)
+		config.Help(w, new(Config), nil)
 	}
 	if err := flags.Parse(args); err != nil {
 		return Config{}, err

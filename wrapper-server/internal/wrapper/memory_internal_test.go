@@ -13,7 +13,7 @@ import (
 
 // TestMemoryIsBounded has a request come while another client's has the memory.
 func TestMemoryIsBounded(t *testing.T) {
-	s := &server{maxMessage: 100, budget: membudget.New(100, 0)}
+	s := &server{maxMessage: 100, budget: membudget.New(100, 0, "")}
 	path, handler := s.handler()
 	request := func(from string) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, path+"EvaluateFunction", strings.NewReader(strings.Repeat("x", 60)))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,14 +29,15 @@ import (
 
 // New returns the wrapper server as a part of a program. Functions get the
 // variables of environ that are not the server's own.
-func New(cfg Config, environ []string, frame program.Frame) (serve.Part, error) {
+func New(cfg Config, environ []string, frame program.Frame) (serve.Component, error) {
 	service, err := newService(cfg, functionEnv(environ), frame)
 	if err != nil {
-		return serve.Part{}, err
+		return serve.Component{}, err
 	}
 	s := &server{
-		command: command(cfg), service: service, maxTime: cfg.MaxEvaluationTime, maxMessage: int64(cfg.MaxRequestBodySize),
-		budget: membudget.New(membudget.Default(cgroup.Container, cfg.MaxRequestBodySize), budgetTimeout),
+		command: command(cfg), service: service, maxMessage: int64(cfg.MaxRequestBodySize),
+		maxTime: cfg.MaxEvaluationTime, timeSetting: timeSetting(environ),
+		budget: membudget.New(membudget.Default(cgroup.Container, cfg.MaxRequestBodySize), budgetTimeout, ""),
 	}
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{
@@ -44,9 +46,9 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Part, error) 
 	})
 	if err != nil {
 		service.Close()
-		return serve.Part{}, fmt.Errorf("set up the wrapper server: %w", err)
+		return serve.Component{}, fmt.Errorf("set up the wrapper server: %w", err)
 	}
-	return serve.Part{
+	return serve.Component{
 		Endpoints: []serve.Endpoint{{Name: "evaluator", Address: ":" + strconv.Itoa(cfg.Port), Handler: handler}},
 		Tasks:     []serve.Task{s.maintain},
 	}, nil
@@ -84,19 +86,34 @@ func hidden(network bool) []string {
 
 // server implements Porch's FunctionEvaluator service around one command.
 type server struct {
-	command    fnproc.Command
-	service    *function.Service
-	maxTime    time.Duration
-	maxMessage int64
-	budget     *membudget.Budget
+	command     fnproc.Command
+	service     *function.Service
+	maxTime     time.Duration
+	timeSetting string // for people
+	maxMessage  int64
+	budget      *membudget.Budget
 }
 
 // budgetTimeout is how long a request may be queued for memory. It is long: the gateway has chosen
 // this pod, and an evaluation before it ends soon.
 const budgetTimeout = time.Minute
 
-// maxTimeSetting is what people call the bound on an evaluation's time.
-const maxTimeSetting = "the wrapper server's setting FNR_MAX_EVALUATION_TIME"
+// What users set to change the bound on an evaluation's time.
+const (
+	maxTimeSetting = "the wrapper server's setting FNR_MAX_EVALUATION_TIME"
+	maxTimeInPod   = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (function-runner's is " +
+		"FNR_GATEWAY_MAX_EVALUATION_TIME), or the function's maxEvaluationTime"
+)
+
+// timeSetting returns what users can set where the server runs: in a pod its own variable is the
+// pod-manager's.
+func timeSetting(environ []string) string {
+	inPod := func(variable string) bool { return strings.HasPrefix(variable, "KUBERNETES_SERVICE_HOST=") }
+	if slices.ContainsFunc(environ, inPod) {
+		return maxTimeInPod
+	}
+	return maxTimeSetting
+}
 
 // maintain keeps spare processes from the start: there will be evaluations.
 func (s *server) maintain(ctx context.Context) error {
@@ -105,7 +122,7 @@ func (s *server) maintain(ctx context.Context) error {
 }
 
 func (s *server) handler(options ...connect.HandlerOption) (path string, handler http.Handler) {
-	options = append(options, connect.WithInterceptors(function.Late()))
+	options = append(options, connect.WithInterceptors(function.WordEarlyDeadline()))
 	path, handler = evaluatorconnect.NewFunctionEvaluatorHandler(s, options...)
 	return path, s.budget.Bounded(s.maxMessage, nil, handler)
 }
@@ -128,7 +145,7 @@ func (s *server) EvaluateFunction(
 
 // evaluate checks the input and runs the function.
 func (s *server) evaluate(ctx context.Context, req *evaluator.EvaluateFunctionRequest) (function.Result, error) {
-	ctx, cancel := function.NewTimeLimit(s.maxTime, maxTimeSetting).Context(ctx)
+	ctx, cancel := function.NewTimeLimit(s.maxTime, s.timeSetting).Context(ctx)
 	defer cancel()
 	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
 		return function.Result{}, err

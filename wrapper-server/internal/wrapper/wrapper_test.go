@@ -4,7 +4,9 @@ package wrapper_test
 
 import (
 	"context"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,7 +41,7 @@ func startIn(t *testing.T, dir, behaviour string, environ []string, flags ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Part, error) {
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		return wrapper.New(cfg, environ, frame)
 	})
 }
@@ -139,6 +141,46 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
+// TestOnePeerDoesNotTakeAllSlots has one address evaluate without end, and another one after it.
+func TestOnePeerDoesNotTakeAllSlots(t *testing.T) {
+	t.Setenv("FNR_CONCURRENCY", "1")
+	t.Setenv("FNR_PREFORK", "0")
+	dir := t.TempDir()
+	address := startIn(t, dir, "hang", nil)
+	var evaluations sync.WaitGroup
+	defer evaluations.Wait()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	evaluateFrom := func(source string) {
+		conn := connectFrom(t, source, address)
+		evaluations.Go(func() {
+			defer func() { _ = conn.Close() }()
+			_, _ = evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx,
+				&evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte(conformance.List)})
+		})
+	}
+	for range 3 {
+		evaluateFrom("127.0.0.2")
+	}
+	testfn.AwaitRunning(t, dir, 1)
+	evaluateFrom("127.0.0.3")
+	testfn.AwaitRunning(t, dir, 2)
+}
+
+// connectFrom returns a client whose connection comes from the address source.
+func connectFrom(t *testing.T, source, address string) *grpc.ClientConn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
 // timedOut is how Porch's text for a deadline that has passed begins.
 const timedOut = "function evaluation timed out for fn: after "
 
@@ -165,32 +207,49 @@ func TestDeadlineInTheQueue(t *testing.T) {
 	<-ended
 }
 
-// TestEvaluationTime has a caller who waits for ever, in a pod's queue and in the function.
+// TestEvaluationTime has a caller who waits for ever, in a server's queue and in the function. The
+// answer names what the user can set there.
 func TestEvaluationTime(t *testing.T) {
-	t.Setenv("FNR_CONCURRENCY", "1")
-	t.Setenv("FNR_MAX_EVALUATION_TIME", "100ms")
-	address := start(t, "hang", nil)
-	errs := make(chan error, 2)
-	for range cap(errs) {
-		go func() {
-			_, err := evaluate(t.Context(), t, address)
-			errs <- err
-		}()
+	tests := map[string]struct {
+		environ []string
+		setting string
+	}{
+		"alone":    {nil, "the wrapper server's setting FNR_MAX_EVALUATION_TIME"},
+		"in a pod": {[]string{"KUBERNETES_SERVICE_HOST=10.0.0.1"}, "the pod-manager's setting FNR_MAX_EVALUATION_TIME ("},
 	}
-	for range cap(errs) {
-		err := <-errs
-		answer := status.Convert(err)
-		if answer.Code() != codes.DeadlineExceeded || !strings.HasPrefix(answer.Message(), timedOut) ||
-			!strings.Contains(answer.Message(), "raise the wrapper server's setting FNR_MAX_EVALUATION_TIME") {
-			t.Errorf("the answer is %v, want the limit that passed", err)
-		}
-		if len(answer.Details()) != 1 {
-			t.Errorf("the answer has details %v, want that the limit is the server's own", answer.Details())
-		}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("FNR_CONCURRENCY", "1")
+			t.Setenv("FNR_MAX_EVALUATION_TIME", "100ms")
+			address := start(t, "hang", tc.environ)
+			errs := make(chan error, 2)
+			for range cap(errs) {
+				go func() {
+					_, err := evaluate(t.Context(), t, address)
+					errs <- err
+				}()
+			}
+			for range cap(errs) {
+				checkTimeLimit(t, <-errs, tc.setting)
+			}
+		})
 	}
 }
 
-func TestLoadConfigRefuses(t *testing.T) {
+// checkTimeLimit reports an error unless err is that of a limit that a setting bounds.
+func checkTimeLimit(t *testing.T, err error, setting string) {
+	t.Helper()
+	answer := status.Convert(err)
+	if answer.Code() != codes.DeadlineExceeded || !strings.HasPrefix(answer.Message(), timedOut) ||
+		!strings.Contains(answer.Message(), "raise "+setting) {
+		t.Errorf("the answer is %v, want the limit that passed, and %s", err, setting)
+	}
+	if len(answer.Details()) != 1 {
+		t.Errorf("the answer has details %v, want that the limit is the server's own", answer.Details())
+	}
+}
+
+func TestLoadConfigRejects(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want string

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/confinetest"
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
+)
+
+// TestKernelsThatCannotConfine starts the real program.
+func TestKernelsThatCannotConfine(t *testing.T) {
+	confinetest.Run(t, confinetest.Program{
+		Path: gobuild.Program(t, ".", "."), Args: []string{"--port", freePort(t), "--", "cat"},
+	})
+}
