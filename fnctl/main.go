@@ -15,7 +15,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cli.Run(ctx, cli.Environment{
-		Address:          os.Getenv("FNR_ADDRESS"),
+		Address:          cli.Address(os.Getenv),
 		NoColour:         os.Getenv("NO_COLOR") != "",
 		NoAttribution:    os.Getenv("KRM_DISABLE_ATTRIBUTION") != "",
 		ImagePrefix:      os.Getenv("KPT_IMAGE_PREFIX"),

@@ -22,7 +22,7 @@ type Environment struct {
 	Address string
 	// NoColour turns colours off, on terminals too.
 	NoColour bool
-	// NoAttribution leaves out the annotations that say what rendered a resource.
+	// NoAttribution leaves out the annotations that name what rendered a resource.
 	NoAttribution bool
 	// ImagePrefix is put before images without a slash; empty to leave that to the gateway.
 	ImagePrefix string
@@ -35,12 +35,12 @@ type Environment struct {
 	Stdout, Stderr io.Writer
 }
 
-const rootHelp = `fnctl runs KRM functions on packages through a function runner.
+const rootHelp = `fnctl runs KRM functions on packages, through a function runner or, with --local, on your machine.
 
 Exit codes: 0 done, 1 a function failed, 2 anything else.
 
 Environment:
-  FNR_ADDRESS              the gateway, as --address
+  FNCTL_ADDRESS            the gateway, as --address
   NO_COLOR                 no colours, if it is set
   KPT_IMAGE_PREFIX         as --image-prefix
   KPT_FN_RUNTIME           docker, podman or nerdctl, for 'fnctl doc'
@@ -48,6 +48,8 @@ Environment:
 
 const rootExamples = `  # Render a package and show what changed
   fnctl render ./web --diff
+  # Run its functions on this machine, in sandboxes, without a function runner
+  fnctl render ./web --local
   # Run one function
   fnctl eval ./web --image set-namespace:v0.4.5 -- namespace=shop
   # A pipe of functions
@@ -69,7 +71,8 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	root.AddCommand(newRender(env), newEval(env), newSource(env), newSink(env), newDoc(env), newPods(env), newVersion(env))
+	root.AddCommand(newRender(env), newEval(env), newSource(env), newSink(env), newDoc(env), newPods(env),
+		newImages(env), newVersion(env))
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		env.errPrinter().Line("fnctl: %s", ui.Printable(summary(err).Error()))

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"fnctl": func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		code := cli.Run(ctx, cli.Environment{
-			Address:  os.Getenv("FNR_ADDRESS"),    //nolint:forbidigo // stands in for main
+			Address:  cli.Address(os.Getenv),      //nolint:forbidigo // stands in for main
 			NoColour: os.Getenv("NO_COLOR") != "", //nolint:forbidigo // stands in for main
 			Environ:  os.Environ(),                //nolint:forbidigo // stands in for main
 			Stdin:    os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("FNR_ADDRESS", address)
+			env.Setenv("FNCTL_ADDRESS", address)
 			env.Setenv("PODS_ADDRESS", pods)
 			return nil
 		},

@@ -54,10 +54,10 @@ func newEval(env Environment) *cobra.Command {
 				pairs = args[dash:]
 			}
 			config, err := c.prepare(where, pairs)
-			if err != nil {
+			if err = errors.Join(err, c.gateway.check(cmd.Flags())); err != nil {
 				return usageError{cmd.CommandPath(), err}
 			}
-			c.kpt.tell(env, cmd.Flags())
+			c.kpt.reportIgnored(env, cmd.Flags())
 			return c.run(cmd.Context(), where, config)
 		},
 	}
@@ -68,10 +68,10 @@ func newEval(env Environment) *cobra.Command {
 	c.output.register(flags)
 	c.results.register(flags)
 	c.kpt.register(flags, "image-pull-policy", "network", "as-current-user")
-	c.kpt.refuse(flags, "allow-alpha-wasm", "a function runner runs images, not WebAssembly")
-	c.kpt.refuseValue(flags, "mount",
+	c.kpt.reject(flags, "allow-alpha-wasm", "a function runner runs images, not WebAssembly")
+	c.kpt.rejectValue(flags, "mount",
 		"a function runner cannot mount directories of this machine; put the files into a ConfigMap")
-	c.kpt.refuse(flags, "include-meta-resources", errMetaResources.Error())
+	c.kpt.reject(flags, "include-meta-resources", errMetaResources.Error())
 	return cmd
 }
 
@@ -93,14 +93,13 @@ func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error)
 	return c.function.config(pairs)
 }
 
-func (c *evalCommand) run(ctx context.Context, where string, config *yaml.RNode) error {
-	gateway, err := c.gateway.connect()
+func (c *evalCommand) run(ctx context.Context, where string, config *yaml.RNode) (err error) {
+	progress := c.env.progress()
+	evaluator, err := c.gateway.open(ctx, c.env, progress)
 	if err != nil {
 		return err
 	}
-	defer gateway.Close()
-	progress := c.env.progress()
-	evaluator := c.gateway.evaluator(c.env, gateway, progress)
+	defer func() { err = errors.Join(err, evaluator.close()) }()
 	evaluator.Environment = append(evaluator.Environment, c.function.environment...)
 	renderer := &pipeline.Renderer{Evaluator: evaluator, Observer: progress, Timeout: c.gateway.timeout}
 	if where == "-" {

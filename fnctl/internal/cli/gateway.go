@@ -4,6 +4,9 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"net"
 	"slices"
 	"time"
 
@@ -29,16 +32,33 @@ type gatewayFlags struct {
 	timeout         time.Duration
 	maxMessageBytes int
 	phases          bool
+	local, offline  bool
+}
+
+// Address returns the gateway's address from the environment: FNCTL_ADDRESS, or FNR_ADDRESS, its
+// earlier name, if that is an address to call. The services have a setting of that name too: the
+// address on which they listen.
+func Address(getenv func(name string) string) string {
+	if address := getenv("FNCTL_ADDRESS"); address != "" {
+		return address
+	}
+	address := getenv("FNR_ADDRESS")
+	if host, _, err := net.SplitHostPort(address); err == nil && slices.Contains([]string{"", "0.0.0.0", "::"}, host) {
+		return ""
+	}
+	return address
 }
 
 // registerAddress adds the one flag that all commands share, including commands without evaluations.
 func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
-		"gateway as host:port, or as a URL of http or https; by default that of FNR_ADDRESS")
+		"gateway as host:port, or as a URL of http or https; by default that of FNCTL_ADDRESS")
 }
 
 func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
 	f.registerAddress(flags, env)
+	flags.BoolVar(&f.local, "local", false, "run functions on this machine, in sandboxes, without a function runner")
+	flags.BoolVar(&f.offline, "offline", false, "with --local: use images that were pulled before, and call no registry")
 	flags.DurationVar(&f.timeout, "timeout", defaultTimeout,
 		"longest time for one function, with the start of its pod; 0 for no limit")
 	flags.BoolVar(&f.phases, "phases", isTerminal(env.Stderr),
@@ -46,16 +66,61 @@ func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
 	flags.IntVar(&f.maxMessageBytes, "max-message-size", defaultMaxMessageBytes, "largest ResourceList in bytes, each way")
 }
 
-func (f *gatewayFlags) connect() (*client.Gateway, error) {
-	return client.New(client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes})
+// check checks the flags.
+func (f *gatewayFlags) check(flags *pflag.FlagSet) error {
+	switch {
+	case f.local && flags.Changed("address"):
+		return errors.New("takes --local or --address, not both")
+	case f.offline && !f.local:
+		return errors.New("takes --offline with --local only: a function runner elsewhere has its own images")
+	}
+	return nil
 }
 
-// evaluator returns an evaluator of images, at the gateway, and of programs of this machine. It shows
-// on progress what an evaluation waits for, if the flags ask for that.
-func (f *gatewayFlags) evaluator(env Environment, gateway *client.Gateway, progress *ui.Progress) *local.Evaluator {
-	return &local.Evaluator{
-		Images:         &phases{Gateway: gateway, progress: progress, wanted: f.phases},
+// noGateway is what users can do who gave no address, where no gateway is at the default one.
+const noGateway = "run functions on this machine with --local, start a function runner here, or give the address " +
+	"of one with --address or FNCTL_ADDRESS"
+
+// connect returns a client of the gateway at the address.
+func (f *gatewayFlags) connect(env Environment) (*client.Gateway, error) {
+	return client.New(f.config(env))
+}
+
+// config returns how the gateway at the address is called.
+func (f *gatewayFlags) config(env Environment) client.Config {
+	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes}
+	if env.Address == "" && f.address == DefaultAddress {
+		config.Unreachable = noGateway
+	}
+	return config
+}
+
+// evaluator evaluates images at a gateway, and programs of this machine.
+type evaluator struct {
+	local.Evaluator
+	close func() error
+}
+
+// open returns an evaluator of images, at the gateway or on this machine, and of programs of this machine. It
+// shows on progress what an evaluation waits for, if the flags ask for that. The caller closes it.
+func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.Progress) (*evaluator, error) {
+	e := &evaluator{Evaluator: local.Evaluator{
 		Environment:    slices.Clone(env.Environ),
 		MaxOutputBytes: f.maxMessageBytes,
+	}}
+	if f.local {
+		images, err := f.start(ctx, progress)
+		if err != nil {
+			return nil, err
+		}
+		e.Images, e.close = images, images.close
+		return e, nil
 	}
+	gateway, err := f.connect(env)
+	if err != nil {
+		return nil, err
+	}
+	e.Images = &phases{Gateway: gateway, progress: progress, wanted: f.phases}
+	e.close = func() error { gateway.Close(); return nil }
+	return e, nil
 }

@@ -25,11 +25,11 @@ var ignored = map[string]struct{ kind, reason string }{
 // everywhere are the flags that all commands of kpt have.
 var everywhere = []string{"truncate-output", "stack-trace", "log-flush-frequency"}
 
-// kptFlags are the flags of kpt that a command accepts without an effect, or refuses with a reason.
+// kptFlags are the flags of kpt that a command accepts without an effect, or rejects with a reason.
 // They are not part of the help.
 type kptFlags struct {
 	accepted []string
-	refused  map[string]string
+	rejected map[string]string
 	flags    *pflag.FlagSet
 }
 
@@ -46,25 +46,25 @@ func (k *kptFlags) register(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// refuse adds a flag without a value that is refused if it is set.
-func (k *kptFlags) refuse(flags *pflag.FlagSet, name, reason string) {
-	k.refuseValue(flags, name, reason)
+// reject adds a flag without a value that is rejected if it is set.
+func (k *kptFlags) reject(flags *pflag.FlagSet, name, reason string) {
+	k.rejectValue(flags, name, reason)
 	flags.Lookup(name).NoOptDefVal = "true"
 }
 
-// refuseValue is refuse for a flag with a value.
-func (k *kptFlags) refuseValue(flags *pflag.FlagSet, name, reason string) {
-	if k.refused == nil {
-		k.refused = map[string]string{}
+// rejectValue is reject for a flag with a value.
+func (k *kptFlags) rejectValue(flags *pflag.FlagSet, name, reason string) {
+	if k.rejected == nil {
+		k.rejected = map[string]string{}
 	}
-	k.refused[name] = reason
+	k.rejected[name] = reason
 	flags.StringArray(name, nil, reason)
 	_ = flags.MarkHidden(name)
 }
 
-// check reports a refused flag that is set.
+// check reports a rejected flag that is set.
 func (k *kptFlags) check() error {
-	for name, reason := range k.refused {
+	for name, reason := range k.rejected {
 		if k.flags.Changed(name) {
 			return fmt.Errorf("cannot take --%s: %s", name, reason)
 		}
@@ -72,8 +72,8 @@ func (k *kptFlags) check() error {
 	return nil
 }
 
-// tell says once which flags have no effect.
-func (k *kptFlags) tell(env Environment, flags *pflag.FlagSet) {
+// reportIgnored prints once which flags have no effect.
+func (k *kptFlags) reportIgnored(env Environment, flags *pflag.FlagSet) {
 	var told []string
 	for _, name := range k.accepted {
 		if flags.Changed(name) {

@@ -48,14 +48,14 @@ func newSource(env Environment) *cobra.Command {
 			if output != toStdout && output != unwrap {
 				return usageError{cmd.CommandPath(), fmt.Errorf("takes stdout or unwrap for --output, got %q", output)}
 			}
-			kpt.tell(env, cmd.Flags())
+			kpt.reportIgnored(env, cmd.Flags())
 			return source(env.Stdout, dirs, output, configFile)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", toStdout, "stdout for a ResourceList, unwrap for plain YAML documents")
 	cmd.Flags().StringVar(&configFile, "fn-config", "", "file with the configuration of the function that reads the list")
 	kpt.register(cmd.Flags())
-	kpt.refuse(cmd.Flags(), "include-meta-resources", errMetaResources.Error())
+	kpt.reject(cmd.Flags(), "include-meta-resources", errMetaResources.Error())
 	return cmd
 }
 
@@ -112,7 +112,7 @@ func newSink(env Environment) *cobra.Command {
 			if len(args) != 1 {
 				return usageError{cmd.CommandPath(), errors.New("needs one argument: DIR, a new directory")}
 			}
-			kpt.tell(env, cmd.Flags())
+			kpt.reportIgnored(env, cmd.Flags())
 			return sink(cmd.Context(), env, args[0])
 		},
 	}

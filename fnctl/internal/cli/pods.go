@@ -87,7 +87,7 @@ func (c *podsCommand) prepare(args []string) error {
 }
 
 func (c *podsCommand) run(ctx context.Context) error {
-	gateway, err := c.gateway.connect()
+	gateway, err := c.gateway.connect(c.env)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,6 +22,8 @@ Kptfile has the annotation kpt.dev/save-on-render-failure: "true", also what was
 
 const renderExamples = `  # Render a package in place and show what changed
   fnctl render ./web --diff
+  # Run its functions on this machine, without a function runner
+  fnctl render ./web --local
   # See what would change
   fnctl render ./web --diff --dry-run
   # Leave the package alone and write the result elsewhere
@@ -52,10 +55,10 @@ func newRender(env Environment) *cobra.Command {
 		Args:              oneTarget("DIR, a package"),
 		ValidArgsFunction: completePackages,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.prepare(); err != nil {
+			if err := errors.Join(c.prepare(), c.gateway.check(cmd.Flags())); err != nil {
 				return usageError{cmd.CommandPath(), err}
 			}
-			c.kpt.tell(env, cmd.Flags())
+			c.kpt.reportIgnored(env, cmd.Flags())
 			return c.run(cmd.Context(), target(cmd, args))
 		},
 	}
@@ -67,7 +70,7 @@ func newRender(env Environment) *cobra.Command {
 	c.output.register(flags)
 	c.results.register(flags)
 	c.kpt.register(flags, "image-pull-policy", "allow-network")
-	c.kpt.refuse(flags, "allow-alpha-wasm", "a function runner runs images, not WebAssembly")
+	c.kpt.reject(flags, "allow-alpha-wasm", "a function runner runs images, not WebAssembly")
 	return cmd
 }
 
@@ -82,7 +85,7 @@ func (c *renderCommand) prepare() error {
 	return c.results.prepare()
 }
 
-func (c *renderCommand) run(ctx context.Context, dir string) error {
+func (c *renderCommand) run(ctx context.Context, dir string) (err error) {
 	tree, err := pkgtree.Read(dir)
 	if err != nil {
 		return err
@@ -92,16 +95,13 @@ func (c *renderCommand) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	gateway, err := c.gateway.connect()
+	progress := c.env.progress()
+	evaluator, err := c.gateway.open(ctx, c.env, progress)
 	if err != nil {
 		return err
 	}
-	defer gateway.Close()
-	progress := c.env.progress()
-	renderer := &pipeline.Renderer{
-		Evaluator: c.gateway.evaluator(c.env, gateway, progress), Observer: progress,
-		Timeout: c.gateway.timeout,
-	}
+	defer func() { err = errors.Join(err, evaluator.close()) }()
+	renderer := &pipeline.Renderer{Evaluator: evaluator, Observer: progress, Timeout: c.gateway.timeout}
 	rendering, failure := renderer.Render(ctx, plan)
 	if ctx.Err() != nil && failure != nil {
 		return failure

@@ -146,7 +146,7 @@ func TestScreens(t *testing.T) {
 					t.Fatal(err)
 				}
 				//nolint:forbidigo // where this test's fnctl is
-				env := []string{colours, "FNR_ADDRESS=" + address, "PATH=" + os.Getenv("PATH")}
+				env := []string{colours, "FNCTL_ADDRESS=" + address, "PATH=" + os.Getenv("PATH")}
 				good := open(t, dir, width, env, "fnctl render good").await("status 0")
 				bad := open(t, dir, width, env, "fnctl render bad").await("status 1")
 				slow := open(t, dir, width, env, "fnctl render slow")

@@ -2,7 +2,11 @@
 
 package client
 
-import "connectrpc.com/connect"
+import (
+	"maps"
+
+	"connectrpc.com/connect"
+)
 
 // account is a template for the text about a failed call.
 type account struct{ problem, advice string }
@@ -27,7 +31,7 @@ var accounts = map[connect.Code]account{
 		"check that the image exists and that the cluster may pull it",
 	},
 	connect.CodeInvalidArgument: {
-		"the gateway refused the call of function {image} ({message})",
+		"the gateway rejected the call of function {image} ({message})",
 		"check the image's name and tag",
 	},
 	connect.CodeUnavailable: {
@@ -36,17 +40,40 @@ var accounts = map[connect.Code]account{
 	},
 	connect.CodeUnimplemented: {
 		"what answers at {address} is no function runner ({message})",
-		"check --address or FNR_ADDRESS",
+		"check --address or FNCTL_ADDRESS",
 	},
+}
+
+// localAccounts returns the texts for a gateway in this process.
+func localAccounts() map[connect.Code]account {
+	texts := maps.Clone(accounts)
+	texts[connect.CodeFailedPrecondition] = account{
+		"function {image} cannot be started ({message})",
+		"check the image's name and tag, and the credentials in docker's configuration; with --offline, run " +
+			"'fnctl images pull' first",
+	}
+	texts[connect.CodeResourceExhausted] = account{
+		"function {image} was not run ({message})",
+		"if the package is too large ({size} bytes now), raise --max-message-size, now {limit}",
+	}
+	texts[connect.CodeDeadlineExceeded] = account{
+		"function {image} did not answer in time",
+		"raise --timeout: the first call of a function has to wait for its image",
+	}
+	texts[connect.CodeInvalidArgument] = account{
+		"the call of function {image} is not valid ({message})",
+		"check the image's name and tag",
+	}
+	return texts
 }
 
 // unreachable is for errors of the connection, without an answer of a gateway.
 var unreachable = account{
 	"the gateway at {address} cannot be reached ({message})",
-	"start it, or give its address with --address or FNR_ADDRESS",
+	"start it, or give its address with --address or FNCTL_ADDRESS",
 }
 
-// timedOut is for deadlines of which the gateway says what was waited for.
+// timedOut is for deadlines for which the gateway names what was waited for.
 var timedOut = account{
 	"function {image} did not answer in time ({message})",
 	"if what it waits for takes longer, raise --timeout",

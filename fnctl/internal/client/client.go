@@ -5,8 +5,10 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 
@@ -24,19 +26,30 @@ type Config struct {
 	Address string
 	// MaxMessageBytes bounds requests and responses.
 	MaxMessageBytes int
+	// Dial, if not nil, connects to a gateway in this process, and Address is ignored.
+	Dial func(ctx context.Context) (net.Conn, error)
+	// Unreachable is what users can do if nothing answers at the address; empty for the usual advice.
+	Unreachable string
 }
 
 // Gateway evaluates functions at a gateway.
 type Gateway struct {
 	address string
 	limit   int
-	rpc     evaluatorconnect.FunctionEvaluatorClient
-	pools   podmanagerv1connect.PodManagerServiceClient
-	http    *http.Transport
+	// texts are the texts for errors of evaluations, and unreachable that for errors of the connection.
+	texts       map[connect.Code]account
+	unreachable account
+	rpc         evaluatorconnect.FunctionEvaluatorClient
+	pools       podmanagerv1connect.PodManagerServiceClient
+	http        *http.Transport
 }
 
 // New returns a gateway. Nothing is sent before the first evaluation.
 func New(config Config) (*Gateway, error) {
+	texts := accounts
+	if config.Dial != nil {
+		config.Address, texts = "localhost", localAccounts()
+	}
 	url, err := baseURL(config.Address)
 	if err != nil {
 		return nil, err
@@ -45,12 +58,17 @@ func New(config Config) (*Gateway, error) {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: &protocols}
+	if config.Dial != nil {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return config.Dial(ctx) }
+	}
 	client := &http.Client{Transport: transport}
 	return &Gateway{
-		address: config.Address,
-		limit:   config.MaxMessageBytes,
-		http:    transport,
-		pools:   podmanagerv1connect.NewPodManagerServiceClient(client, url, connect.WithGRPC()),
+		address:     config.Address,
+		limit:       config.MaxMessageBytes,
+		texts:       texts,
+		unreachable: account{unreachable.problem, cmp.Or(config.Unreachable, unreachable.advice)},
+		http:        transport,
+		pools:       podmanagerv1connect.NewPodManagerServiceClient(client, url, connect.WithGRPC()),
 		rpc: evaluatorconnect.NewFunctionEvaluatorClient(client, url,
 			connect.WithGRPC(),
 			connect.WithReadMaxBytes(config.MaxMessageBytes),

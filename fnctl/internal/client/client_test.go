@@ -103,7 +103,7 @@ func TestEvaluateExplains(t *testing.T) {
 		want                         []string
 	}{
 		"not served": {
-			"Porch would try its next runtime; people need to know what to change", address, "other:v1", "",
+			"users need to know what to change", address, "other:v1", "",
 			[]string{`no evaluator of the gateway serves function "other:v1"`, "map it in the exec evaluator's config"},
 		},
 		"queue": {"waiting helps", address, "full:v1", "", []string{"queue full", "try again"}},
@@ -120,7 +120,7 @@ func TestEvaluateExplains(t *testing.T) {
 		"other":    {"nothing is swallowed", address, "strange:v1", "", []string{"data_loss: oh"}},
 		"no server": {
 			"the most frequent mistake", "127.0.0.1:1", "a", "",
-			[]string{"127.0.0.1:1 cannot be reached", "FNR_ADDRESS"},
+			[]string{"127.0.0.1:1 cannot be reached", "FNCTL_ADDRESS"},
 		},
 		"web server": {"it does not even speak HTTP/2", web.URL, "a", "", []string{"cannot be reached", "--address"}},
 		"other RPCs": {

@@ -86,14 +86,14 @@ func lasting(cerr *connect.Error) bool {
 
 // account describes what went wrong and what to do about it.
 func (g *Gateway) account(req pipeline.Request, cerr *connect.Error) (problem, advice string) {
-	a, ok := accounts[cerr.Code()]
+	a, ok := g.texts[cerr.Code()]
 	if !ok {
 		a = otherAccount
 	}
 	switch {
 	case brokenConnection(cerr):
-		a = unreachable
-	case cerr.Code() == connect.CodeDeadlineExceeded && connect.IsWireError(cerr):
+		a = g.unreachable
+	case explainsTimeout(cerr):
 		a = timedOut
 	}
 	fill := g.filler(req, cerr)
@@ -123,6 +123,13 @@ func brokenConnection(cerr *connect.Error) bool {
 	}
 }
 
+// explainsTimeout reports whether an error is the gateway's word on what an evaluation waited for when
+// its time was up. Other servers only say that it was.
+func explainsTimeout(cerr *connect.Error) bool {
+	return cerr.Code() == connect.CodeDeadlineExceeded && connect.IsWireError(cerr) &&
+		cerr.Message() != context.DeadlineExceeded.Error()
+}
+
 // WaitedFor adds what an evaluation waited for to the error of one that ran out of time without a
 // word from the gateway. It returns other errors as they are.
 func WaitedFor(err error, what string) error {
@@ -130,7 +137,7 @@ func WaitedFor(err error, what string) error {
 	if !ok || what == "" || connect.CodeOf(call.Cause) != connect.CodeDeadlineExceeded {
 		return err
 	}
-	if cause, ok := errors.AsType[*connect.Error](call.Cause); ok && connect.IsWireError(cause) {
+	if cause, ok := errors.AsType[*connect.Error](call.Cause); ok && explainsTimeout(cause) {
 		return err
 	}
 	waited := *call

@@ -66,7 +66,7 @@ func (g *Gateway) explainPools(ctx context.Context, err error) error {
 	a, ok := poolAccounts[cerr.Code()]
 	switch {
 	case brokenConnection(cerr):
-		a = unreachable
+		a = g.unreachable
 	case !ok:
 		a = account{"the gateway could not tell about pods ({code}: {message})", "check the gateway at {address} and its log"}
 	}

@@ -89,14 +89,14 @@ type Reference struct {
 
 // Selector matches a resource that has every property it names.
 type Selector struct {
-	APIVersion  string            `yaml:"apiVersion"`
-	Kind        string            `yaml:"kind"`
-	Name        string            `yaml:"name"`
-	Namespace   string            `yaml:"namespace"`
-	Labels      map[string]string `yaml:"labels"`
-	Annotations map[string]string `yaml:"annotations"`
+	APIVersion  string            `yaml:"apiVersion,omitempty"`
+	Kind        string            `yaml:"kind,omitempty"`
+	Name        string            `yaml:"name,omitempty"`
+	Namespace   string            `yaml:"namespace,omitempty"`
+	Labels      map[string]string `yaml:"labels,omitempty"`
+	Annotations map[string]string `yaml:"annotations,omitempty"`
 	// File matches the path of the resource's file, relative to the rendered package.
-	File Regexp `yaml:"resourceFileRegexp"`
+	File Regexp `yaml:"resourceFileRegexp,omitempty"`
 }
 
 // IsEmpty reports whether the selector names no property.

@@ -113,7 +113,7 @@ func TestParseRejects(t *testing.T) {
 			header + "pipeline: {mutators: [{image: a, configPath: b, configMap: {c: d}}]}", "pipeline.mutators[0]", "",
 		},
 		"image": {
-			"the gateway would refuse it, without naming the file",
+			"the gateway would reject it, without naming the file",
 			header + "pipeline: {mutators: [{image: 'A B'}]}", "pipeline.mutators[0].image", "A B",
 		},
 		"two configurations by reference": {

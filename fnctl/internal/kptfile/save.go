@@ -23,18 +23,9 @@ type saved struct {
 	ConfigPath string            `yaml:"configPath,omitempty"`
 	ConfigMap  map[string]string `yaml:"configMap,omitempty"`
 	Tag        string            `yaml:"tag,omitempty"`
-	Selectors  []savedSelector   `yaml:"selectors,omitempty"`
-	Exclude    []savedSelector   `yaml:"exclude,omitempty"`
+	Selectors  []Selector        `yaml:"selectors,omitempty"`
+	Exclude    []Selector        `yaml:"exclude,omitempty"`
 	When       string            `yaml:"when,omitempty"`
-}
-
-type savedSelector struct {
-	APIVersion  string            `yaml:"apiVersion,omitempty"`
-	Kind        string            `yaml:"kind,omitempty"`
-	Name        string            `yaml:"name,omitempty"`
-	Namespace   string            `yaml:"namespace,omitempty"`
-	Labels      map[string]string `yaml:"labels,omitempty"`
-	Annotations map[string]string `yaml:"annotations,omitempty"`
 }
 
 // Save adds a function to a list of a Kptfile's pipeline. It replaces those of the same image or
@@ -68,7 +59,7 @@ func Save(root *yaml.RNode, list string, f Function) (replaced bool, err error) 
 func encode(f Function) (*yaml.Node, error) {
 	data, err := yaml.Marshal(saved{
 		Image: f.Image, Exec: f.Exec, ConfigPath: f.ConfigPath, ConfigMap: f.ConfigMap, Tag: f.Tag,
-		Selectors: saveSelectors(f.Selectors), Exclude: saveSelectors(f.Exclude), When: f.When,
+		Selectors: f.Selectors, Exclude: f.Exclude, When: f.When,
 	})
 	if err != nil {
 		return nil, err
@@ -78,14 +69,6 @@ func encode(f Function) (*yaml.Node, error) {
 		return nil, err
 	}
 	return node.YNode(), nil
-}
-
-func saveSelectors(selectors []Selector) []savedSelector {
-	var all []savedSelector
-	for _, s := range selectors {
-		all = append(all, savedSelector{s.APIVersion, s.Kind, s.Name, s.Namespace, s.Labels, s.Annotations})
-	}
-	return all
 }
 
 // value returns a scalar field of a map; empty if there is none.

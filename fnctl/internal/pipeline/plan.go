@@ -5,6 +5,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/yaml"
@@ -48,6 +49,28 @@ func (p *Plan) Packages() int {
 		n += sub.Packages()
 	}
 	return n
+}
+
+// ImageTag is an image and the tag or constraint beside it, as a Kptfile names them.
+type ImageTag struct{ Image, Tag string }
+
+// Images returns the images of a plan, in order, each once.
+func (p *Plan) Images() []ImageTag {
+	var images []ImageTag
+	add := func(image ImageTag) {
+		if image.Image != "" && !slices.Contains(images, image) {
+			images = append(images, image)
+		}
+	}
+	for _, sub := range p.Subpackages {
+		for _, image := range sub.Images() {
+			add(image)
+		}
+	}
+	for _, call := range slices.Concat(p.Mutators, p.Validators) {
+		add(ImageTag{call.Function.Image, call.Function.Tag})
+	}
+	return images
 }
 
 // Options are what the user permits and prefers.
@@ -106,7 +129,7 @@ func (o Options) NewCall(pkg *pkgtree.Package, f kptfile.Function) (Call, error)
 			Reason: "is a program of this machine: if you trust the package, permit it by --allow-exec",
 		}
 	}
-	f.Image = o.fullName(f.Image)
+	f.Image = o.FullName(f.Image)
 	when, err := condition.Compile(f.When)
 	if err != nil {
 		return Call{}, &kptfile.FieldError{Field: "when", Value: f.When, Reason: err.Error()}
@@ -118,8 +141,8 @@ func (o Options) NewCall(pkg *pkgtree.Package, f kptfile.Function) (Call, error)
 	return Call{Package: pkg, Function: f, Config: config, when: when}, nil
 }
 
-// fullName returns an image with the prefix, if it has no repository of its own.
-func (o Options) fullName(image string) string {
+// FullName returns an image with the prefix, if it has no repository of its own.
+func (o Options) FullName(image string) string {
 	if o.ImagePrefix == "" || image == "" || strings.Contains(image, "/") {
 		return image
 	}

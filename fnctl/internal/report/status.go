@@ -15,7 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
 )
 
-// rendered is the type of the condition that says how the last rendering ended.
+// rendered is the type of the condition for how the last rendering ended.
 const rendered = "Rendered"
 
 type condition struct {

@@ -76,7 +76,7 @@ func (p *Progress) Waiting(what string) {
 	}
 }
 
-// usualDuration is the room for durations, so that lines are cut alike.
+// usualDuration is the width for durations, so that lines are cut alike.
 const usualDuration = len("12.345s")
 
 // Finished shows how a function ended, with its results and its log.

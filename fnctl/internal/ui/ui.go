@@ -34,6 +34,9 @@ func (p *Printer) Line(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
+// Replace replaces the line of the cursor, on terminals only. The text must fit on it.
+func (p *Printer) Replace(text string) { fmt.Fprintf(p.out, "\r\x1b[K%s", text) }
+
 // Diff writes changes as unified diffs.
 func (p *Printer) Diff(changes []pkgtree.Change) {
 	paints := map[diff.Kind]paint{

@@ -36,9 +36,9 @@ func (p *Progress) cut(text string, others int) string {
 // shorten returns a name without its beginning, if it does not fit beside others: images differ at
 // their ends.
 func (p *Progress) shorten(name string, others int) string {
-	room := max(p.limit()-others, minShown)
-	if columns(name) <= room {
+	columnsLeft := max(p.limit()-others, minShown)
+	if columns(name) <= columnsLeft {
 		return name
 	}
-	return terminal.TruncateLeft(name, columns(name)-room+1, "…")
+	return terminal.TruncateLeft(name, columns(name)-columnsLeft+1, "…")
 }

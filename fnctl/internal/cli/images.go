@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+)
+
+const imagesHelp = `Images shows the images that this machine has for --local: what 'render --local',
+'eval --local' and 'images pull' have pulled. All commands of a user share them, and a function
+runner of the same user has them too. FNR_SANDBOX_STORE is their directory.`
+
+const imagesExamples = `  fnctl images
+  # Pull all images of a package, to render it without a network later
+  fnctl images pull ./web && fnctl render ./web --local --offline
+  # Remove all images that are not in use
+  fnctl images prune`
+
+func newImages(env Environment) *cobra.Command {
+	output := ""
+	cmd := &cobra.Command{
+		Use:     "images",
+		Short:   "Show, pull and remove the images of this machine",
+		Long:    imagesHelp,
+		Example: imagesExamples,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "" && output != asJSON {
+				return usageError{cmd.CommandPath(), fmt.Errorf("takes json for --output, got %q", output)}
+			}
+			return withImages(cmd.Context(), true, func(images runner.Images) error {
+				all, err := images.List()
+				if err != nil {
+					return err
+				}
+				return showImages(env, all, output == asJSON)
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json for everything that is known")
+	cmd.AddCommand(newImagesPull(env), newImagesPrune(env))
+	return cmd
+}
+
+// withImages calls do with the images of this machine.
+func withImages(ctx context.Context, offline bool, do func(runner.Images) error) error {
+	images, err := runner.OpenImages(ctx, offline)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(images), images.Close())
+}
+
+// showImages writes a table, or JSON.
+func showImages(env Environment, all []runner.Image, asJSON bool) error {
+	out := env.outPrinter()
+	if asJSON {
+		content, err := json.MarshalIndent(all, "", "  ")
+		if err != nil {
+			return err
+		}
+		out.Line("%s", content)
+		return nil
+	}
+	if len(all) == 0 {
+		env.errPrinter().Line("no images")
+		return nil
+	}
+	const digest = len("sha256:0123456789ab")
+	rows := [][]string{{"DIGEST", "SIZE", "USED", "NAME"}}
+	for _, image := range slices.Backward(all) {
+		used := pods.Short(time.Since(image.Used)) + " ago"
+		rows = append(rows, []string{
+			image.Digest[:digest], megabytes(image.Bytes), used, strings.Join(image.Names, ", "),
+		})
+	}
+	var widths [4]int
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	for _, row := range rows {
+		out.Line("%-*s  %*s  %-*s  %s",
+			widths[0], row[0], widths[1], row[1], widths[2], row[2], ui.OneLine(row[3]))
+	}
+	return nil
+}
+
+// megabytes returns a size as users read it.
+func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
+
+const pruneHelp = `Prune removes images that are not in use, the least recently used first, until all of
+them take at most --max-bytes. By default it removes all.`
+
+func newImagesPrune(env Environment) *cobra.Command {
+	var maxBytes int64
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove images of this machine that are not in use",
+		Long:  pruneHelp,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withImages(cmd.Context(), true, func(images runner.Images) error {
+				before, err := images.List()
+				if err != nil {
+					return err
+				}
+				left, err := images.Prune(cmd.Context(), maxBytes)
+				if err != nil {
+					return err
+				}
+				removed, freed := removedImages(before, left)
+				env.errPrinter().Line("Removed %s, %s; %d left", count(removed, "image"), megabytes(freed), len(left))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().Int64Var(&maxBytes, "max-bytes", 0, "what images may take on disk after that")
+	return cmd
+}
+
+// removedImages returns how many images have gone, and what they took.
+func removedImages(before, left []runner.Image) (n int, bytes int64) {
+	for _, image := range before {
+		if !slices.ContainsFunc(left, func(l runner.Image) bool { return l.Digest == image.Digest }) {
+			n, bytes = n+1, bytes+image.Bytes
+		}
+	}
+	return n, bytes
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+)
+
+const pullHelp = `Pull pulls all images that the pipelines of a package, and of the packages inside it, name,
+or those of --image. 'render --local --offline' needs no network then.`
+
+const pullExamples = `  fnctl images pull ./web
+  fnctl images pull --image set-namespace:v0.4.5`
+
+// pullCommand is one call of fnctl images pull.
+type pullCommand struct {
+	env       Environment
+	functions functionFlags
+	images    []string
+}
+
+func newImagesPull(env Environment) *cobra.Command {
+	c := &pullCommand{env: env}
+	cmd := &cobra.Command{
+		Use:               "pull [DIR]",
+		Short:             "Pull the images of a package",
+		Long:              pullHelp,
+		Example:           pullExamples,
+		Args:              oneTarget("DIR, a package"),
+		ValidArgsFunction: completePackages,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && len(c.images) > 0 {
+				return usageError{cmd.CommandPath(), errors.New("takes DIR or --image, not both")}
+			}
+			return c.run(cmd.Context(), target(cmd, args))
+		},
+	}
+	cmd.Flags().StringArrayVarP(&c.images, "image", "i", nil,
+		"pull this image, instead of those of a package; may be repeated")
+	c.functions.register(cmd.Flags(), env)
+	_ = cmd.RegisterFlagCompletionFunc("image", completeImages)
+	return cmd
+}
+
+func (c *pullCommand) run(ctx context.Context, dir string) error {
+	options := pipeline.Options{AllowExec: true, ImagePrefix: c.functions.prefix}
+	var wanted []pipeline.ImageTag
+	for _, image := range c.images {
+		wanted = append(wanted, pipeline.ImageTag{Image: options.FullName(image)})
+	}
+	if len(wanted) == 0 {
+		tree, err := pkgtree.Read(dir)
+		if err != nil {
+			return err
+		}
+		plan, err := pipeline.NewPlan(tree.Root, options)
+		if err != nil {
+			return err
+		}
+		wanted = plan.Images()
+	}
+	return withImages(ctx, false, func(images runner.Images) error {
+		for _, image := range wanted {
+			if err := c.pull(ctx, images, image); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// pull pulls one image, and shows its progress on terminals.
+func (c *pullCommand) pull(ctx context.Context, images runner.Images, image pipeline.ImageTag) error {
+	out := c.env.errPrinter()
+	live := isTerminal(c.env.Stderr)
+	width := terminalWidth(c.env.Stderr)
+	name, err := images.Pull(ctx, image.Image, image.Tag, func(phase string) {
+		if line := ui.OneLine(image.Image + ": " + phase); live && len(line) < width {
+			out.Replace(line)
+		}
+	})
+	if live {
+		out.Replace("")
+	}
+	if err != nil {
+		return err
+	}
+	out.Line("%s is here", ui.OneLine(name))
+	return nil
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build bubblewrap
+
+package cli_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/krm-function-runner/function-runner/services/function-runner/machine/machinetest"
+)
+
+// TestLocal runs the scripts of functions on this machine, with images in a private registry and in one
+// without TLS.
+func TestLocal(t *testing.T) {
+	private, open := machinetest.Private(t), machinetest.Open(t)
+	private.Push(t, "fn/echo:v1.0.0", "echo")
+	private.Push(t, "fn/echo:v1.1.0", "echo")
+	open.Push(t, "fn/exit:v1", "exit1")
+	settings := t.TempDir()
+	login := base64.StdEncoding.EncodeToString([]byte(machinetest.User + ":" + machinetest.Password))
+	for name, content := range map[string]string{
+		"ca.crt":      string(private.Authority()),
+		"config.json": fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, private.Host, login),
+	} {
+		if err := os.WriteFile(filepath.Join(settings, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := machinetest.SharedDir(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/local",
+		RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			// subst FROM TO copies a file, with the variables in it replaced.
+			"subst": func(ts *testscript.TestScript, _ bool, args []string) {
+				content := os.Expand(ts.ReadFile(args[0]), ts.Getenv)
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(content), 0o600))
+			},
+		},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("DOCKER_CONFIG", settings)
+			env.Setenv("FNR_SANDBOX_STORE", filepath.Join(store, filepath.Base(env.WorkDir)))
+			env.Setenv("FNR_IMAGE_RESOLVER_REGISTRY_TLS_PATHS", private.Host+"="+settings)
+			env.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", open.Host)
+			env.Setenv("PRIVATE", private.Host)
+			env.Setenv("OPEN", open.Host)
+			return nil
+		},
+	})
+}

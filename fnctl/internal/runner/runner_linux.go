@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
+)
+
+// Start starts a runner with the settings of the environment, which are those of function-runner. The
+// caller closes it.
+func Start(ctx context.Context, cfg Config) (Runner, error) {
+	settings, err := machine.Load()
+	if err != nil {
+		return nil, err
+	}
+	settings.Gateway.MaxMessageBytes = cfg.MaxMessageBytes
+	if err := settings.Validate(); err != nil {
+		return nil, err
+	}
+	r, err := machine.Start(ctx, machine.Config{Settings: settings, Offline: cfg.Offline, Progress: cfg.Progress})
+	if err != nil {
+		return nil, fmt.Errorf("functions cannot run on this machine: %w", err)
+	}
+	return r, nil
+}
+
+// OpenImages opens the images of this machine. Offline it calls no registry. The caller closes them.
+func OpenImages(ctx context.Context, offline bool) (Images, error) {
+	settings, err := machine.Load()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := machine.OpenImages(ctx, settings, offline)
+	if err != nil {
+		return nil, err
+	}
+	return images{stored}, nil
+}
+
+// images are those of a store.
+type images struct{ *machine.Images }
+
+// List implements [Images].
+func (i images) List() ([]Image, error) {
+	stored, err := i.Images.List()
+	if err != nil {
+		return nil, err
+	}
+	return i.named(stored)
+}
+
+// Prune implements [Images].
+func (i images) Prune(ctx context.Context, maxBytes int64) ([]Image, error) {
+	stored, err := i.Images.Prune(ctx, maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	return i.named(stored)
+}
+
+// named returns images with all that they are called: an image without a tag has the name of its
+// repository.
+func (i images) named(stored []machine.StoredImage) ([]Image, error) {
+	names, err := i.Names()
+	if err != nil {
+		return nil, err
+	}
+	all := []Image{}
+	for _, s := range stored {
+		image := Image{Digest: s.Digest, Bytes: s.Bytes, Files: s.Files, Used: s.Used}
+		for _, name := range names {
+			if name.Digest == s.Digest && name.Tag != "" {
+				image.Names = append(image.Names, name.Repository+":"+name.Tag)
+			}
+		}
+		if len(image.Names) == 0 {
+			image.Names = []string{s.Repository}
+		}
+		slices.Sort(image.Names)
+		all = append(all, image)
+	}
+	return all, nil
+}

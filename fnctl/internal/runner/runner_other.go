@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package runner
+
+import (
+	"context"
+	"errors"
+)
+
+// errLinux is the error of all that needs sandboxes.
+var errLinux = errors.New("functions run on your own machine on Linux only, where bubblewrap is: " +
+	"give the address of a function runner with --address or FNCTL_ADDRESS")
+
+// Start is not possible here.
+func Start(context.Context, Config) (Runner, error) { return nil, errLinux }
+
+// OpenImages is not possible here.
+func OpenImages(context.Context, bool) (Images, error) { return nil, errLinux }
