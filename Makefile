@@ -13,6 +13,9 @@ export GOWORK := off
 export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out $(BUILD_FLAGS),$(shell go env GOFLAGS)) $(BUILD_FLAGS)
 
+# Not empty on Linux, which the test bed and the attacks need.
+LINUX := $(filter Linux,$(shell uname -s))
+
 # Not empty if the test bed's cluster and registries can run on this machine.
 TEST_BED_POSSIBLE := $(if $(KUBECONFIG),,$(shell [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ] && echo yes))
 TEST_BED_TARGETS  := $(if $(TEST_BED_POSSIBLE),e2e-teardown e2e-registries)
@@ -117,7 +120,7 @@ test: prepare functions ## Run all tests: those on a cluster, and in parallel th
 test-all:
 	@$(MAKE) --no-print-directory --jobs=3 test-cluster test-bed test-here
 	@echo "== attack-short"; echo 50000 2>/dev/null >/proc/$$$$/timerslack_ns || true; \
-	 $(MAKE) --no-print-directory attack-short
+	 $(if $(LINUX),$(MAKE) --no-print-directory attack-short,echo "skipped: it needs Linux")
 
 # Tests without a cluster use the processor time that the others leave: those wait a lot. Tests
 # run after the builds, when the machine is less busy: some depend on time.
@@ -125,7 +128,7 @@ run_each = for target in $(1); do echo "== $$target"; nice $(MAKE) --no-print-di
 
 .PHONY: test-here
 test-here:
-	@$(call run_each,check-generate check-proto check-modules lint unit kpt-compare-short demo)
+	@$(call run_each,check-generate check-proto check-modules lint cross-short unit kpt-compare-short demo)
 
 .PHONY: test-bed
 test-bed:
@@ -135,20 +138,25 @@ test-bed:
 # files of a fresh clone. So unchanged testdata gets times derived from its content.
 .PHONY: testdata-times
 testdata-times:
-	@! git rev-parse --git-dir >/dev/null 2>&1 || { \
+	@test -z "$(LINUX)" || ! git rev-parse --git-dir >/dev/null 2>&1 || { \
 	  git ls-files --stage -- ':(glob)**/testdata/**' | grep -vFf <(git ls-files --modified | sed 's/^/\t/') | \
 	  while IFS=$$'\t' read -r entry path; do set -- $$entry; touch -h -d "@$$((16#$${2:0:7}))" "$$path"; done; \
 	  find $(MODULES) -path '*/testdata*' -type d -exec touch -d @0 {} +; }
 
+# Tests of sandboxes need a launcher.
+SANDBOX_TAG = $(shell command -v bwrap >/dev/null && echo "-tags bubblewrap")
+
 .PHONY: unit
 unit: prepare testdata-times ## Run the tests that need only this machine
 	@failed=; \
-	 GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(filter-out ./test/...,$(WORKSPACE_PACKAGES)) || failed=1; \
+	 GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(SANDBOX_TAG) $(filter-out ./test/...,$(WORKSPACE_PACKAGES)) || failed=1; \
 	 ! command -v tmux >/dev/null || (cd fnctl && go test -vet=off -tags tmux -run Screens ./internal/cli) || failed=1; \
 	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day' ./internal/pool) || failed=1; \
 	 (cd functions && $(GO_TEST) ./...) || failed=1; \
-	 (cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$')) || failed=1; \
+	 $(if $(LINUX),(cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$')) || failed=1; ,\
+	 echo "skipped: tests of the test bed, which need Linux"; )\
 	 (cd test && go test -vet=off -count=1 ./deploy) || failed=1; \
+	 ! [ -x $(PROMETHEUS)/promtool ] || (cd test && PATH=$(PROMETHEUS):$$PATH go test -vet=off -tags promtool ./dashboards) || failed=1; \
 	 test -z "$$failed" # Go does not notice changed manifests; their tests have no races
 
 # The cluster of make test has its own name: a developer's cluster is left alone. Leftovers
@@ -181,6 +189,24 @@ lint: $(GOLANGCI_LINT) ## Run the linters, and check the words in use
 	 bash test/words.sh || failed=1; \
 	 test -z "$$failed"
 
+# The other platforms that users build on. The test bed needs Linux.
+vet_for = GOOS=$(1) GOARCH=$(2) GOWORK=$(WORKSPACE_FILE) $(COMPILER_ENV) go vet $(3)
+build_for = for m in $(3); do (cd $$m && GOOS=$(1) GOARCH=$(2) go build -o $(BUILD)/cross/$(1)-$(2)/ .); done
+UNIX_PROGRAMS := services/function-runner services/gateway wrapper-server fnctl
+
+.PHONY: cross
+cross: cross-short ## Compile programs and tests for Linux and macOS on arm64, and fnctl for Windows
+	@$(call vet_for,linux,arm64,$(WORKSPACE_PACKAGES))
+	@$(call vet_for,windows,amd64,./fnctl/...)
+	@mkdir -p $(BUILD)/cross
+	@$(call build_for,linux,arm64,$(UNIX_PROGRAMS))
+	@$(call build_for,darwin,arm64,$(UNIX_PROGRAMS))
+	@$(call build_for,windows,amd64,fnctl)
+
+.PHONY: cross-short
+cross-short: ## The same without programs, for macOS alone: what only Linux has shows there
+	@$(call vet_for,darwin,arm64,$(filter-out ./test/...,$(WORKSPACE_PACKAGES)))
+
 .PHONY: check-generate
 check-generate: $(BUF) $(PLUGINS) ## Fail if generated code does not match the protocol buffers
 	@tmp=$$(mktemp -d) && trap 'rm -rf "$$tmp"' EXIT && $(GENERATE) --output="$$tmp" && \
@@ -201,6 +227,15 @@ check-modules: ## Fail if a module does not build by itself, is not tidy, or use
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 1m)
 	@test/fuzz.sh $(MODULES)
+
+# The first seed is another one in each run; a failure prints the seed, and the script made shorter.
+SEEDS ?= 1000
+SEED  ?= $(shell date +%s)
+
+.PHONY: simulate
+simulate: ## Simulate faults of several pod-managers in virtual time (SEEDS=number, SEED=first)
+	cd services/pod-manager && go test -vet=off -count=1 -timeout 60m -run TestFleet ./internal/fleet \
+	  -args -fleet.seeds $(SEEDS) -fleet.seed $(SEED)
 
 .PHONY: bench
 bench: build ## Measure what gateway and wrapper-server add to a bare process
@@ -227,13 +262,31 @@ fmt: $(GOLANGCI_LINT) $(BUF) ## Format all code
 
 .PHONY: prepare
 prepare: ## Install what the tests need, as root on Debian
+	@{ command -v apt-get >/dev/null && $(MAKE) --no-print-directory prometheus; } || \
+	 { [ -z "$(TEST_BED_POSSIBLE)" ] && echo "skipped: the unit tests of the alerts, which need Debian's promtool"; }
 	@command -v npm >/dev/null || echo "skipped: the TypeScript of docs/write-a-function.md, which needs npm"
-	@{ command -v gcc && command -v tmux; } >/dev/null || { \
+	@{ command -v gcc && command -v tmux && command -v bwrap; } >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends gcc libc6-dev tmux; \
+	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \
+	      gcc libc6-dev tmux bubblewrap; \
 	  else \
 	    command -v gcc >/dev/null || echo "skipped: the race detector, which needs gcc"; \
-	    command -v tmux >/dev/null || echo "skipped: fnctl on terminals, which needs tmux"; fi; }
+	    command -v tmux >/dev/null || echo "skipped: fnctl on terminals, which needs tmux"; \
+	    command -v bwrap >/dev/null || echo "skipped: functions in sandboxes, which need bubblewrap"; fi; }
+
+.PHONY: dashboards
+dashboards: ## Generate the dashboards, and the rules for Prometheus' operator
+	cd test && go run ./dashboards ../deploy/observability
+
+# Debian's Prometheus without its dependencies and its service: the programs are all that the tests need.
+PROMETHEUS := $(TOOLS)/prometheus/usr/bin
+.PHONY: prometheus
+prometheus: $(PROMETHEUS)/promtool
+$(PROMETHEUS)/promtool:
+	@mkdir -p $(TOOLS) && tmp=$$(mktemp -d $(TOOLS)/.build.XXXXXX) && cd $$tmp && \
+	 download="apt-get -q -o APT::Sandbox::User=root download prometheus" && \
+	 { $$download 2>/dev/null || { apt-get -q update && $$download; }; } && dpkg -x prometheus_*.deb prometheus && \
+	 rm -rf $(TOOLS)/prometheus && mv prometheus $(TOOLS)/ && rm -rf $$tmp
 
 .PHONY: clean
 clean: ## Remove all build results

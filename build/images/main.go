@@ -10,28 +10,20 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
+	"github.com/krm-function-runner/function-runner/build/images/internal/command"
 	"github.com/krm-function-runner/function-runner/build/images/release"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "images:", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Run("images", run) }
 
-// run publishes the images as the command line says.
+// run publishes the images that the command line selects.
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("images", flag.ContinueOnError)
 	root := flags.String("root", ".", "root of the repository, in which make kodata was run")
 	tag := flags.String("tag", "latest", "tag of the images, and the version that the programs print")
+	revision := flags.String("revision", "", "commit that the images are built from, for their labels")
 	flags.Usage = func() {
 		_, _ = fmt.Fprintln(flags.Output(), "usage: images [FLAG]... REPOSITORY, such as registry.example/fnr")
 		flags.PrintDefaults()
@@ -46,13 +38,13 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("find the repository: %w", err)
 	}
-	layers, err := os.MkdirTemp("", "function-runner-images-")
+	layers, err := os.MkdirTemp("", "fnr-images-")
 	if err != nil {
 		return fmt.Errorf("make a directory for layers: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(layers) }()
 	return release.Publisher{
-		Repository: flags.Arg(0), Tag: *tag, Layers: layers, Out: os.Stdout,
+		Repository: flags.Arg(0), Tag: *tag, Revision: *revision, Layers: layers, Out: os.Stdout,
 		Ko: release.Ko{Command: release.GoRunKo, Env: append(os.Environ(), "VERSION="+*tag), Root: path},
 	}.Publish(ctx)
 }

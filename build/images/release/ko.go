@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -41,11 +42,27 @@ func GoRunKo(dir string, args ...string) []string {
 type Target struct {
 	Repository, Base string
 	Tags             []string
+	Labels           map[string]string
+	// SBOM means that ko pushes a list of the program's modules beside the image, in SPDX's form.
+	SBOM bool
+}
+
+// arguments returns ko's arguments for the target.
+func (t Target) arguments() []string {
+	sbom := "none"
+	if t.SBOM {
+		sbom = "spdx"
+	}
+	args := []string{"build", "--bare", "--sbom=" + sbom, "--tags=" + strings.Join(t.Tags, ",")}
+	for _, label := range slices.Sorted(maps.Keys(t.Labels)) {
+		args = append(args, "--image-label="+label+"="+t.Labels[label])
+	}
+	return args
 }
 
 // Build builds the program's image and pushes it.
 func (k Ko) Build(ctx context.Context, p Program, to Target) error {
-	args := []string{"build", "--bare", "--sbom=none", "--tags=" + strings.Join(to.Tags, ",")}
+	args := to.arguments()
 	if k.Insecure {
 		args = append(args, "--insecure-registry")
 	}

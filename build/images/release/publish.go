@@ -18,8 +18,8 @@ import (
 type Publisher struct {
 	// Repository is the prefix of the images' repositories, such as registry.example/fnr.
 	Repository string
-	// Tag is the tag of the images.
-	Tag string
+	// Tag is the tag of the images, and Revision the commit that they are built from.
+	Tag, Revision string
 	// Ko builds them.
 	Ko Ko
 	// Layers is a directory for the bases' layers.
@@ -35,7 +35,7 @@ func (p Publisher) Publish(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		target.Tags = []string{p.Tag}
+		target.Tags, target.Labels, target.SBOM = []string{p.Tag}, p.labels(program), true
 		if err := p.Ko.Build(ctx, program, target); err != nil {
 			return err
 		}
@@ -44,6 +44,21 @@ func (p Publisher) Publish(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// labels returns what OCI's specification of images names for people.
+func (p Publisher) labels(program Program) map[string]string {
+	const key = "org.opencontainers.image."
+	labels := map[string]string{
+		key + "title":    program.Name,
+		key + "version":  p.Tag,
+		key + "source":   "https://github.com/krm-function-runner/function-runner",
+		key + "licenses": "Apache-2.0",
+	}
+	if p.Revision != "" {
+		labels[key+"revision"] = p.Revision
+	}
+	return labels
 }
 
 // pushBase pushes the base of the program's image.

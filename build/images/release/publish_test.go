@@ -5,6 +5,7 @@ package release_test
 import (
 	"bytes"
 	"net/http/httptest"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -24,10 +25,16 @@ func TestPublishBuildsEveryProgramOnItsBase(t *testing.T) {
 	repository := strings.TrimPrefix(server.URL, "http://") + "/fnr"
 	var out bytes.Buffer
 	err := release.Publisher{
-		Repository: repository, Tag: "v1", Layers: t.TempDir(), Out: &out,
+		Repository: repository, Tag: "v1", Revision: "c0ffee", Layers: t.TempDir(), Out: &out,
 		Ko: release.Ko{Root: root, Command: func(dir string, args ...string) []string {
-			if !slices.Contains(args, "--tags=v1") {
-				t.Errorf("in %s ko gets %q, want the tag v1", dir, args)
+			for _, want := range []string{
+				"--tags=v1", "--sbom=spdx", "--image-label=org.opencontainers.image.version=v1",
+				"--image-label=org.opencontainers.image.revision=c0ffee",
+				"--image-label=org.opencontainers.image.title=" + path.Base(dir),
+			} {
+				if !slices.Contains(args, want) {
+					t.Errorf("in %s ko gets %q, want %s", dir, args, want)
+				}
 			}
 			return []string{"true"}
 		}},
