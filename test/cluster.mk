@@ -9,10 +9,12 @@ E2E_BED_PACKAGES ?= ./e2e/bed
 # Packages with tests of the system on the bed. Two run at a time, the one that takes longest
 # first; that of the registries measures seconds and runs when the first are over.
 E2E_SYSTEM_PACKAGES ?= ./e2e/deploy ./e2e/pods ./e2e/registries
+# Packages that also need the images of the previous version.
+E2E_ROLLOUT_PACKAGES ?= ./e2e/deploy
 # Packages that change or break the whole cluster for a while: nothing else may run at the same
 # time.
 E2E_PORCH_PACKAGES ?= ./e2e/porch
-E2E_FAULT_PACKAGES ?= ./e2e/faults ./e2e/porchmain
+E2E_FAULT_PACKAGES ?= ./e2e/faults ./e2e/porchmain ./e2e/chaos
 # The commit that upgrades are tested from, and rollbacks to: the last release, or one from
 # before the first release.
 PREVIOUS ?= 708bc3a0bdb029b7b0ea588ffa527f23fbd7d986
@@ -21,7 +23,8 @@ E2E_EVIDENCE ?= $(CURDIR)/.build/e2e/$(CLUSTER)
 
 CLUSTER_PROGRAM := $(CURDIR)/.build/bin/cluster
 CLUSTER_COMMAND = $(CLUSTER_PROGRAM) --root $(CURDIR) --name $(CLUSTER)
-BED_GO = cd test && FNR_EVIDENCE=$(E2E_EVIDENCE) go
+# Tests start Debian's Prometheus.
+BED_GO = cd test && PATH=$(PROMETHEUS):$$PATH FNR_EVIDENCE=$(E2E_EVIDENCE) go
 E2E_TEST = $(BED_GO) test -vet=off -count=1 -tags e2e
 E2E_IN_CLUSTER = -exec '$(CLUSTER_COMMAND) exec --'
 E2E_TWICE = $(E2E_TEST) -count=2 $(E2E_IN_CLUSTER)
@@ -31,27 +34,33 @@ cluster-program:
 	@$(BED_GO) build -o $(CLUSTER_PROGRAM) ./cluster
 
 .PHONY: cluster-up
-cluster-up: cluster-program ## Bring up a real Kubernetes (CLUSTER=name)
+cluster-up: cluster-program $(PROMETHEUS)/promtool ## Bring up a real Kubernetes (CLUSTER=name)
 	$(CLUSTER_COMMAND) up
 
 .PHONY: cluster-down
 cluster-down: cluster-program ## Take it down without a trace (CLUSTER=name)
 	$(CLUSTER_COMMAND) down
 
-.PHONY: e2e
+.PHONY: e2e e2e-one e2e-one-named
+e2e-one-named:
+	@test -n "$(PACKAGE)" -a -n "$(RUN)" || { echo "name the test: make e2e-one PACKAGE=./e2e/pods RUN=TestPorchTemplate"; exit 1; }
+
 ifdef KUBECONFIG
 e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on the test bed
 	$(E2E_TEST) $(E2E_PACKAGES)
+
+e2e-one: e2e-one-named ## Run one end-to-end test, on the same cluster (PACKAGE=./e2e/pods RUN=TestPorchTemplate)
+	$(E2E_TEST) -run '$(RUN)' $(PACKAGE)
 else
 e2e: cluster-up
 	@$(MAKE) --no-print-directory e2e-here || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
 
-# One test, on a cluster that is up: its images are built if their sources changed.
-.PHONY: e2e-one
-e2e-one: cluster-up ## Run one end-to-end test (PACKAGE=./e2e/pods RUN=TestName)
-	@test -n "$(PACKAGE)" -a -n "$(RUN)" || { echo "name the test: make e2e-one PACKAGE=./e2e/pods RUN=TestName"; exit 1; }
+# What a package needs besides our images is built and pushed first, as for e2e-here.
+e2e-one: e2e-one-named cluster-up
 	$(CLUSTER_COMMAND) images
-	$(if $(filter $(E2E_PORCH_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) porch && export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch);) \
+	$(if $(filter $(E2E_ROLLOUT_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) previous $(PREVIOUS))
+	$(if $(filter $(E2E_PORCH_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) porch)
+	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch) FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
 	 $(E2E_TEST) -timeout 30m $(E2E_IN_CLUSTER) -run '$(RUN)' $(PACKAGE)
 
 # The tests of the cluster run while our images are built, and those of the bed while the
@@ -61,11 +70,28 @@ e2e-here:
 	$(CLUSTER_COMMAND) images & failed=; ($(E2E_TWICE) $(E2E_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
 	{ $(CLUSTER_COMMAND) previous $(PREVIOUS) && $(CLUSTER_COMMAND) porch; } & \
 	 failed=; ($(E2E_TWICE) $(E2E_BED_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
-	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
+	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
 	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) $(E2E_SYSTEM_PACKAGES)
 	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); $(E2E_TEST) -v -timeout 15m $(E2E_IN_CLUSTER) $(E2E_PORCH_PACKAGES)
 	$(E2E_TEST) -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)
 endif
+
+# How long things break, and by which seed: another one in each run, which the test prints.
+CHAOS_TIME ?= 5m
+CHAOS_SEED ?=
+
+.PHONY: chaos
+chaos: cluster-up ## Break replicas, networks, pods and the node at random under load (CHAOS_TIME=5m, CHAOS_SEED=number)
+	$(CLUSTER_COMMAND) images
+	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run TestChaos ./e2e/chaos \
+	  -args -chaos.time $(CHAOS_TIME) $(if $(CHAOS_SEED),-chaos.seed $(CHAOS_SEED))
+
+EVALUATIONS ?= 100000
+
+.PHONY: soak
+soak: cluster-up ## Evaluate functions many times, and compare what each program has before and after (EVALUATIONS=100000)
+	$(CLUSTER_COMMAND) images
+	$(E2E_TEST) -v -timeout 60m $(E2E_IN_CLUSTER) -run TestChaos ./e2e/chaos -args -chaos.time 1s -chaos.evaluations $(EVALUATIONS)
 
 # The first cluster on a machine waits until its components are built.
 .PHONY: e2e-teardown

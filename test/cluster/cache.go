@@ -58,7 +58,7 @@ func (o *options) removeUnused() error {
 		return err
 	}
 	layers := o.builder().Dir
-	collections := []string{layers, o.kept().Dir, o.stock()}
+	collections := []string{layers, o.kept().Dir, o.registryCache()}
 	err = unused.Remove(o.cache, func(path string) bool {
 		return slices.Contains(collections, path) || strings.Contains(running, path+"/")
 	})

@@ -54,6 +54,14 @@ func (o *options) running() (layout.Layout, state.State, error) {
 	return l, running, nil
 }
 
+// supplied returns the cluster, which must be up, if the sources of images are there too.
+func (o *options) supplied() (layout.Layout, state.State, error) {
+	if err := o.needSources(); err != nil {
+		return layout.Layout{}, state.State{}, err
+	}
+	return o.running()
+}
+
 // enter replaces this process by the command in the cluster's namespaces.
 func enter(l layout.Layout, running state.State, args []string) error {
 	dir, err := os.Getwd()

@@ -24,10 +24,7 @@ func imagesCommand(o *options) *cobra.Command {
 		Short: "Build what changed of the images, also the project's own programs', and push it",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := o.needSources(); err != nil {
-				return err
-			}
-			l, running, err := o.running()
+			l, running, err := o.supplied()
 			if err != nil {
 				return err
 			}
@@ -77,8 +74,8 @@ func (o *options) kept() imagecache.Cache {
 	return imagecache.Cache{Dir: filepath.Join(o.cache, "images")}
 }
 
-// stock returns the content that new registries start with.
-func (o *options) stock() string { return filepath.Join(o.cache, "stock") }
+// registryCache returns the content that new registries start with.
+func (o *options) registryCache() string { return filepath.Join(o.cache, "stock") }
 
 func (o *options) source() bundle.Source {
 	return bundle.Source{Root: o.root, Out: filepath.Join(o.root, ".build", "images")}

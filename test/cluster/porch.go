@@ -16,13 +16,10 @@ import (
 func porchCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "porch",
-		Short: "Build Porch and push the images of its server and of its Git server as porch/NAME",
+		Short: "Build Porch and push the images of its programs as porch/NAME",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := o.needSources(); err != nil {
-				return err
-			}
-			l, running, err := o.running()
+			l, running, err := o.supplied()
 			if err != nil {
 				return err
 			}
@@ -41,7 +38,11 @@ func (o *options) pushPorch(ctx context.Context, l layout.Layout, running state.
 	if err != nil {
 		return err
 	}
-	specs := bundle.Porch(dir)
+	applets, err := o.source().Program(ctx, "wrapper-server", ".")
+	if err != nil {
+		return err
+	}
+	specs := bundle.Porch(dir, applets)
 	images, err := o.builder().BuildAll(ctx, specs)
 	if err != nil {
 		return err

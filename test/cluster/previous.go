@@ -20,10 +20,7 @@ func previousCommand(o *options) *cobra.Command {
 		Short: "Build the project's own programs as of a commit and push them as previous/NAME, for tests of upgrades",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			if err := o.needSources(); err != nil {
-				return err
-			}
-			l, running, err := o.running()
+			l, running, err := o.supplied()
 			if err != nil {
 				return err
 			}

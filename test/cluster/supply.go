@@ -13,12 +13,12 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/layout"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/registry"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/registrycache"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/space"
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/state"
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/stock"
 )
 
-// supplier gives all registries of a cluster the same images: new ones from stock, if there is any,
+// supplier gives all registries of a cluster the same images: new ones from the cache, if it has any,
 // and others by pushing the missing images.
 type supplier struct {
 	*options
@@ -43,16 +43,16 @@ func (to *supplier) open(ctx context.Context, l layout.Layout, running state.Sta
 	return nil
 }
 
-// supply gives the registries more images, which have one name in stock.
+// supply gives the registries more images, which have one name in the cache.
 func (to *supplier) supply(ctx context.Context, what string, specs []image.Spec) error {
 	images, err := to.builder().BuildAll(ctx, specs)
 	if err != nil {
 		return err
 	}
-	if to.key, err = stockKey(to.key, specs, images); err != nil {
+	if to.key, err = registryKey(to.key, specs, images); err != nil {
 		return err
 	}
-	kept := stock.Stock{Dir: filepath.Join(to.stock(), what)}
+	kept := registrycache.Cache{Dir: filepath.Join(to.registryCache(), what)}
 	if to.fresh {
 		if filled, err := to.fill(kept); err != nil || filled {
 			return err
@@ -69,7 +69,7 @@ func (to *supplier) supply(ctx context.Context, what string, specs []image.Spec)
 }
 
 // fill reports whether all registries have the images.
-func (to *supplier) fill(kept stock.Stock) (bool, error) {
+func (to *supplier) fill(kept registrycache.Cache) (bool, error) {
 	for _, dir := range to.dirs {
 		if filled, err := kept.Fill(to.key, dir); err != nil || !filled {
 			return false, err
@@ -78,7 +78,7 @@ func (to *supplier) fill(kept stock.Stock) (bool, error) {
 	return true, nil
 }
 
-func stockKey(before string, specs []image.Spec, images []v1.Image) (string, error) {
+func registryKey(before string, specs []image.Spec, images []v1.Image) (string, error) {
 	digests := make(map[string]string, len(specs))
 	for i, spec := range specs {
 		digest, err := images[i].Digest()
@@ -87,7 +87,7 @@ func stockKey(before string, specs []image.Spec, images []v1.Image) (string, err
 		}
 		digests[spec.Name] = digest.String()
 	}
-	return stock.Key(before, digests), nil
+	return registrycache.Key(before, digests), nil
 }
 
 func pushTo(ctx context.Context, registry image.Registry, specs []image.Spec, images []v1.Image) error {

@@ -35,8 +35,8 @@ func TestDocumentHasEveryFlag(t *testing.T) {
 			path := program(t, tc.dir)
 			help := flagsOf(t, path)
 			if tc.dir == "fnctl" {
-				for _, command := range []string{"eval", "pods", "render"} {
-					maps.Copy(help, flagsOf(t, path, command))
+				for _, command := range []string{"eval", "pods", "images pull", "images prune", "render"} {
+					maps.Copy(help, flagsOf(t, path, strings.Fields(command)...))
 				}
 			}
 			if diff := cmp.Diff(help, documented); diff != "" {

@@ -66,7 +66,7 @@ func TestMeshPermitsKnownCallersOnly(t *testing.T) {
 			{"porch-server", 1, everyone},
 		},
 	} {
-		for _, others := range [][]string{nil, {"production"}, {"with-porch"}} {
+		for _, others := range [][]string{nil, {"production"}, {"porch-main"}} {
 			all := combined(t, base, append([]string{"service-mesh"}, others...)...)
 			for _, a := range want {
 				for _, caller := range everyone {

@@ -5,7 +5,6 @@ package deploy_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -39,18 +38,6 @@ func TestPodsAreRestricted(t *testing.T) {
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		for _, d := range of[*appsv1.Deployment](objects) {
 			restricted(t, &metav1.ObjectMeta{Name: d.Name, Labels: d.Spec.Template.Labels}, &d.Spec.Template.Spec)
-		}
-		want := "restricted"
-		if strings.Contains(t.Name(), "with-porch") || strings.Contains(t.Name(), "overlays/porch") {
-			want = "baseline" // see TestPorchsOwnPodsAreAdmitted
-		}
-		for _, ns := range of[*corev1.Namespace](objects) {
-			if enforced := ns.Labels[api.EnforceLevelLabel]; enforced != want {
-				t.Errorf("namespace %s enforces %q, want %q", ns.Name, enforced, want)
-			}
-			if ns.Labels[api.AuditLevelLabel] != "restricted" || ns.Labels[api.WarnLevelLabel] != "restricted" {
-				t.Errorf("namespace %s hides pods that are not restricted: %v", ns.Name, ns.Labels)
-			}
 		}
 	})
 }

@@ -11,15 +11,9 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	"k8s.io/pod-security-admission/api"
-	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
@@ -146,16 +140,14 @@ func TestSwitchOverPatch(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftBesidePorchCanBeFound checks that the way back in docs/replacing-porch.md finds, by
-// a label, everything that only ours has.
-func TestWhatIsLeftBesidePorchCanBeFound(t *testing.T) {
-	for _, overlay := range []string{"overlays/porch", "overlays/porch-main"} {
+// TestWhatIsOursCanBeFoundBesidePorch checks that the way back in docs/replacing-porch.md finds
+// everything of ours by a label.
+func TestWhatIsOursCanBeFoundBesidePorch(t *testing.T) {
+	for _, overlay := range []string{"overlays/porch", "overlays/porch-main", "overlays/porch-microservices"} {
 		for _, object := range objects(t, overlay, filepath.Join(root, "deploy", overlay)) {
-			switch o := object.(type) {
-			case *networkingv1.NetworkPolicy, *policyv1.PodDisruptionBudget, *rbacv1.Role, *rbacv1.RoleBinding:
-				if meta := o.(metav1.Object); meta.GetLabels()["app.kubernetes.io/part-of"] != "function-runner" {
-					t.Errorf("%s: %T %s has no label of its owner", overlay, o, meta.GetName())
-				}
+			meta := object.(metav1.Object)
+			if meta.GetLabels()["app.kubernetes.io/part-of"] != "function-runner" {
+				t.Errorf("%s: %T %s has no label of its owner", overlay, object, meta.GetName())
 			}
 		}
 	}
@@ -186,40 +178,6 @@ func TestTheRoleOfPorchsMainBranchSuffices(t *testing.T) {
 		parts := strings.Fields(right)
 		if parts[0] != "porch-fn-system" || !slices.Contains(strings.Fields(mainRights[parts[1]]), parts[2]) {
 			t.Errorf("the Role of main does not grant %q", right)
-		}
-	}
-}
-
-// TestPorchsOwnPodsAreAdmitted checks that namespaces shared with Porch admit its function runner
-// and its function pods, which are not restricted: until ours has replaced it, and again on the way
-// back.
-func TestPorchsOwnPodsAreAdmitted(t *testing.T) {
-	theirs := porchs(t, "porch-templating")
-	var function corev1.Pod
-	if err := yaml.Unmarshal([]byte(of[*corev1.ConfigMap](theirs)[0].Data["template"]), &function); err != nil {
-		t.Fatal(err)
-	}
-	pods := map[string]corev1.PodSpec{
-		"porch-system":    runner(t, theirs).Spec.Template.Spec,
-		"porch-fn-system": function.Spec,
-	}
-	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, base := range manifests.Bases {
-		for _, ns := range of[*corev1.Namespace](combined(t, base, "with-porch")) {
-			level, err := api.ParseLevel(ns.Labels[api.EnforceLevelLabel])
-			if err != nil {
-				t.Fatal(err)
-			}
-			pod := pods[ns.Name]
-			for _, result := range evaluator.EvaluatePod(api.LevelVersion{Level: level, Version: api.LatestVersion()},
-				&metav1.ObjectMeta{}, &pod) {
-				if !result.Allowed {
-					t.Errorf("%s refuses Porch's pods: %s (%s)", ns.Name, result.ForbiddenReason, result.ForbiddenDetail)
-				}
-			}
 		}
 	}
 }

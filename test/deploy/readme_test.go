@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// TestInstallOfTheREADME checks that its three commands belong together: what the last one deploys,
+// TestInstallOfTheREADME checks that its commands belong together: what the last one deploys,
 // after the second one on a copy, is what the first one pushes.
 func TestInstallOfTheREADME(t *testing.T) {
 	_, text, _ := strings.Cut(string(mustRead(t, filepath.Join(root, "README.md"))), "\n## Install on a cluster\n")
@@ -24,10 +24,13 @@ func TestInstallOfTheREADME(t *testing.T) {
 		command, _, _ := strings.Cut(line, "#")
 		commands = append(commands, strings.Fields(command))
 	}
-	if len(commands) != 3 {
-		t.Fatalf("these are not three commands:\n%s", text)
+	if len(commands) != 4 {
+		t.Fatalf("these are not four commands:\n%s", text)
 	}
-	images, values, apply := commands[0], commands[1], commands[2]
+	images, values, create, apply := commands[0], commands[1], commands[2], commands[3]
+	if want := "deploy/" + manifests.Namespaces; create[len(create)-1] != want {
+		t.Errorf("%q does not create the namespaces with %s", create, want)
+	}
 	if !slices.Equal(images[:2], []string{"make", "images"}) || !slices.Equal(values[:2], []string{"make", "manifests"}) ||
 		!slices.Equal(images[2:], values[2:]) {
 		t.Fatalf("what is pushed is not what is written: %q, %q", images, values)

@@ -28,6 +28,12 @@ func TestRightsAreExact(t *testing.T) {
 		"porch-fn-system services create", "porch-fn-system services delete",
 		"porch-fn-system services list", "porch-fn-system services watch",
 	}
+	leases := []string{ // replicas know each other by them
+		"porch-fn-system leases.coordination.k8s.io create",
+		"porch-fn-system leases.coordination.k8s.io delete",
+		"porch-fn-system leases.coordination.k8s.io get",
+		"porch-fn-system leases.coordination.k8s.io list", "porch-fn-system leases.coordination.k8s.io update",
+	}
 	template := []string{ // one ConfigMap, and its changes
 		"porch-system configmaps/function-pod-template list", "porch-system configmaps/function-pod-template watch",
 	}
@@ -53,6 +59,9 @@ func TestRightsAreExact(t *testing.T) {
 				continue
 			}
 			rights := slices.Clone(always)
+			if !strings.HasSuffix(t.Name(), "/overlays/porch-main") { // the Role of Porch's main branch suffices
+				rights = append(rights, leases...)
+			}
 			if len(of[*corev1.ConfigMap](objects)) > 0 {
 				rights = append(rights, template...)
 			}

@@ -90,6 +90,11 @@ func TestDocumentHasEveryVariable(t *testing.T) {
 		}
 		compareVariables(t, program, own)
 	}
+	types, sandboxes := structs(t, "services/function-runner/machine"), map[string]string{}
+	for _, s := range fields(t, types, types["SandboxSettings"], "FNR") {
+		sandboxes[s.variable] = s.value
+	}
+	compareVariables(t, "sandboxes", sandboxes)
 }
 
 // compareVariables compares a table with the defaults of variables.

@@ -76,6 +76,30 @@ func TestAddressesAreServices(t *testing.T) {
 	})
 }
 
+// TestReplicasAreCalledByAddress checks the names by which our services call each other: a Service with an
+// address of its own would hide which replica is silent.
+func TestReplicasAreCalledByAddress(t *testing.T) {
+	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
+		headless := map[string]bool{}
+		for _, s := range of[*corev1.Service](objects) {
+			headless[s.Name] = s.Spec.ClusterIP == corev1.ClusterIPNone
+		}
+		for _, d := range of[*appsv1.Deployment](objects) {
+			for _, v := range d.Spec.Template.Spec.Containers[0].Env {
+				u, err := url.Parse(v.Value)
+				if err == nil && u.Scheme == "http" && u.Host != collector && !headless[u.Hostname()] {
+					t.Errorf("%s: %s=%s is no headless Service", d.Name, v.Name, v.Value)
+				}
+			}
+		}
+		for _, name := range []string{"function-runner", "gateway", "image-resolver"} {
+			if headless[name] {
+				t.Errorf("Service %s is headless: that of an earlier version cannot be changed into it", name)
+			}
+		}
+	})
+}
+
 func TestScalingAndPoliciesFindTheirPods(t *testing.T) {
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		deployments := of[*appsv1.Deployment](objects)

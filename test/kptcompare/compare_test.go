@@ -38,7 +38,7 @@ func run(t *testing.T, prelude, script string, before files) (files, bool) {
 	before.write(t, dir)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", prelude+script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "FNR_ADDRESS="+gateway, "LC_ALL=C", "GOGC=off", "GOMAXPROCS=1",
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "FNCTL_ADDRESS="+gateway, "LC_ALL=C", "GOGC=off", "GOMAXPROCS=1",
 		"FUNCTIONS="+filepath.Join(programs, "functions"), "PATH="+programs+":"+os.Getenv("PATH"))
 	output, err := cmd.CombinedOutput()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {

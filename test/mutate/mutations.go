@@ -20,6 +20,26 @@ var named = []mutation{
 		Edits: []edit{{`(slices\.Delete\(\w+\.(?:waiting|queue), [^\n]*\n\s*)\w+\.admit\(\)[^\n]*`, "${1}"}},
 	},
 	{
+		Name: "a function may have all memory", Package: "libs/membudget",
+		Edits: []edit{{`(full\[everywhere\] = )bytes > 0`, "${1}false"}},
+	},
+	{
+		Name: "a function may have all streams of a connection", Package: "libs/membudget",
+		Edits: []edit{{`>= functionStreams`, "< 0"}},
+	},
+	{
+		Name: "queued requests displace no crowd", Package: "libs/membudget",
+		Edits: []edit{{` && !b\.displace\(q\)`, ""}},
+	},
+	{
+		Name: "a crowd keeps the streams of a connection", Package: "libs/membudget",
+		Edits: []edit{{`\n\s*r\.budget\.leaveStream\(x\)`, ""}},
+	},
+	{
+		Name: "requests are not claimed for their functions", Package: "services/gateway/internal/frontdoor",
+		Edits: []edit{{`membudget\.Of\(ctx\)\.Claim\(ctx, name\)`, "error(nil)"}}, Tests: []string{"./gateway"},
+	},
+	{
 		Name: "servers have no ReadHeaderTimeout", Package: "libs/serve",
 		Edits: []edit{{`ReadHeaderTimeout:[^\n]*\n`, "\n"}},
 	},
@@ -57,14 +77,93 @@ var named = []mutation{
 	},
 	{
 		Name: "a spare process may write without bounds", Package: "libs/fnproc",
-		Edits: []edit{{`size > maxSpareBytes && (s\.end\(\))`, "size < 0 && ${1}"}},
+		Edits: []edit{{`size > maxSpareBytes && (s\.retire\(\))`, "size < 0 && ${1}"}},
 	},
 	{
 		Name: "a program is not identified by its inode", Package: "libs/fnproc",
-		Edits: []edit{{`inode: +stat\.Ino,`, ""}},
+		Edits: []edit{{`inode: +stat\.Ino, (size: stat\.Size, modified)`, "${1}"}},
 	},
 	{
 		Name: "a program is not identified by its change time", Package: "libs/fnproc",
 		Edits: []edit{{`,\s*moved: +stat\.Ctim\b`, ""}},
+	},
+	{
+		Name: "a lease is kept whose client is gone at the grant", Package: "libs/lease",
+		Edits: []edit{{`\n\s*lease\.Finish\(Abandoned, "the client was gone[^\n]*`, ""}},
+	},
+	{
+		Name: "the end of a lease's stream has no bound", Package: "libs/lease",
+		Edits: []edit{{`\n\s*timeout := time\.AfterFunc\(finishTimeout[^\n]*\n\s*defer timeout\.Stop\(\)`, ""}},
+	},
+	{
+		Name: "plain HTTP is a way around a certificate", Package: "services/image-resolver/internal/registry",
+		Edits: []edit{{`(if )(g\.distrusted\.Load\(\))`, "${1}false && ${2}"}},
+	},
+	{
+		Name: "the policy is not asked for lists of tags", Package: "services/image-resolver/internal/resolver",
+		Edits: []edit{{
+			`if (err := r\.cfg\.Policy\.CheckRepository\(repository\); err != nil )` +
+				`(\{\n\s*return nil, err\n\s*\}\n\s*found, err := r\.get\(ctx, r\.tagsQuery)`, "if ${1}&& false ${2}",
+		}},
+	},
+	{
+		Name: "a replica that has no lease is not avoided", Package: "services/gateway/internal/replicas",
+		Edits: []edit{{`\n\s*r\.avoid\.Store\([^\n]*`, ""}},
+	},
+	{
+		Name: "a gateway forgets the pod-managers when none is ready", Package: "services/gateway/internal/replicas",
+		Edits: []edit{{`len\(m\.known\.Load\(\)\.replicas\) > 0`, "false"}},
+	},
+	{
+		Name: "clients send no HTTP/2 pings", Package: "libs/rpcclient",
+		Edits: []edit{{`HTTP2:\s+&http\.HTTP2Config\{SendPingTimeout: [^\n]*\n`, "\n"}},
+	},
+	{
+		Name: "a client forgets the replicas when none is ready", Package: "libs/rpcclient",
+		Edits: []edit{{`if err != nil \|\| len\(found\) == 0 `, "if err != nil "}},
+	},
+	{
+		Name: "a silent replica is not avoided", Package: "services/gateway/internal/replicas",
+		Edits: []edit{{`!r\.silent\.Swap\(true\)`, "true"}},
+	},
+	{
+		Name: "a pod whose callers leave is not checked", Package: "services/pod-manager/internal/pool",
+		Edits: []edit{{`l\.pool\.suspect\(s, l\.pod\)`, "l.pod.use.broken = 0"}},
+	},
+	{
+		Name: "a pod that a caller left takes no leases until it answers", Package: "services/pod-manager/internal/pool",
+		Edits: []edit{{`pod\.health\.doubted = s\.at\n\s*pod\.probe\(s, checkTimeout\)`, "pod.check(s, true)"}},
+	},
+	{
+		Name: "a pod that a caller left takes leases until it has failed", Package: "services/pod-manager/internal/pool",
+		Edits: []edit{{`s\.age\(pod\.health\.doubted\) >= doubtTimeout`, "false"}},
+	},
+	{
+		Name: "a question for a pod's health has no bound", Package: "services/pod-manager/internal/probe",
+		Edits: []edit{{`context\.WithTimeout\(ctx, askTimeout\)`, "context.WithCancel(ctx)"}},
+	},
+	{
+		Name: "a pod's expiry is written to any pod of its name", Package: "services/pod-manager/internal/kube",
+		Edits: []edit{{`"uid":%q,"annotations"`, `"annotations"`}, {`uid, (podspec\.AnnotationReclaimAfter, until)`, "${1}"}},
+	},
+	{
+		Name: "pods of other function runners are deleted in any version", Package: "services/pod-manager/internal/kube",
+		Edits: []edit{{`(removePod\(ctx, pod\.Name, pod\.UID, )pod\.ResourceVersion`, `${1}""`}},
+	},
+	{
+		Name: "the UIDs of deleted pods are kept for ever", Package: "services/pod-manager/internal/pool",
+		Edits: []edit{{`\n\s*maps\.DeleteFunc\(m\.pods\.gone, old\)`, ""}},
+	},
+	{
+		Name: "pods that ran out of memory are kept for ever", Package: "services/pod-manager/internal/pool",
+		Edits: []edit{{`\n\s*maps\.DeleteFunc\(m\.leases\.outOfMemory, old\)`, ""}},
+	},
+	{
+		Name: "images of forgotten functions are kept for ever", Package: "services/pod-manager/internal/manager",
+		Edits: []edit{{`l\.images = known\b`, "_ = known"}},
+	},
+	{
+		Name: "stale answers are not counted", Package: "libs/cache",
+		Edits: []edit{{`answer\.Age >= remoteLifetime\.TTL`, "false"}},
 	},
 }

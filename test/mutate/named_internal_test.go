@@ -19,6 +19,9 @@ const root = "../.."
 func TestMutationsCanBeMade(t *testing.T) {
 	for _, m := range named {
 		t.Run(m.Name, func(t *testing.T) {
+			if !contains(packages, m.Package) {
+				t.Errorf("%s is not in the list of packages: it would be left out", m.Package)
+			}
 			changed, err := m.apply(filepath.Join(root, m.Package))
 			if err != nil {
 				t.Fatal(err)

@@ -27,12 +27,18 @@ var packages = []target{
 	{module: "libs", dir: "lease"},
 	{module: "libs", dir: "fault"},
 	{module: "libs", dir: "rpcfault"},
+	{module: "libs", dir: "rpcclient"},
 	{module: "services/gateway", dir: "internal/frontdoor"},
 	{module: "services/gateway", dir: "internal/evaluation"},
 	{module: "services/gateway", dir: "internal/podeval"},
 	{module: "services/gateway", dir: "internal/replicas"},
 	{module: "services/pod-manager", dir: "internal/pool"},
+	{module: "services/pod-manager", dir: "internal/manager"},
+	{module: "services/pod-manager", dir: "internal/kube"},
+	{module: "services/pod-manager", dir: "internal/probe"},
 	{module: "libs", dir: "cache"},
+	{module: "services/image-resolver", dir: "internal/registry"},
+	{module: "services/image-resolver", dir: "internal/resolver"},
 }
 
 // path is the package's directory in the repository.

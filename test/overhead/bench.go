@@ -20,6 +20,9 @@ type bench struct {
 	items, callers, ways string // lists with commas
 	budget, block        time.Duration
 	out                  io.Writer
+	// logLevel and stderr are those of the gateways.
+	logLevel string
+	stderr   io.Writer
 }
 
 // way is one way to evaluate.
@@ -31,7 +34,9 @@ type way struct {
 
 // tables measures what is in a list with commas.
 func (b *bench) tables(ctx context.Context, list string) error {
-	measure := map[string]func(context.Context) error{"overhead": b.run, "confinement": b.confinement}
+	measure := map[string]func(context.Context) error{
+		"overhead": b.run, "confinement": b.confinement, "telemetry": b.telemetry,
+	}
 	for name := range strings.SplitSeq(list, ",") {
 		if measure[name] == nil {
 			return fmt.Errorf("%q is not one of the tables", name)

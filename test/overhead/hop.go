@@ -40,7 +40,7 @@ func (b *bench) startHop(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	return start(ctx, port, nil, self, "-hop", port, "-functions", b.functions, "-function", b.function)
+	return b.start(ctx, port, nil, self, "-hop", port, "-functions", b.functions, "-function", b.function)
 }
 
 // serveHop serves one function on the port until ctx ends.

@@ -27,7 +27,7 @@ func main() {
 }
 
 func run() error {
-	b := bench{out: os.Stdout}
+	b := bench{out: os.Stdout, logLevel: "1", stderr: os.Stderr}
 	flag.StringVar(&b.bin, "bin", "../.build/bin", "directory with function-runner and wrapper-server")
 	flag.StringVar(&b.functions, "functions", "../.build/functions", "directory with the functions and their config.yaml")
 	flag.StringVar(&b.image, "image", "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", "image of the function")
@@ -39,8 +39,8 @@ func run() error {
 			"prefork")
 	flag.DurationVar(&b.budget, "budget", 30*time.Second, "about how long each measurement may take")
 	flag.DurationVar(&b.block, "block", time.Second, "how long each turn of a way is")
-	tables := flag.String("tables", "overhead,confinement",
-		"what to measure: what servers add to the bare process, and what confinement adds to the gateway")
+	tables := flag.String("tables", "overhead,confinement,telemetry",
+		"what to measure: what servers add to the bare process, and what confinement and telemetry add to the gateway")
 	port := flag.String("hop", "", "serve as the hop, on this port: for the program itself")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

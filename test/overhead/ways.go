@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -52,8 +51,8 @@ func (b *bench) startGateway(ctx context.Context, env ...string) (*server, error
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, port, env, filepath.Join(b.bin, "function-runner"), "--port", port, "--disable-runtimes=pod",
-		"--functions", b.functions, "--config", filepath.Join(b.functions, "config.yaml"), "--log-level=1",
+	return b.start(ctx, port, env, filepath.Join(b.bin, "function-runner"), "--port", port, "--disable-runtimes=pod",
+		"--functions", b.functions, "--config", filepath.Join(b.functions, "config.yaml"), "--log-level", b.logLevel,
 		"--max-request-body-size", strconv.Itoa(maxMessage))
 }
 
@@ -62,16 +61,16 @@ func (b *bench) startWrapper(ctx context.Context, binary string, env ...string) 
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, port, env, filepath.Join(b.bin, "wrapper-server"), "--port", port, "--verbosity=1",
+	return b.start(ctx, port, env, filepath.Join(b.bin, "wrapper-server"), "--port", port, "--verbosity=1",
 		"--max-request-body-size", strconv.Itoa(maxMessage), "--", binary)
 }
 
 // start runs a server, with env on top of our environment, and waits until it is healthy.
-func start(ctx context.Context, port string, env []string, program string, args ...string) (*server, error) {
+func (b *bench) start(ctx context.Context, port string, env []string, program string, args ...string) (*server, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(cmd.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
 	cmd.Env = append(cmd.Env, env...)
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = b.stderr
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ go 1.26.0
 tool (
 	github.com/nephio-project/porch/cmd/porch
 	github.com/nephio-project/porch/cmd/porchctl
+	github.com/nephio-project/porch/func/server
+	github.com/nephio-project/porch/func/wrapper-server
 	github.com/nephio-project/porch/test/git
 )
 

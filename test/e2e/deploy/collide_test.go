@@ -35,7 +35,7 @@ func (m managing) collide(t *testing.T, at place) {
 	for ctx.Err() == nil {
 		var all errgroup.Group
 		for _, replica := range replicas {
-			all.Go(func() error { return m.ask(ctx, t, &replica) })
+			all.Go(func() error { return m.ask(ctx, t, &replica, replicas) })
 		}
 		if err := all.Wait(); err != nil {
 			t.Fatal(err)
@@ -131,12 +131,13 @@ func counts(ctx context.Context, t *testing.T, replica *corev1.Pod, want int) {
 }
 
 // evaluate evaluates a function with a replica that does everything.
-func evaluate(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
+func evaluate(ctx context.Context, t *testing.T, replica *corev1.Pod, _ []corev1.Pod) error {
 	return suite.SetNamespace(ctx, suite.Connect(t, replica.Status.PodIP+":9445"), minor(t))
 }
 
-// lease requests a lease from a pod-manager and finishes it.
-func lease(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
+// lease requests a lease from a pod-manager and finishes it. The request says that no other replica
+// was reached: one that does not own the function would name the owner, and create no pod.
+func lease(ctx context.Context, t *testing.T, replica *corev1.Pod, all []corev1.Pod) error {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
@@ -149,6 +150,9 @@ func lease(ctx context.Context, t *testing.T, replica *corev1.Pod) error {
 	}
 	defer func() { _ = stream.CloseResponse() }()
 	open := &podmanagerv1.LeaseRequest_Open{Image: minor(t), Attempt: 1}
+	for i := range all {
+		open.Tried = append(open.Tried, all[i].Status.PodIP+":9448")
+	}
 	err = stream.Send(&podmanagerv1.LeaseRequest{Message: &podmanagerv1.LeaseRequest_Open_{Open: open}})
 	if err != nil {
 		return err

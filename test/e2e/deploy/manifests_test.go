@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/pod-security-admission/api"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
@@ -31,8 +32,8 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 }
 
 // TestAPIServerAcceptsEveryManifest sends each object of all kustomizations to the API server,
-// which checks it (only namespaces are created). The API server warns of pods that namespaces would
-// reject, which must not happen except for components that are not a whole system. Only objects of
+// which checks it (only namespaces are created). The API server warns of pods that are not
+// restricted, which must not happen except for components that are not a whole system. Only objects of
 // a mesh are left out.
 func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 	usual.clean(t)
@@ -40,8 +41,10 @@ func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 	if _, err := s.Client.Discovery().ServerResourcesForGroupVersion(manifests.Mesh.String()); !apierrors.IsNotFound(err) {
 		t.Errorf("the API server knows %s (%v): let it check that too", manifests.Mesh, err)
 	}
-	namespaces := slices.DeleteFunc(suite.Build(t, filepath.Join(root, "deploy/base/microservices")),
-		func(o *unstructured.Unstructured) bool { return !isNamespace(o) })
+	namespaces := suite.Namespaces(t)
+	for _, ns := range namespaces {
+		ns.SetLabels(map[string]string{api.WarnLevelLabel: string(api.LevelRestricted)})
+	}
 	s.Apply(ctx, t, false, namespaces...)
 	systems, parts := buildAll(t)
 
@@ -58,10 +61,13 @@ func TestAPIServerAcceptsEveryManifest(t *testing.T) {
 	t.Logf("%d objects of systems, %d of parts", len(systems), len(parts))
 }
 
-func isNamespace(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" }
+// managesPods reports whether an object is the Role that each whole system has.
+func managesPods(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "Role" && o.GetName() == "function-pods"
+}
 
 // buildAll returns the objects of all kustomizations, and of those in the documents: each once,
-// however often it occurs. Parts are objects that occur only in kustomizations without namespaces.
+// however often it occurs. Parts are objects that occur only in kustomizations that are no system.
 func buildAll(t *testing.T) (systems, parts []*unstructured.Unstructured) {
 	t.Helper()
 	dirs := manifests.Combinations(t, filepath.Join(root, "deploy"))
@@ -70,7 +76,7 @@ func buildAll(t *testing.T) (systems, parts []*unstructured.Unstructured) {
 	ofParts := map[string]*unstructured.Unstructured{}
 	for _, dir := range dirs {
 		objects := slices.DeleteFunc(suite.Build(t, dir), suite.OfTheMesh)
-		whole := slices.ContainsFunc(objects, isNamespace)
+		whole := slices.ContainsFunc(objects, managesPods)
 		for _, o := range objects {
 			if ns := o.GetNamespace(); ns != "" && ns != usual.functions {
 				o.SetNamespace(usual.system) // the namespace of the dashboards does not exist

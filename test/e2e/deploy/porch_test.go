@@ -85,7 +85,7 @@ func TestPorchIsReplacedInPlace(t *testing.T) {
 	t.Parallel()
 	at := aside("replaced")
 	at.install(t, s.OnTheBed(t, porchs(t, "porch-templating", "porch-rights")))
-	at.install(t, s.OnTheBed(t, suite.Build(t, filepath.Join(root, "deploy/overlays/porch"))))
+	at.replace(t, s.OnTheBed(t, suite.Build(t, filepath.Join(root, "deploy/overlays/porch"))))
 	at.evaluates(t, setNamespace)
 	at.evaluates(t, inPod(t))
 }

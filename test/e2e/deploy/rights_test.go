@@ -29,8 +29,8 @@ type managing struct {
 	deployment string // of the program that manages pods
 	account    string // of that program
 	prefix     string // of its variables
-	// ask makes one replica provide a function's pod.
-	ask func(ctx context.Context, t *testing.T, replica *corev1.Pod) error
+	// ask makes one of all replicas provide a function's pod.
+	ask func(ctx context.Context, t *testing.T, replica *corev1.Pod, all []corev1.Pod) error
 }
 
 // TestRightsAreMinimal runs everything that managing pods ever requires, in both modes, and

@@ -32,7 +32,7 @@ func skaffoldNoticesAChange(t *testing.T) {
 	developing(t, sources)
 	before := podsOf(t, "gateway", "image-resolver")
 
-	const old, changed = "the wrapper server is ", "after a change the wrapper server is "
+	const old, changed = "launcher chosen", "launcher chosen after a change"
 	file := filepath.Join(sources, "services/pod-manager/internal/kube/launching.go")
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -75,9 +75,15 @@ func (p place) objects(t *testing.T, version suite.Version,
 		func(document string) string { return s.OwnImages(t, version, names.Replace(document)) })
 }
 
-// install applies objects, whose namespaces are first among them, and waits for their Deployments.
+// install creates the namespaces, applies objects, and waits for their Deployments.
 func (p place) install(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	p.clean(t)
+	p.replace(t, append(suite.Namespaces(t), objects...))
+}
+
+// replace applies objects where others are, and waits for their Deployments.
+func (p place) replace(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
 	s.Install(suite.Context(t), t, p.objects(t, suite.Current, objects)...)
 }

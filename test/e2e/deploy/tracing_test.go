@@ -24,8 +24,14 @@ const collector = "http://otel-collector.observability:4318"
 // span is a span as the toolbox's collector prints it.
 type span struct{ trace, id, parent, service, name string }
 
+// phases are the spans of a cold start, besides the spans of RPCs. (A node may be found, and containers
+// may start, before the next report.)
+var phases = []string{
+	"fn.evaluate", "fn.resolve", "fn.registry.manifest", "fn.lease", "fn.lease.create", "fn.lease.connect", "fn.exec",
+}
+
 // TestTracesAreWhole evaluates in a pod, and looks for its one trace with spans of every service,
-// each with its parent.
+// each with its parent, and of the cold start's phases.
 func TestTracesAreWhole(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	ctx, namespace := suite.Context(t), s.Namespace(t)
@@ -45,14 +51,41 @@ func TestTracesAreWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		traces := whole(string(log))
-		return slices.ContainsFunc(traces, func(services []string) bool { return slices.Equal(services, want) }),
+		return slices.ContainsFunc(traces, func(one trace) bool {
+				return slices.Equal(one.services, want) && one.has(phases) && one.under("fn.lease", "fn.lease.create")
+			}),
 			fmt.Sprintf("whole traces have spans of %v, and there are\n%s", traces, log)
 	})
 }
 
-// whole returns the services of each trace in which every span has its parent, except for one root
-// span.
-func whole(log string) [][]string {
+// trace is a trace in which every span has its parent, except for one root span.
+type trace struct {
+	services []string
+	spans    map[string]span
+}
+
+// has reports whether there are spans of all names.
+func (t trace) has(names []string) bool {
+	for _, name := range names {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(t.spans)), func(s span) bool { return s.name == name }) {
+			return false
+		}
+	}
+	return true
+}
+
+// under reports whether the spans of a name are children of one with the name of their parent.
+func (t trace) under(parent, name string) bool {
+	for _, s := range t.spans {
+		if s.name == name && t.spans[s.parent].name != parent {
+			return false
+		}
+	}
+	return true
+}
+
+// whole returns the traces in which every span has its parent, except for one root span.
+func whole(log string) []trace {
 	traces := make(map[string]map[string]span)
 	for line := range strings.Lines(log) {
 		fields := strings.SplitN(strings.TrimSpace(line), " ", 6)
@@ -65,7 +98,7 @@ func whole(log string) [][]string {
 		}
 		traces[one.trace][one.id] = one
 	}
-	var found [][]string
+	var found []trace
 	for _, spans := range traces {
 		services, roots, lost := make(map[string]bool), 0, 0
 		for _, one := range spans {
@@ -77,7 +110,7 @@ func whole(log string) [][]string {
 			}
 		}
 		if roots == 1 && lost == 0 {
-			found = append(found, slices.Sorted(maps.Keys(services)))
+			found = append(found, trace{slices.Sorted(maps.Keys(services)), spans})
 		}
 	}
 	return found

@@ -82,8 +82,8 @@ func (f *function) evaluate(ctx context.Context, takes time.Duration) error {
 // Callers' deadlines. A request that cannot be served must get the reason before the first, and any
 // other request must be served before the second, whatever happens in the meantime.
 const (
-	impatient = 30 * time.Second
-	patient   = time.Minute
+	shortDeadline = 30 * time.Second
+	longDeadline  = time.Minute
 )
 
 // evaluateWithin evaluates the function for a caller with a deadline.
@@ -96,7 +96,7 @@ func (f *function) evaluateWithin(ctx context.Context, deadline, takes time.Dura
 // succeeds evaluates the function, which must not fail.
 func (f *function) succeeds(t *testing.T, when string) {
 	t.Helper()
-	if err := f.evaluateWithin(suite.Context(t), patient, 0); err != nil {
+	if err := f.evaluateWithin(suite.Context(t), longDeadline, 0); err != nil {
 		t.Fatalf("%s: %v", when, err)
 	}
 }
@@ -106,7 +106,7 @@ func (f *function) succeeds(t *testing.T, when string) {
 func (f *function) start(t *testing.T, takes time.Duration) (wait func() error) {
 	t.Helper()
 	ctx, done := suite.Context(t), make(chan error, 1)
-	go func() { done <- f.evaluateWithin(ctx, patient, takes) }()
+	go func() { done <- f.evaluateWithin(ctx, longDeadline, takes) }()
 	f.awaitPool(ctx, t, "an evaluation runs", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 1 })
 	return func() error { return <-done }
 }

@@ -85,7 +85,7 @@ func (f *function) giveUpBusy(t *testing.T, pod *corev1.Pod) {
 	go func() { done <- f.evaluate(ctx, time.Hour) }()
 	runs := func(want int) func() (bool, string) {
 		return func() (bool, string) {
-			n := count(t, pod, functionProgram)
+			n := suite.CountProcesses(t, pod, functionProgram)
 			return n == want, fmt.Sprintf("%d processes", n)
 		}
 	}

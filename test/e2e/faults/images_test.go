@@ -20,7 +20,7 @@ import (
 // fails evaluates the function, which must fail with a code and with texts in its message.
 func (f *function) fails(t *testing.T, code codes.Code, words ...string) {
 	t.Helper()
-	f.failsWithin(t, impatient, code, words...)
+	f.failsWithin(t, shortDeadline, code, words...)
 }
 
 // failsWithin is the same for a caller with another deadline.
@@ -117,6 +117,6 @@ func podOutOfMemory(t *testing.T, sys *system) {
 	f := sys.variant(t, "conformance/flood-stderr", "out-of-memory", func(config *v1.Config) {
 		config.Env = append(config.Env, "FNR_MAX_LOG_BYTES=1073741824")
 	})
-	f.failsWithin(t, patient, codes.FailedPrecondition, "out of memory: the kernel ended pods")
+	f.failsWithin(t, longDeadline, codes.FailedPrecondition, "out of memory: the kernel ended pods")
 	f.awaitPool(suite.Context(t), t, "nothing is in use", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
 }

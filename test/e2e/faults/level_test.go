@@ -51,11 +51,23 @@ func (l level) least(other level) level {
 // to list a pod's connections, which other tests could need.
 const between = 200 * time.Millisecond
 
-// least returns the smallest amount of everything for a while.
-func (sys *system) least(t *testing.T) level {
+// least returns the smallest amount of everything once that does not change any more: a program may
+// not have opened yet what it keeps, such as a watch that it tries again every other second.
+func (sys *system) least(t *testing.T) (least level) {
 	t.Helper()
-	const looks = 10
 	ctx := suite.Context(t)
+	suite.Until(ctx, t, "the amounts are steady", func() (bool, string) {
+		before := least
+		least = sys.leastOfAWhile(ctx, t)
+		return maps.Equal(before, least), fmt.Sprintf("%v, and then %v", before, least)
+	})
+	return least
+}
+
+// leastOfAWhile returns the smallest amount of everything during a few seconds.
+func (sys *system) leastOfAWhile(ctx context.Context, t *testing.T) level {
+	t.Helper()
+	const looks = 15
 	least := sys.level(ctx, t)
 	for range looks {
 		retry.Sleep(ctx, between)
@@ -118,7 +130,7 @@ const goroutinesPerConnection = 2
 // levelOf measures a program, without what it keeps for registries.
 func (sys *system) levelOf(ctx context.Context, t testing.TB, name string) level {
 	t.Helper()
-	kept, others := connections(t, find(t, sys.pods[name], program(sys.pods[name])).pid)
+	kept, others := connections(t, suite.FindProcess(t, sys.pods[name], suite.ProgramOf(sys.pods[name])).PID)
 	return level{
 		name + "'s " + goroutines: sys.metric(ctx, t, name, "go_goroutines") - goroutinesPerConnection*kept,
 		name + "'s " + tcp:        others,

@@ -72,7 +72,7 @@ func wrapperKilled(t *testing.T, sys *system) {
 	f.succeeds(t, "cold")
 	before := f.pod(t)
 	wait := f.start(t, long)
-	kill(t, find(t, before, wrapperServer(before)))
+	suite.Kill(t, suite.FindProcess(t, before, suite.WrapperServer(before)))
 	if err := wait(); err != nil {
 		t.Errorf("the evaluation whose wrapper server was killed: %v", err)
 	}
@@ -130,7 +130,7 @@ func serviceDeleted(t *testing.T, sys *system) {
 	})
 	// Gateways without a connection find the pod by the Service.
 	suite.Until(ctx, t, "no gateway has a connection any more", func() (bool, string) {
-		_, connected := connections(t, find(t, pod, wrapperServer(pod)).pid)
+		_, connected := connections(t, suite.FindProcess(t, pod, suite.WrapperServer(pod)).PID)
 		return connected == 0, "connected"
 	})
 	f.succeeds(t, "by the new Service")

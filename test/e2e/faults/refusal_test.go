@@ -74,7 +74,7 @@ func (f *function) awaitSuccess(t *testing.T) {
 	t.Helper()
 	ctx, start := suite.Context(t), time.Now()
 	suite.Until(ctx, t, "the function works", func() (bool, string) {
-		err := f.evaluateWithin(ctx, patient, 0)
+		err := f.evaluateWithin(ctx, longDeadline, 0)
 		return err == nil, fmt.Sprint(err)
 	})
 	t.Logf("succeeded after %v", time.Since(start).Round(time.Millisecond))

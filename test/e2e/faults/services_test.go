@@ -21,6 +21,9 @@ import (
 // callers is the number of requests that wait, or are evaluated, when a program is killed.
 const callers = 50
 
+// functionProgram is the command line of functions.
+const functionProgram = "/usr/local/bin/function"
+
 // kept is the number of spare processes of a function in its pod: FNR_PREFORK's default.
 const kept = 2
 
@@ -29,7 +32,7 @@ func (f *function) startMany(t *testing.T) <-chan error {
 	t.Helper()
 	ctx, done := suite.Context(t), make(chan error, callers)
 	for range callers {
-		go func() { done <- f.evaluateWithin(ctx, patient, 0) }()
+		go func() { done <- f.evaluateWithin(ctx, longDeadline, 0) }()
 	}
 	return done
 }
@@ -41,7 +44,7 @@ func podManagerKilled(t *testing.T, sys *system) {
 	done := f.startMany(t)
 	pool := f.awaitPool(ctx, t, "all wait", allWait)
 	owner := sys.replica(t, pool.GetReplica())
-	kill(t, find(t, owner, program(owner)))
+	suite.Kill(t, suite.FindProcess(t, owner, suite.ProgramOf(owner)))
 	start := time.Now()
 	for range callers {
 		if err := <-done; err != nil {
@@ -63,7 +66,7 @@ func functionRunnerKilled(t *testing.T, sys *system) {
 	waiting := cold.startMany(t)
 	cold.awaitPool(ctx, t, "all wait", allWait)
 	runner := sys.pods["function-runner"]
-	kill(t, find(t, runner, program(runner)))
+	suite.Kill(t, suite.FindProcess(t, runner, suite.ProgramOf(runner)))
 	for range callers {
 		failsAsGone(t, <-evaluating)
 		failsAsGone(t, <-waiting)
@@ -101,7 +104,7 @@ func (f *function) awaitRunning(ctx context.Context, t *testing.T) *corev1.Pod {
 	f.awaitPool(ctx, t, "all evaluate", func(p *podmanagerv1.Pool) bool { return p.GetActive() == callers })
 	pod := f.pod(t)
 	suite.Until(ctx, t, "all functions run",
-		func() (bool, string) { return count(t, pod, functionProgram) >= callers, "" })
+		func() (bool, string) { return suite.CountProcesses(t, pod, functionProgram) >= callers, "" })
 	return pod
 }
 
@@ -112,7 +115,7 @@ func (f *function) awaitEnded(ctx context.Context, t *testing.T, pod *corev1.Pod
 	f.awaitPool(ctx, t, "the leases have ended", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
 	t.Logf("the leases have ended %v later", time.Since(start).Round(time.Millisecond))
 	suite.Until(ctx, t, "the functions have ended",
-		func() (bool, string) { return count(t, pod, functionProgram) <= kept, "" })
+		func() (bool, string) { return suite.CountProcesses(t, pod, functionProgram) <= kept, "" })
 	t.Logf("the functions have ended %v later", time.Since(start).Round(time.Millisecond))
 }
 
@@ -133,7 +136,7 @@ func gatewayKilled(t *testing.T, sys *system) {
 	f, next, ctx := sys.minuteLong(t), sys.sleeper(t, "gateway-killed"), suite.Context(t)
 	done := f.startMany(t)
 	pod := f.awaitRunning(ctx, t)
-	kill(t, find(t, sys.pods["gateway"], program(sys.pods["gateway"])))
+	suite.Kill(t, suite.FindProcess(t, sys.pods["gateway"], suite.ProgramOf(sys.pods["gateway"])))
 	for range callers {
 		failsAsGone(t, <-done)
 	}

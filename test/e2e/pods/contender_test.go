@@ -49,8 +49,8 @@ func (c *contender) ratio(floor *contender) float64 {
 	return float64(c.median()) / float64(floor.median())
 }
 
-// judge fails the benchmark if the contender takes too long.
-func (c *contender) judge(b *testing.B, floor *contender) {
+// check fails the benchmark if the contender takes too long.
+func (c *contender) check(b *testing.B, floor *contender) {
 	b.Helper()
 	if ratio := c.ratio(floor); ratio > c.maxRatio {
 		b.Errorf("%s takes %.2f times as long as a %s, and may take %.1f times as long", c.name, ratio,

@@ -72,6 +72,10 @@ func newSystem(t testing.TB, configMapVerbs []string, prepare []func(*system)) *
 		Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
 	})
 	sys.allow(t, sys.functions, rbacv1.PolicyRule{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+		Verbs: []string{"get", "list", "create", "update", "delete"},
+	})
+	sys.allow(t, sys.functions, rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"secrets"},
 		Verbs: []string{"get", "create", "update"},
 	})

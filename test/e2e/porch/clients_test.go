@@ -56,6 +56,7 @@ func try(t testing.TB, action string, args ...string) (answer string, err error)
 		if answer, err = string(out), failure; err == nil || !busy.MatchString(answer) {
 			break
 		}
+		t.Logf("porchctl %s is tried again: %s", action, answer)
 	}
 	return answer, err
 }

@@ -44,10 +44,17 @@ func checkPolicy(image string) function { return function{image, "configPath: po
 // violation is the message of the policy in testdata.
 const violation = "container cart has no memory limit"
 
+// exists is Porch's answer to an attempt after one that created the package and failed all the same:
+// no other test has a package of that name.
+const exists = "already exists in repo"
+
 // newDraft creates an empty package.
 func newDraft(t testing.TB, repository, name string) *draft {
 	t.Helper()
-	porchctl(t, "init", "--repository="+repository, "--workspace=v1", name)
+	answer, err := try(t, "init", "--repository="+repository, "--workspace=v1", name)
+	if err != nil && !strings.Contains(answer, exists) {
+		t.Errorf("init %s in %s: %v\n%s", name, repository, err, answer)
+	}
 	return &draft{repository: repository, name: name}
 }
 
@@ -65,6 +72,7 @@ func (d *draft) push(t testing.TB) (answer string, err error) {
 		if answer, err = d.pushOnce(t); err == nil || !strings.Contains(answer, conflict) {
 			break
 		}
+		t.Logf("the push of %s is tried again: %s", d.revision(), answer)
 	}
 	return answer, err
 }

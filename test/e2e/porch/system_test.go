@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
-	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // The namespaces of Porch, of function pods, and of packages.
@@ -53,8 +52,12 @@ func porch(t testing.TB, name string) string {
 	return filepath.Join(filepath.Dir(path), name)
 }
 
-// decode returns the objects of a file, with the test bed's images.
-func decode(t testing.TB, file string) []*unstructured.Unstructured {
+// runnerManifest is the file with Porch's function runner.
+const runnerManifest = "manifests/2-function-runner.yaml"
+
+// decode returns the objects of a file, with the test bed's images. The function runner is Porch's or
+// ours.
+func decode(t testing.TB, file string, runner suite.Version) []*unstructured.Unstructured {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -62,8 +65,8 @@ func decode(t testing.TB, file string) []*unstructured.Unstructured {
 	}
 	images := strings.NewReplacer(
 		"docker.io/nephio/porch-server:latest", s.Program(t, suite.Porch, "server"),
-		"docker.io/nephio/porch-function-runner:latest", s.Program(t, suite.Current, "function-runner"),
-		"docker.io/nephio/porch-wrapper-server:latest", s.Program(t, suite.Current, "wrapper-server"),
+		"docker.io/nephio/porch-function-runner:latest", s.Program(t, runner, "function-runner"),
+		"docker.io/nephio/porch-wrapper-server:latest", s.Program(t, runner, "wrapper-server"),
 		"image: git-server", "image: "+s.Program(t, suite.Porch, "git-server"),
 	)
 	var objects []*unstructured.Unstructured
@@ -73,8 +76,8 @@ func decode(t testing.TB, file string) []*unstructured.Unstructured {
 	return objects
 }
 
-// install installs Porch as it is published, with our function-runner in place of its own and a Git
-// server, and removes all of it at the end of the test.
+// install installs Porch as it is published, with its own function runner and a Git server, and removes
+// all of it at the end of the test.
 func install(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(porch(t, "manifests/*.yaml"))
@@ -83,30 +86,53 @@ func install(t *testing.T) {
 	}
 	var objects []*unstructured.Unstructured
 	for _, file := range append(files, "testdata/git-server.yaml") {
-		objects = append(objects, decode(t, file)...)
+		objects = append(objects, decode(t, file, suite.Porch)...)
 	}
-	for _, o := range objects {
-		if o.GetKind() == "Deployment" {
-			onTheBed(t, o)
-		}
-	}
+	onTheBed(t, objects)
 	t.Cleanup(func() { remove(t, objects) })
 	s.Install(suite.Context(t), t, objects...)
 	kubectl(t, "wait", "--for=condition=Available", "--timeout=1m", "apiservice/v1alpha1.porch.kpt.dev")
 }
 
-// onTheBed changes as little of a Deployment as the test bed needs: its open registry has no TLS,
-// and two of the programs end only when they are killed.
-func onTheBed(t *testing.T, o *unstructured.Unstructured) {
+// onTheBed changes as little of Deployments as the test bed needs: its open registry has no TLS, and
+// two of the programs end only when they are killed.
+func onTheBed(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
-	if variable, ok := suite.InsecureRegistries[o.GetName()]; ok {
-		suite.SetVariable(t, o, variable, s.Registry(t, "open").Host)
-		return
-	}
 	grace := []string{"spec", "template", "spec", "terminationGracePeriodSeconds"}
-	if err := unstructured.SetNestedField(o.Object, int64(1), grace...); err != nil {
-		t.Fatal(err)
+	for _, o := range objects {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		if variable, ok := suite.InsecureRegistries[o.GetName()]; ok {
+			suite.SetVariable(t, o, variable, s.Registry(t, "open").Host)
+			continue
+		}
+		if err := unstructured.SetNestedField(o.Object, int64(1), grace...); err != nil {
+			t.Fatal(err)
+		}
 	}
+}
+
+// useImage changes the images of Porch's function runner to ours.
+func useImage(t *testing.T) {
+	t.Helper()
+	objects := decode(t, porch(t, runnerManifest), suite.Current)
+	onTheBed(t, objects)
+	s.Install(suite.Context(t), t, objects...)
+}
+
+// useOverlay applies the overlay for Porch 1.5 over Porch's function runner.
+func useOverlay(t *testing.T) {
+	t.Helper()
+	installOurs(t, "../../../deploy/overlays/porch")
+}
+
+// installOurs installs our manifests of a directory.
+func installOurs(t *testing.T, dir string) {
+	t.Helper()
+	objects := s.OnTheBed(t, suite.Build(t, dir))
+	own := func(document string) string { return s.OwnImages(t, suite.Current, document) }
+	s.Install(suite.Context(t), t, suite.Rewrite(t, objects, own)...)
 }
 
 // useMicroservices installs our services in place of function-runner, under the Service that Porch
@@ -114,12 +140,7 @@ func onTheBed(t *testing.T, o *unstructured.Unstructured) {
 func useMicroservices(t *testing.T) {
 	t.Helper()
 	kubectl(t, "-n", system, "delete", "deployment", "function-runner", "--cascade=foreground")
-	// The next new pod is one of the new pod-manager's.
-	kubectl(t, "-n", functions, "delete", "pods", "--all")
-	dir := manifests.Combine(t, "../../../deploy", "base/microservices", "with-porch")
-	objects := s.OnTheBed(t, suite.Build(t, dir))
-	own := func(document string) string { return s.OwnImages(t, suite.Current, document) }
-	s.Install(suite.Context(t), t, suite.Rewrite(t, objects, own)...)
+	installOurs(t, "../../../deploy/overlays/porch-microservices")
 }
 
 // remove removes Porch, in the order in which each step still finds what it needs: Porch forgets the

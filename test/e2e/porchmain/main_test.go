@@ -6,29 +6,26 @@ package porchmain_test
 
 import (
 	"context"
-	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// Namespaces of the function runner and of function pods.
-const (
-	system    = "porch-system-main"
-	functions = "porch-fn-system-main"
-)
+// place is where the function runner and its function pods are.
+type place struct {
+	system, functions string // namespaces
+	account           string // of the program that manages pods
+}
 
 var (
 	s *suite.Suite
@@ -62,108 +59,73 @@ func objects(t *testing.T, name string) []*unstructured.Unstructured {
 	return all
 }
 
-// install installs the definitions and the function runner, and removes them when the test ends.
-func install(t *testing.T) {
+// install installs the definitions and the objects of a function runner, and removes them when the test
+// ends. It returns when it began: other tests use the same accounts.
+func (p place) install(t *testing.T, runner []*unstructured.Unstructured) (began time.Time) {
 	t.Helper()
+	began = time.Now()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // the test's own has ended
 		defer cancel()
-		s.RemoveNamespace(ctx, t, system)
-		s.RemoveNamespace(ctx, t, functions)
+		s.RemoveNamespace(ctx, t, p.system)
+		s.RemoveNamespace(ctx, t, p.functions)
 		for _, definition := range objects(t, "crds") {
-			if err := s.Dynamic().Resource(definitions).Delete(ctx, definition.GetName(), metav1.DeleteOptions{}); err != nil {
-				t.Error(err)
-			}
+			removeDefinition(ctx, t, definition.GetName())
 		}
 	})
 	ctx := suite.Context(t)
 	s.Apply(ctx, t, false, objects(t, "crds")...)
 	suite.Until(ctx, t, "FunctionConfigs are served", func() (bool, string) {
-		_, err := inNamespace().List(ctx, metav1.ListOptions{Limit: 1})
+		_, err := p.configs().List(ctx, metav1.ListOptions{Limit: 1})
 		return err == nil, "not served"
 	})
-	s.Install(ctx, t, objects(t, "system")...)
+	s.Install(ctx, t, runner...)
+	return began
 }
 
-// inNamespace is the client of FunctionConfigs.
-func inNamespace() dynamic.ResourceInterface {
-	return s.Dynamic().Resource(configs).Namespace(functions)
-}
-
-// create creates a FunctionConfig with a spec in JSON.
-func create(ctx context.Context, t *testing.T, name, spec string, finalizers ...string) {
+// removeDefinition removes a definition, and returns when it is gone: one that ends cannot be applied.
+func removeDefinition(ctx context.Context, t *testing.T, name string) {
 	t.Helper()
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	var fields map[string]any
-	if err := json.Unmarshal([]byte(spec), &fields); err != nil {
-		t.Fatal(err)
+	if err := s.Dynamic().Resource(definitions).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
 	}
-	u.Object["spec"] = fields
-	u.SetAPIVersion("config.porch.kpt.dev/v1alpha1")
-	u.SetKind("FunctionConfig")
-	u.SetName(name)
-	u.SetFinalizers(finalizers)
-	if _, err := inNamespace().Create(ctx, u, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// patch changes a FunctionConfig as kubectl does, and waits until its status has the change.
-func patch(ctx context.Context, t *testing.T, name, change string) time.Duration {
-	t.Helper()
-	begin := time.Now()
-	u, err := inNamespace().Patch(ctx, name, types.MergePatchType, []byte(change), metav1.PatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	awaitApplied(ctx, t, name, u.GetGeneration())
-	return time.Since(begin)
-}
-
-// awaitApplied waits until the status of a FunctionConfig has a generation.
-func awaitApplied(ctx context.Context, t *testing.T, name string, generation int64) {
-	t.Helper()
-	suite.Until(ctx, t, name+" is applied", func() (bool, string) {
-		u, err := inNamespace().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, err.Error()
-		}
-		status, _, _ := unstructured.NestedMap(u.Object, "status")
-		observed, _, _ := unstructured.NestedInt64(u.Object, "status", "functionRunnerObservedGeneration")
-		content, _ := json.Marshal(status)
-		return observed == generation, string(content)
+	suite.Until(ctx, t, "the definition "+name+" is gone", func() (bool, string) {
+		_, err := s.Dynamic().Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err), "it is there"
 	})
 }
 
-// evaluate evaluates set-namespace by a name.
-func evaluate(ctx context.Context, t *testing.T, image string) {
+// neverRefused checks that the function runner had all the rights that it needed since a time.
+func (p place) neverRefused(t *testing.T, since time.Time) {
 	t.Helper()
-	service, err := s.Client.CoreV1().Services(system).Get(ctx, "function-runner", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn := suite.Connect(t, service.Spec.ClusterIP+":9445")
-	if err := suite.SetNamespace(ctx, conn, image, grpc.WaitForReady(true)); err != nil {
-		t.Fatal(err)
+	if leases := p.refusedLeases(t, since); leases > 0 {
+		t.Errorf("the Role does not suffice: %d requests for Leases", leases)
 	}
 }
 
-// newest returns the newest function pod that is not being deleted.
-func newest(ctx context.Context, t *testing.T) *corev1.Pod {
+// refusedOnlyLeases checks that the Role of Porch's main branch suffices. It has no rights on Leases:
+// each replica asks for its own now and then, and acts without membership.
+func (p place) refusedOnlyLeases(t *testing.T, since time.Time) {
 	t.Helper()
-	pods, err := s.Client.CoreV1().Pods(functions).List(ctx, metav1.ListOptions{LabelSelector: "fn.kpt.dev/image"})
-	if err != nil {
-		t.Fatal(err)
+	// Of all replicas that the tests start, each with one at once, and then more and more seldom.
+	const most = 60
+	if leases := p.refusedLeases(t, since); leases == 0 || leases > most {
+		t.Errorf("Leases were refused %d times, want few", leases)
 	}
-	var last *corev1.Pod
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if pod.DeletionTimestamp == nil && (last == nil || pod.CreationTimestamp.After(last.CreationTimestamp.Time)) {
-			last = pod
+}
+
+// refusedLeases returns how many requests to read Leases were refused since a time, and has the test fail
+// for any other request that was.
+func (p place) refusedLeases(t *testing.T, since time.Time) (leases int) {
+	t.Helper()
+	for _, r := range s.Requests(t, p.system, p.account, since) {
+		switch {
+		case r.Response.Code != http.StatusForbidden:
+		case r.Object.Resource == "leases" && r.Verb == "get":
+			leases++
+		default:
+			t.Errorf("the Role does not suffice: %s %s", r.Verb, r.URI)
 		}
 	}
-	if last == nil {
-		t.Fatal("there is no function pod")
-	}
-	return last
+	return leases
 }

@@ -7,13 +7,13 @@ package porchmain_test
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,142 +21,138 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
+// porchMain is where Porch's main branch is.
+var porchMain = place{"porch-system-main", "porch-fn-system-main", "porch-fn-runner"}
+
 // TestPorchMain runs function-runner with the Deployment, the Role and the objects of Porch's main
 // branch.
 func TestPorchMain(t *testing.T) {
-	install(t)
+	p := porchMain
+	began := p.install(t, objects(t, "system"))
 	ctx := suite.Context(t)
 	registry := s.Registry(t, "open").Host
 	inPod := registry + "/krm-functions-catalog/set-namespace:v0.4.5"
 
-	t.Run("binary", func(t *testing.T) { binary(ctx, t) })
-	t.Run("pods", func(t *testing.T) { pods(ctx, t, registry, inPod) })
-	t.Run("templates", func(t *testing.T) { templates(ctx, t, inPod) })
-	t.Run("finalizer", func(t *testing.T) { finalizer(ctx, t) })
-	t.Run("many", func(t *testing.T) { many(ctx, t) })
-	for _, r := range s.Requests(t, system, "porch-fn-runner", time.Time{}) {
-		if r.Response.Code == http.StatusForbidden {
-			t.Errorf("the Role of Porch's main branch does not suffice: %s %s", r.Verb, r.URI)
-		}
-	}
+	t.Run("binary", func(t *testing.T) { p.binary(ctx, t, "/home/nonroot/functions/set-namespace") })
+	t.Run("pods", func(t *testing.T) { p.shapes(ctx, t, registry, inPod) })
+	t.Run("templates", func(t *testing.T) { p.templates(ctx, t, inPod) })
+	t.Run("fields", func(t *testing.T) { p.fields(ctx, t, inPod) })
+	t.Run("numbers", func(t *testing.T) { p.numbers(ctx, t, registry) })
+	t.Run("finalizer", func(t *testing.T) { p.finalizer(ctx, t) })
+	t.Run("many", func(t *testing.T) { p.many(ctx, t) })
+	p.refusedOnlyLeases(t, began)
 }
 
-// binary has a FunctionConfig run an image as a local binary whose registry does not exist.
-func binary(ctx context.Context, t *testing.T) {
-	create(ctx, t, "binary", `{"image": "set-namespace", "prefixes": ["registry.invalid/fns"],
+// binary has a FunctionConfig run an image as a local binary whose registry does not exist, and changes
+// each of its fields. The binary also has an absolute path.
+func (p place) binary(ctx context.Context, t *testing.T, path string) {
+	p.create(ctx, t, "binary", `{"image": "set-namespace", "prefixes": ["registry.invalid/fns"],
 		"binaryExecutor": {"tags": ["v9.9.9"], "path": "set-namespace"}}`)
-	awaitApplied(ctx, t, "binary", 1)
-	evaluate(ctx, t, "registry.invalid/fns/set-namespace:v9.9.9")
+	p.awaitApplied(ctx, t, "binary", 1)
+	p.evaluate(ctx, t, "registry.invalid/fns/set-namespace:v9.9.9")
 
-	create(ctx, t, "missing", `{"image": "set-namespace", "prefixes": ["registry.invalid/others"],
-		"binaryExecutor": {"tags": ["v9.9.9"], "path": "/nowhere/set-namespace"}}`)
-	suite.Until(ctx, t, "the status has the error", func() (bool, string) {
-		u, err := inNamespace().Get(ctx, "missing", metav1.GetOptions{})
-		if err != nil {
-			return false, err.Error()
-		}
-		text, _, _ := unstructured.NestedString(u.Object, "status", "error")
-		return strings.Contains(text, "/nowhere/set-namespace"), text
-	})
+	p.patch(ctx, t, "binary", `{"spec": {"binaryExecutor": {"tags": ["v9.9.8"]}}}`)
+	p.evaluate(ctx, t, "registry.invalid/fns/set-namespace:v9.9.8")
+	p.patch(ctx, t, "binary", `{"spec": {"prefixes": ["registry.invalid/moved"]}}`)
+	p.evaluate(ctx, t, "registry.invalid/moved/set-namespace:v9.9.8")
+
+	p.change(ctx, t, "binary", `{"spec": {"binaryExecutor": {"path": "/nowhere/set-namespace"}}}`)
+	p.awaitError(ctx, t, "binary", "/nowhere/set-namespace")
+	if observed, text := p.status(ctx, t, "binary"); observed != 3 {
+		t.Errorf("with an error (%s) the status has generation %d, want that of the last valid change", text, observed)
+	}
+	p.patch(ctx, t, "binary", `{"spec": {"binaryExecutor": {"path": "`+path+`"}}}`)
+	p.evaluate(ctx, t, "registry.invalid/moved/set-namespace:v9.9.8")
 }
 
-// pods has a FunctionConfig shape pods, and changes it.
-func pods(ctx context.Context, t *testing.T, registry, image string) {
-	create(ctx, t, "pods", `{"image": "set-namespace", "prefixes": ["`+registry+`/krm-functions-catalog"],
+// shapes has a FunctionConfig shape pods.
+func (p place) shapes(ctx context.Context, t *testing.T, registry, image string) {
+	p.create(ctx, t, "pods", `{"image": "set-namespace", "prefixes": ["`+registry+`/krm-functions-catalog"],
 		"podExecutor": {"tags": ["v0.4.5"], "timeToLive": "10m", "maxParallelExecutions": 1, "templateOverrides": {
 			"serviceAccountName": "functions",
 			"container": {"resources": {"requests": {"cpu": "10m"}, "limits": {"memory": "300Mi"}},
 				"env": [{"name": "LEVEL", "value": "first"}]}}}}`)
-	awaitApplied(ctx, t, "pods", 1)
-	evaluate(ctx, t, image)
-	pod := newest(ctx, t)
+	p.awaitApplied(ctx, t, "pods", 1)
+	p.evaluate(ctx, t, image)
+	pod := p.pods(ctx, t, "/set-namespace")[0]
 	function := pod.Spec.Containers[0]
 	if pod.Spec.ServiceAccountName != "functions" || function.Resources.Limits.Memory().String() != "300Mi" ||
 		function.Resources.Requests.Cpu().String() != "10m" || function.Env[0].Value != "first" {
 		t.Errorf("the pod does not have what the FunctionConfig says: %+v", pod.Spec)
 	}
-	reclaim, err := strconv.ParseInt(pod.Annotations["fn.kpt.dev/reclaim-after"], 10, 64)
-	if left := time.Until(time.Unix(reclaim, 0)); err != nil || left > 11*time.Minute {
-		t.Errorf("the pod expires in %v, want about ten minutes (%v)", left, err)
-	}
-	patch(ctx, t, "pods", `{"spec": {"podExecutor": {"templateOverrides": {"securityContext": {"runAsUser": 12345},
-		"container": {"env": [{"name": "LEVEL", "value": "second"}], "resources": {"limits": {"memory": "400Mi"}}}}}}}`)
-	evaluate(ctx, t, image)
-	pod = newest(ctx, t)
-	function = pod.Spec.Containers[0]
-	if function.Env[0].Value != "second" || function.Resources.Limits.Memory().String() != "400Mi" ||
-		pod.Spec.SecurityContext.RunAsUser == nil || *pod.Spec.SecurityContext.RunAsUser != 12345 {
-		t.Errorf("a change does not show in the next pod: %+v", pod.Spec)
+	if left := expiry(pod); left <= 0 || left > 11*time.Minute {
+		t.Errorf("the pod expires in %v, want about ten minutes", left)
 	}
 }
 
-// templates has Porch's templates shape pods and Services: metrics of pods are served once.
-func templates(ctx context.Context, t *testing.T, image string) {
+// templates has Porch's templates shape pods and Services: metrics of pods are served once. Then the
+// FunctionConfig overrides nothing any more.
+func (p place) templates(ctx context.Context, t *testing.T, image string) {
+	p.patch(ctx, t, "pods", `{"spec": {"podExecutor": {"templateOverrides": null}}}`)
 	for i, u := range objects(t, "templates") {
 		kind := []schema.GroupVersionResource{podTemplates, serviceTemplates}[i]
-		if _, err := s.Dynamic().Resource(kind).Namespace(functions).Create(ctx, u, metav1.CreateOptions{}); err != nil {
+		if _, err := s.Dynamic().Resource(kind).Namespace(p.functions).Create(ctx, u, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	base := func(pod corev1.Pod) bool { return pod.Labels["template"] == "base" }
 	suite.Until(ctx, t, "a pod is made from the templates", func() (bool, string) {
-		evaluate(ctx, t, image)
-		pod := newest(ctx, t)
-		return pod.Labels["template"] == "base", fmt.Sprint(pod.Labels)
+		p.evaluate(ctx, t, image)
+		all := p.pods(ctx, t, "/set-namespace")
+		return slices.ContainsFunc(all, base), fmt.Sprint(all)
 	})
-	pod := newest(ctx, t)
-	service, err := s.Client.CoreV1().Services(functions).Get(ctx, pod.Labels["fn.kpt.dev/image"], metav1.GetOptions{})
+	pod := p.pod(ctx, t, "the label of the template", base)
+	service, err := s.Client.CoreV1().Services(p.functions).Get(ctx, pod.Labels["fn.kpt.dev/image"], metav1.GetOptions{})
 	if err != nil || service.Labels["template"] != "base" || len(service.Spec.Ports) != 2 {
 		t.Errorf("the Service is %+v, %v", service, err)
 	}
-	patch(ctx, t, "pods", `{"spec": {"podExecutor": {"templateOverrides": null}}}`) // the template's variables again
-	evaluate(ctx, t, image)
-	page, err := suite.Metrics(ctx, newest(ctx, t).Status.PodIP)
+	page, err := suite.Metrics(ctx, pod.Status.PodIP)
 	if err != nil || !strings.Contains(page, "rpc_server_") || !strings.Contains(page, "go_") {
 		t.Errorf("metrics of the pod: %v\n%s", err, page)
 	}
 }
 
 // finalizer deletes an object that has the finalizer of Porch's own function runner.
-func finalizer(ctx context.Context, t *testing.T) {
-	create(ctx, t, "deleted", `{"image": "deleted", "podExecutor": {}}`,
+func (p place) finalizer(ctx context.Context, t *testing.T) {
+	p.create(ctx, t, "deleted", `{"image": "deleted", "podExecutor": {}}`,
 		"config.porch.kpt.dev/functionconfig-function-runner")
-	awaitApplied(ctx, t, "deleted", 1)
+	p.awaitApplied(ctx, t, "deleted", 1)
 	begin := time.Now()
-	if err := inNamespace().Delete(ctx, "deleted", metav1.DeleteOptions{}); err != nil {
+	if err := p.configs().Delete(ctx, "deleted", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	suite.Until(ctx, t, "the object is gone", func() (bool, string) {
-		_, err := inNamespace().Get(ctx, "deleted", metav1.GetOptions{})
+		_, err := p.configs().Get(ctx, "deleted", metav1.GetOptions{})
 		return err != nil, "still there"
 	})
 	t.Logf("an object with the finalizer was deleted within %v", time.Since(begin).Round(time.Millisecond))
 }
 
 // many has a thousand objects at the start, and changes one of them.
-func many(ctx context.Context, t *testing.T) {
+func (p place) many(ctx context.Context, t *testing.T) {
 	const objects = 1000
 	scale := func(replicas int) {
 		t.Helper()
 		change := fmt.Sprintf(`{"spec": {"replicas": %d}}`, replicas)
-		if _, err := s.Client.AppsV1().Deployments(system).Patch(ctx, "function-runner",
+		if _, err := s.Client.AppsV1().Deployments(p.system).Patch(ctx, "function-runner",
 			"application/merge-patch+json", []byte(change), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	scale(0)
-	s.AwaitRollout(ctx, t, system, "function-runner")
+	s.AwaitRollout(ctx, t, p.system, "function-runner")
 	var creating errgroup.Group
 	creating.SetLimit(20)
 	for i := range objects {
 		creating.Go(func() error {
-			create(ctx, t, fmt.Sprintf("many-%d", i), fmt.Sprintf(`{"image": "many-%d", "podExecutor": {"tags": ["v1"]}}`, i))
+			p.create(ctx, t, fmt.Sprintf("many-%d", i), fmt.Sprintf(`{"image": "many-%d", "podExecutor": {"tags": ["v1"]}}`, i))
 			return nil
 		})
 	}
 	_ = creating.Wait() // it returns no errors
 	scale(2)
 	suite.Until(ctx, t, "all objects are applied", func() (bool, string) {
-		list, err := inNamespace().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		list, err := p.configs().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -170,16 +166,16 @@ func many(ctx context.Context, t *testing.T) {
 		return applied >= objects, fmt.Sprintf("%d applied", applied)
 	})
 	t.Logf("%d FunctionConfigs had their status %v after the first replica was started",
-		objects, time.Since(firstStart(ctx, t)).Round(time.Millisecond))
-	s.AwaitRollout(ctx, t, system, "function-runner")
-	took := patch(ctx, t, "many-500", `{"spec": {"podExecutor": {"timeToLive": "1h"}}}`)
+		objects, time.Since(p.firstStart(ctx, t)).Round(time.Millisecond))
+	s.AwaitRollout(ctx, t, p.system, "function-runner")
+	took := p.patch(ctx, t, "many-500", `{"spec": {"podExecutor": {"timeToLive": "1h"}}}`)
 	t.Logf("one change among them had its status after %v", took.Round(time.Millisecond))
 }
 
 // firstStart returns when the first replica of function-runner was started.
-func firstStart(ctx context.Context, t *testing.T) time.Time {
+func (p place) firstStart(ctx context.Context, t *testing.T) time.Time {
 	t.Helper()
-	pods, err := s.Client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: "app=function-runner"})
+	pods, err := s.Client.CoreV1().Pods(p.system).List(ctx, metav1.ListOptions{LabelSelector: "app=function-runner"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ func (sys *system) manifests(t *testing.T, m mode) []*unstructured.Unstructured 
 	rename := strings.NewReplacer("porch-system", sys.services, "porch-fn-system", sys.functions,
 		"ghcr.io/krm-function-runner/wrapper-server:latest", sys.wrapper)
 	kustomization := manifests.Combine(t, filepath.Join(root, "deploy"), "overlays/"+m.overlay, "private-registry")
-	objects := suite.Rewrite(t, suite.Build(t, kustomization), func(document string) string {
+	objects := append(suite.Namespaces(t), suite.Build(t, kustomization)...)
+	objects = suite.Rewrite(t, objects, func(document string) string {
 		return s.OwnImages(t, suite.Current, rename.Replace(document))
 	})
 	for _, o := range objects {

@@ -18,12 +18,20 @@ var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{
 		"api-server", "dev", "node-local-dns", "pod-template", "porch-main", "private-registry", "production",
-		"service-mesh", "tracing", "with-porch",
+		"service-mesh", "tracing",
 	}
 )
 
+// Namespaces is the kustomization, below the directory deploy, that creates the namespaces for all
+// others.
+const Namespaces = "overlays/namespaces"
+
+// Operator is the kustomization, below the directory deploy, with objects that only a cluster with
+// Prometheus' operator accepts.
+const Operator = "observability/operator"
+
 // Combinations returns the directories of kustomizations to test by their names: all of those below
-// the directory deploy, and each component on each base.
+// the directory deploy but Operator, and each component on each base.
 func Combinations(t testing.TB, deploy string) map[string]string {
 	t.Helper()
 	dirs := map[string]string{}
@@ -32,7 +40,7 @@ func Combinations(t testing.TB, deploy string) map[string]string {
 			return err
 		}
 		name, err := filepath.Rel(deploy, filepath.Dir(path))
-		if !strings.HasPrefix(name, "components/") {
+		if !strings.HasPrefix(name, "components/") && name != Operator {
 			dirs[name] = filepath.Dir(path)
 		}
 		return err

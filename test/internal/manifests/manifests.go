@@ -6,7 +6,6 @@ package manifests
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -44,13 +43,4 @@ func Decode(object []byte) (runtime.Object, error) {
 		return nil, fmt.Errorf("decode an object: %w\n%s", err, object)
 	}
 	return decoded, nil
-}
-
-// Unstructured returns decoded objects as clients send them.
-func Unstructured(object runtime.Object) (*unstructured.Unstructured, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, fmt.Errorf("convert an object: %w", err)
-	}
-	return &unstructured.Unstructured{Object: content}, nil
 }

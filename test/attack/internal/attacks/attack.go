@@ -66,6 +66,7 @@ func All() []Attack {
 		lookAround, stealMemory, readToken, readDockerConfig, readFunction, fillTemporary, stopServer, limitServer,
 		hide, persist, loopback, confinement, eatMemory,
 		hostilePod, inventedImages, innerRegistries, loggedSecret,
+		silentRegistries, headerRegistries, slowRegistries,
 		chaos,
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"context"
 	"io"
-	"net"
 	"net/http"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -72,10 +71,7 @@ func (t *Target) post(ctx context.Context, path string, body []byte, n int, head
 	const connections = 10
 	var clients [connections]*http.Client
 	for i := range clients {
-		protocols := new(http.Protocols)
-		protocols.SetUnencryptedHTTP2(true)
-		dial := func(ctx context.Context, _, address string) (net.Conn, error) { return wire.Dial(ctx, address) }
-		clients[i] = &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}}
+		clients[i] = t.newClient()
 		defer clients[i].CloseIdleConnections()
 	}
 	_ = all(n, func(i int) error {

@@ -9,10 +9,10 @@ import (
 )
 
 // hanging has many functions that never end evaluated by callers who would wait for ever.
-// In a function pod all evaluations are of one function, and the pod-manager sends others
-// elsewhere: there is nothing to share.
+// In a function pod all evaluations are of one function, and slots are shared by the address
+// of callers alone.
 var hanging = Attack{
-	Name: "functions that hang", Programs: runner,
+	Name: "functions that hang", Programs: runners,
 	Run: func(ctx context.Context, t *Target) error { return t.hang(ctx, 60, 0) },
 }
 

@@ -14,6 +14,7 @@ import (
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 	"github.com/krm-function-runner/function-runner/test/internal/sandbox"
 )
 
@@ -38,15 +39,25 @@ var innerRegistries = Attack{
 			}
 			hosts = append(hosts, sandbox.Metadata, sandbox.Metadata+":80", sandbox.Metadata+":"+port)
 		}
+		client := t.newClient()
+		defer client.CloseIdleConnections()
 		for _, host := range hosts {
-			t.name(ctx, host+"/fns/any")
+			t.name(ctx, client, host+"/fns/any")
 		}
 		return trap.sprung()
 	},
 }
 
+// newClient returns a client that has all requests on one connection from the attackers' address.
+func (t *Target) newClient() *http.Client {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	dial := func(ctx context.Context, _, address string) (net.Conn, error) { return wire.Dial(ctx, address) }
+	return &http.Client{Transport: &http.Transport{Protocols: protocols, DialContext: dial}}
+}
+
 // name has the target ask for an image and for its tags.
-func (t *Target) name(ctx context.Context, repository string) {
+func (t *Target) name(ctx context.Context, client *http.Client, repository string) {
 	if t.Name == system.FunctionRunner {
 		conn, err := t.connect()
 		if err != nil {
@@ -58,9 +69,9 @@ func (t *Target) name(ctx context.Context, repository string) {
 		_, _ = client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: repository, Tag: ">=1", ResourceList: List("", "", 0)})
 		return
 	}
-	client := imageresolverv1connect.NewImageResolverServiceClient(http.DefaultClient, "http://"+t.Address)
-	_, _ = client.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: repository + ":v1"})
-	_, _ = client.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
+	resolver := imageresolverv1connect.NewImageResolverServiceClient(client, "http://"+t.Address)
+	_, _ = resolver.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: repository + ":v1"})
+	_, _ = resolver.ListTags(ctx, &imageresolverv1.ListTagsRequest{Repository: repository})
 }
 
 // trap is addresses to which nothing should connect.

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
 	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
 )
 
@@ -17,12 +16,8 @@ var unknownFields = Attack{
 	Name: "large unknown fields", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
 		const imageField, listField = 2, 1
-		wait := "2s"
-		if t.Name == system.WrapperServer {
-			wait = "0s" // a pod's slots are not shared: see hanging
-		}
 		var message []byte
-		message = protowire.AppendBytes(protowire.AppendTag(message, listField, protowire.BytesType), List("wait", wait, 0))
+		message = protowire.AppendBytes(protowire.AppendTag(message, listField, protowire.BytesType), List("wait", "2s", 0))
 		message = protowire.AppendString(protowire.AppendTag(message, imageField, protowire.BytesType), "attack.test/fns/hostile:v1")
 		message = protowire.AppendBytes(protowire.AppendTag(message, unknownField, protowire.BytesType), make([]byte, 5<<20))
 		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))

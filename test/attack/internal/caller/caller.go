@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 )
 
 // Role is this program's first argument when it is the callers.
@@ -30,6 +33,10 @@ const (
 	outstanding = 100                    // calls of one caller at most
 	timeout     = 10 * time.Second
 )
+
+// Resolve begins the argument of callers that have images of a repository resolved, each time by
+// another tag, so that the registry is asked.
+const Resolve = "resolve="
 
 // Run calls the program at address until ctx ends, waits for the answers, and writes the
 // time of each call to w. Without an image the calls are health checks.
@@ -89,12 +96,26 @@ func call(ctx context.Context, conn *grpc.ClientConn, image, marker string) erro
 		_, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 		return err
 	}
+	if repository, ok := strings.CutPrefix(image, Resolve); ok {
+		return resolve(ctx, conn, repository+":"+marker)
+	}
 	list := "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: " +
 		marker + "\n"
 	answer, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx,
 		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
 	if err == nil && string(answer.GetResourceList()) != list {
 		return errors.New("wrong output")
+	}
+	return err
+}
+
+// resolve has an image resolved.
+func resolve(ctx context.Context, conn *grpc.ClientConn, image string) error {
+	var answer imageresolverv1.ResolveImageResponse
+	err := conn.Invoke(ctx, imageresolverv1connect.ImageResolverServiceResolveImageProcedure,
+		&imageresolverv1.ResolveImageRequest{Image: image}, &answer)
+	if err == nil && answer.GetDigest() == "" {
+		return errors.New("no digest")
 	}
 	return err
 }

@@ -124,7 +124,7 @@ func (c Config) settled(ctx context.Context, before int64) int64 {
 // call starts the other callers, in a process of their own so that what the attacks do does
 // not hold them up. They are ended by stop, which waits for their last answers.
 func (c Config) call(ctx context.Context, program string, samples *caller.Samples) (stop func(), err error) {
-	args := []string{"/proc/self/exe", caller.Role, c.System.Address, image(program)}
+	args := []string{"/proc/self/exe", caller.Role, c.System.Address, c.image(program)}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -149,11 +149,13 @@ func (c Config) call(ctx context.Context, program string, samples *caller.Sample
 	}, nil
 }
 
-// image returns the image that other callers evaluate; empty if a program evaluates none.
-func image(program string) string {
+// image returns what other callers ask for; empty if a program has only health checks for them.
+func (c Config) image(program string) string {
 	switch program {
-	case system.PodManager, system.ImageResolver:
+	case system.PodManager:
 		return ""
+	case system.ImageResolver:
+		return caller.Resolve + c.System.Repository()
 	default:
 		return system.Steady
 	}

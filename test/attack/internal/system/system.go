@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -37,14 +38,18 @@ type System struct {
 	*Program
 	// Lender says where the gateway finds pods; nil for other programs.
 	Lender *Lender
+	// Registries are addresses that programs use as registries, and on which nothing listens.
+	Registries []string
 
-	dir     string
-	owner   int
-	limited bool
-	started int
-	ports   int // that were tried
-	beside  []*Program
-	callers *sandbox.Group // nil without
+	registry string       // the address of one that answers
+	serving  *http.Server // there; nil while no program asks it
+	dir      string
+	owner    int
+	limited  bool
+	started  int
+	ports    int // that were tried
+	beside   []*Program
+	callers  *sandbox.Group // nil without
 }
 
 // plan is how to start a program.
@@ -57,6 +62,9 @@ type plan struct {
 // is to be limited.
 func New(dir, bin string, owner int, limited bool) (*System, error) {
 	s := &System{dir: dir, owner: owner, limited: limited}
+	if err := s.newRegistries(); err != nil {
+		return nil, err
+	}
 	for _, name := range []string{FunctionRunner, Gateway, WrapperServer, PodManager, ImageResolver} {
 		if err := install(filepath.Join(bin, name), filepath.Join(dir, "bin", name)); err != nil {
 			return nil, err
@@ -118,6 +126,11 @@ func (s *System) Start(ctx context.Context, name string) error {
 			return errors.Join(err, s.Stop())
 		}
 	}
+	if name == ImageResolver {
+		if err := s.startRegistry(); err != nil {
+			return errors.Join(err, s.Stop())
+		}
+	}
 	p, err := s.plan(name)
 	if err != nil {
 		return errors.Join(err, s.Stop())
@@ -166,7 +179,8 @@ func (s *System) plan(name string) (plan, error) {
 	switch name {
 	case FunctionRunner:
 		p.args = []string{"--port=" + port, "--functions=" + functions, "--config=" + config}
-		p.env = append(p.env, wrapper, "FNR_POD_MANAGER_KUBECONFIG="+kubeconfig)
+		p.env = append(p.env, wrapper, "FNR_POD_MANAGER_KUBECONFIG="+kubeconfig,
+			strings.Replace(s.insecure(), "FNR_", "FNR_IMAGE_RESOLVER_", 1))
 	case Gateway:
 		p.env = append(p.env, "FNR_ADDRESS="+address, "FNR_DISABLE_RUNTIMES=exec", "FNR_POD_MANAGER=http://"+s.Lender.Address)
 	case WrapperServer:
@@ -174,7 +188,7 @@ func (s *System) plan(name string) (plan, error) {
 	case PodManager:
 		p.env = append(p.env, wrapper, "FNR_ADDRESS="+address, "FNR_KUBECONFIG="+kubeconfig, "FNR_IMAGE_RESOLVER=http://127.0.0.1:1")
 	case ImageResolver:
-		p.env = append(p.env, "FNR_ADDRESS="+address)
+		p.env = append(p.env, "FNR_ADDRESS="+address, s.insecure())
 	default:
 		return plan{}, errors.New("there is no program " + strconv.Quote(name))
 	}
@@ -207,6 +221,9 @@ func (s *System) Stop() error {
 	if s.Lender != nil {
 		s.Lender.close()
 	}
-	s.Program, s.beside, s.Lender, s.callers = nil, nil, nil, nil
+	if s.serving != nil {
+		failures = append(failures, s.serving.Close())
+	}
+	s.Program, s.beside, s.Lender, s.callers, s.serving = nil, nil, nil, nil, nil
 	return errors.Join(failures...)
 }

@@ -8,9 +8,20 @@ import (
 	"github.com/krm-function-runner/function-runner/build/images/image"
 )
 
-// Porch returns the images of Porch's programs in a directory.
-func Porch(dir string) []image.Spec {
+// Porch returns the images of Porch's programs in a directory. Its own function runner has no local
+// binaries. Programs of others in Porch's images are applets of our wrapper server.
+func Porch(dir, applets string) []image.Spec {
+	probe := func(path string) image.File { return image.File{Path: path, Mode: 0o755, Source: applets} }
+	runner := porchImage("function-runner", filepath.Join(dir, "function-runner"))
+	runner.Files[0].Path, runner.Entrypoint = "/server", []string{"/server"}
+	runner.Files = append(runner.Files, probe("/grpc-health-probe"),
+		image.File{Path: "/functions", Mode: 0o755, Dir: true},
+		image.File{Path: "/config.yaml", Mode: 0o644, Content: "functions: []\n"})
+	wrapper := porchImage("wrapper-server", filepath.Join(dir, "wrapper-server"))
+	wrapper.Files[0].Path, wrapper.Entrypoint = "/wrapper-server/wrapper-server", nil
+	wrapper.Files = append(wrapper.Files, probe("/wrapper-server/grpc-health-probe"), probe("/bin/cp"))
 	return []image.Spec{
+		runner, wrapper,
 		porchImage("server", filepath.Join(dir, "porch")),
 		// Its port is that of Porch's own image.
 		porchImage("git-server", filepath.Join(dir, "git-server"), "--port=8080"),

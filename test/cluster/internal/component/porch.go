@@ -25,8 +25,13 @@ var porchManifests = []string{
 	"deployments/porch/[1-8]-*.yaml",
 }
 
-// Porch is Porch's server, its command line, its Git server for tests, and its manifests. They are
-// the tools of a module of the repository, which pins them and all that they consist of.
+// renamed are programs of Porch whose names say little: git is a Git server for tests, server the
+// function runner.
+var renamed = map[string]string{"git": "git-server", "server": "function-runner"}
+
+// Porch is Porch's server, its command line, its own function runner with its wrapper server, its Git
+// server for tests, and its manifests. They are the tools of a module of the repository, which pins
+// them and all that they consist of.
 func Porch(root string) (Component, error) {
 	module := filepath.Join(root, "test", "cluster", "porch")
 	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
@@ -53,9 +58,10 @@ func buildPorch(ctx context.Context, module, dir string) error {
 	if err := goTool(ctx, module, nil, "build", "-trimpath", "-ldflags="+stripped, "-o", dir+"/", "tool"); err != nil {
 		return err
 	}
-	// Porch calls it git, as a much more common program is called.
-	if err := os.Rename(filepath.Join(dir, "git"), filepath.Join(dir, "git-server")); err != nil {
-		return fmt.Errorf("name Porch's Git server: %w", err)
+	for from, to := range renamed {
+		if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+			return fmt.Errorf("name Porch's programs: %w", err)
+		}
 	}
 	source, err := goOutput(ctx, module, nil, "list", "-m", "-f", "{{.Dir}}", porchModule)
 	if err != nil {

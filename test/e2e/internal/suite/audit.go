@@ -19,14 +19,25 @@ type Request struct {
 	Received  time.Time `json:"requestReceivedTimestamp"`
 	User      struct {
 		Username string `json:"username"`
+		// Extra has the pod whose token was used.
+		Extra map[string][]string `json:"extra"`
 	} `json:"user"`
 	Object struct {
 		Resource  string `json:"resource"`
 		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
 	} `json:"objectRef"`
 	Response struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+}
+
+// Pod is the name of the pod that sent the request.
+func (r *Request) Pod() string {
+	if names := r.User.Extra["authentication.kubernetes.io/pod-name"]; len(names) > 0 {
+		return names[0]
+	}
+	return ""
 }
 
 // Requests returns the requests of pods with a service account to the API server since a time.

@@ -4,6 +4,7 @@ package suite
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,6 +36,12 @@ func Build(t testing.TB, dir string) []*unstructured.Unstructured {
 		objects = append(objects, Decode(t, string(document)))
 	}
 	return objects
+}
+
+// Namespaces returns the namespaces that systems are in.
+func Namespaces(t testing.TB) []*unstructured.Unstructured {
+	t.Helper()
+	return Build(t, filepath.Join("../../../deploy", manifests.Namespaces)) // from each package of tests
 }
 
 // Rewrite returns the objects with changed text.

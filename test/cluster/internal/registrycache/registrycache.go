@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stock keeps a copy of a registry's stored images, with which the registries of the next
-// cluster start: pushing the same hundreds of blobs each time would be most of a registry's work.
-package stock
+// Package registrycache keeps a copy of a registry's stored images, with which the registries
+// of the next cluster start: pushing the same hundreds of blobs each time would be most of a registry's work.
+package registrycache
 
 import (
 	"crypto/sha256"
@@ -16,8 +16,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/cluster/internal/filelock"
 )
 
-// Stock keeps the last copy of a registry's directory, with the key of its content.
-type Stock struct{ Dir string }
+// Cache keeps the last copy of a registry's directory, with the key of its content.
+type Cache struct{ Dir string }
 
 // Key identifies the content of a registry to which the content of before, nothing if that is
 // empty, and then images of these names and digests were pushed.
@@ -29,46 +29,46 @@ func Key(before string, images map[string]string) string {
 
 // Fill copies what is kept under a key to a registry that has no uploads yet, and reports whether
 // there was anything.
-func (s Stock) Fill(key, registry string) (bool, error) {
-	unlock, err := filelock.Share(s.lock())
+func (c Cache) Fill(key, registry string) (bool, error) {
+	unlock, err := filelock.Share(c.lock())
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	err = copyTree(filepath.Join(s.Dir, key), registry)
+	err = copyTree(filepath.Join(c.Dir, key), registry)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("fill a registry from %s: %w", s.Dir, err)
+		return false, fmt.Errorf("fill a registry from %s: %w", c.Dir, err)
 	}
 	return true, nil
 }
 
 // Keep keeps, under a key, the content of a registry without uploads in progress, in place of what
 // was kept before.
-func (s Stock) Keep(key, registry string) error {
-	unlock, err := filelock.Acquire(s.lock())
+func (c Cache) Keep(key, registry string) error {
+	unlock, err := filelock.Acquire(c.lock())
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := s.keep(key, registry); err != nil {
+	if err := c.keep(key, registry); err != nil {
 		return fmt.Errorf("keep the files of a registry: %w", err)
 	}
 	return nil
 }
 
 // keep creates the copy as a whole.
-func (s Stock) keep(key, registry string) error {
-	if err := os.RemoveAll(s.Dir); err != nil {
+func (c Cache) keep(key, registry string) error {
+	if err := os.RemoveAll(c.Dir); err != nil {
 		return err
 	}
-	temp := filepath.Join(s.Dir, "new")
+	temp := filepath.Join(c.Dir, "new")
 	if err := copyTree(registry, temp); err != nil {
 		return err
 	}
-	return os.Rename(temp, filepath.Join(s.Dir, key))
+	return os.Rename(temp, filepath.Join(c.Dir, key))
 }
 
-func (s Stock) lock() string { return s.Dir + ".lock" }
+func (c Cache) lock() string { return c.Dir + ".lock" }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package stock_test
+package registrycache_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/test/cluster/internal/stock"
+	"github.com/krm-function-runner/function-runner/test/cluster/internal/registrycache"
 )
 
 func write(t *testing.T, dir, name string, content []byte) {
@@ -31,7 +31,7 @@ func read(t *testing.T, dir, name string) []byte {
 	return content
 }
 
-func fill(t *testing.T, s stock.Stock, key string) (dir string, filled bool) {
+func fill(t *testing.T, s registrycache.Cache, key string) (dir string, filled bool) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "registry")
 	filled, err := s.Fill(key, dir)
@@ -42,7 +42,7 @@ func fill(t *testing.T, s stock.Stock, key string) (dir string, filled bool) {
 }
 
 func TestRegistriesGetWhatOneHad(t *testing.T) {
-	s := stock.Stock{Dir: filepath.Join(t.TempDir(), "stock")}
+	s := registrycache.Cache{Dir: filepath.Join(t.TempDir(), "stock")}
 	if _, filled := fill(t, s, "key"); filled {
 		t.Error("a registry is filled with nothing kept")
 	}
@@ -72,7 +72,7 @@ func TestRegistriesGetWhatOneHad(t *testing.T) {
 // TestRegistriesGoTheirOwnWays pushes to a tag in one registry, and removes it.
 func TestRegistriesGoTheirOwnWays(t *testing.T) {
 	const tag, blob = "repositories/r/tags/v1/link", "blobs/large/data"
-	s, first := stock.Stock{Dir: t.TempDir()}, t.TempDir()
+	s, first := registrycache.Cache{Dir: t.TempDir()}, t.TempDir()
 	write(t, first, tag, []byte("one"))
 	write(t, first, blob, bytes.Repeat([]byte("b"), 1<<20))
 	if err := s.Keep("key", first); err != nil {
@@ -93,11 +93,11 @@ func TestRegistriesGoTheirOwnWays(t *testing.T) {
 func TestKeysDiffer(t *testing.T) {
 	keys := map[string]string{}
 	for name, key := range map[string]string{
-		"nothing":    stock.Key("", nil),
-		"an image":   stock.Key("", map[string]string{"a": "1"}),
-		"its digest": stock.Key("", map[string]string{"a": "2"}),
-		"its name":   stock.Key("", map[string]string{"b": "1"}),
-		"before it":  stock.Key("x", map[string]string{"a": "1"}),
+		"nothing":    registrycache.Key("", nil),
+		"an image":   registrycache.Key("", map[string]string{"a": "1"}),
+		"its digest": registrycache.Key("", map[string]string{"a": "2"}),
+		"its name":   registrycache.Key("", map[string]string{"b": "1"}),
+		"before it":  registrycache.Key("x", map[string]string{"a": "1"}),
 	} {
 		if other, known := keys[key]; known {
 			t.Errorf("%s and %s have one key", name, other)

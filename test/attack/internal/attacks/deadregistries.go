@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacks
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+)
+
+// Registries whose answers never end, each in another way. Programs are told to use them.
+var (
+	silentRegistries = deadRegistries("registries that are silent", func(context.Context, net.Conn) {})
+	headerRegistries = deadRegistries("registries with headers only", answerHeader)
+	slowRegistries   = deadRegistries("registries at a byte a second", func(ctx context.Context, conn net.Conn) {
+		answerHeader(ctx, conn)
+		for ctx.Err() == nil {
+			pause(ctx, time.Second)
+			if _, err := conn.Write([]byte{' '}); err != nil {
+				return
+			}
+		}
+	})
+)
+
+// askers is how many callers ask for images of these registries at a time: more than the fetches
+// that the image-resolver has.
+const askers = 200
+
+// deadRegistries has callers ask for one image after the other in registries that answer as answer
+// does, which returns at the latest when ctx ends. The connection is open until then.
+func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)) Attack {
+	return Attack{
+		Name: name, Programs: []string{system.FunctionRunner, system.ImageResolver},
+		Run: func(ctx context.Context, t *Target) error {
+			ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
+			defer cancel()
+			stop, err := t.serveDead(ctx, answer)
+			defer stop()
+			if err != nil {
+				return err
+			}
+			client := t.newClient()
+			defer client.CloseIdleConnections()
+			return all(askers, func(asker int) error {
+				for i := 0; ctx.Err() == nil; i++ {
+					host := t.Registries[(asker+i)%len(t.Registries)]
+					t.name(ctx, client, fmt.Sprintf("%s/fns/dead-%d-%d", host, asker, i))
+					pause(ctx, retryPause)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+// serveDead serves such registries until stop is called, which closes their connections.
+func (t *Target) serveDead(ctx context.Context, answer func(ctx context.Context, conn net.Conn)) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	stop = func() {
+		cancel()
+		serving.Wait()
+	}
+	for _, address := range t.Registries {
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		if err != nil {
+			return stop, fmt.Errorf("set up a registry: %w", err)
+		}
+		context.AfterFunc(ctx, func() { _ = listener.Close() })
+		serving.Go(func() { acceptDead(ctx, listener, answer) })
+	}
+	return stop, nil
+}
+
+// acceptDead serves until listener is closed and ctx ends.
+func acceptDead(ctx context.Context, listener net.Listener, answer func(ctx context.Context, conn net.Conn)) {
+	var connections sync.WaitGroup
+	defer connections.Wait()
+	for ctx.Err() == nil {
+		conn, err := listener.Accept()
+		if err != nil {
+			continue // the client has gone, or the listener is closed and ctx has ended
+		}
+		connections.Go(func() {
+			defer func() { _ = conn.Close() }()
+			defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+			if awaitManifest(conn) {
+				answer(ctx, conn)
+				_, _ = io.Copy(io.Discard, conn) // until the client leaves or ctx ends
+			}
+		})
+	}
+}
+
+// awaitManifest answers that this is a registry until a client asks for more.
+func awaitManifest(conn net.Conn) bool {
+	requests := bufio.NewReader(conn)
+	for {
+		request, err := http.ReadRequest(requests)
+		if err != nil {
+			return false
+		}
+		if request.URL.Path != "/v2/" {
+			return true
+		}
+		if _, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"); err != nil {
+			return false
+		}
+	}
+}
+
+// answerHeader begins an answer.
+func answerHeader(_ context.Context, conn net.Conn) {
+	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.oci.image.manifest.v1+json\r\n"+
+		"Content-Length: 100000\r\n\r\n")
+}

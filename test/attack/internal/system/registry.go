@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package system
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// registries is how many registries programs are told to use without TLS: one that answers, for
+// the other callers, and the rest for attacks.
+const registries = 5
+
+// newRegistries chooses their addresses.
+func (s *System) newRegistries() error {
+	for range registries {
+		address, err := s.freeAddress()
+		if err != nil {
+			return err
+		}
+		s.Registries = append(s.Registries, address)
+	}
+	s.registry, s.Registries = s.Registries[0], s.Registries[1:]
+	return nil
+}
+
+// insecure is the setting by which programs use the registries.
+func (s *System) insecure() string {
+	return "FNR_INSECURE_REGISTRIES=" + strings.Join(append([]string{s.registry}, s.Registries...), ",")
+}
+
+// Repository is one in which every tag is an image.
+func (s *System) Repository() string { return s.registry + "/fns/steady" }
+
+// startRegistry serves it.
+func (s *System) startRegistry() error {
+	listener, err := net.Listen("tcp", s.registry)
+	if err != nil {
+		return fmt.Errorf("start a registry: %w", err)
+	}
+	s.serving = &http.Server{Handler: newRegistry()}
+	go func() { _ = s.serving.Serve(listener) }() // it ends with its listener
+	return nil
+}
+
+// newRegistry returns a registry that has the same image under every tag.
+func newRegistry() http.Handler {
+	config := fmt.Sprintf(`{"architecture":%q,"os":"linux","config":{"Entrypoint":["/fn"]},"rootfs":{"type":"layers","diff_ids":[]}}`,
+		runtime.GOARCH)
+	const kind = "application/vnd.oci.image.manifest.v1+json"
+	manifest := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":"application/vnd.oci.image.config.v1+json",`+
+		`"digest":%q,"size":%d},"layers":[]}`, kind, digest(config), len(config))
+	mux := http.NewServeMux()
+	mux.HandleFunc("/v2/", func(w http.ResponseWriter, r *http.Request) {
+		content := ""
+		switch path.Base(path.Dir(r.URL.Path)) {
+		case "manifests":
+			content = manifest
+			w.Header().Set("Content-Type", kind)
+		case "blobs":
+			content = config
+		}
+		w.Header().Set("Docker-Content-Digest", digest(content))
+		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+		if r.Method != http.MethodHead {
+			_, _ = w.Write([]byte(content))
+		}
+	})
+	return mux
+}
+
+func digest(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// panel is a graph. In its queries, {@} stands for the selector of the chosen namespaces, and {#} for
+// that of the chosen namespaces and functions; further labels may follow the sign.
+type panel struct {
+	title, description, unit string
+	queries                  []query
+}
+
+// query is one set of lines.
+type query struct{ expr, legend string }
+
+// one returns the queries of a panel with one.
+func one(expr, legend string) []query { return []query{{expr, legend}} }
+
+// quantiles returns the quantiles of a histogram with the labels of its selector.
+func quantiles(histogram string) []query {
+	var all []query
+	for _, q := range [][2]string{{"0.5", "p50"}, {"0.95", "p95"}, {"0.99", "p99"}} {
+		expr := "histogram_quantile(" + q[0] + ", sum by (le) (rate(" + histogram + "[$__rate_interval])))"
+		all = append(all, query{expr, q[1]})
+	}
+	return all
+}
+
+// mean returns the mean of a histogram for each value of a label, or of all if it is empty.
+func mean(histogram, selector, label, legend string) query {
+	by := "sum"
+	if label != "" {
+		by = "sum by (" + label + ")"
+	}
+	part := func(suffix string) string {
+		return by + " (rate(" + histogram + suffix + selector + "[$__rate_interval]))"
+	}
+	return query{part("_sum") + " / " + part("_count"), legend}
+}
+
+// dashboards are all of them, by the name of the file.
+var dashboards = map[string]board{
+	"overview": {"Function Runner: overview", "Rate, errors and duration of evaluations, and the error budget.", []panel{
+		{
+			"Evaluations", "Evaluations that ended, by their code.", "reqps",
+			one("sum by (code) (rate(fn_evaluations_total{@}[$__rate_interval]))", "{{code}}"),
+		},
+		{
+			"Failures of the system", "The share of evaluations that failed although caller and function did nothing wrong.",
+			"percentunit", one("function_runner:evaluation_failures:ratio_rate5m", "5 minutes"),
+		},
+		{
+			"Error budget burn", "How fast the error budget is used: 1 uses it up in 30 days, 14.4 in two days.", "short",
+			[]query{
+				{"function_runner:evaluation_failures:ratio_rate1h / 0.005", "1 hour"},
+				{"function_runner:evaluation_failures:ratio_rate6h / 0.005", "6 hours"},
+			},
+		},
+		{
+			"Duration", "How long callers wait: half of them, nineteen in twenty, all but one in a hundred.", "s",
+			quantiles("fn_evaluation_duration_seconds_bucket{@}"),
+		},
+		{
+			"Where the time goes", "Mean time that an evaluation spends in each phase. run is the function itself.", "s",
+			[]query{mean("fn_phase_duration_seconds", "{@}", "phase", "{{phase}}")},
+		},
+		{
+			"What callers wait for now", "Evaluations that have not ended, by the phase that they are in.", "short",
+			one("sum by (phase) (fn_evaluations_active{@})", "{{phase}}"),
+		},
+		{
+			"Functions", "The ten functions with the most evaluations.", "reqps",
+			one("topk(10, sum by (image) (rate(fn_evaluations_total{@}[$__rate_interval])))", "{{image}}"),
+		},
+		{
+			"Evaluators", "Local binaries (exec), sandboxes and pods.", "reqps",
+			one("sum by (executor) (rate(fn_evaluations_total{@}[$__rate_interval]))", "{{executor}}"),
+		},
+		{
+			"Rejected", "Requests rejected before any function ran, by reason.", "reqps",
+			one("sum by (reason) (rate(fn_rejections_total{@}[$__rate_interval]))", "{{reason}}"),
+		},
+		{"Resource lists", "Mean size of requests and responses.", "bytes", []query{
+			mean("fn_request_bytes", "{@}", "", "request"), mean("fn_response_bytes", "{@}", "", "response"),
+		}},
+		{
+			"Memory budget", "Bytes reserved for requests and outputs.", "bytes",
+			one("sum by (pod) (fn_requests_in_hand_bytes{@})", "{{pod}}"),
+		},
+		{
+			"Queued for the memory budget", "Requests and answers that wait for it.", "short",
+			[]query{
+				{"sum by (pod) (fn_requests_queued{@})", "{{pod}}"},
+				{"sum by (pod) (fn_requests_excess{@})", "{{pod}}: behind others of their function"},
+			},
+		},
+		{"Local binaries", "Evaluations that run as local binaries, and evaluations queued for it.", "short", []query{
+			{"sum(fn_exec_running{@})", "running"}, {"sum(fn_exec_queue_depth{@})", "queued"},
+		}},
+		{
+			"Spare processes", "Evaluations for which a spare process was ready (hit), or a process had to be started (miss).",
+			"reqps", one("sum by (outcome) (rate(fn_prefork_total{@}[$__rate_interval]))", "{{outcome}}"),
+		},
+		{
+			"Versions", "Programs by version: more than one during an upgrade.", "short",
+			one("count by (version) (fn_build_info{@})", "{{version}}"),
+		},
+	}},
+	"function": {"Function Runner: one function", "What one function, or a few, do. Choose them above.", []panel{
+		{
+			"Evaluations", "Evaluations that ended, by their code.", "reqps",
+			one("sum by (code) (rate(fn_evaluations_total{#}[$__rate_interval]))", "{{code}}"),
+		},
+		{
+			"Duration", "How long callers wait: half of them, nineteen in twenty, all but one in a hundred.", "s",
+			quantiles("fn_evaluation_duration_seconds_bucket{#}"),
+		},
+		{
+			"Results", "Evaluations by the worst severity of their results.", "reqps",
+			one("sum by (severity) (rate(fn_evaluations_total{#}[$__rate_interval]))", "{{severity}}"),
+		},
+		{"Slowest", "The ten functions with the longest 95th percentile.", "s", one(
+			"topk(10, histogram_quantile(0.95, "+
+				"sum by (le, image) (rate(fn_evaluation_duration_seconds_bucket{#}[$__rate_interval]))))",
+			"{{image}}")},
+		{"Pods", "Pods by state.", "short", one("max by (state) (sum without (image) (fn_pods{#}))", "{{state}}")},
+		{
+			"Cold starts", "Leases that waited for a new pod, by outcome.", "reqps",
+			one("sum by (outcome) (rate(fn_cold_starts_total{#}[$__rate_interval]))", "{{outcome}}"),
+		},
+	}},
+	"cold-starts": {"Function Runner: cold starts", "What a cold start consists of, and where the time goes.", []panel{
+		{
+			"Cold starts", "Leases that waited for a new pod, by outcome.", "reqps",
+			one("sum by (outcome) (rate(fn_cold_starts_total{#}[$__rate_interval]))", "{{outcome}}"),
+		},
+		{
+			"By phase", "Mean time in each phase of a cold start.", "s",
+			[]query{mean("fn_phase_duration_seconds", `{@phase!="run"}`, "phase", "{{phase}}")},
+		},
+		{
+			"Pulling images", "Time in which nodes pull images.", "s",
+			quantiles(`fn_phase_duration_seconds_bucket{@phase="pull"}`),
+		},
+		{
+			"Waiting for a node", "Time until the scheduler has found a node.", "s",
+			quantiles(`fn_phase_duration_seconds_bucket{@phase="schedule"}`),
+		},
+		{
+			"Starting containers", "Time until the containers run.", "s",
+			quantiles(`fn_phase_duration_seconds_bucket{@phase="start"}`),
+		},
+		{
+			"Actions", "Time of the actions of the pod-manager on the Kubernetes API.", "s",
+			[]query{mean("fn_kube_action_duration_seconds", "{@}", "action", "{{action}}")},
+		},
+	}},
+	"pods": {"Function Runner: pools and pods", "Function pods, the queue, and the replicas that manage them.", []panel{
+		{
+			"Pods", "Function pods by state.", "short",
+			one("max by (state) (sum without (image) (fn_pods{@}))", "{{state}}"),
+		},
+		{"Queue", "Leases that were not granted yet.", "short", []query{
+			{"sum(fn_queue_depth{@})", "all"}, {"sum by (phase) (fn_leases_waiting{@})", "{{phase}}"},
+		}},
+		{
+			"Rejected leases", "By reason.", "reqps",
+			one("sum by (reason) (rate(fn_lease_rejections_total{@}[$__rate_interval]))", "{{reason}}"),
+		},
+		{
+			"Deleted pods", "By reason.", "reqps",
+			one("sum by (reason) (rate(fn_pod_evictions_total{@}[$__rate_interval]))", "{{reason}}"),
+		},
+		{
+			"Retries", "Evaluations that were tried again on another pod.", "reqps",
+			one("sum(rate(fn_retries_total{@}[$__rate_interval]))", "retries"),
+		},
+		{
+			"Replicas", "Living replicas of the pod-manager, as each one sees them.", "short",
+			one("fn_replicas{@}", "{{pod}}"),
+		},
+		{
+			"Ownership", "1 while a replica may own functions, with the reason.", "short",
+			one("fn_replica_owning{@}", "{{pod}} {{reason}}"),
+		},
+		{"Functions by owner", "Functions that each replica owns, and how many it took over in a second.", "short", []query{
+			{"fn_functions_owned{@}", "{{pod}}"}, {"rate(fn_takeovers_total{@}[$__rate_interval])", "{{pod}} taken over"},
+		}},
+		{
+			"Silent replicas", "Replicas of other services that did not answer.", "reqps",
+			one("sum by (service) (rate(fn_silent_replicas_total{@}[$__rate_interval]))", "{{service}}"),
+		},
+		{"Kubernetes API", "Failed attempts to list or watch, and templates that could not be used.", "reqps", []query{
+			{"sum by (view) (rate(fn_kube_watch_failures_total{@}[$__rate_interval]))", "{{view}}"},
+			{"sum(rate(fn_kube_template_failures_total{@}[$__rate_interval]))", "templates"},
+		}},
+		{"Pull secret", "1 while it matches its file, and writes of it.", "short", []query{
+			{"min(fn_pull_secret_in_step{@})", "in step"},
+			{"sum by (outcome) (rate(fn_pull_secret_writes_total{@}[$__rate_interval]))", "writes: {{outcome}}"},
+		}},
+		{
+			"Memory", "Of each program. Functions that run beside it are not in it.", "bytes",
+			one("process_resident_memory_bytes{@}", "{{pod}}"),
+		},
+	}},
+	"registries": {"Function Runner: registries", "Requests to registries and the cache of their answers.", []panel{
+		{
+			"Requests", "By registry and answer.", "reqps",
+			one("sum by (registry, code) (rate(fn_registry_requests_total{@}[$__rate_interval]))", "{{registry}} {{code}}"),
+		},
+		{
+			"Failures", "The share of requests without a useful answer, as the alert counts them.", "percentunit",
+			one("function_runner:registry_failures:ratio_rate10m", "{{registry}}"),
+		},
+		{
+			"By purpose", "What the requests are for.", "reqps",
+			one("sum by (op) (rate(fn_registry_requests_total{@}[$__rate_interval]))", "{{op}}"),
+		},
+		{
+			"Answers", "From the cache (hit), refreshed before their end (renewal), or fetched while callers waited (miss).",
+			"reqps", one("sum by (source) (rate(fn_resolver_answers_total{@}[$__rate_interval]))", "{{source}}"),
+		},
+		{
+			"Stale answers", "Old tags and images that were used because the image-resolver did not answer.", "reqps",
+			one("sum by (kind) (rate(fn_stale_answers_total{@}[$__rate_interval]))", "{{kind}}"),
+		},
+		{"Tags and cache", "Tags that moved to another image in the last hour, and the size of the cache.", "short", []query{
+			{"sum(increase(fn_resolver_tag_moves_total{@}[1h]))", "moved tags"},
+			{"sum by (pod) (fn_resolver_cache_size_bytes{@})", "bytes {{pod}}"},
+		}},
+	}},
+}

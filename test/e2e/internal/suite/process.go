@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Process is a process in a pod, by its number in the cluster's namespaces, in which tests on the
+// test bed run.
+type Process struct {
+	PID     int
+	Program string // the first word of its command line
+	parent  int
+}
+
+// Processes returns the processes in a pod.
+func Processes(t testing.TB, pod *corev1.Pod) []Process {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []Process
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		// A process that cannot be read has ended.
+		group, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cgroup"))
+		if !strings.Contains(string(group), "/pod"+string(pod.UID)+"/") {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "cmdline"))
+		if program, _, _ := bytes.Cut(line, []byte{0}); len(program) > 0 {
+			found = append(found, Process{PID: pid, parent: parent(entry.Name()), Program: string(program)})
+		}
+	}
+	return found
+}
+
+// parent returns the number of a process's parent; 0 if the process has ended.
+func parent(pid string) int {
+	// The program's name, in parentheses, may contain anything.
+	line, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	fields := strings.Fields(string(line[bytes.LastIndexByte(line, ')')+1:]))
+	if len(fields) < 2 {
+		return 0
+	}
+	number, _ := strconv.Atoi(fields[1])
+	return number
+}
+
+// CountProcesses counts a pod's processes of a program.
+func CountProcesses(t testing.TB, pod *corev1.Pod, program string) int {
+	t.Helper()
+	n := 0
+	for _, p := range Processes(t, pod) {
+		if p.Program == program {
+			n++
+		}
+	}
+	return n
+}
+
+// FindProcess returns the one process of a program in a pod. (A process just before it executes another
+// program looks like a second one.)
+func FindProcess(t testing.TB, pod *corev1.Pod, program string) Process {
+	t.Helper()
+	var found []Process
+	for _, p := range Processes(t, pod) {
+		if p.Program == program {
+			found = append(found, p)
+		}
+	}
+	all := slices.Clone(found)
+	found = slices.DeleteFunc(found, func(p Process) bool {
+		return slices.ContainsFunc(all, func(other Process) bool { return p.parent == other.PID })
+	})
+	if len(found) != 1 {
+		t.Fatalf("pod %s has %d processes of %s, want one: %v", pod.Name, len(found), program, Processes(t, pod))
+	}
+	return found[0]
+}
+
+// Kill kills a process, whose number is not reused: its parent has not waited for it before.
+func Kill(t testing.TB, p Process) {
+	t.Helper()
+	if err := unix.Kill(p.PID, unix.SIGKILL); err != nil {
+		t.Fatalf("kill %s: %v", p.Program, err)
+	}
+}
+
+// WrapperServer is the command line of a function pod's wrapper server, at one path or another.
+func WrapperServer(pod *corev1.Pod) string { return pod.Spec.Containers[0].Command[0] }
+
+// ProgramOf is the command line of one of the system's own programs, by its pod.
+func ProgramOf(pod *corev1.Pod) string { return "/ko-app/" + pod.Labels["app"] }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// telemetryLimit is what traces, metrics and the log may cost together at most, of the median without
+// them.
+const telemetryLimit = 1.03
+
+const telemetryHeader = "items callers  samples   p50 off    p50 on    on/off  limit"
+
+// telemetry measures what it costs to see everything: each evaluation is traced and exported, metrics
+// are scraped each second, and the log has its lines. The other gateway has none of that.
+func (b *bench) telemetry(ctx context.Context) error {
+	collector, stop, err := startCollector(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	ways, stopGateways, err := b.telemetryWays(ctx, collector)
+	defer stopGateways()
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(b.out, telemetryHeader); err != nil {
+		return err
+	}
+	list := resourceList(1)
+	for _, callers := range []int{1, 8} {
+		all, err := b.measure(ctx, ways, list, callers)
+		if err != nil {
+			return err
+		}
+		off, on := all["off"].quantile(.5), all["on"].quantile(.5)
+		ratio := float64(on) / float64(off)
+		verdict := map[bool]string{true: "held", false: "exceeded"}[ratio <= telemetryLimit]
+		if _, err := fmt.Fprintf(b.out, "%5d %7d %8d %9s %9s %9.3f  on/off %v: %s\n", 1, callers,
+			len(all["on"].evaluations), off.Round(time.Microsecond), on.Round(time.Microsecond), ratio,
+			telemetryLimit, verdict); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// telemetryWays starts a gateway without telemetry, and one with all of it. The caller must call stop,
+// even after an error.
+func (b *bench) telemetryWays(ctx context.Context, collector string) (ways []way, stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, stop, err
+	}
+	metrics := "127.0.0.1:" + port
+	seen := *b
+	seen.logLevel, seen.stderr = "2", io.Discard
+	for _, g := range []struct {
+		name  string
+		bench *bench
+		env   []string
+	}{
+		{"off", b, nil},
+		{"on", &seen, []string{"FNR_TELEMETRY_METRICS_ADDRESS=" + metrics, "OTEL_EXPORTER_OTLP_ENDPOINT=" + collector}},
+	} {
+		server, err := g.bench.startGateway(ctx, g.env...)
+		if err != nil {
+			return nil, stop, err
+		}
+		stops = append(stops, server.stop)
+		ways = append(ways, way{g.name, remote(server.conn, b.image), server.cmd.Process.Pid})
+	}
+	scraping, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		scrape(scraping, "http://"+metrics+"/metrics")
+	}()
+	stops = append(stops, func() { cancel(); <-done })
+	return ways, stop, nil
+}
+
+// startCollector starts a server that takes whatever it is sent, and returns its URL.
+func startCollector(ctx context.Context) (url string, stop func(), err error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{
+		ReadHeaderTimeout: time.Second,
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}),
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			fmt.Fprintln(os.Stderr, "overhead: collector:", err)
+		}
+	}()
+	return "http://" + listener.Addr().String(), func() { _ = server.Close(); <-done }, nil
+}
+
+// scrape reads metrics each second until ctx ends.
+func scrape(ctx context.Context, url string) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return
+		}
+		req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			continue // it ends
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+}
