@@ -21,7 +21,7 @@ for name in image-resolver pod-manager gateway; do
 done
 address=$(kubectl -n "$system" get service function-runner -o 'jsonpath={.spec.clusterIP}'):9445
 
-FNR_ADDRESS="$address" "$here/demo.sh"
+FNCTL_ADDRESS="$address" "$here/demo.sh"
 
 printf '\n=== fnctl pods\n'
 "$FNCTL" pods --address="$address"

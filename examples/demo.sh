@@ -2,8 +2,8 @@
 # Renders the examples through a gateway into temporary copies and checks that they
 # match their README. Exits non-zero if one does not.
 #
-#   FNR_ADDRESS  the gateway's address, by default localhost:9445
-#   FNCTL        the fnctl to use, by default built from this repository
+#   FNCTL_ADDRESS  the gateway's address, by default localhost:9445
+#   FNCTL          the fnctl to use, by default built from this repository
 set -euo pipefail
 
 examples=$(cd "$(dirname "$0")" && pwd)

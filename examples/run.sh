@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts function-runner with the catalog functions as local binaries (no Kubernetes,
-# no containers), renders the examples through it, and stops it again, or with --keep
+# Starts function-runner with the catalog functions as local binaries, and with sandboxes for all
+# other images where bubblewrap works (no Kubernetes, no containers), renders the examples through it, and stops it again, or with --keep
 # keeps it running until it is interrupted.
 #
 #   PORT   its port, by default 9445 with --keep, and a free port otherwise
@@ -25,9 +25,9 @@ else
   while taken "$port"; do port=$((port + 1)); done
 fi
 
-unset FNR_ADDRESS # fnctl's setting for another gateway: function-runner rejects it
+unset FNR_ADDRESS # fnctl's for another gateway, by its earlier name: function-runner rejects it
 export FNR_TELEMETRY_METRICS_ADDRESS=${FNR_TELEMETRY_METRICS_ADDRESS:-off}
-export FNR_TELEMETRY_LOG_FORMAT=text FNR_SERVE_DRAIN_DELAY=0s
+export FNR_TELEMETRY_LOG_FORMAT=text FNR_SERVE_DRAIN_DELAY=0s FNR_SANDBOX=${FNR_SANDBOX:-auto}
 "$build/bin/function-runner" --port="$port" --disable-runtimes=pod \
   --functions="$build/functions" --config="$build/functions/config.yaml" --log-level="${LOG_LEVEL:-1}" &
 runner=$!
@@ -45,7 +45,7 @@ for ((i = 0; ; i++)); do
   sleep 0.1
 done
 
-FNCTL="$build/bin/fnctl" FNR_ADDRESS="localhost:$port" "$here/demo.sh"
+FNCTL="$build/bin/fnctl" FNCTL_ADDRESS="localhost:$port" "$here/demo.sh"
 
 if [[ $keep == --keep ]]; then
   echo
