@@ -33,11 +33,16 @@ func (m *Manager) Run(ctx context.Context) error {
 	if m.fixed() {
 		return nil
 	}
+	unknown := retry.Backoff{First: lookupPause, Max: lookupInterval} // while no replica is known
 	tick := time.NewTicker(lookupInterval)
 	defer tick.Stop()
 	for {
-		m.update(ctx)
-		if !retry.Sleep(ctx, lookupPause) {
+		pause := lookupPause
+		if m.update(ctx); len(m.known.Load().replicas) == 0 {
+			pause = unknown.Next()
+			m.lookAgain()
+		}
+		if !retry.Sleep(ctx, pause) {
 			return nil
 		}
 		select {
@@ -63,7 +68,7 @@ func (m *Manager) update(ctx context.Context) {
 	}
 	switch {
 	case err == nil:
-		m.found(addresses)
+		m.set(addresses)
 	case ctx.Err() != nil:
 	case len(m.known.Load().replicas) > 0:
 		m.cfg.Telemetry.Log.WarnContext(ctx, "the pod-manager's addresses could not be looked up: the last ones stay in use",
@@ -74,8 +79,8 @@ func (m *Manager) update(ctx context.Context) {
 	}
 }
 
-// found takes the addresses that there are now.
-func (m *Manager) found(addresses []string) {
+// set takes the addresses that there are now.
+func (m *Manager) set(addresses []string) {
 	slices.Sort(addresses)
 	addresses = rpcclient.WithPort(m.url, addresses)
 	next := &known{}
@@ -96,7 +101,9 @@ func (m *Manager) found(addresses []string) {
 		}
 		next.replicas = append(next.replicas, r)
 	}
-	m.known.Store(next)
+	if first := m.known.Swap(next); first == nil || len(first.replicas) == 0 {
+		close(m.found)
+	}
 }
 
 func addressesOf(replicas []*replica) []string {

@@ -12,7 +12,6 @@ import (
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
-	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 const (
@@ -20,21 +19,21 @@ const (
 	listTimeout = 5 * time.Second
 	// watchTimeout is the same for a list that a watcher gets; it sees the list before until then.
 	watchTimeout = time.Second
-	// watchPause is the pause before a watch looks again whether any replica is known.
-	watchPause = time.Second
 )
 
 // views are the last lists of replicas, by address.
 type views map[string][]*podmanagerv1.Pool
 
 // ListPools implements lease.Manager: it lists the pools of all replicas that answer, each
-// function's once. It is an error if none does.
+// function's once. It is an error if none does, or if none is known within listTimeout.
 func (m *Manager) ListPools(
 	ctx context.Context, req *podmanagerv1.ListPoolsRequest,
 ) (*podmanagerv1.ListPoolsResponse, error) {
-	now := m.known.Load()
-	if now.err != nil {
-		return nil, now.err
+	begin, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	now, err := m.await(begin)
+	if err != nil {
+		return nil, err
 	}
 	lists := make(views)
 	errs := m.list(ctx, req, now.replicas, listTimeout, lists)
@@ -51,16 +50,24 @@ func (m *Manager) WatchPools(
 ) error {
 	last := make(views)
 	return lease.Watch(ctx, func(ctx context.Context) ([]*podmanagerv1.Pool, error) {
-		now := m.known.Load()
-		for ; now.err != nil; now = m.known.Load() {
-			if !retry.Sleep(ctx, watchPause) {
-				return nil, ctx.Err()
-			}
+		now, err := m.await(ctx)
+		if err != nil {
+			return nil, err
 		}
 		m.list(ctx, &podmanagerv1.ListPoolsRequest{Image: req.GetImage()}, now.reachable(last), watchTimeout, last)
 		last.keep(now.replicas)
 		return last.merged(), ctx.Err()
 	}, send)
+}
+
+// await waits until replicas are known, and returns why none is when ctx ends.
+func (m *Manager) await(ctx context.Context) (*known, error) {
+	select {
+	case <-m.found:
+	case <-ctx.Done():
+	}
+	now := m.known.Load()
+	return now, now.err
 }
 
 // reachable returns the replicas to list now. It leaves out replicas that could not be

@@ -39,6 +39,7 @@ type Manager struct {
 	cfg    Config
 	url    *url.URL
 	known  atomic.Pointer[known]
+	found  chan struct{} // closed once there are replicas: the last ones stay
 	lookup chan struct{} // asks for a lookup before its time
 	probe  chan struct{} // asks for probes of silent replicas
 
@@ -78,10 +79,10 @@ func New(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		cfg: cfg, url: u, lookup: make(chan struct{}, 1), probe: make(chan struct{}, 1), silences: silences,
+		cfg: cfg, url: u, found: make(chan struct{}), lookup: make(chan struct{}, 1), probe: make(chan struct{}, 1), silences: silences,
 	}
 	if m.fixed() {
-		m.found([]string{u.Hostname()})
+		m.set([]string{u.Hostname()})
 	} else {
 		m.known.Store(&known{
 			err: lease.Elsewhere(fault.New(fault.Unavailable,

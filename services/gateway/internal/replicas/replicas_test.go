@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -231,6 +232,22 @@ func TestACallerThatGivesUpWhileNoReplicaIsThere(t *testing.T) {
 	}
 }
 
+// TestPoolsWaitForAReplica: a gateway that has just started knows none yet.
+func TestPoolsWaitForAReplica(t *testing.T) {
+	c := newCluster(t, "127.0.0.1")
+	m := c.manager(t, "pod-manager")
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := m.ListPools(short, &podmanagerv1.ListPoolsRequest{}); err == nil ||
+		!strings.Contains(err.Error(), "no such host") {
+		t.Errorf("error %v, want why no replica is known", err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { c.set("127.0.0.1") })
+	if list, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{}); err != nil || len(list.GetPools()) != 1 {
+		t.Errorf("listed %v, %v, want the pool of the replica that came", list, err)
+	}
+}
+
 // TestPoolsOfOneFunction has both replicas see the same pod: it is listed once.
 func TestPoolsOfOneFunction(t *testing.T) {
 	c := newCluster(t, "127.0.0.1", "127.0.0.2")
@@ -239,7 +256,6 @@ func TestPoolsOfOneFunction(t *testing.T) {
 	}
 	c.set("127.0.0.1", "127.0.0.2")
 	m := c.manager(t, "pod-manager")
-	leaseFrom(t, m, "fn") // DNS has been asked
 	list, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
 	if err != nil || len(list.GetPools()) != 1 || len(list.GetPools()[0].GetPods()) != 1 || list.GetPools()[0].GetPods()[0].GetActive() != 2 {
 		t.Errorf("listed %v, %v, want one pool with one pod that has two leases", list, err)
@@ -250,7 +266,6 @@ func TestPoolsOfAllReplicas(t *testing.T) {
 	c := newCluster(t, "127.0.0.1", "127.0.0.2")
 	c.set("127.0.0.1", "127.0.0.2", "127.0.0.3") // the last is not there
 	m := c.manager(t, "pod-manager")
-	leaseFrom(t, m, "fn") // DNS has been asked
 	list, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
 	if err != nil || len(list.GetPools()) != 2 || list.GetPools()[0].GetReplica() != "127.0.0.1" {
 		t.Errorf("listed %v, %v", list, err)
