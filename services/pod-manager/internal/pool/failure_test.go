@@ -585,5 +585,18 @@ func TestBroken(t *testing.T) {
 				wait 6s => create f-2; delete f-1 any version failed
 			`,
 		},
+		{
+			name:   "no answer to the check of a ready pod",
+			reason: "this replica may be cut off: the pod is deleted once another one has answered a later probe",
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				see f-1 running ready
+				end 1 reset => probe f-1 for 3s
+				request 2 f
+				wait 6s => create f-2
+				up f-2 => grant 2 f-2 cold; delete f-1 any version failed
+			`,
+		},
 	})
 }

@@ -145,13 +145,7 @@ func (e Probed) apply(m *Machine) {
 		return
 	}
 	if e.Unhealthy != "" {
-		p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: "pod " + p.name + " does not answer: " + e.Unhealthy})
-		p.removal.unexplained = true
-		if p.seen.Ready {
-			p.removal.silent = s.moment
-			m.silence(s, p)
-			p.probe(s, 0) // it may answer again
-		}
+		m.drainSilent(s, p, "pod "+p.name+" does not answer: "+e.Unhealthy)
 		return
 	}
 	p.markReady(s)
@@ -214,6 +208,8 @@ func (m *Machine) timeOut(s *step, p *pool) {
 			// name. If it is there it will be adopted.
 			p.countFailure(s, problem)
 			m.remove(s, pod)
+		case pod.state == checking:
+			m.drainSilent(s, pod, problem.Reason)
 		default:
 			p.drainFailed(s, pod, problem)
 		}

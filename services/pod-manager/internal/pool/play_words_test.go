@@ -112,6 +112,8 @@ func (p *player) observe(name, state string, changes ...string) pool.PodObserved
 		switch key {
 		case "deleting":
 			o.Deleting = true
+		case "ready":
+			o.Ready = true
 		case "template":
 			o.TemplateVersion = value
 		case "settings":

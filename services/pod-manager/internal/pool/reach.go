@@ -71,6 +71,18 @@ func (m *Machine) sample(s *step) {
 	}
 }
 
+// drainSilent drains a pod that was found broken, and has not answered since. If Kubernetes
+// reports it as ready it is asked again: it may answer, or this replica may be cut off.
+func (m *Machine) drainSilent(s *step, p *pod, reason string) {
+	p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
+	p.removal.unexplained = true
+	if p.seen.Ready {
+		p.removal.silent = s.moment
+		m.silence(s, p)
+		p.probe(s, 0)
+	}
+}
+
 // hear records that a pod answered a probe.
 func (m *Machine) hear(p *pod) {
 	m.reach.heard = m.step.event
