@@ -82,7 +82,8 @@ func (m *Machine) pool(s *step, f Function) *pool {
 		limits := m.config.limits(f)
 		p = &pool{
 			function: f, limits: limits, version: m.config.version(limits), since: m.since,
-			predecessors: make(map[int]string), emptySince: s.at, owner: m.owners.of(f), all: &m.pods,
+			predecessors: make(map[int]string), emptySince: s.at, all: &m.pods,
+			owner: m.owners.of(f), ownedSince: m.owners.since,
 		}
 		m.pools = append(m.pools, p)
 		m.byFunction[f] = p

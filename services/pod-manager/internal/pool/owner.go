@@ -17,13 +17,19 @@ type owners struct {
 	of       func(Function) Owner
 	replicas int    // that own functions
 	lost     string // why this replica can neither own functions nor create pods
+	// since is when this replica last became one of them; zero if it always was.
+	since time.Time
 }
 
 // alone is a replica that knows of no other: it owns all functions.
 func alone(Function) Owner { return Owner{Mine: true} }
 
 func (e OwnersChanged) apply(m *Machine) {
-	m.owners = owners{of: e.Owner, replicas: max(e.Replicas, 1), lost: e.Lost}
+	since := m.owners.since
+	if since.IsZero() || m.owners.lost != "" {
+		since = m.step.at
+	}
+	m.owners = owners{of: e.Owner, replicas: max(e.Replicas, 1), lost: e.Lost, since: since}
 	m.capacity.replicas = m.owners.replicas
 	m.capacity.change()
 	for _, p := range m.pools {
@@ -35,6 +41,8 @@ func (e OwnersChanged) apply(m *Machine) {
 			m.takeovers += int64(min(len(p.pods), 1))
 		case former.Mine && !p.owner.Mine:
 			p.handOver(&m.step)
+		case p.owner.Mine && p.ownedSince.IsZero(): // this replica has just joined
+			p.ownedSince = since
 		}
 		m.step.mark(p)
 	}
