@@ -61,6 +61,13 @@ func (l *Link) Cut() {
 	}
 }
 
+// IsCut reports whether the link is cut.
+func (l *Link) IsCut() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.healed != nil
+}
+
 // Heal ends what Cut began.
 func (l *Link) Heal() {
 	l.mu.Lock()

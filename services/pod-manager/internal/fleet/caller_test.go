@@ -31,7 +31,7 @@ func (w *world) evaluate(image string, hold time.Duration) {
 	defer cancel()
 	var avoid []string
 	for {
-		held, err := w.lease(ctx, &lease.Open{Image: image, AvoidPods: avoid})
+		held, by, err := w.lease(ctx, &lease.Open{Image: image, AvoidPods: avoid})
 		if err != nil {
 			w.fail("a caller of %s failed after %s: %v", image, time.Since(begin), err)
 			return
@@ -43,7 +43,7 @@ func (w *world) evaluate(image string, hold time.Duration) {
 			held.Finish(lease.PodBroken, "connection refused")
 			continue
 		}
-		w.use(types.UID(g.GetPodUid()), 1)
+		w.use(types.UID(g.GetPodUid()), by, 1)
 		w.mu.Lock()
 		if g.GetColdStart() {
 			w.counted.cold++
@@ -51,16 +51,34 @@ func (w *world) evaluate(image string, hold time.Duration) {
 		w.counted.slowest = max(w.counted.slowest, time.Since(begin))
 		w.mu.Unlock()
 		wait(hold)
-		w.use(types.UID(g.GetPodUid()), -1)
+		w.use(types.UID(g.GetPodUid()), by, -1)
 		held.Finish(lease.Done, "")
 		return
 	}
 }
 
-func (w *world) use(uid types.UID, n int) {
+// use counts leases on a pod that a replica granted.
+func (w *world) use(uid types.UID, by *replica, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.used[uid] += n
+	if w.used[uid] == nil {
+		w.used[uid] = make(map[*replica]int)
+	}
+	w.used[uid][by] += n
+}
+
+// leases counts the leases on a pod that suit, with the world locked.
+func (w *world) leases(uid types.UID, suit func(*replica) bool) (n int) {
+	for by, leases := range w.used[uid] {
+		if suit(by) {
+			n += leases
+		}
+	}
+	return n
+}
+
+func (w *world) busy(uid types.UID) bool {
+	return w.leases(uid, func(*replica) bool { return true }) > 0
 }
 
 // call starts a caller.
@@ -73,7 +91,7 @@ const gatewayTimeout = time.Second
 
 // lease asks replicas as a gateway does: the owner by address first, then the one that it names,
 // and again after a pause if none grants the lease.
-func (w *world) lease(ctx context.Context, open *lease.Open) (lease.Lease, error) {
+func (w *world) lease(ctx context.Context, open *lease.Open) (lease.Lease, *replica, error) {
 	last := fault.New(fault.Unavailable, "no replica")
 	for {
 		var tried []string
@@ -81,14 +99,14 @@ func (w *world) lease(ctx context.Context, open *lease.Open) (lease.Lease, error
 			next := &lease.Open{Image: open.GetImage(), AvoidPods: open.GetAvoidPods(), Tried: tried}
 			held, err := r.leaseFor(ctx, next)
 			if !lease.IsElsewhere(err) {
-				return held, err
+				return held, r, err
 			}
 			last = err
 			tried = append(tried, r.address)
 			if owner := w.at(lease.OwnerOf(err)); owner != nil && !owner.avoided() {
 				held, err := owner.leaseFor(ctx, &lease.Open{Image: open.GetImage(), AvoidPods: open.GetAvoidPods(), Tried: tried})
 				if !lease.IsElsewhere(err) {
-					return held, err
+					return held, owner, err
 				}
 				tried = append(tried, owner.address)
 			}
@@ -96,7 +114,7 @@ func (w *world) lease(ctx context.Context, open *lease.Open) (lease.Lease, error
 		select {
 		case <-time.After(500 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), last)
+			return nil, nil, errors.Join(ctx.Err(), last)
 		}
 	}
 }

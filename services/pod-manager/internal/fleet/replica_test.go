@@ -38,6 +38,7 @@ type replica struct {
 	// podless has it reach no pod; silent has gateways not reach it.
 	podless, silent, dead atomic.Bool
 	changed               atomic.Int64 // when functions were last divided in another way
+	skew                  atomic.Int64 // how far its clock is ahead, in nanoseconds
 	once                  sync.Once
 	cancel                context.CancelFunc
 	ended                 chan struct{}
@@ -74,9 +75,10 @@ func (w *world) add() *replica {
 	}
 	log := slog.New(slog.DiscardHandler)
 	clock := kubeclient.NewClock(log)
+	now := func() time.Time { return clock.Now().Add(time.Duration(r.skew.Load())) }
 	var err error
 	r.keeper, err = membership.New(membership.Config{
-		Leases: client.CoordinationV1().Leases("fns"), Replica: r.name, Address: r.address, Now: clock.Now,
+		Leases: client.CoordinationV1().Leases("fns"), Replica: r.name, Address: r.address, Now: now,
 		Changed: func(o membership.Owners) {
 			r.changed.Store(time.Now().UnixNano())
 			r.Handle(ownersChanged(o))
@@ -108,7 +110,7 @@ func (w *world) add() *replica {
 				SchedulingTimeout: 10 * time.Second,
 			},
 		},
-		Replica: r.name, Namespace: "fns", MaxMessageBytes: 1 << 20, Now: clock.Now, Log: log, Meter: noop.Meter{},
+		Replica: r.name, Namespace: "fns", MaxMessageBytes: 1 << 20, Now: now, Log: log, Meter: noop.Meter{},
 	})
 	w.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -126,7 +128,11 @@ func (w *world) add() *replica {
 	}()
 	w.mu.Lock()
 	w.replicas = append(w.replicas, r)
+	changes := w.changes
 	w.mu.Unlock()
+	for _, change := range changes {
+		r.Configure(change)
+	}
 	return r
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 )
 
 var (
@@ -44,9 +46,11 @@ func (s script) String() string {
 	return b.String()
 }
 
-// faults are what may happen to replica 2 and later ones; the first one is always well, so that
-// each caller can be served.
-var faults = []string{"kill", "leave", "add", "cut", "heal", "podless", "podful", "silent", "audible", "lag", "hang"}
+// faults are what may happen to replica 2 and later ones, to pods and to settings; the first replica
+// is always well, so that each caller can be served.
+var faults = []string{
+	"kill", "leave", "add", "cut", "heal", "podless", "podful", "silent", "audible", "lag", "skew", "hang", "limit",
+}
 
 func pick[T any](r *rand.Rand, options ...T) T { return options[r.IntN(len(options))] }
 
@@ -107,17 +111,25 @@ func (w *world) do(s step) {
 		r.silent.Store(s.What == "silent")
 	case "lag":
 		r.link.Lag(time.Duration(s.N)*300*time.Millisecond, time.Duration(s.N)*20*time.Millisecond)
+	case "skew":
+		r.skew.Store(int64(time.Duration(s.N-5) * maxSkew / 5))
 	case "hang":
 		w.hang(s.N)
+	case "limit":
+		w.configure(func(settings *manager.Settings) { settings.Defaults.MaxPods = 1 + s.N%3 })
 	}
 }
+
+// maxSkew is how far a replica's clock is wrong at most. It goes by the API server's answers, which tell
+// seconds.
+const maxSkew = time.Second
 
 // hang has a pod that is not in use answer no more; its kubelet does not notice.
 func (w *world) hang(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.pods {
-		if n--; n < 0 && !p.gone && w.used[p.uid] == 0 {
+		if n--; n < 0 && !p.gone && !w.busy(p.uid) {
 			p.silent = true
 			return
 		}
@@ -136,6 +148,7 @@ func (w *world) heal() {
 		r.link.Lag(w.setup.Lag, time.Millisecond)
 		r.podless.Store(false)
 		r.silent.Store(false)
+		r.skew.Store(0)
 	}
 }
 
@@ -174,23 +187,25 @@ func TestFleet(t *testing.T) {
 	for seed := *first; seed < *first+*seeds; seed++ {
 		s := generate(seed)
 		if broken := s.play(t); len(broken) > 0 {
-			s = shrink(t, s)
-			t.Fatalf("seed %d:\n%s\nby the script\n%s", seed, strings.Join(s.play(t), "\n"), s)
+			t.Logf("seed %d:\n%s", seed, strings.Join(broken, "\n"))
+			s, broken = shrink(t, s, broken)
+			t.Fatalf("%s\nby the script\n%s", strings.Join(broken, "\n"), s)
 		}
 	}
 }
 
-// shrink leaves out of a script what it fails without.
-func shrink(t *testing.T, s script) script {
+// shrink leaves out of a script what it breaks promises without. It returns the promises that it broke
+// last: another time it may break none, since goroutines run in any order.
+func shrink(t *testing.T, s script, broken []string) (script, []string) {
 	for size := len(s.Steps) / 2; size > 0; size /= 2 {
 		for i := 0; i+size <= len(s.Steps); {
 			shorter := script{s.Setup, slices.Concat(s.Steps[:i], s.Steps[i+size:])}
-			if len(shorter.play(t)) > 0 {
-				s = shorter
+			if found := shorter.play(t); len(found) > 0 {
+				s, broken = shorter, found
 			} else {
 				i += size
 			}
 		}
 	}
-	return s
+	return s, broken
 }

@@ -10,9 +10,13 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// configure changes the settings of all replicas.
+// configure changes the settings of all replicas, and of later ones.
 func (w *world) configure(change func(*manager.Settings)) {
-	for _, r := range w.replicas {
+	w.mu.Lock()
+	w.changes = append(w.changes, change)
+	replicas := w.replicas
+	w.mu.Unlock()
+	for _, r := range replicas {
 		r.Configure(change)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -56,10 +57,11 @@ type world struct {
 
 	mu       sync.Mutex
 	replicas []*replica
+	changes  []func(*manager.Settings) // of settings, in their order
 	ips      int
-	pods     map[string]*running // by address
-	used     map[types.UID]int   // leases by pod
-	claims   []string            // deletions by replicas of what another one owned
+	pods     map[string]*running            // by address
+	used     map[types.UID]map[*replica]int // leases by pod, and by the replica that granted them
+	claims   []string                       // deletions by replicas of what another one owned
 	counted  counts
 }
 
@@ -106,7 +108,7 @@ type deletion struct {
 func newWorld(t testing.TB, s setup) *world {
 	w := &world{
 		t: t, setup: s, begin: time.Now(), stop: make(chan struct{}),
-		pods: make(map[string]*running), used: make(map[types.UID]int),
+		pods: make(map[string]*running), used: make(map[types.UID]map[*replica]int),
 	}
 	w.server = apitest.New(w.changed)
 	w.server.OnDelete(w.onDelete)
@@ -197,7 +199,7 @@ func (w *world) boot(name string, uid types.UID) {
 // shut ends a pod that is deleted, once its evaluations are done.
 func (w *world) shut(pod *corev1.Pod) {
 	w.mu.Lock()
-	busy := w.used[pod.UID] > 0
+	busy := w.busy(pod.UID)
 	if !busy {
 		for _, p := range w.pods {
 			p.gone = p.gone || p.uid == pod.UID
@@ -215,7 +217,10 @@ func (w *world) shut(pod *corev1.Pod) {
 func (w *world) onDelete(by string, pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	d := deletion{by: by, pod: pod.Name, at: w.now(), leases: w.used[pod.UID], healthy: true}
+	// A replica that is cut off cannot tell the owner that it uses a pod. Its evaluations end in the time
+	// that pods have for that.
+	visible := func(r *replica) bool { return !r.link.IsCut() }
+	d := deletion{by: by, pod: pod.Name, at: w.now(), leases: w.leases(pod.UID, visible), healthy: true}
 	for _, p := range w.pods {
 		if p.uid == pod.UID {
 			d.healthy = !p.silent
