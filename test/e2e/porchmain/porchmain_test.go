@@ -95,17 +95,18 @@ func (p place) templates(ctx context.Context, t *testing.T, image string) {
 			t.Fatal(err)
 		}
 	}
-	base := func(pod corev1.Pod) bool { return pod.Labels["template"] == "base" }
-	suite.Until(ctx, t, "a pod is made from the templates", func() (bool, string) {
+	// The templates are two objects: a pod may be made when only one of them is known.
+	base := func(pod corev1.Pod) bool {
+		service, err := s.Client.CoreV1().Services(p.functions).Get(ctx, pod.Labels["fn.kpt.dev/image"], metav1.GetOptions{})
+		return err == nil && pod.Labels["template"] == "base" && service.Labels["template"] == "base" &&
+			len(service.Spec.Ports) == 2
+	}
+	suite.Until(ctx, t, "a pod and its Service are made from the templates", func() (bool, string) {
 		p.evaluate(ctx, t, image)
 		all := p.pods(ctx, t, "/set-namespace")
 		return slices.ContainsFunc(all, base), fmt.Sprint(all)
 	})
-	pod := p.pod(ctx, t, "the label of the template", base)
-	service, err := s.Client.CoreV1().Services(p.functions).Get(ctx, pod.Labels["fn.kpt.dev/image"], metav1.GetOptions{})
-	if err != nil || service.Labels["template"] != "base" || len(service.Spec.Ports) != 2 {
-		t.Errorf("the Service is %+v, %v", service, err)
-	}
+	pod := p.pod(ctx, t, "what the templates say", base)
 	page, err := suite.Metrics(ctx, pod.Status.PodIP)
 	if err != nil || !strings.Contains(page, "rpc_server_") || !strings.Contains(page, "go_") {
 		t.Errorf("metrics of the pod: %v\n%s", err, page)
