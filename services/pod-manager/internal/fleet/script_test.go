@@ -67,6 +67,9 @@ func generate(seed uint64) script {
 	if s.Setup.MaxPods > 0 { // with less time, callers would rightly be rejected
 		s.Setup.Limits.ReadyTimeout = time.Minute
 	}
+	if s.Setup.Alone {
+		s.Setup.MaxPods = 0 // see docs/scale.md: a replica that is cut off waits for room that others make
+	}
 	trouble := r.IntN(4)
 	for range 60 + r.IntN(60) {
 		next := step{
