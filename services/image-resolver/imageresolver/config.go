@@ -25,8 +25,8 @@ type Config struct {
 	// DefaultImagePrefix is where image names without a slash are looked up.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
 	// Platform is chosen from multi-platform images if a caller names none, as
-	// os/architecture or os/architecture/variant; empty for linux on this machine's
-	// architecture.
+	// os/architecture or os/architecture/variant; of several, separated by commas, the
+	// first that the image has. Empty for linux on this machine's architecture.
 	Platform string `split_words:"true"`
 
 	// EnablePrivateRegistries reports whether AuthSecretPath is read.
@@ -133,8 +133,8 @@ func (c *Config) Validate() error {
 		c.DefaultImagePrefix,
 		imagename.PrefixWanted,
 	)
-	_, err := c.platform()
-	checks.That(err == nil, "Platform", c.Platform, "os/architecture or os/architecture/variant")
+	_, err := c.platforms()
+	checks.That(err == nil, "Platform", c.Platform, "os/architecture or os/architecture/variant, or several, with commas")
 	checks.That(
 		!c.EnablePrivateRegistries || c.AuthSecretPath != "",
 		"AuthSecretPath",
@@ -186,12 +186,12 @@ func (c PolicyConfig) validate() error {
 	return checks.Err()
 }
 
-// platform returns the platform to choose.
-func (c *Config) platform() (oci.Platform, error) {
+// platforms returns the platforms to choose, the preferred one first.
+func (c *Config) platforms() (oci.Platforms, error) {
 	if c.Platform == "" {
-		return oci.Platform{OS: "linux", Architecture: runtime.GOARCH}, nil
+		return oci.Platforms{{OS: "linux", Architecture: runtime.GOARCH}}, nil
 	}
-	return oci.ParsePlatform(c.Platform)
+	return oci.ParsePlatforms(c.Platform)
 }
 
 // lifetime returns how long tags hold.

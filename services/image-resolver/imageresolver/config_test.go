@@ -23,7 +23,7 @@ func TestConfig(t *testing.T) {
 			"FNR_REGISTRY_TLS_PATHS": "r.io:5000=/c,q.io=/d", "FNR_MIRRORS": "docker.io=mirror:5000/hub,docker.io=other/hub",
 			"FNR_INSECURE_REGISTRIES": "r.io,q.io:80", "FNR_POLICY_DENY": "no-hub=docker.io/**",
 			"FNR_POLICY_REQUIRE_DIGEST": "true",
-			"FNR_CACHE_TAG_TTL":         "1m", "FNR_FETCH_TIMEOUT": "10s", "FNR_PLATFORM": "linux/arm64",
+			"FNR_CACHE_TAG_TTL":         "1m", "FNR_FETCH_TIMEOUT": "10s", "FNR_PLATFORM": "linux/arm64,linux/amd64",
 		}, ""},
 		"no pair": {"a mirror of what?", map[string]string{"FNR_MIRRORS": "mirror:5000"}, "FNR_MIRRORS"},
 		"two directories": {

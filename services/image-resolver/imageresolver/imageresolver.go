@@ -112,12 +112,12 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Cli
 		return nil, nil, nil, err
 	}
 	rules, ruleErr := cfg.Policy.rules()
-	platform, platformErr := cfg.platform()
+	platforms, platformErr := cfg.platforms()
 	if err := errors.Join(ruleErr, platformErr); err != nil {
 		return nil, nil, nil, err
 	}
 	core, err = resolver.New(resolver.Config{
-		DefaultPrefix: cfg.DefaultImagePrefix, Platform: platform, Policy: rules, Registry: client,
+		DefaultPrefix: cfg.DefaultImagePrefix, Platforms: platforms, Policy: rules, Registry: client,
 		Cache:        resolver.CacheConfig{MaxBytes: cfg.Cache.MaxBytes, Tags: cfg.Cache.lifetime()},
 		FetchTimeout: cfg.Fetch.Timeout, Fetches: cfg.Fetch.Queue, Telemetry: frame.Telemetry,
 	})

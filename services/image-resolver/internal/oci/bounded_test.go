@@ -127,7 +127,7 @@ func TestDocumentsTakeLittleMoreMemoryThanTheirText(t *testing.T) {
 				}
 				m, err := oci.ParseManifest(imageType, document)
 				if err == nil && tc.says != "" {
-					_, err = m.Select(oci.Platform{OS: "linux", Architecture: "amd64"})
+					_, err = m.Select(oci.Platforms{{OS: "linux", Architecture: "amd64"}})
 				}
 				return err
 			})

@@ -111,6 +111,40 @@ func ParsePlatform(s string) (Platform, error) {
 	return p, nil
 }
 
+// Platforms are platforms to choose from, the preferred one first.
+type Platforms []Platform
+
+// ParsePlatforms reads platforms, separated by commas.
+func ParsePlatforms(s string) (Platforms, error) {
+	var all Platforms
+	for text := range strings.SplitSeq(s, ",") {
+		p, err := ParsePlatform(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// String returns the platforms as [ParsePlatforms] reads them.
+func (p Platforms) String() string {
+	texts := make([]string, len(p))
+	for i, platform := range p {
+		texts[i] = platform.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// For returns the platforms for a request that names one, or none: what it leaves out is as the
+// preferred one's.
+func (p Platforms) For(named Platform) Platforms {
+	if named == (Platform{}) {
+		return p
+	}
+	return Platforms{named.Or(p[0])}
+}
+
 // String returns the platform as [ParsePlatform] reads it.
 func (p Platform) String() string {
 	s := p.OS + "/" + p.Architecture

@@ -154,17 +154,20 @@ func parseImage(raw []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Select returns the digest of the member for a platform: the first that
-// is for it, or else the first that names no platform.
-func (m *Manifest) Select(want Platform) (digest string, err error) {
+// Select returns the digest of the member for the first platform that has one: the first
+// that is for it. Without one, it is the first that names no platform.
+func (m *Manifest) Select(want Platforms) (digest string, err error) {
 	var others []string
+	best := len(want)
 	for _, c := range m.Children {
 		switch {
 		case c.Platform == nil && digest == "":
 			digest = c.Digest
-		case c.Platform != nil && c.Platform.serves(want):
-			return c.Digest, nil
 		case c.Platform != nil && c.Platform.OS != "unknown": // attestations
+			serves := slices.IndexFunc(want, c.Platform.serves)
+			if serves >= 0 && serves < best {
+				best, digest = serves, c.Digest
+			}
 			others = append(others, c.Platform.String())
 		}
 	}

@@ -102,6 +102,8 @@ func TestSelect(t *testing.T) {
 		"exact":       {"the platform asked for", []v1.Descriptor{armV6, amd}, "linux/amd64", "a"},
 		"variant":     {"the variant asked for", []v1.Descriptor{armV6, armV7}, "linux/arm/v7", "7"},
 		"any variant": {"the first, if none is asked for", []v1.Descriptor{armV6, armV7}, "linux/arm", "6"},
+		"preferred":   {"the first of several platforms", []v1.Descriptor{amd, armV7}, "linux/arm,linux/amd64", "7"},
+		"second":      {"the one that there is", []v1.Descriptor{unsaid, armV7}, "linux/amd64,linux/arm", "7"},
 		"unsaid":      {"an image that says nothing may be for all", []v1.Descriptor{unsaid, armV6}, "linux/amd64", "0"},
 		"said first":  {"but one that says so is better", []v1.Descriptor{unsaid, amd}, "linux/amd64", "a"},
 		"missing": {
@@ -118,7 +120,7 @@ func TestSelect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			raw := must(json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: indexType, Manifests: tc.members}))
 			m := must(oci.ParseManifest(indexType, raw))
-			got, err := m.Select(must(oci.ParsePlatform(tc.platform)))
+			got, err := m.Select(must(oci.ParsePlatforms(tc.platform)))
 			if len(tc.want) > 1 {
 				if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("error %v, want Precondition with %q: %s", err, tc.want, tc.reason)
@@ -198,7 +200,7 @@ func FuzzInterpret(f *testing.F) {
 			return
 		}
 		if m.IsIndex() {
-			if digest, err := m.Select(oci.Platform{OS: "linux", Architecture: "amd64"}); err != nil {
+			if digest, err := m.Select(oci.Platforms{{OS: "linux", Architecture: "amd64"}}); err != nil {
 				expectPrecondition(t, err)
 			} else if !slices.ContainsFunc(m.Children, func(c oci.Child) bool { return c.Digest == digest }) {
 				t.Errorf("chose %q, which is no member", digest)

@@ -28,7 +28,6 @@ func (r *Resolver) Cached(ctx context.Context, req Request) (Result, bool) {
 	if err != nil || r.cfg.Policy.Check(name) != nil {
 		return Result{}, false
 	}
-	req.Platform = req.Platform.Or(r.cfg.Platform)
 	found, ok := r.cached(ctx, r.imageQuery(name, req))
 	if !ok {
 		return Result{}, false

@@ -52,10 +52,11 @@ func (r *Resolver) tagsQuery(repository string, renew bool) cache.Query[string, 
 	}
 }
 
-// imageQuery asks for an image on a platform.
+// imageQuery asks for an image on the first platform that it has.
 func (r *Resolver) imageQuery(name imagename.Name, req Request) cache.Query[string, answer] {
-	q := cache.Query[string, answer]{Key: imageKey(name.Key(), req.Platform), Lifetime: r.forever()}
-	f := fetch{resolver: r, repository: name.Repository, reference: name.Digest, platform: req.Platform}
+	platforms := r.cfg.Platforms.For(req.Platform)
+	q := cache.Query[string, answer]{Key: imageKey(name.Key(), platforms), Lifetime: r.forever()}
+	f := fetch{resolver: r, repository: name.Repository, reference: name.Digest, platforms: platforms}
 	if name.Digest == "" {
 		q.Lifetime, q.Renew = r.cfg.Cache.Tags, req.Renew
 		f.reference, f.isTag, f.key = name.Tag, true, q.Key
@@ -64,10 +65,8 @@ func (r *Resolver) imageQuery(name imagename.Name, req Request) cache.Query[stri
 	return q
 }
 
-// imageKey is the key of an image, by tag or by digest, on a platform.
-func imageKey(image string, platform oci.Platform) string {
-	return image + " " + platform.OS + "/" + platform.Architecture + "/" + platform.Variant
-}
+// imageKey is the key of an image, by tag or by digest, on platforms.
+func imageKey(image string, platforms oci.Platforms) string { return image + " " + platforms.String() }
 
 // fetch gets an image from its registry.
 type fetch struct {
@@ -77,7 +76,7 @@ type fetch struct {
 	reference string
 	isTag     bool
 	key       string
-	platform  oci.Platform
+	platforms oci.Platforms
 }
 
 // run gets the image.
@@ -128,7 +127,7 @@ func (f fetch) image(ctx context.Context, s *registry.Session) (*oci.Image, erro
 	if err != nil {
 		return nil, err
 	}
-	key := imageKey(f.repository+"@"+top.Digest, f.platform)
+	key := imageKey(f.repository+"@"+top.Digest, f.platforms)
 	if kept, ok := f.resolver.cache.Peek(key); ok && f.isTag {
 		return kept.image, nil // another tag of the same image
 	}
@@ -163,12 +162,12 @@ func (f fetch) descend(ctx context.Context, s *registry.Session, m *oci.Manifest
 		if !m.IsIndex() {
 			return m, nil
 		}
-		digest, err := m.Select(f.platform)
+		digest, err := m.Select(f.platforms)
 		if err != nil {
 			return nil, err
 		}
 		if m, err = s.Manifest(ctx, digest); err != nil {
-			return nil, fmt.Errorf("the image for %s: %w", f.platform, err)
+			return nil, fmt.Errorf("the image for %s: %w", f.platforms, err)
 		}
 	}
 	if m.IsIndex() {

@@ -55,7 +55,7 @@ func newResolver(t *testing.T, network http.RoundTripper, bound int64, mirrors m
 		t.Fatal(err)
 	}
 	r, err := New(Config{
-		Platform: oci.Platform{OS: "linux", Architecture: "amd64"}, Registry: client,
+		Platforms: oci.Platforms{{OS: "linux", Architecture: "amd64"}}, Registry: client,
 		Cache: CacheConfig{
 			MaxBytes: bound,
 			Tags:     cache.Lifetime{TTL: time.Hour, Refresh: time.Hour, Failure: time.Hour},

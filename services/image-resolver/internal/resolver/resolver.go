@@ -23,11 +23,11 @@ import (
 type Config struct {
 	// DefaultPrefix is where names without a slash are looked up.
 	DefaultPrefix string
-	// Platform is chosen if a request names none.
-	Platform oci.Platform
-	Policy   policy.Policy
-	Registry *registry.Client
-	Cache    CacheConfig
+	// Platforms are chosen from if a request names none.
+	Platforms oci.Platforms
+	Policy    policy.Policy
+	Registry  *registry.Client
+	Cache     CacheConfig
 	// FetchTimeout bounds one fetch, and Fetches how many may be under way.
 	FetchTimeout time.Duration
 	Fetches      int
@@ -101,7 +101,6 @@ func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
 	if err := r.cfg.Policy.Check(name); err != nil {
 		return Result{}, err
 	}
-	req.Platform = req.Platform.Or(r.cfg.Platform)
 	found, err := r.get(ctx, r.imageQuery(name, req))
 	if err != nil {
 		return Result{}, annotate(err, "resolve", name.String())

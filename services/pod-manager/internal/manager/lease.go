@@ -168,7 +168,7 @@ func (m *Manager) resolve(ctx context.Context, image string, waiting func(*lease
 func function(image *imageresolverv1.ResolveImageResponse) podspec.Function {
 	return podspec.Function{
 		Reference: image.GetReference(), Digest: image.GetDigest(), Command: image.GetCommand(),
-		User: image.GetUser(), PullSecret: image.GetPullCredentials(),
+		Architecture: image.GetPlatform().GetArchitecture(), User: image.GetUser(), PullSecret: image.GetPullCredentials(),
 	}
 }
 

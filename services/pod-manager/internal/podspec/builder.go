@@ -50,10 +50,23 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	pod.Status = corev1.PodStatus{}
 
 	b.function(&pod.Spec, r)
+	selectArchitecture(&pod.Spec, r.Function.Architecture)
 	if b.PullSecret != "" && (b.AlwaysPullSecret || r.Function.PullSecret) {
 		addPullSecret(&pod.Spec, corev1.LocalObjectReference{Name: b.PullSecret})
 	}
 	return pod
+}
+
+// selectArchitecture lets the pod run only on nodes on which its image can run, unless the template
+// chooses. The image is pinned to one architecture, or its command is that of one.
+func selectArchitecture(spec *corev1.PodSpec, architecture string) {
+	if _, set := spec.NodeSelector[corev1.LabelArchStable]; set || architecture == "" {
+		return
+	}
+	if spec.NodeSelector == nil {
+		spec.NodeSelector = map[string]string{}
+	}
+	spec.NodeSelector[corev1.LabelArchStable] = architecture
 }
 
 // addPullSecret adds a pull secret, unless the template names it.

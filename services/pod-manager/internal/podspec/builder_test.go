@@ -103,13 +103,14 @@ func builder() podspec.Builder {
 func TestBuild(t *testing.T) {
 	private := request(podspec.Default(defaults()))
 	private.Function.PullSecret, private.Function.User = true, "1000:1000"
+	private.Function.Architecture = "arm64"
 	private.Slot, private.Concurrency, private.Prefork = 2, 16, new(int)
 	private.MaxEvaluationTime = 10 * time.Minute
 	private.Resources = &corev1.ResourceRequirements{
 		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("4Gi")},
 	}
 	outspoken := request(parsed(t, "outspoken"))
-	outspoken.Function.PullSecret = true
+	outspoken.Function.PullSecret, outspoken.Function.Architecture = true, "amd64"
 	byTag := builder()
 	byTag.ByTag = true
 	always := builder()

@@ -61,6 +61,8 @@ type Function struct {
 	Digest string
 	// Command is what a container of the image runs: Entrypoint, then Cmd.
 	Command []string
+	// Architecture is that of the digest, as nodes name theirs; empty if it is not known.
+	Architecture string
 	// User is the image's user; empty means root.
 	User string
 	// PullSecret is whether the registry requires credentials.
