@@ -52,7 +52,11 @@ func compare(b *testing.B, cmd fnproc.Command, spare bool) {
 	defer stop()
 	for i := range runners {
 		if spare {
-			runners[i].Prefork = fnproc.NewPreforkPool(fnproc.PreforkConfig{Keep: func(string) int { return 1 }, Total: 1, Unused: time.Hour})
+			runners[i].Prefork = fnproc.NewPreforkPool(fnproc.PreforkConfig{
+				Keep:   func(string) int { return 1 },
+				Total:  1,
+				Unused: time.Hour,
+			})
 		}
 		running.Go(func() { runners[i].Maintain(ctx) })
 		runners[i].Prepare(cmd)

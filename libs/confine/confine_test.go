@@ -75,12 +75,15 @@ func TestLevels(t *testing.T) {
 		logged  string
 		err     string
 	}{
-		"newest":               {"nothing is missing", confine.Require, 6, true, "lacks=[]", ""},
-		"no scopes":            {"the filter does it", confine.Require, 5, true, "cannot signal single processes", ""},
-		"no Landlock":          {"the best is what is left", confine.BestEffort, 0, true, "lacks=\"[Landlock", ""},
-		"Landlock is required": {"the operator wants to know", confine.Require, 0, true, "", "this system lacks Landlock (Linux 5.13)"},
-		"seccomp is required":  {"likewise", confine.Require, 6, false, "", "seccomp filters"},
-		"off":                  {"the log says it", confine.Off, 6, true, "functions are not confined", ""},
+		"newest":      {"nothing is missing", confine.Require, 6, true, "lacks=[]", ""},
+		"no scopes":   {"the filter does it", confine.Require, 5, true, "cannot signal single processes", ""},
+		"no Landlock": {"the best is what is left", confine.BestEffort, 0, true, "lacks=\"[Landlock", ""},
+		"Landlock is required": {
+			"the operator wants to know", confine.Require, 0, true,
+			"", "this system lacks Landlock (Linux 5.13)",
+		},
+		"seccomp is required": {"likewise", confine.Require, 6, false, "", "seccomp filters"},
+		"off":                 {"the log says it", confine.Off, 6, true, "functions are not confined", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

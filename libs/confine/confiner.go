@@ -105,7 +105,9 @@ func (c *Confiner) Close() {
 // Start calls start on a confined thread, with TMPDIR set in addition to env if the process has a
 // temporary directory. The caller removes the returned directory after the process has ended; it
 // may be nil.
-func (c *Confiner) Start(fn Function, env []string, start func(env []string) (*os.Process, error)) (*os.Process, *TempDir, error) {
+func (c *Confiner) Start(
+	fn Function, env []string, start func(env []string) (*os.Process, error),
+) (*os.Process, *TempDir, error) {
 	if c == nil {
 		p, err := start(env)
 		return p, nil, err

@@ -90,12 +90,17 @@ func compare(calls []call) []bpf.Instruction {
 				bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: c.number, SkipTrue: uint8(len(instructions))}, //nolint:gosec // likewise
 			}, instructions, program)
 		case c.answer == forbidden:
-			program = slices.Insert(program, 0, bpf.Instruction(bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.number, SkipTrue: beyond - 2}))
+			program = slices.Insert(program, 0, skipIf(c.number, beyond-2))
 		default:
-			program = slices.Insert(program, 0, bpf.Instruction(bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.number, SkipTrue: beyond - 1}))
+			program = slices.Insert(program, 0, skipIf(c.number, beyond-1))
 		}
 	}
 	return program
+}
+
+// skipIf returns an instruction that skips the next ones if the loaded number is this one.
+func skipIf(number uint32, instructions uint8) bpf.Instruction {
+	return bpf.JumpIf{Cond: bpf.JumpEqual, Val: number, SkipTrue: instructions}
 }
 
 // call is a system call that is not allowed, or not with all arguments.
@@ -121,10 +126,10 @@ func (c call) instructions() []bpf.Instruction {
 	var program []bpf.Instruction
 	for _, match := range c.cases {
 		for i, condition := range match {
-			left := 2*(len(match)-i) - 1 // instructions to the end of the case
+			toEnd := uint8(2*(len(match)-i) - 1) //nolint:gosec // a case has few conditions
 			program = append(program,
 				bpf.LoadAbsolute{Off: argumentsOffset + 8*condition.argument, Size: 4},
-				bpf.JumpIf{Cond: condition.test, Val: condition.value, SkipFalse: uint8(left)}) //nolint:gosec // a case has few conditions
+				bpf.JumpIf{Cond: condition.test, Val: condition.value, SkipFalse: toEnd})
 		}
 		program = append(program, c.answer)
 	}
@@ -144,8 +149,10 @@ func (f *filter) load() error {
 	// Without the flag, kernels before 5.16 slow every filtered process down by measures against
 	// speculation that are for programs which run foreign code beside their own secrets.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
-	program := unix.SockFprog{Len: uint16(len(f.program)), Filter: &f.program[0]}                                         //nolint:gosec // bounded by bpf.Assemble
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program))) //nolint:gosec // there is no other way to pass it
+	length := uint16(len(f.program)) //nolint:gosec // bounded by bpf.Assemble
+	program := unix.SockFprog{Len: length, Filter: &f.program[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+		uintptr(unsafe.Pointer(&program))) //nolint:gosec // there is no other way to pass it
 	if errno != 0 {
 		return errno
 	}

@@ -67,7 +67,13 @@ func command(t testing.TB, behaviour string) fnproc.Command {
 	t.Helper()
 	dir := t.TempDir()
 	testfn.Install(t, dir, "testfn")
-	return fnproc.Command{Path: filepath.Join(dir, "testfn"), Args: []string{behaviour}, Dir: "/", MaxOutput: 1 << 20, MaxLog: 1 << 20}
+	return fnproc.Command{
+		Path:      filepath.Join(dir, "testfn"),
+		Args:      []string{behaviour},
+		Dir:       "/",
+		MaxOutput: 1 << 20,
+		MaxLog:    1 << 20,
+	}
 }
 
 var message = regexp.MustCompile(`- message: "(.*)"`)
@@ -131,27 +137,39 @@ func heldBack(to targets) map[string]struct{ reason, attempt, by, want string } 
 	)
 	server := strconv.Itoa(os.Getpid())
 	return map[string]struct{ reason, attempt, by, want string }{
-		"read a secret":           {"credentials are in files beside functions", "read:" + to.secret, "landlock", denied},
-		"list a directory":        {"names tell who else is there", "list:" + filepath.Dir(to.secret), "landlock", denied},
-		"write a file":            {"nothing persists", "write:" + to.secret, "landlock", denied},
-		"truncate a file":         {"nor is anything destroyed", "truncate:" + to.secret, "landlock 3, seccomp", "p"},
-		"remove a file":           {"whatever its user may", "remove:" + to.secret, "landlock", denied},
-		"link a file":             {"into its own directory", "link:" + to.secret, "landlock", "p"},
-		"write to /tmp":           {"later evaluations find nothing", "write:/tmp/function-runner-test-left", "landlock", denied},
-		"read the environment":    {"of the server", "read:/proc/" + server + "/environ", "landlock", denied},
-		"read the memory":         {"of the server", "read:/proc/" + server + "/mem", "landlock", denied},
-		"see open files":          {"of the server, whose pipes are other callers' packages", "list:/proc/" + server + "/fd", "landlock", denied},
-		"read memory by call":     {"of the server", "vm-read:" + server, "seccomp", forbidden},
-		"trace":                   {"the server", "ptrace:" + server, "seccomp", forbidden},
-		"make a device":           {"root could reach the disk by it", "device:", "landlock, capabilities", "p"},
-		"join the server's group": {"a process there would outlive its evaluation", "join-group:" + server, "session", forbidden},
-		"signal the server":       {"it would end, or stop", "kill:" + server, "landlock 6, seccomp", forbidden},
-		"signal its parent":       {"another way to say it", "tgkill:" + server, "landlock 6, seccomp", forbidden},
-		"signal a thread":         {"and another one", "tkill:" + server, "landlock 6, seccomp", forbidden},
-		"have it signalled":       {"by the kernel, for a pipe", "set-owner:" + server, "seccomp", forbidden},
-		"set another owner":       {"of a pipe, the newer way", "set-owner-ex:" + server, "seccomp", forbidden},
-		"choose a signal":         {"that the kernel sends for a pipe", "set-signal:", "seccomp", forbidden},
-		"watch a directory":       {"names of others' temporary files", "watch:" + filepath.Dir(to.secret), "seccomp", forbidden},
+		"read a secret":    {"credentials are in files beside functions", "read:" + to.secret, "landlock", denied},
+		"list a directory": {"names tell who else is there", "list:" + filepath.Dir(to.secret), "landlock", denied},
+		"write a file":     {"nothing persists", "write:" + to.secret, "landlock", denied},
+		"truncate a file":  {"nor is anything destroyed", "truncate:" + to.secret, "landlock 3, seccomp", "p"},
+		"remove a file":    {"whatever its user may", "remove:" + to.secret, "landlock", denied},
+		"link a file":      {"into its own directory", "link:" + to.secret, "landlock", "p"},
+		"write to /tmp": {
+			"later evaluations find nothing", "write:/tmp/function-runner-test-left",
+			"landlock", denied,
+		},
+		"read the environment": {"of the server", "read:/proc/" + server + "/environ", "landlock", denied},
+		"read the memory":      {"of the server", "read:/proc/" + server + "/mem", "landlock", denied},
+		"see open files": {
+			"of the server, whose pipes are other callers' packages", "list:/proc/" + server + "/fd",
+			"landlock", denied,
+		},
+		"read memory by call": {"of the server", "vm-read:" + server, "seccomp", forbidden},
+		"trace":               {"the server", "ptrace:" + server, "seccomp", forbidden},
+		"make a device":       {"root could reach the disk by it", "device:", "landlock, capabilities", "p"},
+		"join the server's group": {
+			"a process there would outlive its evaluation", "join-group:" + server,
+			"session", forbidden,
+		},
+		"signal the server": {"it would end, or stop", "kill:" + server, "landlock 6, seccomp", forbidden},
+		"signal its parent": {"another way to say it", "tgkill:" + server, "landlock 6, seccomp", forbidden},
+		"signal a thread":   {"and another one", "tkill:" + server, "landlock 6, seccomp", forbidden},
+		"have it signalled": {"by the kernel, for a pipe", "set-owner:" + server, "seccomp", forbidden},
+		"set another owner": {"of a pipe, the newer way", "set-owner-ex:" + server, "seccomp", forbidden},
+		"choose a signal":   {"that the kernel sends for a pipe", "set-signal:", "seccomp", forbidden},
+		"watch a directory": {
+			"names of others' temporary files", "watch:" + filepath.Dir(to.secret),
+			"seccomp", forbidden,
+		},
 		"watch by signals":        {"the older way", "notify:", "seccomp", forbidden},
 		"use up watchers":         {"which all processes of its user share", "inotify:", "seccomp", forbidden},
 		"use up asynchronous I/O": {"which the whole machine shares", "aio:", "seccomp", missing},
@@ -171,21 +189,27 @@ func heldBack(to targets) map[string]struct{ reason, attempt, by, want string } 
 		"connect by TCP":          {"to ports of the pod", "socket:" + to.tcp, "seccomp", forbidden},
 		"send by UDP":             {"to ports of the pod", "socket:" + to.udp, "seccomp", forbidden},
 		"connect to a socket":     {"of another program", "socket:" + to.socket, "seccomp", forbidden},
-		"connect to a name":       {"of another program's socket without a file", "socket:" + to.abstract, "seccomp", forbidden},
-		"listen":                  {"as if it were a service", "listen:127.0.0.1:0", "seccomp", forbidden},
-		"send datagrams":          {"from a pair of sockets to any other", "datagrams:", "seccomp", forbidden},
-		"unshare":                 {"namespaces open much of the kernel", "unshare:", "seccomp", forbidden},
-		"clone a namespace":       {"also by clone", "clone:", "seccomp", forbidden},
-		"mount":                   {"over files of others", "mount:/not/there", "seccomp", forbidden},
-		"change the root":         {"around rules of paths", "chroot:/", "seccomp", forbidden},
-		"use io_uring":            {"calls there pass the filter", "io-uring:", "seccomp", missing},
-		"share memory":            {"it outlives the process", "shm:", "seccomp", forbidden},
-		"use keyrings":            {"they outlive the process", "keyring:", "seccomp", forbidden},
-		"allocate space":          {"faster than its temporary directory is checked", "allocate:", "seccomp", elsewhere},
-		"reserve space":           {"the older way", "reserve:", "seccomp", forbidden},
-		"raise limits":            {"core files would fill the disk", "core:", "limits, capabilities", forbidden},
-		"call as i386":            {"other numbers, which the filter would take for harmless ones", "i386:", "seccomp", "signal: bad system call"},
-		"call as x32":             {"likewise", "x32:", "seccomp", missing},
+		"connect to a name": {
+			"of another program's socket without a file", "socket:" + to.abstract,
+			"seccomp", forbidden,
+		},
+		"listen":            {"as if it were a service", "listen:127.0.0.1:0", "seccomp", forbidden},
+		"send datagrams":    {"from a pair of sockets to any other", "datagrams:", "seccomp", forbidden},
+		"unshare":           {"namespaces open much of the kernel", "unshare:", "seccomp", forbidden},
+		"clone a namespace": {"also by clone", "clone:", "seccomp", forbidden},
+		"mount":             {"over files of others", "mount:/not/there", "seccomp", forbidden},
+		"change the root":   {"around rules of paths", "chroot:/", "seccomp", forbidden},
+		"use io_uring":      {"calls there pass the filter", "io-uring:", "seccomp", missing},
+		"share memory":      {"it outlives the process", "shm:", "seccomp", forbidden},
+		"use keyrings":      {"they outlive the process", "keyring:", "seccomp", forbidden},
+		"allocate space":    {"faster than its temporary directory is checked", "allocate:", "seccomp", elsewhere},
+		"reserve space":     {"the older way", "reserve:", "seccomp", forbidden},
+		"raise limits":      {"core files would fill the disk", "core:", "limits, capabilities", forbidden},
+		"call as i386": {
+			"other numbers, which the filter would take for harmless ones", "i386:",
+			"seccomp", "signal: bad system call",
+		},
+		"call as x32": {"likewise", "x32:", "seccomp", missing},
 	}
 }
 

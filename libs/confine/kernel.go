@@ -22,7 +22,8 @@ type kernel struct {
 func (k kernel) lacks() []string {
 	var lacks []string
 	if k.abi < abiFiles {
-		lacks = append(lacks, "Landlock (Linux 5.13): functions can use every file that this program can, and look into each other")
+		lacks = append(lacks,
+			"Landlock (Linux 5.13): functions can use every file that this program can, and look into each other")
 	}
 	if !k.seccomp {
 		lacks = append(lacks, "seccomp filters: functions can use the network and every system call")
@@ -36,5 +37,6 @@ func (k kernel) replaced() []string {
 	if k.abi >= newestNeeded || !k.seccomp {
 		return nil
 	}
-	return []string{"Landlock's signal scope (Linux 6.12): functions cannot signal single processes that they start, and may signal threads of other functions"}
+	return []string{"Landlock's signal scope (Linux 6.12): functions cannot signal single processes " +
+		"that they start, and may signal threads of other functions"}
 }

@@ -47,7 +47,8 @@ func tryRestrict() error {
 
 // createRuleset wraps the system call, which golang.org/x/sys has no function for.
 func createRuleset(attr *unix.LandlockRulesetAttr) (fd int, err error) {
-	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr), 0) //nolint:gosec // there is no other way to pass it
+	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
+		uintptr(unsafe.Pointer(attr)), unsafe.Sizeof(*attr), 0) //nolint:gosec // there is no other way to pass it
 	if errno != 0 {
 		return -1, errno
 	}

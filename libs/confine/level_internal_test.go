@@ -15,7 +15,12 @@ func TestOtherSystems(t *testing.T) {
 		}
 	}
 	err := Require.elsewhere("darwin")
-	if err == nil || !strings.Contains(err.Error(), "this is darwin") || !strings.Contains(err.Error(), "FNR_CONFINE=best-effort") {
-		t.Errorf("with require the error is %v, want the system, and what to do", err)
+	if err == nil {
+		t.Fatal("with require there is no error")
+	}
+	for _, want := range []string{"this is darwin", "FNR_CONFINE=best-effort"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("with require the error is %v, want the system, and what to do", err)
+		}
 	}
 }

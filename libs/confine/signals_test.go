@@ -24,8 +24,12 @@ func TestSignalsToOtherFunctions(t *testing.T) {
 		reason string
 		want   map[string]string
 	}{
-		{6, "the domains are separate", map[string]string{"kill": "not permitted", "tgkill": "not permitted", "tkill": "not permitted"}},
-		{5, "this is the documented gap", map[string]string{"kill": "not permitted", "tgkill": "done", "tkill": "not permitted"}},
+		{6, "the domains are separate", map[string]string{
+			"kill": "not permitted", "tgkill": "not permitted", "tkill": "not permitted",
+		}},
+		{5, "this is the documented gap", map[string]string{
+			"kill": "not permitted", "tgkill": "done", "tkill": "not permitted",
+		}},
 	} {
 		t.Run(fmt.Sprint("abi ", tc.abi), func(t *testing.T) {
 			runner, end := start(t, config(t).WithKernel(tc.abi, true))

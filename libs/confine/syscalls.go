@@ -133,7 +133,9 @@ func othersProcesses() rules {
 		"unshare":     {{{0, bpf.JumpBitsSet, namespaces | unix.CLONE_NEWTIME}}},
 		"personality": {{{0, bpf.JumpNotEqual, 0}, {0, bpf.JumpNotEqual, 0xffffffff}}},
 	}
-	for _, name := range []string{"prlimit64", "sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity", "move_pages"} {
+	for _, name := range []string{
+		"prlimit64", "sched_setscheduler", "sched_setparam", "sched_setattr", "sched_setaffinity", "move_pages",
+	} {
 		r[name] = []match{{{0, bpf.JumpNotEqual, 0}}}
 	}
 	// Signals by the kernel, leases that make others wait when they open a file, and the older way

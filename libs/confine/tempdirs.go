@@ -64,7 +64,8 @@ func newTempDirs(cfg Config, removed func()) (*tempDirs, error) {
 	}
 	lock, err := lockDir(base)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the directory for the temporary files of functions: %w", err), os.Remove(base))
+		err = fmt.Errorf("lock the directory for the temporary files of functions: %w", err)
+		return nil, errors.Join(err, os.Remove(base))
 	}
 	return &tempDirs{base: base, lock: lock, maxBytes: cfg.MaxTempBytes, maxFiles: cfg.MaxTempFiles, removed: removed}, nil
 }

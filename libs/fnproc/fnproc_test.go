@@ -37,7 +37,10 @@ func TestRunEnds(t *testing.T) {
 		},
 		"crashes": {
 			"and the signal is told", "signal=11",
-			fnproc.Outcome{Log: []byte("about to die\n"), ExitCode: -1, Signal: syscall.SIGSEGV, Status: "signal: segmentation fault"},
+			fnproc.Outcome{
+				Log: []byte("about to die\n"), ExitCode: -1,
+				Signal: syscall.SIGSEGV, Status: "signal: segmentation fault",
+			},
 		},
 		"log only": {
 			"an output may be empty", "bad-utf8",
@@ -86,8 +89,11 @@ func TestRunLargeInput(t *testing.T) {
 		reason, function string
 		want             []byte
 	}{
-		"read":    {"a large input comes back whole", "echo", large},
-		"ignored": {"a function need not read its input", "ignore-stdin", []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")},
+		"read": {"a large input comes back whole", "echo", large},
+		"ignored": {
+			"a function need not read its input",
+			"ignore-stdin", []byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"),
+		},
 		"daemon": {
 			"what a function wrote is read to the end though a process in another session holds the pipes",
 			"daemon", large,

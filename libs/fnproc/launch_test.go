@@ -76,10 +76,13 @@ func TestLaunchersThatReachLimits(t *testing.T) {
 		reason, script, message string
 		exhausted               bool
 	}{
-		"processes":        {"others end soon", "echo '" + busy + "' >&2; exit 1", "bwrap: ", true},
-		"memory":           {"others end soon", "echo 'bwrap: fork: Cannot allocate memory' >&2; exit 1", "bwrap: ", true},
-		"other failure":    {"it lasts", "echo 'bwrap: Unknown option --x' >&2; exit 1", "bwrap: ", false},
-		"function":         {"a function has no such prefix", "echo 'fork: Cannot allocate memory' >&2; exit 1", "bwrap: ", false},
+		"processes":     {"others end soon", "echo '" + busy + "' >&2; exit 1", "bwrap: ", true},
+		"memory":        {"others end soon", "echo 'bwrap: fork: Cannot allocate memory' >&2; exit 1", "bwrap: ", true},
+		"other failure": {"it lasts", "echo 'bwrap: Unknown option --x' >&2; exit 1", "bwrap: ", false},
+		"function": {
+			"a function has no such prefix",
+			"echo 'fork: Cannot allocate memory' >&2; exit 1", "bwrap: ", false,
+		},
 		"more than that":   {"the function has begun", "echo begun >&2; echo '" + busy + "' >&2; exit 1", "bwrap: ", false},
 		"output":           {"the function has begun", "echo x; echo '" + busy + "' >&2; exit 1", "bwrap: ", false},
 		"success":          {"it is the function's log", "echo '" + busy + "' >&2", "bwrap: ", false},

@@ -14,7 +14,12 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func keepOf(m map[string]int) func(string) int { return func(path string) int { return m[path] } }
 
 func TestPolicyFills(t *testing.T) {
-	policy := newPolicy(PreforkConfig{Keep: keepOf(map[string]int{"a": 2, "b": 2}), Total: 3, Unused: time.Minute, Busy: 2})
+	policy := newPolicy(PreforkConfig{
+		Keep:   keepOf(map[string]int{"a": 2, "b": 2}),
+		Total:  3,
+		Unused: time.Minute,
+		Busy:   2,
+	})
 	a := policy.want(Command{Path: "a"}, epoch)
 	b := policy.want(Command{Path: "b"}, epoch.Add(time.Second))
 	if policy.want(Command{Path: "c"}, epoch) != nil {
@@ -128,7 +133,8 @@ func TestPolicyRetires(t *testing.T) {
 	if todo := policy.next(epoch.Add(59 * time.Second)); len(todo.retire) > 0 || !todo.wake.Equal(epoch.Add(time.Minute)) {
 		t.Errorf("%+v before the time is over, want to be woken then", todo)
 	}
-	if todo := policy.next(epoch.Add(time.Minute)); len(todo.retire) != 1 || todo.start != nil || policy.kept != 0 || len(policy.byKey) > 0 {
+	todo := policy.next(epoch.Add(time.Minute))
+	if len(todo.retire) != 1 || todo.start != nil || policy.kept != 0 || len(policy.byKey) > 0 {
 		t.Errorf("%+v once it is over, want nothing left", todo)
 	}
 	if policy.drop(a, second) {

@@ -23,7 +23,12 @@ import (
 
 // newPool returns a PreforkPool that keeps so many processes of each program.
 func newPool(keep int) *fnproc.PreforkPool {
-	return fnproc.NewPreforkPool(fnproc.PreforkConfig{Keep: func(string) int { return keep }, Total: keep, Unused: time.Hour, Busy: 100})
+	return fnproc.NewPreforkPool(fnproc.PreforkConfig{
+		Keep:   func(string) int { return keep },
+		Total:  keep,
+		Unused: time.Hour,
+		Busy:   100,
+	})
 }
 
 // startPool returns a Runner with a Reaper and a PreforkPool of so many processes, which are
@@ -177,7 +182,8 @@ func TestPreforkKeepsLimitsAndDeadlines(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	got, err := runner.Run(ctx, hang, []byte(input))
-	if stopped, ok := errors.AsType[*fnproc.StoppedError](err); !ok || !errors.Is(stopped, context.DeadlineExceeded) || got.Prefork != fnproc.PreforkHit {
+	stopped, ok := errors.AsType[*fnproc.StoppedError](err)
+	if !ok || !errors.Is(stopped, context.DeadlineExceeded) || got.Prefork != fnproc.PreforkHit {
 		t.Errorf("prefork %v, error %v, want that of the deadline", got.Prefork, err)
 	}
 
@@ -187,7 +193,8 @@ func TestPreforkKeepsLimitsAndDeadlines(t *testing.T) {
 	runner.Prepare(echo)
 	awaitWaiting(t, runner, 1)
 	got, err = runner.Run(t.Context(), echo, bytes.Repeat([]byte("x"), 1001))
-	if limit, ok := errors.AsType[*fnproc.LimitError](err); !ok || limit.Limit != 1000 || got.Prefork != fnproc.PreforkHit {
+	limit, ok := errors.AsType[*fnproc.LimitError](err)
+	if !ok || limit.Limit != 1000 || got.Prefork != fnproc.PreforkHit {
 		t.Errorf("prefork %v, error %v, want that of the limit", got.Prefork, err)
 	}
 }

@@ -34,12 +34,36 @@ func TestRunCannotStart(t *testing.T) {
 		want   error
 		text   string
 	}{
-		"missing":        {"the system's error says it all", fnproc.Command{Path: dir + "/missing"}, fs.ErrNotExist, "no such file or directory"},
-		"not executable": {"the mode is what to change", fnproc.Command{Path: dir + "/plain"}, fs.ErrPermission, "not executable"},
-		"directory":      {"permissions are not what is wrong", fnproc.Command{Path: dir}, fs.ErrPermission, "is a directory"},
-		"no interpreter": {"the file itself is not what is missing", fnproc.Command{Path: dir + "/script"}, fs.ErrNotExist, "interpreter"},
-		"no program":     {"the format may be another machine's", fnproc.Command{Path: dir + "/senseless"}, syscall.ENOEXEC, "architecture"},
-		"no directory":   {"the program is not what is missing", fnproc.Command{Path: "/bin/sh", Dir: dir + "/gone"}, fs.ErrNotExist, "working directory"},
+		"missing": {
+			"the system's error says it all",
+			fnproc.Command{Path: dir + "/missing"},
+			fs.ErrNotExist, "no such file or directory",
+		},
+		"not executable": {
+			"the mode is what to change",
+			fnproc.Command{Path: dir + "/plain"},
+			fs.ErrPermission, "not executable",
+		},
+		"directory": {
+			"permissions are not what is wrong",
+			fnproc.Command{Path: dir},
+			fs.ErrPermission, "is a directory",
+		},
+		"no interpreter": {
+			"the file itself is not what is missing",
+			fnproc.Command{Path: dir + "/script"},
+			fs.ErrNotExist, "interpreter",
+		},
+		"no program": {
+			"the format may be another machine's",
+			fnproc.Command{Path: dir + "/senseless"},
+			syscall.ENOEXEC, "architecture",
+		},
+		"no directory": {
+			"the program is not what is missing",
+			fnproc.Command{Path: "/bin/sh", Dir: dir + "/gone"},
+			fs.ErrNotExist, "working directory",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,10 +17,13 @@ func TestTempDirChecksFollowTheWriter(t *testing.T) {
 		checks int     // at most
 		reason string
 	}{
-		"as fast as it can":   {writeRate, limit + 9<<20, 10, "what is written in a millisecond is too much"},
-		"half as fast":        {writeRate / 2, limit + 5<<20, 20, "it is checked more often at the end"},
-		"as fast as a disk":   {200 << 20, limit + 1<<20, 200, "which takes more than a second"},
-		"faster than assumed": {1.5 * writeRate, limit + 128<<20, 10, "the first check comes too late, and the next one at once"},
+		"as fast as it can": {writeRate, limit + 9<<20, 10, "what is written in a millisecond is too much"},
+		"half as fast":      {writeRate / 2, limit + 5<<20, 20, "it is checked more often at the end"},
+		"as fast as a disk": {200 << 20, limit + 1<<20, 200, "which takes more than a second"},
+		"faster than assumed": {
+			1.5 * writeRate, limit + 128<<20, 10,
+			"the first check comes too late, and the next one at once",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +38,8 @@ func TestTempDirChecksFollowTheWriter(t *testing.T) {
 				checks++
 			}
 			if written > tc.most || checks > tc.checks {
-				t.Errorf("%d MiB are written after %d checks, want %d and %d: %s", written>>20, checks, tc.most>>20, tc.checks, tc.reason)
+				t.Errorf("%d MiB are written after %d checks, want %d and %d: %s",
+					written>>20, checks, tc.most>>20, tc.checks, tc.reason)
 			}
 		})
 	}

@@ -23,7 +23,13 @@ func TestFunctionsAreUnhurried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := fnproc.Command{Path: "/bin/sh", Args: []string{"-c", "cat /proc/self/timerslack_ns; exit 0"}, Env: []string{"PATH=/bin:/usr/bin"}, MaxOutput: maxOutput, MaxLog: maxLog}
+	cmd := fnproc.Command{
+		Path:      "/bin/sh",
+		Args:      []string{"-c", "cat /proc/self/timerslack_ns; exit 0"},
+		Env:       []string{"PATH=/bin:/usr/bin"},
+		MaxOutput: maxOutput,
+		MaxLog:    maxLog,
+	}
 	got, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
 	if err != nil || strings.TrimSpace(string(got.Output)) != "1000000" {
 		t.Errorf("a function's slack is %q ns (%v, %s), want a millisecond", got.Output, err, got.Log)

@@ -59,7 +59,9 @@ type endless struct {
 	streams atomic.Int32
 }
 
-func (e *endless) Lease(ctx context.Context, s *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) error {
+func (e *endless) Lease(
+	ctx context.Context, s *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse],
+) error {
 	e.streams.Add(1)
 	defer e.streams.Add(-1)
 	if _, err := s.Receive(); err != nil {

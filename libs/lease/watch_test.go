@@ -34,9 +34,13 @@ func TestWatch(t *testing.T) {
 		lists  []string
 		want   string
 	}{
-		"nothing":       {"that is said too", []string{""}, "synced"},
-		"as it is":      {"what does not change is sent once", []string{"x y", "x y", "x y"}, "+x +y synced"},
-		"changed":       {"a pool is sent again when anything in it changes", []string{"x y", "x y1", "x y1"}, "+x +y synced +y"},
+		"nothing":  {"that is said too", []string{""}, "synced"},
+		"as it is": {"what does not change is sent once", []string{"x y", "x y", "x y"}, "+x +y synced"},
+		"changed": {
+			"a pool is sent again when anything in it changes",
+			[]string{"x y", "x y1", "x y1"},
+			"+x +y synced +y",
+		},
 		"added":         {"after synced too", []string{"x", "x y"}, "+x synced +y"},
 		"removed":       {"by its key", []string{"x y", "y"}, "+x +y synced -x"},
 		"gone and back": {"it is new then", []string{"x", "", "x"}, "+x synced -x +x"},
@@ -49,13 +53,17 @@ func TestWatch(t *testing.T) {
 				n := 0
 				list := func(context.Context) (pools []*podmanagerv1.Pool, err error) {
 					for word := range strings.FieldsSeq(tc.lists[n]) {
-						pools = append(pools, &podmanagerv1.Pool{Key: &podmanagerv1.PoolKey{Reference: word[:1]}, Waiting: int32(len(word) - 1)})
+						pools = append(pools, &podmanagerv1.Pool{
+							Key:     &podmanagerv1.PoolKey{Reference: word[:1]},
+							Waiting: int32(len(word) - 1),
+						})
 					}
 					n++
 					return pools, nil
 				}
 				var got []string
-				err := lease.Watch(ctx, list, func(c *podmanagerv1.WatchPoolsResponse) error { got = append(got, short(c)); return nil })
+				send := func(c *podmanagerv1.WatchPoolsResponse) error { got = append(got, short(c)); return nil }
+				err := lease.Watch(ctx, list, send)
 				if !errors.Is(err, context.DeadlineExceeded) || n != len(tc.lists) {
 					t.Errorf("ended with %v after %d lists, want %d and the end of the context", err, n, len(tc.lists))
 				}

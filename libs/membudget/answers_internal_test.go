@@ -42,7 +42,8 @@ func TestUnreadAnswersLeaveMemory(t *testing.T) {
 				<-time.After(time.Hour)
 				synctest.Wait()
 				if all.Reserved() != 200 || len(all.answers) != 0 || len(all.writing.conns)+len(all.writing.peers) != 2 {
-					t.Errorf("afterwards %d bytes are reserved, and %v written, of which two answers of 100", all.Reserved(), all.writing)
+					t.Errorf("afterwards %d bytes are reserved, and %v written, of which two answers of 100",
+						all.Reserved(), all.writing)
 				}
 			})
 		})

@@ -57,7 +57,8 @@ func TestReservationsGrow(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := r.grow(tc.grow)
-			if _, hint := fault.RetryAfter(err); (err != nil) != tc.rejected || tc.rejected && (fault.Of(err) != fault.Exhausted || !hint) {
+			_, hint := fault.RetryAfter(err)
+			if (err != nil) != tc.rejected || tc.rejected && (fault.Of(err) != fault.Exhausted || !hint) {
 				t.Errorf("grow = %v, want rejected %v with a hint: %s", err, tc.rejected, tc.reason)
 			}
 			if got := all.Reserved(); got != tc.want {
@@ -99,14 +100,35 @@ func TestRequestsAreQueued(t *testing.T) {
 		},
 		"overtakes no more": {
 			"as many bytes as the budget have overtaken the first", time.Minute, time.Second / 2,
-			[]request{{p[1], 50, fault.Exhausted, timeout}, {p[2], 40, -1, 0}, {p[3], 40, -1, 0}, {p[2], 40, -1, 0}, {p[3], 1, -1, 6 * time.Second}},
+			[]request{
+				{p[1], 50, fault.Exhausted, timeout},
+				{p[2], 40, -1, 0},
+				{p[3], 40, -1, 0},
+				{p[2], 40, -1, 0},
+				{p[3], 1, -1, 6 * time.Second},
+			},
 		},
-		"too many":  {"the queue is bounded too", 5 * time.Second, time.Second, []request{{p[1], 50, -1, 5 * time.Second}, {p[2], 60, fault.Exhausted, 0}}},
-		"of a peer": {"one peer has half of the queue", 5 * time.Second, time.Second, []request{{p[1], 45, -1, 5 * time.Second}, {p[1], 45, fault.Exhausted, 0}, {p[2], 45, -1, 3 * time.Second}}},
-		"larger":    {"one larger than the budget is admitted alone", 5 * time.Second, time.Second, []request{{p[1], 1000, -1, 5 * time.Second}}},
+		"too many": {
+			"the queue is bounded too", 5 * time.Second, time.Second,
+			[]request{{p[1], 50, -1, 5 * time.Second}, {p[2], 60, fault.Exhausted, 0}},
+		},
+		"of a peer": {
+			"one peer has half of the queue", 5 * time.Second, time.Second,
+			[]request{
+				{p[1], 45, -1, 5 * time.Second}, {p[1], 45, fault.Exhausted, 0}, {p[2], 45, -1, 3 * time.Second},
+			},
+		},
+		"larger": {
+			"one larger than the budget is admitted alone", 5 * time.Second, time.Second,
+			[]request{{p[1], 1000, -1, 5 * time.Second}},
+		},
 		"as soon as": {
 			"as soon as they fit, and one after the other", time.Second / 2, 3 * time.Second,
-			[]request{{p[1], 70, -1, time.Second / 2}, {p[2], 55, -1, 2500 * time.Millisecond}, {p[3], 45, -1, 1500 * time.Millisecond}},
+			[]request{
+				{p[1], 70, -1, time.Second / 2},
+				{p[2], 55, -1, 2500 * time.Millisecond},
+				{p[3], 45, -1, 1500 * time.Millisecond},
+			},
 		},
 	}
 	for name, tc := range tests {
@@ -126,8 +148,10 @@ func TestRequestsAreQueued(t *testing.T) {
 						if waits := time.Since(begin); waits != req.waits {
 							t.Errorf("request %d of %d bytes waits for %v, want %v: %s", i, req.size, waits, req.waits, tc.reason)
 						}
-						if _, hint := fault.RetryAfter(err); (err == nil) != (req.want < 0) || err != nil && (fault.Of(err) != req.want || !hint) {
-							t.Errorf("request %d of %d bytes: %v of class %v, want %v: %s", i, req.size, err, fault.Of(err), req.want, tc.reason)
+						_, hint := fault.RetryAfter(err)
+						if (err == nil) != (req.want < 0) || err != nil && (fault.Of(err) != req.want || !hint) {
+							t.Errorf("request %d of %d bytes: %v of class %v, want %v: %s",
+								i, req.size, err, fault.Of(err), req.want, tc.reason)
 						}
 						if err == nil {
 							r.received(req.size)
@@ -140,7 +164,8 @@ func TestRequestsAreQueued(t *testing.T) {
 				<-time.After(2 * time.Hour)
 				synctest.Wait() // for what these hours have released
 				if all.reserved != 0 || len(all.queue) != 0 || len(all.reading.conns)+len(all.reading.peers) != 0 {
-					t.Errorf("afterwards %d bytes are reserved, %d requests queued, %v and %v read", all.reserved, len(all.queue), all.reading.conns, all.reading.peers)
+					t.Errorf("afterwards %d bytes are reserved, %d requests queued, %v and %v read",
+						all.reserved, len(all.queue), all.reading.conns, all.reading.peers)
 				}
 			})
 		})

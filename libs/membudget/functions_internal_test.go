@@ -74,11 +74,15 @@ func TestFunctionsLeaveMemory(t *testing.T) {
 		size     int64
 		rejected int
 	}{
-		"a part":         {"as long as there is memory, others have it", []source{porch, porch}, porch, 300, 0},
-		"a client":       {"the newest of the crowd gives way", []source{porch, porch, porch}, porch, 100, 1},
-		"a large one":    {"as many as are needed do", []source{porch, porch, porch}, porch, 250, 3},
-		"several":        {"also for other clients", []source{porch, porch, porch, peers(9)[7]}, peers(9)[8], 200, 2},
-		"another client": {"what one client may not have is there for others", []source{porch, porch, porch}, peers(9)[8], 400, 0},
+		"a part":      {"as long as there is memory, others have it", []source{porch, porch}, porch, 300, 0},
+		"a client":    {"the newest of the crowd gives way", []source{porch, porch, porch}, porch, 100, 1},
+		"a large one": {"as many as are needed do", []source{porch, porch, porch}, porch, 250, 3},
+		"several":     {"also for other clients", []source{porch, porch, porch, peers(9)[7]}, peers(9)[8], 200, 2},
+		"another client": {
+			"what one client may not have is there for others",
+			[]source{porch, porch, porch},
+			peers(9)[8], 400, 0,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

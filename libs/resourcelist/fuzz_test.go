@@ -37,16 +37,22 @@ func FuzzParseFields(f *testing.F) {
 
 // pieces are what FuzzParseFields puts lists together from.
 var pieces = []string{
-	"kind: ResourceList\n", "items:\n- a: b\n", "items: []\n", "items: null\n", "items:\n", "items: &x []\n", "items: {}\n", "items: a\n",
-	"results:\n", "results: []\n", "results:\n  items:\n", "results: {items: []}\n", "results: |\n", "results: &r\n", "results: *r\n", "results: ~\n",
-	"- message: a\n", "- message: |\n    a\n\n", "  severity: error\n", "  field:\n    path: a.b\n    currentValue: 1\n",
-	"    proposedValue:\n      a: [b, 2020-01-02, .nan, !!binary aGk=]\n      1: 2\n", "  tags:\n    a: 1\n", "  file: {path: a, index: 1}\n",
-	"  file:\n    index: b\n", "  resourceRef:\n    apiVersion: v1\n    kind: a\n    name: c\n", "- *x\n", "- &x {message: a}\n", "  <<: *x\n",
-	"  message: b\n", "- null\n", "  - message: c\n", "    severity: info\n", "- message: >+\n    a\n   \n\n", "- message: 'a\n  b'\n",
-	"    <<: [*x, {a: b}]\n", "  tags: {a: b, a: c}\n", "- !!null {message: a}\n", "- message: !!binary /w==\n", "  extra: {a: b, a: c}\n",
-	"%TAG !a! x\n", "--- {kind: ResourceList}", "    ? [a]\n    : b\n", "    *x : b\n", "    ~: b\n", "    1: b\n",
-	"functionConfig: {}\n", "functionConfig:\n  a: b\n", "functionConfig:\n", "functionConfig: []\n", "apiVersion: v1\n", "kind: List\n",
-	"# a\n", "  # a\n", "\n", "---\n", "...\n", "\r\n", " ", "? ", "\ufeff", "\"kind\": \"ResourceList\"\n", "{\"kind\":\"ResourceList\",\"items\":[]}",
+	"kind: ResourceList\n", "items:\n- a: b\n", "items: []\n", "items: null\n", "items:\n", "items: &x []\n",
+	"items: {}\n", "items: a\n", "results:\n", "results: []\n", "results:\n  items:\n",
+	"results: {items: []}\n", "results: |\n", "results: &r\n", "results: *r\n", "results: ~\n",
+	"- message: a\n", "- message: |\n    a\n\n", "  severity: error\n",
+	"  field:\n    path: a.b\n    currentValue: 1\n",
+	"    proposedValue:\n      a: [b, 2020-01-02, .nan, !!binary aGk=]\n      1: 2\n", "  tags:\n    a: 1\n",
+	"  file: {path: a, index: 1}\n", "  file:\n    index: b\n",
+	"  resourceRef:\n    apiVersion: v1\n    kind: a\n    name: c\n", "- *x\n", "- &x {message: a}\n",
+	"  <<: *x\n", "  message: b\n", "- null\n", "  - message: c\n", "    severity: info\n",
+	"- message: >+\n    a\n   \n\n", "- message: 'a\n  b'\n", "    <<: [*x, {a: b}]\n",
+	"  tags: {a: b, a: c}\n", "- !!null {message: a}\n", "- message: !!binary /w==\n",
+	"  extra: {a: b, a: c}\n", "%TAG !a! x\n", "--- {kind: ResourceList}", "    ? [a]\n    : b\n",
+	"    *x : b\n", "    ~: b\n", "    1: b\n", "functionConfig: {}\n", "functionConfig:\n  a: b\n",
+	"functionConfig:\n", "functionConfig: []\n", "apiVersion: v1\n", "kind: List\n", "# a\n", "  # a\n",
+	"\n", "---\n", "...\n", "\r\n", " ", "? ", "\ufeff", "\"kind\": \"ResourceList\"\n",
+	"{\"kind\":\"ResourceList\",\"items\":[]}",
 }
 
 // seeds are the documents of all tests, and the golden lists.

@@ -47,7 +47,12 @@ func TestGolden(t *testing.T) {
 func checkStyle(t *testing.T, data []byte) {
 	t.Helper()
 	var out bytes.Buffer
-	list := kio.ByteReadWriter{Reader: bytes.NewReader(data), Writer: &out, KeepReaderAnnotations: true, OmitReaderAnnotations: true}
+	list := kio.ByteReadWriter{
+		Reader:                bytes.NewReader(data),
+		Writer:                &out,
+		KeepReaderAnnotations: true,
+		OmitReaderAnnotations: true,
+	}
 	resources, err := list.Read()
 	if err != nil {
 		t.Fatal(err)

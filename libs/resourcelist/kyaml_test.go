@@ -83,7 +83,7 @@ func readWithKyaml(document []byte) (results []resourcelist.Result, err error) {
 	value := reader.Results
 	if reader.WrappingKind == "" {
 		// A list without items and function configuration, which is a list all the same.
-		if kyamlSplits.Match(document) || len(nodes) != 1 || nodes[0].GetKind() != "ResourceList" || nodes[0].Field("items") != nil || nodes[0].Field("functionConfig") != nil {
+		if kyamlSplits.Match(document) || len(nodes) != 1 || !isBareList(nodes[0]) {
 			return nil, errNoList
 		}
 		if field := nodes[0].Field("results"); field != nil {
@@ -119,14 +119,26 @@ func decodeWithKyaml(value *kyaml.RNode) ([]resourcelist.Result, error) {
 	return results, nil
 }
 
+// isBareList reports whether a node is a list without items and function configuration.
+func isBareList(node *kyaml.RNode) bool {
+	return node.GetKind() == "ResourceList" && node.Field("items") == nil && node.Field("functionConfig") == nil
+}
+
 func (w kyamlResult) result() resourcelist.Result {
 	r := resourcelist.Result{Message: w.Message, Severity: w.Severity, Tags: w.Tags}
 	if ref := w.ResourceRef; ref != nil {
-		r.ResourceRef = &resourcelist.ResourceRef{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+		r.ResourceRef = &resourcelist.ResourceRef{
+			APIVersion: ref.APIVersion,
+			Kind:       ref.Kind,
+			Namespace:  ref.Namespace,
+			Name:       ref.Name,
+		}
 	}
 	if field := w.Field; field != nil {
 		r.Field = &resourcelist.Field{
-			Path: field.Path, CurrentValue: resourcelist.AsJSON(field.CurrentValue), ProposedValue: resourcelist.AsJSON(field.ProposedValue),
+			Path:          field.Path,
+			CurrentValue:  resourcelist.AsJSON(field.CurrentValue),
+			ProposedValue: resourcelist.AsJSON(field.ProposedValue),
 		}
 	}
 	if file := w.File; file != nil {

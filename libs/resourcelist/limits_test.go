@@ -87,7 +87,8 @@ func TestLimits(t *testing.T) {
 			if _, err := resourcelist.Parse(t.Context(), []byte(tc.list(tc.limit))); err != nil {
 				t.Errorf("%d: %v", tc.limit, err)
 			}
-			if _, err := resourcelist.Parse(t.Context(), []byte(tc.list(tc.limit+1))); err == nil || !strings.Contains(err.Error(), tc.want) {
+			_, err := resourcelist.Parse(t.Context(), []byte(tc.list(tc.limit+1)))
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%d: error %v, want %q", tc.limit+1, err, tc.want)
 			}
 		})

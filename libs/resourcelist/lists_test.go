@@ -7,6 +7,11 @@ import (
 	"strings"
 )
 
+// lastApplied is an annotation that kubectl writes, as a scalar of YAML.
+const lastApplied = `"{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",` +
+	`\"metadata\":{\"annotations\":{},\"name\":\"web\",\"namespace\":\"shop\"},` +
+	`\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"app\":\"web\"}}}}\n"`
+
 // deployment, configMap and crd are items as they are found in packages, each with
 // a place for a number.
 const (
@@ -21,7 +26,7 @@ const (
     annotations:
       internal.config.kubernetes.io/index: '%[1]d'
       internal.config.kubernetes.io/path: 'web/deployment-%[1]d.yaml'
-      kubectl.kubernetes.io/last-applied-configuration: "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"annotations\":{},\"name\":\"web\",\"namespace\":\"shop\"},\"spec\":{\"replicas\":3,\"selector\":{\"matchLabels\":{\"app\":\"web\"}}}}\n"
+      kubectl.kubernetes.io/last-applied-configuration: ` + lastApplied + `
   spec:
     replicas: 3
     selector:

@@ -41,9 +41,11 @@ var withResults = []struct {
 		[]resourcelist.Result{{
 			Message: "selector is missing", Severity: "error",
 			ResourceRef: &resourcelist.ResourceRef{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web"},
-			Field:       &resourcelist.Field{Path: "spec.selector", CurrentValue: "{}", ProposedValue: `{"matchLabels":{"app":"<web>"}}`},
-			File:        &resourcelist.File{Path: "web/deployment.yaml", Index: 2},
-			Tags:        map[string]string{"rule": "1"},
+			Field: &resourcelist.Field{
+				Path: "spec.selector", CurrentValue: "{}", ProposedValue: `{"matchLabels":{"app":"<web>"}}`,
+			},
+			File: &resourcelist.File{Path: "web/deployment.yaml", Index: 2},
+			Tags: map[string]string{"rule": "1"},
 		}},
 	},
 	{
@@ -58,7 +60,8 @@ var withResults = []struct {
 	},
 	{
 		"messages over lines, with all their line breaks",
-		head + "results:\n- message: |\n    a: b\n\n    c\n- message: >-\n    d\n    e\n- message: \"f\\ng\"\n- message: |+\n    h\n\n\n" + items,
+		head + "results:\n- message: |\n    a: b\n\n    c\n- message: >-\n    d\n    e\n" +
+			"- message: \"f\\ng\"\n- message: |+\n    h\n\n\n" + items,
 		[]resourcelist.Result{{Message: "a: b\n\nc\n"}, {Message: "d e"}, {Message: "f\ng"}, {Message: "h\n\n\n"}},
 	},
 	{
@@ -75,13 +78,19 @@ var withResults = []struct {
 	{"no results in a sequence are none", head + "results: []\n", nil},
 	{
 		"JSON",
-		`{"kind":"ResourceList","items":[],"results":[{"message":"a","field":{"path":"p","currentValue":1.5,"proposedValue":[true,"x"]}}]}`,
-		[]resourcelist.Result{{Message: "a", Field: &resourcelist.Field{Path: "p", CurrentValue: "1.5", ProposedValue: `[true,"x"]`}}},
+		`{"kind":"ResourceList","items":[],` +
+			`"results":[{"message":"a","field":{"path":"p","currentValue":1.5,"proposedValue":[true,"x"]}}]}`,
+		[]resourcelist.Result{{
+			Message: "a", Field: &resourcelist.Field{Path: "p", CurrentValue: "1.5", ProposedValue: `[true,"x"]`},
+		}},
 	},
 	{
 		"aliases in results",
 		head + "results:\n- message: &m a\n  tags: &t\n    b: *m\n- message: *m\n  tags: *t\n",
-		[]resourcelist.Result{{Message: "a", Tags: map[string]string{"b": "a"}}, {Message: "a", Tags: map[string]string{"b": "a"}}},
+		[]resourcelist.Result{
+			{Message: "a", Tags: map[string]string{"b": "a"}},
+			{Message: "a", Tags: map[string]string{"b": "a"}},
+		},
 	},
 	{
 		"unknown fields are for others",
@@ -95,7 +104,8 @@ var withResults = []struct {
 	},
 	{
 		"values that JSON does not know",
-		head + "results:\n- field:\n    path: a\n    currentValue: .inf\n    proposedValue:\n      1: 2020-01-02\n- field:\n    path: b\n    currentValue: null\n",
+		head + "results:\n- field:\n    path: a\n    currentValue: .inf\n    proposedValue:\n      1: 2020-01-02\n" +
+			"- field:\n    path: b\n    currentValue: null\n",
 		[]resourcelist.Result{
 			{Field: &resourcelist.Field{Path: "a", CurrentValue: `"+Inf"`, ProposedValue: `{"1":"2020-01-02T00:00:00Z"}`}},
 			{Field: &resourcelist.Field{Path: "b"}},
@@ -132,15 +142,25 @@ func TestResultString(t *testing.T) {
 		"message": {"an empty severity reads info", resourcelist.Result{Message: "m"}, "[info]: m"},
 		"cluster": {
 			"an empty namespace takes its separator along",
-			resourcelist.Result{Message: "m", Severity: "warning", ResourceRef: &resourcelist.ResourceRef{APIVersion: "v1", Kind: "Node", Name: "n"}},
+			resourcelist.Result{
+				Message: "m", Severity: "warning",
+				ResourceRef: &resourcelist.ResourceRef{APIVersion: "v1", Kind: "Node", Name: "n"},
+			},
 			"[warning] v1/Node/n: m",
 		},
 		"empty parts": {
 			"references that say nothing leave no gap",
-			resourcelist.Result{Message: "m", ResourceRef: &resourcelist.ResourceRef{}, Field: &resourcelist.Field{}, File: &resourcelist.File{Path: "f"}},
+			resourcelist.Result{
+				Message: "m", ResourceRef: &resourcelist.ResourceRef{},
+				Field: &resourcelist.Field{}, File: &resourcelist.File{Path: "f"},
+			},
 			"[info]: m",
 		},
-		"field": {"a field without a resource", resourcelist.Result{Message: "m", Field: &resourcelist.Field{Path: "a"}}, "[info] a: m"},
+		"field": {
+			"a field without a resource",
+			resourcelist.Result{Message: "m", Field: &resourcelist.Field{Path: "a"}},
+			"[info] a: m",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -28,9 +28,12 @@ func TestFullDecodesTakeTurns(t *testing.T) {
 		list         string
 		waits        bool
 	}{
-		"free":         {"nothing to wait for", 0, 0, large, false},
-		"as blocks":    {"no full decode, no turn", resourcelist.MaxDecoding, resourcelist.MaxSmallDecoding, asBlocks, false},
-		"few results":  {"nor for a few results", resourcelist.MaxDecoding, resourcelist.MaxSmallDecoding, asBlocks + results(10), false},
+		"free":      {"nothing to wait for", 0, 0, large, false},
+		"as blocks": {"no full decode, no turn", resourcelist.MaxDecoding, resourcelist.MaxSmallDecoding, asBlocks, false},
+		"few results": {
+			"nor for a few results", resourcelist.MaxDecoding, resourcelist.MaxSmallDecoding,
+			asBlocks + results(10), false,
+		},
 		"results":      {"results are decoded too", 0, resourcelist.MaxSmallDecoding, asBlocks + results(1000), true},
 		"many results": {"as large as a list", resourcelist.MaxDecoding, 0, asBlocks + results(1<<15), true},
 		"small":        {"small lists do not queue behind large ones", resourcelist.MaxDecoding, 0, asJSON, false},
@@ -175,7 +178,8 @@ func TestLargeListsAreScannedInTurn(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := resourcelist.Parse(ctx, []byte(asBlocks+strings.Repeat("#\n", 1<<20))); !errors.Is(err, context.Canceled) {
+	comments := asBlocks + strings.Repeat("#\n", 1<<20)
+	if _, err := resourcelist.Parse(ctx, []byte(comments)); !errors.Is(err, context.Canceled) {
 		t.Errorf("a large list whose caller left: %v, want that", err)
 	}
 }

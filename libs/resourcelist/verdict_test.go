@@ -64,15 +64,24 @@ var invalid = []struct{ reason, document, want string }{
 	{"old results without a sequence", head + "results:\n  items: fine\n", "results is a scalar, want a sequence"},
 	{"a result that is no mapping", head + "results:\n- fine\n", "read the results"},
 	{"a message that is no text", head + "results:\n- message: [a]\n", "read the results"},
-	{"kyaml does not follow an alias to items", head + "extra: &x []\nitems: *x\n", "items is an alias (*x), want a sequence"},
+	{
+		"kyaml does not follow an alias to items",
+		head + "extra: &x []\nitems: *x\n", "items is an alias (*x), want a sequence",
+	},
 	{"nor one to the kind", "extra: &x ResourceList\nkind: *x\n", "kind is an alias (*x), want ResourceList"},
-	{"items twice: one of them would be lost", head + items + "items: []\n", `line 8: the top-level key "items" is there twice`},
+	{
+		"items twice: one of them would be lost",
+		head + items + "items: []\n", `line 8: the top-level key "items" is there twice`,
+	},
 	{"the kind twice", head + "kind: ConfigMap\n", `the top-level key "kind" is there twice`},
 	{"a top-level key that is no string", "[a]: b\n" + head, "a top-level key is a sequence"},
 	{"a second list", head + items + "---\n" + head, "a second document begins at line 8"},
 	{"an empty second document makes kyaml read the list as a resource, too", head + items + "---\n", "a second document"},
 	{"a directive, which kyaml takes for a document", "%YAML 1.1\n---\n" + head + items, "line 2 begins with ---"},
-	{"a comment before the marker: kyaml would read the list as a resource", "# found nothing\n---\n" + head + items, "line 2 begins with ---"},
+	{
+		"a comment before the marker: kyaml would read the list as a resource",
+		"# found nothing\n---\n" + head + items, "line 2 begins with ---",
+	},
 	{"a blank line before the marker", "\n---\n" + head + items, "line 2 begins with ---"},
 	{"text that kyaml takes for a marker", "{kind: ResourceList, a: [\n---a\n]}\n", "line 2 begins with ---"},
 	{"a broken second document", head + items + "---\na: b: c\n", "read what follows the list as YAML"},
@@ -84,13 +93,29 @@ var invalid = []struct{ reason, document, want string }{
 	{"Latin-1", head + "a: f\xfcr\n", "byte 59 is not UTF-8"},
 	{"UTF-16", "\xff\xfek\x00:\x00", "byte 0 is not UTF-8"},
 	{"an alias of nothing", head + "a: *x\n", "unknown anchor"},
-	{"an alias inside its own anchor", head + "items:\n- &x\n  a: *x\n", "line 5: the alias *x stands inside its own anchor"},
-	{"an alias inside its own anchor in the results", head + "results:\n- &x\n  tags: *x\n", "stands inside its own anchor"},
+	{
+		"an alias inside its own anchor",
+		head + "items:\n- &x\n  a: *x\n", "line 5: the alias *x stands inside its own anchor",
+	},
+	{
+		"an alias inside its own anchor in the results",
+		head + "results:\n- &x\n  tags: *x\n", "stands inside its own anchor",
+	},
 	{"sequences without end", head + "items: " + strings.Repeat("[", 1<<17), "exceeded max depth"},
 	{"indentation without end", head + "items:\n" + strings.Repeat("- ", 1<<17), "exceeded max depth"},
-	{"a small list that expands to gigabytes of nodes", head + bomb("[*%, *%, *%, *%, *%, *%, *%, *%, *%]", 12), "with its aliases expanded"},
-	{"a list that expands to gigabytes of text", head + "a: &x " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*x, ", 4000) + "]\n", "with its aliases expanded"},
-	{"a list that expands to a depth that no reader survives", head + bomb(strings.Repeat("[", 1000)+"*%"+strings.Repeat("]", 1000), 12), "10000 levels"},
+	{
+		"a small list that expands to gigabytes of nodes",
+		head + bomb("[*%, *%, *%, *%, *%, *%, *%, *%, *%]", 12), "with its aliases expanded",
+	},
+	{
+		"a list that expands to gigabytes of text",
+		head + "a: &x " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*x, ", 4000) + "]\n",
+		"with its aliases expanded",
+	},
+	{
+		"a list that expands to a depth that no reader survives",
+		head + bomb(strings.Repeat("[", 1000)+"*%"+strings.Repeat("]", 1000), 12), "10000 levels",
+	},
 }
 
 // bomb returns a sequence of so many items in which each contains the one before it

@@ -56,7 +56,9 @@ func startAging(t *testing.T, age time.Duration, handler http.Handler) *counting
 // slowEcho returns what it gets, after a moment.
 type slowEcho struct{}
 
-func (slowEcho) EvaluateFunction(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+func (slowEcho) EvaluateFunction(
+	_ context.Context, req *evaluator.EvaluateFunctionRequest,
+) (*evaluator.EvaluateFunctionResponse, error) {
 	<-time.After(time.Millisecond)
 	return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
 }
@@ -108,7 +110,8 @@ func TestConnectionsAreReplacedWhileDraining(t *testing.T) {
 	client := evaluator.NewFunctionEvaluatorClient(conn)
 	call := func() {
 		list := []byte(strings.Repeat("x", 300<<10))
-		if resp, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{ResourceList: list}); err != nil || len(resp.GetResourceList()) != len(list) {
+		resp, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{ResourceList: list})
+		if err != nil || len(resp.GetResourceList()) != len(list) {
 			t.Errorf("after %d connections: %d bytes, %v", listener.accepted.Load(), len(resp.GetResourceList()), err)
 		}
 	}
@@ -149,7 +152,9 @@ func TestConnectionsAge(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			listener := startAging(t, tc.age, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, r.Proto) }))
+			listener := startAging(t, tc.age, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = fmt.Fprint(w, r.Proto)
+			}))
 			c, transport := client(tc.h2)
 			defer transport.CloseIdleConnections()
 			for range requests {

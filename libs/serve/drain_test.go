@@ -54,16 +54,21 @@ func TestDrainLastsWhileClientsComeAnew(t *testing.T) {
 	}{
 		"none":    {"/", 0, delay, "the delay is for load balancers that are late"},
 		"at once": {"/", delay / 4, delay, "they came early in the delay only"},
-		"late":    {"/", 2*delay + delay/4, 2*delay + delay/4 + delay/2, "half a delay without new connections: there will be no more"},
-		"always":  {"/", time.Hour, serve.LongestDrain * delay, "the process has to end"},
-		"probes":  {"/grpc.health.v1.Health/Check", time.Hour, delay, "a health check does not need another replica"},
+		"late": {
+			"/", 2*delay + delay/4, 2*delay + delay/4 + delay/2,
+			"half a delay without new connections: there will be no more",
+		},
+		"always": {"/", time.Hour, serve.LongestDrain * delay, "the process has to end"},
+		"probes": {"/grpc.health.v1.Health/Check", time.Hour, delay, "a health check does not need another replica"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				listener := newPipes()
 				p := start(t, serve.Config{DrainDelay: delay, ShutdownTimeout: time.Minute}, serve.Component{
-					Endpoints: []serve.Endpoint{{Name: "test", Listener: listener, MaxConnectionAge: age, Handler: http.NotFoundHandler()}},
+					Endpoints: []serve.Endpoint{{
+						Name: "test", Listener: listener, MaxConnectionAge: age, Handler: http.NotFoundHandler(),
+					}},
 				})
 				synctest.Wait()
 				p.stop()

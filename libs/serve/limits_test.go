@@ -53,9 +53,15 @@ func dialRaw(t *testing.T, listener *pipes, path string) *rawClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &rawClient{Conn: conn, sent: make(chan struct{}), reset: make(chan time.Duration, 1), settings: make(chan map[uint16]uint32, 1)}
+	c := &rawClient{
+		Conn:     conn,
+		sent:     make(chan struct{}),
+		reset:    make(chan time.Duration, 1),
+		settings: make(chan map[uint16]uint32, 1),
+	}
 	window := []byte{0, settingWindow, 0, 0, 0, 0}
-	headers := append([]byte{0x82, 0x86, 0x41, 1, 'x', 0x04, byte(len(path))}, path...) // GET, http, authority and path
+	headers := []byte{0x82, 0x86, 0x41, 1, 'x', 0x04, byte(len(path))} // GET, http, authority and path
+	headers = append(headers, path...)
 	go func() {
 		_, _ = conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
 		_, _ = conn.Write(rawFrame(frameSettings, 0, 0, window))
@@ -114,8 +120,12 @@ func TestResponsesHaveToBeRead(t *testing.T) {
 		fails   bool          // the handler's last write
 		reason  string
 	}{
-		"large": {func(w http.ResponseWriter, r *http.Request) { write(r, w, 1<<20) }, pace.Grace, true, "the handler waits in its write"},
-		"small": {func(w http.ResponseWriter, r *http.Request) { write(r, w, 100) }, pace.Grace, false, "the handler has returned"},
+		"large": {func(w http.ResponseWriter, r *http.Request) {
+			write(r, w, 1<<20)
+		}, pace.Grace, true, "the handler waits in its write"},
+		"small": {func(w http.ResponseWriter, r *http.Request) {
+			write(r, w, 100)
+		}, pace.Grace, false, "the handler has returned"},
 		"stream": {func(w http.ResponseWriter, r *http.Request) {
 			write(r, w, 100)
 			_ = http.NewResponseController(w).Flush()
@@ -313,7 +323,9 @@ func (f from) String() string       { return f.address }
 
 func TestConnectionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		listener := startPipes(t, serve.Endpoint{Handler: http.NotFoundHandler(), MaxConnections: 5, MaxConnectionsPerPeer: 3})
+		listener := startPipes(t, serve.Endpoint{
+			Handler: http.NotFoundHandler(), MaxConnections: 5, MaxConnectionsPerPeer: 3,
+		})
 		dial := func(host string, i int) net.Conn {
 			client, server := net.Pipe()
 			listener.conns <- from{server, fmt.Sprintf("%s:%d", host, i)}

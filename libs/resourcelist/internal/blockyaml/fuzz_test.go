@@ -58,7 +58,8 @@ var fragments = []string{
 	"{}", "[]", "{", "}", "[", "]", "{a: b}", "[a, 'b']", "\"a\"", "'a'", "\"a\n b\"", "'a\n\n  b'",
 	"&a ", "*a", "!t ", "!!str ", "%", "%YAML 1.1\n", "@", "`", "=",
 	"\r", "\ufeff", "\u0085", "\u2028", "\ufffe", "\x00", "\x7f", "\xff", "\U0001F600",
-	strings.Repeat("x", 1000), strings.Repeat(" ", 520), strings.Repeat("y", 30), strings.Repeat("- ", 60), strings.Repeat("\n", 520),
+	strings.Repeat("x", 1000), strings.Repeat(" ", 520), strings.Repeat("y", 30), strings.Repeat("- ", 60),
+	strings.Repeat("\n", 520),
 }
 
 // pick returns fragments that make up the document, longest first, but for letters.
@@ -95,7 +96,8 @@ func checkPromise(t *testing.T, document []byte) {
 		t.Fatalf("Outline accepts what does not decode: %v\n%q", err, document)
 	}
 	if root.Kind != yaml.MappingNode || len(root.Content) != 2*len(entries) {
-		t.Fatalf("Outline has %d entries, the document %d nodes of kind %d\n%q", len(entries), len(root.Content), root.Kind, document)
+		t.Fatalf("Outline has %d entries, the document %d nodes of kind %d\n%q",
+			len(entries), len(root.Content), root.Kind, document)
 	}
 	for i, entry := range entries {
 		key, value := root.Content[2*i], root.Content[2*i+1]
