@@ -33,7 +33,8 @@ func look(string) {
 	if _, err := os.ReadDir(filepath.Join(server, "fd")); err == nil {
 		breach("listed the server's open files")
 	}
-	if _, _, err := syscall.Syscall6(syscall.SYS_PTRACE, syscall.PTRACE_ATTACH, uintptr(os.Getppid()), 0, 0, 0, 0); err == 0 {
+	_, _, errno := syscall.Syscall6(syscall.SYS_PTRACE, syscall.PTRACE_ATTACH, uintptr(os.Getppid()), 0, 0, 0, 0)
+	if errno == 0 {
 		breach("attached to the server as a debugger")
 	}
 }

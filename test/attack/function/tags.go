@@ -14,7 +14,8 @@ import (
 func tags(arg string) {
 	n, _ := strconv.Atoi(arg)
 	var list bytes.Buffer
-	list.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\nresults:\n- message: odd\n  tags:\n")
+	list.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")
+	list.WriteString("results:\n- message: odd\n  tags:\n")
 	for i := range n {
 		fmt.Fprintf(&list, "    k%d: v\n", i)
 	}

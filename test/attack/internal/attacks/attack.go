@@ -48,7 +48,9 @@ func choose[T any](t *Target, brief, long T) T {
 
 // Groups of programs.
 var (
-	every      = []string{system.FunctionRunner, system.Gateway, system.WrapperServer, system.PodManager, system.ImageResolver}
+	every = []string{
+		system.FunctionRunner, system.Gateway, system.WrapperServer, system.PodManager, system.ImageResolver,
+	}
 	evaluators = []string{system.FunctionRunner, system.Gateway, system.WrapperServer}
 	runners    = []string{system.FunctionRunner, system.WrapperServer} // of processes
 	runner     = []string{system.FunctionRunner}
@@ -110,7 +112,8 @@ func (t *Target) evaluate(ctx context.Context, image string, list []byte) (*eval
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	return evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
+	return evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx,
+		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: list})
 }
 
 // retryPause is how soon a caller that was refused tries again.

@@ -53,7 +53,9 @@ func bomb(size int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.Write(protowire.AppendVarint(protowire.AppendTag(nil, unknownField, protowire.BytesType), uint64(size))); err != nil {
+	header := protowire.AppendTag(nil, unknownField, protowire.BytesType)
+	header = protowire.AppendVarint(header, uint64(size))
+	if _, err := w.Write(header); err != nil {
 		return nil, err
 	}
 	zeros := make([]byte, 1<<20)

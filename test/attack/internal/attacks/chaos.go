@@ -49,7 +49,9 @@ var chaos = Attack{
 }
 
 // cancelled evaluates and leaves after some time, if there is no answer before.
-func cancelled(ctx context.Context, client evaluator.FunctionEvaluatorClient, request *evaluator.EvaluateFunctionRequest) error {
+func cancelled(
+	ctx context.Context, client evaluator.FunctionEvaluatorClient, request *evaluator.EvaluateFunctionRequest,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, rand.N(400*time.Millisecond))
 	defer cancel()
 	answer, err := client.EvaluateFunction(ctx, request)

@@ -30,12 +30,16 @@ var (
 	lookAround       = confined("look at the server", "look", "")
 	stealMemory      = confined("read other memory", "steal", secret)
 	readToken        = confined("read the token", "read", sandbox.Token)
-	readDockerConfig = inRunner("read docker's config", "read", func(*Target) string { return sandbox.DockerConfig })
-	readFunction     = inRunner("read another function", "read", func(t *Target) string { return t.Function(system.Steady) })
+	readDockerConfig = inRunner("read docker's config", "read", dockerConfig)
+	readFunction     = inRunner("read another function", "read", anotherFunction)
 	fillTemporary    = confined("fill /tmp", "fill", strconv.Itoa(maxTempBytes+maxTempBytes/4))
 	stopServer       = confined("stop the server", "signal", "")
 	limitServer      = confined("limit the server", "limit", "")
 )
+
+func dockerConfig(*Target) string { return sandbox.DockerConfig }
+
+func anotherFunction(t *Target) string { return t.Function(system.Steady) }
 
 // confinement is all of them at one program, for the short form.
 var confinement = Attack{

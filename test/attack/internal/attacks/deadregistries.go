@@ -62,7 +62,9 @@ func deadRegistries(name string, answer func(ctx context.Context, conn net.Conn)
 }
 
 // serveDead serves such registries until stop is called, which closes their connections.
-func (t *Target) serveDead(ctx context.Context, answer func(ctx context.Context, conn net.Conn)) (stop func(), err error) {
+func (t *Target) serveDead(
+	ctx context.Context, answer func(ctx context.Context, conn net.Conn),
+) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var serving sync.WaitGroup
 	stop = func() {

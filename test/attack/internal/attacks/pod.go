@@ -54,7 +54,9 @@ func withDetail(code connect.Code, message proto.Message) error {
 // liar is a pod that always answers the same.
 type liar struct{ answer error }
 
-func (l liar) EvaluateFunction(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+func (l liar) EvaluateFunction(
+	context.Context, *evaluator.EvaluateFunctionRequest,
+) (*evaluator.EvaluateFunctionResponse, error) {
 	return nil, l.answer
 }
 

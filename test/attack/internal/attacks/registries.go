@@ -21,7 +21,9 @@ import (
 // innerRegistries names images whose registries are ports of the server's own network, or
 // the address at which clouds tell credentials. Nothing may connect there.
 var innerRegistries = Attack{
-	Name: "registries inside", Programs: []string{system.FunctionRunner, system.ImageResolver}, Short: []string{system.ImageResolver},
+	Name:     "registries inside",
+	Programs: []string{system.FunctionRunner, system.ImageResolver},
+	Short:    []string{system.ImageResolver},
 	Run: func(ctx context.Context, t *Target) error {
 		trap := new(trap)
 		defer trap.close()
@@ -65,8 +67,13 @@ func (t *Target) name(ctx context.Context, client *http.Client, repository strin
 		}
 		defer func() { _ = conn.Close() }()
 		client := evaluator.NewFunctionEvaluatorClient(conn)
-		_, _ = client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: repository + ":v1", ResourceList: List("", "", 0)})
-		_, _ = client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: repository, Tag: ">=1", ResourceList: List("", "", 0)})
+		list := List("", "", 0)
+		for _, request := range []*evaluator.EvaluateFunctionRequest{
+			{Image: repository + ":v1", ResourceList: list},
+			{Image: repository, Tag: ">=1", ResourceList: list},
+		} {
+			_, _ = client.EvaluateFunction(ctx, request)
+		}
 		return
 	}
 	resolver := imageresolverv1connect.NewImageResolverServiceClient(client, "http://"+t.Address)
@@ -96,8 +103,9 @@ func (t *trap) listen(ctx context.Context, address string) (port string, err err
 				return // the trap is closed
 			}
 			_ = conn.Close()
+			err = fmt.Errorf("the program connected to %s because an image is named so", listener.Addr())
 			t.mu.Lock()
-			t.visited = append(t.visited, fmt.Errorf("the program connected to %s because an image is named so", listener.Addr()))
+			t.visited = append(t.visited, err)
 			t.mu.Unlock()
 		}
 	}()

@@ -22,7 +22,8 @@ var tagsInput = Attack{
 	Name: "tags in the input", Programs: evaluators, Short: runner,
 	Run: func(ctx context.Context, t *Target) error {
 		var list bytes.Buffer
-		list.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\nresults:\n- message: odd\n  tags:\n")
+		list.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")
+		list.WriteString("results:\n- message: odd\n  tags:\n")
 		for i := range 100_000 {
 			fmt.Fprintf(&list, "    k%d: v\n", i)
 		}

@@ -17,9 +17,13 @@ var unknownFields = Attack{
 	Run: func(ctx context.Context, t *Target) error {
 		const imageField, listField = 2, 1
 		var message []byte
-		message = protowire.AppendBytes(protowire.AppendTag(message, listField, protowire.BytesType), List("wait", "2s", 0))
-		message = protowire.AppendString(protowire.AppendTag(message, imageField, protowire.BytesType), "attack.test/fns/hostile:v1")
-		message = protowire.AppendBytes(protowire.AppendTag(message, unknownField, protowire.BytesType), make([]byte, 5<<20))
+		add := func(field protowire.Number, content []byte) {
+			message = protowire.AppendTag(message, field, protowire.BytesType)
+			message = protowire.AppendBytes(message, content)
+		}
+		add(listField, List("wait", "2s", 0))
+		add(imageField, []byte("attack.test/fns/hostile:v1"))
+		add(unknownField, make([]byte, 5<<20))
 		ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
 		defer cancel() // what has not been evaluated by then was read all the same
 		t.post(ctx, evaluatePath, wire.Envelope(message, false, len(message)), 150)

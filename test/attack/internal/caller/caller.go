@@ -99,8 +99,8 @@ func call(ctx context.Context, conn *grpc.ClientConn, image, marker string) erro
 	if repository, ok := strings.CutPrefix(image, Resolve); ok {
 		return resolve(ctx, conn, repository+":"+marker)
 	}
-	list := "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: " +
-		marker + "\n"
+	list := "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n" +
+		"items:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: " + marker + "\n"
 	answer, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(ctx,
 		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
 	if err == nil && string(answer.GetResourceList()) != list {

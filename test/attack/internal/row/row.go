@@ -113,10 +113,12 @@ func (c Config) attack(ctx context.Context, attack attacks.Attack) error {
 
 // settled waits until memory is back, as long as it may take, and returns what is used.
 func (c Config) settled(ctx context.Context, before int64) int64 {
-	for end := time.Now().Add(settle); time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == ""; pause(ctx, 200*time.Millisecond) {
+	end := time.Now().Add(settle)
+	for time.Now().Before(end) && ctx.Err() == nil && c.System.Ended() == "" {
 		if used := c.System.Memory(); used <= before+kept {
 			return used
 		}
+		pause(ctx, 200*time.Millisecond)
 	}
 	return c.System.Memory()
 }

@@ -25,7 +25,9 @@ func (r Row) Write(w io.Writer) error {
 	if err := r.Err(); err != nil {
 		result, failures = "FAILED", "    "+strings.ReplaceAll(err.Error(), "\n", "\n    ")+"\n"
 	}
-	_, err := fmt.Fprintf(w, format+"%s", r.Attack, r.Program, result, mebibytes(r.Before), mebibytes(r.Peak), mebibytes(r.After),
+	_, err := fmt.Fprintf(w, format+"%s",
+		r.Attack, r.Program, result,
+		mebibytes(r.Before), mebibytes(r.Peak), mebibytes(r.After),
 		waited(r.Undisturbed), waited(r.Meanwhile), failures)
 	return err
 }

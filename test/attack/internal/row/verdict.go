@@ -50,7 +50,8 @@ func (r Row) Err() error {
 		failures = append(failures, r.Result)
 	}
 	if r.Ended == "" && r.After > r.Before+kept {
-		failures = append(failures, fmt.Errorf("%s of memory more than before are in use %v later", mebibytes(r.After-r.Before), settle))
+		failures = append(failures, fmt.Errorf("%s of memory more than before are in use %v later",
+			mebibytes(r.After-r.Before), settle))
 	}
 	return errors.Join(append(failures, r.slow())...)
 }
@@ -64,7 +65,8 @@ func (r Row) slow() error {
 		return fmt.Errorf("other callers were not served before or afterwards%s", r.Failed)
 	}
 	if allowed := slower * max(r.Undisturbed, leastP99); r.Meanwhile > allowed {
-		return fmt.Errorf("other callers waited for up to %s, %v would do%s", waited(r.Meanwhile), allowed.Round(time.Millisecond), r.Failed)
+		return fmt.Errorf("other callers waited for up to %s, %v would do%s",
+			waited(r.Meanwhile), allowed.Round(time.Millisecond), r.Failed)
 	}
 	return nil
 }

@@ -65,7 +65,9 @@ func (l *Lender) Lend(image, address string) {
 }
 
 // Lease implements the service: a pod is granted at once, until the client is done.
-func (l *Lender) Lease(_ context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse]) error {
+func (l *Lender) Lease(
+	_ context.Context, stream *connect.BidiStream[podmanagerv1.LeaseRequest, podmanagerv1.LeaseResponse],
+) error {
 	first, err := stream.Receive()
 	if err != nil {
 		return err
@@ -77,8 +79,13 @@ func (l *Lender) Lease(_ context.Context, stream *connect.BidiStream[podmanagerv
 	if address == "" {
 		return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("there is no pod of %s", image))
 	}
-	granted := &podmanagerv1.LeaseResponse_Granted{Address: address, Pod: "pod-" + address, Namespace: "attack", PodUid: address}
-	if err := stream.Send(&podmanagerv1.LeaseResponse{Message: &podmanagerv1.LeaseResponse_Granted_{Granted: granted}}); err != nil {
+	granted := &podmanagerv1.LeaseResponse_Granted_{Granted: &podmanagerv1.LeaseResponse_Granted{
+		Address:   address,
+		Pod:       "pod-" + address,
+		Namespace: "attack",
+		PodUid:    address,
+	}}
+	if err := stream.Send(&podmanagerv1.LeaseResponse{Message: granted}); err != nil {
 		return err
 	}
 	_, err = stream.Receive()

@@ -52,18 +52,22 @@ func (s *System) startRegistry() error {
 
 // newRegistry returns a registry that has the same image under every tag.
 func newRegistry() http.Handler {
-	config := fmt.Sprintf(`{"architecture":%q,"os":"linux","config":{"Entrypoint":["/fn"]},"rootfs":{"type":"layers","diff_ids":[]}}`,
-		runtime.GOARCH)
-	const kind = "application/vnd.oci.image.manifest.v1+json"
-	manifest := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":"application/vnd.oci.image.config.v1+json",`+
-		`"digest":%q,"size":%d},"layers":[]}`, kind, digest(config), len(config))
+	const (
+		configType   = "application/vnd.oci.image.config.v1+json"
+		manifestType = "application/vnd.oci.image.manifest.v1+json"
+	)
+	config := fmt.Sprintf(`{"architecture":%q,"os":"linux","config":{"Entrypoint":["/fn"]},`+
+		`"rootfs":{"type":"layers","diff_ids":[]}}`, runtime.GOARCH)
+	manifest := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,`+
+		`"config":{"mediaType":%q,"digest":%q,"size":%d},"layers":[]}`,
+		manifestType, configType, digest(config), len(config))
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v2/", func(w http.ResponseWriter, r *http.Request) {
 		content := ""
 		switch path.Base(path.Dir(r.URL.Path)) {
 		case "manifests":
 			content = manifest
-			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Content-Type", manifestType)
 		case "blobs":
 			content = config
 		}

@@ -182,11 +182,13 @@ func (s *System) plan(name string) (plan, error) {
 		p.env = append(p.env, wrapper, "FNR_POD_MANAGER_KUBECONFIG="+kubeconfig,
 			strings.Replace(s.insecure(), "FNR_", "FNR_IMAGE_RESOLVER_", 1))
 	case Gateway:
-		p.env = append(p.env, "FNR_ADDRESS="+address, "FNR_DISABLE_RUNTIMES=exec", "FNR_POD_MANAGER=http://"+s.Lender.Address)
+		p.env = append(p.env, "FNR_ADDRESS="+address, "FNR_DISABLE_RUNTIMES=exec",
+			"FNR_POD_MANAGER=http://"+s.Lender.Address)
 	case WrapperServer:
 		p.args = []string{"--port=" + port, "--", s.Function(Steady)}
 	case PodManager:
-		p.env = append(p.env, wrapper, "FNR_ADDRESS="+address, "FNR_KUBECONFIG="+kubeconfig, "FNR_IMAGE_RESOLVER=http://127.0.0.1:1")
+		p.env = append(p.env, wrapper, "FNR_ADDRESS="+address, "FNR_KUBECONFIG="+kubeconfig,
+			"FNR_IMAGE_RESOLVER=http://127.0.0.1:1")
 	case ImageResolver:
 		p.env = append(p.env, "FNR_ADDRESS="+address, s.insecure())
 	default:

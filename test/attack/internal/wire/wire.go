@@ -49,7 +49,14 @@ func Open(ctx context.Context, address string, answerBytes uint32) (*Conn, error
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{Conn: conn, framer: http2.NewFramer(conn, conn), next: 1, initial: 65535, window: 65535, windows: map[uint32]int64{}}
+	c := &Conn{
+		Conn:    conn,
+		framer:  http2.NewFramer(conn, conn),
+		next:    1,
+		initial: 65535,
+		window:  65535,
+		windows: map[uint32]int64{},
+	}
 	c.changed = sync.NewCond(&c.mu)
 	context.AfterFunc(ctx, func() { _ = conn.Close() })
 	if _, err := conn.Write([]byte(http2.ClientPreface)); err != nil {
@@ -134,7 +141,9 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 			return 0, err
 		}
 	}
-	return stream, c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true})
+	return stream, c.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true,
+	})
 }
 
 // Send sends data on a stream as far as the server allows, and waits for more allowance
