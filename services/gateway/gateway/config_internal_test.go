@@ -19,9 +19,17 @@ func TestMaxInHand(t *testing.T) {
 		want   int64
 		reason string
 	}{
-		"set":       {Config{MaxInHandBytes: 7 << 20, MaxMessageBytes: 6 << 20}, limited, 7 << 20, "the operator's word counts"},
-		"limited":   {Config{MaxMessageBytes: 6 << 20}, limited, 32 << 20, "an eighth of the container's memory"},
-		"small":     {Config{MaxMessageBytes: 64 << 20}, limited, 32 << 20, "larger requests do not make more memory: they go alone"},
+		"set": {
+			Config{MaxInHandBytes: 7 << 20, MaxMessageBytes: 6 << 20},
+			limited, 7 << 20,
+			"the operator's word counts",
+		},
+		"limited": {Config{MaxMessageBytes: 6 << 20}, limited, 32 << 20, "an eighth of the container's memory"},
+		"small": {
+			Config{MaxMessageBytes: 64 << 20},
+			limited, 32 << 20,
+			"larger requests do not make more memory: they go alone",
+		},
 		"unlimited": {Config{MaxMessageBytes: 6 << 20}, unlimited, 128 << 20, "as for a container of a gigabyte"},
 		"large":     {Config{MaxMessageBytes: 64 << 20}, unlimited, 256 << 20, "some of the largest fit"},
 	}

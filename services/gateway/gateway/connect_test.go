@@ -27,7 +27,9 @@ type tagLister struct {
 	imageresolverv1connect.UnimplementedImageResolverServiceHandler
 }
 
-func (tagLister) ListTags(_ context.Context, req *imageresolverv1.ListTagsRequest) (*imageresolverv1.ListTagsResponse, error) {
+func (tagLister) ListTags(
+	_ context.Context, req *imageresolverv1.ListTagsRequest,
+) (*imageresolverv1.ListTagsResponse, error) {
 	switch req.GetRepository() {
 	case "example.com/fns/remote":
 		return &imageresolverv1.ListTagsResponse{Tags: []string{"v1.0.0", "v1.1.0"}}, nil
@@ -64,7 +66,8 @@ func TestConstraintsAreAnsweredByTheImageResolver(t *testing.T) {
 	})
 	c := newCaller(t, address)
 	st := status.Convert(c.evaluate(t, "example.com/fns/remote", "^1.0"))
-	if st.Code() != codes.NotFound || !strings.Contains(st.Message(), "example.com/fns/remote:v1.1.0 (asked: none, all are disabled)") {
+	const notServed = "example.com/fns/remote:v1.1.0 (asked: none, all are disabled)"
+	if st.Code() != codes.NotFound || !strings.Contains(st.Message(), notServed) {
 		t.Errorf("got %v, want NotFound for the highest tag", st.Err())
 	}
 	st = status.Convert(c.evaluate(t, "example.com/fns/secret", "^1.0"))

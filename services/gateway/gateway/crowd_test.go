@@ -19,10 +19,8 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
-	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
@@ -38,7 +36,8 @@ func startCrowded(t *testing.T) (c caller, sent <-chan struct{}) {
 	}
 	write(t, file, "functions:\n"+entries.String())
 	cfg := gateway.Config{
-		Address: "127.0.0.1:0", MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20, DisableRuntimes: []string{gateway.RuntimePod},
+		Address: "127.0.0.1:0", MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20,
+		DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
 			Config: file, Functions: dir, Queue: 1000,
 			Settings: function.Settings{Concurrency: 1, MaxLogBytes: conformance.MaxLogBytes},
@@ -47,9 +46,10 @@ func startCrowded(t *testing.T) (c caller, sent <-chan struct{}) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) })
+	address := startConfigured(t, cfg)
 	requests := make(requestsSent, 1000)
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStatsHandler(requests))
+	conn, err := grpc.NewClient(address, grpc.WithStatsHandler(requests),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	"github.com/krm-function-runner/function-runner/libs/program"
-	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
-	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
@@ -26,11 +23,15 @@ func TestFunctionsGetAnEnvironmentOfTheirOwn(t *testing.T) {
 	write(t, file, fmt.Sprintf("functions: [{function: env, images: [%q]}]", image("env")))
 	cfg := gateway.Config{
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
-		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Processors: 3}},
+		Exec: gateway.ExecConfig{
+			Config: file, Functions: dir,
+			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Processors: 3},
+		},
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) })
+	address := startConfigured(t, cfg)
 	c := newCaller(t, address)
-	resp, err := c.client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: image("env"), ResourceList: c.list})
+	resp, err := c.client.EvaluateFunction(t.Context(),
+		&evaluator.EvaluateFunctionRequest{Image: image("env"), ResourceList: c.list})
 	if err != nil {
 		t.Fatal(err)
 	}

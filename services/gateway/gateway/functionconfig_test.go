@@ -29,7 +29,10 @@ func TestFunctionConfigs(t *testing.T) {
 	cfg := gateway.Config{
 		Address: "127.0.0.1:0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com/fn",
 		DisableRuntimes: []string{gateway.RuntimePod},
-		Exec:            gateway.ExecConfig{Config: file, Functions: dir, Queue: 1000, Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes}},
+		Exec: gateway.ExecConfig{
+			Config: file, Functions: dir, Queue: 1000,
+			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes},
+		},
 	}
 	reports := make(chan binaries.Problems, 10)
 	board := binaries.NewBoard(func(p binaries.Problems) { reports <- p })
@@ -63,7 +66,11 @@ func TestFunctionConfigs(t *testing.T) {
 	go func() { ended <- c.evaluateWithin(ctx, "hang:v1.2.3", "") }()
 	testfn.AwaitRunning(t, dir, 1)
 	put(both("v2.0.0")[0])
-	for image, want := range map[string]codes.Code{"hang:v1.2.3": codes.NotFound, "echo:v1.2.3": codes.NotFound, "echo:v2.0.0": codes.OK} {
+	for image, want := range map[string]codes.Code{
+		"hang:v1.2.3": codes.NotFound,
+		"echo:v1.2.3": codes.NotFound,
+		"echo:v2.0.0": codes.OK,
+	} {
 		if err := c.evaluate(t, image, ""); status.Code(err) != want {
 			t.Errorf("after the change, %s: %v, want %v", image, err, want)
 		}

@@ -55,7 +55,15 @@ func startPrefork(t *testing.T, dir string, prefork int, behaviours ...string) (
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) }), configFile
+	return startConfigured(t, cfg), configFile
+}
+
+// startConfigured runs a gateway that is composed with no other service, and returns its address.
+func startConfigured(t *testing.T, cfg gateway.Config) (address string) {
+	t.Helper()
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+		return gateway.New(cfg, gateway.Services{}, frame)
+	})
 }
 
 func write(t *testing.T, path, content string) {

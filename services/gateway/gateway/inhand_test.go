@@ -16,10 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
-	"github.com/krm-function-runner/function-runner/libs/program"
-	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
-	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
@@ -45,12 +42,15 @@ func startBounded(t *testing.T) (address, dir string) {
 	cfg := gateway.Config{
 		Address: "127.0.0.1:0", MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20,
 		DisableRuntimes: []string{gateway.RuntimePod},
-		Exec:            gateway.ExecConfig{Config: file, Functions: dir, Queue: 1000, Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes}},
+		Exec: gateway.ExecConfig{
+			Config: file, Functions: dir, Queue: 1000,
+			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes},
+		},
 	}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) }), dir
+	return startConfigured(t, cfg), dir
 }
 
 // TestMemoryIsBounded has a caller whose request takes most of a gateway's memory budget,
@@ -66,7 +66,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	defer leave()
 	left := make(chan error)
 	go func() {
-		_, err := client().EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image("hang"), ResourceList: kibibytes(700)})
+		_, err := client().EvaluateFunction(ctx,
+			&evaluator.EvaluateFunctionRequest{Image: image("hang"), ResourceList: kibibytes(700)})
 		left <- err
 	}()
 	testfn.AwaitRunning(t, dir, 1)
@@ -76,13 +77,26 @@ func TestMemoryIsBounded(t *testing.T) {
 		want   connect.Code
 		reason string
 	}{
-		"Connect":   {client(), kibibytes(700), connect.CodeResourceExhausted, "both together are more than the memory budget"},
-		"gRPC-Web":  {client(connect.WithGRPCWeb()), kibibytes(700), connect.CodeResourceExhausted, "nor do other protocols make them smaller"},
-		"too large": {client(connect.WithGRPCWeb()), kibibytes(1200), connect.CodeResourceExhausted, "a request that is too large by itself is too large first"},
-		"small":     {client(), []byte(conformance.List), 0, "a small request fits beside the large one"},
+		"Connect": {
+			client(), kibibytes(700), connect.CodeResourceExhausted,
+			"both together are more than the memory budget",
+		},
+		"gRPC-Web": {
+			client(connect.WithGRPCWeb()), kibibytes(700), connect.CodeResourceExhausted,
+			"nor do other protocols make them smaller",
+		},
+		"too large": {
+			client(connect.WithGRPCWeb()), kibibytes(1200), connect.CodeResourceExhausted,
+			"a request that is too large by itself is too large first",
+		},
+		"small": {
+			client(), []byte(conformance.List), 0,
+			"a small request fits beside the large one",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := tc.client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: image("echo"), ResourceList: tc.list})
+			_, err := tc.client.EvaluateFunction(t.Context(),
+				&evaluator.EvaluateFunctionRequest{Image: image("echo"), ResourceList: tc.list})
 			if err != nil && connect.CodeOf(err) != tc.want || err == nil && tc.want != 0 {
 				t.Errorf("got %v, want %v: %s", err, tc.want, tc.reason)
 			}

@@ -31,7 +31,9 @@ func startPods(t *testing.T, manager lease.Manager) string {
 		Address: "127.0.0.1:0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com/fn",
 		DisableRuntimes: []string{gateway.RuntimeExec},
 		PodManager:      "http://" + leaseserver.Start(t, manager, nil),
-		Pod:             gateway.PodConfig{MaxRetries: 2, ConnectTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxIdleConnections: 100},
+		Pod: gateway.PodConfig{
+			MaxRetries: 2, ConnectTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxIdleConnections: 100,
+		},
 	}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
@@ -53,7 +55,9 @@ func TestConformanceInPods(t *testing.T) {
 	}
 	dir := t.TempDir()
 	pod := testpod.ServeFunctions(t, dir, behaviours)
-	manager := leasetest.NewManager(func(_ context.Context, open *lease.Open, _ func(*lease.Waiting)) (*lease.Granted, error) {
+	manager := leasetest.NewManager(func(
+		_ context.Context, open *lease.Open, _ func(*lease.Waiting),
+	) (*lease.Granted, error) {
 		if behaviours[open.GetImage()] == "" {
 			return nil, fault.New(fault.Precondition, "the registry says: no such image")
 		}
@@ -69,7 +73,8 @@ func TestConformanceInPods(t *testing.T) {
 		Texts: conformance.Texts{
 			Prefix: "unable to evaluate %[1]s with pod evaluator: ",
 			Exit1: "failed to evaluate function %[1]q with structured results: " +
-				"[error] apps/v1/Deployment/shop/cart spec.replicas: replicas must not be negative and stderr: failed: one resource is invalid",
+				"[error] apps/v1/Deployment/shop/cart spec.replicas: replicas must not be negative " +
+				"and stderr: failed: one resource is invalid",
 			Exit1Garbage: "failed to parse the output of function %[1]q with stderr 'failed halfway': exit status 1; …",
 			Signal:       "failed to parse the output of function %[1]q with stderr 'about to die': signal: killed; …",
 		},
@@ -93,7 +98,8 @@ func TestPoolsAreShownByTheGateway(t *testing.T) {
 	if err != nil || len(list.GetPools()) != 1 {
 		t.Errorf("listed %v, %v", list, err)
 	}
-	if _, err := client.Lease(t.Context(), &lease.Open{Image: "fn:v1"}, func(*lease.Waiting) {}); fault.Of(err) != fault.Denied {
+	_, err = client.Lease(t.Context(), &lease.Open{Image: "fn:v1"}, func(*lease.Waiting) {})
+	if fault.Of(err) != fault.Denied {
 		t.Errorf("asked for a pod: %v, want class denied", err)
 	}
 	ctx, leave := context.WithCancel(t.Context())

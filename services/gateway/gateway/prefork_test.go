@@ -8,10 +8,7 @@ import (
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/function"
-	"github.com/krm-function-runner/function-runner/libs/program"
-	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
-	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
@@ -28,9 +25,12 @@ func TestPreforkFollowsTheConfiguration(t *testing.T) {
 	write(t, file, entry(3))
 	cfg := gateway.Config{
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
-		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes}, PreforkTotal: 10},
+		Exec: gateway.ExecConfig{
+			Config: file, Functions: dir, PreforkTotal: 10,
+			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes},
+		},
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) })
+	address := startConfigured(t, cfg)
 	if running := testfn.Running(dir); len(running) > 0 {
 		t.Errorf("processes %v of a function that was not used", running)
 	}

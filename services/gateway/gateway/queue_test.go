@@ -10,10 +10,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/function"
-	"github.com/krm-function-runner/function-runner/libs/program"
-	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
-	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
@@ -28,14 +25,17 @@ func TestDeadlineInTheQueue(t *testing.T) {
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{Concurrency: 1}, Queue: 1},
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) })
+	address := startConfigured(t, cfg)
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	hanging := newCaller(t, address)
 	go func() { ended <- hanging.evaluateWithin(ctx, image("hang"), "") }()
 	testfn.AwaitRunning(t, dir, 1)
-	code, message := conformance.Answer(t, conformance.Function{Address: address, Image: image("hang")}, 50*time.Millisecond)
-	if code != "deadline_exceeded" || !strings.HasPrefix(message, "function evaluation timed out for "+image("hang")+": after ") || !strings.Contains(message, "waiting for a free slot") {
+	fn := conformance.Function{Address: address, Image: image("hang")}
+	code, message := conformance.Answer(t, fn, 50*time.Millisecond)
+	timedOut := "function evaluation timed out for " + image("hang") + ": after "
+	if code != "deadline_exceeded" || !strings.HasPrefix(message, timedOut) ||
+		!strings.Contains(message, "waiting for a free slot") {
 		t.Errorf("the server answers %s: %q, want deadline_exceeded in Porch's words", code, message)
 	}
 	leave()

@@ -47,7 +47,8 @@ func (c caller) evaluate(t *testing.T, image, tag string) error {
 
 // evaluateWithin does so until ctx ends.
 func (c caller) evaluateWithin(ctx context.Context, image, tag string) error {
-	_, err := c.client.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, Tag: tag, ResourceList: c.list})
+	_, err := c.client.EvaluateFunction(ctx,
+		&evaluator.EvaluateFunctionRequest{Image: image, Tag: tag, ResourceList: c.list})
 	return err
 }
 
@@ -112,8 +113,12 @@ func TestTags(t *testing.T) {
 }
 
 func TestMissingConfigurationStopsTheStart(t *testing.T) {
-	cfg := gateway.Config{MaxMessageBytes: 1 << 20, Exec: gateway.ExecConfig{Config: filepath.Join(t.TempDir(), "none.yaml")}}
-	if _, err := gateway.New(cfg, gateway.Services{}, program.Frame{Telemetry: telemetry.Discard()}); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+	cfg := gateway.Config{
+		MaxMessageBytes: 1 << 20,
+		Exec:            gateway.ExecConfig{Config: filepath.Join(t.TempDir(), "none.yaml")},
+	}
+	_, err := gateway.New(cfg, gateway.Services{}, program.Frame{Telemetry: telemetry.Discard()})
+	if err == nil || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("New = %v, want an error that names the file", err)
 	}
 }

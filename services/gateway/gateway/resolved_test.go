@@ -25,7 +25,9 @@ func TestFailuresNameTheResolvedImage(t *testing.T) {
 		},
 		"pod": func(t *testing.T) string {
 			pod := testpod.ServeFunctions(t, t.TempDir(), map[string]string{"exit1:v1": "exit1"})
-			return startPods(t, leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+			return startPods(t, leasetest.NewManager(func(
+				context.Context, *lease.Open, func(*lease.Waiting),
+			) (*lease.Granted, error) {
 				return &lease.Granted{Address: pod, Pod: "pod"}, nil
 			}))
 		},

@@ -4,16 +4,14 @@ package gateway_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/function"
-	"github.com/krm-function-runner/function-runner/libs/program"
-	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
-	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
@@ -25,12 +23,16 @@ func startTimed(t *testing.T, maxTime time.Duration, hangFields string) (address
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
 	conformance.Install(t, dir, "hang")
 	conformance.Install(t, dir, "echo")
-	write(t, file, "functions: [{function: hang, images: ['"+image("hang")+"']"+hangFields+"}, {function: echo, images: ['"+image("echo")+"']}]")
+	const entries = "functions: [{function: hang, images: [%q]%s}, {function: echo, images: [%q]}]"
+	write(t, file, fmt.Sprintf(entries, image("hang"), hangFields, image("echo")))
 	cfg := gateway.Config{
-		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod}, MaxEvaluationTime: maxTime,
-		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{Concurrency: 1}, Queue: 10},
+		MaxMessageBytes: conformance.MaxMessageBytes, MaxEvaluationTime: maxTime,
+		DisableRuntimes: []string{gateway.RuntimePod},
+		Exec: gateway.ExecConfig{
+			Config: file, Functions: dir, Queue: 10, Settings: function.Settings{Concurrency: 1},
+		},
 	}
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return gateway.New(cfg, gateway.Services{}, frame) }), dir
+	return startConfigured(t, cfg), dir
 }
 
 // wantTimeout fails the test unless an evaluation of hang, whose caller waits for ever, is
@@ -52,7 +54,8 @@ func wantTimeout(t *testing.T, address string, words ...string) {
 func TestEvaluationTime(t *testing.T) {
 	t.Run("the gateway's", func(t *testing.T) {
 		address, _ := startTimed(t, 50*time.Millisecond, "")
-		wantTimeout(t, address, "the function was running", "may take 50ms: raise the gateway's setting FNR_MAX_EVALUATION_TIME")
+		wantTimeout(t, address, "the function was running",
+			"may take 50ms: raise the gateway's setting FNR_MAX_EVALUATION_TIME")
 	})
 	t.Run("the function's", func(t *testing.T) {
 		address, _ := startTimed(t, time.Hour, ", maxEvaluationTime: 50ms")

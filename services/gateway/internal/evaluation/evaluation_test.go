@@ -37,10 +37,13 @@ func TestChain(t *testing.T) {
 		class     fault.Class
 		evaluator string
 	}{
-		"first":         {reason: "the first that serves the image answers", asked: "exec", evaluator: "exec"},
-		"second":        {reason: "not served means: ask the next", exec: notServed, asked: "exec pod", evaluator: "pod"},
-		"failure":       {reason: "any other error is the answer", exec: broken, asked: "exec", class: fault.Internal},
-		"unavailable":   {reason: "so is one that may go away", exec: fault.New(fault.Unavailable, "x"), asked: "exec", class: fault.Unavailable},
+		"first":   {reason: "the first that serves the image answers", asked: "exec", evaluator: "exec"},
+		"second":  {reason: "not served means: ask the next", exec: notServed, asked: "exec pod", evaluator: "pod"},
+		"failure": {reason: "any other error is the answer", exec: broken, asked: "exec", class: fault.Internal},
+		"unavailable": {
+			reason: "so is one that may go away",
+			exec:   fault.New(fault.Unavailable, "x"), asked: "exec", class: fault.Unavailable,
+		},
 		"precondition":  {reason: "", exec: fault.New(fault.Precondition, "x"), asked: "exec", class: fault.Precondition},
 		"invalid":       {reason: "", exec: fault.New(fault.Invalid, "x"), asked: "exec", class: fault.Invalid},
 		"denied":        {reason: "", exec: fault.New(fault.Denied, "x"), asked: "exec", class: fault.Denied},
@@ -48,8 +51,14 @@ func TestChain(t *testing.T) {
 		"deadline":      {reason: "", exec: context.DeadlineExceeded, asked: "exec", class: fault.DeadlineExceeded},
 		"canceled":      {reason: "", exec: context.Canceled, asked: "exec", class: fault.Canceled},
 		"unimplemented": {reason: "", exec: fault.New(fault.Unimplemented, "x"), asked: "exec", class: fault.Unimplemented},
-		"second too":    {reason: "the last one's error is the answer", exec: notServed, pod: broken, asked: "exec pod", class: fault.Internal},
-		"none":          {reason: "no evaluator serves it", exec: notServed, pod: notServed, asked: "exec pod", class: fault.NotFound},
+		"second too": {
+			reason: "the last one's error is the answer",
+			exec:   notServed, pod: broken, asked: "exec pod", class: fault.Internal,
+		},
+		"none": {
+			reason: "no evaluator serves it",
+			exec:   notServed, pod: notServed, asked: "exec pod", class: fault.NotFound,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +85,9 @@ func TestNotFoundSaysWhoWasAsked(t *testing.T) {
 		"(asked: exec, pod)":              {answer{"exec", notServed, &asked}, answer{"pod", notServed, &asked}},
 		"(asked: none, all are disabled)": {},
 	} {
-		_, err := chain.Evaluate(t.Context(), evaluation.Request{Given: "fn", Image: imagename.Name{Repository: "r/fn", Tag: "v1"}})
+		_, err := chain.Evaluate(t.Context(), evaluation.Request{
+			Given: "fn", Image: imagename.Name{Repository: "r/fn", Tag: "v1"},
+		})
 		if err == nil || !strings.HasPrefix(err.Error(), `function "fn" not found`) || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one that ends in %q", err, want)
 		}

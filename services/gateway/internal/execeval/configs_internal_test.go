@@ -91,11 +91,15 @@ func TestFunctionConfigsAndFileChange(t *testing.T) {
 	var logs bytes.Buffer
 	tel := telemetry.Discard()
 	tel.Log = slog.New(slog.NewTextHandler(&logs, nil))
-	e, err := New(Config{File: path, Functions: dir, DefaultPrefix: "example.com", Service: function.ServiceConfig{Telemetry: tel}})
+	e, err := New(Config{
+		File: path, Functions: dir, DefaultPrefix: "example.com",
+		Service: function.ServiceConfig{Telemetry: tel},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if problems := e.Use([]binaries.Binary{{Config: "b", Path: "b", Images: []string{"example.com/b:v1"}}}); problems == nil || len(problems) > 0 {
+	problems := e.Use([]binaries.Binary{{Config: "b", Path: "b", Images: []string{"example.com/b:v1"}}})
+	if problems == nil || len(problems) > 0 {
 		t.Errorf("problems are %v, want none", problems)
 	}
 	e.changed(t.Context(), []byte("functions: [{function: a, images: ['a:v2']}]"), nil)

@@ -35,7 +35,10 @@ func TestBrokenFileKeepsTheLastGoodOne(t *testing.T) {
 	if got := e.table.Load().binaries[name.Key()]; got != "/functions/fn" {
 		t.Errorf("after a broken file fn:v1 is mapped to %q", got)
 	}
-	for _, want := range []string{"the last good one stays in force", "file does not exist", "names an image twice", "names a function that is not there"} {
+	for _, want := range []string{
+		"the last good one stays in force", "file does not exist",
+		"names an image twice", "names a function that is not there",
+	} {
 		if !strings.Contains(logs.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, &logs)
 		}

@@ -25,13 +25,15 @@ func newEvaluator(t *testing.T) (e *execeval.Evaluator, dir string, scrape func(
 	dir = t.TempDir()
 	testfn.Install(t, dir, "echo", "hang")
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte("functions: [{function: echo, images: ['echo:v1']}, {function: hang, images: ['hang:v1']}]"), 0o600); err != nil {
+	const entries = "functions: [{function: echo, images: ['echo:v1']}, {function: hang, images: ['hang:v1']}]"
+	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	e, err := execeval.New(execeval.Config{
 		File: file, Functions: dir, DefaultPrefix: "example.com",
 		Service: function.ServiceConfig{
-			Settings: function.Settings{Concurrency: 1, MaxLogBytes: 1 << 20}, Queue: 1, MaxMessageBytes: 1 << 20, Telemetry: tel,
+			Settings: function.Settings{Concurrency: 1, MaxLogBytes: 1 << 20},
+			Queue:    1, MaxMessageBytes: 1 << 20, Telemetry: tel,
 		},
 	})
 	if err != nil {
@@ -55,7 +57,8 @@ func TestMetrics(t *testing.T) {
 	e, dir, scrape := newEvaluator(t)
 	evaluate := func(ctx context.Context, function string) error {
 		_, err := e.Evaluate(ctx, evaluation.Request{
-			Given: function, Image: imagename.Name{Repository: "example.com/" + function, Tag: "v1"}, ResourceList: []byte("kind: ResourceList\n"),
+			Given: function, Image: imagename.Name{Repository: "example.com/" + function, Tag: "v1"},
+			ResourceList: []byte("kind: ResourceList\n"),
 		})
 		return err
 	}

@@ -31,15 +31,24 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := map[string]struct{ image, want, reason string }{
-		"full":            {"example.com/catalog/set-namespace:v0.4.5", "/functions/set-namespace", "as configured"},
-		"short":           {"set-namespace:v0.4.5", "/functions/set-namespace", "a short name is under the default prefix"},
-		"short entry":     {"example.com/catalog/set-namespace:v0.4", "/functions/set-namespace", "so is a short entry, and the first entry wins"},
-		"digest":          {"example.com/catalog/set-namespace@" + digest, "/functions/set-namespace", "a digest is matched by digest"},
-		"tag and digest":  {"set-namespace:v9@" + digest, "/functions/set-namespace", "a tag beside a digest selects nothing"},
-		"alias":           {"nephio/other:v1", "/functions/other", "docker.io is the default registry"},
-		"other tag":       {"set-namespace:v0.5", "", "another version is another function"},
-		"foreign":         {"evil.example/catalog/set-namespace:v0.4.5", "", "a foreign registry never matches"},
-		"foreign suffix":  {"evil.example/example.com/catalog/set-namespace:v0.4.5", "", "not even with our path as its suffix"},
+		"full":  {"example.com/catalog/set-namespace:v0.4.5", "/functions/set-namespace", "as configured"},
+		"short": {"set-namespace:v0.4.5", "/functions/set-namespace", "a short name is under the default prefix"},
+		"short entry": {
+			"example.com/catalog/set-namespace:v0.4", "/functions/set-namespace",
+			"so is a short entry, and the first entry wins",
+		},
+		"digest": {
+			"example.com/catalog/set-namespace@" + digest, "/functions/set-namespace",
+			"a digest is matched by digest",
+		},
+		"tag and digest": {"set-namespace:v9@" + digest, "/functions/set-namespace", "a tag beside a digest selects nothing"},
+		"alias":          {"nephio/other:v1", "/functions/other", "docker.io is the default registry"},
+		"other tag":      {"set-namespace:v0.5", "", "another version is another function"},
+		"foreign":        {"evil.example/catalog/set-namespace:v0.4.5", "", "a foreign registry never matches"},
+		"foreign suffix": {
+			"evil.example/example.com/catalog/set-namespace:v0.4.5", "",
+			"not even with our path as its suffix",
+		},
 		"foreign digest":  {"evil.example/catalog/set-namespace@" + digest, "", "nor by digest: it would run with our trust"},
 		"foreign no path": {"docker.io/set-namespace:v0.4.5", "", "a name with a slash is never under the default prefix"},
 	}
@@ -67,12 +76,13 @@ func TestTableRejects(t *testing.T) {
 		"functions: [{function: a, images: [ok:v1, 'not ok:v1']}]": "functions[0].images[1]",
 		"functions: {": "not the YAML",
 		"functions: a": "not the YAML",
-		"functions: [{function: a, prefork: -1}]":             "functions[0].prefork: -1 is not a number from 0 (off) to 64",
-		"functions: [{function: a, prefork: 65}]":             "functions[0].prefork: 65",
-		"functions: [{function: a, prefork: all}]":            "not the YAML",
-		"functions: [{function: a, maxEvaluationTime: 0s}]":   "functions[0].maxEvaluationTime: 0s is not a time of more than zero",
+		"functions: [{function: a, prefork: -1}]":  "functions[0].prefork: -1 is not a number from 0 (off) to 64",
+		"functions: [{function: a, prefork: 65}]":  "functions[0].prefork: 65",
+		"functions: [{function: a, prefork: all}]": "not the YAML",
+		"functions: [{function: a, maxEvaluationTime: 0s}]": "functions[0].maxEvaluationTime: " +
+			"0s is not a time of more than zero",
 		"functions: [{function: a, maxEvaluationTime: soon}]": "not the YAML",
-		"\xff\xfe\x00broken":                                  "not the YAML",
+		"\xff\xfe\x00broken": "not the YAML",
 		// No functions are written as such: all of them would be gone.
 		"":                        "it has no functions",
 		"# set-namespace\n":       "it has no functions",
@@ -105,7 +115,8 @@ functions:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(table.unknown, ", "); got != "version, functions[0].image, functions[1].Prefork, functions[2].Prefork" {
+	const want = "version, functions[0].image, functions[1].Prefork, functions[2].Prefork"
+	if got := strings.Join(table.unknown, ", "); got != want {
 		t.Errorf("unknown are %s", got)
 	}
 }

@@ -55,9 +55,8 @@ func TestUnreadAnswersDoNotStopOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		call := func(address string, open <-chan struct{}) int {
-			r := httptest.NewRequest(http.MethodPost, evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure, bytes.NewReader(message))
+			r := newProtoRequest(message)
 			r.RemoteAddr = address
-			r.Header.Set("Content-Type", "application/proto")
 			w := closedWindow{httptest.NewRecorder(), open}
 			h.Bounded(service).ServeHTTP(w, r)
 			return w.Code
@@ -106,9 +105,8 @@ func TestDroppedAnswersAreCounted(t *testing.T) {
 		open := make(chan struct{})
 		for i := range 2 { // of which neither is read until open is closed
 			go func() {
-				r := httptest.NewRequest(http.MethodPost, evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure, bytes.NewReader(message))
+				r := newProtoRequest(message)
 				r.RemoteAddr = fmt.Sprintf("10.0.0.1:%d", i)
-				r.Header.Set("Content-Type", "application/proto")
 				h.Bounded(service).ServeHTTP(closedWindow{httptest.NewRecorder(), open}, r)
 			}()
 		}

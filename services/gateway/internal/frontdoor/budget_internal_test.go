@@ -44,7 +44,8 @@ func TestOutputsAreReserved(t *testing.T) {
 		if _, err := io.ReadAll(r.Body); err != nil {
 			t.Error(err)
 		}
-		if _, err := h.EvaluateFunction(r.Context(), &evaluator.EvaluateFunctionRequest{Image: "fn:v1", ResourceList: []byte(list)}); err != nil {
+		req := &evaluator.EvaluateFunctionRequest{Image: "fn:v1", ResourceList: []byte(list)}
+		if _, err := h.EvaluateFunction(r.Context(), req); err != nil {
 			t.Error(err)
 		}
 		if got, want := h.budget.Reserved(), int64(60); got != want {
@@ -79,9 +80,8 @@ func TestUnknownFieldsAreCounted(t *testing.T) {
 		}
 	}))
 	for _, length := range []int64{int64(len(message)), -1} {
-		r := httptest.NewRequest(http.MethodPost, evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure, bytes.NewReader(message))
+		r := newProtoRequest(message)
 		r.ContentLength = length
-		r.Header.Set("Content-Type", "application/proto")
 		h.Bounded(service).ServeHTTP(httptest.NewRecorder(), r)
 		if !evaluated {
 			t.Error("the request was not evaluated")
@@ -90,10 +90,20 @@ func TestUnknownFieldsAreCounted(t *testing.T) {
 	}
 }
 
+// newProtoRequest returns a request by the Connect protocol, for the service's handler.
+func newProtoRequest(message []byte) *http.Request {
+	const procedure = evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure
+	r := httptest.NewRequest(http.MethodPost, procedure, bytes.NewReader(message))
+	r.Header.Set("Content-Type", "application/proto")
+	return r
+}
+
 // evaluate is an evaluator that looks at requests.
 type evaluate func(*evaluator.EvaluateFunctionRequest)
 
-func (e evaluate) EvaluateFunction(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+func (e evaluate) EvaluateFunction(
+	_ context.Context, req *evaluator.EvaluateFunctionRequest,
+) (*evaluator.EvaluateFunctionResponse, error) {
 	e(req)
 	return &evaluator.EvaluateFunctionResponse{}, nil
 }

@@ -117,10 +117,18 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// evaluateImage calls a handler directly.
+func evaluateImage(t *testing.T, h *frontdoor.Handler, image string) error {
+	t.Helper()
+	_, err := h.EvaluateFunction(t.Context(),
+		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
+	return err
+}
+
 func TestImageLabelsAreBounded(t *testing.T) {
 	h, scrape := newHandler(t)
 	for i := range 1000 {
-		if _, err := h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: fmt.Sprintf("fn:v%d", i), ResourceList: []byte(list)}); err != nil {
+		if err := evaluateImage(t, h, fmt.Sprintf("fn:v%d", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,13 +141,14 @@ func TestImageLabelsAreBounded(t *testing.T) {
 func TestInventedNamesUseNoLabels(t *testing.T) {
 	h, scrape := newHandler(t)
 	for i := range 300 {
-		_, _ = h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: fmt.Sprintf("invented:v%d", i), ResourceList: []byte(list)})
+		_ = evaluateImage(t, h, fmt.Sprintf("invented:v%d", i))
 	}
-	if _, err := h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "good:v1", ResourceList: []byte(list)}); err != nil {
+	if err := evaluateImage(t, h, "good:v1"); err != nil {
 		t.Fatal(err)
 	}
 	metrics := scrape()
-	if want := `fn_evaluations_total{code="ok",executor="exec",image="good:v1",severity="warning"} 1`; !strings.Contains(metrics, want) {
+	const want = `fn_evaluations_total{code="ok",executor="exec",image="good:v1",severity="warning"} 1`
+	if !strings.Contains(metrics, want) {
 		t.Errorf("no %s", want)
 	}
 	if strings.Contains(metrics, "invented") {
@@ -154,7 +163,7 @@ func TestTheLogHasNoFunctionOutput(t *testing.T) {
 		tel := telemetry.Discard()
 		tel.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		h := newHandlerWith(t, frontdoor.Config{Telemetry: tel, LogFunctionOutput: wanted, MaxLogRate: 10})
-		_, err := h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "broken:v1", ResourceList: []byte(list)})
+		err := evaluateImage(t, h, "broken:v1")
 		if err == nil || !strings.Contains(err.Error(), secret) {
 			t.Errorf("error %v, want what the function wrote: its caller gave it", err)
 		}
@@ -172,7 +181,7 @@ func TestTheLogHasNoFunctionOutput(t *testing.T) {
 	tel := telemetry.Discard()
 	tel.Log = slog.New(slog.NewTextHandler(&log, nil))
 	h := newHandlerWith(t, frontdoor.Config{Telemetry: tel, MaxLogRate: 10})
-	_, _ = h.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{Image: "missing:v1", ResourceList: []byte(list)})
+	_ = evaluateImage(t, h, "missing:v1")
 	if !strings.Contains(log.String(), "no such file") {
 		t.Errorf("the log says %q, want why no function was started", log.String())
 	}
@@ -225,8 +234,10 @@ func TestLookupTimeoutsNameTheirSetting(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), tc.caller)
 				defer cancel()
-				_, err = h.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: "fn", Tag: ">=1", ResourceList: []byte(list)})
-				if fault.Of(err) != fault.DeadlineExceeded || strings.Contains(err.Error(), "raise the gateway's setting FNR_SOME_TIME") != tc.named {
+				_, err = h.EvaluateFunction(ctx,
+					&evaluator.EvaluateFunctionRequest{Image: "fn", Tag: ">=1", ResourceList: []byte(list)})
+				if fault.Of(err) != fault.DeadlineExceeded ||
+					strings.Contains(err.Error(), "raise the gateway's setting FNR_SOME_TIME") != tc.named {
 					t.Errorf("%v of class %v, names the setting: want %t: %s", err, fault.Of(err), tc.named, tc.reason)
 				}
 			})

@@ -40,16 +40,46 @@ func TestResolve(t *testing.T) {
 		want       string
 		err        string
 	}{
-		"no tag":        {reason: "an empty tag changes nothing", image: "fn:v0.1", want: "example.com/catalog/fn:v0.1"},
-		"exact":         {reason: "an exact tag is taken without a list", image: "example.com/unknown:v1", tag: "v2.0.0", want: "example.com/unknown:v2.0.0"},
-		"literal":       {reason: "so is what is no version at all", image: "fn", tag: "canary", want: "example.com/catalog/fn:canary"},
-		"constraint":    {reason: "the first source with a tag that fits decides", image: "fn:v0.1", tag: "~0.4.0", want: "example.com/catalog/fn:v0.4.5"},
-		"second source": {reason: "a source that knows nothing is passed over", image: "example.com/other", tag: ">=1", want: "example.com/other:v1.0.0"},
-		"second fits":   {reason: "so is one that has nothing that fits", image: "fn", tag: "0.4.9 - 0.4.x", want: "example.com/catalog/fn:v0.4.9"},
-		"no match":      {reason: "the error says what there is", image: "fn", tag: ">=2", err: "there is v0.4.1, v0.4.5, v0.5.0, v0.4.9"},
-		"no tags":       {reason: "not NotFound, after which Porch tries its next runtime", image: "example.com/bare", tag: ">=1", err: "it has no tags"},
-		"malformed tag": {reason: "neither tag nor constraint", image: "fn", tag: "a b", err: `tag "a b"`},
-		"no image":      {reason: "an image is needed", tag: "v1", err: "no image given"},
+		"no tag": {
+			reason: "an empty tag changes nothing",
+			image:  "fn:v0.1", want: "example.com/catalog/fn:v0.1",
+		},
+		"exact": {
+			reason: "an exact tag is taken without a list",
+			image:  "example.com/unknown:v1", tag: "v2.0.0", want: "example.com/unknown:v2.0.0",
+		},
+		"literal": {
+			reason: "so is what is no version at all",
+			image:  "fn", tag: "canary", want: "example.com/catalog/fn:canary",
+		},
+		"constraint": {
+			reason: "the first source with a tag that fits decides",
+			image:  "fn:v0.1", tag: "~0.4.0", want: "example.com/catalog/fn:v0.4.5",
+		},
+		"second source": {
+			reason: "a source that knows nothing is passed over",
+			image:  "example.com/other", tag: ">=1", want: "example.com/other:v1.0.0",
+		},
+		"second fits": {
+			reason: "so is one that has nothing that fits",
+			image:  "fn", tag: "0.4.9 - 0.4.x", want: "example.com/catalog/fn:v0.4.9",
+		},
+		"no match": {
+			reason: "the error says what there is",
+			image:  "fn", tag: ">=2", err: "there is v0.4.1, v0.4.5, v0.5.0, v0.4.9",
+		},
+		"no tags": {
+			reason: "not NotFound, after which Porch tries its next runtime",
+			image:  "example.com/bare", tag: ">=1", err: "it has no tags",
+		},
+		"malformed tag": {
+			reason: "neither tag nor constraint",
+			image:  "fn", tag: "a b", err: `tag "a b"`,
+		},
+		"no image": {
+			reason: "an image is needed",
+			tag:    "v1", err: "no image given",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +98,8 @@ func TestResolve(t *testing.T) {
 	if _, err := resolver.Resolve(t.Context(), "example.com/down", ">=1"); err == nil || fault.Of(err) == fault.Invalid {
 		t.Errorf("Resolve = %v, want the source's own error", err)
 	}
-	if _, err := resolver.Resolve(t.Context(), "example.com/missing", ">=1"); fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "404") {
+	_, err := resolver.Resolve(t.Context(), "example.com/missing", ">=1")
+	if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "404") {
 		t.Errorf("Resolve = %v, want no NotFound: an evaluator serves the registry's images", err)
 	}
 	if _, err := resolver.Resolve(t.Context(), "example.com/unknown", ">=1"); fault.Of(err) != fault.NotFound {

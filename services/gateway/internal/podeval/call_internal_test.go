@@ -15,10 +15,16 @@ func TestNameUnknown(t *testing.T) {
 		want   bool
 		reason string
 	}{
-		"slow name server": {&net.DNSError{Err: "i/o timeout", Name: "pod.svc", IsTimeout: true}, true, "the pod has not even been asked"},
-		"no such name":     {&net.DNSError{Err: "no such host", Name: "pod.svc", IsNotFound: true}, true, "a Service that was deleted is made again"},
-		"refused":          {syscall.ECONNREFUSED, false, "the pod is gone, most likely"},
-		"silence":          {syscall.ETIMEDOUT, false, "the node is gone, most likely"},
+		"slow name server": {
+			&net.DNSError{Err: "i/o timeout", Name: "pod.svc", IsTimeout: true}, true,
+			"the pod has not even been asked",
+		},
+		"no such name": {
+			&net.DNSError{Err: "no such host", Name: "pod.svc", IsNotFound: true}, true,
+			"a Service that was deleted is made again",
+		},
+		"refused": {syscall.ECONNREFUSED, false, "the pod is gone, most likely"},
+		"silence": {syscall.ETIMEDOUT, false, "the node is gone, most likely"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -41,13 +41,16 @@ func withDetails(t *testing.T, err *connect.Error, details ...proto.Message) *co
 // evaluateOn evaluates on one pod that answers with err, or with a list if err is nil.
 func evaluateOn(t *testing.T, list string, err error) error {
 	t.Helper()
-	address := testpod.Serve(t, 1<<20, func(context.Context, *evaluator.EvaluateFunctionRequest) (*evaluator.EvaluateFunctionResponse, error) {
+	address := testpod.Serve(t, 1<<20, func(
+		context.Context, *evaluator.EvaluateFunctionRequest,
+	) (*evaluator.EvaluateFunctionResponse, error) {
 		if err != nil {
 			return nil, err
 		}
 		return &evaluator.EvaluateFunctionResponse{ResourceList: []byte(list)}, nil
 	})
-	_, err = newEvaluator(t, leasetest.NewManager(pods(pod("a", address))), telemetry.Discard()).Evaluate(t.Context(), request)
+	m := leasetest.NewManager(pods(pod("a", address)))
+	_, err = newEvaluator(t, m, telemetry.Discard()).Evaluate(t.Context(), request)
 	return err
 }
 
@@ -55,7 +58,10 @@ func evaluateOn(t *testing.T, list string, err error) error {
 // details of a wrapper server.
 func TestNoCodeOfAPodIsNotFound(t *testing.T) {
 	for code := connect.CodeCanceled; code <= connect.CodeUnauthenticated; code++ {
-		for _, details := range [][]proto.Message{nil, {&functionrunnerv1.FunctionFailure{ExitCode: 1}, &errdetails.RetryInfo{}}} {
+		for _, details := range [][]proto.Message{
+			nil,
+			{&functionrunnerv1.FunctionFailure{ExitCode: 1}, &errdetails.RetryInfo{}},
+		} {
 			err := evaluateOn(t, "", withDetails(t, connect.NewError(code, errors.New("x")), details...))
 			switch got := fault.Of(err); {
 			case err == nil:
@@ -74,7 +80,9 @@ func TestWhatAPodSaysIsBounded(t *testing.T) {
 	for i := range results {
 		results[i] = &functionrunnerv1.Result{Message: "m", Tags: map[string]string{"a": "b"}}
 	}
-	failure := &functionrunnerv1.FunctionFailure{Image: "other", Reason: function.Exited, Signal: large, Stderr: large, Results: results}
+	failure := &functionrunnerv1.FunctionFailure{
+		Image: "other", Reason: function.Exited, Signal: large, Stderr: large, Results: results,
+	}
 	err := evaluateOn(t, "", withDetails(t, connect.NewError(connect.CodeInternal, errors.New(large)), failure,
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(24 * 365 * time.Hour)}))
 	if len(err.Error()) > 17<<10 || !utf8.ValidString(err.Error()) {
@@ -88,8 +96,9 @@ func TestWhatAPodSaysIsBounded(t *testing.T) {
 		t.Fatalf("error %.200v, want a function's failure", err)
 	}
 	detail, _ := got.Detail().(*functionrunnerv1.FunctionFailure)
-	if size := proto.Size(detail); size > 16<<10 || int(detail.GetResultsOmitted())+len(detail.GetResults()) != len(results) {
-		t.Errorf("the detail has %d bytes, %d results and %d omitted", size, len(detail.GetResults()), detail.GetResultsOmitted())
+	size, passed, omitted := proto.Size(detail), len(detail.GetResults()), int(detail.GetResultsOmitted())
+	if size > 16<<10 || passed+omitted != len(results) {
+		t.Errorf("the detail has %d bytes, %d results and %d omitted", size, passed, omitted)
 	}
 	sent, _ := errors.AsType[*connect.Error](rpcfault.ToConnect(err))
 	if len(sent.Message()) > 9<<10 || len(sent.Details()) > 2 {
@@ -114,9 +123,10 @@ func TestHeadersOfAPodAreBounded(t *testing.T) {
 
 // TestAnAnswerThatIsNoList has pods whose answer would break the caller's package.
 func TestAnAnswerThatIsNoList(t *testing.T) {
+	const prefix = "unable to evaluate fn:v1 with pod evaluator: the pod's answer is not valid: "
 	for _, answer := range []string{"", "nothing", "kind: List\n", "kind: ResourceList\nitems: {}\n", "kind: \xff\n"} {
 		err := evaluateOn(t, answer, nil)
-		if fault.Of(err) != fault.Internal || !strings.HasPrefix(err.Error(), "unable to evaluate fn:v1 with pod evaluator: the pod's answer is not valid: ") {
+		if fault.Of(err) != fault.Internal || !strings.HasPrefix(err.Error(), prefix) {
 			t.Errorf("%q: error %v of class %v, want an internal one", answer, err, fault.Of(err))
 		}
 	}

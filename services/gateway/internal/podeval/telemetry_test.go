@@ -27,12 +27,14 @@ import (
 func coldStart(address string) leasetest.Grant {
 	return func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
 		granted := &lease.Granted{
-			Pod: "fn-1", PodUid: "uid", Namespace: "fns", Address: address, Reference: "example.com/fn:v1", Digest: "sha256:1", ColdStart: true,
+			Pod: "fn-1", PodUid: "uid", Namespace: "fns", Address: address, ColdStart: true,
+			Reference: "example.com/fn:v1", Digest: "sha256:1",
 		}
 		for p := podmanagerv1.Phase_PHASE_QUEUED; p <= podmanagerv1.Phase_PHASE_CONNECTING; p++ {
 			waiting(&lease.Waiting{Phase: p, Reason: "a"})
 			waiting(&lease.Waiting{Phase: p, Reason: "b"})
-			granted.Phases = append(granted.Phases, &podmanagerv1.PhaseDuration{Phase: p, Duration: durationpb.New(3 * time.Second)})
+			took := &podmanagerv1.PhaseDuration{Phase: p, Duration: durationpb.New(3 * time.Second)}
+			granted.Phases = append(granted.Phases, took)
 		}
 		return granted, nil
 	}
@@ -68,7 +70,10 @@ func TestSpans(t *testing.T) {
 	if got, want := fmt.Sprint(events), "[queued resolved created scheduled pulled started ready]"; got != want {
 		t.Errorf("events %s, want %s", got, want)
 	}
-	for _, want := range []string{"faas.coldstart=true", "k8s.pod.name=fn-1", "container.image.name=example.com/fn:v1", `container.image.repo_digests=[example.com/fn:v1@sha256:1]`} {
+	for _, want := range []string{
+		"faas.coldstart=true", "k8s.pod.name=fn-1", "container.image.name=example.com/fn:v1",
+		"container.image.repo_digests=[example.com/fn:v1@sha256:1]",
+	} {
 		if !strings.Contains(attributes.String(), want) {
 			t.Errorf("attributes %s, want %s", &attributes, want)
 		}
@@ -78,10 +83,13 @@ func TestSpans(t *testing.T) {
 // TestInventedNamesUseNoLabels has pods of images that cannot be pulled.
 func TestInventedNamesUseNoLabels(t *testing.T) {
 	tel, scrape := scrapetest.New(t)
-	e := newEvaluator(t, leasetest.NewManager(func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+	m := leasetest.NewManager(func(
+		_ context.Context, _ *lease.Open, waiting func(*lease.Waiting),
+	) (*lease.Granted, error) {
 		waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_PULLING})
 		return nil, fault.New(fault.Precondition, "no such image")
-	}), tel)
+	})
+	e := newEvaluator(t, m, tel)
 	_, _ = e.Evaluate(t.Context(), request)
 	if want := `fn_cold_starts_total{image="other",outcome="precondition"} 1`; !strings.Contains(scrape(), want) {
 		t.Errorf("no %s", want)
@@ -105,10 +113,13 @@ func TestMetrics(t *testing.T) {
 		pods(pod("warm", good)),
 	}
 	next := 0
-	e := newEvaluator(t, leasetest.NewManager(func(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+	m := leasetest.NewManager(func(
+		ctx context.Context, open *lease.Open, waiting func(*lease.Waiting),
+	) (*lease.Granted, error) {
 		next++
 		return grants[next-1](ctx, open, waiting)
-	}), tel)
+	})
+	e := newEvaluator(t, m, tel)
 	active, err := measure.NewActive(tel.Meters)
 	if err != nil {
 		t.Fatal(err)
@@ -119,8 +130,9 @@ func TestMetrics(t *testing.T) {
 		_, _ = e.Evaluate(t.Context(), measured)
 	}
 	metrics := scrape()
-	if measured.Measured.Resolved() != 3*time.Second || strings.Contains(metrics, `fn_phase_duration_seconds_count{phase="resolve"}`) {
-		t.Errorf("resolving took %v, want the 3s of the cold start, which the front door is to measure", measured.Measured.Resolved())
+	resolved := measured.Measured.Resolved()
+	if resolved != 3*time.Second || strings.Contains(metrics, `fn_phase_duration_seconds_count{phase="resolve"}`) {
+		t.Errorf("resolving took %v, want the 3s of the cold start, which the front door is to measure", resolved)
 	}
 	for _, want := range []string{
 		`fn_cold_starts_total{image="fn:v1",outcome="ok"} 1`,

@@ -64,7 +64,8 @@ func TestPodThatBreaksUnderTheEvaluationCounts(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := newQuickEvaluator(t, m).Evaluate(ctx, request)
-	if fault.Of(err) != fault.Unavailable || granted.Load() != 3 || !strings.Contains(err.Error(), "(tried 3 times on this pod)") {
-		t.Errorf("after %d attempts: %v", granted.Load(), err)
+	tries := granted.Load()
+	if fault.Of(err) != fault.Unavailable || tries != 3 || !strings.Contains(err.Error(), "(tried 3 times on this pod)") {
+		t.Errorf("after %d attempts: %v", tries, err)
 	}
 }

@@ -29,7 +29,9 @@ type resolver struct {
 
 const repository = "example.com/fn"
 
-func (r *resolver) ListTags(_ context.Context, req *imageresolverv1.ListTagsRequest) (*imageresolverv1.ListTagsResponse, error) {
+func (r *resolver) ListTags(
+	_ context.Context, req *imageresolverv1.ListTagsRequest,
+) (*imageresolverv1.ListTagsResponse, error) {
 	r.asked++
 	if r.err == nil && req.GetRepository() != repository {
 		return nil, rpcfault.ToConnect(fault.New(fault.NotFound, "NAME_UNKNOWN"))
@@ -46,8 +48,11 @@ func TestTags(t *testing.T) {
 		err        error // of the resolver
 		want       error
 	}{
-		"known":   {reason: "the registry's tags", repository: repository},
-		"unknown": {reason: "classes cross the wire", repository: "example.com/other", want: fault.New(fault.NotFound, "NAME_UNKNOWN")},
+		"known": {reason: "the registry's tags", repository: repository},
+		"unknown": {
+			reason:     "classes cross the wire",
+			repository: "example.com/other", want: fault.New(fault.NotFound, "NAME_UNKNOWN"),
+		},
 		"away":    {reason: "nothing is made up", repository: repository, err: away, want: away},
 		"refused": {reason: "the registry's words", repository: repository, err: refused, want: refused},
 	}

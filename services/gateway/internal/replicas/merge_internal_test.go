@@ -24,21 +24,32 @@ func TestMerged(t *testing.T) {
 	views := map[string]*podmanagerv1.Pool{
 		owner: {
 			Key: key, Replica: "owner", Waiting: 2, Active: 3, LeasesTotal: 10, ColdStartsTotal: 1,
-			Pods: []*podmanagerv1.Pod{{Name: "fn-2", Slot: 2, State: podmanagerv1.Pod_STATE_STARTING, Active: 3, LeasesTotal: 10, ReclaimTime: at(time.Hour)}},
+			Pods: []*podmanagerv1.Pod{{
+				Name: "fn-2", Slot: 2, State: podmanagerv1.Pod_STATE_STARTING,
+				Active: 3, LeasesTotal: 10, ReclaimTime: at(time.Hour),
+			}},
 		},
 		other: {
-			Key: key, Replica: "other", Active: 1, LeasesTotal: 5, LastFailure: "no such image", LastFailureTime: at(time.Second),
+			Key: key, Replica: "other", Active: 1, LeasesTotal: 5,
+			LastFailure: "no such image", LastFailureTime: at(time.Second),
 			Pods: []*podmanagerv1.Pod{
 				{Name: "fn-1", Slot: 1, State: podmanagerv1.Pod_STATE_READY},
-				{Name: "fn-2", Slot: 2, State: podmanagerv1.Pod_STATE_READY, Active: 1, LeasesTotal: 5, ReclaimTime: at(time.Minute)},
+				{
+					Name: "fn-2", Slot: 2, State: podmanagerv1.Pod_STATE_READY,
+					Active: 1, LeasesTotal: 5, ReclaimTime: at(time.Minute),
+				},
 			},
 		},
 	}
 	want := &podmanagerv1.Pool{
-		Key: key, Replica: "owner", Waiting: 2, Active: 4, LeasesTotal: 15, ColdStartsTotal: 1, LastFailure: "no such image", LastFailureTime: at(time.Second),
+		Key: key, Replica: "owner", Waiting: 2, Active: 4, LeasesTotal: 15, ColdStartsTotal: 1,
+		LastFailure: "no such image", LastFailureTime: at(time.Second),
 		Pods: []*podmanagerv1.Pod{
 			{Name: "fn-1", Slot: 1, State: podmanagerv1.Pod_STATE_READY},
-			{Name: "fn-2", Slot: 2, State: podmanagerv1.Pod_STATE_STARTING, Active: 4, LeasesTotal: 15, ReclaimTime: at(time.Hour)},
+			{
+				Name: "fn-2", Slot: 2, State: podmanagerv1.Pod_STATE_STARTING,
+				Active: 4, LeasesTotal: 15, ReclaimTime: at(time.Hour),
+			},
 		},
 	}
 	before := proto.CloneOf(views[owner])

@@ -18,18 +18,49 @@ func TestViews(t *testing.T) {
 		}
 		return pools
 	}
+	both := []string{"a", "b"}
 	tests := map[string]struct {
 		reason string
 		views  views
 		there  []string // replicas
 		want   []string
 	}{
-		"one replica":  {"it is passed on, in order", views{"a": list("a", "y", "x")}, []string{"a"}, []string{"x@a", "y@a"}},
-		"two replicas": {"each function is there once", views{"a": list("a", "x"), "b": list("b", "y")}, []string{"a", "b"}, []string{"x@a", "y@b"}},
-		"both see it":  {"of which the owner tells", views{"a": list("a", "x"), "b": list("b", "x")}, []string{"a", "b"}, []string{"x@" + []string{"a", "b"}[ownership.Order([]string{"a", "b"}, "x")[0]]}},
-		"lost":         {"what it listed last stays", views{"a": list("a", "x"), "b": nil}, []string{"a", "b"}, []string{"x@a"}},
-		"gone":         {"its pools go with it", views{"a": list("a", "x"), "b": list("b", "y")}, []string{"b"}, []string{"y@b"}},
-		"moved":        {"the new owner's pool is left", views{"a": list("a", "x"), "b": list("b", "x")}, []string{"b"}, []string{"x@b"}},
+		"one replica": {
+			"it is passed on, in order",
+			views{"a": list("a", "y", "x")},
+			[]string{"a"},
+			[]string{"x@a", "y@a"},
+		},
+		"two replicas": {
+			"each function is there once",
+			views{"a": list("a", "x"), "b": list("b", "y")},
+			both,
+			[]string{"x@a", "y@b"},
+		},
+		"both see it": {
+			"of which the owner tells",
+			views{"a": list("a", "x"), "b": list("b", "x")},
+			both,
+			[]string{"x@" + both[ownership.Order(both, "x")[0]]},
+		},
+		"lost": {
+			"what it listed last stays",
+			views{"a": list("a", "x"), "b": nil},
+			both,
+			[]string{"x@a"},
+		},
+		"gone": {
+			"its pools go with it",
+			views{"a": list("a", "x"), "b": list("b", "y")},
+			[]string{"b"},
+			[]string{"y@b"},
+		},
+		"moved": {
+			"the new owner's pool is left",
+			views{"a": list("a", "x"), "b": list("b", "x")},
+			[]string{"b"},
+			[]string{"x@b"},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

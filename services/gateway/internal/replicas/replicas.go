@@ -79,7 +79,12 @@ func New(cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		cfg: cfg, url: u, found: make(chan struct{}), lookup: make(chan struct{}, 1), probe: make(chan struct{}, 1), silences: silences,
+		cfg:      cfg,
+		url:      u,
+		found:    make(chan struct{}),
+		lookup:   make(chan struct{}, 1),
+		probe:    make(chan struct{}, 1),
+		silences: silences,
 	}
 	if m.fixed() {
 		m.set([]string{u.Hostname()})

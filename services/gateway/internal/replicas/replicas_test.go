@@ -57,16 +57,23 @@ type cluster struct {
 	proxies  map[string]*cutproxy.Proxy
 }
 
+// grants returns a Grant of leases on the pod of this name.
+func grants(pod string) leasetest.Grant {
+	return func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
+		return &lease.Granted{Pod: pod}, nil
+	}
+}
+
 // newCluster starts replicas at addresses, of which DNS knows nothing yet. Each lends
 // pods that have its name.
 func newCluster(t *testing.T, addresses ...string) *cluster {
 	t.Helper()
 	c := &cluster{replicas: map[string]*leasetest.Manager{}, proxies: map[string]*cutproxy.Proxy{}, port: freePort(t)}
 	for _, a := range addresses {
-		c.replicas[a] = leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
-			return &lease.Granted{Pod: a}, nil
+		c.replicas[a] = leasetest.NewManager(grants(a))
+		c.replicas[a].SetPools(&podmanagerv1.Pool{
+			Key: &podmanagerv1.PoolKey{Reference: "fn", Digest: "sha256:" + a}, Replica: a,
 		})
-		c.replicas[a].SetPools(&podmanagerv1.Pool{Key: &podmanagerv1.PoolKey{Reference: "fn", Digest: "sha256:" + a}, Replica: a})
 		c.proxies[a] = cutproxy.NewAt(t, a+":"+c.port, leaseserver.Start(t, c.replicas[a], nil))
 	}
 	return c
@@ -91,7 +98,8 @@ func (c *cluster) manager(t *testing.T, host string) *replicas.Manager {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	m, err := replicas.New(replicas.Config{
-		URL: "http://" + net.JoinHostPort(host, c.port), HTTP: &http.Client{Transport: transport}, Lookup: c.lookup, Telemetry: telemetry.Discard(),
+		URL:  "http://" + net.JoinHostPort(host, c.port),
+		HTTP: &http.Client{Transport: transport}, Lookup: c.lookup, Telemetry: telemetry.Discard(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +165,9 @@ func TestAReplicaThatDies(t *testing.T) {
 	m := c.manager(t, "pod-manager")
 	owner := leaseFrom(t, m, "fn")
 	var cut atomic.Bool
-	c.replicas[owner].SetGrant(func(ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+	c.replicas[owner].SetGrant(func(
+		ctx context.Context, _ *lease.Open, waiting func(*lease.Waiting),
+	) (*lease.Granted, error) {
 		waiting(&lease.Waiting{Phase: podmanagerv1.Phase_PHASE_QUEUED})
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -252,12 +262,17 @@ func TestPoolsWaitForAReplica(t *testing.T) {
 func TestPoolsOfOneFunction(t *testing.T) {
 	c := newCluster(t, "127.0.0.1", "127.0.0.2")
 	for _, replica := range c.replicas {
-		replica.SetPools(&podmanagerv1.Pool{Key: &podmanagerv1.PoolKey{Reference: "fn"}, Active: 1, Pods: []*podmanagerv1.Pod{{Name: "fn-1", Active: 1}}})
+		replica.SetPools(&podmanagerv1.Pool{
+			Key:    &podmanagerv1.PoolKey{Reference: "fn"},
+			Active: 1,
+			Pods:   []*podmanagerv1.Pod{{Name: "fn-1", Active: 1}},
+		})
 	}
 	c.set("127.0.0.1", "127.0.0.2")
 	m := c.manager(t, "pod-manager")
 	list, err := m.ListPools(t.Context(), &podmanagerv1.ListPoolsRequest{})
-	if err != nil || len(list.GetPools()) != 1 || len(list.GetPools()[0].GetPods()) != 1 || list.GetPools()[0].GetPods()[0].GetActive() != 2 {
+	pools := list.GetPools()
+	if err != nil || len(pools) != 1 || len(pools[0].GetPods()) != 1 || pools[0].GetPods()[0].GetActive() != 2 {
 		t.Errorf("listed %v, %v, want one pool with one pod that has two leases", list, err)
 	}
 }
@@ -318,7 +333,11 @@ func TestWatchOverBrokenConnections(t *testing.T) {
 		default:
 			seen = append(seen, "synced")
 			c.proxies["127.0.0.2"].Cut()
-			c.replicas["127.0.0.1"].SetPools(&podmanagerv1.Pool{Key: &podmanagerv1.PoolKey{Reference: "fn", Digest: "sha256:127.0.0.1"}, Replica: "127.0.0.1", Waiting: 1})
+			c.replicas["127.0.0.1"].SetPools(&podmanagerv1.Pool{
+				Key:     &podmanagerv1.PoolKey{Reference: "fn", Digest: "sha256:127.0.0.1"},
+				Replica: "127.0.0.1",
+				Waiting: 1,
+			})
 		}
 		return nil
 	})

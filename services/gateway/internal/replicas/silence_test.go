@@ -37,9 +37,7 @@ func newFleet(t *testing.T, addresses ...string) *fleet {
 	t.Helper()
 	f := &fleet{managers: map[string]*leasetest.Manager{}, hosts: map[string]*pipenet.Host{}}
 	for _, a := range addresses {
-		f.managers[a] = leasetest.NewManager(func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
-			return &lease.Granted{Pod: a}, nil
-		})
+		f.managers[a] = leasetest.NewManager(grants(a))
 		mux := http.NewServeMux()
 		mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(f.managers[a], nil),
 			connect.WithInterceptors(rpcfault.Interceptor())))
@@ -165,7 +163,9 @@ func TestReplicaThatReportsAWaitIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, "10.0.0.1", "10.0.0.2")
 		owner := leaseFrom(t, f.client, "fn")
-		f.managers[owner].SetGrant(func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+		f.managers[owner].SetGrant(func(
+			_ context.Context, _ *lease.Open, waiting func(*lease.Waiting),
+		) (*lease.Granted, error) {
 			waiting(&lease.Waiting{Reason: "creating the pod"})
 			<-time.After(time.Minute)
 			return &lease.Granted{Pod: owner}, nil
