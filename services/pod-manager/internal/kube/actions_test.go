@@ -205,7 +205,8 @@ func TestCreateFails(t *testing.T) {
 				<-time.After(10 * time.Second)
 				events := w.events()
 				failed, ok := events[len(events)-1].(pool.CreateFailed)
-				if len(events) != 1 || !ok || failed.Name != podName || failed.Problem.Kind != tc.kind || !strings.Contains(failed.Problem.Reason, tc.text) {
+				if len(events) != 1 || !ok || failed.Name != podName || failed.Problem.Kind != tc.kind ||
+					!strings.Contains(failed.Problem.Reason, tc.text) {
 					t.Errorf("got %+v, want %q: %s", events, tc.text, tc.reason)
 				}
 				if tc.kind == pool.Fatal && w.serviceNames(t) != "" {
@@ -221,7 +222,9 @@ func TestCreateFails(t *testing.T) {
 
 func TestCreateTriesAgain(t *testing.T) {
 	for name, err := range map[string]error{
-		"away": errGone, "busy": apierrors.NewTooManyRequests("slow down", 1), "contention": apierrors.NewConflict(pods, podName, errors.New("quota")),
+		"away":       errGone,
+		"busy":       apierrors.NewTooManyRequests("slow down", 1),
+		"contention": apierrors.NewConflict(pods, podName, errors.New("quota")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -297,6 +300,7 @@ func TestDelete(t *testing.T) {
 		change(&d)
 		return d
 	}
+	conflict := `Operation cannot be fulfilled on pods "` + podName + `": precondition failed`
 	tests := map[string]struct {
 		reason   string
 		action   pool.Delete
@@ -318,12 +322,12 @@ func TestDelete(t *testing.T) {
 		},
 		"changed": {
 			"another replica may have begun to use it", request(func(d *pool.Delete) { d.ResourceVersion = "6" }), nil,
-			[]pool.Event{pool.DeleteFailed{Name: podName, UID: "uid-" + podName, Reason: `Operation cannot be fulfilled on pods "` + podName + `": precondition failed`}},
+			[]pool.Event{pool.DeleteFailed{Name: podName, UID: "uid-" + podName, Reason: conflict}},
 			id,
 		},
 		"another pod": {
 			"it has the name by now", request(func(d *pool.Delete) { d.UID = "old" }), nil,
-			[]pool.Event{pool.DeleteFailed{Name: podName, UID: "old", Reason: `Operation cannot be fulfilled on pods "` + podName + `": precondition failed`}},
+			[]pool.Event{pool.DeleteFailed{Name: podName, UID: "old", Reason: conflict}},
 			id,
 		},
 		"away": {

@@ -53,7 +53,8 @@ func TestAddress(t *testing.T) {
 				}
 				w.run(t, func(c *kube.Config) { c.PodIP = tc.podIP })
 				if o := observed(t, w.events()); o.Address != tc.address || o.HealthAddress != tc.healthAddress {
-					t.Errorf("address %q, health %q, want %q, %q: %s", o.Address, o.HealthAddress, tc.address, tc.healthAddress, tc.reason)
+					t.Errorf("address %q, health %q, want %q, %q: %s",
+						o.Address, o.HealthAddress, tc.address, tc.healthAddress, tc.reason)
 				}
 			})
 		})

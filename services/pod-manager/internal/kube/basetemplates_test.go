@@ -103,13 +103,16 @@ func TestBaseTemplatesAreFollowed(t *testing.T) {
 		want("p2 s1", "after a change")
 		p.apply(t, podTemplates, podTemplate(t, "p3", "fn"))
 		want("p2 s1", "with one that is broken")
-		if events, err := p.core.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(events.Items) != 1 ||
-			events.Items[0].InvolvedObject.Name != "base-pod-template" || !strings.Contains(events.Items[0].Message, `no container is named "function"`) {
+		events, err := p.core.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(events.Items) != 1 ||
+			events.Items[0].InvolvedObject.Name != "base-pod-template" ||
+			!strings.Contains(events.Items[0].Message, `no container is named "function"`) {
 			t.Errorf("events: %v, %v", events, err)
 		}
 		p.apply(t, podTemplates, podTemplate(t, "p4", "function"))
 		want("p4 s1", "when repaired")
-		if err := p.client.Resource(podTemplates).Namespace(namespace).Delete(t.Context(), "base-pod-template", metav1.DeleteOptions{}); err != nil {
+		objects := p.client.Resource(podTemplates).Namespace(namespace)
+		if err := objects.Delete(t.Context(), "base-pod-template", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		awaitIdle()
@@ -149,7 +152,8 @@ func TestTheFlagsTemplateWins(t *testing.T) {
 		p := newPorch(podTemplate(t, "p1", "function"))
 		p.template.Name, p.template.Namespace = "mine", "system"
 		p.run(t)
-		if p.Current().Version() != "" || !strings.Contains(p.logs.String(), "--function-pod-template (FNR_TEMPLATE) wins over it") {
+		const wins = "--function-pod-template (FNR_TEMPLATE) wins over it"
+		if p.Current().Version() != "" || !strings.Contains(p.logs.String(), wins) {
 			t.Errorf("the version is %q; the log:\n%s", p.Current().Version(), &p.logs)
 		}
 	})
@@ -162,7 +166,9 @@ func TestEventsThatMayNotBeWritten(t *testing.T) {
 			return true, nil, apierrors.NewForbidden(corev1.Resource("events"), "", nil)
 		})
 		p.run(t)
-		if p.labels() != "builtin builtin" || strings.Contains(p.logs.String(), "event") || !strings.Contains(p.logs.String(), "pod template not changed") {
+		log := p.logs.String()
+		if p.labels() != "builtin builtin" || strings.Contains(log, "event") ||
+			!strings.Contains(log, "pod template not changed") {
 			t.Errorf("labels are %q; the log:\n%s", p.labels(), &p.logs)
 		}
 	})

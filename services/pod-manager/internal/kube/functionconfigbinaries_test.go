@@ -32,7 +32,7 @@ func (p *porch) says(t *testing.T, name, text string) {
 	t.Helper()
 	u := p.get(t, name)
 	_ = unstructured.SetNestedField(u.Object, text, "status", "error")
-	if _, err := p.client.Resource(functionConfigs).Namespace(namespace).Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+	if _, err := p.functionConfigs().Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

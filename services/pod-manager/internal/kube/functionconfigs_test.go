@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -33,9 +34,13 @@ import (
 )
 
 var (
-	functionConfigs  = schema.GroupVersionResource{Group: "config.porch.kpt.dev", Version: "v1alpha1", Resource: "functionconfigs"}
-	serviceTemplates = schema.GroupVersionResource{Group: "config.porch.kpt.dev", Version: "v1alpha1", Resource: "servicetemplates"}
-	podTemplates     = schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"}
+	functionConfigs = schema.GroupVersionResource{
+		Group: "config.porch.kpt.dev", Version: "v1alpha1", Resource: "functionconfigs",
+	}
+	serviceTemplates = schema.GroupVersionResource{
+		Group: "config.porch.kpt.dev", Version: "v1alpha1", Resource: "servicetemplates",
+	}
+	podTemplates = schema.GroupVersionResource{Version: "v1", Resource: "podtemplates"}
 )
 
 // porch is a Kubernetes with Porch's custom resources in memory, and what follows them.
@@ -58,7 +63,10 @@ type porch struct {
 
 // functionConfig returns an object with a podExecutor of these fields, in YAML.
 func functionConfig(name, fields string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"image": name, "podExecutor": map[string]any{"timeToLive": fields}}}}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"image":       name,
+		"podExecutor": map[string]any{"timeToLive": fields},
+	}}}
 	u.SetAPIVersion("config.porch.kpt.dev/v1alpha1")
 	u.SetKind("FunctionConfig")
 	u.SetName(name)
@@ -118,7 +126,8 @@ func (p *porch) discover(context.Context, string) (*metav1.APIResourceList, erro
 	p.asked++
 	list := &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "repositories"}}}
 	if p.installed {
-		list.APIResources = append(list.APIResources, metav1.APIResource{Name: "functionconfigs"}, metav1.APIResource{Name: "servicetemplates"})
+		list.APIResources = append(list.APIResources,
+			metav1.APIResource{Name: "functionconfigs"}, metav1.APIResource{Name: "servicetemplates"})
 	}
 	return list, nil
 }
@@ -176,11 +185,16 @@ func (p *porch) status(t *testing.T, name string) (generation int64, text string
 
 func (p *porch) get(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
-	u, err := p.client.Resource(functionConfigs).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
+	u, err := p.functionConfigs().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// functionConfigs returns the client of Porch's FunctionConfigs.
+func (p *porch) functionConfigs() dynamic.ResourceInterface {
+	return p.client.Resource(functionConfigs).Namespace(namespace)
 }
 
 // change changes an object as its user does: its generation grows.
@@ -189,7 +203,7 @@ func (p *porch) change(t *testing.T, name string, change func(*unstructured.Unst
 	u := p.get(t, name)
 	u.SetGeneration(u.GetGeneration() + 1)
 	change(u)
-	if _, err := p.client.Resource(functionConfigs).Namespace(namespace).Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+	if _, err := p.functionConfigs().Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -232,7 +246,8 @@ func TestFunctionConfigsAreFollowed(t *testing.T) {
 		}
 		p.change(t, "a", setTTL("1s"))
 		awaitIdle()
-		if generation, text := p.status(t, "a"); p.ttl("a") != 0 || generation != 2 || !strings.HasPrefix(text, `function-runner: spec.podExecutor.timeToLive is "1s"`) {
+		const wrong = `function-runner: spec.podExecutor.timeToLive is "1s"`
+		if generation, text := p.status(t, "a"); p.ttl("a") != 0 || generation != 2 || !strings.HasPrefix(text, wrong) {
 			t.Errorf("with a wrong value a has %v, and the status %d %q", p.ttl("a"), generation, text)
 		}
 		p.change(t, "a", setTTL("3m"))
@@ -240,7 +255,7 @@ func TestFunctionConfigsAreFollowed(t *testing.T) {
 		if generation, text := p.status(t, "a"); p.ttl("a") != 3*time.Minute || generation != 4 || text != "" {
 			t.Errorf("when repaired a has %v, and the status %d %q", p.ttl("a"), generation, text)
 		}
-		if err := p.client.Resource(functionConfigs).Namespace(namespace).Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		if err := p.functionConfigs().Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		awaitIdle()
@@ -261,10 +276,12 @@ func TestWithoutTheResourcesNothingIsListed(t *testing.T) {
 		time.Sleep(time.Hour) //nolint:forbidigo // the time of the test's bubble
 		synctest.Wait()
 		if n := len(p.client.Actions()); n > 0 || p.asked > 66 || p.logs.Len() > 0 || len(p.sets) != 1 {
-			t.Errorf("within an hour: %d requests, %d for the discovery document, %d sets; the log:\n%s", n, p.asked, len(p.sets), &p.logs)
+			t.Errorf("within an hour: %d requests, %d for the discovery document, %d sets; the log:\n%s",
+				n, p.asked, len(p.sets), &p.logs)
 		}
 		p.install(true)
-		if _, err := p.client.Resource(functionConfigs).Namespace(namespace).Create(t.Context(), functionConfig("a", "1m"), metav1.CreateOptions{}); err != nil {
+		created := functionConfig("a", "1m")
+		if _, err := p.functionConfigs().Create(t.Context(), created, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(75 * time.Second) //nolint:forbidigo // likewise
@@ -325,7 +342,8 @@ func TestAReplicaThatMayNotWatch(t *testing.T) {
 		others := len(p.client.Actions())
 		time.Sleep(time.Hour) //nolint:forbidigo // the time of the test's bubble
 		synctest.Wait()
-		if n := len(p.client.Actions()) - others; n > 12 || strings.Count(p.logs.String(), "not permitted to watch") != 1 || strings.Contains(p.logs.String(), "interrupted") {
+		n, log := len(p.client.Actions())-others, p.logs.String()
+		if n > 12 || strings.Count(log, "not permitted to watch") != 1 || strings.Contains(log, "interrupted") {
 			t.Errorf("%d requests within an hour; the log:\n%s", n, &p.logs)
 		}
 	})
@@ -342,7 +360,9 @@ func TestAReplicaThatMayNotWriteStatuses(t *testing.T) {
 		p.run(t)
 		time.Sleep(4 * time.Minute) //nolint:forbidigo // the time of the test's bubble
 		synctest.Wait()
-		if n := p.patches(); n == 0 || n > 8 || strings.Count(p.logs.String(), "status of FunctionConfigs not writable") != 1 || p.ttl("fn99") != time.Minute {
+		n, log := p.patches(), p.logs.String()
+		if n == 0 || n > 8 || p.ttl("fn99") != time.Minute ||
+			strings.Count(log, "status of FunctionConfigs not writable") != 1 {
 			t.Errorf("%d patches; fn99 has %v; the log:\n%s", n, p.ttl("fn99"), &p.logs)
 		}
 	})
@@ -351,7 +371,9 @@ func TestAReplicaThatMayNotWriteStatuses(t *testing.T) {
 func TestStatusesOfOthersAreLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := functionConfig("a", "1m")
-		a.Object["status"] = map[string]any{"functionRunnerObservedGeneration": int64(1), "error": "of Porch", "goObservedGeneration": int64(1)}
+		a.Object["status"] = map[string]any{
+			"functionRunnerObservedGeneration": int64(1), "error": "of Porch", "goObservedGeneration": int64(1),
+		}
 		b := functionConfig("b", "1m")
 		b.Object["status"] = map[string]any{"error": "of the runner before", "goObservedGeneration": int64(1)}
 		p := newPorch(a, b)
@@ -378,7 +400,7 @@ func TestReplicasDoNotFight(t *testing.T) {
 		for range 3 {
 			u := p.get(t, "a")
 			_ = unstructured.SetNestedField(u.Object, "function-runner: other words", "status", "error")
-			if _, err := p.client.Resource(functionConfigs).Namespace(namespace).Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+			if _, err := p.functionConfigs().Update(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			awaitIdle()

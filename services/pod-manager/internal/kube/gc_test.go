@@ -156,7 +156,9 @@ func TestOrphans(t *testing.T) {
 func TestForeignPods(t *testing.T) {
 	foreign := func(reclaimAfter string) *corev1.Pod {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: podName, Namespace: namespace, UID: "uid", ResourceVersion: "7", Labels: map[string]string{podspec.LabelID: id}, Annotations: map[string]string{},
+			Name: podName, Namespace: namespace, UID: "uid", ResourceVersion: "7",
+			Labels:      map[string]string{podspec.LabelID: id},
+			Annotations: map[string]string{},
 		}}
 		if reclaimAfter != "" {
 			pod.Annotations[podspec.AnnotationReclaimAfter] = reclaimAfter
@@ -200,7 +202,8 @@ func TestForeignPods(t *testing.T) {
 func TestForeignPodInUseIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: podName, Namespace: namespace, UID: "uid", ResourceVersion: "7", Labels: map[string]string{podspec.LabelID: id},
+			Name: podName, Namespace: namespace, UID: "uid", ResourceVersion: "7",
+			Labels:      map[string]string{podspec.LabelID: id},
 			Annotations: map[string]string{podspec.AnnotationReclaimAfter: "946686600"}, // in 2000, at 00:30
 		}})
 		used := false

@@ -17,9 +17,12 @@ import (
 // to be, and refused that of one for which there may be other reasons.
 var (
 	unmounted = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-		Reason: "StartError", ExitCode: 128, Message: `exec: "/wrapper-server-tools/ko-app/wrapper-server": no such file or directory`,
+		Reason: "StartError", ExitCode: 128,
+		Message: `exec: "/wrapper-server-tools/ko-app/wrapper-server": no such file or directory`,
 	}}
-	refused = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerError", Message: "failed to generate container spec"}}
+	refused = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+		Reason: "CreateContainerError", Message: "failed to generate container spec",
+	}}
 	started = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 )
 

@@ -106,7 +106,8 @@ func (f *following) heard() string {
 func (f *following) put(t *testing.T, to *corev1.ConfigMap) {
 	t.Helper()
 	synctest.Wait()
-	if err := f.client.Tracker().Update(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, to, "system"); err != nil {
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	if err := f.client.Tracker().Update(configMaps, to, "system"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -127,7 +128,8 @@ func TestTemplateChanges(t *testing.T) {
 		if f.heard() != "1 3" || templates.Current().Version() != "3" {
 			t.Errorf("got %q of the repaired template, want 3", f.heard())
 		}
-		if err := f.client.CoreV1().ConfigMaps("system").Delete(t.Context(), "templates", metav1.DeleteOptions{}); err != nil {
+		configMaps := f.client.CoreV1().ConfigMaps("system")
+		if err := configMaps.Delete(t.Context(), "templates", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if f.heard() != "1 3" || templates.Current().Version() != "3" || f.log.count("pod template deleted") != 1 {
@@ -141,7 +143,8 @@ func TestTemplateIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &following{client: client(configMap("1", goodPod))}
 		f.client.PrependWatchReactor("configmaps", func(clienttesting.Action) (bool, watch.Interface, error) {
-			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "templates", errors.New("cannot watch"))
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "templates",
+				errors.New("cannot watch"))
 		})
 		f.follow(t)
 		f.put(t, configMap("2", goodPod))
@@ -231,12 +234,14 @@ func TestTemplateComesLate(t *testing.T) {
 			t.Fatalf("got %v, want that there is no template", events)
 		}
 		w.Create(pool.Create{Function: fn, Slot: 1, Name: podName}, workload)
-		if _, err := f.client.CoreV1().ConfigMaps("system").Create(t.Context(), configMap("1", goodPod), metav1.CreateOptions{}); err != nil {
+		configMaps := f.client.CoreV1().ConfigMaps("system")
+		if _, err := configMaps.Create(t.Context(), configMap("1", goodPod), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if pod := w.pod(t); pod.Annotations[podspec.AnnotationTemplateVersion] != templates.Current().Version() || f.heard() == "" {
-			t.Errorf("the pod has version %q, and in force is %q", pod.Annotations[podspec.AnnotationTemplateVersion], f.heard())
+		version := w.pod(t).Annotations[podspec.AnnotationTemplateVersion]
+		if version != templates.Current().Version() || f.heard() == "" {
+			t.Errorf("the pod has version %q, and in force is %q", version, f.heard())
 		}
 		templated := podspec.Request{Workload: workload, Template: templates.Current()}
 		want := podspec.Builder{Namespace: namespace, MaxMessageBytes: 1 << 20}.SettingsVersion(templated)
@@ -250,7 +255,9 @@ func TestTemplateComesLate(t *testing.T) {
 // into them, and changes that for later ones.
 func TestLauncherIsChosenLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		templates, err := kube.NewTemplates(kube.TemplatesConfig{Defaults: defaults, LauncherPending: true, Telemetry: telemetry.Discard()})
+		templates, err := kube.NewTemplates(kube.TemplatesConfig{
+			Defaults: defaults, LauncherPending: true, Telemetry: telemetry.Discard(),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +265,8 @@ func TestLauncherIsChosenLate(t *testing.T) {
 			t.Errorf("awaited a template before the launcher was chosen: %v", err)
 		}
 		safe := templates.UseLauncher(podspec.InitContainer)
-		if awaited, err := templates.Await(t.Context()); err != nil || awaited.Version() != safe.Version() || safe.Version() != template().Version() {
+		awaited, err := templates.Await(t.Context())
+		if err != nil || awaited.Version() != safe.Version() || safe.Version() != template().Version() {
 			t.Errorf("awaited %q, %v, want %q", awaited.Version(), err, template().Version())
 		}
 		if other := templates.UseLauncher(podspec.ImageVolume); other.Version() != safe.Version() {

@@ -51,7 +51,9 @@ func TestAdoption(t *testing.T) {
 		running, service := existing()
 		pending := running.DeepCopy()
 		pending.Name, pending.UID, pending.Spec.NodeName, pending.Status = podNameIn(2), "uid-2", "", corev1.PodStatus{}
-		foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "porch", Namespace: namespace, Labels: map[string]string{podspec.LabelID: "porch"}}}
+		foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: "porch", Namespace: namespace, Labels: map[string]string{podspec.LabelID: "porch"},
+		}}
 		w := &world{client: client(running, pending, foreign, service)}
 		w.run(t, nil)
 		<-w.Synced()

@@ -222,7 +222,8 @@ func client(objects ...runtime.Object) *fake.Clientset {
 			return err != nil, nil, err
 		}
 		meta, wanted := object.(metav1.Object), del.DeleteOptions.Preconditions
-		if wanted.UID != nil && *wanted.UID != meta.GetUID() || wanted.ResourceVersion != nil && *wanted.ResourceVersion != meta.GetResourceVersion() {
+		if wanted.UID != nil && *wanted.UID != meta.GetUID() ||
+			wanted.ResourceVersion != nil && *wanted.ResourceVersion != meta.GetResourceVersion() {
 			return true, nil, apierrors.NewConflict(del.Resource.GroupResource(), del.Name, errors.New("precondition failed"))
 		}
 		return false, nil, nil
@@ -267,7 +268,9 @@ func runs(pod *corev1.Pod) {
 	pod.Spec.NodeName = "node"
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: "10.1.2.3",
-		ContainerStatuses: []corev1.ContainerStatus{{Name: podspec.ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: podspec.ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}},
 	}
 }
 

@@ -45,7 +45,8 @@ func TestFirstComeFirstServed(t *testing.T) {
 		}
 		all.Wait()
 		if !slices.IsSorted(served) || len(served) != callers {
-			t.Errorf("%d callers of %d were served, in the order %v: want first come, first served", len(served), callers, served)
+			t.Errorf("%d callers of %d were served, in the order %v: want first come, first served",
+				len(served), callers, served)
 		}
 	})
 }

@@ -61,10 +61,10 @@ func TestAFunctionConfigReachesPods(t *testing.T) {
 		}
 		put := func(s *functionconfig.Set) { m.Configure(func(all *manager.Settings) { all.Configs = s }) }
 		evaluate(1, 2, "", "the file's line counts")
-		account := map[string]any{"templateOverrides": map[string]any{"serviceAccountName": "functions"}}
-		put(configs(account, "maxConcurrency: 3"))
+		overrides := map[string]any{"serviceAccountName": "functions"}
+		put(configs(map[string]any{"templateOverrides": overrides}, "maxConcurrency: 3"))
 		evaluate(2, 3, "functions", "the FunctionConfig wins, and makes the pod outdated")
-		put(configs(map[string]any{"timeToLive": "1h", "templateOverrides": account["templateOverrides"]}, "maxConcurrency: 3"))
+		put(configs(map[string]any{"timeToLive": "1h", "templateOverrides": overrides}, "maxConcurrency: 3"))
 		evaluate(2, 3, "functions", "a time to live shapes no pod")
 		put(nil)
 		evaluate(3, 2, "", "without it, the file's line counts again")

@@ -15,7 +15,8 @@ import (
 func TestImagesOfForgottenFunctionsAreForgotten(t *testing.T) {
 	settings := Settings{Defaults: pool.Limits{MaxPods: 1, MaxQueue: 1, ReadyTimeout: time.Minute}}
 	l := newLoop(Config{Settings: settings}, new(metrics))
-	with, without := pool.Function{Reference: "with", Digest: "sha256:1"}, pool.Function{Reference: "without", Digest: "sha256:2"}
+	with := pool.Function{Reference: "with", Digest: "sha256:1"}
+	without := pool.Function{Reference: "without", Digest: "sha256:2"}
 	l.machine.Handle(time.Now(), pool.LeaseRequested{Lease: 1, Function: with})
 	l.images[with], l.images[without] = podspec.Function{Reference: "with"}, podspec.Function{Reference: "without"}
 	for range forgetTicks {

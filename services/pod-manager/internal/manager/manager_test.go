@@ -36,7 +36,9 @@ func (resolver) Cached(*imageresolverv1.ResolveImageRequest) (*imageresolverv1.R
 	return nil, false
 }
 
-func (r resolver) ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
+func (r resolver) ResolveImage(
+	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
 	image := req.GetImage()
 	select {
 	case <-time.After(r.takes):
@@ -128,7 +130,10 @@ func startMeasured(
 		Settings: manager.Settings{
 			Template: template,
 			Pools:    pool.Config{MaxWaiting: 10, ScanInterval: time.Minute},
-			Defaults: pool.Limits{MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 2, TTL: time.Hour, ReadyTimeout: time.Minute},
+			Defaults: pool.Limits{
+				MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 2,
+				TTL: time.Hour, ReadyTimeout: time.Minute,
+			},
 		},
 		Replica: "replica-0", Namespace: "fns", MaxMessageBytes: 1 << 20,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler), Meter: meter,
@@ -160,15 +165,18 @@ func TestColdThenWarm(t *testing.T) {
 		c := &cluster{}
 		m := start(t, c, resolver{takes: 2 * time.Second})
 		var phases []podmanagerv1.Phase
-		cold, err := m.Lease(t.Context(), open("fn:v1"), func(w *podmanagerv1.LeaseResponse_Waiting) { phases = append(phases, w.GetPhase()) })
+		report := func(w *podmanagerv1.LeaseResponse_Waiting) { phases = append(phases, w.GetPhase()) }
+		cold, err := m.Lease(t.Context(), open("fn:v1"), report)
 		if err != nil {
 			t.Fatal(err)
 		}
 		g := cold.Granted()
-		if !g.GetColdStart() || g.GetAddress() != "10.0.0.1:9446" || g.GetNamespace() != "fns" || g.GetMaxMessageBytes() != 1<<20 {
+		if !g.GetColdStart() || g.GetAddress() != "10.0.0.1:9446" ||
+			g.GetNamespace() != "fns" || g.GetMaxMessageBytes() != 1<<20 {
 			t.Errorf("granted %v", g)
 		}
-		if len(phases) < 2 || phases[0] != podmanagerv1.Phase_PHASE_RESOLVING || phases[len(phases)-1] != podmanagerv1.Phase_PHASE_CONNECTING {
+		if len(phases) < 2 || phases[0] != podmanagerv1.Phase_PHASE_RESOLVING ||
+			phases[len(phases)-1] != podmanagerv1.Phase_PHASE_CONNECTING {
 			t.Errorf("reported %v, want resolving first and connecting last", phases)
 		}
 		if d := g.GetPhases()[0].GetDuration().AsDuration(); d != 2*time.Second {
@@ -255,7 +263,8 @@ func TestSettingsReachPods(t *testing.T) {
 		}
 		configure(cacheconfig.Entry{MaxEvaluationTime: time.Hour})
 		evaluate(3, "a pod keeps the time that it was made with")
-		if own, leased := c.requests[2].MaxEvaluationTime, granted.GetMaxEvaluationTime().AsDuration(); own != time.Hour || leased != time.Hour {
+		own, leased := c.requests[2].MaxEvaluationTime, granted.GetMaxEvaluationTime().AsDuration()
+		if own != time.Hour || leased != time.Hour {
 			t.Errorf("an evaluation may take %v in its pod, and %v by its lease, want an hour", own, leased)
 		}
 	})
@@ -329,7 +338,9 @@ func TestQueue(t *testing.T) {
 		if err != nil || len(pools.GetPools()) != 1 {
 			t.Fatalf("pools: %v, %v", pools, err)
 		}
-		if p := pools.GetPools()[0]; p.GetActive() != 1 || p.GetWaiting() != 0 || p.GetReplica() != "replica-0" || p.GetPods()[0].GetNamespace() != "fns" {
+		p := pools.GetPools()[0]
+		if p.GetActive() != 1 || p.GetWaiting() != 0 || p.GetReplica() != "replica-0" ||
+			p.GetPods()[0].GetNamespace() != "fns" {
 			t.Errorf("pool is %v, want one lease active and none waiting", p)
 		}
 	})
@@ -351,8 +362,12 @@ func TestLookupsAreShown(t *testing.T) {
 			if err != nil || len(list.GetPools()) != pools {
 				t.Fatalf("pools %v, %v, want %d", list, err, pools)
 			}
-			if p := list.GetPools(); pools > 0 && (p[0].GetKey().GetReference() != "bad:v1" || p[0].GetKey().GetDigest() != "" || p[0].GetWaiting() != lookups) {
-				t.Errorf("pool %v, want %d leases that wait for the digest", p[0], lookups)
+			if pools == 0 {
+				return
+			}
+			p := list.GetPools()[0]
+			if p.GetKey().GetReference() != "bad:v1" || p.GetKey().GetDigest() != "" || p.GetWaiting() != lookups {
+				t.Errorf("pool %v, want %d leases that wait for the digest", p, lookups)
 			}
 		}
 		expect(0, 0) // it may come at once
@@ -389,16 +404,17 @@ func TestWatchPools(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var seen []string
 		ended := make(chan error, 1)
+		send := func(r *podmanagerv1.WatchPoolsResponse) error {
+			if r.GetSynced() != nil {
+				seen = append(seen, "synced")
+			}
+			for _, p := range r.GetPool().GetPods() {
+				seen = append(seen, p.GetState().String())
+			}
+			return nil
+		}
 		go func() {
-			ended <- m.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{Image: "example.com/fn"}, func(r *podmanagerv1.WatchPoolsResponse) error {
-				if r.GetSynced() != nil {
-					seen = append(seen, "synced")
-				}
-				for _, p := range r.GetPool().GetPods() {
-					seen = append(seen, p.GetState().String())
-				}
-				return nil
-			})
+			ended <- m.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{Image: "example.com/fn"}, send)
 		}()
 		synctest.Wait()
 		for _, image := range []string{"example.com/fn:v1", "example.com/other:v1"} {

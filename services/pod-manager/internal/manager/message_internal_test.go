@@ -24,21 +24,27 @@ func TestMessage(t *testing.T) {
 		Waiting: 5, Active: 6, LastFailure: "no such image", LastFailureTime: at, LeasesTotal: 7, ColdStartsTotal: 8,
 		Pods: []pool.PodStatus{
 			{
-				Name: "fn-1", UID: "uid", Address: "a:1", Node: "n", TemplateVersion: "v0", Slot: 1, State: pool.Ready, Adopted: true,
-				Active: 6, LeasesTotal: 7, Created: at, Ready: at.Add(time.Second), ReclaimAfter: at.Add(time.Minute),
+				Name: "fn-1", UID: "uid", Address: "a:1", Node: "n", TemplateVersion: "v0", Slot: 1,
+				State: pool.Ready, Adopted: true, Active: 6, LeasesTotal: 7,
+				Created: at, Ready: at.Add(time.Second), ReclaimAfter: at.Add(time.Minute),
 			},
 			{Name: "fn-2", State: pool.Starting, Phase: pool.PhasePulling, Reason: "pulling", Created: at},
 		},
 	}, "replica", "fns")
 	want := &podmanagerv1.Pool{
 		Key: &podmanagerv1.PoolKey{Reference: "fn:v1", Digest: "sha256:1"}, Replica: "replica", TemplateVersion: "v1",
-		Limits:  &podmanagerv1.Pool_Limits{MaxPods: 1, MaxWaitlistLength: 2, MaxConcurrency: 3, MaxQueue: 4, TimeToLive: durationpb.New(time.Hour)},
-		Waiting: 5, Active: 6, LastFailure: "no such image", LastFailureTime: timestamppb.New(at), LeasesTotal: 7, ColdStartsTotal: 8,
+		Limits: &podmanagerv1.Pool_Limits{
+			MaxPods: 1, MaxWaitlistLength: 2, MaxConcurrency: 3, MaxQueue: 4, TimeToLive: durationpb.New(time.Hour),
+		},
+		Waiting: 5, Active: 6, LastFailure: "no such image", LastFailureTime: timestamppb.New(at),
+		LeasesTotal: 7, ColdStartsTotal: 8,
 		Pods: []*podmanagerv1.Pod{
 			{
 				Name: "fn-1", Namespace: "fns", Uid: "uid", Address: "a:1", Node: "n", TemplateVersion: "v0", Slot: 1,
 				State: podmanagerv1.Pod_STATE_READY, Adopted: true, Active: 6, LeasesTotal: 7,
-				CreateTime: timestamppb.New(at), ReadyTime: timestamppb.New(at.Add(time.Second)), ReclaimTime: timestamppb.New(at.Add(time.Minute)),
+				CreateTime:  timestamppb.New(at),
+				ReadyTime:   timestamppb.New(at.Add(time.Second)),
+				ReclaimTime: timestamppb.New(at.Add(time.Minute)),
 			},
 			{
 				Name: "fn-2", Namespace: "fns", State: podmanagerv1.Pod_STATE_STARTING, Phase: podmanagerv1.Phase_PHASE_PULLING,
@@ -54,8 +60,10 @@ func TestMessage(t *testing.T) {
 // TestEachStateHasItsMessage looks for states and phases that the contract has and the pools
 // do not, or the other way round.
 func TestEachStateHasItsMessage(t *testing.T) {
-	if len(podStates) != len(podmanagerv1.Pod_State_name)-1 || len(stateNames) != len(podStates) {
-		t.Errorf("%d states are converted and %d named, and the contract has %d", len(podStates), len(stateNames), len(podmanagerv1.Pod_State_name)-1)
+	inContract := len(podmanagerv1.Pod_State_name) - 1 // without STATE_UNSPECIFIED
+	if len(podStates) != inContract || len(stateNames) != inContract {
+		t.Errorf("%d states are converted and %d named, and the contract has %d",
+			len(podStates), len(stateNames), inContract)
 	}
 	for phase, converted := range phases {
 		if want := "PHASE_" + strings.ToUpper(phase.String()); converted.String() != want {

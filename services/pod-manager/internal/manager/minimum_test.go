@@ -31,7 +31,9 @@ func (r *registry) Cached(*imageresolverv1.ResolveImageRequest) (*imageresolverv
 	return nil, false
 }
 
-func (r *registry) ResolveImage(ctx context.Context, req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error) {
+func (r *registry) ResolveImage(
+	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
 	image := req.GetImage()
 	r.count(image, 1)
 	defer r.count(image, -1)

@@ -14,8 +14,14 @@ import (
 
 // TestLimits sets one thing for a function that has the others by default.
 func TestLimits(t *testing.T) {
-	const repository, digest = "example.com/fns/set", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	defaults := pool.Limits{MaxPods: 1, MaxWaitlistLength: 2, MaxConcurrency: 3, MaxQueue: 4, TTL: time.Hour, ReadyTimeout: time.Minute}
+	const (
+		repository = "example.com/fns/set"
+		digest     = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	)
+	defaults := pool.Limits{
+		MaxPods: 1, MaxWaitlistLength: 2, MaxConcurrency: 3, MaxQueue: 4,
+		TTL: time.Hour, ReadyTimeout: time.Minute,
+	}
 	tests := map[string]struct {
 		reason string
 		key    string
@@ -81,7 +87,10 @@ func TestVersion(t *testing.T) {
 	version := func(change func(*Settings, *cacheconfig.Entry)) string {
 		s, entry := Settings{Defaults: pool.Limits{MaxConcurrency: 3}}, cacheconfig.Entry{}
 		change(&s, &entry)
-		s.Functions = map[string]cacheconfig.Entry{"example.com/fns/set:v1": entry, "example.com/fns/other:v1": {MaxConcurrency: 9}}
+		s.Functions = map[string]cacheconfig.Entry{
+			"example.com/fns/set:v1":   entry,
+			"example.com/fns/other:v1": {MaxConcurrency: 9},
+		}
 		return s.pools().Limits(f).Settings
 	}
 	first := version(func(*Settings, *cacheconfig.Entry) {})

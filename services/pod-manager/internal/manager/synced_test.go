@@ -48,7 +48,8 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 			name:     "trouble, little time",
 			obstacle: fault.New(fault.Unavailable, "connection refused"), timeout: 5 * time.Second,
 			takes: 4500 * time.Millisecond,
-			class: fault.Unavailable, text: "connection refused", elsewhere: true, reason: "the cause comes while the caller still listens",
+			class: fault.Unavailable, text: "connection refused", elsewhere: true,
+			reason: "the cause comes while the caller still listens",
 		},
 		{
 			name: "no time", timeout: time.Nanosecond, class: fault.Unavailable, text: "has not said yet", elsewhere: true,
@@ -75,7 +76,8 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 				if took := time.Since(begin); took != tc.takes {
 					t.Errorf("answered after %s, want %s: %s", took, tc.takes, tc.reason)
 				}
-				if waits := fault.Of(tc.obstacle) == fault.Unavailable; waits && (len(reported) == 0 || reported[0] != tc.obstacle.Error()) {
+				waits := fault.Of(tc.obstacle) == fault.Unavailable
+				if waits && (len(reported) == 0 || reported[0] != tc.obstacle.Error()) {
 					t.Errorf("reported %q, want first what is in the way: a caller elsewhere may leave at any time", reported)
 				}
 				if tc.text == "" {
@@ -85,7 +87,8 @@ func TestLeaseBeforeTheFirstList(t *testing.T) {
 					held.Finish(lease.Done, "")
 					return
 				}
-				if err == nil || fault.Of(err) != tc.class || !strings.Contains(err.Error(), tc.text) || lease.IsElsewhere(err) != tc.elsewhere {
+				if err == nil || fault.Of(err) != tc.class || !strings.Contains(err.Error(), tc.text) ||
+					lease.IsElsewhere(err) != tc.elsewhere {
 					t.Errorf("got %v (%v), want %v and %q: %s", err, fault.Of(err), tc.class, tc.text, tc.reason)
 				}
 			})

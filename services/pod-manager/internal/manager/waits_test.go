@@ -80,7 +80,8 @@ func TestTheWaitForTheAPIIsAPhase(t *testing.T) {
 		for _, p := range held.Granted().GetPhases() {
 			spent[p.GetPhase()] += p.GetDuration().AsDuration()
 		}
-		if spent[podmanagerv1.Phase_PHASE_QUEUED] != 3*time.Second || spent[podmanagerv1.Phase_PHASE_RESOLVING] != time.Second {
+		queued, resolving := spent[podmanagerv1.Phase_PHASE_QUEUED], spent[podmanagerv1.Phase_PHASE_RESOLVING]
+		if queued != 3*time.Second || resolving != time.Second {
 			t.Errorf("phases %v, want 3 s in the queue and 1 s of resolving", spent)
 		}
 		held.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// noCapacity is why a lease is rejected that waited for the whole ReadyTimeout of a minute.
+const noCapacity = "the limit of 1 function pods is reached, and there was no capacity for g within 1m0s"
+
 func TestPodLimit(t *testing.T) {
 	t.Parallel()
 	two := func(p *player) { p.config.MaxPods = 2; p.limits.MaxPods, p.limits.MaxWaitlistLength = 2, 1 }
@@ -74,7 +77,7 @@ func TestPodLimit(t *testing.T) {
 				wait 30s
 				request 3 g
 				wait 29s
-				wait 1s => reject 2 exhausted retry in 1s: the limit of 1 function pods is reached, and there was no capacity for g within 1m0s
+				wait 1s => reject 2 exhausted retry in 1s: ` + noCapacity + `
 				wait 20s
 				gone f-1 => create g-1
 				up g-1 => grant 3 g-1 cold

@@ -34,6 +34,14 @@ const secondChecked = threeServed + `
 	request 5 f f-1,f-2
 `
 
+// outOfMemory is why an evaluation under which f-1 and f-2 ran out of memory is rejected.
+const outOfMemory = "out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: " +
+	"give the function a larger memory limit, or make the package smaller"
+
+// neverAnswered is why leases are rejected when the wrapper server of f-1 does not answer in time.
+const neverAnswered = "pod f-1 was not ready after 20s: " +
+	"its containers run, but the wrapper server does not answer"
+
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
@@ -43,7 +51,10 @@ func TestFailure(t *testing.T) {
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f
-				see f-1 fatal => reject 1 precondition retry in 1s: the kubelet says fatal; reject 2 precondition retry in 1s: the kubelet says fatal; delete f-1 any version failed
+				see f-1 fatal =>
+					reject 1 precondition retry in 1s: the kubelet says fatal;
+					reject 2 precondition retry in 1s: the kubelet says fatal;
+					delete f-1 any version failed
 				gone f-1
 				after 400ms
 				request 3 f => reject 3 precondition retry in 600ms: the kubelet says fatal
@@ -57,8 +68,9 @@ func TestFailure(t *testing.T) {
 			`,
 		},
 		{
-			name:   "hung",
-			reason: "each caller of a pod that hangs leaves without an answer: the first one has it asked, and soon none gets it until it answers",
+			name: "hung",
+			reason: "each caller of a pod that hangs leaves without an answer: " +
+				"the first one has it asked, and soon none gets it until it answers",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -167,9 +179,10 @@ func TestFailure(t *testing.T) {
 				end 2 broken => probe f-2 for 3s
 				request 3 f f-1,f-2
 				request 4 f f-1,f-9
-				see f-2 starved => reject 3 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller; create f-1'; delete f-2 any version failed
+				see f-2 starved => reject 3 precondition: ` + outOfMemory + `;
+					create f-1'; delete f-2 any version failed
 				gone f-2
-				request 5 f f-1,f-2 => reject 5 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller
+				request 5 f f-1,f-2 => reject 5 precondition: ` + outOfMemory + `
 				up f-1' => grant 4 f-1' cold
 			`,
 		},
@@ -184,7 +197,8 @@ func TestFailure(t *testing.T) {
 				end 4 broken => probe f-2 for 3s
 				request 5 f f-1,f-2
 				request 6 f => grant 6 f-3
-				see f-2 starved => reject 5 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller; delete f-2 any version failed
+				see f-2 starved => reject 5 precondition: ` + outOfMemory + `;
+					delete f-2 any version failed
 			`,
 		},
 		{
@@ -195,7 +209,8 @@ func TestFailure(t *testing.T) {
 				end 4 broken => probe f-2 for 3s
 				request 5 f f-1,f-2
 				see f-2 starved => delete f-2 any version failed
-				see f-1 starved => reject 5 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller; delete f-1 any version failed
+				see f-1 starved => reject 5 precondition: ` + outOfMemory + `;
+					delete f-1 any version failed
 			`,
 		},
 		{
@@ -207,7 +222,8 @@ func TestFailure(t *testing.T) {
 				see f-1 starved => delete f-1 any version failed
 				request 5 f f-1,f-2 => probe f-2 for 3s
 				end 4 broken
-				see f-2 starved => reject 5 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller; delete f-2 any version failed
+				see f-2 starved => reject 5 precondition: ` + outOfMemory + `;
+					delete f-2 any version failed
 			`,
 		},
 		{
@@ -234,7 +250,7 @@ func TestFailure(t *testing.T) {
 				wait 3s
 				unhealthy f-2 => delete f-2 any version failed
 				wait 1s
-				see f-2 starved deleting => reject 5 precondition: out of memory: the kernel ended pods f-1 and f-2 while they ran this evaluation: give the function a larger memory limit, or make the package smaller
+				see f-2 starved deleting => reject 5 precondition: ` + outOfMemory + `
 			`,
 		},
 		{
@@ -362,7 +378,8 @@ func TestFailure(t *testing.T) {
 				request 1 f => create f-1
 				createfailed f-1 none => create f-1
 				createfailed f-1 none => create f-1
-				createfailed f-1 none => reject 1 unavailable retry in 1s: there is no pod for the function, and Kubernetes does not say why
+				createfailed f-1 none =>
+					reject 1 unavailable retry in 1s: there is no pod for the function, and Kubernetes does not say why
 			`,
 		},
 		{
@@ -427,7 +444,8 @@ func TestStandstill(t *testing.T) {
 				request 1 f => create f-1
 				see f-1 running => probe f-1
 				wait 19s
-				wait 1s => reject 1 precondition retry in 1s: pod f-1 was not ready after 20s: its containers run, but the wrapper server does not answer; delete f-1 any version failed
+				wait 1s => reject 1 precondition retry in 1s: ` + neverAnswered + `;
+					delete f-1 any version failed
 			`,
 		},
 		{

@@ -61,7 +61,10 @@ type fuzz struct {
 
 func newFuzz(logs bool) *fuzz {
 	z := &fuzz{now: start, logs: logs, asked: make(map[string]uint64), setup: setup{
-		Limits: pool.Limits{MaxPods: 2, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 5, TTL: time.Minute, ReadyTimeout: 20 * time.Second},
+		Limits: pool.Limits{
+			MaxPods: 2, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 5,
+			TTL: time.Minute, ReadyTimeout: 20 * time.Second,
+		},
 		Global: 4, MaxWaiting: 8, SchedulingTimeout: 5 * time.Second, Scan: 10 * time.Second, Template: "v0",
 	}}
 	z.referee = newReferee(z.setup.config())
@@ -97,7 +100,12 @@ func (z *fuzz) step(data []byte) {
 	case 8:
 		z.tell(pool.DeleteFailed{Name: o.Name, UID: o.UID})
 	case 9:
-		z.tell(pool.Probed{Name: o.Name, UID: o.UID, Question: z.asked[o.Name] - uint64(b[2]>>7), Unhealthy: []string{"", "unhealthy"}[b[2]%2]})
+		z.tell(pool.Probed{
+			Name:      o.Name,
+			UID:       o.UID,
+			Question:  z.asked[o.Name] - uint64(b[2]>>7),
+			Unhealthy: []string{"", "unhealthy"}[b[2]%2],
+		})
 	case 10:
 		z.configure(f, b)
 	case 11:
@@ -125,7 +133,8 @@ func (z *fuzz) observe(o pool.Observation, b [eventSize]byte) {
 		o.Address = o.Name + ":9446"
 	}
 	if b[3]&32 > 0 {
-		o.Problem = pool.Problem{Kind: pool.ProblemKind(b[3] >> 6), Reason: "a problem", OutOfMemory: b[3]>>6 == byte(pool.Lost)}
+		kind := pool.ProblemKind(b[3] >> 6)
+		o.Problem = pool.Problem{Kind: kind, Reason: "a problem", OutOfMemory: kind == pool.Lost}
 	}
 	if b[2]&64 > 0 {
 		o.ReclaimAfter = z.now.Add(time.Duration(b[3]) * time.Second)
@@ -145,7 +154,10 @@ func (z *fuzz) configure(f pool.Function, b [eventSize]byte) {
 	case 2:
 		z.setup.Global = int(b[3] % 5)
 	case 3:
-		z.setup.MaxPods, z.setup.MaxConcurrency, z.setup.MaxQueue, z.setup.MaxWaiting = int(b[3]%4), int(b[3]>>2%4), int(b[3]>>4%4), int(b[3]>>6)
+		z.setup.MaxPods = int(b[3] % 4)
+		z.setup.MaxConcurrency = int(b[3] >> 2 % 4)
+		z.setup.MaxQueue = int(b[3] >> 4 % 4)
+		z.setup.MaxWaiting = int(b[3] >> 6)
 	}
 	z.tell(pool.Configured{Config: z.setup.config()})
 }
@@ -164,7 +176,12 @@ func (z *fuzz) tell(event pool.Event) {
 			z.asked[probe.Name] = probe.Question
 		}
 		if c, ok := action.(pool.Create); ok {
-			z.pods = append(z.pods, pool.Observation{Name: c.Name, UID: c.Name + "#" + strconv.Itoa(len(z.pods)), Function: c.Function, Slot: c.Slot})
+			z.pods = append(z.pods, pool.Observation{
+				Name:     c.Name,
+				UID:      c.Name + "#" + strconv.Itoa(len(z.pods)),
+				Function: c.Function,
+				Slot:     c.Slot,
+			})
 		}
 	}
 }

@@ -4,6 +4,9 @@ package pool_test
 
 import "testing"
 
+// queueIsFull is why a lease is rejected when there are three in all queues together, the most that may wait.
+const queueIsFull = "3 evaluations wait for function pods already, which is the limit"
+
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	wide := func(p *player) { p.limits.MaxPods, p.limits.MaxConcurrency = 3, 4 }
@@ -109,8 +112,9 @@ func TestChoice(t *testing.T) {
 			`,
 		},
 		{
-			name:   "avoid the only one before it is reported",
-			reason: "a caller who comes again is often faster than its report: the pod that it lost does not cost it another try",
+			name: "avoid the only one before it is reported",
+			reason: "a caller who comes again is often faster than its report: " +
+				"the pod that it lost does not cost it another try",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -223,10 +227,10 @@ func TestQueue(t *testing.T) {
 				request 1 f => create f-1
 				request 2 f
 				request 3 f
-				request 4 f => reject 4 exhausted retry in 1s: 3 evaluations wait for function pods already, which is the limit
-				request 5 g => reject 3 exhausted retry in 1s: 3 evaluations wait for function pods already, which is the limit; create g-1
-				request 6 h => reject 2 exhausted retry in 1s: 3 evaluations wait for function pods already, which is the limit; create h-1
-				request 7 h => reject 7 exhausted retry in 1s: 3 evaluations wait for function pods already, which is the limit
+				request 4 f => reject 4 exhausted retry in 1s: ` + queueIsFull + `
+				request 5 g => reject 3 exhausted retry in 1s: ` + queueIsFull + `; create g-1
+				request 6 h => reject 2 exhausted retry in 1s: ` + queueIsFull + `; create h-1
+				request 7 h => reject 7 exhausted retry in 1s: ` + queueIsFull + `
 			`,
 		},
 		{

@@ -280,9 +280,14 @@ func TestLifetime(t *testing.T) {
 				up f-2
 				end 1
 				end 2
-				wait 30s => extend f-1 to 55s; extend f-1 to 1m0s; extend f-1 to 1m5s; extend f-1 to 1m10s; extend f-1 to 1m15s; extend f-1 to 1m20s
+				wait 30s =>
+					extend f-1 to 55s; extend f-1 to 1m0s; extend f-1 to 1m5s;
+					extend f-1 to 1m10s; extend f-1 to 1m15s; extend f-1 to 1m20s
 				see f-1 running reclaim=1m20s
-				wait 30s => extend f-1 to 1m25s; extend f-1 to 1m30s; extend f-1 to 1m35s; extend f-1 to 1m40s; extend f-1 to 1m45s; extend f-1 to 1m50s; delete f-2 version 1 ttl
+				wait 30s =>
+					extend f-1 to 1m25s; extend f-1 to 1m30s; extend f-1 to 1m35s;
+					extend f-1 to 1m40s; extend f-1 to 1m45s; extend f-1 to 1m50s;
+					delete f-2 version 1 ttl
 			`,
 		},
 		{
@@ -297,8 +302,9 @@ func TestLifetime(t *testing.T) {
 			`,
 		},
 		{
-			name:   "a minimum that fails",
-			reason: "a lost pod is replaced at once; a fatal problem is tried again each minute, and a caller does not wait so long",
+			name: "a minimum that fails",
+			reason: "a lost pod is replaced at once; a fatal problem is tried again each minute, " +
+				"and a caller does not wait so long",
 			dialogue: `
 				minimum f 1 => create f-1
 				see f-1 lost => create f-2; delete f-1 any version failed
@@ -642,7 +648,10 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 
 // TestExtensionsAreSpread has many functions used at one time, and again and again.
 func TestExtensionsAreSpread(t *testing.T) {
-	limits := pool.Limits{MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 1, TTL: 30 * time.Minute, ReadyTimeout: time.Minute}
+	limits := pool.Limits{
+		MaxPods: 1, MaxWaitlistLength: 1, MaxConcurrency: 1, MaxQueue: 1,
+		TTL: 30 * time.Minute, ReadyTimeout: time.Minute,
+	}
 	c := setup{Limits: limits, MaxWaiting: 10_000, Scan: time.Minute, Template: "v0"}.config()
 	c.Spread = podname.Spread
 	m := pool.New(c)

@@ -5,6 +5,7 @@ package pool_test
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ import (
 //
 //	EVENT                  what happens, see [player.event]
 //	EVENT => ACTION; …     and what the machine answers, see [player.action]
+//
+// A line that ends in => or a semicolon goes on in the next one.
 //
 // Reports are left out unless the test is about them. Pods are called f-1 for the
 // first one of function f in slot 1, and f-1' for its successor, whose name was
@@ -42,6 +45,9 @@ type player struct {
 	planned map[string]time.Time // when pods may be collected, as their creator wrote
 }
 
+// continued are the places at which a line of a dialogue goes on in the next one.
+var continued = regexp.MustCompile(`(=>|;)\n\s*`)
+
 func play(t *testing.T, tests []behaviour) {
 	t.Helper()
 	for _, test := range tests {
@@ -49,7 +55,7 @@ func play(t *testing.T, tests []behaviour) {
 			t.Parallel()
 			p := newPlayer(test)
 			var want, got []string
-			for line := range strings.Lines(test.dialogue) {
+			for line := range strings.Lines(continued.ReplaceAllString(test.dialogue, "$1 ")) {
 				event, actions, answered := strings.Cut(strings.TrimSpace(line), "=>")
 				event = strings.TrimSpace(event)
 				if event == "" {
@@ -81,12 +87,20 @@ func play(t *testing.T, tests []behaviour) {
 // use at a time.
 func newPlayer(test behaviour) *player {
 	p := &player{
-		limits:  pool.Limits{MaxPods: 1, MaxWaitlistLength: 2, MaxConcurrency: 2, MaxQueue: 10, TTL: 10 * time.Minute, ReadyTimeout: 5 * time.Minute},
+		limits: pool.Limits{
+			MaxPods: 1, MaxWaitlistLength: 2, MaxConcurrency: 2, MaxQueue: 10,
+			TTL: 10 * time.Minute, ReadyTimeout: 5 * time.Minute,
+		},
 		now:     start,
 		reports: test.reports,
-		pods:    make(map[string]pool.Observation), planned: make(map[string]time.Time), asked: make(map[string][]uint64),
+		pods:    make(map[string]pool.Observation),
+		planned: make(map[string]time.Time),
+		asked:   make(map[string][]uint64),
 	}
-	p.config = pool.Config{MaxWaiting: 100, ScanInterval: time.Minute, SchedulingTimeout: 10 * time.Second, Template: "v1", PodName: playName, PodID: playID}
+	p.config = pool.Config{
+		MaxWaiting: 100, ScanInterval: time.Minute, SchedulingTimeout: 10 * time.Second,
+		Template: "v1", PodName: playName, PodID: playID,
+	}
 	if test.config != nil {
 		test.config(p)
 	}

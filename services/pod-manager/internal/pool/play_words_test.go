@@ -49,7 +49,8 @@ func (p *player) event(verb string, words []string) pool.Event {
 	case "unhealthy":
 		return p.answer(words[0], "connection refused")
 	case "createfailed":
-		return pool.CreateFailed{Name: words[0], Problem: pool.Problem{Kind: kinds[words[1]], Reason: strings.Join(words[2:], " ")}}
+		problem := pool.Problem{Kind: kinds[words[1]], Reason: strings.Join(words[2:], " ")}
+		return pool.CreateFailed{Name: words[0], Problem: problem}
 	case "deletefailed":
 		return pool.DeleteFailed{Name: words[0], UID: p.pods[words[0]].UID, Reason: "conflict"}
 	case "minimum":
@@ -75,13 +76,18 @@ func number(text string) int {
 	return n
 }
 
-var kinds = map[string]pool.ProblemKind{"none": pool.None, "stuck": pool.Stuck, "held": pool.Held, "lost": pool.Lost, "starved": pool.Lost, "fatal": pool.Fatal}
+var kinds = map[string]pool.ProblemKind{
+	"none": pool.None, "stuck": pool.Stuck, "held": pool.Held,
+	"lost": pool.Lost, "starved": pool.Lost, "fatal": pool.Fatal,
+}
 
 // phases are the states of a pod in words, with those in which it has a problem.
 var phases = map[string]pool.Phase{
 	"scheduling": pool.PhaseScheduling, "pulling": pool.PhasePulling,
 	"starting": pool.PhaseStarting, "running": pool.PhaseConnecting,
-	"stuck": pool.PhaseScheduling, "held": pool.PhaseScheduling, "lost": pool.PhaseConnecting, "starved": pool.PhaseConnecting, "fatal": pool.PhasePulling,
+	"stuck": pool.PhaseScheduling, "held": pool.PhaseScheduling,
+	"lost": pool.PhaseConnecting, "starved": pool.PhaseConnecting,
+	"fatal": pool.PhasePulling,
 }
 
 // observe changes a pod, a new one if it is not known, and returns how it looks then.
@@ -93,7 +99,8 @@ func (p *player) observe(name, state string, changes ...string) pool.PodObserved
 		f, slot, _ := strings.Cut(strings.TrimRight(name, "'"), "-")
 		o = pool.Observation{
 			Name: name, UID: "uid of " + name, Function: function(f), Slot: number(slot),
-			TemplateVersion: p.config.Template, SettingsVersion: p.limits.Settings, Created: p.now, ReclaimAfter: p.now.Add(p.limits.TTL),
+			TemplateVersion: p.config.Template, SettingsVersion: p.limits.Settings,
+			Created: p.now, ReclaimAfter: p.now.Add(p.limits.TTL),
 		}
 		if planned, ok := p.planned[name]; ok {
 			o.ReclaimAfter = planned
@@ -185,7 +192,8 @@ func (p *player) action(action pool.Action) string {
 		}
 		return text + ": " + a.Reason
 	case pool.Report:
-		return strings.TrimRight(fmt.Sprintf("tell %d %s no. %d: %s", a.Lease, a.Waiting.Phase, a.Waiting.Position, a.Waiting.Reason), " ")
+		w := a.Waiting
+		return strings.TrimRight(fmt.Sprintf("tell %d %s no. %d: %s", a.Lease, w.Phase, w.Position, w.Reason), " ")
 	case pool.Create:
 		return "create " + a.Name
 	case pool.Delete:

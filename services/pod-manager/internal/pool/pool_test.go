@@ -20,7 +20,10 @@ var (
 func config() pool.Config {
 	return pool.Config{
 		Limits: func(pool.Function) pool.Limits {
-			return pool.Limits{MaxPods: 1, MaxWaitlistLength: 2, MaxConcurrency: 4, MaxQueue: 100, TTL: 30 * time.Minute, ReadyTimeout: 5 * time.Minute}
+			return pool.Limits{
+				MaxPods: 1, MaxWaitlistLength: 2, MaxConcurrency: 4, MaxQueue: 100,
+				TTL: 30 * time.Minute, ReadyTimeout: 5 * time.Minute,
+			}
 		},
 		MaxWaiting: 1000, ScanInterval: time.Minute,
 		PodName: func(f pool.Function, slot int, predecessor string) string {

@@ -19,7 +19,10 @@ func TestDay(t *testing.T) {
 	t.Parallel()
 	const functions = 10
 	w := newWorld(1, setup{
-		Limits: pool.Limits{MaxPods: 3, MaxWaitlistLength: 2, MaxConcurrency: 4, MaxQueue: 100, TTL: 30 * time.Minute, ReadyTimeout: 5 * time.Minute},
+		Limits: pool.Limits{
+			MaxPods: 3, MaxWaitlistLength: 2, MaxConcurrency: 4, MaxQueue: 100,
+			TTL: 30 * time.Minute, ReadyTimeout: 5 * time.Minute,
+		},
 		Global: 20, MaxWaiting: 1000, SchedulingTimeout: 30 * time.Second, Scan: time.Minute, Template: "v0", Faults: true,
 	})
 	evaluations, pods := 0, make(map[string]bool)
@@ -61,7 +64,12 @@ func (w *world) use(name string, rarity int) {
 		n++
 		for i := range 1 + w.roll(4, "burst", name, n) {
 			id := pool.LeaseID(w.roll(1<<40, "lease", name, n, i)) * maxCallerAttempts
-			w.call(caller{id: id, function: f, hold: w.delay(20*time.Second, "hold", name, n, i), poison: w.roll(100, "poison", name, n, i) == 0})
+			w.call(caller{
+				id:       id,
+				function: f,
+				hold:     w.delay(20*time.Second, "hold", name, n, i),
+				poison:   w.roll(100, "poison", name, n, i) == 0,
+			})
 		}
 		w.after(w.delay(time.Duration(rarity*rarity)*2*time.Minute, "pause", name, n), next)
 	}

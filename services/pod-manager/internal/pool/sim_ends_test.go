@@ -24,7 +24,8 @@ func (k *kube) judgeEnds() {
 		case p.lapsed.IsZero():
 			p.lapsed = w.now
 		case w.now.Sub(p.lapsed) > extensionDelay && w.err == nil:
-			w.err = fmt.Errorf("pod %s is in use, and its end is %s past: another replica would delete it", p.seen.Name, w.now.Sub(end))
+			w.err = fmt.Errorf("pod %s is in use, and its end is %s past: another replica would delete it",
+				p.seen.Name, w.now.Sub(end))
 		}
 	}
 }

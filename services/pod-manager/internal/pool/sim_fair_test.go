@@ -48,7 +48,10 @@ func TestFairness(t *testing.T) {
 			t.Run(fmt.Sprint(test.name, " ", seed), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(seed, setup{
-					Limits: pool.Limits{MaxPods: test.pods, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 1000, TTL: time.Hour, ReadyTimeout: 5 * time.Minute},
+					Limits: pool.Limits{
+						MaxPods: test.pods, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 1000,
+						TTL: time.Hour, ReadyTimeout: 5 * time.Minute,
+					},
 					Global: test.places, MaxWaiting: 10000, SchedulingTimeout: time.Minute, Scan: time.Minute, Template: "v0",
 				})
 				wait := w.crowd(test.functions, 4)

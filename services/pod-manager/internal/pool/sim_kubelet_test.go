@@ -27,7 +27,8 @@ func (k *kube) born(a pool.Create, madeWith setup) *kubePod {
 	k.births[a.Name]++
 	p := &kubePod{seen: pool.Observation{
 		Name: a.Name, UID: fmt.Sprintf("%s#%d", a.Name, k.births[a.Name]), Function: a.Function, Slot: a.Slot,
-		TemplateVersion: madeWith.Template, SettingsVersion: madeWith.Settings, Created: k.world.now, ReclaimAfter: a.ReclaimAfter, Phase: pool.PhaseScheduling,
+		TemplateVersion: madeWith.Template, SettingsVersion: madeWith.Settings,
+		Created: k.world.now, ReclaimAfter: a.ReclaimAfter, Phase: pool.PhaseScheduling,
 	}}
 	k.pods[a.Name] = p
 	k.changed(p)

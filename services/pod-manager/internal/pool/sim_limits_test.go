@@ -73,7 +73,8 @@ func (r *referee) judgeGranted(actions []pool.Action) error {
 			continue
 		}
 		if r.suspected(grant.Lease) {
-			return fmt.Errorf("lease %d is granted on %s, and may have run out of memory on %v", grant.Lease, grant.Pod, r.requests[grant.Lease].avoid)
+			return fmt.Errorf("lease %d is granted on %s, and may have run out of memory on %v",
+				grant.Lease, grant.Pod, r.requests[grant.Lease].avoid)
 		}
 		for _, pod := range r.pools[grant.Function].Pods {
 			if pod.UID == grant.UID && pod.State == pool.Starting {

@@ -36,11 +36,19 @@ type referee struct {
 
 func newReferee(config pool.Config) *referee {
 	return &referee{
-		machine: pool.New(config), config: config,
-		waiting: make(map[pool.Function][]pool.LeaseID), wants: make(map[pool.LeaseID]pool.Function),
-		holds: make(map[pool.LeaseID]string), held: make(map[string]int),
-		extended: make(map[string]time.Time), pools: make(map[pool.Function]pool.Status), lives: make(lives),
-		minimum: make(map[pool.Function]int), requests: make(map[pool.LeaseID]request), starved: make(map[string]time.Time), twins: make(map[[2]string]time.Time),
+		machine:  pool.New(config),
+		config:   config,
+		waiting:  make(map[pool.Function][]pool.LeaseID),
+		wants:    make(map[pool.LeaseID]pool.Function),
+		holds:    make(map[pool.LeaseID]string),
+		held:     make(map[string]int),
+		extended: make(map[string]time.Time),
+		pools:    make(map[pool.Function]pool.Status),
+		lives:    make(lives),
+		minimum:  make(map[pool.Function]int),
+		requests: make(map[pool.LeaseID]request),
+		starved:  make(map[string]time.Time),
+		twins:    make(map[[2]string]time.Time),
 	}
 }
 

@@ -50,7 +50,10 @@ func TestTwoReplicas(t *testing.T) {
 	idle := 0
 	for seed := range uint64(20) {
 		r := newReplicas(seed, setup{
-			Limits: pool.Limits{MaxPods: 1, MaxWaitlistLength: 4, MaxConcurrency: 4, MaxQueue: 100, TTL: 2 * time.Minute, ReadyTimeout: time.Minute},
+			Limits: pool.Limits{
+				MaxPods: 1, MaxWaitlistLength: 4, MaxConcurrency: 4, MaxQueue: 100,
+				TTL: 2 * time.Minute, ReadyTimeout: time.Minute,
+			},
 			Global: 5, MaxWaiting: 100, SchedulingTimeout: time.Minute, Scan: time.Minute, Template: "v0",
 		})
 		if err := r.run(30*time.Minute, r.askOwn); err != nil {
@@ -134,7 +137,8 @@ func (r *replicas) carryOut(i int, action pool.Action) error {
 	case pool.Create:
 		r.created[a.Function.Reference]++
 		p := &sharedPod{used: r.now, Observation: pool.Observation{
-			Name: a.Name, UID: fmt.Sprint(a.Name, " at ", r.now.Sub(start)), Function: a.Function, Slot: a.Slot, TemplateVersion: r.versions[i],
+			Name: a.Name, UID: fmt.Sprint(a.Name, " at ", r.now.Sub(start)),
+			Function: a.Function, Slot: a.Slot, TemplateVersion: r.versions[i],
 			Created: r.now, ReclaimAfter: a.ReclaimAfter, Phase: pool.PhaseConnecting, Address: a.Name + ":9446",
 		}}
 		r.pods[a.Name] = p
@@ -183,7 +187,8 @@ func (r *replicas) delete(i int, a pool.Delete) error {
 		r.idle++
 	case p.leases > 0 && a.Eviction != "template":
 		if idle := r.unused(); idle != "" || a.Eviction != "room" {
-			return fmt.Errorf("replica %d deletes %s (%s), which the other one uses, and neither uses %q", i, a.Name, a.Reason, idle)
+			return fmt.Errorf("replica %d deletes %s (%s), which the other one uses, and neither uses %q",
+				i, a.Name, a.Reason, idle)
 		}
 	}
 	delete(r.pods, a.Name)

@@ -91,8 +91,9 @@ func (s script) String() string {
 
 // others are the stimuli other than requests.
 var others = []string{
-	"restart", "crash", "crash", "evict", "end", "kill", "sicken", "sicken", "container restarts", "nodes full", "image broken",
-	"api down", "template", "settings", "limits", "global", "minimum", "strip", "replica extends", "replica extends", "replica creates", "replica creates",
+	"restart", "crash", "crash", "evict", "end", "kill", "sicken", "sicken", "container restarts",
+	"nodes full", "image broken", "api down", "template", "settings", "limits", "global", "minimum", "strip",
+	"replica extends", "replica extends", "replica creates", "replica creates",
 }
 
 func pick[T any](r *rand.Rand, options ...T) T { return options[r.IntN(len(options))] }
@@ -106,11 +107,19 @@ func generate(seed uint64) script {
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := script{Seed: seed, Setup: setup{
 		Limits: pool.Limits{
-			MaxPods: pick(r, 1, 1, 2, 3), MaxWaitlistLength: pick(r, 1, 2), MaxConcurrency: pick(r, 1, 2, 4), MaxQueue: pick(r, 3, 100),
-			TTL: pick(r, 10*time.Second, 30*time.Second, time.Minute, 5*time.Minute), ReadyTimeout: pick(r, 10*time.Second, time.Minute),
+			MaxPods:           pick(r, 1, 1, 2, 3),
+			MaxWaitlistLength: pick(r, 1, 2),
+			MaxConcurrency:    pick(r, 1, 2, 4),
+			MaxQueue:          pick(r, 3, 100),
+			TTL:               pick(r, 10*time.Second, 30*time.Second, time.Minute, 5*time.Minute),
+			ReadyTimeout:      pick(r, 10*time.Second, time.Minute),
 		},
-		Global: pick(r, 0, 0, 2, 3, 5), MaxWaiting: pick(r, 5, 1000), SchedulingTimeout: pick(r, 2*time.Second, 10*time.Second), Scan: pick(r, 10*time.Second, time.Minute),
-		Template: "v0", Faults: r.IntN(3) > 0,
+		Global:            pick(r, 0, 0, 2, 3, 5),
+		MaxWaiting:        pick(r, 5, 1000),
+		SchedulingTimeout: pick(r, 2*time.Second, 10*time.Second),
+		Scan:              pick(r, 10*time.Second, time.Minute),
+		Template:          "v0",
+		Faults:            r.IntN(3) > 0,
 	}}
 	functions := []string{"a", "b", "c", "d"}[:1+r.IntN(4)]
 	trouble := r.IntN(5) // of ten

@@ -21,7 +21,13 @@ func (w *world) do(s stimulus) {
 	for_ := time.Duration(1+s.N*s.N) * time.Second
 	switch s.What {
 	case "request":
-		w.call(caller{id: pool.LeaseID(s.ID * maxCallerAttempts), function: f, hold: s.Hold, timeout: s.Timeout, poison: s.N == 0})
+		w.call(caller{
+			id:       pool.LeaseID(s.ID * maxCallerAttempts),
+			function: f,
+			hold:     s.Hold,
+			timeout:  s.Timeout,
+			poison:   s.N == 0,
+		})
 	case "restart":
 		w.restart()
 	case "minimum":

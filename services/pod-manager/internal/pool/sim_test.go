@@ -131,7 +131,8 @@ func describe(x any) string {
 		}
 		return text
 	case pool.Configured:
-		return fmt.Sprintf("configured %+v, pods %d, template %s", e.Config.Limits(pool.Function{}), e.Config.MaxPods, e.Config.Template)
+		c := e.Config
+		return fmt.Sprintf("configured %+v, pods %d, template %s", c.Limits(pool.Function{}), c.MaxPods, c.Template)
 	case pool.Create:
 		return "Create " + e.Name
 	case pool.Delete:

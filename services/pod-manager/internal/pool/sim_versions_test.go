@@ -33,7 +33,10 @@ func TestTwoVersions(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				t.Parallel()
 				s := setup{
-					Limits:     pool.Limits{MaxPods: 1, MaxWaitlistLength: 4, MaxConcurrency: 100, MaxQueue: 100, TTL: 10 * time.Minute, ReadyTimeout: time.Minute},
+					Limits: pool.Limits{
+						MaxPods: 1, MaxWaitlistLength: 4, MaxConcurrency: 100, MaxQueue: 100,
+						TTL: 10 * time.Minute, ReadyTimeout: time.Minute,
+					},
 					MaxWaiting: 100, SchedulingTimeout: time.Minute, Scan: time.Minute, Template: "v1",
 				}
 				r := newReplicas(seed, s)

@@ -59,7 +59,15 @@ func (a *agenda) Pop() any {
 }
 
 func newWorld(seed uint64, s setup) *world {
-	w := &world{seed: seed, now: start, setup: s, callers: make(map[pool.LeaseID]*caller), gone: make(map[string]time.Time), heard: make(map[pool.Function]time.Time), watch: func(pool.Action) {}}
+	w := &world{
+		seed:    seed,
+		now:     start,
+		setup:   s,
+		callers: make(map[pool.LeaseID]*caller),
+		gone:    make(map[string]time.Time),
+		heard:   make(map[pool.Function]time.Time),
+		watch:   func(pool.Action) {},
+	}
 	w.kube.world, w.kube.pods = w, make(map[string]*kubePod)
 	w.referee = newReferee(s.config())
 	w.every(time.Second, func() {
@@ -157,8 +165,11 @@ func (w *world) tell(event pool.Event) {
 	if _, tick := event.(pool.Tick); !tick {
 		w.trace("<- ", event)
 	}
-	if e, gone := event.(pool.PodGone); gone && w.referee.found(pool.PodObserved{Observation: pool.Observation{Name: e.Name, UID: e.UID}}) == 0 {
-		w.gone[e.Name] = w.now
+	if e, gone := event.(pool.PodGone); gone {
+		observed := pool.PodObserved{Observation: pool.Observation{Name: e.Name, UID: e.UID}}
+		if w.referee.found(observed) == 0 {
+			w.gone[e.Name] = w.now
+		}
 	}
 	actions, err := w.referee.handle(w.now, event)
 	for _, action := range actions {

@@ -28,11 +28,15 @@ func TestStatus(t *testing.T) {
 		Function: function("f"), Template: "v1",
 		Waiting: 2, Active: 2, LeasesTotal: 2, ColdStartsTotal: 2,
 		LastFailure: "the kubelet says fatal", LastFailureTime: at(2 * time.Second),
-		Limits: pool.Limits{MaxPods: 3, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 10, TTL: 10 * time.Minute, ReadyTimeout: 5 * time.Minute},
+		Limits: pool.Limits{
+			MaxPods: 3, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 10,
+			TTL: 10 * time.Minute, ReadyTimeout: 5 * time.Minute,
+		},
 		Pods: []pool.PodStatus{
 			{
-				Name: "f-1", UID: "uid of f-1", Slot: 1, Address: "f-1:9446", TemplateVersion: "v1", State: pool.Ready,
-				Active: 2, LeasesTotal: 2, Created: at(0), Ready: at(2 * time.Second), ReclaimAfter: at(10*time.Minute + 2*time.Second),
+				Name: "f-1", UID: "uid of f-1", Slot: 1, Address: "f-1:9446", TemplateVersion: "v1",
+				State: pool.Ready, Active: 2, LeasesTotal: 2,
+				Created: at(0), Ready: at(2 * time.Second), ReclaimAfter: at(10*time.Minute + 2*time.Second),
 			},
 			{
 				Name: "f-2", UID: "uid of f-2", Slot: 2, TemplateVersion: "v1", State: pool.Starting,
@@ -97,7 +101,8 @@ func TestLastFailureIsOver(t *testing.T) {
 	}
 	s, _ := p.referee.machine.Status(function("f"))
 	if s.LastFailure != "" || !s.LastFailureTime.IsZero() {
-		t.Errorf("the last failure is %q at %v, want none: the most recent attempt to have a pod did not fail", s.LastFailure, s.LastFailureTime)
+		t.Errorf("the last failure is %q at %v, want none: the most recent attempt to have a pod did not fail",
+			s.LastFailure, s.LastFailureTime)
 	}
 }
 

@@ -22,7 +22,8 @@ func TestReports(t *testing.T) {
 				see f-1 scheduling => tell 1 scheduling no. 1: making pod f-1 ready; tell 2 scheduling no. 2: making pod f-1 ready
 				see f-1 scheduling
 				see f-1 pulling => tell 1 pulling no. 1: making pod f-1 ready; tell 2 pulling no. 2: making pod f-1 ready
-				see f-1 running => probe f-1; tell 1 connecting no. 1: making pod f-1 ready; tell 2 connecting no. 2: making pod f-1 ready
+				see f-1 running => probe f-1;
+					tell 1 connecting no. 1: making pod f-1 ready; tell 2 connecting no. 2: making pod f-1 ready
 				healthy f-1 => grant 1 f-1 cold; grant 2 f-1 cold
 			`,
 		},
@@ -34,7 +35,13 @@ func TestReports(t *testing.T) {
 				request 1 f => create f-1; tell 1 creating no. 1: making pod f-1 ready
 				request 2 f => tell 2 creating no. 2: making pod f-1 ready
 				request 3 f => tell 3 creating no. 3: making pod f-1 ready
-				up f-1 => tell 1 connecting no. 1: making pod f-1 ready; tell 2 connecting no. 2: making pod f-1 ready; tell 3 connecting no. 3: making pod f-1 ready; grant 1 f-1 cold; tell 2 queued no. 1: all 1 pods of the function are busy; tell 3 queued no. 2: all 1 pods of the function are busy
+				up f-1 =>
+					tell 1 connecting no. 1: making pod f-1 ready;
+					tell 2 connecting no. 2: making pod f-1 ready;
+					tell 3 connecting no. 3: making pod f-1 ready;
+					grant 1 f-1 cold;
+					tell 2 queued no. 1: all 1 pods of the function are busy;
+					tell 3 queued no. 2: all 1 pods of the function are busy
 				end 1 => grant 2 f-1 cold
 				tick => tell 3 queued no. 1: all 1 pods of the function are busy
 				tick
