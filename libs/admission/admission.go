@@ -35,7 +35,7 @@ type Limits struct {
 	Queue int
 }
 
-// Claim says for what a slot is wanted.
+// Claim is what a slot is wanted for.
 type Claim struct {
 	// Function is the function to run.
 	Function string

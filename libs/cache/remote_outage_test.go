@@ -22,7 +22,7 @@ func known(t *testing.T, s *service, age time.Duration) *remoteCache {
 	return m
 }
 
-// use asks as a lease does, and says how long that took.
+// use asks as a lease does, and returns how long that took.
 func use(t *testing.T, m *remoteCache) (said string, took time.Duration, err error) {
 	t.Helper()
 	began := time.Now()

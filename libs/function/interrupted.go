@@ -13,7 +13,7 @@ import (
 // Interrupted returns the error for a caller of image whose context ended, after the given time and
 // because of cause, while something was being done for it. Porch's users know the text
 // of a deadline that passed. If it was our own limit, the error is a [*Failure]: its
-// detail tells other services that it was not their deadline.
+// detail reports to other services that it was not their deadline.
 func Interrupted(cause error, image string, took time.Duration, doing string) error {
 	took = took.Round(time.Millisecond)
 	if fault.Of(cause) == fault.DeadlineExceeded {

@@ -10,14 +10,14 @@ const all = ""
 // claims count the requests for functions, from when the function is known to the end of the evaluation,
 // and the excess requests.
 type claims struct {
-	requests map[string]int // in hand, by connection
+	requests map[string]int // not answered yet, by connection
 	streams  map[claim]int  // of requests that may be evaluated
 	bytes    tally          // of requests that may be evaluated, by function
 	excess   []*excess      // by arrival
 	held     tally          // bytes of excess requests, by peer
 }
 
-// open counts a request that a connection has in hand.
+// open counts a request of a connection until it is answered.
 func (c *claims) open(r *Reservation) {
 	if c.requests == nil {
 		c.requests = make(map[string]int)

@@ -33,7 +33,7 @@ type program struct {
 	ended    chan error
 }
 
-// onStopping closes a channel at the log line that says so.
+// onStopping closes a channel at the log line for it.
 type onStopping chan struct{}
 
 func (c onStopping) Write(line []byte) (int, error) {

@@ -74,14 +74,14 @@ func (k *kptFlags) check() error {
 
 // reportIgnored prints once which flags have no effect.
 func (k *kptFlags) reportIgnored(env Environment, flags *pflag.FlagSet) {
-	var told []string
+	var messages []string
 	for _, name := range k.accepted {
 		if flags.Changed(name) {
-			told = append(told, fmt.Sprintf("--%s has no effect: %s", name, ignored[name].reason))
+			messages = append(messages, fmt.Sprintf("--%s has no effect: %s", name, ignored[name].reason))
 		}
 	}
-	if len(told) > 0 {
-		env.errPrinter().Line("%s", strings.Join(told, "; "))
+	if len(messages) > 0 {
+		env.errPrinter().Line("%s", strings.Join(messages, "; "))
 	}
 }
 
