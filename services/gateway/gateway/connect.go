@@ -25,7 +25,7 @@ type Services struct {
 	// ImageResolver knows the tags in registries; nil if there is none. Version
 	// constraints are answered from the exec evaluator's images alone then.
 	ImageResolver registrytags.Lister
-	// PodManager lends places on function pods; nil if there is none. Functions run
+	// PodManager grants leases of function pods; nil if there is none. Functions run
 	// as local binaries only then.
 	PodManager lease.Manager
 	// Binaries knows which images FunctionConfigs run as local binaries; nil if there are no

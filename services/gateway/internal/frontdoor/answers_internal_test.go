@@ -37,7 +37,7 @@ func (w closedWindow) Write(p []byte) (int, error) {
 }
 
 // TestUnreadAnswersDoNotStopOthers has 22 callers of one address who read no answers, with
-// a budget that has place for ten of their requests and answers.
+// a budget that ten of their requests and answers fill.
 func TestUnreadAnswersDoNotStopOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 10_000

@@ -19,8 +19,8 @@ import (
 const (
 	// lookupInterval is how often names are looked up.
 	lookupInterval = 5 * time.Second
-	// lookupPause is the least time between two lookups.
-	lookupPause = 100 * time.Millisecond
+	// minLookupInterval is the least time between two lookups.
+	minLookupInterval = 100 * time.Millisecond
 	// lookupTimeout bounds a lookup.
 	lookupTimeout = 5 * time.Second
 )
@@ -33,16 +33,16 @@ func (m *Manager) Run(ctx context.Context) error {
 	if m.fixed() {
 		return nil
 	}
-	unknown := retry.Backoff{First: lookupPause, Max: lookupInterval} // while no replica is known
+	unknown := retry.Backoff{First: minLookupInterval, Max: lookupInterval} // while no replica is known
 	tick := time.NewTicker(lookupInterval)
 	defer tick.Stop()
 	for {
-		pause := lookupPause
+		wait := minLookupInterval
 		if m.update(ctx); len(m.known.Load().replicas) == 0 {
-			pause = unknown.Next()
+			wait = unknown.Next()
 			m.lookAgain()
 		}
-		if !retry.Sleep(ctx, pause) {
+		if !retry.Sleep(ctx, wait) {
 			return nil
 		}
 		select {
