@@ -26,7 +26,7 @@ type object struct {
 	problems *problems
 }
 
-// wrong notes that a field has a value that it must not have.
+// wrong records that a field has a value that it must not have.
 func (o object) wrong(field string, value any, wanted string) {
 	o.problems.add("%s is %s: it has to be %s", o.at(field), shown(value), wanted)
 }

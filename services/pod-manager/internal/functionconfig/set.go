@@ -138,7 +138,7 @@ func (s *Set) claim(key string, f, owner *Function, found *problems) {
 // maxConflicts is how many images a status names.
 const maxConflicts = 5
 
-// conflict notes that an older object has an image.
+// conflict records that an older object has an image.
 func (p *problems) conflict(image, part, owner string) {
 	const end = "which is older: remove the image from one of them"
 	conflicts := 0
@@ -154,7 +154,7 @@ func (p *problems) conflict(image, part, owner string) {
 	p.add("%s of %s is that of the FunctionConfig %q, %s", part, image, owner, end)
 }
 
-// tooMany notes that a part has images beyond the bound of all objects.
+// tooMany records that a part has images beyond the bound of all objects.
 func (p *problems) tooMany(part string) {
 	p.once(fmt.Sprintf("spec.%s is not used for all its images: all FunctionConfigs together have more than %d",
 		part, maxImages))

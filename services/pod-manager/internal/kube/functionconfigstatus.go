@@ -154,7 +154,7 @@ func (w statusWriter) run(ctx context.Context) {
 	}
 }
 
-// deny pauses the writing of statuses, and logs that once.
+// deny stops writing statuses for maxStatusRetry, and logs the first time.
 func (w statusWriter) deny(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

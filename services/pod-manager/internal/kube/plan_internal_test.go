@@ -55,11 +55,11 @@ func TestPlan(t *testing.T) {
 	foreign.Name = "all-of-a"
 	wide := service("a", time.Hour)
 	wide.Spec.Selector = map[string]string{"app": "a"}
-	leaving := service("a", time.Hour)
-	leaving.DeletionTimestamp = new(metav1.NewTime(today))
+	deleted := service("a", time.Hour)
+	deleted.DeletionTimestamp = new(metav1.NewTime(today))
 	past := strconv.FormatInt(today.Unix(), 10)
 	future := strconv.FormatInt(today.Unix()+1, 10)
-	type names struct{ Orphans, Lonely, Undated, Overdue []string }
+	type names struct{ PodlessServices, WithoutService, WithoutExpiry, Expired []string }
 	tests := map[string]struct {
 		reason   string
 		pods     []*corev1.Pod
@@ -73,14 +73,16 @@ func TestPlan(t *testing.T) {
 			[]*corev1.Service{service("a", time.Hour)},
 			names{},
 		},
-		"orphan": {
+		"without a pod": {
 			"its pod is gone",
 			[]*corev1.Pod{ours("b", 0)},
 			[]*corev1.Service{service("a", time.Hour)},
-			names{Orphans: []string{"a"}},
+			names{PodlessServices: []string{"a"}},
 		},
-		"young orphan":   {"its pod may be on its way", nil, []*corev1.Service{service("a", minServiceAge-1)}, names{}},
-		"leaving orphan": {"it goes already", nil, []*corev1.Service{leaving}, names{}},
+		"without a pod, young": {
+			"its pod may be on its way", nil, []*corev1.Service{service("a", minServiceAge-1)}, names{},
+		},
+		"without a pod, deleted": {"it goes already", nil, []*corev1.Service{deleted}, names{}},
 		"pod on its way": {
 			"its Service is still in use",
 			[]*corev1.Pod{going(ours("a", time.Hour))},
@@ -95,26 +97,26 @@ func TestPlan(t *testing.T) {
 		},
 		"a user's":        {"its name is not that of a pod's Service", nil, []*corev1.Service{foreign}, names{}},
 		"a user's choice": {"it selects something else", nil, []*corev1.Service{wide}, names{}},
-		"lonely": {
+		"without a Service": {
 			"its Service is gone",
 			[]*corev1.Pod{ours("a", time.Hour)},
 			[]*corev1.Service{service("b", 0)},
-			names{Lonely: []string{"a-pod"}},
+			names{WithoutService: []string{"a-pod"}},
 		},
 		"young": {"its Service may be on its way", []*corev1.Pod{ours("a", minPodAge-1)}, nil, names{}},
 		"left alone": {
 			"its creator may have been killed, and callers wait",
 			[]*corev1.Pod{ours("a", minPodAge)},
 			nil,
-			names{Lonely: []string{"a-pod"}},
+			names{WithoutService: []string{"a-pod"}},
 		},
-		"lonely and going": {"it needs none any more", []*corev1.Pod{going(ours("a", time.Hour))}, nil, names{}},
-		"ours and overdue": {"the pools decide about it", []*corev1.Pod{ours("a", 0)}, nil, names{}},
+		"without a Service, going": {"it needs none any more", []*corev1.Pod{going(ours("a", time.Hour))}, nil, names{}},
+		"ours and overdue":         {"the pools decide about it", []*corev1.Pod{ours("a", 0)}, nil, names{}},
 		"overdue": {
 			"its own runner is gone",
 			[]*corev1.Pod{theirs("a", past)},
 			nil,
-			names{Overdue: []string{"a-pod"}},
+			names{Expired: []string{"a-pod"}},
 		},
 		"not overdue":       {"Porch's runner may still use it", []*corev1.Pod{theirs("a", future)}, nil, names{}},
 		"overdue and going": {"it goes already", []*corev1.Pod{going(theirs("a", past))}, nil, names{}},
@@ -122,13 +124,13 @@ func TestPlan(t *testing.T) {
 			"it would live for ever",
 			[]*corev1.Pod{theirs("a", "")},
 			nil,
-			names{Undated: []string{"a-pod"}},
+			names{WithoutExpiry: []string{"a-pod"}},
 		},
 		"unreadable": {
 			"so would this one",
 			[]*corev1.Pod{theirs("a", "soon")},
 			nil,
-			names{Undated: []string{"a-pod"}},
+			names{WithoutExpiry: []string{"a-pod"}},
 		},
 	}
 	for name, tc := range tests {

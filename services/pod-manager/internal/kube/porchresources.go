@@ -189,7 +189,7 @@ func (c *PorchResources) watch(ctx context.Context, resource schema.GroupVersion
 	for logged := false; ; {
 		err := c.watchOnce(ctx, resource, name, use)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to end
+			return nil //nolint:nilerr // the watch ends with its context
 		}
 		switch {
 		case !apierrors.IsForbidden(err):

@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
 )
 
-// TestFirstComeFirstServed has two hundred callers share one place. They come while its
+// TestFirstComeFirstServed has two hundred callers share capacity for one lease. They come while its
 // pod is made, and while it is in use.
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		)
 		for caller := range callers {
 			all.Go(func() {
-				place, err := m.Lease(t.Context(), open("fn:v1"), quietly)
+				held, err := m.Lease(t.Context(), open("fn:v1"), quietly)
 				if err != nil {
 					t.Errorf("caller %d: %v", caller, err)
 					return
@@ -36,7 +36,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 				served = append(served, caller)
 				mu.Unlock()
 				<-time.After(time.Second)
-				place.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
+				held.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
 			})
 			synctest.Wait() // this one has come, and waits
 			if caller == early {

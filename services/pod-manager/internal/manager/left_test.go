@@ -28,9 +28,9 @@ func waitingIn(t *testing.T, m *manager.Manager) (waiting int) {
 	return waiting
 }
 
-// TestNoPlaceIsLeft has leases come to nothing in each way there is. None of them leaves a
-// place in a queue behind.
-func TestNoPlaceIsLeft(t *testing.T) {
+// TestNoLeaseIsLeftWaiting has leases come to nothing in each way there is. None of them stays in
+// a queue.
+func TestNoLeaseIsLeftWaiting(t *testing.T) {
 	tests := map[string]struct {
 		reason, image string
 		looking       time.Duration // how long the image is looked up
@@ -49,7 +49,7 @@ func TestNoPlaceIsLeft(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				if held, err := m.Lease(ctx, open(tc.image), quietly); err == nil {
-					t.Fatalf("a place on %v", held.Granted())
+					t.Fatalf("a lease of %v", held.Granted())
 				}
 				<-time.After(5 * time.Minute)
 				if n := waitingIn(t, m); n != 0 {
@@ -60,8 +60,8 @@ func TestNoPlaceIsLeft(t *testing.T) {
 	}
 }
 
-// TestNoPlaceIsLeftByAStream breaks the stream of one who waits.
-func TestNoPlaceIsLeftByAStream(t *testing.T) {
+// TestNoLeaseOfABrokenStreamIsLeftWaiting breaks the stream of a caller whose lease waits.
+func TestNoLeaseOfABrokenStreamIsLeftWaiting(t *testing.T) {
 	m := start(t, &cluster{silent: true}, resolver{})
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
@@ -76,7 +76,7 @@ func TestNoPlaceIsLeftByAStream(t *testing.T) {
 		breakOff()
 	})
 	if err == nil {
-		t.Fatal("a place on a pod that never came")
+		t.Fatal("a lease of a pod that never came")
 	}
 	for waitingIn(t, m) > 0 { // until the server has noticed
 		<-time.After(time.Millisecond)

@@ -206,10 +206,11 @@ func TestPodsAreAsTheirFunctionsSay(t *testing.T) {
 			}
 		}
 		if r := c.requests[0]; r.Concurrency != 16 || r.Prefork != own.Prefork || r.Resources != own.Resources {
-			t.Errorf("its pod has %d places, prefork %v, resources %v", r.Concurrency, r.Prefork, r.Resources)
+			t.Errorf("its pod has capacity for %d leases, prefork %v, resources %v", r.Concurrency, r.Prefork, r.Resources)
 		}
 		if r := c.requests[1]; r.Concurrency != 1 || r.Prefork != nil || r.Resources != nil {
-			t.Errorf("the other's pod has %d places, prefork %v, resources %v", r.Concurrency, r.Prefork, r.Resources)
+			t.Errorf("the other's pod has capacity for %d leases, prefork %v, resources %v",
+				r.Concurrency, r.Prefork, r.Resources)
 		}
 	})
 }
@@ -236,12 +237,12 @@ func TestSettingsReachPods(t *testing.T) {
 		var granted *podmanagerv1.LeaseResponse_Granted
 		evaluate := func(want int, reason string) {
 			t.Helper()
-			place, err := m.Lease(t.Context(), open("example.com/fn:v1"), quietly)
+			held, err := m.Lease(t.Context(), open("example.com/fn:v1"), quietly)
 			if err != nil {
 				t.Fatal(err)
 			}
-			place.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
-			granted = place.Granted()
+			held.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
+			granted = held.Granted()
 			if len(c.requests) != want {
 				t.Errorf("%d pods have been made, want %d: %s", len(c.requests), want, reason)
 			}
@@ -300,8 +301,8 @@ func TestLeaseErrors(t *testing.T) {
 	}
 }
 
-// TestQueue has one pod with one place: the others wait, those beyond the queue's
-// bound are refused, and one that gives up costs nothing.
+// TestQueue has one pod with capacity for one lease: the others wait, those beyond the queue's
+// bound are rejected, and one that gives up costs nothing.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := start(t, &cluster{}, resolver{})

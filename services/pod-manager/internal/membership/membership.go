@@ -68,7 +68,7 @@ type Keeper struct {
 	began     time.Time // when Run was called
 	renewed   time.Time // when the last successful write was sent; zero if there was none
 	fenced    bool      // another process holds the Lease
-	leaving   string    // why this replica is about to end; empty if it is not
+	ending    string    // why this replica is about to end; empty if it is not
 	alone     bool      // the Kubernetes API takes no Lease of this replica
 	failure   error     // of the last attempt to write the Lease and list all; nil if it succeeded
 	listed    bool      // all Leases were listed at least once
@@ -167,7 +167,7 @@ func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 // of it within seconds.
 func (k *Keeper) StandDown(reason string) {
 	k.mu.Lock()
-	reason = cmp.Or(k.leaving, reason)
+	reason = cmp.Or(k.ending, reason)
 	changed := k.me.StoodDown != reason
 	k.me.StoodDown = reason
 	k.mu.Unlock()
@@ -183,7 +183,7 @@ func (k *Keeper) StandDown(reason string) {
 // Leave has this replica own nothing from now on, for a reason.
 func (k *Keeper) Leave(reason string) {
 	k.mu.Lock()
-	k.leaving = reason
+	k.ending = reason
 	k.mu.Unlock()
 	k.StandDown(reason)
 }

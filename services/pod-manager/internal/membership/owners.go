@@ -35,8 +35,8 @@ type Owners struct {
 	alive  int
 }
 
-// newOwners divides the functions among the living replicas. self is this replica, unless lost
-// says why it must not act as one.
+// newOwners divides the functions among the living replicas. self is this replica. lost is why it
+// must not act as one, and empty if it may.
 func newOwners(self Member, others []Member, lost string) Owners {
 	o := Owners{shared: true, Lost: lost, alive: len(others)}
 	all := others

@@ -34,7 +34,7 @@ func BenchmarkWarmLease(b *testing.B) {
 		lease++
 		actions := m.Handle(start, pool.LeaseRequested{Lease: lease, Function: all[int(lease)%functions]})
 		if _, granted := actions[0].(pool.Grant); len(actions) != 1 || !granted {
-			b.Fatalf("actions are %+v, want a place", actions)
+			b.Fatalf("actions are %+v, want a grant", actions)
 		}
 		m.Handle(start, pool.LeaseEnded{Lease: lease})
 	}

@@ -84,7 +84,7 @@ func TestPodLimit(t *testing.T) {
 			`,
 		},
 		{
-			name: "a turn lasts ten seconds", reason: "functions that share a place do something with their turn",
+			name: "a turn lasts ten seconds", reason: "functions that share capacity do something with their turn",
 			config: func(p *player) { p.config.MaxPods = 1 },
 			dialogue: `
 				request 1 f => create f-1
@@ -122,7 +122,7 @@ func TestPodLimit(t *testing.T) {
 			`,
 		},
 		{
-			name: "no way past the line", reason: "the pool that gave up a pod does not take the place itself", config: two,
+			name: "no way past the line", reason: "the pool that gave up a pod does not take the capacity itself", config: two,
 			dialogue: `
 				request 1 f => create f-1
 				request 2 f => create f-2
@@ -227,7 +227,7 @@ func TestPodLimit(t *testing.T) {
 		},
 		{
 			name:   "one that never goes",
-			reason: "a pod on a node that is gone keeps its place, and not the others", config: two,
+			reason: "a pod on a node that is gone keeps its capacity, and not that of others", config: two,
 			dialogue: `
 				see f-1 running deleting
 				request 1 g => create g-1

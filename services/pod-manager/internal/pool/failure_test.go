@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// threeServe has three pods, with a place each.
+// threeServe has three pods, each with capacity for one lease.
 func threeServe(p *player) {
 	p.limits.MaxPods, p.limits.MaxWaitlistLength, p.limits.MaxConcurrency = 3, 1, 1
 }

@@ -206,7 +206,7 @@ func TestQueue(t *testing.T) {
 	t.Parallel()
 	play(t, []behaviour{
 		{
-			name: "full", reason: "callers beyond the bound are refused, those with a place at once are not",
+			name: "full", reason: "callers beyond the bound are rejected, but none that gets a lease at once",
 			config: func(p *player) { p.limits.MaxQueue = 2 },
 			dialogue: `
 				request 1 f => create f-1
@@ -221,7 +221,7 @@ func TestQueue(t *testing.T) {
 			`,
 		},
 		{
-			name: "all queues full", reason: "a crowd of one function's callers gives way to others",
+			name: "all queues full", reason: "a crowd of one function's callers is rejected in favour of others",
 			config: func(p *player) { p.config.MaxWaiting = 3 },
 			dialogue: `
 				request 1 f => create f-1

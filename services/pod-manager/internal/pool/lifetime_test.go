@@ -212,7 +212,7 @@ func TestLifetime(t *testing.T) {
 		},
 		{
 			name:   "deleted by others",
-			reason: "a pod that Kubernetes ends takes no lease, and its place is filled under a new name",
+			reason: "a pod that Kubernetes ends takes no lease, and is replaced under a new name",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold

@@ -176,7 +176,7 @@ func (p *player) set(changes []string) {
 	}
 }
 
-// action says in words what the machine does.
+// action returns in words what the machine does.
 func (p *player) action(action pool.Action) string {
 	since := func(t time.Time) time.Duration { return t.Sub(start) }
 	switch a := action.(type) {

@@ -18,14 +18,14 @@ type pods struct {
 	// gone are the UIDs of pods that are gone, with when: a late event must not bring
 	// them back.
 	gone map[string]time.Time
-	// leaving are the pods that drain or are deleted.
-	leaving map[*pod]struct{}
+	// removals are the pods that drain or are deleted.
+	removals map[*pod]struct{}
 }
 
 func newPods() pods {
 	return pods{
 		byName: make(map[string]*pod), ids: make(map[string]int),
-		foreign: make(map[string]string), gone: make(map[string]time.Time), leaving: make(map[*pod]struct{}),
+		foreign: make(map[string]string), gone: make(map[string]time.Time), removals: make(map[*pod]struct{}),
 	}
 }
 
@@ -38,7 +38,7 @@ func (ps *pods) add(p *pod) {
 // remove removes a pod that is gone.
 func (ps *pods) remove(p *pod, now time.Time) {
 	delete(ps.byName, p.name)
-	delete(ps.leaving, p)
+	delete(ps.removals, p)
 	ps.count(p.id, -1)
 	if p.uid != "" {
 		ps.gone[p.uid] = now
@@ -79,7 +79,7 @@ func (ps *pods) freeSlot(c Config, p *pool) (slot int, name string) {
 // that it may never does not belong to them.
 func (ps *pods) going(now time.Time) int {
 	n := 0
-	for p := range ps.leaving {
+	for p := range ps.removals {
 		if now.Sub(p.since) < deletionTimeout {
 			n++
 		}
@@ -87,12 +87,12 @@ func (ps *pods) going(now time.Time) int {
 	return n
 }
 
-// follow records whether a pod is leaving. Every change of a pod's state calls it.
+// follow records whether a pod drains or is deleted. Every change of a pod's state calls it.
 func (ps *pods) follow(p *pod) {
 	switch {
 	case p.state.usable():
-		delete(ps.leaving, p)
+		delete(ps.removals, p)
 	case ps.byName[p.name] == p:
-		ps.leaving[p] = struct{}{}
+		ps.removals[p] = struct{}{}
 	}
 }

@@ -39,7 +39,7 @@
 //	deleting         draining  its deletion failed
 //	any              gone      Kubernetes does not have it any more
 //
-// Usable are creating, starting, ready and checking: such a pod takes leases, or will.
+// Usable is the group of creating, starting, ready and checking: such a pod takes leases, or will.
 package pool
 
 import (

@@ -113,7 +113,7 @@ func (m *Machine) reject(s *step, p *pool) {
 	}
 }
 
-// fullReason is what waiting leases are told while their pool waits for capacity; empty if it does not.
+// fullReason is the reason that waiting leases get while their pool waits for capacity; empty if it does not.
 func (m *Machine) fullReason(p *pool) string {
 	if len(p.queue) == 0 || !slices.Contains(m.capacity.line, p) {
 		return ""

@@ -17,7 +17,7 @@ type caller struct {
 	hold     time.Duration // how long the evaluation takes
 	timeout  time.Duration // until it gives up; 0 for never
 	avoid    []string
-	// poison says that the evaluation breaks its pod.
+	// poison reports whether the evaluation breaks its pod.
 	poison bool
 	ended  func() // is called when it was served; may be nil
 }

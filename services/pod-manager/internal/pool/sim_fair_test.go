@@ -10,7 +10,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// turnover is the longest that a place takes from one function to the next in a
+// turnover is the longest that capacity takes from one function to the next in a
 // [world] without faults: an evaluation, the end of a pod, and the start of another.
 const turnover = 2*time.Second + 23*time.Second + 18*time.Second
 
@@ -22,25 +22,25 @@ func TestFairness(t *testing.T) {
 		name      string
 		reason    string
 		functions int
-		places    int
+		global    int // the limit of all functions together
 		pods      int // each function's limit
 		limit     time.Duration
 	}{
 		{
-			name: "two on three places", functions: 2, places: 3, pods: 3, limit: 2 * turnover,
+			name: "two on three pods", functions: 2, global: 3, pods: 3, limit: 2 * turnover,
 			reason: "the pool with the most pods gives one up for one that has none",
 		},
 		{
-			name: "three on two places", functions: 3, places: 2, pods: 1, limit: 2 * (10*time.Second + turnover),
+			name: "three on two pods", functions: 3, global: 2, pods: 1, limit: 2 * (10*time.Second + turnover),
 			reason: "the one without a pod gets another's after ten seconds",
 		},
 		{
-			name: "six on two places", functions: 6, places: 2, pods: 3, limit: 4 * (10*time.Second + turnover),
+			name: "six on two pods", functions: 6, global: 2, pods: 3, limit: 4 * (10*time.Second + turnover),
 			reason: "each gets its turn",
 		},
 		{
-			name: "four on one place", functions: 4, places: 1, pods: 1, limit: 4 * (10*time.Second + turnover),
-			reason: "a single place goes round",
+			name: "four on one pod", functions: 4, global: 1, pods: 1, limit: 4 * (10*time.Second + turnover),
+			reason: "a single pod goes round",
 		},
 	}
 	for _, test := range tests {
@@ -52,7 +52,7 @@ func TestFairness(t *testing.T) {
 						MaxPods: test.pods, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 1000,
 						TTL: time.Hour, ReadyTimeout: 5 * time.Minute,
 					},
-					Global: test.places, MaxWaiting: 10000, SchedulingTimeout: time.Minute, Scan: time.Minute, Template: "v0",
+					Global: test.global, MaxWaiting: 10000, SchedulingTimeout: time.Minute, Scan: time.Minute, Template: "v0",
 				})
 				wait := w.crowd(test.functions, 4)
 				w.run(20*time.Minute, func() bool { return false })

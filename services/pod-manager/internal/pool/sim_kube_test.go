@@ -31,7 +31,7 @@ type kubePod struct {
 	delivered time.Time
 	ended     bool
 	unhealthy time.Time // until when its wrapper server does not answer
-	// unextended says that the last extension of its life came to nothing.
+	// unextended reports whether the last extension of its life failed.
 	unextended bool
 	lapsed     time.Time // since when it is past its end and in use; zero if it is not
 }

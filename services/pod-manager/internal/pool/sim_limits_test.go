@@ -107,7 +107,7 @@ func (r *referee) judgeTotals() error {
 		return fmt.Errorf("%d leases wait, says the machine; it is %d", n, len(r.wants))
 	}
 	if n := r.machine.Leases(); n != len(r.wants)+len(r.holds) {
-		return fmt.Errorf("the machine knows %d leases; %d wait, and %d have a place", n, len(r.wants), len(r.holds))
+		return fmt.Errorf("the machine knows %d leases; %d wait, and %d are granted", n, len(r.wants), len(r.holds))
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func (r *referee) judgeLimits(event pool.Event, f pool.Function, expected int, c
 	return nil
 }
 
-// atRest says what is left although all is over.
+// atRest returns an error for what is left although all is over.
 func (r *referee) atRest() error {
 	if len(r.wants)+len(r.holds) > 0 {
 		return fmt.Errorf("the leases %v wait and %v are held although all callers are gone", r.wants, r.holds)

@@ -30,7 +30,7 @@ type referee struct {
 	requests map[pool.LeaseID]request
 	starved  map[string]time.Time    // when pods ran out of memory, by name
 	twins    map[[2]string]time.Time // since when two pods share an id, by their UIDs
-	// irregular says that ticks do not come each second: nothing comes in time then.
+	// irregular reports whether ticks do not come each second: nothing comes in time then.
 	irregular bool
 }
 
@@ -195,7 +195,7 @@ func (r *referee) judgeGrant(a pool.Grant) error {
 	return nil
 }
 
-// judgeExtend says no to more than one extension in a tenth of the time to live.
+// judgeExtend rejects more than one extension in a tenth of the time to live.
 func (r *referee) judgeExtend(a pool.Extend) error {
 	last, again := r.extended[a.UID]
 	r.extended[a.UID] = r.now

@@ -43,7 +43,7 @@ type sharedPod struct {
 	used            time.Time // last
 }
 
-// TestTwoReplicas has two replicas share fewer places than they have functions: neither
+// TestTwoReplicas has two replicas share a limit of fewer pods than functions: neither
 // takes away what the other one uses while there is a pod that neither uses.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
@@ -158,7 +158,7 @@ func (r *replicas) carryOut(i int, action pool.Action) error {
 	return nil
 }
 
-// use has a caller use a place for a while.
+// use has a caller use a lease for a while.
 func (r *replicas) use(i int, a pool.Grant) {
 	p, ok := r.pods[a.Pod]
 	if !ok { // the other replica has just deleted it

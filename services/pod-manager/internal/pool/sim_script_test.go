@@ -21,7 +21,7 @@ type setup struct {
 	Global, MaxWaiting      int
 	SchedulingTimeout, Scan time.Duration
 	Template                string
-	// Faults says that things go wrong that no stimulus asks for.
+	// Faults reports whether things go wrong that no stimulus asks for.
 	Faults bool
 }
 

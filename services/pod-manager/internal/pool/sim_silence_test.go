@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// busy is how long a lease may wait, beside the start of a pod: until a place is
+// busy is how long a lease may wait, beside the start of a pod: until a pod is
 // free (10 seconds), it is known why others broke (6), and lost events come (15), in turn.
 const busy = 40 * time.Second
 
 // judgeSilence looks with each second whether the waiting leases of a function get answers:
-// places, or the reason why there are none. It is no excuse that the API server is gone, no
+// pods, or the reason why there are none. It is no excuse that the API server is gone, no
 // node has capacity, or pods cannot start or run out of memory, for however long.
 func (w *world) judgeSilence() {
 	for f, waiting := range w.referee.waiting {

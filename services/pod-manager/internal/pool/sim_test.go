@@ -92,7 +92,7 @@ func (s script) play(trace *strings.Builder) (err error) {
 	return w.settle()
 }
 
-// settle lets a world come to rest without further faults, and says what does not.
+// settle lets a world come to rest without further faults, and returns an error for what does not.
 func (w *world) settle() error {
 	w.trace("   ", "no more faults")
 	w.calm = true

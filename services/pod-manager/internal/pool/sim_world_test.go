@@ -114,7 +114,7 @@ func scramble(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// fault says, one time in n, that something goes wrong.
+// fault reports, one time in n, that something goes wrong.
 func (w *world) fault(n int, what string, args ...any) bool {
 	return !w.calm && w.setup.Faults && w.roll(n, what, args...) == 0
 }
@@ -212,7 +212,7 @@ func (w *world) later(d time.Duration, event pool.Event) {
 	})
 }
 
-// checkName says no to a name that a pod had which the manager knows to be gone. Ten
+// checkName rejects a name that a pod had which the manager knows to be gone. Ten
 // minutes later it may have forgotten that.
 func (w *world) checkName(name string) {
 	if at, gone := w.gone[name]; gone && w.now.Sub(at) < 10*time.Minute && w.err == nil {
