@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package row runs an attack against a program, with other callers beside it, and says
+// Package row runs an attack against a program, with other callers beside it, and reports
 // what came of it.
 package row
 

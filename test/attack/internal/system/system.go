@@ -36,7 +36,7 @@ const (
 // System is what runs during one row: the program under attack, and what it needs.
 type System struct {
 	*Program
-	// Lender says where the gateway finds pods; nil for other programs.
+	// Lender is where the gateway finds pods; nil for other programs.
 	Lender *Lender
 	// Registries are addresses that programs use as registries, and on which nothing listens.
 	Registries []string
