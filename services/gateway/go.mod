@@ -13,6 +13,7 @@ require (
 )
 
 require (
+	github.com/google/go-cmp v0.7.0
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.66.0
 	golang.org/x/time v0.14.0
 )

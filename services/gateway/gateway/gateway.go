@@ -25,8 +25,10 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/execeval"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/registrytags"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
 // New returns the gateway as a part of a program.
@@ -110,8 +112,9 @@ func newExec(cfg Config, source binaries.Source, frame program.Frame) (*execeval
 func newHandler(
 	cfg Config, services Services, frame program.Frame, names naming.Resolver, chain evaluation.Chain,
 ) (http.Handler, error) {
+	remembered := history.New()
 	door, err := frontdoor.New(frontdoor.Config{
-		Names: names, Chain: chain,
+		Names: names, Chain: chain, History: remembered,
 		MaxMessageBytes: int64(cfg.MaxMessageBytes), MaxInHandBytes: cfg.maxInHand(cgroup.Container),
 		MaxInHandWait:     cfg.MaxInHandWait,
 		MaxInHandSetting:  cmp.Or(cfg.MaxInHandBytesName, config.Variable("MaxInHandBytes")),
@@ -134,6 +137,7 @@ func newHandler(
 			return path, door.Bounded(handler)
 		},
 	}}
+	served = append(served, statusService(status.New(remembered, door.Active, hostname())))
 	if services.PodManager != nil {
 		served = append(served, pools(cfg, services.PodManager, frame))
 	}

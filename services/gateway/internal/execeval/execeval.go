@@ -108,8 +108,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	if !ok {
 		return evaluation.Response{}, fault.New(fault.NotFound, "no binary is configured for %s", req.Image)
 	}
-	req.Measured.Enter("queue")
 	req.Measured.Attempt()
+	req.Measured.Enter("queue")
 	result, err := e.service.Evaluate(ctx, function.Evaluation{
 		Image:        req.Given,
 		Command:      fnproc.Command{Path: binary, Dir: "/", Network: e.cfg.Network.Match(req.Image)},

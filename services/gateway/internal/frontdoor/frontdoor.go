@@ -22,6 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
@@ -53,6 +54,8 @@ type Config struct {
 	// MaxTimeSetting is the name of the setting of MaxEvaluationTime.
 	MaxTimeSetting string
 	Telemetry      *telemetry.Telemetry
+	// History remembers the evaluations; nil if nothing does.
+	History *history.History
 }
 
 // Handler implements Porch's FunctionEvaluator service.
@@ -62,6 +65,7 @@ type Handler struct {
 	lines      *lines
 	tracer     trace.Tracer
 	metrics    *metrics
+	history    *history.History
 	maxMessage int64
 	maxTime    time.Duration
 	setting    string // of maxTime
@@ -72,7 +76,7 @@ type Handler struct {
 func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
-		names: cfg.Names, chain: cfg.Chain, tracer: tel.Tracers.Tracer("gateway"),
+		names: cfg.Names, chain: cfg.Chain, history: cfg.History, tracer: tel.Tracers.Tracer("gateway"),
 		lines: newLines(tel.Log, cfg.LogFunctionOutput, cfg.MaxLogRate), maxMessage: cfg.MaxMessageBytes,
 		maxTime: cfg.MaxEvaluationTime, setting: "the gateway's setting " + cfg.MaxTimeSetting,
 		budget: membudget.New(cfg.MaxInHandBytes, cfg.MaxInHandWait, "the gateway's setting "+cfg.MaxInHandSetting),
@@ -168,7 +172,10 @@ func (h *Handler) prepare(
 	if err != nil {
 		return name, err
 	}
-	return name, function.CheckInput(ctx, req.GetImage(), req.GetResourceList())
+	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
+		return name, &inputError{err}
+	}
+	return name, nil
 }
 
 // claim waits until a function may have one more request.
@@ -201,11 +208,12 @@ func (h *Handler) resolve(
 	return name, took, err
 }
 
-// report measures one evaluation, and describes it in its span and in the log.
+// report measures one evaluation, describes it in its span and in the log, and remembers it.
 func (h *Handler) report(ctx context.Context, s sample) {
-	h.metrics.evaluated(ctx, s)
+	label := h.metrics.evaluated(ctx, s)
 	s.describe(trace.SpanFromContext(ctx))
 	h.lines.evaluated(ctx, s)
+	h.remember(label, s.record(ctx))
 }
 
 // Bounded returns next, which serves h, with its requests in the memory budget.
@@ -217,4 +225,8 @@ func (h *Handler) Bounded(next http.Handler) http.Handler {
 func (h *Handler) rejected(ctx context.Context, err error) {
 	h.metrics.rejected(ctx, err)
 	h.lines.rejected(ctx, err)
+	h.remember("", rejection(err))
 }
+
+// Active returns the evaluations that have not ended, by the phase that they are in.
+func (h *Handler) Active() map[string]int32 { return h.metrics.active.Counts() }

@@ -17,6 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/membudget"
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
@@ -88,13 +89,14 @@ type sample struct {
 	measured                    *measure.Evaluation
 }
 
-// evaluated counts one evaluation.
-func (m *metrics) evaluated(ctx context.Context, s sample) {
+// evaluated counts one evaluation, and returns the label of its image.
+func (m *metrics) evaluated(ctx context.Context, s sample) (image string) {
 	if _, queueFull := fault.RetryAfter(s.err); queueFull && !hasRun(s.err) || s.evaluator == "" {
 		m.rejected(ctx, s.err)
 	}
+	image = m.image(s)
 	labels := metric.WithAttributeSet(attribute.NewSet(
-		attribute.String("image", m.image(s)),
+		attribute.String("image", image),
 		attribute.String("executor", s.evaluator),
 		attribute.String("code", code(s.err)),
 		attribute.String("severity", severity(s)),
@@ -105,6 +107,7 @@ func (m *metrics) evaluated(ctx context.Context, s sample) {
 	if s.err == nil {
 		m.responseBytes.Record(ctx, int64(s.responseBytes))
 	}
+	return image
 }
 
 // rejected counts a request that was rejected.
@@ -137,7 +140,7 @@ func hasRun(err error) bool {
 // code names how an evaluation ended.
 func code(err error) string {
 	if err == nil {
-		return "ok"
+		return history.OK
 	}
 	return fault.Of(err).String()
 }

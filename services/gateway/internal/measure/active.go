@@ -5,7 +5,9 @@ package measure
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -38,7 +40,18 @@ func NewActive(provider metric.MeterProvider) (*Active, error) {
 }
 
 // Begin returns the record of an evaluation, which is in no phase yet.
-func (a *Active) Begin() *Evaluation { return &Evaluation{active: a} }
+func (a *Active) Begin() *Evaluation { return &Evaluation{active: a, began: time.Now()} }
+
+// Counts returns the evaluations that have not ended, by phase. Phases without any are left out.
+func (a *Active) Counts() map[string]int32 {
+	counts := map[string]int32{}
+	for name, count := range a.phases {
+		if n := count.Load(); n > 0 {
+			counts[name] = int32(min(n, math.MaxInt32)) //nolint:gosec // bounded here
+		}
+	}
+	return counts
+}
 
 // move counts an evaluation in another phase. Names that no phase has are not counted.
 func (a *Active) move(from, to string) {

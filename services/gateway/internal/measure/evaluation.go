@@ -5,15 +5,32 @@ package measure
 import "time"
 
 // Evaluation is what is measured of one evaluation: the front door begins it, evaluators fill it in, and
-// metrics, spans and the log have it in the end. Only the goroutine of the evaluation uses it. A nil
-// Evaluation records nothing.
+// metrics, spans, the log and the history have it in the end. Only the goroutine of the evaluation uses it.
+// A nil Evaluation records nothing.
 type Evaluation struct {
 	active    *Active
+	began     time.Time
 	phase     string // empty before the first and after the last
+	steps     []Step
 	resolving time.Duration
 	leased    Leased
 	attempts  int
 }
+
+// Step is a phase that an evaluation went through.
+type Step struct {
+	Phase string
+	// Attempt counts the attempts, from one; 0 before the first.
+	Attempt int
+	// Offset is when the step began, counted from the beginning of the evaluation.
+	Offset, Took time.Duration
+	// Reason is what the step waited for last, if that is known.
+	Reason string
+}
+
+// maxSteps is how many steps an evaluation records. Further ones are left out: an evaluation that is tried
+// on many pods goes through the same phases again.
+const maxSteps = 32
 
 // Leased is the pod or the sandbox that evaluated; it is empty for a local binary.
 type Leased struct {
@@ -30,7 +47,35 @@ func (e *Evaluation) Enter(phase string) {
 		return
 	}
 	e.active.move(e.phase, phase)
+	now := time.Since(e.began)
+	if step := e.step(); step != nil {
+		step.Took = now - step.Offset
+	}
 	e.phase = phase
+	if phase != "" && len(e.steps) < maxSteps {
+		e.steps = append(e.steps, Step{Phase: phase, Attempt: e.attempts, Offset: now})
+	}
+}
+
+// step returns the step that the evaluation is in; nil if it is in none that is recorded.
+func (e *Evaluation) step() *Step {
+	if len(e.steps) == 0 {
+		return nil
+	}
+	if last := &e.steps[len(e.steps)-1]; e.phase != "" && last.Phase == e.phase && last.Took == 0 {
+		return last
+	}
+	return nil
+}
+
+// Waits records what the present phase waits for.
+func (e *Evaluation) Waits(reason string) {
+	if e == nil {
+		return
+	}
+	if step := e.step(); step != nil && reason != "" {
+		step.Reason = reason
+	}
 }
 
 // End records that the evaluation has ended.
@@ -58,6 +103,12 @@ func (e *Evaluation) On(leased Leased) {
 		e.leased = leased
 	}
 }
+
+// Began returns when the evaluation began.
+func (e *Evaluation) Began() time.Time { return e.began }
+
+// Steps returns the phases that the evaluation went through, in their order.
+func (e *Evaluation) Steps() []Step { return e.steps }
 
 // Resolved returns how long it took to resolve the image so far.
 func (e *Evaluation) Resolved() time.Duration { return e.resolving }

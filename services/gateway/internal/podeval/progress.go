@@ -54,6 +54,7 @@ func (p *progress) waiting(w *lease.Waiting) {
 		p.leave()
 		p.enter(w)
 	}
+	p.measured.Waits(w.GetReason())
 	p.last = w
 }
 

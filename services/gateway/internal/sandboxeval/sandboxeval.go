@@ -84,8 +84,8 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	if startErr != nil {
 		return evaluation.Response{}, e.service.NotStarted(req.Given, startErr)
 	}
-	req.Measured.Enter("queue")
 	req.Measured.Attempt()
+	req.Measured.Enter("queue")
 	req.Measured.On(measure.Leased{Image: req.Image.Repository + "@" + resolved.GetDigest()})
 	result, err := e.service.Evaluate(ctx, function.Evaluation{
 		Image: req.Given,

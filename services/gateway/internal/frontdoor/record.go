@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package frontdoor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+)
+
+// remember adds an evaluation to the history. Label is its image in metrics, or empty if its request was
+// rejected.
+func (h *Handler) remember(label string, e *gatewayv1.Evaluation) {
+	if h.history != nil {
+		h.history.Add(label, e)
+	}
+}
+
+// record returns the evaluation as other callers may see it: nothing in it is from the resource lists or
+// from what the function wrote.
+func (s sample) record(ctx context.Context) *gatewayv1.Evaluation {
+	e := &gatewayv1.Evaluation{
+		Image: s.given, Resolved: s.image.String(), Evaluator: s.evaluator,
+		Code: code(s.err), Reason: reason(s.err), Severity: severity(s),
+		StartTime: timestamppb.New(s.measured.Began()), Duration: durationpb.New(s.took),
+		RequestBytes: int64(s.requestBytes), ResponseBytes: int64(s.responseBytes),
+		ColdStart: s.measured.Leased().ColdStart, Attempts: int32(s.measured.Attempts()), //nolint:gosec // a few
+		Pod: s.measured.Leased().Pod,
+	}
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		e.TraceId = span.TraceID().String()
+	}
+	for _, step := range s.measured.Steps() {
+		e.Phases = append(e.Phases, &gatewayv1.EvaluationPhase{
+			Name: step.Phase, Attempt: int32(step.Attempt), //nolint:gosec // a few
+			Offset: durationpb.New(step.Offset), Duration: durationpb.New(step.Took), Reason: step.Reason,
+		})
+	}
+	return e
+}
+
+// rejection returns the record of a request that was not read to its end.
+func rejection(err error) *gatewayv1.Evaluation {
+	return &gatewayv1.Evaluation{Code: code(err), Reason: reason(err), StartTime: timestamppb.Now()}
+}
+
+// inputError is why a resource list is not valid. Its text may have parts of the list.
+type inputError struct{ error }
+
+// Unwrap returns the error for the caller.
+func (e *inputError) Unwrap() error { return e.error }
+
+// reason returns why an evaluation failed, without anything that a function or the resource list may have
+// put into the error.
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	if _, ok := errors.AsType[*inputError](err); ok && fault.Of(err) == fault.Invalid {
+		return "the resource list is not valid"
+	}
+	failure, ok := errors.AsType[*function.Failure](err)
+	switch {
+	case ok && failure.Reason == function.NotStarted:
+		return err.Error()
+	case ok && failure.Signal != "":
+		return fmt.Sprintf("the function failed: %s, signal %s", failure.Reason, failure.Signal)
+	case ok:
+		return fmt.Sprintf("the function failed: %s, exit code %d", failure.Reason, failure.ExitCode)
+	case fault.Of(err) == fault.Internal:
+		return "internal error: the gateway's log has it"
+	default:
+		return err.Error()
+	}
+}

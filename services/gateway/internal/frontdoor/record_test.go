@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package frontdoor_test
+
+import (
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/protobuf/encoding/prototext"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/naming"
+)
+
+// remembered returns what the history has of an evaluation.
+func remembered(t *testing.T, e evaluation.Evaluator, image, list string) *gatewayv1.Evaluation {
+	t.Helper()
+	h := history.New()
+	door, err := frontdoor.New(frontdoor.Config{
+		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{e}, History: h,
+		MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20, Telemetry: telemetry.Discard(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{1, 2, 3}, SpanID: trace.SpanID{4},
+	}))
+	_, _ = door.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
+	found := h.Evaluations(history.Select{TraceID: "01020300000000000000000000000000"})
+	if len(found) != 1 {
+		t.Fatalf("remembered %v, want one evaluation of the caller's trace", found)
+	}
+	return found[0]
+}
+
+func TestEvaluationsAreRemembered(t *testing.T) {
+	got := remembered(t, podCatalog{}, "good:v1", list)
+	if got.GetCode() != "ok" || got.GetReason() != "" || got.GetResolved() != "example.com/good:v1" ||
+		got.GetEvaluator() != "pod" || got.GetPod() != "fn-2" || !got.GetColdStart() || got.GetAttempts() != 2 ||
+		got.GetRequestBytes() != int64(len(list)) || len(got.GetPhases()) == 0 || got.GetPhases()[0].GetName() != "resolve" {
+		t.Errorf("remembered %s", prototext.Format(got))
+	}
+}
+
+// TestHistoryHasNothingOfLists evaluates what puts parts of lists and of outputs into errors.
+func TestHistoryHasNothingOfLists(t *testing.T) {
+	tests := map[string]struct{ image, list, want string }{
+		"function failed": {"broken:v1", list, "exit code 7"},
+		"broken list": {
+			"good:v1", "kind: ResourceList\n" + secret + ": 1\n" + secret + ": 2\n", "the resource list is not valid",
+		},
+		"unknown": {"unknown:v1", list, "no enabled evaluator serves"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := remembered(t, catalog{}, tc.image, tc.list)
+			if text := prototext.Format(got); strings.Contains(text, secret) || !strings.Contains(got.GetReason(), tc.want) {
+				t.Errorf("remembered %s, want %q", text, tc.want)
+			}
+		})
+	}
+}
