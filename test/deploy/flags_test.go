@@ -35,7 +35,7 @@ func TestDocumentHasEveryFlag(t *testing.T) {
 			path := program(t, tc.dir)
 			help := flagsOf(t, path)
 			if tc.dir == "fnctl" {
-				for _, command := range []string{"eval", "pods", "images pull", "images prune", "render"} {
+				for _, command := range []string{"eval", "pods", "images pull", "images prune", "render", "top"} {
 					maps.Copy(help, flagsOf(t, path, strings.Fields(command)...))
 				}
 			}

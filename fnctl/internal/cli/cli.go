@@ -72,7 +72,7 @@ func Run(ctx context.Context, env Environment, args []string) int {
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	root.AddCommand(newRender(env), newEval(env), newSource(env), newSink(env), newDoc(env), newPods(env),
-		newImages(env), newVersion(env))
+		newTop(env), newImages(env), newVersion(env))
 	err := root.ExecuteContext(ctx)
 	if err != nil {
 		env.errPrinter().Line("fnctl: %s", ui.Printable(summary(err).Error()))
@@ -100,13 +100,24 @@ func isTerminal(w io.Writer) bool {
 
 // terminalWidth returns the columns of a terminal now; 0 if w is none.
 func terminalWidth(w io.Writer) int {
+	width, _ := terminalSize(w)
+	return width
+}
+
+// terminalHeight returns the lines of a terminal now; 0 if w is none.
+func terminalHeight(w io.Writer) int {
+	_, height := terminalSize(w)
+	return height
+}
+
+func terminalSize(w io.Writer) (width, height int) {
 	f, ok := w.(*os.File)
 	if !ok {
-		return 0
+		return 0, 0
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
+	width, height, err := term.GetSize(int(f.Fd()))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	return width
+	return width, height
 }

@@ -31,7 +31,7 @@ type gatewayFlags struct {
 	address         string
 	timeout         time.Duration
 	maxMessageBytes int
-	phases          bool
+	phases, trace   bool
 	local, offline  bool
 }
 
@@ -63,6 +63,7 @@ func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
 		"longest time for one function, with the start of its pod; 0 for no limit")
 	flags.BoolVar(&f.phases, "phases", isTerminal(env.Stderr),
 		"show what functions wait for, such as their pod; by default on terminals")
+	flags.BoolVar(&f.trace, "trace", false, "show where the time of each evaluation went, as a tree of spans")
 	flags.IntVar(&f.maxMessageBytes, "max-message-size", defaultMaxMessageBytes, "largest ResourceList in bytes, each way")
 }
 
@@ -114,6 +115,7 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 			return nil, err
 		}
 		e.Images, e.close = images, images.close
+		f.addTraces(e, images.Gateway, env)
 		return e, nil
 	}
 	gateway, err := f.connect(env)
@@ -122,5 +124,19 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 	}
 	e.Images = &phases{Gateway: gateway, progress: progress, wanted: f.phases}
 	e.close = func() error { gateway.Close(); return nil }
+	f.addTraces(e, gateway, env)
 	return e, nil
+}
+
+// addTraces has e show the spans of its evaluations when it is closed, if the flags ask for that.
+func (f *gatewayFlags) addTraces(e *evaluator, gateway *client.Gateway, env Environment) {
+	if !f.trace {
+		return
+	}
+	traced, end := &traces{Evaluator: e.Images, gateway: gateway}, e.close
+	e.Images = traced
+	e.close = func() error {
+		traced.print(env.errPrinter(), terminalWidth(env.Stderr))
+		return end()
+	}
 }

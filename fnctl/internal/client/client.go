@@ -17,6 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 )
 
@@ -41,6 +42,7 @@ type Gateway struct {
 	unreachable account
 	rpc         evaluatorconnect.FunctionEvaluatorClient
 	pools       podmanagerv1connect.PodManagerServiceClient
+	status      gatewayv1connect.StatusServiceClient
 	http        *http.Transport
 }
 
@@ -69,6 +71,7 @@ func New(config Config) (*Gateway, error) {
 		unreachable: account{unreachable.problem, cmp.Or(config.Unreachable, unreachable.advice)},
 		http:        transport,
 		pools:       podmanagerv1connect.NewPodManagerServiceClient(client, url, connect.WithGRPC()),
+		status:      gatewayv1connect.NewStatusServiceClient(client, url, connect.WithGRPC()),
 		rpc: evaluatorconnect.NewFunctionEvaluatorClient(client, url,
 			connect.WithGRPC(),
 			connect.WithReadMaxBytes(config.MaxMessageBytes),
@@ -82,7 +85,7 @@ func (g *Gateway) Close() { g.http.CloseIdleConnections() }
 // Evaluate runs a function once. It reports a failure of the function as a [FunctionError], any
 // other failure as a [CallError].
 func (g *Gateway) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
-	resp, err := g.rpc.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{
+	resp, err := g.rpc.EvaluateFunction(withTraceparent(ctx), &evaluator.EvaluateFunctionRequest{
 		ResourceList: req.ResourceList, Image: req.Image, Tag: req.Tag,
 	})
 	if err != nil {

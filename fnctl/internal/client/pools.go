@@ -28,7 +28,7 @@ var poolAccounts = map[connect.Code]account{
 func (g *Gateway) ListPools(ctx context.Context) (*podmanagerv1.ListPoolsResponse, error) {
 	resp, err := g.pools.ListPools(ctx, &podmanagerv1.ListPoolsRequest{})
 	if err != nil {
-		return nil, g.explainPools(ctx, err)
+		return nil, g.explainQuery(ctx, poolAccounts, err)
 	}
 	return resp, nil
 }
@@ -40,7 +40,7 @@ func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.Wat
 	defer cancel()
 	stream, err := g.pools.WatchPools(ctx, &podmanagerv1.WatchPoolsRequest{})
 	if err != nil {
-		return g.explainPools(ctx, err)
+		return g.explainQuery(ctx, poolAccounts, err)
 	}
 	defer func() { cancel(); _ = stream.Close() }()
 	for stream.Receive() {
@@ -49,13 +49,14 @@ func (g *Gateway) WatchPools(ctx context.Context, changed func(*podmanagerv1.Wat
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return g.explainPools(ctx, err)
+		return g.explainQuery(ctx, poolAccounts, err)
 	}
 	return &CallError{Problem: "the gateway ended the watch", Advice: "start again"}
 }
 
-// explainPools turns an error of the RPC into one that users understand.
-func (g *Gateway) explainPools(ctx context.Context, err error) error {
+// explainQuery turns an error of an RPC that evaluates nothing into one that users understand. Accounts
+// has the codes with another meaning for it.
+func (g *Gateway) explainQuery(ctx context.Context, accounts map[connect.Code]account, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return &CallError{Problem: "interrupted", Advice: "start again", Cause: ctx.Err()}
 	}
@@ -63,12 +64,12 @@ func (g *Gateway) explainPools(ctx context.Context, err error) error {
 	if !ok {
 		cerr = connect.NewError(connect.CodeUnknown, err)
 	}
-	a, ok := poolAccounts[cerr.Code()]
+	a, ok := accounts[cerr.Code()]
 	switch {
 	case brokenConnection(cerr):
 		a = g.unreachable
 	case !ok:
-		a = account{"the gateway could not tell about pods ({code}: {message})", "check the gateway at {address} and its log"}
+		a = account{"the gateway could not answer ({code}: {message})", "check the gateway at {address} and its log"}
 	}
 	fill := g.filler(pipeline.Request{}, cerr)
 	return &CallError{Problem: fill.Replace(a.problem), Advice: fill.Replace(a.advice), Cause: err}

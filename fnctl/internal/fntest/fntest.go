@@ -22,6 +22,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
 )
@@ -60,6 +61,18 @@ func (g Gateway) ServeWithPods(tb testing.TB, pods lease.Manager) string {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(g))
 	mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(pods, nil)))
+	server := newServer(mux)
+	server.Start()
+	tb.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+// ServeWithStatus is Serve with the service that shows what the gateway does.
+func (g Gateway) ServeWithStatus(tb testing.TB, status gatewayv1connect.StatusServiceHandler) string {
+	tb.Helper()
+	mux := http.NewServeMux()
+	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(g))
+	mux.Handle(gatewayv1connect.NewStatusServiceHandler(status))
 	server := newServer(mux)
 	server.Start()
 	tb.Cleanup(server.Close)

@@ -123,13 +123,13 @@ func (t *Table) cells(r Row) (aligned []string, reason string) {
 	}
 	aligned = []string{r.Pod, r.State, r.Load, r.Waiting, r.Age, r.TTL}
 	if r.Pod == "" {
-		aligned[0] = base(r.Pool)
+		aligned[0] = Base(r.Pool)
 	}
 	return aligned, r.Reason
 }
 
-// base returns an image's name without registry and directories.
-func base(image string) string { return image[strings.LastIndexByte(image, '/')+1:] }
+// Base returns an image's name without registry and directories.
+func Base(image string) string { return image[strings.LastIndexByte(image, '/')+1:] }
 
 // Fit makes the columns wide enough for a row.
 func (t *Table) Fit(r Row) {

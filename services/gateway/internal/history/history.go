@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxRecent is how many evaluations are remembered, and maxFailed how many of those that failed: many
-	// successes do not push them out.
+	// maxRecent is how many evaluations are remembered, and maxFailed how many failed ones: many successes
+	// do not push these out.
 	maxRecent = 512
 	maxFailed = 128
 )
@@ -64,7 +64,7 @@ func (h *History) Add(label string, e *gatewayv1.Evaluation) {
 type Select struct {
 	// TraceID, if not empty, selects those of one trace.
 	TraceID string
-	// Failed selects those that failed.
+	// Failed selects failed evaluations.
 	Failed bool
 	// Max is how many to return at most; 0 for all.
 	Max int

@@ -3,7 +3,7 @@
 package history_test
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +38,7 @@ func ids(evaluations []*gatewayv1.Evaluation) string {
 func TestEvaluationsAreFound(t *testing.T) {
 	h := history.New()
 	for i, code := range []string{"ok", "unavailable", "ok", "internal"} {
-		h.Add("fn:v1", ended(fmt.Sprint(i), 0, 0, code))
+		h.Add("fn:v1", ended(strconv.Itoa(i), 0, 0, code))
 	}
 	tests := map[string]struct {
 		selected history.Select
@@ -63,7 +63,7 @@ func TestSuccessesDoNotHideFailures(t *testing.T) {
 	h := history.New()
 	h.Add("fn:v1", ended("failed", 0, 0, "unavailable"))
 	for i := range 5000 {
-		h.Add("fn:v1", ended(fmt.Sprint(i), 0, 0, "ok"))
+		h.Add("fn:v1", ended(strconv.Itoa(i), 0, 0, "ok"))
 	}
 	for _, selected := range []history.Select{{Failed: true}, {TraceID: "failed"}} {
 		if got := ids(h.Evaluations(selected)); got != "failed" {
@@ -126,7 +126,7 @@ func TestFunctionsOfTheLastMinute(t *testing.T) {
 	}
 }
 
-func TestHistoryIsSafeForConcurrentUse(t *testing.T) {
+func TestHistoryIsSafeForConcurrentUse(*testing.T) {
 	h := history.New()
 	var running sync.WaitGroup
 	for range 4 {

@@ -52,7 +52,8 @@ func summary(label string, runs []run, now time.Time) *gatewayv1.GetStatusRespon
 	}
 	return &gatewayv1.GetStatusResponse_Function{
 		Image: label, Rate: float64(len(runs)) / seconds, FailedRate: float64(failed) / seconds,
-		Median: durationpb.New(quantile(took, .5)), P99: durationpb.New(quantile(took, .99)), Samples: int32(len(runs)),
+		Median: durationpb.New(quantile(took, .5)), P99: durationpb.New(quantile(took, .99)),
+		Samples: int32(len(runs)), //nolint:gosec // at most maxRuns
 	}
 }
 

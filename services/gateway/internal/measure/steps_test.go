@@ -40,7 +40,7 @@ func TestStepsOfAnEvaluation(t *testing.T) {
 			}
 			e.Enter(step.phase)
 			e.Waits(step.reason)
-			time.Sleep(step.took)
+			time.Sleep(step.took) //nolint:forbidigo // the time of the test's bubble
 		}
 		if diff := cmp.Diff(map[string]int32{"run": 1}, active.Counts()); diff != "" {
 			t.Errorf("active (-want +got):\n%s", diff)
@@ -66,7 +66,7 @@ func TestStepsAreBounded(t *testing.T) {
 		for range 100 {
 			for _, phase := range []string{"queue", "run"} {
 				e.Enter(phase)
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) //nolint:forbidigo // likewise
 			}
 		}
 		e.End()

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/top"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+const topHelp = `Top shows what the gateway does: for each function how many evaluations end and fail
+in a second, how long half of them and 99 of 100 take at most, how many of its pods are ready, and how
+many evaluations wait for one. Below are the last evaluations that failed, and why.
+
+The numbers are those of the last minute, of the one replica of the gateway that fnctl is connected to.
+Pods and queues are those of all.
+
+On a terminal the screen is refreshed until you press Ctrl-C. Elsewhere each refresh is written below the
+one before.`
+
+const topExamples = `  # Show what the gateway does, live
+  fnctl top
+  # Show it once
+  fnctl top --once
+  # Find the slowest functions
+  fnctl top --once -o json | jq '.status.functions | sort_by(.p99) | .[-3:] | .[].image'`
+
+const (
+	defaultInterval = 2 * time.Second
+	minInterval     = 100 * time.Millisecond
+	// maxFailures is how many failures top shows.
+	maxFailures = 5
+)
+
+// Sequences for terminals that support a second screen, as all do.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l"
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	toTop       = "\x1b[H"
+	clearLine   = "\x1b[K"
+	clearBelow  = "\x1b[J"
+)
+
+// topCommand is one call of fnctl top.
+type topCommand struct {
+	env      Environment
+	gateway  gatewayFlags
+	output   string
+	once     bool
+	interval time.Duration
+}
+
+func newTop(env Environment) *cobra.Command {
+	c := &topCommand{env: env}
+	cmd := &cobra.Command{
+		Use:     "top",
+		Short:   "Show what the gateway does",
+		Long:    topHelp,
+		Example: topExamples,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.check(); err != nil {
+				return usageError{cmd.CommandPath(), err}
+			}
+			return c.run(cmd.Context())
+		},
+	}
+	c.gateway.registerAddress(cmd.Flags(), env)
+	cmd.Flags().BoolVar(&c.once, "once", false, "show it once")
+	cmd.Flags().DurationVar(&c.interval, "interval", defaultInterval, "time between two refreshes")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "", "json for everything that the gateway reports, a line for each refresh")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asJSON}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (c *topCommand) check() error {
+	switch {
+	case c.output != "" && c.output != asJSON:
+		return fmt.Errorf("takes json for --output, got %q", c.output)
+	case c.interval < minInterval:
+		return fmt.Errorf("takes %v or more for --interval, got %v", minInterval, c.interval)
+	}
+	return nil
+}
+
+func (c *topCommand) run(ctx context.Context) error {
+	gateway, err := c.gateway.connect(c.env)
+	if err != nil {
+		return err
+	}
+	defer gateway.Close()
+	snapshot, err := take(ctx, gateway)
+	if err != nil {
+		return err
+	}
+	if c.once {
+		fmt.Fprint(c.env.Stdout, c.frame(snapshot, 0))
+		return nil
+	}
+	c.follow(ctx, gateway, snapshot)
+	return nil
+}
+
+// follow shows snapshots until ctx ends, which is how users stop the command.
+func (c *topCommand) follow(ctx context.Context, gateway *client.Gateway, snapshot top.Snapshot) {
+	screen := isTerminal(c.env.Stdout) && c.output == ""
+	if screen {
+		fmt.Fprint(c.env.Stdout, enterScreen)
+		defer fmt.Fprint(c.env.Stdout, leaveScreen)
+	}
+	ticks := time.NewTicker(c.interval)
+	defer ticks.Stop()
+	for problem := error(nil); ; {
+		c.show(snapshot, problem, screen)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		next, err := take(ctx, gateway)
+		if problem = err; err == nil {
+			snapshot = next
+		}
+	}
+}
+
+// show writes one refresh: the last snapshot, and why there is no later one.
+func (c *topCommand) show(snapshot top.Snapshot, problem error, screen bool) {
+	switch {
+	case screen:
+		text := c.frame(snapshot, terminalHeight(c.env.Stdout)-1)
+		if problem != nil {
+			text = ui.OneLine(problem.Error()) + "\n" + text
+		}
+		fmt.Fprint(c.env.Stdout, toTop+strings.ReplaceAll(text, "\n", clearLine+"\n")+clearBelow)
+	case problem != nil:
+		c.env.errPrinter().Line("fnctl: %s", ui.OneLine(problem.Error()))
+	case c.output == asJSON:
+		fmt.Fprint(c.env.Stdout, c.frame(snapshot, 0))
+	default:
+		fmt.Fprint(c.env.Stdout, c.frame(snapshot, 0)+"\n")
+	}
+}
+
+// frame returns a snapshot as text, in at most so many lines if height is not zero.
+func (c *topCommand) frame(snapshot top.Snapshot, height int) string {
+	if c.output == asJSON {
+		return fmt.Sprintf(`{"status":%s,"pods":%s,"failures":%s}`+"\n", ui.JSON(snapshot.Status, ""),
+			ui.JSON(&podmanagerv1.ListPoolsResponse{Pools: snapshot.Pools}, ""),
+			ui.JSON(&gatewayv1.ListEvaluationsResponse{Evaluations: snapshot.Failures}, ""))
+	}
+	return strings.Join(snapshot.Lines(terminalWidth(c.env.Stdout), height), "\n") + "\n"
+}
+
+// take asks the gateway what it does now. A gateway without function pods has no pools.
+func take(ctx context.Context, gateway *client.Gateway) (top.Snapshot, error) {
+	snapshot := top.Snapshot{Now: time.Now()}
+	var err error
+	if snapshot.Status, err = gateway.Status(ctx); err != nil {
+		return snapshot, err
+	}
+	list, err := gateway.ListPools(ctx)
+	if err != nil && !client.IsUnimplemented(err) {
+		return snapshot, err
+	}
+	snapshot.Pools = list.GetPools()
+	failed := &gatewayv1.ListEvaluationsRequest{Failed: true, Max: maxFailures}
+	snapshot.Failures, err = gateway.Evaluations(ctx, failed)
+	return snapshot, err
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/spantree"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+)
+
+// spansTimeout is how long the gateway may take to return the spans of an evaluation.
+const spansTimeout = 5 * time.Second
+
+// traces is an evaluator that keeps where the time of each evaluation went.
+type traces struct {
+	pipeline.Evaluator
+
+	gateway *client.Gateway
+	calls   []spantree.Call
+}
+
+// Evaluate implements pipeline.Evaluator.
+func (t *traces) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.Response, error) {
+	traced, id := client.Traced(ctx)
+	start := time.Now()
+	resp, err := t.Evaluator.Evaluate(traced, req)
+	call := spantree.Call{Function: req.Image, TraceID: id, Took: time.Since(start)}
+	if req.Tag != "" {
+		call.Function += " (tag " + req.Tag + ")"
+	}
+	t.find(ctx, &call)
+	t.calls = append(t.calls, call)
+	return resp, err
+}
+
+// find asks the gateway for the spans of a call, also after the call was interrupted.
+func (t *traces) find(ctx context.Context, call *spantree.Call) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spansTimeout)
+	defer cancel()
+	found, err := t.gateway.Evaluations(ctx, &gatewayv1.ListEvaluationsRequest{TraceId: call.TraceID, Max: 1})
+	switch {
+	case err != nil:
+		call.Missing = err.Error()
+	case len(found) == 0:
+		call.Missing = "it does not know the evaluation; another replica may have answered"
+	default:
+		call.Evaluation = found[0]
+	}
+}
+
+// print writes the span trees of all evaluations.
+func (t *traces) print(out *ui.Printer, width int) {
+	for _, call := range t.calls {
+		for _, line := range call.Lines(width) {
+			out.Line("%s", ui.OneLine(line))
+		}
+	}
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spantree
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	nameColumns = 18 // with the branches of the tree
+	barColumns  = 24
+)
+
+// printer writes spans as lines.
+type printer struct {
+	total time.Duration
+	width int
+	lines []string
+}
+
+// line writes a line, as far as the terminal has columns.
+func (p *printer) line(text string) {
+	if p.width > 0 {
+		text = cut(text, p.width-1)
+	}
+	p.lines = append(p.lines, text)
+}
+
+// span writes a span behind indent, and its children behind below.
+func (p *printer) span(s *span, indent, below string) {
+	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, short(s.took), p.bar(s))
+	p.line(strings.TrimRight(line+"  "+s.waits, " "))
+	for i, child := range s.children {
+		if i == len(s.children)-1 {
+			p.span(child, below+"└ ", below+"  ")
+		} else {
+			p.span(child, below+"├ ", below+"│ ")
+		}
+	}
+}
+
+// bar returns when a span was, in the columns of the whole call. A short span has one column.
+func (p *printer) bar(s *span) string {
+	column := func(d time.Duration) int {
+		return min(int(float64(d)/float64(p.total)*barColumns+.5), barColumns)
+	}
+	from := min(column(s.offset), barColumns-1)
+	to := max(column(s.offset+s.took), from+1)
+	return strings.Repeat("·", from) + strings.Repeat("█", to-from) + strings.Repeat("·", barColumns-to)
+}
+
+// cut returns a line without its end, if it has more runes than columns. The names of spans and their
+// branches take one column for each rune.
+func cut(line string, columns int) string {
+	runes := []rune(line)
+	if len(runes) <= columns {
+		return line
+	}
+	return string(runes[:max(columns-1, 0)]) + "…"
+}
+
+// short returns a duration with three digits or so.
+func short(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < 10*time.Second:
+		return d.Round(time.Millisecond).String()
+	default:
+		return d.Round(100 * time.Millisecond).String()
+	}
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package spantree shows where the time of an evaluation went, as a tree of spans with a bar for each.
+package spantree
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+)
+
+// Call is an evaluation as its caller saw it.
+type Call struct {
+	// Function is what the caller calls it.
+	Function string
+	TraceID  string
+	Took     time.Duration
+	// Evaluation is what the gateway has of it; nil if it has nothing.
+	Evaluation *gatewayv1.Evaluation
+	// Missing is why there is no Evaluation.
+	Missing string
+}
+
+// span is a line of the tree.
+type span struct {
+	name         string
+	offset, took time.Duration // offset counts from the start of the call
+	waits        string
+	children     []*span
+}
+
+// Lines returns the tree, in lines of at most width columns if width is not zero.
+func (c Call) Lines(width int) []string {
+	p := printer{total: max(c.Took, 1), width: width}
+	p.line("Trace " + c.TraceID)
+	p.line("  " + c.Function)
+	if c.Evaluation == nil {
+		p.line("  no spans: " + c.Missing)
+		return p.lines
+	}
+	p.line("  " + note(c.Evaluation))
+	p.span(c.root(), "  ", "  ")
+	return p.lines
+}
+
+// root returns the span of the call, with those of the gateway in it.
+func (c Call) root() *span {
+	e := c.Evaluation
+	took := e.GetDuration().AsDuration()
+	// The clocks of the two machines may differ: what is not the gateway's time is half before it and half
+	// after it.
+	gateway := &span{name: "gateway", offset: max(c.Took-took, 0) / 2, took: took}
+	attempts := map[int32]*span{}
+	for _, phase := range e.GetPhases() {
+		s := &span{
+			name: phase.GetName(), offset: gateway.offset + phase.GetOffset().AsDuration(),
+			took: phase.GetDuration().AsDuration(), waits: phase.GetReason(),
+		}
+		parent := gateway
+		if n := phase.GetAttempt(); n > 0 && e.GetAttempts() > 1 {
+			if attempts[n] == nil {
+				attempts[n] = &span{name: fmt.Sprintf("attempt %d", n), offset: s.offset}
+				gateway.children = append(gateway.children, attempts[n])
+			}
+			parent = attempts[n]
+			parent.took = s.offset + s.took - parent.offset
+		}
+		parent.children = append(parent.children, s)
+	}
+	return &span{name: "call", took: c.Took, children: []*span{gateway}}
+}
+
+// note describes how and where an evaluation ended.
+func note(e *gatewayv1.Evaluation) string {
+	parts := []string{cmp.Or(e.GetEvaluator(), e.GetCode())}
+	if e.GetPod() != "" {
+		parts = append(parts, e.GetPod())
+	}
+	if e.GetColdStart() {
+		parts = append(parts, "cold start")
+	}
+	if e.GetReason() != "" {
+		parts = append(parts, e.GetReason())
+	}
+	return strings.Join(parts, ", ")
+}

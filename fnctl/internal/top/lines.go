@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+)
+
+const (
+	// usualWidth is the width where there is no terminal.
+	usualWidth = 80
+	// minName is the least width of a function's name, and fixed that of the other columns.
+	minName = 12
+	fixed   = len("  EVALS/S  FAILED/S      P50      P99   PODS  QUEUE")
+)
+
+// Lines returns the snapshot in lines of less than width columns, and in at most height lines; zero is 80
+// columns, and any number of lines.
+func (s Snapshot) Lines(width, height int) []string {
+	width = cmp.Or(width, usualWidth) - 1
+	lines, failures := append(s.summary(), ""), s.failures()
+	name := max(width-fixed, minName)
+	lines = append(lines, fmt.Sprintf("%-*s  %7s  %8s  %7s  %7s  %5s  %5s",
+		name, "FUNCTION", "EVALS/S", "FAILED/S", "P50", "P99", "PODS", "QUEUE"))
+	rows := s.rows()
+	shown := len(rows)
+	if height > 0 {
+		shown = min(shown, max(height-len(lines)-len(failures)-1, 1))
+	}
+	for _, r := range rows[:shown] {
+		lines = append(lines, r.line(name))
+	}
+	if left := len(rows) - shown; left > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", left))
+	}
+	if len(rows) == 0 {
+		lines = append(lines, "no evaluations in the last minute, and no function pods")
+	}
+	lines = append(lines, failures...)
+	if height > 0 {
+		lines = lines[:min(len(lines), height)]
+	}
+	for i, line := range lines {
+		lines[i] = runewidth.Truncate(ui.OneLine(line), width, "…")
+	}
+	return lines
+}
+
+// line returns a row of the table, with the function's name in so many columns.
+func (r row) line(name int) string {
+	function := runewidth.FillRight(runewidth.Truncate(ui.OneLine(r.function), name, "…"), name)
+	rate, fail, p50, p99, podCount, queue := "-", "-", "-", "-", "-", "-"
+	if r.measured {
+		rate, fail, p50, p99 = number(r.rate), number(r.fail), short(r.p50), short(r.p99)
+	}
+	if r.pods > 0 {
+		podCount = fmt.Sprintf("%d/%d", r.ready, r.pods)
+	}
+	if r.pods > 0 || r.waiting > 0 {
+		queue = strconv.Itoa(r.waiting)
+	}
+	return fmt.Sprintf("%s  %7s  %8s  %7s  %7s  %5s  %5s", function, rate, fail, p50, p99, podCount, queue)
+}
+
+// failures returns the lines below the table.
+func (s Snapshot) failures() []string {
+	if len(s.Failures) == 0 {
+		return nil
+	}
+	lines := []string{"", "LAST FAILURES"}
+	for _, e := range s.Failures {
+		lines = append(lines, s.failure(e))
+	}
+	return lines
+}
+
+func (s Snapshot) failure(e *gatewayv1.Evaluation) string {
+	ago := pods.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
+	return fmt.Sprintf("%6s ago  %s  %s: %s", ago, cmp.Or(pods.Base(e.GetImage()), "(rejected)"), e.GetCode(), e.GetReason())
+}
+
+// number returns a rate with three digits or so.
+func number(n float64) string {
+	switch {
+	case n == 0:
+		return "0"
+	case n < 10:
+		return strconv.FormatFloat(n, 'f', 2, 64)
+	case n < 100:
+		return strconv.FormatFloat(n, 'f', 1, 64)
+	default:
+		return strconv.FormatFloat(n, 'f', 0, 64)
+	}
+}
+
+// short returns a duration in at most seven columns.
+func short(d time.Duration) string {
+	for _, unit := range []struct {
+		below, digits time.Duration
+	}{
+		{10 * time.Millisecond, 10 * time.Microsecond}, {time.Second, time.Millisecond}, {time.Minute, 10 * time.Millisecond},
+	} {
+		if d < unit.below {
+			return strings.Replace(d.Round(unit.digits).String(), "µs", "us", 1)
+		}
+	}
+	return d.Round(time.Second).String()
+}

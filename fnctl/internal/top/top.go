@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package top shows what a gateway does now, as lines for a terminal: rate, durations, pods and queue of
+// each function, and the last failures.
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+// Snapshot is what the gateway reports at one time.
+type Snapshot struct {
+	Status *gatewayv1.GetStatusResponse
+	Pools  []*podmanagerv1.Pool
+	// Failures are the last evaluations that failed, the newest first.
+	Failures []*gatewayv1.Evaluation
+	Now      time.Time
+}
+
+// row is what one function does.
+type row struct {
+	function   string
+	rate, fail float64
+	p50, p99   time.Duration
+	measured   bool // whether there were evaluations in the last minute
+	ready      int
+	pods       int
+	waiting    int
+}
+
+// rows returns the functions, the busiest first.
+func (s Snapshot) rows() []row {
+	byName := map[string]*row{}
+	of := func(name string) *row {
+		if byName[name] == nil {
+			byName[name] = &row{function: name}
+		}
+		return byName[name]
+	}
+	for _, f := range s.Status.GetFunctions() {
+		r := of(f.GetImage())
+		r.rate, r.fail, r.measured = f.GetRate(), f.GetFailedRate(), true
+		r.p50, r.p99 = f.GetMedian().AsDuration(), f.GetP99().AsDuration()
+	}
+	for _, pool := range s.Pools {
+		r := of(pods.Base(pool.GetKey().GetReference()))
+		r.waiting += int(pool.GetWaiting())
+		r.pods += len(pool.GetPods())
+		for _, pod := range pool.GetPods() {
+			if pod.GetState() == podmanagerv1.Pod_STATE_READY {
+				r.ready++
+			}
+		}
+	}
+	return slices.SortedFunc(deref(byName), func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.waiting, a.waiting), cmp.Compare(b.rate, a.rate), cmp.Compare(a.function, b.function))
+	})
+}
+
+// deref returns the values of a map of pointers.
+func deref(of map[string]*row) func(yield func(row) bool) {
+	return func(yield func(row) bool) {
+		for r := range maps.Values(of) {
+			if !yield(*r) {
+				return
+			}
+		}
+	}
+}
+
+// phaseOrder is the order in which an evaluation goes through phases.
+var phaseOrder = []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"}
+
+// summary returns the lines above the table.
+func (s Snapshot) summary() []string {
+	rate, fail := 0.0, 0.0
+	for _, f := range s.Status.GetFunctions() {
+		rate, fail = rate+f.GetRate(), fail+f.GetFailedRate()
+	}
+	var active []string
+	for _, phase := range phaseOrder {
+		if n := s.Status.GetActive()[phase]; n > 0 {
+			active = append(active, fmt.Sprintf("%d %s", n, phase))
+		}
+	}
+	up := s.Now.Sub(s.Status.GetStartTime().AsTime())
+	return []string{
+		fmt.Sprintf("gateway %s, version %s, up %s", s.Status.GetReplica(), s.Status.GetVersion(), pods.Short(up)),
+		fmt.Sprintf("last minute: %s evaluations/s, %s failed/s; now: %s", number(rate), number(fail),
+			cmp.Or(strings.Join(active, ", "), "none")),
+	}
+}

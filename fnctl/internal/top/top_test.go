@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package top_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mattn/go-runewidth"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/top"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+)
+
+var now = time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
+
+func snapshot() top.Snapshot {
+	return top.Snapshot{
+		Now: now,
+		Status: &gatewayv1.GetStatusResponse{
+			Replica: "gateway-0", Version: "v1", StartTime: timestamppb.New(now.Add(-time.Hour)),
+			Active: map[string]int32{"run": 3, "queue": 12},
+			Functions: []*gatewayv1.GetStatusResponse_Function{
+				{
+					Image: "set-namespace:v0.4.5", Rate: 123.4, FailedRate: 0.02,
+					Median: durationpb.New(3456 * time.Microsecond), P99: durationpb.New(1234 * time.Millisecond),
+				},
+				{Image: "rare:v1", Rate: 0.05, Median: durationpb.New(2 * time.Minute), P99: durationpb.New(2 * time.Minute)},
+			},
+		},
+		Pools: []*podmanagerv1.Pool{{
+			Key: &podmanagerv1.PoolKey{Reference: "example.com/fns/slow-with-a-very-long-name-of-a-function:v1"}, Waiting: 7,
+			Pods: []*podmanagerv1.Pod{{State: podmanagerv1.Pod_STATE_READY}, {State: podmanagerv1.Pod_STATE_STARTING}},
+		}},
+		Failures: []*gatewayv1.Evaluation{{
+			Image: "example.com/fns/typo:v1", Code: "failed_precondition", StartTime: timestamppb.New(now.Add(-5 * time.Second)),
+			Reason: "the registry says: no such image, and that in more words than\none line of the terminal has",
+		}},
+	}
+}
+
+func TestTop(t *testing.T) {
+	want := `gateway gateway-0, version v1, up 1h0m
+last minute: 123 evaluations/s, 0.02 failed/s; now: 12 queue, 3 run
+
+FUNCTION                      EVALS/S  FAILED/S      P50      P99   PODS  QUEUE
+slow-with-a-very-long-name-…        -         -        -        -    1/2      7
+set-namespace:v0.4.5              123      0.02   3.46ms    1.23s      -      -
+rare:v1                          0.05         0     2m0s     2m0s      -      -
+
+LAST FAILURES
+    5s ago  typo:v1  failed_precondition: the registry says: no such image, an…`
+	if diff := cmp.Diff(want, strings.Join(snapshot().Lines(80, 0), "\n")); diff != "" {
+		t.Errorf("top (-want +got):\n%s", diff)
+	}
+}
+
+// TestTopFitsTheTerminal shows hundreds of functions, and names in wide characters, on small terminals.
+func TestTopFitsTheTerminal(t *testing.T) {
+	s := snapshot()
+	for i := range 300 {
+		s.Status.Functions = append(s.Status.Functions, &gatewayv1.GetStatusResponse_Function{
+			Image: fmt.Sprintf("関数の名前がとても長い-%d\x1b[31m", i), Rate: 1, Median: durationpb.New(time.Second),
+		})
+	}
+	for _, size := range [][2]int{{80, 24}, {66, 10}, {200, 50}} {
+		lines := s.Lines(size[0], size[1])
+		if len(lines) > size[1] {
+			t.Errorf("%d lines on a terminal of %d", len(lines), size[1])
+		}
+		for _, line := range lines {
+			if n := runewidth.StringWidth(line); n >= size[0] || strings.ContainsRune(line, '\x1b') {
+				t.Errorf("%d columns on a terminal of %d: %q", n, size[0], line)
+			}
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+)
+
+// TestCallersFindTheirEvaluations sends evaluations with a trace each, and asks the gateway for them.
+func TestCallersFindTheirEvaluations(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
+	conformance.Install(t, dir, "echo")
+	write(t, file, "functions: [{function: echo, images: ['"+image("echo")+"']}]")
+	cfg := gateway.Config{
+		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
+		Exec: gateway.ExecConfig{Config: file, Functions: dir},
+	}
+	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+		return gateway.New(cfg, gateway.Services{}, frame)
+	})
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport}
+	evaluations := evaluatorconnect.NewFunctionEvaluatorClient(client, "http://"+address)
+	status := gatewayv1connect.NewStatusServiceClient(client, "http://"+address)
+	evaluate := func(digit, list string) []*gatewayv1.Evaluation {
+		t.Helper()
+		trace := strings.Repeat(digit, 32)
+		ctx, call := connect.NewClientContext(t.Context())
+		call.RequestHeader().Set("Traceparent", "00-"+trace+"-0123456789abcdef-01")
+		_, _ = evaluations.EvaluateFunction(ctx, &evaluator.EvaluateFunctionRequest{
+			Image: image("echo"), ResourceList: []byte(list),
+		})
+		found, err := status.ListEvaluations(t.Context(), &gatewayv1.ListEvaluationsRequest{TraceId: trace})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found.GetEvaluations()
+	}
+	good := evaluate("a", "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n")
+	if len(good) != 1 || good[0].GetCode() != "ok" || good[0].GetEvaluator() != "exec" {
+		t.Fatalf("found %v, want one evaluation that succeeded", good)
+	}
+	var names []string
+	for _, p := range good[0].GetPhases() {
+		names = append(names, p.GetName())
+	}
+	if got := strings.Join(names, " "); got != "resolve queue run" {
+		t.Errorf("phases %q", got)
+	}
+	if bad := evaluate("b", "secret: hunter2"); len(bad) != 1 || bad[0].GetReason() != "the resource list is not valid" {
+		t.Errorf("found %v, want one without the list", bad)
+	}
+	now, err := status.GetStatus(t.Context(), &gatewayv1.GetStatusRequest{})
+	if err != nil || len(now.GetFunctions()) == 0 || now.GetFunctions()[0].GetSamples() != 1 || now.GetVersion() == "" {
+		t.Errorf("status %v, %v", now, err)
+	}
+	_, err = status.ListEvaluations(t.Context(), &gatewayv1.ListEvaluationsRequest{TraceId: "../etc"})
+	if connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("an id that is none: %v", err)
+	}
+}
