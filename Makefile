@@ -20,7 +20,7 @@ LINUX := $(filter Linux,$(shell uname -s))
 TEST_BED_POSSIBLE := $(if $(KUBECONFIG),,$(shell [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ] && echo yes))
 TEST_BED_TARGETS  := $(if $(TEST_BED_POSSIBLE),e2e-teardown e2e-registries)
 
-MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions build/images test
+MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions build/images examples/functions test
 WORKSPACE := $(filter-out functions,$(MODULES))
 # Modules that only pin programs of others.
 TOOL_MODULES := functions/apply-setters test/cluster/porch
@@ -81,13 +81,27 @@ GO_TEST = $(shell command -v gcc >/dev/null && echo "CGO_ENABLED=1 go test -race
 help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Node.js for the examples, where Debian has it and this machine does not: its package, and packages that it
+# needs, without installing them.
+NODEJS := $(TOOLS)/nodejs
+.PHONY: nodejs
+nodejs:
+	@command -v node >/dev/null || ! command -v apt-get >/dev/null || $(MAKE) -s $(NODEJS) 2>/dev/null || \
+	 echo "Debian's package nodejs cannot be downloaded: run apt-get update, or install it"
+$(NODEJS):
+	@echo "downloading Debian's package nodejs for an example, 20 MB"
+	@mkdir -p $(TOOLS) && tmp=$$(mktemp -d $(TOOLS)/.build.XXXXXX) && trap 'rm -rf $$tmp' EXIT && cd $$tmp && \
+	 packages=$$(apt-get install -qs --no-install-recommends nodejs | awk '$$1 == "Inst" {print $$2}') && \
+	 test -n "$$packages" && apt-get download -q -o APT::Sandbox::User="$$(id -un)" $$packages && \
+	 for package in *.deb; do dpkg -x $$package nodejs; done && mv nodejs $@
+
 .PHONY: run
-run: build ## Start the stack here, render the examples through it, keep serving on 9445
-	@examples/run.sh --keep
+run: build nodejs ## Start the stack here, render the examples through it, keep serving on 9445
+	@NODEJS=$(NODEJS) examples/run.sh --keep
 
 .PHONY: demo
-demo: build ## The same, then stop
-	@examples/run.sh
+demo: build nodejs ## The same, then stop
+	@NODEJS=$(NODEJS) examples/run.sh
 
 # VERSION is what programs print for --version; without it, they print what Go recorded of the commit.
 VERSION_FLAG = $(if $(VERSION),-X=github.com/krm-function-runner/function-runner/libs/version.stamped=$(VERSION))
@@ -97,6 +111,7 @@ build: functions ## Build all programs into .build/bin
 	@mkdir -p $(BUILD)/bin
 	@for m in services/function-runner services/gateway fnctl wrapper-server; do \
 	  (cd $$m && CGO_ENABLED=0 go build -trimpath -ldflags="-s -w $(VERSION_FLAG)" -o $(BUILD)/bin/ .); done
+	@cd examples/functions && CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o $(BUILD)/examples/ . ./team
 
 ##@ Check
 

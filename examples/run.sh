@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Starts function-runner with the catalog functions as local binaries, and with sandboxes for all
-# other images where bubblewrap works (no Kubernetes, no containers), renders the examples through it, and stops it again, or with --keep
-# keeps it running until it is interrupted.
+# other images where bubblewrap works (no Kubernetes, no containers), renders the examples through it, and
+# stops it again, or with --keep keeps it running until it is interrupted. A registry on loopback has the
+# images of the example functions.
 #
-#   PORT   its port, by default 9445 with --keep, and a free port otherwise
-#   BUILD  the directory of `make build` and `make functions`, by default .build
+#   PORT    its port, by default 9445 with --keep, and a free port otherwise
+#   BUILD   the directory of `make build` and `make functions`, by default .build
+#   NODEJS  a directory into which Debian's package nodejs is unpacked, for machines without it
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -25,13 +27,41 @@ else
   while taken "$port"; do port=$((port + 1)); done
 fi
 
+log=$(mktemp)
+images= runner=
+# shellcheck disable=SC2329 # the trap calls it
+finish() {
+  for pid in $runner $images; do kill "$pid" 2>/dev/null || true; done
+  for pid in $runner $images; do wait "$pid" 2>/dev/null || true; done
+  rm -f "$log"
+}
+trap finish EXIT
+
+# The functions of any-image, and where their registry is. Sandboxes need Linux.
+skipped="its functions run in sandboxes, which are off or need another system"
+if [[ $(uname -s) == Linux && -x $build/examples/functions && ${FNR_SANDBOX:-auto} != off ]]; then
+  packages=
+  command -v node >/dev/null || ! [[ -d ${NODEJS:-} ]] || packages=$NODEJS
+  exec {address}< <(exec "$build/examples/functions" --dir="$build/examples" --team="$build/examples/team" \
+    --packages="$packages" 2>"$log")
+  images=$!
+  if read -r registry <&"$address"; then
+    skipped=
+    mirrors=${FNR_IMAGE_RESOLVER_MIRRORS:-} insecure=${FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES:-}
+    export FNR_IMAGE_RESOLVER_MIRRORS="${mirrors:+$mirrors,}functions.example.com=$registry"
+    export FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES="${insecure:+$insecure,}$registry"
+  else
+    skipped=$(<"$log")
+  fi
+fi
+
 unset FNR_ADDRESS # fnctl's for another gateway, by its earlier name: function-runner rejects it
 export FNR_TELEMETRY_METRICS_ADDRESS=${FNR_TELEMETRY_METRICS_ADDRESS:-off}
 export FNR_TELEMETRY_LOG_FORMAT=text FNR_SERVE_DRAIN_DELAY=0s FNR_SANDBOX=${FNR_SANDBOX:-auto}
 "$build/bin/function-runner" --port="$port" --disable-runtimes=pod \
-  --functions="$build/functions" --config="$build/functions/config.yaml" --log-level="${LOG_LEVEL:-1}" &
+  --functions="$build/functions" --config="$build/functions/config.yaml" --log-level="${LOG_LEVEL:-1}" \
+  2> >(exec tee -i "$log" >&2) &
 runner=$!
-trap 'kill "$runner" 2>/dev/null || true; wait "$runner" 2>/dev/null || true' EXIT
 
 # The wrapper server's binary is a health probe too, when it is called by that name.
 ln -sf wrapper-server "$build/bin/grpc-health-probe"
@@ -45,7 +75,10 @@ for ((i = 0; ; i++)); do
   sleep 0.1
 done
 
-FNCTL="$build/bin/fnctl" FNCTL_ADDRESS="localhost:$port" "$here/demo.sh"
+# The log has the reason.
+! grep -q 'no sandbox on this machine' "$log" ||
+  skipped="its functions run in sandboxes, which do not work here: install the package bubblewrap, or see the log above"
+FNCTL="$build/bin/fnctl" FNCTL_ADDRESS="localhost:$port" SKIPPED=$skipped "$here/demo.sh"
 
 if [[ $keep == --keep ]]; then
   echo

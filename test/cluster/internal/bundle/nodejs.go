@@ -26,17 +26,11 @@ func nodeImage() (image.Spec, error) {
 	if node, err = filepath.EvalSymlinks(node); err != nil {
 		return image.Spec{}, fmt.Errorf("find Node.js: %w", err)
 	}
-	libraries, err := sharedLibraries(node)
+	files, err := image.NodeJS(node)
 	if err != nil {
-		return image.Spec{}, fmt.Errorf("find the libraries of Node.js: %w", err)
+		return image.Spec{}, err
 	}
-	files := []image.File{
-		{Path: "/usr/bin/node", Mode: 0o755, Source: node},
-		{Path: "/function/index.js", Mode: 0o644, Content: identity},
-	}
-	for _, path := range libraries {
-		files = append(files, image.File{Path: path, Mode: 0o755, Source: path})
-	}
+	files = append(files, image.File{Path: "/function/index.js", Mode: 0o644, Content: identity})
 	return image.Spec{
 		Name:       "test/nodejs:v1",
 		Files:      files,

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// nodeModules are the parts of Node.js that Debian has in packages of their own.
+var nodeModules = []string{"acorn", "acorn-walk", "cjs-module-lexer", "undici"}
+
+// NodeJS returns the files that a JavaScript program of one file needs beside it: those of [Program], at
+// /usr/bin/node.
+func NodeJS(source string, unpacked ...string) ([]File, error) {
+	files, err := Program("/usr/bin/node", source, unpacked...)
+	if err != nil {
+		return nil, err
+	}
+	for _, root := range append(unpacked[:len(unpacked):len(unpacked)], "/") {
+		for _, module := range nodeModules {
+			more, err := directory(root, filepath.Join("/usr/share/nodejs", module))
+			if err != nil {
+				return nil, fmt.Errorf("find the modules of Node.js: %w", err)
+			}
+			files = append(files, more...)
+		}
+	}
+	return files, nil
+}
+
+// directory returns the files and links of a directory, none if it is missing, as they are below root.
+func directory(root, dir string) (files []File, err error) {
+	err = filepath.WalkDir(filepath.Join(root, dir), func(source string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil || entry.IsDir():
+			return err
+		}
+		path, err := filepath.Rel(root, source)
+		if err != nil {
+			return err
+		}
+		file := File{Path: filepath.Join("/", path), Mode: 0o644}
+		switch {
+		case entry.Type().IsRegular():
+			file.Source = source
+		case entry.Type() == fs.ModeSymlink:
+			file.Link, err = os.Readlink(source)
+		default:
+			return nil
+		}
+		files = append(files, file)
+		return err
+	})
+	return files, err
+}

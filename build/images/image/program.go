@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// libraryDirs are the directories in which Debian keeps shared libraries.
+var libraryDirs = []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib", "/usr/lib", "/lib64"}
+
+// Program returns the files that a program of this machine needs in an image, where it is at path: the
+// program, its interpreter and its shared libraries. These may also be in directories into which packages
+// are unpacked, which come first.
+func Program(path, source string, unpacked ...string) ([]File, error) {
+	libraries, err := sharedLibraries(source, append(slices.Clone(unpacked), "/"))
+	if err != nil {
+		return nil, fmt.Errorf("find the libraries of %s: %w", source, err)
+	}
+	files := []File{{Path: path, Mode: 0o755, Source: source}}
+	for _, name := range slices.Sorted(maps.Keys(libraries)) {
+		files = append(files, File{Path: name, Mode: 0o755, Source: libraries[name]})
+	}
+	return files, nil
+}
+
+// sharedLibraries returns the files, its interpreter among them, that a program is linked with, directly
+// or indirectly: where each has to be, and where it is below one of the roots.
+func sharedLibraries(program string, roots []string) (map[string]string, error) {
+	found := map[string]string{}
+	pending := []string{program}
+	for len(pending) > 0 {
+		needed, err := imports(pending[0], roots)
+		if err != nil {
+			return nil, err
+		}
+		pending = pending[1:]
+		for path, source := range needed {
+			if found[path] == "" {
+				found[path] = source
+				pending = append(pending, source)
+			}
+		}
+	}
+	return found, nil
+}
+
+// imports returns the files that one program or library names.
+func imports(path string, roots []string) (map[string]string, error) {
+	file, err := elf.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	defer file.Close()
+	names, err := file.ImportedLibraries()
+	if err != nil {
+		return nil, fmt.Errorf("read the libraries of %s: %w", path, err)
+	}
+	found := map[string]string{}
+	for _, name := range names {
+		library, source, err := findLibrary(name, roots)
+		if err != nil {
+			return nil, fmt.Errorf("read the libraries of %s: %w", path, err)
+		}
+		found[library] = source
+	}
+	if section := file.Section(".interp"); section != nil {
+		interpreter, err := section.Data()
+		if err != nil {
+			return nil, fmt.Errorf("read the interpreter of %s: %w", path, err)
+		}
+		name := string(interpreter[:len(interpreter)-1])
+		found[name] = name
+	}
+	return found, nil
+}
+
+func findLibrary(name string, roots []string) (path, source string, err error) {
+	for _, root := range roots {
+		for _, dir := range libraryDirs {
+			candidates, err := filepath.Glob(filepath.Join(root, dir, name))
+			if err != nil {
+				return "", "", err
+			}
+			for _, source := range candidates {
+				if _, err := os.Stat(source); errors.Is(err, fs.ErrNotExist) {
+					continue
+				}
+				relative, err := filepath.Rel(root, source)
+				return filepath.Join("/", relative), source, err
+			}
+		}
+	}
+	return "", "", fmt.Errorf("no library %s in %v", name, libraryDirs)
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/build/images/image"
+)
+
+//go:embed scale/scale.sh
+var scale string
+
+//go:embed pinned/index.js
+var pinned string
+
+// sources are what the images are made of.
+type sources struct {
+	// team is the path of the Go function.
+	team string
+	// packages is a directory with Node.js and its libraries; empty for this machine's.
+	packages string
+}
+
+// images returns the images of all functions.
+func (s sources) images() ([]image.Spec, error) {
+	shell, err := program("/bin/sh", "sh")
+	if err != nil {
+		return nil, err
+	}
+	sed, err := program("/bin/sed", "sed")
+	if err != nil {
+		return nil, err
+	}
+	node, err := s.node()
+	if err != nil {
+		return nil, err
+	}
+	return []image.Spec{
+		function("team", []string{"/function"}, image.File{Path: "/function", Mode: 0o755, Source: s.team}),
+		function("scale", []string{"/scale.sh"},
+			slices.Concat(shell, sed, []image.File{{Path: "/scale.sh", Mode: 0o755, Content: scale}})...),
+		function("pinned", []string{"/usr/bin/node", "/index.js"},
+			append(node, image.File{Path: "/index.js", Mode: 0o644, Content: pinned})...),
+	}, nil
+}
+
+// node returns the files of Node.js.
+func (s sources) node() ([]image.File, error) {
+	if s.packages != "" {
+		return image.NodeJS(filepath.Join(s.packages, "usr/bin/node"), s.packages)
+	}
+	source, err := find("node")
+	if err != nil {
+		return nil, fmt.Errorf("%w: install the package nodejs", err)
+	}
+	return image.NodeJS(source)
+}
+
+// program returns the files of one of this machine's programs, which is at path in the image.
+func program(path, name string) ([]image.File, error) {
+	source, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	return image.Program(path, source)
+}
+
+// find returns the path of a program of this machine.
+func find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find %s: %w", name, err)
+	}
+	return path, nil
+}
+
+// function returns the image of a function. Files that two programs need occur once.
+func function(name string, entrypoint []string, files ...image.File) image.Spec {
+	slices.SortFunc(files, func(a, b image.File) int { return strings.Compare(a.Path, b.Path) })
+	files = slices.CompactFunc(files, func(a, b image.File) bool { return a.Path == b.Path })
+	return image.Spec{Name: name + ":v1", Files: files, Entrypoint: entrypoint, User: "65532"}
+}

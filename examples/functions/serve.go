@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/krm-function-runner/function-runner/build/images/image"
+)
+
+// Bounds on clients of the registry, which are on this machine.
+const (
+	headerTimeout = 10 * time.Second
+	idleTimeout   = time.Minute
+	stopTimeout   = 5 * time.Second
+)
+
+// serve serves the images until ctx ends. It writes its address once they are there.
+func serve(ctx context.Context, dir string, specs []image.Spec, out io.Writer) error {
+	blobs := filepath.Join(dir, "blobs")
+	if err := os.MkdirAll(blobs, 0o750); err != nil {
+		return fmt.Errorf("keep images: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "localhost:0")
+	if err != nil {
+		return err
+	}
+	quiet := log.New(io.Discard, "", 0)
+	content := registry.New(registry.Logger(quiet), registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs)))
+	readers := &readOnly{content: content}
+	server := &http.Server{
+		Handler: readers, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, ErrorLog: quiet,
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	err = push(ctx, listener.Addr().String(), filepath.Join(dir, "layers"), specs)
+	if err == nil {
+		readers.closed.Store(true)
+		_, err = fmt.Fprintln(out, listener.Addr())
+	}
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-ended:
+			return err
+		}
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	err = errors.Join(err, server.Shutdown(stopping))
+	<-ended
+	return err
+}
+
+// push builds the images, and pushes them to the registry.
+func push(ctx context.Context, host, dir string, specs []image.Spec) error {
+	images, err := image.Builder{Dir: dir}.BuildAll(ctx, specs)
+	if err != nil {
+		return err
+	}
+	to := image.Registry{Host: host, Auth: authn.Anonymous, Transport: http.DefaultTransport}
+	for i, spec := range specs {
+		if _, err := to.Push(ctx, spec.Name, images[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readOnly serves a registry to which nothing can be pushed any more once it is closed.
+type readOnly struct {
+	content http.Handler
+	closed  atomic.Bool
+}
+
+func (r *readOnly) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if r.closed.Load() && req.Method != http.MethodGet && req.Method != http.MethodHead {
+		http.Error(w, "nothing can be pushed here", http.StatusMethodNotAllowed)
+		return
+	}
+	r.content.ServeHTTP(w, req)
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command team is a function in Go: it sets the label "team" of all resources.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/kustomize/kyaml/fn/framework"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+func main() {
+	if err := framework.Execute(framework.ResourceListProcessorFunc(label), nil); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// label sets the label to the value in the function's configuration.
+func label(list *framework.ResourceList) error {
+	team := list.FunctionConfig.GetDataMap()["team"]
+	if team == "" {
+		return errors.New("set team in the configuration")
+	}
+	for _, item := range list.Items {
+		if err := item.PipeE(yaml.SetLabel("team", team)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
