@@ -67,8 +67,9 @@ func generate(seed uint64) script {
 	if s.Setup.MaxPods > 0 { // with less time, callers would rightly be rejected
 		s.Setup.Limits.ReadyTimeout = time.Minute
 	}
-	if s.Setup.Alone {
-		s.Setup.MaxPods = 0 // see docs/scale.md: a replica that is cut off waits for room that others make
+	possible := faults
+	if s.Setup.Alone { // see docs/scale.md: a replica that is cut off cannot tell, and its callers wait
+		possible = slices.DeleteFunc(slices.Clone(faults), func(fault string) bool { return fault == "cut" })
 	}
 	trouble := r.IntN(4)
 	for range 60 + r.IntN(60) {
@@ -77,7 +78,7 @@ func generate(seed uint64) script {
 			Hold: time.Duration(r.IntN(5000)) * time.Millisecond,
 		}
 		if r.IntN(20) < trouble {
-			next.What = pick(r, faults...)
+			next.What = pick(r, possible...)
 		}
 		s.Steps = append(s.Steps, next)
 	}
