@@ -119,17 +119,17 @@ func (g *Gate) startOrQueue(claim Claim) (*evaluation, *request, error) {
 	if g.waiting.count.total >= g.limits.Queue {
 		dropped := g.waiting.displace(claim)
 		if dropped == nil {
-			return nil, nil, g.refusal("%d evaluations run and %d wait, which is the limit: try again later")
+			return nil, nil, g.rejection("%d evaluations run and %d wait, which is the limit: try again later")
 		}
-		dropped.decided <- g.refusal("%d evaluations run and %d wait, which is the limit, " +
+		dropped.decided <- g.rejection("%d evaluations run and %d wait, which is the limit, " +
 			"and the place in the queue went to a function or a caller with fewer requests: try again later")
 	}
 	return nil, g.waiting.add(claim), nil
 }
 
-// refusal is the error for a request that has no place in the queue. Text takes how
+// rejection is the error for a request that has no place in the queue. Text takes how
 // many evaluations run and how many requests wait.
-func (g *Gate) refusal(text string) error {
+func (g *Gate) rejection(text string) error {
 	err := fault.New(fault.Exhausted, text, g.slots.running.total, g.waiting.count.total)
 	return fault.WithRetryAfter(err, g.service.untilEmpty(g.limits))
 }

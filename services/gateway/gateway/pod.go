@@ -47,7 +47,7 @@ func pools(cfg Config, m lease.Manager, frame program.Frame) rpcserve.Service {
 // readOnly shows pools and lends nothing.
 type readOnly struct{ lease.Manager }
 
-// Lease refuses: callers of the gateway may have functions evaluated, but may not call
+// Lease rejects all: callers of the gateway may have functions evaluated, but may not call
 // pods.
 func (readOnly) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (lease.Lease, error) {
 	return nil, fault.New(fault.Denied, "the gateway lends no pods: call EvaluateFunction, or ask the pod-manager itself")

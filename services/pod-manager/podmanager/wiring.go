@@ -129,7 +129,7 @@ func (c *Config) wrapperEnv() []corev1.EnvVar {
 	return vars
 }
 
-// network returns the images whose functions may use the network. Validate refuses what does
+// network returns the images whose functions may use the network. Validate rejects what does
 // not parse.
 func (c *Config) network() imagename.Patterns {
 	patterns, err := imagename.ParsePatterns(c.FunctionNetwork)

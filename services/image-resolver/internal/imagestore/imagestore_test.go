@@ -253,7 +253,7 @@ func TestRefusedImages(t *testing.T) {
 		})(t, source)
 		_, err := newStore(t, dir, source).Open(t.Context(), repository, digest, nil)
 		if err == nil || !strings.Contains(err.Error(), "tampers with it") || left(t, dir) != "" {
-			t.Errorf("error %v and %q left, want a refusal and nothing", err, left(t, dir))
+			t.Errorf("error %v and %q left, want a rejection and nothing", err, left(t, dir))
 		}
 	})
 }

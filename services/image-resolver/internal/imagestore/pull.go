@@ -66,7 +66,7 @@ func (s *Store) fetch(ctx context.Context, repository, digest, key string, repor
 	defer stage.discard()
 	p := &pull{store: s, stage: stage, repository: repository, digest: digest, report: report}
 	if err := p.run(ctx); err != nil {
-		return s.refusal(repository, digest, err)
+		return s.failed(repository, digest, err)
 	}
 	if err := s.root.Rename(path.Join(stage.dir, key), path.Join(imagesDir, key)); err != nil {
 		return s.full(err)
@@ -75,8 +75,8 @@ func (s *Store) fetch(ctx context.Context, repository, digest, key string, repor
 	return s.makeFit(ctx, repository, digest, key)
 }
 
-// refusal names the image in an error.
-func (s *Store) refusal(repository, digest string, err error) error {
+// failed names the image in an error.
+func (s *Store) failed(repository, digest string, err error) error {
 	err = s.full(err)
 	return fault.New(fault.Of(err), "image %s@%s: %w", repository, digest, err)
 }

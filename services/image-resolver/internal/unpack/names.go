@@ -21,11 +21,11 @@ func quote(s string) string { return strconv.Quote(s) }
 // image, as container runtimes understand it: ko writes such names.
 func clean(name string) (string, error) {
 	if slices.Contains(strings.Split(name, "/"), "..") {
-		return "", refuse(name, `leads out of the image with ".."`)
+		return "", rejected(name, `leads out of the image with ".."`)
 	}
 	cleaned := path.Clean(strings.TrimLeft(name, "/"))
 	if strings.ContainsRune(cleaned, 0) {
-		return "", refuse(name, "has a zero byte in its name")
+		return "", rejected(name, "has a zero byte in its name")
 	}
 	return cleaned, nil
 }
@@ -42,7 +42,7 @@ func (t *Tree) resolve(dir string) (string, error) {
 		case part == "" || part == ".":
 			continue
 		case part == ".." && at == ".":
-			return "", refuse(dir, "leads out of the image by a symbolic link")
+			return "", rejected(dir, "leads out of the image by a symbolic link")
 		case part == "..":
 			at = path.Dir(at)
 			continue
@@ -57,7 +57,7 @@ func (t *Tree) resolve(dir string) (string, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", refuse(dir, "is behind too many symbolic links")
+			return "", rejected(dir, "is behind too many symbolic links")
 		}
 		if path.IsAbs(target) {
 			at = "."
@@ -81,7 +81,7 @@ func (t *Tree) enter(at string) (target string, err error) {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return t.root.Readlink(at)
 	case !info.IsDir():
-		return "", refuse(at, "is a file, and has entries below it")
+		return "", rejected(at, "is a file, and has entries below it")
 	}
 	return "", nil
 }
@@ -91,9 +91,9 @@ func (t *Tree) enter(at string) (target string, err error) {
 func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 	target := header.Linkname
 	if !path.IsAbs(target) {
-		reached := path.Join(path.Dir(at), target) //nolint:gosec // what leads out is refused below
+		reached := path.Join(path.Dir(at), target) //nolint:gosec // what leads out is rejected below
 		if reached == ".." || strings.HasPrefix(reached, "../") {
-			return refuse(header.Name, "is a symbolic link to "+quoted(target)+", out of the image")
+			return rejected(header.Name, "is a symbolic link to "+quoted(target)+", out of the image")
 		}
 	}
 	return t.root.Symlink(target, at)
@@ -103,7 +103,7 @@ func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 func (t *Tree) hardLink(header *tar.Header, at string) error {
 	name, err := clean(header.Linkname)
 	if err != nil {
-		return refuse(header.Name, "is a hard link to "+quoted(header.Linkname)+", out of the image")
+		return rejected(header.Name, "is a hard link to "+quoted(header.Linkname)+", out of the image")
 	}
 	dir, err := t.resolve(path.Dir(name))
 	if err != nil {
@@ -112,7 +112,7 @@ func (t *Tree) hardLink(header *tar.Header, at string) error {
 	target := path.Join(dir, path.Base(name))
 	info, err := t.root.Lstat(target)
 	if err != nil || info.IsDir() {
-		return refuse(header.Name, "is a hard link to "+quoted(header.Linkname)+", which is no file of the image")
+		return rejected(header.Name, "is a hard link to "+quoted(header.Linkname)+", which is no file of the image")
 	}
 	if target == at {
 		return nil

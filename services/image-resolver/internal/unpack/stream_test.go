@@ -84,7 +84,7 @@ func TestBadLayers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := applyCompressed(t.Context(), t, tc.layer, tc.diffID)
 			if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want a refusal that says %q", err, tc.want)
+				t.Errorf("error %v, want a rejection that says %q", err, tc.want)
 			}
 		})
 	}

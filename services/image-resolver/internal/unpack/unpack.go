@@ -100,7 +100,7 @@ func (t *Tree) add(header *tar.Header, content io.Reader) error {
 	}
 	if name == "." {
 		if header.Typeflag != tar.TypeDir {
-			return refuse(header.Name, "is not a directory, and takes the place of the image's root")
+			return rejected(header.Name, "is not a directory, and takes the place of the image's root")
 		}
 		return nil
 	}
@@ -134,9 +134,9 @@ func (t *Tree) write(header *tar.Header, at string, content io.Reader) error {
 	case tar.TypeSymlink:
 		return t.symbolicLink(header, at)
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
-		return refuse(header.Name, "is a device or a pipe, which images must not have")
+		return rejected(header.Name, "is a device or a pipe, which images must not have")
 	default:
-		return refuse(header.Name, "has the unknown type "+string(rune(header.Typeflag)))
+		return rejected(header.Name, "has the unknown type "+string(rune(header.Typeflag)))
 	}
 }
 
@@ -220,8 +220,8 @@ func (r readFrom) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refuse is the error for an entry that must not be written.
-func refuse(name, why string) error {
+// rejected is the error for an entry that must not be written.
+func rejected(name, why string) error {
 	return fault.New(fault.Precondition, "its entry %s %s", quoted(name), why)
 }
 

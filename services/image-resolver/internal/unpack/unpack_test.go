@@ -189,7 +189,7 @@ func TestLayersBecomeOneTree(t *testing.T) {
 			root, _, err := apply(t, limits, layers...)
 			if name == "replaced" {
 				if err == nil || !strings.Contains(err.Error(), "is a file, and has entries below it") {
-					t.Errorf("error %v, want a refusal", err)
+					t.Errorf("error %v, want a rejection", err)
 				}
 				return
 			}
@@ -251,7 +251,7 @@ func TestHostileEntriesAreRefused(t *testing.T) {
 			}
 			_, _, err := apply(t, limits, layers...)
 			if err == nil || fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want a refusal that says %q", err, tc.want)
+				t.Errorf("error %v, want a rejection that says %q", err, tc.want)
 			}
 		})
 	}
@@ -286,7 +286,7 @@ func TestLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := apply(t, tc.limits, archive(t, tc.layer...))
 			if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want a refusal that says %q", err, tc.want)
+				t.Errorf("error %v, want a rejection that says %q", err, tc.want)
 			}
 		})
 	}
@@ -301,7 +301,7 @@ func TestSparseFileCountsWithItsSize(t *testing.T) {
 	}
 	_, _, err := apply(t, limits, out.Bytes())
 	if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "more than 64 MiB unpacked") {
-		t.Errorf("error %v, want a refusal for its size", err)
+		t.Errorf("error %v, want a rejection for its size", err)
 	}
 }
 
@@ -323,7 +323,7 @@ func TestMountpoints(t *testing.T) {
 	}
 }
 
-// TestMillionFiles applies a layer with a million files, which is made as it is read: it is refused at the
+// TestMillionFiles applies a layer with a million files, which is made as it is read: it is rejected at the
 // limit, and its rest is not read.
 func TestMillionFiles(t *testing.T) {
 	root, err := os.OpenRoot(t.TempDir())
@@ -338,7 +338,7 @@ func TestMillionFiles(t *testing.T) {
 	err = tree.Layer(t.Context(), reader)
 	_ = reader.Close()
 	if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "more than 1000 files") {
-		t.Errorf("got %v, want a refusal that names the limit", err)
+		t.Errorf("got %v, want a rejection that names the limit", err)
 	}
 	if n := <-made; n > int(limits.Files)+10 {
 		t.Errorf("%d files were read, want no more than the limit", n)

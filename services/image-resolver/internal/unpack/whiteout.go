@@ -26,7 +26,7 @@ func whiteout(base string) (hidden string, ok bool) {
 	}
 	hidden, ok = strings.CutPrefix(base, whiteoutPrefix)
 	if ok && hidden == "" {
-		hidden = ".." // refused
+		hidden = ".." // rejected
 	}
 	return hidden, ok
 }
@@ -39,7 +39,7 @@ func (t *Tree) hide(entry, dir, name string) error {
 	case ".":
 		return t.clear(dir)
 	case "..":
-		return refuse(entry, "hides nothing that could be there")
+		return rejected(entry, "hides nothing that could be there")
 	}
 	at := path.Join(dir, name)
 	if t.layer[at] {

@@ -57,7 +57,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	var takeovers metric.Int64ObservableCounter
 	var errs [8]error
 	rejections, errs[0] = meter.Int64ObservableCounter("fn.lease.rejections",
-		metric.WithDescription("Leases that were refused. The gateway counts the requests."))
+		metric.WithDescription("Leases that were rejected. The gateway counts the requests."))
 	evictions, errs[1] = meter.Int64ObservableCounter("fn.pod.evictions",
 		metric.WithDescription("Function pods that were deleted, and why."))
 	waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth",
