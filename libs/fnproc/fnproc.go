@@ -15,7 +15,7 @@
 // killed; and where the runner is the first process of a container, the kernel kills
 // everything with it anyway.
 //
-// The package is for Linux. On macOS, on which people develop, orphans remain, and functions run
+// The package is for Linux. On macOS, where developers work, orphans remain, and functions run
 // without what only Linux has to hold them back.
 package fnproc
 

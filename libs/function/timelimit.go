@@ -15,7 +15,7 @@ type TimeLimit struct {
 	For time.Duration
 	// Until is when that time is over.
 	Until time.Time
-	// Setting names what sets it, for people.
+	// Setting names what sets it, for users.
 	Setting string
 }
 

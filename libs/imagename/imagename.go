@@ -161,7 +161,7 @@ func (n Name) String() string {
 }
 
 // Short returns the last path segment and the tag, such as "set-namespace:v0.4.5":
-// what a person calls the function. Names of different registries can share it.
+// what a user calls the function. Names of different registries can share it.
 func (n Name) Short() string {
 	base := path.Base(n.Repository)
 	if n.Tag == "" {

@@ -187,7 +187,7 @@ func TestCompressedMessagesAreNotInflated(t *testing.T) {
 	}
 }
 
-// TestClientsHearThatTheyMustNotCompress has the clients that people use.
+// TestClientsHearThatTheyMustNotCompress has the clients that users use.
 func TestClientsHearThatTheyMustNotCompress(t *testing.T) {
 	address, client := serveHTTP2(t)
 	req := &evaluator.EvaluateFunctionRequest{ResourceList: make([]byte, 100<<10)}

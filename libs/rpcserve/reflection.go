@@ -13,7 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 )
 
-// Reflection is for people who look at a server now and then. Its streams may stay open,
+// Reflection is for users who look at a server now and then. Its streams may stay open,
 // so they are few, and end.
 const (
 	// maxReflections is how many streams of reflection there may be at a time.

@@ -5,7 +5,7 @@
 //
 // First come changes with a name, each of which was once not noticed. Their tests have to
 // fail. Then come the changes that gremlins finds, package by package. It prints the
-// changes that no test notices for a person to judge, since some make no difference.
+// changes that no test notices for a developer to judge, since some make no difference.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package downloads makes the archives of a release: the programs that people run on their machines.
+// Package downloads makes the archives of a release: the programs that users run on their machines.
 package downloads
 
 import (

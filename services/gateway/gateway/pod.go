@@ -31,7 +31,7 @@ func newPod(cfg Config, manager lease.Manager, frame program.Frame) (*podeval.Ev
 	return pod, conns.Run, err
 }
 
-// pools returns the service that shows the pools of m, so that people need to know
+// pools returns the service that shows the pools of m, so that users need to know
 // one address only.
 func pools(cfg Config, m lease.Manager, frame program.Frame) rpcserve.Service {
 	return rpcserve.Service{

@@ -16,7 +16,7 @@ import (
 )
 
 // TestFailuresNameTheResolvedImage calls a function that fails by its short name:
-// people read the name that they gave, programs the canonical one.
+// users read the name that they gave, programs the canonical one.
 func TestFailuresNameTheResolvedImage(t *testing.T) {
 	for evaluator, start := range map[string]func(t *testing.T) string{
 		"exec": func(t *testing.T) string {

@@ -163,7 +163,7 @@ func (c *Config) minPods() int {
 
 // PodEnv selects the variables of a process, as KEY=value, that wrapper servers get too: the
 // OpenTelemetry ones that do not identify the process, without credentials and files, which
-// pods do not have. Functions are other people's programs: a template has to name what their
+// pods do not have. Functions are other users' programs: a template has to name what their
 // pods may know.
 func PodEnv(environ []string) map[string]string {
 	env := make(map[string]string)

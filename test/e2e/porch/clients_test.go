@@ -119,5 +119,5 @@ func published(t testing.TB, repository, tag, file string) string {
 	return run(ctx, t, "", "git", "-C", dir, "show", "HEAD:"+file)
 }
 
-// since returns the time since then for people.
+// since returns the time since then for users.
 func since(then time.Time) time.Duration { return time.Since(then).Round(10 * time.Millisecond) }

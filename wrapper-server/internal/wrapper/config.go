@@ -79,7 +79,7 @@ func LoadConfig(args []string, w io.Writer) (Config, error) {
 	return cfg, config.Rename(cfg.Validate(), name)
 }
 
-// name is what a person calls a setting: its flag, or else its variable.
+// name is what a user calls a setting: its flag, or else its variable.
 func name(field string) string {
 	if f, ok := flagNames[field]; ok {
 		return f

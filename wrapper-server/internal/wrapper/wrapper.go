@@ -89,7 +89,7 @@ type server struct {
 	command     fnproc.Command
 	service     *function.Service
 	maxTime     time.Duration
-	timeSetting string // for people
+	timeSetting string // for users
 	maxMessage  int64
 	budget      *membudget.Budget
 }

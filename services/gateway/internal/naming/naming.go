@@ -90,7 +90,7 @@ func (r Resolver) highest(
 // maxListed is how many tags an error names.
 const maxListed = 10
 
-// list names tags for people.
+// list names tags for users.
 func list(tags []string) string {
 	if len(tags) > maxListed {
 		return strings.Join(tags[:maxListed], ", ") + ", …"

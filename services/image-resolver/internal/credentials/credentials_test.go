@@ -105,7 +105,7 @@ func TestLookup(t *testing.T) {
 			"u",
 		},
 		"hub, plain key": {
-			"what people write",
+			"what users write",
 			`{"auths":{"docker.io":` + auth("u") + `}}`,
 			"docker.io/library/busybox",
 			"u",

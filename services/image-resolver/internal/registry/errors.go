@@ -38,7 +38,7 @@ func refusedWith(err error) int {
 	return refused.status
 }
 
-// explain returns err, from doing op, as a classified error that a person can act
+// explain returns err, from doing op, as a classified error that a user can act
 // on. It keeps the text of err, without secrets, and not err itself.
 func (s *Session) explain(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
@@ -152,7 +152,7 @@ func unanswered(err error) error {
 	return unreachableError{err}
 }
 
-// pageError is a page for people in place of an answer.
+// pageError is a page for users in place of an answer.
 type pageError struct{ what, text string }
 
 func (e *pageError) Error() string {

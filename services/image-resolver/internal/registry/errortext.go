@@ -27,7 +27,7 @@ const (
 	maxSaid = 300
 )
 
-// abridge replaces the body of an error answer by the text that a person would read of it:
+// abridge replaces the body of an error answer by the text that a user would read of it:
 // proxies send whole pages, and some do not end. One in the
 // format of registries stays.
 func (s *secrets) abridge(resp *http.Response) {

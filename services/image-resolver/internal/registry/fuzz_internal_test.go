@@ -55,7 +55,7 @@ func FuzzNextPage(f *testing.F) {
 	})
 }
 
-// FuzzReadable reads answers of proxies and the like: what people are shown of them is one
+// FuzzReadable reads answers of proxies and the like: what users are shown of them is one
 // line that terminals only show.
 func FuzzReadable(f *testing.F) {
 	f.Add([]byte("<html><head><title>Log in</title><script>x</script></head><body>Please"), "text/html")

@@ -47,7 +47,7 @@ type Entry struct {
 }
 
 // Parse returns the entries in their order. Names without slash are looked up under
-// defaultPrefix. The warnings are sentences for people about what is ignored, such as
+// defaultPrefix. The warnings are sentences for users about what is ignored, such as
 // a second entry for an image. An error names each entry that is wrong; there are no
 // entries then.
 func Parse(data []byte, defaultPrefix string) (entries []Entry, warnings []string, err error) {

@@ -18,7 +18,7 @@ import (
 // entry is an entry that is being read.
 type entry struct {
 	Entry
-	where    string // names it, for people
+	where    string // names it, for users
 	warnings []string
 	problems []error
 }

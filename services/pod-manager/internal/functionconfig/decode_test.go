@@ -197,7 +197,7 @@ func TestDecodeRefuses(t *testing.T) {
 			container("resources: {requests: {cpu: 2}, limits: {cpu: 1}}"),
 			"more than the limit of 1",
 		},
-		"env's type":  {"a map is what people try", container("env: {A: b}"), "a list of a container's variables"},
+		"env's type":  {"a map is what users try", container("env: {A: b}"), "a list of a container's variables"},
 		"env's value": {"texts only", container("env: [{name: A, value: 5}]"), "a list of a container's variables"},
 		"env's name": {
 			"Kubernetes would refuse each pod",

@@ -21,7 +21,7 @@ func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf
 
 // object reads the fields of an object. A field that is null counts as missing.
 type object struct {
-	path     string // of the object, for people
+	path     string // of the object, for users
 	fields   map[string]any
 	problems *problems
 }
@@ -42,7 +42,7 @@ func (o object) at(field string) string {
 // maxShown is how many bytes of a wrong value an error shows.
 const maxShown = 64
 
-// shown returns a value for people.
+// shown returns a value for users.
 func shown(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {

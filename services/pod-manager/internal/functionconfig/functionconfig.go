@@ -5,7 +5,7 @@
 // have the same meaning in each replica.
 //
 // What is wrong in a part of an object keeps that part from being used, and nothing else: the
-// reasons are in words for people, and belong into the object's status.
+// reasons are in words for users, and belong into the object's status.
 package functionconfig
 
 import (

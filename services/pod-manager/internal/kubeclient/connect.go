@@ -21,7 +21,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Rates of requests to the API server. Client-go's own are for tools that a person
+// Rates of requests to the API server. Client-go's own are for tools that a user
 // uses; a burst of pods would take a minute.
 const (
 	queriesPerSecond = 200

@@ -60,7 +60,7 @@ type Config struct {
 	// Settings are those at the start.
 	Settings Settings
 	// Replica is this replica's name, and Namespace that of the pods: both are
-	// shown to people.
+	// shown to users.
 	Replica, Namespace string
 	// MaxMessageBytes is what pods take and give at most.
 	MaxMessageBytes int

@@ -48,7 +48,7 @@ func (m *Manager) list(ctx context.Context, image string) ([]*podmanagerv1.Pool,
 }
 
 // list returns the pools that an image selects. An image that is being looked up has a pool
-// without digest, so that people see what their evaluation waits for.
+// without digest, so that users see what their evaluation waits for.
 func (l *loop) list(image string) []*podmanagerv1.Pool {
 	var pools []*podmanagerv1.Pool
 	for reference, waiting := range l.lookups {

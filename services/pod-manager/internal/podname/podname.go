@@ -72,7 +72,7 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 // label is what the readable part may be: what comes after it makes it a whole one.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
-// readable returns the parts of the id that people read: the last path segment, and
+// readable returns the parts of the id that users read: the last path segment, and
 // the tag without dots, with a dash in front, if there is one.
 func readable(reference string) (name, tag string) {
 	name, tag, _ = strings.Cut(path.Base(reference), ":")

@@ -71,7 +71,7 @@ func baseService(serviceTemplate map[string]any) (*corev1.Service, []string, err
 }
 
 // decodeBase reads the field template of an object into a v1 object, and returns it as it was
-// written too. For people its name is key.
+// written too. For users its name is key.
 func decodeBase(object map[string]any, key string, into any) (map[string]any, []string, error) {
 	raw, ok := object["template"].(map[string]any)
 	if !ok {

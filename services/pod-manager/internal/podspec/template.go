@@ -101,7 +101,7 @@ const (
 // version is the ConfigMap's resourceVersion. What the pod leaves out is filled in,
 // see [Defaults] and the hardening in this package; what it sets stays.
 //
-// The warnings are sentences for people: about what is ignored, and about what may not
+// The warnings are sentences for users: about what is ignored, and about what may not
 // work. An error has all problems, and what to change.
 func Parse(version string, data map[string]string, d Defaults) (Template, []string, error) {
 	pod, podWarnings, err := parsePod(data)

@@ -68,7 +68,7 @@ func TestParseRefuses(t *testing.T) {
 		service string
 		want    []string
 	}{
-		"no YAML": {"a person sees which key", "{", "", []string{"template: it is not a YAML object"}},
+		"no YAML": {"a user sees which key", "{", "", []string{"template: it is not a YAML object"}},
 		"a text":  {"a text is no pod", "hello", "", []string{"template: it is not a YAML object"}},
 		"empty":   {"nothing is no pod", "", "", []string{`template: it has to be of kind Pod, and is of ""`}},
 		"other kind": {

@@ -613,7 +613,7 @@ func TestTemplateOfAnotherReplica(t *testing.T) {
 			`,
 		},
 		{
-			name: "template repaired", reason: "a person who repaired it does not wait for the next attempt",
+			name: "template repaired", reason: "a user who repaired it does not wait for the next attempt",
 			config: func(p *player) { p.config.Template = "" },
 			dialogue: `
 				request 1 f => create f-1
