@@ -165,6 +165,7 @@ SANDBOX_TAG = $(shell command -v bwrap >/dev/null && echo "-tags bubblewrap")
 unit: prepare testdata-times ## Run the tests that need only this machine
 	@failed=; \
 	 GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(SANDBOX_TAG) $(filter-out ./test/...,$(WORKSPACE_PACKAGES)) || failed=1; \
+	 ! command -v chromium >/dev/null || (cd services/gateway && go test -vet=off -tags chromium -run 'Browser|DarkMode' ./internal/status) || failed=1; \
 	 ! command -v tmux >/dev/null || (cd fnctl && go test -vet=off -tags tmux -run Screens ./internal/cli) || failed=1; \
 	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day' ./internal/pool) || failed=1; \
 	 (cd functions && $(GO_TEST) ./...) || failed=1; \
@@ -280,6 +281,7 @@ prepare: ## Install what the tests need, as root on Debian
 	@{ command -v apt-get >/dev/null && $(MAKE) --no-print-directory prometheus; } || \
 	 { [ -z "$(TEST_BED_POSSIBLE)" ] && echo "skipped: the unit tests of the alerts, which need Debian's promtool"; }
 	@command -v npm >/dev/null || echo "skipped: the TypeScript of docs/write-a-function.md, which needs npm"
+	@command -v chromium >/dev/null || echo "skipped: the status page in a browser, which needs chromium"
 	@{ command -v gcc && command -v tmux && command -v bwrap; } >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \

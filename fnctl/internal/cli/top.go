@@ -77,8 +77,10 @@ func newTop(env Environment) *cobra.Command {
 	c.gateway.registerAddress(cmd.Flags(), env)
 	cmd.Flags().BoolVar(&c.once, "once", false, "show it once")
 	cmd.Flags().DurationVar(&c.interval, "interval", defaultInterval, "time between two refreshes")
-	cmd.Flags().StringVarP(&c.output, "output", "o", "", "json for everything that the gateway reports, a line for each refresh")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asJSON}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&c.output, "output", "o", "",
+		"json for everything that the gateway reports, a line for each refresh")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asJSON},
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -32,7 +32,9 @@ type gatewayStatus struct {
 func (*gatewayStatus) GetStatus(context.Context, *gatewayv1.GetStatusRequest) (*gatewayv1.GetStatusResponse, error) {
 	return &gatewayv1.GetStatusResponse{
 		Replica: "gateway-0", Version: "v9", StartTime: timestamppb.Now(),
-		Functions: []*gatewayv1.GetStatusResponse_Function{{Image: "echo:v1", Rate: 2.5, Median: durationpb.New(time.Second)}},
+		Functions: []*gatewayv1.GetStatusResponse_Function{
+			{Image: "echo:v1", Rate: 2.5, Median: durationpb.New(time.Second)},
+		},
 	}, nil
 }
 
@@ -60,7 +62,9 @@ func (s *gatewayStatus) echo(
 }
 
 // run runs a command at a gateway with a status.
-func (s *gatewayStatus) run(ctx context.Context, t *testing.T, stdout *screen, args ...string) (code int, stderr string) {
+func (s *gatewayStatus) run(
+	ctx context.Context, t *testing.T, stdout *screen, args ...string,
+) (code int, stderr string) {
 	t.Helper()
 	address := fntest.Gateway{"echo:v1": s.echo}.ServeWithStatus(t, s)
 	errors := newScreen()
@@ -76,7 +80,9 @@ func TestTopOnce(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	shown, _ := stdout.now()
-	for _, want := range []string{"gateway gateway-0, version v9", "echo:v1", "2.50", "unavailable: no pod-manager answers"} {
+	for _, want := range []string{
+		"gateway gateway-0, version v9", "echo:v1", "2.50", "unavailable: no pod-manager answers",
+	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("shown\n%s\nlacks %q", shown, want)
 		}

@@ -30,10 +30,13 @@ func phases(from time.Duration, attempt int32, names ...string) []*gatewayv1.Eva
 func coldStart() spantree.Call {
 	e := &gatewayv1.Evaluation{
 		Evaluator: "pod", Pod: "fn-1", ColdStart: true, Code: "ok", Attempts: 1, Duration: durationpb.New(7 * time.Second),
-		Phases: append(phases(0, 0, "resolve"), phases(time.Second, 1, "queue", "create", "schedule", "pull", "start", "run")...),
+		Phases: append(phases(0, 0, "resolve"),
+			phases(time.Second, 1, "queue", "create", "schedule", "pull", "start", "run")...),
 	}
 	e.Phases[4].Reason = "Pulling image, which takes longer than this line of eighty columns can say"
-	return spantree.Call{Function: "set-labels:v1", TraceID: strings.Repeat("ab", 16), Took: 8 * time.Second, Evaluation: e}
+	return spantree.Call{
+		Function: "set-labels:v1", TraceID: strings.Repeat("ab", 16), Took: 8 * time.Second, Evaluation: e,
+	}
 }
 
 func TestColdStart(t *testing.T) {

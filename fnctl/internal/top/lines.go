@@ -86,7 +86,8 @@ func (s Snapshot) failures() []string {
 
 func (s Snapshot) failure(e *gatewayv1.Evaluation) string {
 	ago := pods.Short(s.Now.Sub(e.GetStartTime().AsTime().Add(e.GetDuration().AsDuration())))
-	return fmt.Sprintf("%6s ago  %s  %s: %s", ago, cmp.Or(pods.Base(e.GetImage()), "(rejected)"), e.GetCode(), e.GetReason())
+	function := cmp.Or(pods.Base(e.GetImage()), "(rejected)")
+	return fmt.Sprintf("%6s ago  %s  %s: %s", ago, function, e.GetCode(), e.GetReason())
 }
 
 // number returns a rate with three digits or so.

@@ -61,6 +61,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Gateway.StatusAddress = "" // no port
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
 		Sandboxes: sandboxes, ImageResolver: images, Digests: images, Images: watched{images, cfg.Progress},
 	}, frame)

@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +29,8 @@ var runtimes = []string{RuntimeExec, RuntimeSandbox, RuntimePod}
 type Config struct {
 	// Address is where callers connect, as host:port.
 	Address string `split_words:"true" default:":9445"`
+	// StatusAddress is where browsers get the status page, as host:port; empty for no page.
+	StatusAddress string `split_words:"true"`
 	// MaxMessageBytes bounds requests and responses.
 	MaxMessageBytes int `split_words:"true" default:"6291456"`
 	// MaxInHandBytes is the memory budget: it bounds the requests that are read, queued or
@@ -130,6 +133,10 @@ func (c ExecConfig) check(checks *config.Checks) {
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
+	if c.StatusAddress != "" {
+		_, _, err := net.SplitHostPort(c.StatusAddress)
+		checks.That(err == nil, "StatusAddress", c.StatusAddress, "host:port, or empty for no page")
+	}
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	checks.That(c.MaxConnectionAge >= 0, "MaxConnectionAge", c.MaxConnectionAge, "zero or more")
 	checks.That(c.MaxConnections >= 0, "MaxConnections", c.MaxConnections, "1 or more, or 0 for the default")

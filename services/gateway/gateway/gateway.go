@@ -60,17 +60,18 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Component, e
 	if services.ImageResolver != nil {
 		names.Tags = append(names.Tags, registrytags.Source{Lister: services.ImageResolver})
 	}
-	handler, err := newHandler(cfg, services, frame, names, chain)
+	handler, shown, err := newHandler(cfg, services, frame, names, chain)
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
 	}
-	return serve.Component{
-		Endpoints: []serve.Endpoint{{
-			Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: cfg.MaxConnectionAge,
-			MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnectionsPerPeer,
-		}},
-		Tasks: append(tasks, services.tasks...),
-	}, nil
+	endpoints := []serve.Endpoint{{
+		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: cfg.MaxConnectionAge,
+		MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnectionsPerPeer,
+	}}
+	if cfg.StatusAddress != "" {
+		endpoints = append(endpoints, statusPage(cfg, shown, services.PodManager, frame))
+	}
+	return serve.Component{Endpoints: endpoints, Tasks: append(tasks, services.tasks...)}, nil
 }
 
 // newExec returns the exec evaluator and the tasks that it needs. A nil source has no binaries.
@@ -108,10 +109,10 @@ func newExec(cfg Config, source binaries.Source, frame program.Frame) (*execeval
 	return exec, tasks, nil
 }
 
-// newHandler returns the handler of the gateway's port.
+// newHandler returns the handler of the gateway's port, and what it shows of itself.
 func newHandler(
 	cfg Config, services Services, frame program.Frame, names naming.Resolver, chain evaluation.Chain,
-) (http.Handler, error) {
+) (http.Handler, *status.Service, error) {
 	remembered := history.New()
 	door, err := frontdoor.New(frontdoor.Config{
 		Names: names, Chain: chain, History: remembered,
@@ -125,8 +126,9 @@ func newHandler(
 		Telemetry:         frame.Telemetry,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	shown := status.New(remembered, door.Active, hostname())
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	served := []rpcserve.Service{{
 		Name:            evaluatorconnect.FunctionEvaluatorName,
@@ -137,9 +139,10 @@ func newHandler(
 			return path, door.Bounded(handler)
 		},
 	}}
-	served = append(served, statusService(status.New(remembered, door.Active, hostname())))
+	served = append(served, statusService(shown))
 	if services.PodManager != nil {
 		served = append(served, pools(cfg, services.PodManager, frame))
 	}
-	return rpcserve.NewHandler(rpc, served...)
+	handler, err := rpcserve.NewHandler(rpc, served...)
+	return handler, shown, err
 }

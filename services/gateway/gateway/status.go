@@ -9,7 +9,10 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
@@ -28,6 +31,21 @@ func statusService(s *status.Service) rpcserve.Service {
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return gatewayv1connect.NewStatusServiceHandler(s, options...)
 		},
+	}
+}
+
+// maxStatusConnections bounds the connections of browsers.
+const maxStatusConnections = 32
+
+// statusPage returns the port of the status page. Without a pod-manager it shows no pods.
+func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame program.Frame) serve.Endpoint {
+	var pools status.Pools
+	if manager != nil {
+		pools = manager
+	}
+	return serve.Endpoint{
+		Name: "status", Address: cfg.StatusAddress, Handler: s.Page(pools, frame.Telemetry.Log),
+		MaxConnections: maxStatusConnections, MaxConnectionsPerPeer: maxStatusConnections,
 	}
 }
 

@@ -4,6 +4,7 @@ package gateway_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,10 +17,42 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
+
+// TestStatusPageHasItsOwnPort serves the page only where it is asked for.
+func TestStatusPageHasItsOwnPort(t *testing.T) {
+	cfg := gateway.Config{
+		Address: ":0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com",
+		DisableRuntimes: []string{gateway.RuntimeExec, gateway.RuntimePod},
+	}
+	frame := program.Frame{Telemetry: telemetry.Discard(), Health: new(serve.Health)}
+	component, err := gateway.New(cfg, gateway.Services{}, frame)
+	if err != nil || len(component.Endpoints) != 1 {
+		t.Fatalf("without an address: %d ports, %v", len(component.Endpoints), err)
+	}
+	cfg.StatusAddress = "127.0.0.1:0"
+	component, err = gateway.New(cfg, gateway.Services{}, frame)
+	if err != nil || len(component.Endpoints) != 2 || component.Endpoints[1].Address != cfg.StatusAddress {
+		t.Fatalf("with an address: %+v, %v", component.Endpoints, err)
+	}
+	answers := make([]int, 2)
+	for i, endpoint := range component.Endpoints {
+		recorder := httptest.NewRecorder()
+		endpoint.Handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
+		answers[i] = recorder.Code
+	}
+	if answers[0] == http.StatusOK || answers[1] != http.StatusOK {
+		t.Errorf("the callers' port answers %d, that of the page %d", answers[0], answers[1])
+	}
+	cfg.StatusAddress = "9447"
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "StatusAddress") {
+		t.Errorf("a port without a colon: %v", err)
+	}
+}
 
 // TestCallersFindTheirEvaluations sends evaluations with a trace each, and asks the gateway for them.
 func TestCallersFindTheirEvaluations(t *testing.T) {

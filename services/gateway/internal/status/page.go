@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"time"
+
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
+)
+
+//go:embed assets
+var assets embed.FS
+
+var pageTemplate = template.Must(template.ParseFS(assets, "assets/page.html"))
+
+// Pools lists the pools of function pods.
+type Pools interface {
+	ListPools(ctx context.Context, req *podmanagerv1.ListPoolsRequest) (*podmanagerv1.ListPoolsResponse, error)
+}
+
+const (
+	// poolsTimeout is how long the pod-managers may take to list their pools.
+	poolsTimeout = 3 * time.Second
+	// shownEvaluations and shownFailures are how many of the last ones a page has.
+	shownEvaluations = 100
+	shownFailures    = 50
+)
+
+// policy permits the page its own two files, and nothing else: texts of functions and registries are on it.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Page returns the handler of the page for browsers. It shows the pools of pods; nil has none.
+func (s *Service) Page(pools Pools, log *slog.Logger) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		var page bytes.Buffer
+		if err := pageTemplate.Execute(&page, s.view(r.Context(), pools, time.Now())); err != nil {
+			log.ErrorContext(r.Context(), "status page not rendered", "error", err)
+			http.Error(w, "the page could not be rendered: the gateway's log has the reason", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = page.WriteTo(w) // the browser has left
+	})
+	for _, name := range []string{"style.css", "script.js"} {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFileFS(w, r, assets, "assets/"+name)
+		})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{
+			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Cache-Control": "no-store",
+		} {
+			w.Header().Set(name, value)
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// view returns what the page shows.
+func (s *Service) view(ctx context.Context, pools Pools, now time.Time) view {
+	status, _ := s.GetStatus(ctx, &gatewayv1.GetStatusRequest{}) // never fails
+	v := view{
+		Replica: status.GetReplica(), Version: status.GetVersion(), Up: short(now.Sub(status.GetStartTime().AsTime())),
+		Active: active(status.GetActive()),
+	}
+	var list []*podmanagerv1.Pool
+	if pools != nil {
+		ctx, cancel := context.WithTimeout(ctx, poolsTimeout)
+		defer cancel()
+		resp, err := pools.ListPools(ctx, &podmanagerv1.ListPoolsRequest{})
+		if err != nil {
+			v.Problem = err.Error()
+		}
+		list = resp.GetPools()
+	}
+	v.Functions = functions(status.GetFunctions())
+	for _, pool := range list {
+		v.Pools = append(v.Pools, newPool(pool, now))
+	}
+	for _, e := range s.history.Evaluations(history.Select{Max: shownEvaluations}) {
+		v.Evaluations = append(v.Evaluations, newEvaluation(e, now))
+	}
+	for _, e := range s.history.Evaluations(history.Select{Failed: true, Max: shownFailures}) {
+		v.Failures = append(v.Failures, newEvaluation(e, now))
+	}
+	return v
+}

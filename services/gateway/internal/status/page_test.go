@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package status_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
+)
+
+// poolsFunc lists pools.
+type poolsFunc func() ([]*podmanagerv1.Pool, error)
+
+func (f poolsFunc) ListPools(
+	context.Context, *podmanagerv1.ListPoolsRequest,
+) (*podmanagerv1.ListPoolsResponse, error) {
+	pools, err := f()
+	return &podmanagerv1.ListPoolsResponse{Pools: pools}, err
+}
+
+// handler returns the page with a history and pools.
+func handler(h *history.History, pools status.Pools) http.Handler {
+	active := func() map[string]int32 { return map[string]int32{"run": 2, "queue": 1} }
+	return status.New(h, active, "gateway-0").Page(pools, slog.New(slog.DiscardHandler))
+}
+
+// get returns what the handler answers.
+func get(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody))
+	return answer
+}
+
+// fleet returns pools with so many pods each, of which the last one starts.
+func fleet(pools, pods int) []*podmanagerv1.Pool {
+	var all []*podmanagerv1.Pool
+	for i := range pools {
+		pool := &podmanagerv1.Pool{
+			Key:    &podmanagerv1.PoolKey{Reference: fmt.Sprintf("registry.example/fns/function-%d:v1", i), Digest: "sha256:1"},
+			Limits: &podmanagerv1.Pool_Limits{MaxConcurrency: 4}, Waiting: 3, Active: 2,
+		}
+		for n := range pods {
+			pool.Pods = append(pool.Pods, &podmanagerv1.Pod{
+				Name: fmt.Sprintf("function-%d-v1-%d-0a1b2c3d", i, n), State: podmanagerv1.Pod_STATE_READY, Node: "worker-1",
+				CreateTime:  timestamppb.New(time.Now().Add(-time.Hour)),
+				ReclaimTime: timestamppb.New(time.Now().Add(20 * time.Minute)),
+			})
+		}
+		last := pool.GetPods()[pods-1]
+		last.State, last.Phase = podmanagerv1.Pod_STATE_STARTING, podmanagerv1.Phase_PHASE_PULLING
+		last.Reason = "Back-off pulling image: the registry answers 401 Unauthorized"
+		all = append(all, pool)
+	}
+	return all
+}
+
+// evaluated returns a history of a cold start, a failure and many warm evaluations.
+func evaluated() *history.History {
+	h := history.New()
+	for i := range 60 {
+		h.Add("set-namespace:v0.4.5", &gatewayv1.Evaluation{
+			TraceId: fmt.Sprintf("%032x", i), Resolved: "registry.example/fns/set-namespace:v0.4.5",
+			Evaluator: "exec", Code: "ok", StartTime: timestamppb.New(time.Now().Add(time.Duration(i-60) * time.Second)),
+			Duration: durationpb.New(4 * time.Millisecond), Attempts: 1,
+			Phases: []*gatewayv1.EvaluationPhase{
+				{Name: "queue", Duration: durationpb.New(time.Millisecond)},
+				{Name: "run", Offset: durationpb.New(time.Millisecond), Duration: durationpb.New(3 * time.Millisecond)},
+			},
+		})
+	}
+	h.Add("other", &gatewayv1.Evaluation{
+		Image: "registry.example/fns/typo:v1", Code: "failed_precondition", Reason: "the registry says: no such image",
+		StartTime: timestamppb.New(time.Now().Add(-time.Second)), Duration: durationpb.New(80 * time.Millisecond),
+	})
+	cold := &gatewayv1.Evaluation{
+		Image: "registry.example/fns/function-0:v1", Evaluator: "pod", Pod: "function-0-v1-0-0a1b2c3d", Code: "ok",
+		StartTime: timestamppb.New(time.Now().Add(-2 * time.Second)), Duration: durationpb.New(1800 * time.Millisecond),
+		ColdStart: true, Attempts: 1,
+	}
+	for i, name := range []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"} {
+		cold.Phases = append(cold.Phases, &gatewayv1.EvaluationPhase{
+			Name: name, Duration: durationpb.New(225 * time.Millisecond),
+			Offset: durationpb.New(time.Duration(i) * 225 * time.Millisecond),
+		})
+	}
+	h.Add("function-0:v1", cold)
+	return h
+}
+
+func TestPage(t *testing.T) {
+	page := get(t, handler(evaluated(), poolsFunc(func() ([]*podmanagerv1.Pool, error) { return fleet(1, 2), nil })), "/")
+	for _, want := range []string{
+		"gateway-0", "1 queue", "2 run", "1 of 2 pods ready", "3 queued", "Back-off pulling image", "cold start",
+		"the registry says: no such image", "set-namespace:v0.4.5", `<rect class="pull" x="500" width="125"`,
+	} {
+		if !strings.Contains(page.Body.String(), want) {
+			t.Errorf("the page lacks %q:\n%s", want, page.Body)
+		}
+	}
+	if page.Code != http.StatusOK || page.Header().Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("answered %d, %v", page.Code, page.Header())
+	}
+}
+
+// TestPageOfAnEmptyGateway has no pod-manager, or one that does not answer.
+func TestPageOfAnEmptyGateway(t *testing.T) {
+	silent := func() ([]*podmanagerv1.Pool, error) { return nil, errors.New("no <replica> answers") }
+	tests := map[string]struct {
+		pools status.Pools
+		want  string
+	}{
+		"no pods":    {nil, "Pools and pods"},
+		"no answers": {poolsFunc(silent), "no &lt;replica&gt; answers"},
+	}
+	for name, tc := range tests {
+		page := get(t, handler(history.New(), tc.pools), "/")
+		if page.Code != http.StatusOK || !strings.Contains(page.Body.String(), tc.want) {
+			t.Errorf("%s: answered %d, and lacks %q:\n%s", name, page.Code, tc.want, page.Body)
+		}
+	}
+}
+
+// TestPageLoadsNothingElse holds the headers and the files that protect browsers.
+func TestPageLoadsNothingElse(t *testing.T) {
+	h := handler(evaluated(), nil)
+	for target, contentType := range map[string]string{
+		"/": "text/html", "/style.css": "text/css", "/script.js": "text/javascript",
+	} {
+		answer := get(t, h, target)
+		if policy := answer.Header().Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none';") ||
+			strings.Contains(policy, "unsafe") {
+			t.Errorf("%s has the policy %q", target, policy)
+		}
+		if got := answer.Header().Get("Content-Type"); answer.Code != http.StatusOK || !strings.HasPrefix(got, contentType) {
+			t.Errorf("%s: status %d, type %q", target, answer.Code, got)
+		}
+		for _, bad := range []string{"http://", "https://", "style=", "onclick=", "<script>"} {
+			if strings.Contains(answer.Body.String(), bad) {
+				t.Errorf("%s has %q, which the policy does not permit", target, bad)
+			}
+		}
+	}
+	for _, target := range []string{"/assets/page.html", "/page.html", "/../page.go", "/metrics"} {
+		if answer := get(t, h, target); answer.Code == http.StatusOK {
+			t.Errorf("%s is served", target)
+		}
+	}
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody))
+	if answer.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: status %d", answer.Code)
+	}
+}
+
+// TestHostileTextsAreEscaped puts markup into each text that callers, functions and registries choose.
+func TestHostileTextsAreEscaped(t *testing.T) {
+	const hostile = `"><script>alert(1)</script><img src=x onerror='alert(2)'>`
+	h := history.New()
+	h.Add(hostile, &gatewayv1.Evaluation{
+		TraceId: hostile, Image: hostile, Resolved: hostile, Evaluator: hostile, Code: hostile, Reason: hostile, Pod: hostile,
+		StartTime: timestamppb.Now(), Phases: []*gatewayv1.EvaluationPhase{{Name: hostile, Reason: hostile}},
+	})
+	pools := fleet(1, 1)
+	pools[0].Key.Reference, pools[0].Key.Digest, pools[0].LastFailure = hostile, hostile, hostile
+	pod := pools[0].GetPods()[0]
+	pod.Name, pod.Node, pod.Reason = hostile, hostile, hostile
+	page := get(t, handler(h, poolsFunc(func() ([]*podmanagerv1.Pool, error) { return pools, nil })), "/").Body.String()
+	if n := strings.Count(page, "<script"); n != 1 { // the page's own
+		t.Errorf("the page has %d scripts:\n%s", n, page)
+	}
+	if strings.Contains(page, "<img") || !strings.Contains(page, "&lt;img") {
+		t.Errorf("the page has markup of others:\n%s", page)
+	}
+}
+
+// TestPageOf500Pods has what a large cluster has, in a size that browsers load each two seconds.
+func TestPageOf500Pods(t *testing.T) {
+	pools := fleet(50, 10)
+	page := get(t, handler(evaluated(), poolsFunc(func() ([]*podmanagerv1.Pool, error) { return pools, nil })), "/")
+	const maxBytes = 512 << 10
+	if n := strings.Count(page.Body.String(), "-0a1b2c3d</th>"); n != 500 || page.Body.Len() > maxBytes {
+		t.Errorf("the page has %d pods in %d bytes, want 500 in at most %d", n, page.Body.Len(), maxBytes)
+	}
+}
