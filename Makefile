@@ -281,15 +281,15 @@ prepare: ## Install what the tests need, as root on Debian
 	@{ command -v apt-get >/dev/null && $(MAKE) --no-print-directory prometheus; } || \
 	 { [ -z "$(TEST_BED_POSSIBLE)" ] && echo "skipped: the unit tests of the alerts, which need Debian's promtool"; }
 	@command -v npm >/dev/null || echo "skipped: the TypeScript of docs/write-a-function.md, which needs npm"
-	@command -v chromium >/dev/null || echo "skipped: the status page in a browser, which needs chromium"
-	@{ command -v gcc && command -v tmux && command -v bwrap; } >/dev/null || { \
+	@{ command -v gcc && command -v tmux && command -v bwrap && command -v chromium; } >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \
-	      gcc libc6-dev tmux bubblewrap; \
+	      gcc libc6-dev tmux bubblewrap chromium; \
 	  else \
 	    command -v gcc >/dev/null || echo "skipped: the race detector, which needs gcc"; \
 	    command -v tmux >/dev/null || echo "skipped: fnctl on terminals, which needs tmux"; \
-	    command -v bwrap >/dev/null || echo "skipped: functions in sandboxes, which need bubblewrap"; fi; }
+	    command -v bwrap >/dev/null || echo "skipped: functions in sandboxes, which need bubblewrap"; \
+	    command -v chromium >/dev/null || echo "skipped: the status page in a browser, which needs chromium"; fi; }
 
 .PHONY: dashboards
 dashboards: ## Generate the dashboards, and the rules for Prometheus' operator
