@@ -44,7 +44,7 @@ const abandoned = time.Minute
 // since orphans come to it anyway.
 type Reaper struct {
 	log     *slog.Logger
-	level   slog.Level        // of a line about an orphan
+	ending  bool              // the program ends
 	session int               // the program's own
 	nudge   chan struct{}     // of size one: one scan finds everything
 	ended   map[int]time.Time // children in our own session that have ended: since when
@@ -61,7 +61,7 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 		return nil, fmt.Errorf("find the program's own session: %w", os.NewSyscallError("getsid", err))
 	}
 	return &Reaper{
-		log: log, level: slog.LevelWarn, session: session, nudge: make(chan struct{}, 1), ended: map[int]time.Time{},
+		log: log, session: session, nudge: make(chan struct{}, 1), ended: map[int]time.Time{},
 	}, nil
 }
 
@@ -103,7 +103,7 @@ const maxFinalScans = int(time.Second / afterKill)
 // finalScan scans until nothing was left to be ended. What functions leave behind when the program ends
 // them is no mistake of theirs.
 func (r *Reaper) finalScan() {
-	r.level = slog.LevelDebug
+	r.ending = true
 	for range maxFinalScans {
 		if r.scan() == scanInterval {
 			return
@@ -151,8 +151,11 @@ func (r *Reaper) handle(pid int, since time.Time) (more bool) {
 		return false
 	}
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	r.log.Log(context.Background(), r.level, "killing an orphan of a function", "pid", pid,
-		"command", strings.TrimSpace(string(command)))
+	report := r.log.Warn
+	if r.ending {
+		report = r.log.Debug
+	}
+	report("killing an orphan of a function", "pid", pid, "command", strings.TrimSpace(string(command)))
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		r.log.Error("cannot kill an orphan of a function", "pid", pid, "error", err)
 		return false
