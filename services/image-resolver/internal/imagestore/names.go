@@ -3,6 +3,7 @@
 package imagestore
 
 import (
+	"context"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -49,7 +50,7 @@ func (s *Store) Remember(name Name) error {
 	if old, err := s.root.ReadFile(file); err == nil && bytes.Equal(old, content) {
 		return nil
 	}
-	st, err := s.newStage()
+	st, err := s.newStage(context.Background())
 	if err != nil {
 		return err
 	}

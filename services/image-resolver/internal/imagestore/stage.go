@@ -23,9 +23,9 @@ type stage struct {
 }
 
 // newStage makes a stage. Its lock comes first, so that no process takes it for one that was left.
-func (s *Store) newStage() (*stage, error) {
+func (s *Store) newStage(ctx context.Context) (*stage, error) {
 	dir := path.Join(stagesDir, rand.Text())
-	lock, err := s.tryLock(dir+lockSuffix, exclusive)
+	lock, err := s.lock(ctx, dir+lockSuffix, exclusive) // a process that starts may take it for one left behind
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (s *Store) remove(key string) error {
 
 // removeLocked removes an image that the caller has locked. It is gone in one step.
 func (s *Store) removeLocked(key string) error {
-	st, err := s.newStage()
+	st, err := s.newStage(context.Background())
 	if err != nil {
 		return err
 	}
