@@ -3,7 +3,6 @@
 package imagestore
 
 import (
-	"context"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -50,7 +49,7 @@ func (s *Store) Remember(name Name) error {
 	if old, err := s.root.ReadFile(file); err == nil && bytes.Equal(old, content) {
 		return nil
 	}
-	st, err := s.newStage(context.Background())
+	st, err := s.newStage()
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ package imagestore_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -105,6 +106,31 @@ func TestProcessesPullAndPruneAtTheSameTime(t *testing.T) {
 	if got := left(t, dir); got != "" {
 		t.Errorf("%s is left", got)
 	}
+}
+
+// TestStagesBesideSweeps: what begins at the moment at which another process looks for what was left
+// behind is not taken for that.
+func TestStagesBesideSweeps(t *testing.T) {
+	source, dir := &images{dir: t.TempDir()}, t.TempDir()
+	digests, _ := someImages(t, source, 1)
+	store, other := newStore(t, dir, source), newStore(t, dir, source)
+	open(t, store, digests[0])
+	ctx, stop := context.WithCancel(t.Context())
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = other.Prune(ctx, 64*mib)
+		}
+	})
+	for i := range 3000 {
+		name := imagestore.Name{Repository: repository, Tag: "v1", Digest: digests[0], User: strconv.Itoa(i)}
+		if err := store.Remember(name); err != nil {
+			t.Errorf("name %d: %v", i, err)
+			break
+		}
+	}
+	stop()
+	sweeping.Wait()
 }
 
 // TestKilledPullsLeaveNothing kills processes at any point of a pull. What is in the store is whole at

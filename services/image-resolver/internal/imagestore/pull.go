@@ -59,7 +59,7 @@ func (s *Store) fetch(ctx context.Context, repository, digest, key string, repor
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	stage, err := s.newStage(ctx)
+	stage, err := s.newStage()
 	if err != nil {
 		return err
 	}

@@ -23,9 +23,13 @@ type stage struct {
 }
 
 // newStage makes a stage. Its lock comes first, so that no process takes it for one that was left.
-func (s *Store) newStage(ctx context.Context) (*stage, error) {
+func (s *Store) newStage() (*stage, error) {
 	dir := path.Join(stagesDir, rand.Text())
-	lock, err := s.lock(ctx, dir+lockSuffix, exclusive) // a process that starts may take it for one left behind
+	lock, err := s.tryLock(dir+lockSuffix, exclusive)
+	for errors.Is(err, errBusy) { // a process that sweeps was faster
+		dir = path.Join(stagesDir, rand.Text())
+		lock, err = s.tryLock(dir+lockSuffix, exclusive)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +99,7 @@ func (s *Store) remove(key string) error {
 
 // removeLocked removes an image that the caller has locked. It is gone in one step.
 func (s *Store) removeLocked(key string) error {
-	st, err := s.newStage(context.Background())
+	st, err := s.newStage()
 	if err != nil {
 		return err
 	}
