@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 const (
@@ -23,14 +27,14 @@ type printer struct {
 // line writes a line, as far as the terminal has columns.
 func (p *printer) line(text string) {
 	if p.width > 0 {
-		text = cut(text, p.width-1)
+		text = runewidth.Truncate(text, p.width-1, "…")
 	}
 	p.lines = append(p.lines, text)
 }
 
 // span writes a span behind indent, and its children behind below.
 func (p *printer) span(s *span, indent, below string) {
-	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, short(s.took), p.bar(s))
+	line := fmt.Sprintf("%-*s %9s  %s", nameColumns, indent+s.name, phase.Took(s.took), p.bar(s))
 	p.line(strings.TrimRight(line+"  "+s.waits, " "))
 	for i, child := range s.children {
 		if i == len(s.children)-1 {
@@ -49,26 +53,4 @@ func (p *printer) bar(s *span) string {
 	from := min(column(s.offset), barColumns-1)
 	to := max(column(s.offset+s.took), from+1)
 	return strings.Repeat("·", from) + strings.Repeat("█", to-from) + strings.Repeat("·", barColumns-to)
-}
-
-// cut returns a line without its end, if it has more runes than columns. The names of spans and their
-// branches take one column for each rune.
-func cut(line string, columns int) string {
-	runes := []rune(line)
-	if len(runes) <= columns {
-		return line
-	}
-	return string(runes[:max(columns-1, 0)]) + "…"
-}
-
-// short returns a duration with three digits or so.
-func short(d time.Duration) string {
-	switch {
-	case d < 10*time.Millisecond:
-		return d.Round(10 * time.Microsecond).String()
-	case d < 10*time.Second:
-		return d.Round(time.Millisecond).String()
-	default:
-		return d.Round(100 * time.Millisecond).String()
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 // Snapshot is what the gateway reports at one time.
@@ -38,7 +39,7 @@ type row struct {
 }
 
 // rows returns the functions, the busiest first.
-func (s Snapshot) rows() []row {
+func (s Snapshot) rows() []*row {
 	byName := map[string]*row{}
 	of := func(name string) *row {
 		if byName[name] == nil {
@@ -61,24 +62,10 @@ func (s Snapshot) rows() []row {
 			}
 		}
 	}
-	return slices.SortedFunc(deref(byName), func(a, b row) int {
+	return slices.SortedFunc(maps.Values(byName), func(a, b *row) int {
 		return cmp.Or(cmp.Compare(b.waiting, a.waiting), cmp.Compare(b.rate, a.rate), cmp.Compare(a.function, b.function))
 	})
 }
-
-// deref returns the values of a map of pointers.
-func deref(of map[string]*row) func(yield func(row) bool) {
-	return func(yield func(row) bool) {
-		for r := range maps.Values(of) {
-			if !yield(*r) {
-				return
-			}
-		}
-	}
-}
-
-// phaseOrder is the order in which an evaluation goes through phases.
-var phaseOrder = []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"}
 
 // summary returns the lines above the table.
 func (s Snapshot) summary() []string {
@@ -86,16 +73,10 @@ func (s Snapshot) summary() []string {
 	for _, f := range s.Status.GetFunctions() {
 		rate, fail = rate+f.GetRate(), fail+f.GetFailedRate()
 	}
-	var active []string
-	for _, phase := range phaseOrder {
-		if n := s.Status.GetActive()[phase]; n > 0 {
-			active = append(active, fmt.Sprintf("%d %s", n, phase))
-		}
-	}
 	up := s.Now.Sub(s.Status.GetStartTime().AsTime())
 	return []string{
 		fmt.Sprintf("gateway %s, version %s, up %s", s.Status.GetReplica(), s.Status.GetVersion(), pods.Short(up)),
 		fmt.Sprintf("last minute: %s evaluations/s, %s failed/s; now: %s", number(rate), number(fail),
-			cmp.Or(strings.Join(active, ", "), "none")),
+			cmp.Or(strings.Join(phase.Counts(s.Status.GetActive()), ", "), "none")),
 	}
 }

@@ -101,11 +101,8 @@ func OneLine(text string) string {
 
 // duration returns a duration rounded for display.
 func duration(d time.Duration) string {
-	switch {
-	case d < 10*time.Millisecond:
+	if d < 10*time.Millisecond {
 		return d.Round(10 * time.Microsecond).String()
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
 	}
 	return d.Round(time.Millisecond).String()
 }

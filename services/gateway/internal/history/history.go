@@ -74,11 +74,13 @@ type Select struct {
 func (h *History) Evaluations(s Select) []*gatewayv1.Evaluation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	found := h.search(&h.recent, s)
-	if s.Failed || s.TraceID != "" && len(found) == 0 {
+	if s.Failed {
 		return h.search(&h.failed, s)
 	}
-	return found
+	if found := h.search(&h.recent, s); len(found) > 0 || s.TraceID == "" {
+		return found
+	}
+	return h.search(&h.failed, s)
 }
 
 func (h *History) search(in *ring[*gatewayv1.Evaluation], s Select) []*gatewayv1.Evaluation {
@@ -87,7 +89,7 @@ func (h *History) search(in *ring[*gatewayv1.Evaluation], s Select) []*gatewayv1
 		if s.Max > 0 && len(found) == s.Max {
 			break
 		}
-		if (s.TraceID == "" || e.GetTraceId() == s.TraceID) && (!s.Failed || e.GetCode() != OK) {
+		if s.TraceID == "" || e.GetTraceId() == s.TraceID {
 			found = append(found, e)
 		}
 	}

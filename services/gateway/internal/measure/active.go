@@ -11,6 +11,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
 // Active counts the evaluations that have not ended, by the phase that they are in. Durations of phases
@@ -19,9 +21,9 @@ type Active struct{ phases map[string]*atomic.Int64 }
 
 // NewActive returns the count of active evaluations, which is zero in each phase.
 func NewActive(provider metric.MeterProvider) (*Active, error) {
-	a := &Active{phases: make(map[string]*atomic.Int64, len(phaseNames))}
-	labels := make(map[string]metric.MeasurementOption, len(phaseNames))
-	for _, name := range phaseNames {
+	a := &Active{phases: make(map[string]*atomic.Int64, len(phase.Names))}
+	labels := make(map[string]metric.MeasurementOption, len(phase.Names))
+	for _, name := range phase.Names {
 		a.phases[name] = new(atomic.Int64)
 		labels[name] = metric.WithAttributeSet(attribute.NewSet(attribute.String("phase", name)))
 	}

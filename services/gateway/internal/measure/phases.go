@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
@@ -23,9 +24,6 @@ type Phases struct {
 	options map[string]metric.MeasurementOption
 }
 
-// phaseNames are the phases that there are.
-var phaseNames = []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"}
-
 // NewPhases returns the measure of phases.
 func NewPhases(provider metric.MeterProvider) (*Phases, error) {
 	seconds, err := provider.Meter("gateway").Float64Histogram("fn.phase.duration", metric.WithUnit("s"), Seconds,
@@ -33,8 +31,8 @@ func NewPhases(provider metric.MeterProvider) (*Phases, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up the measure of phases: %w", err)
 	}
-	p := &Phases{seconds: seconds, options: make(map[string]metric.MeasurementOption, len(phaseNames))}
-	for _, name := range phaseNames {
+	p := &Phases{seconds: seconds, options: make(map[string]metric.MeasurementOption, len(phase.Names))}
+	for _, name := range phase.Names {
 		p.options[name] = metric.WithAttributeSet(attribute.NewSet(attribute.String("phase", name)))
 	}
 	return p, nil

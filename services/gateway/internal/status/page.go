@@ -13,6 +13,7 @@ import (
 
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 )
 
@@ -72,7 +73,7 @@ func (s *Service) view(ctx context.Context, pools Pools, now time.Time) view {
 	status, _ := s.GetStatus(ctx, &gatewayv1.GetStatusRequest{}) // never fails
 	v := view{
 		Replica: status.GetReplica(), Version: status.GetVersion(), Up: short(now.Sub(status.GetStartTime().AsTime())),
-		Active: active(status.GetActive()),
+		Active: phase.Counts(status.GetActive()),
 	}
 	var list []*podmanagerv1.Pool
 	if pools != nil {

@@ -11,6 +11,7 @@ import (
 
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/phase"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 )
 
@@ -51,26 +52,12 @@ type stepView struct {
 	X, Width            int
 }
 
-// phaseOrder is the order in which an evaluation goes through phases.
-var phaseOrder = []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"}
-
-// active returns the evaluations that have not ended, as texts such as "3 run".
-func active(counts map[string]int32) []string {
-	var texts []string
-	for _, phase := range phaseOrder {
-		if n := counts[phase]; n > 0 {
-			texts = append(texts, fmt.Sprintf("%d %s", n, phase))
-		}
-	}
-	return texts
-}
-
 func functions(all []*gatewayv1.GetStatusResponse_Function) []functionView {
 	views := make([]functionView, len(all))
 	for i, f := range all {
 		views[i] = functionView{
 			f.GetImage(), fmt.Sprintf("%.2f", f.GetRate()), fmt.Sprintf("%.2f", f.GetFailedRate()),
-			took(f.GetMedian().AsDuration()), took(f.GetP99().AsDuration()),
+			phase.Took(f.GetMedian().AsDuration()), phase.Took(f.GetP99().AsDuration()),
 		}
 	}
 	return views
@@ -103,8 +90,8 @@ func newPool(p *podmanagerv1.Pool, now time.Time) poolView {
 func newPod(p *podmanagerv1.Pod, concurrency int32, now time.Time) podView {
 	state, reason := states[p.GetState()], p.GetReason()
 	if p.GetState() == podmanagerv1.Pod_STATE_STARTING {
-		phase := strings.ToLower(strings.TrimPrefix(p.GetPhase().String(), "PHASE_"))
-		reason = strings.TrimSuffix(phase+": "+reason, ": ")
+		doing := strings.ToLower(strings.TrimPrefix(p.GetPhase().String(), "PHASE_"))
+		reason = strings.TrimSuffix(doing+": "+reason, ": ")
 	}
 	v := podView{
 		Name: p.GetName(), State: state[0], Class: state[1], Reason: reason, Node: p.GetNode(),
@@ -127,7 +114,7 @@ func newEvaluation(e *gatewayv1.Evaluation, now time.Time) evaluationView {
 	ended := e.GetStartTime().AsTime().Add(total)
 	v := evaluationView{
 		Function: "(rejected)", Image: cmp.Or(e.GetResolved(), e.GetImage()),
-		Where: cmp.Or(e.GetPod(), e.GetEvaluator()), Code: e.GetCode(), Reason: e.GetReason(), Took: took(total),
+		Where: cmp.Or(e.GetPod(), e.GetEvaluator()), Code: e.GetCode(), Reason: e.GetReason(), Took: phase.Took(total),
 		Ago: short(now.Sub(ended)), Time: ended.UTC().Format(time.RFC3339), TraceID: e.GetTraceId(),
 		Cold: e.GetColdStart(), Failed: e.GetCode() != history.OK, Attempts: e.GetAttempts(),
 	}
@@ -136,7 +123,7 @@ func newEvaluation(e *gatewayv1.Evaluation, now time.Time) evaluationView {
 	}
 	for _, p := range e.GetPhases() {
 		v.Steps = append(v.Steps, stepView{
-			Phase: p.GetName(), Took: took(p.GetDuration().AsDuration()), Reason: p.GetReason(),
+			Phase: p.GetName(), Took: phase.Took(p.GetDuration().AsDuration()), Reason: p.GetReason(),
 			X: units(p.GetOffset().AsDuration(), total), Width: max(units(p.GetDuration().AsDuration(), total), 1),
 		})
 	}
@@ -148,24 +135,10 @@ func units(d, total time.Duration) int {
 	return min(int(float64(d)/float64(max(total, 1))*barUnits), barUnits)
 }
 
-// took returns a duration with three digits or so.
-func took(d time.Duration) string {
-	switch {
-	case d < 10*time.Millisecond:
-		return d.Round(10 * time.Microsecond).String()
-	case d < 10*time.Second:
-		return d.Round(time.Millisecond).String()
-	default:
-		return d.Round(100 * time.Millisecond).String()
-	}
-}
-
 // short returns a long duration in its one or two largest units; a negative one is "0s".
 func short(d time.Duration) string {
 	d = max(d, 0)
 	switch {
-	case d < time.Minute:
-		return d.Truncate(time.Second).String()
 	case d < time.Hour:
 		return d.Truncate(time.Second).String()
 	case d < 24*time.Hour:

@@ -71,7 +71,7 @@ type GetStatusResponse struct {
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// start_time is when the program started.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// functions are those that were evaluated in the last minute, ordered by image.
+	// functions are the functions that were evaluated in the last minute, ordered by image.
 	Functions []*GetStatusResponse_Function `protobuf:"bytes,4,rep,name=functions,proto3" json:"functions,omitempty"`
 	// active are the evaluations that have not ended, by the phase that they are in.
 	Active        map[string]int32 `protobuf:"bytes,5,rep,name=active,proto3" json:"active,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
@@ -152,7 +152,7 @@ type ListEvaluationsRequest struct {
 	TraceId string `protobuf:"bytes,1,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
 	// max is how many evaluations to return at most; 0 for all that are remembered.
 	Max int32 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
-	// failed selects those that failed.
+	// failed selects failed evaluations.
 	Failed        bool `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

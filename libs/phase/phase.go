@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package phase has what the gateway, its status page and fnctl agree on about the phases of
+// evaluations: their names, and how they read.
+package phase
+
+import (
+	"fmt"
+	"time"
+)
+
+// Names are the names of all phases, in the order in which an evaluation goes through them.
+var Names = []string{"resolve", "queue", "create", "schedule", "pull", "start", "connect", "run"}
+
+// Counts returns how many evaluations are in each phase, as texts such as "3 run". Phases without any
+// are left out.
+func Counts(counts map[string]int32) []string {
+	var texts []string
+	for _, name := range Names {
+		if n := counts[name]; n > 0 {
+			texts = append(texts, fmt.Sprintf("%d %s", n, name))
+		}
+	}
+	return texts
+}
+
+// Took returns the duration of a phase or of an evaluation, with three digits or so.
+func Took(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < 10*time.Second:
+		return d.Round(time.Millisecond).String()
+	default:
+		return d.Round(100 * time.Millisecond).String()
+	}
+}
