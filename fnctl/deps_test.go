@@ -20,19 +20,7 @@ var banned = map[string]string{
 	"github.com/krm-function-runner/function-runner/services/pod-manager": "functions run on this machine without pods",
 }
 
-func TestDependencies(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dep := range strings.Fields(string(out)) {
-		for prefix, reason := range banned {
-			if dep == prefix || strings.HasPrefix(dep, prefix+"/") {
-				t.Errorf("%s is linked in: %s", dep, reason)
-			}
-		}
-	}
-}
+func TestDependencies(t *testing.T) { gobuild.Without(t, banned) }
 
 // TestOtherSystems builds nothing: it checks that fnctl runs no functions where there are no sandboxes, and
 // has none of the packages that do not build there.
@@ -53,12 +41,4 @@ func TestOtherSystems(t *testing.T) {
 // maxSize is the bound for the stripped binary, in bytes.
 const maxSize = 40_000_000
 
-func TestSize(t *testing.T) {
-	info, err := os.Stat(gobuild.Program(t, ".", "."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Size() > maxSize {
-		t.Errorf("the binary has %d bytes, more than %d", info.Size(), maxSize)
-	}
-}
+func TestSize(t *testing.T) { gobuild.AtMost(t, maxSize) }

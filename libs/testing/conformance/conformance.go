@@ -53,6 +53,19 @@ type Texts struct {
 	Signal string
 }
 
+// PodTexts are the error texts of Porch's pod evaluator, which sandboxes and wrapper servers have too,
+// behind a prefix.
+func PodTexts(prefix string) Texts {
+	return Texts{
+		Prefix: prefix,
+		Exit1: "failed to evaluate function %[1]q with structured results: " +
+			"[error] apps/v1/Deployment/shop/cart spec.replicas: replicas must not be negative " +
+			"and stderr: failed: one resource is invalid",
+		Exit1Garbage: "failed to parse the output of function %[1]q with stderr 'failed halfway': exit status 1; …",
+		Signal:       "failed to parse the output of function %[1]q with stderr 'about to die': signal: killed; …",
+	}
+}
+
 // MaxMessageBytes is the message limit to configure targets with.
 const MaxMessageBytes = 6 << 20
 

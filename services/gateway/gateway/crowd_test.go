@@ -4,9 +4,6 @@ package gateway_test
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,36 +14,16 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
-	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
-	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
 // startCrowded runs a gateway with one slot and the functions hang and echo, and returns a caller
 // with one connection, as Porch is, and a channel that gets a value for each request that it sends.
 func startCrowded(t *testing.T) (c caller, sent <-chan struct{}) {
 	t.Helper()
-	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
-	var entries strings.Builder
-	for _, b := range []string{"hang", "echo"} {
-		conformance.Install(t, dir, b)
-		fmt.Fprintf(&entries, "- {function: %s, images: [%q]}\n", b, image(b))
-	}
-	write(t, file, "functions:\n"+entries.String())
-	cfg := gateway.Config{
-		Address: "127.0.0.1:0", MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20,
-		DisableRuntimes: []string{gateway.RuntimePod},
-		Exec: gateway.ExecConfig{
-			Config: file, Functions: dir, Queue: 1000,
-			Settings: function.Settings{Concurrency: 1, MaxLogBytes: conformance.MaxLogBytes},
-		},
-	}
-	if err := cfg.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	address := startConfigured(t, cfg)
+	address, _ := startBounded(t, 1)
 	requests := make(requestsSent, 1000)
 	conn, err := grpc.NewClient(address, grpc.WithStatsHandler(requests),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))

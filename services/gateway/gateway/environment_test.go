@@ -3,8 +3,6 @@
 package gateway_test
 
 import (
-	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -18,13 +16,10 @@ import (
 func TestFunctionsGetAnEnvironmentOfTheirOwn(t *testing.T) {
 	t.Setenv("SECRET", "of the gateway")
 	dir := t.TempDir()
-	conformance.Install(t, dir, "env")
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	write(t, file, fmt.Sprintf("functions: [{function: env, images: [%q]}]", image("env")))
 	cfg := gateway.Config{
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
-			Config: file, Functions: dir,
+			Config: install(t, dir, "env"), Functions: dir,
 			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Processors: 3},
 		},
 	}

@@ -36,14 +36,7 @@ func start(t *testing.T, behaviours ...string) (address, configFile string) {
 // each started.
 func startPrefork(t *testing.T, dir string, prefork int, behaviours ...string) (address, configFile string) {
 	t.Helper()
-	var entries strings.Builder
-	entries.WriteString("functions:\n")
-	for _, b := range behaviours {
-		conformance.Install(t, dir, b)
-		fmt.Fprintf(&entries, "- function: %s\n  images: [%q]\n", b, image(b))
-	}
-	configFile = filepath.Join(t.TempDir(), "config.yaml")
-	write(t, configFile, entries.String())
+	configFile = install(t, dir, behaviours...)
 	cfg := gateway.Config{
 		Address: "127.0.0.1:0", MaxMessageBytes: conformance.MaxMessageBytes, DefaultImagePrefix: "example.com/fn",
 		DisableRuntimes: []string{gateway.RuntimePod},
@@ -56,6 +49,20 @@ func startPrefork(t *testing.T, dir string, prefork int, behaviours ...string) (
 		t.Fatal(err)
 	}
 	return startConfigured(t, cfg), configFile
+}
+
+// install puts functions of all behaviours into dir, and returns a configuration file that has them.
+func install(t *testing.T, dir string, behaviours ...string) (configFile string) {
+	t.Helper()
+	var entries strings.Builder
+	entries.WriteString("functions:\n")
+	for _, b := range behaviours {
+		conformance.Install(t, dir, b)
+		fmt.Fprintf(&entries, "- function: %s\n  images: [%q]\n", b, image(b))
+	}
+	configFile = filepath.Join(t.TempDir(), "config.yaml")
+	write(t, configFile, entries.String())
+	return configFile
 }
 
 // startConfigured runs a gateway that is composed with no other service, and returns its address.

@@ -4,9 +4,7 @@ package gateway_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,23 +26,17 @@ func kibibytes(n int) []byte {
 }
 
 // startBounded runs a gateway with a memory budget of one request of the largest size, and
-// the functions hang and echo, in the directory that it returns.
-func startBounded(t *testing.T) (address, dir string) {
+// the functions hang and echo, in the directory that it returns. Each has so many evaluations
+// at a time; zero is the default.
+func startBounded(t *testing.T, concurrency int) (address, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	file := filepath.Join(t.TempDir(), "config.yaml")
-	var entries strings.Builder
-	for _, b := range []string{"hang", "echo"} {
-		conformance.Install(t, dir, b)
-		fmt.Fprintf(&entries, "- {function: %s, images: [%q]}\n", b, image(b))
-	}
-	write(t, file, "functions:\n"+entries.String())
 	cfg := gateway.Config{
 		Address: "127.0.0.1:0", MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20,
 		DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
-			Config: file, Functions: dir, Queue: 1000,
-			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes},
+			Config: install(t, dir, "hang", "echo"), Functions: dir, Queue: 1000,
+			Settings: function.Settings{Concurrency: concurrency, MaxLogBytes: conformance.MaxLogBytes},
 		},
 	}
 	if err := cfg.Validate(); err != nil {
@@ -56,7 +48,7 @@ func startBounded(t *testing.T) (address, dir string) {
 // TestMemoryIsBounded has a caller whose request takes most of a gateway's memory budget,
 // and others that come meanwhile.
 func TestMemoryIsBounded(t *testing.T) {
-	address, dir := startBounded(t)
+	address, dir := startBounded(t, 0)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := func(options ...connect.ClientOption) evaluatorconnect.FunctionEvaluatorClient {

@@ -70,14 +70,7 @@ func TestConformanceInPods(t *testing.T) {
 		},
 		NamesFunctions: true,
 		UnknownImage:   codes.FailedPrecondition,
-		Texts: conformance.Texts{
-			Prefix: "unable to evaluate %[1]s with pod evaluator: ",
-			Exit1: "failed to evaluate function %[1]q with structured results: " +
-				"[error] apps/v1/Deployment/shop/cart spec.replicas: replicas must not be negative " +
-				"and stderr: failed: one resource is invalid",
-			Exit1Garbage: "failed to parse the output of function %[1]q with stderr 'failed halfway': exit status 1; …",
-			Signal:       "failed to parse the output of function %[1]q with stderr 'about to die': signal: killed; …",
-		},
+		Texts:          conformance.PodTexts("unable to evaluate %[1]s with pod evaluator: "),
 	})
 	for manager.Active() > 0 {
 		manager.AwaitFinish(t)

@@ -4,7 +4,6 @@ package gateway_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,12 +17,12 @@ import (
 // TestDeadlineInTheQueue has a caller wait behind a function that does not end, until
 // its deadline: the text is Porch's.
 func TestDeadlineInTheQueue(t *testing.T) {
-	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
-	conformance.Install(t, dir, "hang")
-	write(t, file, "functions: [{function: hang, images: ['"+image("hang")+"']}]")
+	dir := t.TempDir()
 	cfg := gateway.Config{
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
-		Exec: gateway.ExecConfig{Config: file, Functions: dir, Settings: function.Settings{Concurrency: 1}, Queue: 1},
+		Exec: gateway.ExecConfig{
+			Config: install(t, dir, "hang"), Functions: dir, Settings: function.Settings{Concurrency: 1}, Queue: 1,
+		},
 	}
 	address := startConfigured(t, cfg)
 	ctx, leave := context.WithCancel(t.Context())

@@ -5,7 +5,6 @@ package gateway_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
-	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
 
@@ -56,16 +54,12 @@ func TestStatusPageHasItsOwnPort(t *testing.T) {
 
 // TestCallersFindTheirEvaluations sends evaluations with a trace each, and asks the gateway for them.
 func TestCallersFindTheirEvaluations(t *testing.T) {
-	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "config.yaml")
-	conformance.Install(t, dir, "echo")
-	write(t, file, "functions: [{function: echo, images: ['"+image("echo")+"']}]")
+	dir := t.TempDir()
 	cfg := gateway.Config{
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
-		Exec: gateway.ExecConfig{Config: file, Functions: dir},
+		Exec: gateway.ExecConfig{Config: install(t, dir, "echo"), Functions: dir},
 	}
-	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
-		return gateway.New(cfg, gateway.Services{}, frame)
-	})
+	address := startConfigured(t, cfg)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Transport: transport}
