@@ -22,7 +22,15 @@ func TestNoKillAfterReaping(t *testing.T) {
 		_ = other.Process.Kill()
 		_ = other.Wait()
 	}()
-	p := &process{Process: other.Process, reaped: true}
+	ended := exec.Command("true")
+	if err := ended.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Process: ended.Process}
+	if _, err := p.reap(); err != nil {
+		t.Fatal(err)
+	}
+	p.Process = other.Process
 	p.kill(errNotNeeded)
 	var info unix.Siginfo
 	// A signal that is sent to a process ends it before its next wait in the kernel is over.

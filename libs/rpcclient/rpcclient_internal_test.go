@@ -12,6 +12,10 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/pipenet"
 )
 
 // swallowed dials an address that never answers. The error comes from the dialer or from the
@@ -62,4 +66,31 @@ func TestSwallowedConnections(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCallOnADeadConnectionEnds: without pings it would wait until its deadline, or for ever.
+func TestCallOnADeadConnectionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var network pipenet.Network
+		host := serveAt(t, &network, "10.0.0.1", func(ctx context.Context, _ string) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		client, err := newClient("http://10.0.0.1:9449", telemetry.Discard(), network.Dial, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		call := connect.NewClient[emptypb.Empty, wrapperspb.StringValue](client.HTTP, "http://10.0.0.1:9449/test",
+			client.Options...)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		time.AfterFunc(time.Second, func() { host.SetSilent(true) })
+		begin := time.Now()
+		_, err = call.CallUnary(ctx, connect.NewRequest(&emptypb.Empty{}))
+		if took := time.Since(begin); err == nil || took > time.Second+2*(pingAfter+pingTimeout) {
+			t.Errorf("the call ended with %v after %v, want an error soon after %v", err, took, pingAfter+pingTimeout)
+		}
+		host.Kill()
+	})
 }

@@ -163,7 +163,7 @@ func TestProbeTimeout(t *testing.T) {
 		},
 		"no name": {
 			"names are looked up anew for each attempt",
-			"pod.invalid:9446", 50 * time.Millisecond, "pod.invalid",
+			"pod..invalid:9446", 50 * time.Millisecond, "pod..invalid",
 		},
 	}
 	p, sent := newProber()
