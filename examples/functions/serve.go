@@ -23,9 +23,9 @@ import (
 
 // Bounds on clients of the registry, which are on this machine.
 const (
-	headerTimeout = 10 * time.Second
-	idleTimeout   = time.Minute
-	stopTimeout   = 5 * time.Second
+	headerTimeout   = 10 * time.Second
+	transferTimeout = 5 * time.Minute
+	idleTimeout     = time.Minute
 )
 
 // serve serves the images until ctx ends. It writes its address once they are there.
@@ -34,7 +34,7 @@ func serve(ctx context.Context, dir string, specs []image.Spec, out io.Writer) e
 	if err := os.MkdirAll(blobs, 0o750); err != nil {
 		return fmt.Errorf("keep images: %w", err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "localhost:0")
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,8 @@ func serve(ctx context.Context, dir string, specs []image.Spec, out io.Writer) e
 	content := registry.New(registry.Logger(quiet), registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs)))
 	readers := &readOnly{content: content}
 	server := &http.Server{
-		Handler: readers, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, ErrorLog: quiet,
+		Handler: readers, ErrorLog: quiet, ReadHeaderTimeout: headerTimeout,
+		ReadTimeout: transferTimeout, WriteTimeout: transferTimeout, IdleTimeout: idleTimeout,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
@@ -58,9 +59,7 @@ func serve(ctx context.Context, dir string, specs []image.Spec, out io.Writer) e
 			return err
 		}
 	}
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-	defer cancel()
-	err = errors.Join(err, server.Shutdown(stopping))
+	err = errors.Join(err, server.Close()) // its client ends too
 	<-ended
 	return err
 }
@@ -71,7 +70,9 @@ func push(ctx context.Context, host, dir string, specs []image.Spec) error {
 	if err != nil {
 		return err
 	}
-	to := image.Registry{Host: host, Auth: authn.Anonymous, Transport: http.DefaultTransport}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	to := image.Registry{Host: host, Auth: authn.Anonymous, Transport: transport}
 	for i, spec := range specs {
 		if _, err := to.Push(ctx, spec.Name, images[i]); err != nil {
 			return err
