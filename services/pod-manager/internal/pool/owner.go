@@ -17,7 +17,8 @@ type owners struct {
 	of       func(Function) Owner
 	replicas int    // that own functions
 	lost     string // why this replica can neither own functions nor create pods
-	// since is when this replica last became one of them; zero if it always was.
+	joined   bool   // this replica knows of a membership
+	// since is when this replica last became one of them, while others were; zero if it was alone.
 	since time.Time
 }
 
@@ -25,11 +26,14 @@ type owners struct {
 func alone(Function) Owner { return Owner{Mine: true} }
 
 func (e OwnersChanged) apply(m *Machine) {
-	since := m.owners.since
-	if since.IsZero() || m.owners.lost != "" {
-		since = m.step.at
+	since, joins := m.owners.since, !m.owners.joined || m.owners.lost != ""
+	if joins {
+		since = time.Time{}
+		if e.Replicas > 1 {
+			since = m.step.at
+		}
 	}
-	m.owners = owners{of: e.Owner, replicas: max(e.Replicas, 1), lost: e.Lost, since: since}
+	m.owners = owners{of: e.Owner, replicas: max(e.Replicas, 1), lost: e.Lost, joined: true, since: since}
 	m.capacity.replicas = m.owners.replicas
 	m.capacity.change()
 	for _, p := range m.pools {
@@ -41,7 +45,7 @@ func (e OwnersChanged) apply(m *Machine) {
 			m.takeovers += int64(min(len(p.pods), 1))
 		case former.Mine && !p.owner.Mine:
 			p.handOver(&m.step)
-		case p.owner.Mine && p.ownedSince.IsZero(): // this replica has just joined
+		case p.owner.Mine && joins:
 			p.ownedSince = since
 		}
 		m.step.mark(p)
