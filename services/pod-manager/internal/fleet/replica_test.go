@@ -37,11 +37,24 @@ type replica struct {
 	synced  <-chan struct{}
 	// podless has it reach no pod; silent has gateways not reach it.
 	podless, silent, dead atomic.Bool
-	changed               atomic.Int64 // when functions were last divided in another way
+	division              atomic.Pointer[division]
 	skew                  atomic.Int64 // how far its clock is ahead, in nanoseconds
 	once                  sync.Once
 	cancel                context.CancelFunc
 	ended                 chan struct{}
+}
+
+// division is how a replica has last divided functions, and since when.
+type division struct {
+	owners membership.Owners
+	since  time.Time
+}
+
+// settled reports whether the replica has acted as the owner of an image's function for long enough that
+// others know it.
+func (r *replica) settled(image string) bool {
+	d := r.division.Load()
+	return d != nil && d.owners.Owner(image).Mine && time.Since(d.since) > 5*time.Second && r.keeper.Owns(image)
 }
 
 // resolver knows each image.
@@ -80,7 +93,7 @@ func (w *world) add() *replica {
 	r.keeper, err = membership.New(membership.Config{
 		Leases: client.CoordinationV1().Leases("fns"), Replica: r.name, Address: r.address, Now: now,
 		Changed: func(o membership.Owners) {
-			r.changed.Store(time.Now().UnixNano())
+			r.division.Store(&division{o, time.Now()})
 			r.Handle(ownersChanged(o))
 		}, Log: log, Meter: noop.Meter{},
 	})

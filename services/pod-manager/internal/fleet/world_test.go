@@ -229,8 +229,7 @@ func (w *world) onDelete(by string, pod *corev1.Pod) {
 	w.counted.deleted = append(w.counted.deleted, d)
 	reference := pod.Annotations[podspec.AnnotationReference]
 	for _, r := range w.replicas {
-		settled := time.Since(time.Unix(0, r.changed.Load())) > 5*time.Second
-		if !w.setup.Alone && r.name != by && !r.dead.Load() && settled && r.keeper.Owns(reference) {
+		if !w.setup.Alone && r.name != by && !r.dead.Load() && r.settled(reference) {
 			w.claims = append(w.claims, fmt.Sprintf("%s %s deleted %s, which %s owns", d.at, by, d.pod, r.name))
 		}
 	}
