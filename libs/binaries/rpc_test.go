@@ -37,7 +37,7 @@ func dial(t *testing.T, source binaries.Source, stopping <-chan struct{}) *binar
 		})
 		return serve.Component{Endpoints: []serve.Endpoint{{Name: "pod-manager", Handler: handler}}}, err
 	})
-	client, err := rpcclient.New("http://"+address, telemetry.Discard())
+	client, err := rpcclient.New("http://"+address, nil, telemetry.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,9 +35,7 @@ const (
 var (
 	readable = []string{
 		"/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/opt",
-		"/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/sys",
-		"/proc/uptime", "/proc/version",
-		"/sys/devices/system/cpu", "/sys/kernel/mm/transparent_hugepage",
+		"/sys/devices/system/cpu", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",
 	}
 	readableEtc = []string{
 		"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
@@ -48,7 +46,12 @@ var (
 		"pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols", "python3", "resolv.conf",
 		"rpc", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "xml",
 	}
-	writable = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}
+	// processes has what runtimes read of themselves: Node.js takes a millisecond longer to start where it
+	// does not find its own memory map, and with its cgroup it knows its memory limit. Memory,
+	// environment and files of processes outside of a function's domain are not readable all the same, by
+	// Landlock's rule on tracing, and the directory cannot be listed.
+	processes = "/proc"
+	writable  = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}
 )
 
 // fileRule allows what is in access beneath a file or directory.
@@ -57,8 +60,7 @@ type fileRule struct {
 	access uint64
 }
 
-// fileRules are Landlock rules with open files. Files of /proc must stay open: once the kernel has
-// dropped them from its cache, they are other inodes, without a rule.
+// fileRules are Landlock rules with open files.
 type fileRules []fileRule
 
 // openFiles opens what all functions may use. What is not there is left out.
@@ -70,7 +72,7 @@ func (cfg Config) openFiles() fileRules {
 	for _, path := range writable {
 		rules = rules.add(path, writeFile)
 	}
-	return rules
+	return rules.add(processes, unix.LANDLOCK_ACCESS_FS_READ_FILE)
 }
 
 func (rules fileRules) add(path string, access uint64) fileRules {

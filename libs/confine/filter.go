@@ -105,6 +105,7 @@ func skipIf(number uint32, instructions uint8) bpf.Instruction {
 
 // call is a system call that is not allowed, or not with all arguments.
 type call struct {
+	name   string
 	number uint32
 	answer bpf.RetConstant
 	// cases are the arguments with which it is not; none are all.

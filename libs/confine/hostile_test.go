@@ -264,10 +264,17 @@ func TestNeighbours(t *testing.T) {
 			dir := filepath.Dir(neighbour.Path)
 			testfn.AwaitRunning(t, dir, 1)
 			pid := strconv.Itoa(testfn.Running(dir)[0])
-			for _, what := range []string{
-				"read:" + neighbour.Path, "read:/proc/" + pid + "/environ", "read:/proc/" + pid + "/mem",
-				"list:/proc/" + pid + "/fd", "kill:" + pid, "join-group:" + pid, "prlimit:" + pid, "vm-read:" + pid,
+			attempts := []string{
+				"read:" + neighbour.Path, "list:/proc", "list:/proc/" + pid + "/fd",
+				"kill:" + pid, "join-group:" + pid, "prlimit:" + pid, "vm-read:" + pid,
+			}
+			for _, file := range []string{
+				"auxv", "cwd/etc/passwd", "environ", "fd/0", "io", "maps", "mem", "numa_maps", "pagemap",
+				"root/etc/passwd", "smaps", "stack", "syscall", "task/" + pid + "/environ", "task/" + pid + "/mem",
 			} {
+				attempts = append(attempts, "read:/proc/"+pid+"/"+file)
+			}
+			for _, what := range attempts {
 				cmd.Args = []string{"try=" + what}
 				if got := attempt(t, runner, cmd); !bytes.Contains([]byte(got), []byte("permi")) {
 					t.Errorf("%s: %q, want that it is not permitted", what, got)
@@ -300,6 +307,19 @@ func TestReadAll(t *testing.T) {
 		cmd.Args = []string{"try=" + what}
 		if got := attempt(t, runner, cmd); !bytes.Contains([]byte(got), []byte(want)) {
 			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+}
+
+// TestReadsItsOwnProcess is what runtimes look at when they start.
+func TestReadsItsOwnProcess(t *testing.T) {
+	runner, stop := start(t, config(t))
+	defer stop()
+	cmd := command(t, "")
+	for _, file := range []string{"/proc/self/maps", "/proc/self/cgroup", "/proc/self/mountinfo", "/proc/meminfo"} {
+		cmd.Args = []string{"try=read:" + file}
+		if got := attempt(t, runner, cmd); got != "done" {
+			t.Errorf("%s: %q", file, got)
 		}
 	}
 }

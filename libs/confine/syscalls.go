@@ -62,28 +62,27 @@ var offline = []string{"socket", "connect", "bind", "listen", "accept", "accept4
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// calls returns the calls that are not allowed on this architecture, whose names and
-// numbers the library knows: constants of golang.org/x/sys differ between architectures.
+// calls returns the calls that are not allowed on this architecture.
 func (k kernel) calls(network bool) ([]call, error) {
 	here, err := arch.GetInfo("")
 	if err != nil {
 		return nil, err
 	}
 	var calls []call
-	for name, cases := range k.forbidden(network) {
+	add := func(name string, answer bpf.RetConstant, cases []match) {
+		// The library knows names and numbers: constants of golang.org/x/sys differ between architectures.
 		if number, ok := here.SyscallNames[name]; ok {
-			calls = append(calls, call{uint32(number), forbidden, cases}) //nolint:gosec // numbers of calls are small
+			calls = append(calls, call{name, uint32(number), answer, cases}) //nolint:gosec // numbers of calls are small
 		}
+	}
+	for name, cases := range k.forbidden(network) {
+		add(name, forbidden, cases)
 	}
 	for _, name := range k.notImplemented() {
-		if number, ok := here.SyscallNames[name]; ok {
-			calls = append(calls, call{uint32(number), notImplemented, nil}) //nolint:gosec // numbers of calls are small
-		}
+		add(name, notImplemented, nil)
 	}
 	for _, name := range optional {
-		if number, ok := here.SyscallNames[name]; ok {
-			calls = append(calls, call{uint32(number), unsupported, anyArguments}) //nolint:gosec // numbers of calls are small
-		}
+		add(name, unsupported, anyArguments)
 	}
 	return calls, nil
 }

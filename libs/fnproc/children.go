@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 )
 
 // childrenOf returns children of pid, read from proc, the file system at /proc. The result
@@ -52,6 +54,20 @@ func childrenByScan(proc fs.FS, pid int) ([]int, error) {
 		}
 	}
 	return pids, nil
+}
+
+// isEnding reports whether a process, by the contents of its stat file, was killed or ends by itself: what is
+// left of it takes the kernel a moment.
+func isEnding(stat []byte) bool {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const flagsField, pendingField = 6, 28
+	if len(fields) <= pendingField {
+		return false
+	}
+	flags, _ := strconv.ParseUint(string(fields[flagsField]), 10, 64)
+	pending, _ := strconv.ParseUint(string(fields[pendingField]), 10, 64)
+	const exiting, killed = 0x4, 1 << (unix.SIGKILL - 1) // the first is PF_EXITING
+	return flags&exiting != 0 || pending&killed != 0
 }
 
 // parent returns the parent's pid in the contents of a stat file, or 0. The field

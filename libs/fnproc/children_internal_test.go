@@ -5,6 +5,7 @@
 package fnproc
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -55,5 +56,28 @@ func TestChildrenByScanOfThisSystem(t *testing.T) {
 	got, err := childrenByScan(os.DirFS("/proc"), os.Getpid())
 	if err != nil || !slices.Contains(got, cmd.Process.Pid) {
 		t.Errorf("childrenByScan = %v, %v, want %d among them", got, err, cmd.Process.Pid)
+	}
+}
+
+// TestProcessesThatEnd reads stat files: of a process that runs, of one that was killed, and of one that ends.
+func TestProcessesThatEnd(t *testing.T) {
+	const line = "7 (a) b) S 1 7 7 0 -1 %d 0 0 0 0 0 0 0 0 20 0 1 0 5 1000 100 18446744073709551615 1 1 0 0 0 %d 0 0 0 0"
+	for name, tc := range map[string]struct {
+		flags, pending int
+		want           bool
+	}{
+		"runs": {4194304, 0, false}, "was told to end": {4194304, 1 << 14, false},
+		"was killed": {4194304, 1 << 8, true}, "ends": {4194304 | 4, 0, true},
+	} {
+		if got := isEnding(fmt.Appendf(nil, line, tc.flags, tc.pending)); got != tc.want {
+			t.Errorf("a process that %s ends: %v", name, got)
+		}
+	}
+	own, err := os.ReadFile("/proc/self/stat")
+	if err != nil || isEnding(own) {
+		t.Errorf("this process ends: %q, %v", own, err)
+	}
+	if isEnding([]byte("7 (a) S 1")) {
+		t.Error("a line that is too short is that of a process which ends")
 	}
 }

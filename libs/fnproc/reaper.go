@@ -150,6 +150,10 @@ func (r *Reaper) handle(pid int, since time.Time) (more bool) {
 	if functions.running[session] > 0 {
 		return false
 	}
+	// What was killed with its group may need a moment, such as the rest of a sandbox.
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && isEnding(stat) {
+		return true
+	}
 	command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 	report := r.log.Warn
 	if r.ending {

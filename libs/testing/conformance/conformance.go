@@ -49,7 +49,8 @@ type Texts struct {
 	Exit1 string
 	// Exit1Garbage is for one that exits 1 with an output that does not parse.
 	Exit1Garbage string
-	// Signal is for one that is killed from outside.
+	// Signal is for one that kills itself; empty where it cannot, because it is the first process of a
+	// pid namespace.
 	Signal string
 }
 

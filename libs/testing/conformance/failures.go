@@ -40,7 +40,7 @@ func failures(texts Texts) []failure {
 			"no output is no list", "empty", "failed to parse the output of function %[1]q with stderr '': …",
 			functionrunnerv1.FunctionFailure_REASON_OUTPUT_INVALID, 0,
 		},
-		{"another process kills it", "signal", texts.Signal, functionrunnerv1.FunctionFailure_REASON_SIGNALED, 0},
+		{"it is killed", "signal", texts.Signal, functionrunnerv1.FunctionFailure_REASON_SIGNALED, 0},
 		{
 			"its binary is not there", Missing, "Failed to execute function %[1]q: fork/exec …: no such file or directory ()",
 			functionrunnerv1.FunctionFailure_REASON_NOT_STARTED, 0,
@@ -63,6 +63,9 @@ const (
 
 func testFailures(t *testing.T, target Target) {
 	for _, f := range failures(target.Texts) {
+		if f.text == "" {
+			continue // it cannot happen there
+		}
 		t.Run(f.behaviour, func(t *testing.T) {
 			fn := target.Serve(t, f.behaviour)
 			for range 2 { // the server continues as before
