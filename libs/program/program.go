@@ -21,6 +21,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/version"
@@ -42,6 +43,7 @@ const flushTimeout = 2 * time.Second
 type Settings struct {
 	Serve     serve.Config
 	Telemetry telemetry.Config
+	TLS       mtls.Config
 }
 
 // Check adds the problems of the settings.
@@ -63,6 +65,8 @@ func (s Settings) ValidateWith(service config.Validator) error {
 type Frame struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
+	// Identity is the certificate of the program, nil if it has none.
+	Identity *mtls.Identity
 }
 
 // Build makes the components of a program. It must not start anything: tasks do.
@@ -125,7 +129,12 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	defer flush(ctx, tel)
 	tel.LogErrors()
 	tel.Log.InfoContext(ctx, "starting", "version", version.String())
-	frame := Frame{Telemetry: tel, Health: new(serve.Health)}
+	identity, err := mtls.Open(settings.TLS, tel.Log, tel.Meters)
+	if err != nil {
+		return err
+	}
+	frame := Frame{Telemetry: tel, Health: new(serve.Health), Identity: identity}
+	frame.Health.Explain(identity.Details)
 	components, err := build(ctx, frame)
 	if ctx.Err() != nil {
 		return nil // no client knows of it yet: there is nothing to drain
@@ -133,7 +142,11 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	if err != nil {
 		return err
 	}
-	components = append(components, tel.Component(settings.Telemetry), serve.Component{Tasks: []serve.Task{returnMemory}})
+	tasks := []serve.Task{returnMemory}
+	if identity != nil {
+		tasks = append(tasks, identity.Run)
+	}
+	components = append(components, tel.Component(settings.Telemetry), serve.Component{Tasks: tasks})
 	return serve.Run(ctx, settings.Serve, tel.Log, frame.Health, components...)
 }
 

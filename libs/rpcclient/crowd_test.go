@@ -23,7 +23,7 @@ func TestCrowdSharesConnections(t *testing.T) {
 		func(context.Context, *lease.Open, func(*lease.Waiting)) (*lease.Granted, error) {
 			return &lease.Granted{Pod: "pod"}, nil
 		}), nil)
-	client, err := rpcclient.New("http://"+address, telemetry.Discard())
+	client, err := rpcclient.New("http://"+address, nil, telemetry.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,11 +51,16 @@ type Client struct {
 
 // New returns a client for the service at address, which is http://host:port or https://host:port.
 // It may be called by that name, or by the addresses of its replicas. Its owner closes it.
-func New(address string, tel *telemetry.Telemetry) (*Client, error) {
-	return newClient(address, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, LookupHost)
+//
+// Secure is how https connects; nil is with the authorities of the system, and a certificate of the
+// server that has its name.
+func New(address string, secure *tls.Config, tel *telemetry.Telemetry) (*Client, error) {
+	return newClient(address, secure, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, LookupHost)
 }
 
-func newClient(address string, tel *telemetry.Telemetry, dial dial, lookup lookup) (*Client, error) {
+func newClient(
+	address string, secure *tls.Config, tel *telemetry.Telemetry, dial dial, lookup lookup,
+) (*Client, error) {
 	tracing, err := tel.Interceptor()
 	if err != nil {
 		return nil, fmt.Errorf("set up tracing of calls to other services: %w", err)
@@ -68,7 +73,11 @@ func newClient(address string, tel *telemetry.Telemetry, dial dial, lookup looku
 	if err != nil {
 		return nil, err
 	}
-	connections := func() *http.Transport { return newTransport(u.Hostname(), dial) }
+	if secure == nil {
+		// Replicas are called by address, and have the service's certificate.
+		secure = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
+	}
+	connections := func() *http.Transport { return newTransport(secure.Clone(), dial) }
 	c := &Client{
 		transport: connections(), Options: []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)},
 		balancer: &balancer{
@@ -87,8 +96,8 @@ func newClient(address string, tel *telemetry.Telemetry, dial dial, lookup looku
 // replica is called after all others until it has answered.
 func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
 
-// newTransport returns a transport for the replicas of a host.
-func newTransport(host string, dial dial) *http.Transport {
+// newTransport returns a transport for the replicas of a service.
+func newTransport(secure *tls.Config, dial dial) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -98,8 +107,7 @@ func newTransport(host string, dial dial) *http.Transport {
 		IdleConnTimeout: idleTimeout,
 		MaxConnsPerHost: maxConnections,
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-		// Replicas are called by address, and have the service's certificate.
-		TLSClientConfig: &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12},
+		TLSClientConfig: secure,
 	}
 }
 

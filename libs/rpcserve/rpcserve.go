@@ -40,6 +40,8 @@ type Service struct {
 type Config struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
+	// Access, if not nil, decides which requests are answered, besides health checks.
+	Access Access
 }
 
 // healthBytes bounds the messages of health checks: the name of a service.
@@ -74,7 +76,7 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	err = health.on(mux, func(options ...connect.HandlerOption) (string, http.Handler) {
 		return grpchealth.NewHandler(cfg.Health.Checker(names...), options...)
 	})
-	return mux, errors.Join(err, reflection(mux, names))
+	return Restricted(cfg.Access, mux), errors.Join(err, reflection(mux, names))
 }
 
 // recovered answers a request whose handler panicked: one request fails, the

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -29,7 +30,11 @@ func (l *agingListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	age := l.age - l.age/10 + rand.N(l.age/5+1) //nolint:gosec // spreading load needs no secret
-	return &agingConn{Conn: conn, old: time.Now().Add(age), late: l.draining.Load()}, nil
+	aging := &agingConn{Conn: conn, old: time.Now().Add(age), late: l.draining.Load()}
+	if secure, ok := conn.(*secureConn); ok {
+		secure.established = aging.expire
+	}
+	return aging, nil
 }
 
 // agingConn is a connection that asks its client to use another one when it is old.
@@ -44,8 +49,12 @@ type agingConn struct {
 	old     time.Time
 	late    bool        // it began while the server was draining
 	replace atomic.Bool // the client has to be asked
-	asked   bool
-	frames  frames // written so far
+
+	mu     sync.Mutex
+	asked  bool
+	closed bool
+	frames frames      // written so far
+	timer  *time.Timer // has the client asked before its certificate expires, or nil
 }
 
 // goAway asks a client to begin no more requests on this connection. All requests that it
@@ -56,18 +65,57 @@ var goAway = []byte{
 	0, 0, 0, 0, // no error
 }
 
-// Write implements net.Conn. The server writes one thing after the other. The client is
-// asked before it gets its answer, so that its next request is on another connection.
+// Write implements net.Conn. The client is asked before it gets its answer, so that its next request is
+// on another connection.
 func (c *agingConn) Write(p []byte) (int, error) {
-	if c.replace.Load() && !c.asked && c.frames.between() {
-		c.asked = true
-		if _, err := c.Conn.Write(goAway); err != nil {
-			return 0, err
-		}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.ask(); err != nil {
+		return 0, err
 	}
 	n, err := c.Conn.Write(p)
 	c.frames.passed(p[:n])
 	return n, err
+}
+
+// ask asks the client to use another connection if it has to. Its caller holds the lock.
+func (c *agingConn) ask() error {
+	if !c.replace.Load() || c.asked || !c.frames.between() {
+		return nil
+	}
+	c.asked = true
+	_, err := c.Conn.Write(goAway)
+	return err
+}
+
+// expire has the connection grow old at a time, also while it is not used: a request that comes after
+// the client's certificate has expired would be rejected. It is called before the first request.
+func (c *agingConn) expire(at time.Time, http2 bool) {
+	if at.Before(c.old) {
+		c.old = at
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if http2 && !c.closed {
+		c.timer = time.AfterFunc(time.Until(at), func() {
+			c.replace.Store(true)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			_ = c.ask() // the server notices a broken connection too
+		})
+	}
+}
+
+// Close implements net.Conn.
+func (c *agingConn) Close() error {
+	err := c.Conn.Close() // ends a Write that holds the lock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	return err
 }
 
 // CloseWrite lets a client of HTTP/1.1 read an answer that came before the end of its

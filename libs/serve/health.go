@@ -6,11 +6,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
 // Health is whether the process takes requests. [Run] turns it ready and not
@@ -18,10 +21,16 @@ import (
 type Health struct {
 	ready atomic.Bool
 	// able are the parts' own conditions.
-	able     atomic.Pointer[[]func() bool]
+	able atomic.Pointer[[]func() bool]
+	// explain returns what will keep the process from its work unless it is changed.
+	explain  func() []string
 	once     sync.Once
 	stopping chan struct{}
 }
+
+// Explain has answers to health checks carry details: what will keep the process from its work unless
+// it is changed. It is called before the process serves.
+func (h *Health) Explain(details func() []string) { h.explain = details }
 
 // Stopping returns a channel that closes when requests in flight have to finish. Streams
 // that would go on for ever, such as watches, end then.
@@ -65,14 +74,34 @@ func (h *Health) Checker(services ...string) grpchealth.Checker {
 	return checker{health: h, services: services}
 }
 
+// maxDetailBytes bounds a detail, which is a header.
+const maxDetailBytes = 1 << 10
+
+// printable replaces what gRPC does not permit in headers.
+func printable(r rune) rune {
+	if r < ' ' || r > '~' {
+		return '?'
+	}
+	return r
+}
+
 type checker struct {
 	health   *Health
 	services []string
 }
 
-func (c checker) Check(_ context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
+// DetailHeader is the header of answers to health checks with details.
+const DetailHeader = "Fn-Health-Detail"
+
+func (c checker) Check(ctx context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
 	if req.Service != "" && !slices.Contains(c.services, req.Service) {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("unknown service %q", req.Service))
+	}
+	if info, ok := connect.CallInfoForHandlerContext(ctx); ok && c.health.explain != nil {
+		for _, detail := range c.health.explain() {
+			detail, _ = excerpt.Start(strings.Map(printable, detail), maxDetailBytes)
+			info.ResponseHeader().Add(DetailHeader, detail)
+		}
 	}
 	if !c.health.serving(req.Service) {
 		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil

@@ -11,6 +11,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,6 +53,9 @@ type Endpoint struct {
 	Listener net.Listener
 	// Handler answers the requests.
 	Handler http.Handler
+	// TLS, if not nil, is how clients connect that use TLS. Others connect without: their requests
+	// have no TLS state, by which the handler decides whether to answer.
+	TLS *tls.Config
 	// MaxConnectionAge, if not zero, is how old a connection becomes, give or take a
 	// tenth, before its client is asked to use another one. Requests in flight on it
 	// finish, streams included. Otherwise clients that keep one connection for ever would

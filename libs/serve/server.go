@@ -3,12 +3,14 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -48,7 +50,13 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 		}
 	}
 	listener = &limitedListener{Listener: listener, limits: newLimits(e), rejected: rejection(log, e.Name)}
-	s := &server{name: e.Name, listener: listener, http: newHTTPServer(paced(e.Handler), streams(e))}
+	handler := paced(e.Handler)
+	if e.TLS != nil {
+		listener = &secureListener{Listener: listener, config: e.TLS, failed: failedHandshake(log, e.Name)}
+		handler = secured(handler)
+		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, longestSecure)
+	}
+	s := &server{name: e.Name, listener: listener, http: newHTTPServer(handler, streams(e))}
 	if e.MaxConnectionAge > 0 {
 		s.aging = &agingListener{Listener: listener, age: e.MaxConnectionAge}
 		s.listener, s.http.ConnContext, s.http.Handler = s.aging, withConn, s.aging.handler(s.http.Handler)
@@ -79,8 +87,26 @@ func rejection(log *slog.Logger, endpoint string) func(peer string) {
 	}
 }
 
-// newHTTPServer returns a server for HTTP/1.1 and for HTTP/2 without TLS, which is
-// what gRPC clients inside a cluster speak.
+// failedHandshake returns a function that logs failed TLS handshakes of an endpoint, once a minute at
+// most.
+func failedHandshake(log *slog.Logger, endpoint string) func(peer string, err error) {
+	var mu sync.Mutex
+	var last time.Time
+	count := 0
+	return func(peer string, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		count++
+		if time.Since(last) < time.Minute {
+			return
+		}
+		log.Warn("TLS handshake failed", "endpoint", endpoint, "peer", peer, "count", count, "error", err)
+		last, count = time.Now(), 0
+	}
+}
+
+// newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients speak. It never sees
+// TLS: see secureConn.
 func newHTTPServer(handler http.Handler, maxStreams int) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

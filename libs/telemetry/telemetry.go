@@ -45,6 +45,9 @@ type Config struct {
 	NativeHistograms bool `split_words:"true" default:"false"`
 }
 
+// off is the MetricsAddress of programs that Prometheus does not scrape.
+const off = "off"
+
 // Validate checks the settings.
 func (c Config) Validate() error {
 	var checks config.Checks
@@ -116,11 +119,14 @@ func spanLimits() sdktrace.SpanLimits {
 }
 
 func (t *Telemetry) addMetrics(ctx context.Context, cfg Config, res *resource.Resource) error {
-	scraped, handler, err := prometheusReader(cfg, t.Log)
-	if err != nil {
-		return fmt.Errorf("set up metrics: %w", err)
+	options := []sdkmetric.Option{sdkmetric.WithResource(res)}
+	if cfg.MetricsAddress != off { // without a reader, nothing is measured
+		scraped, handler, err := prometheusReader(cfg, t.Log)
+		if err != nil {
+			return fmt.Errorf("set up metrics: %w", err)
+		}
+		t.metrics, options = handler, append(options, sdkmetric.WithReader(scraped))
 	}
-	options := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithReader(scraped)}
 	if !cfg.NativeHistograms {
 		options = append(options, sdkmetric.WithView(rpcBuckets()...))
 	}
@@ -132,7 +138,7 @@ func (t *Telemetry) addMetrics(ctx context.Context, cfg Config, res *resource.Re
 		options = append(options, sdkmetric.WithReader(pushed))
 	}
 	provider := sdkmetric.NewMeterProvider(options...)
-	t.Meters, t.metrics = provider, handler
+	t.Meters = provider
 	t.shutdown = append(t.shutdown, provider.Shutdown)
 	return buildInfo(provider)
 }
@@ -161,7 +167,7 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 
 // Component returns the endpoint that Prometheus scrapes; it has no endpoint if metrics are off.
 func (t *Telemetry) Component(cfg Config) serve.Component {
-	if cfg.MetricsAddress == "off" {
+	if cfg.MetricsAddress == off {
 		return serve.Component{}
 	}
 	mux := http.NewServeMux()

@@ -112,6 +112,26 @@ func TestMetricsCanBeScraped(t *testing.T) {
 	}
 }
 
+// TestNothingIsMeasuredWithoutAReader turns the endpoint off: measuring costs nothing then.
+func TestNothingIsMeasuredWithoutAReader(t *testing.T) {
+	for address, want := range map[string]bool{"off": false, "127.0.0.1:0": true} {
+		config := cfg
+		config.MetricsAddress = address
+		tel, err := telemetry.New(t.Context(), "test", config, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
+		counter, err := tel.Meters.Meter("test").Int64Counter("some")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := counter.Enabled(t.Context()); got != want {
+			t.Errorf("metrics at %q are measured: %v, want %v", address, got, want)
+		}
+	}
+}
+
 // TestGoroutinesAreThoseOfTheProgram checks that the number of goroutines does not depend on the
 // number of other metrics. (The reader has one, and waits for it in another.)
 func TestGoroutinesAreThoseOfTheProgram(t *testing.T) {

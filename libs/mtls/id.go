@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mtls
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxIDBytes bounds a SPIFFE ID, as its specification does.
+const maxIDBytes = 2048
+
+// ID is a SPIFFE ID, such as spiffe://function-runner/gateway. The zero ID is none.
+type ID struct{ domain, path string }
+
+var (
+	validDomain  = regexp.MustCompile(`^[a-z0-9._-]{1,255}$`)
+	validSegment = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+)
+
+// ParseID reads a SPIFFE ID. It accepts no other spelling than the normal one.
+func ParseID(text string) (ID, error) {
+	rest, ok := strings.CutPrefix(text, "spiffe://")
+	domain, path, found := strings.Cut(rest, "/")
+	if !ok || len(text) > maxIDBytes || !validDomain.MatchString(domain) {
+		return ID{}, fmt.Errorf("%.100q is not a SPIFFE ID, such as spiffe://function-runner/gateway", text)
+	}
+	if !found {
+		return ID{domain: domain}, nil
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if !validSegment.MatchString(segment) || segment == "." || segment == ".." {
+			return ID{}, fmt.Errorf("%.100q is not a SPIFFE ID: its path has the segment %.100q", text, segment)
+		}
+	}
+	return ID{domain: domain, path: "/" + path}, nil
+}
+
+// String returns the ID as a URI, empty for the zero ID.
+func (i ID) String() string {
+	if i.domain == "" {
+		return ""
+	}
+	return "spiffe://" + i.domain + i.path
+}
+
+// URL returns the ID as certificates have it.
+func (i ID) URL() *url.URL { return &url.URL{Scheme: "spiffe", Host: i.domain, Path: i.path} }
+
+// IDOf returns the SPIFFE ID of a certificate, which has it as its only URI.
+func IDOf(cert *x509.Certificate) (ID, error) {
+	if len(cert.URIs) != 1 {
+		return ID{}, fmt.Errorf("the certificate has %d URIs, want one, a SPIFFE ID", len(cert.URIs))
+	}
+	return ParseID(cert.URIs[0].String())
+}
+
+// Patterns match SPIFFE IDs. A pattern is an ID, or the beginning of one with "/*" at its end, which
+// matches all IDs below it. No patterns match nothing.
+type Patterns []pattern
+
+type pattern struct {
+	id    ID
+	below bool
+}
+
+// ParsePatterns reads a list of patterns.
+func ParsePatterns(list []string) (Patterns, error) {
+	patterns, problems := Patterns(nil), []error(nil)
+	for _, text := range list {
+		beginning, below := strings.CutSuffix(text, "/*")
+		id, err := ParseID(beginning)
+		patterns, problems = append(patterns, pattern{id, below}), append(problems, err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return patterns, nil
+}
+
+// Match reports whether a pattern matches an ID.
+func (p Patterns) Match(id ID) bool {
+	return id != ID{} && slices.ContainsFunc(p, func(p pattern) bool {
+		if p.below {
+			return id.domain == p.id.domain && strings.HasPrefix(id.path, p.id.path+"/")
+		}
+		return id == p.id
+	})
+}
+
+// String returns the patterns as they were written, by commas.
+func (p Patterns) String() string {
+	texts := make([]string, 0, len(p))
+	for _, one := range p {
+		text := one.id.String()
+		if one.below {
+			text += "/*"
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ",")
+}
+
+// Exactly returns the pattern that matches one ID.
+func Exactly(id ID) Patterns { return Patterns{{id: id}} }

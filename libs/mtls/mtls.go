@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mtls has programs prove to each other who they are: mutual TLS 1.3 with certificates that
+// carry SPIFFE IDs, from files that are followed. New connections use new files at once, and
+// connections that are open stay.
+package mtls
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/krm-function-runner/function-runner/libs/filewatch"
+)
+
+// IDsWanted is what is allowed for settings that are lists of patterns.
+const IDsWanted = "SPIFFE IDs, such as spiffe://function-runner/gateway, or their beginnings with /* at the end"
+
+// IDWanted is the same for settings that are one ID.
+const IDWanted = "a SPIFFE ID, such as spiffe://function-runner/gateway"
+
+// Config is a program's settings of TLS.
+type Config struct {
+	// Directory has tls.crt, tls.key and ca.crt, as cert-manager writes them into Secrets; empty
+	// for no TLS.
+	Directory string `split_words:"true"`
+}
+
+// Identity is the certificate of this program, with its key and the authorities that it trusts. All
+// of it may change while it is used.
+type Identity struct {
+	directory string
+	log       *slog.Logger
+	current   atomic.Pointer[material]
+	// failure is why the files are not used, nil if they are.
+	failure atomic.Pointer[error]
+	// told is the material and expiry that the log has. Run alone uses it.
+	told map[string]time.Time
+}
+
+// Open reads the files of cfg's directory, and returns nil if it names none. Run has to run while the
+// identity is used.
+func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity, error) {
+	if cfg.Directory == "" {
+		return nil, nil
+	}
+	i := &Identity{directory: cfg.Directory, log: log, told: make(map[string]time.Time)}
+	found, err := read(cfg.Directory, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate of this program in %s: %w", cfg.Directory, err)
+	}
+	i.current.Store(found)
+	return i, i.measure(meters.Meter("mtls"))
+}
+
+// ID returns the SPIFFE ID of this program.
+func (i *Identity) ID() ID { return i.current.Load().id }
+
+// warnInterval is how often expiries are compared with the clock.
+const warnInterval = time.Second
+
+// Run follows the files until ctx ends. Files that cannot be used change nothing.
+func (i *Identity) Run(ctx context.Context) error {
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		filewatch.WatchDirectory(ctx, i.log, i.directory, func() { i.look(ctx) })
+	}()
+	defer func() { <-watched }()
+	i.warn(ctx)
+	return nil
+}
+
+// look uses the files if they have changed.
+func (i *Identity) look(ctx context.Context) {
+	found, err := read(i.directory, time.Now())
+	if err != nil {
+		err = fmt.Errorf("read the certificate of this program in %s: %w", i.directory, err)
+		if former := i.failure.Swap(&err); former == nil || (*former).Error() != err.Error() {
+			i.log.WarnContext(ctx, "new certificate not used; the former one stays", "error", err)
+		}
+		return
+	}
+	i.failure.Store(nil)
+	if found.content == i.current.Load().content {
+		return
+	}
+	i.current.Store(found)
+	i.log.InfoContext(ctx, "certificate replaced", "id", found.id.String(), "expires", found.expiries[0].at,
+		"issuer_expires", found.expiries[1].at)
+}
+
+// warn logs each expiry once when it comes near.
+func (i *Identity) warn(ctx context.Context) {
+	tick := time.NewTicker(warnInterval)
+	defer tick.Stop()
+	for {
+		for _, e := range i.near(time.Now()) {
+			if i.told[e.what].Equal(e.at) {
+				continue
+			}
+			i.told[e.what] = e.at
+			i.log.ErrorContext(ctx, "a certificate expires soon and was not replaced; calls fail then",
+				"what", e.what, "expires", e.at, "directory", i.directory)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// near returns the expiries that are near or over.
+func (i *Identity) near(now time.Time) []expiry {
+	var near []expiry
+	for _, e := range i.current.Load().expiries {
+		if !now.Before(e.warn) {
+			near = append(near, e)
+		}
+	}
+	return near
+}
+
+// Details returns what is wrong with the certificate, for readiness: what expires soon, and why new
+// files are not used.
+func (i *Identity) Details() []string {
+	if i == nil {
+		return nil
+	}
+	var details []string
+	for _, e := range i.near(time.Now()) {
+		details = append(details, fmt.Sprintf("the %s in %s expires at %s: replace it",
+			e.what, i.directory, e.at.UTC().Format(time.RFC3339)))
+	}
+	if err := i.failure.Load(); err != nil {
+		details = append(details, (*err).Error())
+	}
+	return details
+}
+
+// measure sets up the metric of expiries.
+func (i *Identity) measure(meter metric.Meter) error {
+	_, err := meter.Float64ObservableGauge("fn.certificate.expiry.timestamp", metric.WithUnit("s"),
+		metric.WithDescription("When the certificate of this program, or its issuer, expires, in Unix time."),
+		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
+			for _, e := range i.current.Load().expiries {
+				o.Observe(float64(e.at.Unix()), metric.WithAttributes(attribute.String("certificate", e.what)))
+			}
+			return nil
+		}))
+	if err != nil {
+		return fmt.Errorf("set up the metrics of certificates: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mtls
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Server returns the configuration of a port. Clients may show a certificate, which has to be one of
+// the authorities'; whether they need one is the handlers' decision, which find it in the request.
+func (i *Identity) Server() *tls.Config {
+	if i == nil {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS13,
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &i.current.Load().certificate, nil },
+		ClientAuth:     tls.RequestClientCert,
+		// A resumed session would bring back a certificate that has expired since.
+		SessionTicketsDisabled: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if len(state.PeerCertificates) == 0 {
+				return nil
+			}
+			_, err := i.verify(state, x509.ExtKeyUsageClientAuth)
+			return err
+		},
+	}
+}
+
+// Client returns the configuration of connections to servers with the given IDs. It is nil for a nil
+// Identity.
+func (i *Identity) Client(servers Patterns) *tls.Config {
+	if i == nil {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &i.current.Load().certificate, nil
+		},
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies: by SPIFFE ID, not by the host's name
+		VerifyConnection: func(state tls.ConnectionState) error {
+			id, err := i.verify(state, x509.ExtKeyUsageServerAuth)
+			if err == nil && !servers.Match(id) {
+				err = fmt.Errorf("the server is %s, not %s", id, servers)
+			}
+			return err
+		},
+	}
+}
+
+// ClientOf returns the configuration of connections to servers whose IDs match a pattern, nil for a nil
+// Identity.
+func (i *Identity) ClientOf(pattern string) (*tls.Config, error) {
+	if i == nil {
+		return nil, nil
+	}
+	servers, err := ParsePatterns([]string{pattern})
+	return i.Client(servers), err
+}
+
+// verify returns the ID of a peer whose certificate is one of the current authorities'.
+func (i *Identity) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) (ID, error) {
+	if len(state.PeerCertificates) == 0 {
+		return ID{}, errors.New("the peer has no certificate")
+	}
+	options := x509.VerifyOptions{
+		Roots: i.current.Load().authorities, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{usage},
+	}
+	for _, c := range state.PeerCertificates[1:] {
+		options.Intermediates.AddCert(c)
+	}
+	if _, err := state.PeerCertificates[0].Verify(options); err != nil {
+		return ID{}, fmt.Errorf("verify the peer's certificate: %w", err)
+	}
+	return IDOf(state.PeerCertificates[0])
+}
+
+// Peer returns the ID of the client of a connection that [Identity.Server] accepted, and the zero ID
+// for clients without a certificate, or whose certificate has expired since.
+func Peer(state *tls.ConnectionState) ID {
+	if state == nil || len(state.PeerCertificates) == 0 || time.Now().After(state.PeerCertificates[0].NotAfter) {
+		return ID{}
+	}
+	id, err := IDOf(state.PeerCertificates[0])
+	if err != nil {
+		return ID{}
+	}
+	return id
+}

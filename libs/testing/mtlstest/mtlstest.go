@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mtlstest issues certificates in tests, into directories as Kubernetes mounts Secrets.
+package mtlstest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+)
+
+// Authority issues certificates.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	// PEM is its certificate.
+	PEM []byte
+}
+
+// NewAuthority returns an authority that is valid from now until life is over.
+func NewAuthority(t testing.TB, life time.Duration) *Authority {
+	t.Helper()
+	template := template(life)
+	template.Subject = pkix.Name{CommonName: "test authority", SerialNumber: template.SerialNumber.String()}
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
+	a := new(Authority)
+	a.key = newKey(t)
+	a.cert = a.sign(t, template, template, a.key)
+	a.PEM = block("CERTIFICATE", a.cert.Raw)
+	return a
+}
+
+// Issue returns a certificate for a SPIFFE ID, or any other URI, and its key.
+func (a *Authority) Issue(t testing.TB, id string, life time.Duration) (certificate, key []byte) {
+	t.Helper()
+	uri, err := url.Parse(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := template(life)
+	template.URIs, template.KeyUsage = []*url.URL{uri}, x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	k := newKey(t)
+	cert := a.sign(t, template, a.cert, k)
+	der, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return block("CERTIFICATE", cert.Raw), block("PRIVATE KEY", der)
+}
+
+// Write writes a new certificate for an ID into dir, together with the authorities to trust besides this
+// one, as Kubernetes writes a Secret into a volume.
+func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, others ...*Authority) {
+	t.Helper()
+	data, err := os.MkdirTemp(dir, "..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, key := a.Issue(t, id, life)
+	authorities := a.PEM
+	for _, o := range others {
+		authorities = append(authorities[:len(authorities):len(authorities)], o.PEM...)
+	}
+	link := filepath.Join(dir, "..data")
+	former, _ := os.Readlink(link)
+	for name, content := range map[string][]byte{
+		mtls.CertificateFile: certificate, mtls.KeyFile: key, mtls.AuthoritiesFile: authorities,
+	} {
+		err := os.WriteFile(filepath.Join(data, name), content, 0o600)
+		if err == nil && former == "" {
+			err = os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Base(data), link+".new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(link+".new", link); err != nil {
+		t.Fatal(err)
+	}
+	if former != "" {
+		_ = os.RemoveAll(filepath.Join(dir, former))
+	}
+}
+
+// Identity returns the identity of a program with a new certificate for an ID. It is followed until the
+// test ends.
+func (a *Authority) Identity(t testing.TB, id string) *mtls.Identity {
+	t.Helper()
+	dir := t.TempDir()
+	a.Write(t, dir, id, time.Hour)
+	return Open(t, dir)
+}
+
+// Open returns the identity in a directory, which is followed until the test ends.
+func Open(t testing.TB, dir string) *mtls.Identity {
+	t.Helper()
+	tel := telemetry.Discard()
+	identity, err := mtls.Open(mtls.Config{Directory: dir}, tel.Log, tel.Meters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	servetest.Go(t, identity.Run)
+	return identity
+}
+
+// template returns a certificate that is valid from now on.
+func template(life time.Duration) *x509.Certificate {
+	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	now := time.Now()
+	return &x509.Certificate{SerialNumber: serial, NotBefore: now.Add(-time.Second), NotAfter: now.Add(life)}
+}
+
+func (a *Authority) sign(t testing.TB, template, parent *x509.Certificate, key *ecdsa.PrivateKey) *x509.Certificate {
+	t.Helper()
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+func newKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func block(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
