@@ -13,15 +13,18 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/libs/registryname"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
 )
 
 // Config is the image-resolver's own settings, beside those of every program.
 type Config struct {
 	// Address is where callers connect, as host:port.
 	Address string `split_words:"true" default:":9449"`
+	// Callers are patterns of the SPIFFE IDs that may call, if this program has a certificate.
+	Callers []string `default:"spiffe://function-runner/gateway,spiffe://function-runner/pod-manager"`
 	// DefaultImagePrefix is where image names without a slash are looked up.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
 	// Platform is chosen from multi-platform images if a caller names none, as
@@ -127,6 +130,8 @@ func (p *Pairs) Decode(s string) error {
 func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
+	_, idErr := mtls.ParsePatterns(c.Callers)
+	checks.That(idErr == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
 	checks.That(
 		imagename.IsPrefix(c.DefaultImagePrefix),
 		"DefaultImagePrefix",

@@ -58,7 +58,11 @@ func New(cfg Config, frame program.Frame) (serve.Component, error) {
 	if err != nil {
 		return serve.Component{}, err
 	}
-	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
+	access, err := rpcserve.Callers(frame.Identity, cfg.Callers)
+	if err != nil {
+		return serve.Component{}, fmt.Errorf("set up the image-resolver: %w", err)
+	}
+	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
 	handler, err := rpcserve.NewHandler(options, rpcserve.Service{
 		Name:            imageresolverv1connect.ImageResolverServiceName,
 		MaxRequestBytes: maxRequestBytes, MaxResponseBytes: maxResponseBytes,
@@ -70,8 +74,10 @@ func New(cfg Config, frame program.Frame) (serve.Component, error) {
 		return serve.Component{}, fmt.Errorf("set up the image-resolver: %w", err)
 	}
 	return serve.Component{
-		Endpoints: []serve.Endpoint{{Name: "image-resolver", Address: cfg.Address, Handler: handler}},
-		Tasks:     r.Tasks(),
+		Endpoints: []serve.Endpoint{{
+			Name: "image-resolver", Address: cfg.Address, Handler: handler, TLS: frame.Identity.Server(),
+		}},
+		Tasks: r.Tasks(),
 	}, nil
 }
 

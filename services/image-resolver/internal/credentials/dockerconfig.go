@@ -11,7 +11,7 @@ import (
 	clicredentials "github.com/docker/cli/cli/config/credentials"
 	"github.com/docker/cli/cli/config/types"
 
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
+	"github.com/krm-function-runner/function-runner/libs/registryname"
 )
 
 // hubServer is what docker itself calls docker.io where it keeps credentials.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
+	"github.com/krm-function-runner/function-runner/libs/registryname"
 )
 
 // FuzzParse reads docker configurations: nothing makes it panic, and a registry

@@ -10,7 +10,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
+	"github.com/krm-function-runner/function-runner/libs/registryname"
 )
 
 // Policy is a set of rules. The zero Policy allows everything.

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/registryname"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/credentials"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
 )
 
 // Credentials finds what to show to the registry of a repository.

@@ -23,8 +23,8 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
+	"github.com/krm-function-runner/function-runner/libs/registryname"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registryname"
 )
 
 // Config is where certificates are found.
