@@ -15,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
 // Ways to reach a pod.
@@ -34,9 +35,14 @@ const (
 type Config struct {
 	// Address is where gateways connect, as host:port.
 	Address string `split_words:"true" default:":9448"`
+	// Callers are patterns of the SPIFFE IDs that may call, if this program has a certificate.
+	Callers []string `default:"spiffe://function-runner/gateway"`
 	// ImageResolver is where the image-resolver is, as http://host:port or
 	// https://host:port.
 	ImageResolver string `split_words:"true"`
+	// ImageResolverID is its SPIFFE ID, if this program has a certificate and the address begins with
+	// https.
+	ImageResolverID string `split_words:"true" default:"spiffe://function-runner/image-resolver"`
 	// DefaultImagePrefix is where image names without a slash are looked up.
 	DefaultImagePrefix string `split_words:"true" default:"ghcr.io/kptdev/krm-functions-catalog"`
 	// MaxMessageBytes bounds what pods take and give.
@@ -117,6 +123,10 @@ type Config struct {
 	MaxWaitlistLength int `split_words:"true" default:"2"`
 	// MaxPodsPerFunction is how many pods a function may have.
 	MaxPodsPerFunction int `split_words:"true" default:"1"`
+	// ScaleAhead is whether further pods of a function are created when requests come so fast that they will
+	// be needed, and not only when evaluations wait; and whether pods that are not needed any more expire
+	// although others are in use.
+	ScaleAhead bool `split_words:"true" default:"false"`
 	// MaxConcurrency is how many evaluations run in a pod at a time.
 	MaxConcurrency int `split_words:"true" default:"8"`
 	// MaxQueuePerFunction is how many evaluations of a function may wait.
@@ -160,6 +170,11 @@ func (c *Config) Validate() error {
 	var checks config.Checks
 	checks.That(c.Address != "", "Address", c.Address, "host:port")
 	checks.ServiceURL("ImageResolver", c.ImageResolver)
+	_, idErr := mtls.ParsePatterns(c.Callers)
+	checks.That(idErr == nil, "Callers", strings.Join(c.Callers, ","), mtls.IDsWanted)
+	_, idErr = mtls.ParsePatterns([]string{c.ImageResolverID})
+	checks.That(idErr == nil || !strings.HasPrefix(c.ImageResolver, "https://"), "ImageResolverID",
+		c.ImageResolverID, mtls.IDWanted)
 	_, err := netip.ParseAddr(c.ReplicaAddress)
 	checks.That(c.ReplicaAddress == "" || err == nil, "ReplicaAddress", c.ReplicaAddress, "an IP address, or nothing")
 	checks.That(c.Replica == "" || len(validation.IsDNS1123Subdomain(c.Replica)) == 0, "Replica", c.Replica,

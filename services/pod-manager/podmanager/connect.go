@@ -18,7 +18,11 @@ func Connect(cfg Config, frame program.Frame) (Resolver, error) {
 	if cfg.ImageResolver == "" {
 		return nil, fault.New(fault.Invalid, "no image-resolver is named: set FNR_IMAGE_RESOLVER")
 	}
-	client, err := rpcclient.New(cfg.ImageResolver, frame.Telemetry)
+	secure, err := frame.Identity.ClientOf(cfg.ImageResolverID)
+	if err != nil {
+		return nil, err
+	}
+	client, err := rpcclient.New(cfg.ImageResolver, secure, frame.Telemetry)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,11 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
-	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
+	access, err := rpcserve.Callers(frame.Identity, cfg.Callers)
+	if err != nil {
+		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
+	}
+	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
 	handler, err := rpcserve.NewHandler(options, binaryService(m.Binaries, frame), rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: maxResponseBytes,
@@ -89,6 +93,7 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 	component.Able = func() bool { return m.keeper.Owners().Able() } // gateways ask other replicas meanwhile
 	component.Endpoints = []serve.Endpoint{{
 		Name: "pod-manager", Address: cfg.Address, Handler: handler, MaxStreams: maxStreams,
+		TLS: frame.Identity.Server(),
 	}}
 	return component, nil
 }

@@ -272,6 +272,8 @@ func setKind(object Object) (kind, group string) {
 		kind = "Pod"
 	case *corev1.Service:
 		kind = "Service"
+	case *corev1.ConfigMap:
+		kind = "ConfigMap"
 	case *coordinationv1.Lease:
 		kind, group = "Lease", "coordination.k8s.io/v1"
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apitest is a Kubernetes API in memory, for tests in virtual time: Pods, Services and
-// Leases of one namespace. It enforces resourceVersions and UIDs as the real one does. Each
+// Package apitest is a Kubernetes API in memory, for tests in virtual time: Pods, Services,
+// Leases and ConfigMaps of one namespace. It enforces resourceVersions and UIDs as the real one does. Each
 // client has its own link to it, which can lag, be cut, or lack rights.
 package apitest
 
@@ -33,9 +33,10 @@ type Object interface {
 
 // kinds are the resources that there are, with an empty object of each.
 var kinds = map[string]func() Object{
-	"pods":     func() Object { return &corev1.Pod{} },
-	"services": func() Object { return &corev1.Service{} },
-	"leases":   func() Object { return &coordinationv1.Lease{} },
+	"pods":       func() Object { return &corev1.Pod{} },
+	"services":   func() Object { return &corev1.Service{} },
+	"leases":     func() Object { return &coordinationv1.Lease{} },
+	"configmaps": func() Object { return &corev1.ConfigMap{} },
 }
 
 // Server is the objects of a namespace. Use [New].
@@ -85,6 +86,12 @@ func (s *Server) Pods() []*corev1.Pod {
 		pods = append(pods, all[name].DeepCopyObject().(*corev1.Pod))
 	}
 	return pods
+}
+
+// Create stores a new object as another client does.
+func (s *Server) Create(resource string, object Object) error {
+	_, err := s.create(resource, object.DeepCopyObject().(Object))
+	return err
 }
 
 // Change changes an object as a kubelet or another client does. It reports whether there is one.

@@ -28,6 +28,9 @@ type Entry struct {
 	MaxWaitlistLength int
 	// MaxPods is how many pods the function may have.
 	MaxPods int
+	// MinPods is how many pods are kept although no evaluation needs them; nil if not set. A
+	// FunctionConfig says it elsewhere.
+	MinPods *int
 	// MaxConcurrency is how many evaluations one pod may run at once.
 	MaxConcurrency int
 	// MaxQueue is how many evaluations may wait.

@@ -41,6 +41,7 @@ func TestParse(t *testing.T) {
   maxQueue: 6
   podReadyTimeout: 90s
   maxEvaluationTime: 10m
+  minPods: 0
   prefork: 0
   resources:
     requests: {cpu: 1, memory: 64Mi}
@@ -50,6 +51,7 @@ func TestParse(t *testing.T) {
 			{
 				Image: "example.org/b:v1", TTL: 5 * time.Minute, MaxWaitlistLength: 3, MaxPods: 4, MaxConcurrency: 5,
 				MaxQueue: 6, ReadyTimeout: 90 * time.Second, MaxEvaluationTime: 10 * time.Minute, Prefork: new(int),
+				MinPods: new(int),
 				Resources: &corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("64Mi")},
 					Limits:   corev1.ResourceList{"memory": resource.MustParse("1Gi")},
@@ -59,7 +61,7 @@ func TestParse(t *testing.T) {
 		}, nil},
 		"nothing set": {
 			"zero and null are not set",
-			"- {name: a:v1, maxQueue: 0, timeToLive: null, prefork: null, resources: null}",
+			"- {name: a:v1, maxQueue: 0, timeToLive: null, minPods: null, prefork: null, resources: null}",
 			[]cacheconfig.Entry{{Image: prefix + "/a:v1"}},
 			nil,
 		},
@@ -159,6 +161,11 @@ func TestParseRefuses(t *testing.T) {
 			"no machine has so much to spare",
 			"- {name: a:v1, prefork: 65}\n- {name: b:v1, prefork: -1}",
 			[]string{`prefork is "65"`, `prefork is "-1"`, "from 0 (off) to 64"},
+		},
+		"minimum": {
+			"pods that are always there cost their resources",
+			"- {name: a:v1, minPods: 1001}\n- {name: b:v1, minPods: some}",
+			[]string{`minPods is "1001"`, `minPods is "some"`, "from 0 (none) to 1000"},
 		},
 		"percent": {
 			"names are shown as they are",

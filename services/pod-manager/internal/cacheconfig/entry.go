@@ -70,8 +70,10 @@ func (e *entry) field(field string, value *yaml.Node) {
 		e.number(&e.MaxConcurrency, field, value)
 	case "maxQueue":
 		e.number(&e.MaxQueue, field, value)
+	case "minPods":
+		e.MinPods = e.count(field, value, "none", maxMinPods)
 	case "prefork":
-		e.prefork(value)
+		e.Prefork = e.count(field, value, "off", function.MaxPrefork)
 	case "resources":
 		e.resources(value)
 	default:
@@ -105,15 +107,18 @@ func (e *entry) number(to *int, field string, value *yaml.Node) {
 	*to = int(n)
 }
 
-// prefork reads how many processes to keep started. Zero is a value: none.
-func (e *entry) prefork(value *yaml.Node) {
+// maxMinPods bounds how many pods one function may keep: each costs its resources at all times.
+const maxMinPods = 1000
+
+// count reads a number up to most of which zero is a value: none.
+func (e *entry) count(field string, value *yaml.Node, none string, most int) *int {
 	if value.Tag == nullTag {
-		return
+		return nil
 	}
 	n, err := strconv.Atoi(value.Value)
-	if err != nil || n < 0 || n > function.MaxPrefork {
-		e.problem("prefork is %q: it has to be a whole number from 0 (off) to %d", value.Value, function.MaxPrefork)
-		return
+	if err != nil || n < 0 || n > most {
+		e.problem("%s is %q: it has to be a whole number from 0 (%s) to %d", field, value.Value, none, most)
+		return nil
 	}
-	e.Prefork = &n
+	return &n
 }

@@ -99,7 +99,7 @@ func (w *world) add() *replica {
 	})
 	w.must(err)
 	templates, err := kube.NewTemplates(kube.TemplatesConfig{
-		Client:   client,
+		Client: client, Name: "pod-template", Namespace: "fns",
 		Defaults: podspec.Defaults{WrapperImage: "example.com/wrapper:v1"}, Telemetry: telemetry.Discard(),
 	})
 	w.must(err)
@@ -117,10 +117,10 @@ func (w *world) add() *replica {
 			r.ended), Obstacle: cluster.Obstacle,
 		StandDown: r.keeper.StandDown,
 		Settings: manager.Settings{
-			Template: templates.Current(), Builder: builder, Defaults: w.setup.Limits,
+			Builder: builder, Defaults: w.setup.Limits,
 			Pools: pool.Config{
 				MaxPods: w.setup.MaxPods, MaxWaiting: 1000, ScanInterval: w.setup.Scan,
-				SchedulingTimeout: 10 * time.Second,
+				SchedulingTimeout: 10 * time.Second, ScaleAhead: true,
 			},
 		},
 		Replica: r.name, Namespace: "fns", MaxMessageBytes: 1 << 20, Now: now, Log: log, Meter: noop.Meter{},
@@ -132,6 +132,7 @@ func (w *world) add() *replica {
 	for _, run := range []func(context.Context) error{
 		r.Run, r.keeper.Run, prober.Run,
 		func(ctx context.Context) error { return cluster.Run(ctx, r.Handle) },
+		func(ctx context.Context) error { return templates.Run(ctx, r.use) },
 	} {
 		tasks.Go(func() error { return run(ctx) })
 	}
@@ -147,6 +148,11 @@ func (w *world) add() *replica {
 		r.Configure(change)
 	}
 	return r
+}
+
+// use has new pods made from a template.
+func (r *replica) use(template podspec.Template) {
+	r.Configure(func(s *manager.Settings) { s.Template = template })
 }
 
 func (w *world) must(err error) {

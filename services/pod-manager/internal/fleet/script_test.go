@@ -50,6 +50,7 @@ func (s script) String() string {
 // is always well, so that each caller can be served.
 var faults = []string{
 	"kill", "leave", "add", "cut", "heal", "podless", "podful", "silent", "audible", "lag", "skew", "hang", "limit",
+	"template",
 }
 
 func pick[T any](r *rand.Rand, options ...T) T { return options[r.IntN(len(options))] }
@@ -121,6 +122,8 @@ func (w *world) do(s step) {
 		w.hang(s.N)
 	case "limit":
 		w.configure(func(settings *manager.Settings) { settings.Defaults.MaxPods = 1 + s.N%3 })
+	case "template":
+		w.changeTemplate()
 	}
 }
 

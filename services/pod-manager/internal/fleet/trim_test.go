@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/manager"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
 // configure changes the settings of all replicas, and of later ones.
@@ -21,6 +24,27 @@ func (w *world) configure(change func(*manager.Settings)) {
 	}
 }
 
+// podTemplate is the ConfigMap that all replicas make pods from.
+func podTemplate() *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "pod-template", Namespace: "fns"},
+		Data: map[string]string{"template": `
+apiVersion: v1
+kind: Pod
+spec:
+  containers:
+  - {name: function, command: [/wrapper-server-tools/wrapper-server]}
+`},
+	}
+}
+
+// changeTemplate makes pods outdated that are created before a replica notices.
+func (w *world) changeTemplate() {
+	w.server.Change("configmaps", "pod-template", func(o apitest.Object) {
+		o.SetAnnotations(map[string]string{"changed": w.now().String()})
+	})
+}
+
 // TestTrimmingSparesPodsInUseElsewhere is row 3: callers do not reach the owner of their function,
 // so another replica lends its pods; the owner has a reason to delete some.
 func TestTrimmingSparesPodsInUseElsewhere(t *testing.T) {
@@ -32,8 +56,7 @@ func TestTrimmingSparesPodsInUseElsewhere(t *testing.T) {
 			w.configure(func(s *manager.Settings) { s.Defaults.MaxPods = 1 })
 		}},
 		"template": {"both pods are outdated", func(w *world) {
-			next := podspec.Default(podspec.Defaults{WrapperImage: "example.com/wrapper:v2"})
-			w.configure(func(s *manager.Settings) { s.Template = next })
+			w.changeTemplate()
 		}},
 		"sick pod": {"a pod is drained, and is in use no more", func(w *world) {
 			w.mu.Lock()

@@ -112,6 +112,7 @@ func newWorld(t testing.TB, s setup) *world {
 	}
 	w.server = apitest.New(w.changed)
 	w.server.OnDelete(w.onDelete)
+	w.must(w.server.Create("configmaps", podTemplate()))
 	for range s.Replicas {
 		w.add()
 	}

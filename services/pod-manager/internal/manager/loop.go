@@ -74,7 +74,9 @@ func (l *loop) carryOut(action pool.Action) {
 		if w, ok := l.waiters[a.For]; ok && w.span.IsSampled() {
 			l.origins[a.Name] = w.span
 		}
-		l.config.Log.Info("creating a function pod", "image", a.Function.Reference, "pod", a.Name)
+		l.config.Log.Info("creating a function pod", "image", a.Function.Reference, "pod", a.Name,
+			"reason", a.Reason.String())
+		l.metrics.creations.add(a.Reason.String())
 		l.config.Cluster.Create(a, l.settings.workload(l.images[a.Function]))
 	case pool.Delete:
 		l.config.Log.Info("deleting a function pod", "image", a.Function.Reference, "pod", a.Name, "reason", a.Reason)

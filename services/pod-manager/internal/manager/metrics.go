@@ -19,7 +19,7 @@ import (
 
 // metrics are what the manager counts.
 type metrics struct {
-	rejections, evictions tally
+	rejections, evictions, creations tally
 	// counts are as old as a tick at most.
 	counts atomic.Pointer[counts]
 	waits  waits
@@ -52,14 +52,16 @@ var stateNames = map[pool.PodState]string{
 func newMetrics(meter metric.Meter) (*metrics, error) {
 	m := &metrics{}
 	m.counts.Store(&counts{})
-	var rejections, evictions metric.Int64ObservableCounter
+	var rejections, evictions, creations metric.Int64ObservableCounter
 	var waiting, phases, pods, owned metric.Int64ObservableGauge
 	var takeovers metric.Int64ObservableCounter
-	var errs [8]error
+	var errs [9]error
 	rejections, errs[0] = meter.Int64ObservableCounter("fn.lease.rejections",
 		metric.WithDescription("Leases that were rejected. The gateway counts the requests."))
 	evictions, errs[1] = meter.Int64ObservableCounter("fn.pod.evictions",
 		metric.WithDescription("Function pods that were deleted, and why."))
+	creations, errs[8] = meter.Int64ObservableCounter("fn.pod.creations",
+		metric.WithDescription("Function pods that were created, and why: for leases, a minimum or the forecast."))
 	waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth",
 		metric.WithDescription("Leases that were not granted yet, whatever they wait for."))
 	phases, errs[7] = meter.Int64ObservableGauge("fn.leases.waiting",
@@ -72,13 +74,14 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	_, errs[4] = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		m.rejections.observe(o, rejections)
 		m.evictions.observe(o, evictions)
+		m.creations.observe(o, creations)
 		m.waits.observe(o, waiting, phases)
 		m.observe(o, pods)
 		now := m.counts.Load()
 		o.ObserveInt64(owned, int64(now.owned))
 		o.ObserveInt64(takeovers, now.takeovers)
 		return nil
-	}, rejections, evictions, waiting, phases, pods, owned, takeovers)
+	}, rejections, evictions, creations, waiting, phases, pods, owned, takeovers)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the pod-manager's metrics: %w", err)
 	}

@@ -89,6 +89,30 @@ func ready(t *testing.T, m *manager.Manager) string {
 	return strings.Join(functions, " ")
 }
 
+// TestMinimumOfAnEntry holds that an entry's own number of pods wins, and that the surplus ends with its
+// time to live when the number is lowered.
+func TestMinimumOfAnEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{digest: "1", lookups: make(map[string][]time.Time)}
+		m := start(t, &cluster{}, r)
+		for _, step := range []struct {
+			minPods int
+			want    string
+		}{
+			{3, "fn:v1@sha256:1 fn:v1@sha256:1 fn:v1@sha256:1"}, {1, "fn:v1@sha256:1"}, {0, ""},
+		} {
+			m.Configure(func(s *manager.Settings) {
+				s.MinPods, s.Defaults.MaxPods = 1, 5
+				s.Functions = map[string]cacheconfig.Entry{"fn:v1": {Image: "fn:v1", MinPods: &step.minPods}}
+			})
+			<-time.After(2 * time.Hour)
+			if got := ready(t, m); got != step.want {
+				t.Errorf("with a minimum of %d there are ready pods of %q, want %q", step.minPods, got, step.want)
+			}
+		}
+	})
+}
+
 func TestMinimum(t *testing.T) {
 	tests := map[string]struct {
 		reason string

@@ -31,8 +31,8 @@ type Settings struct {
 	// Configs are FunctionConfigs, which win over Functions for their images; nil if there are
 	// none.
 	Configs *functionconfig.Set
-	// MinPods is how many pods each of Functions keeps although no lease needs them. Zero
-	// turns the minimum of all functions off.
+	// MinPods is how many pods each of Functions keeps although no lease needs them, unless its entry
+	// sets another number. Zero turns the minimum of all functions off.
 	MinPods int
 }
 
@@ -46,9 +46,13 @@ func (s Settings) listed() map[string]int {
 		name, err := imagename.Parse(entry.Image, "")
 		if _, configured := s.Configs.Pod(name); err == nil && !configured {
 			listed[entry.Image] = s.MinPods
+			if entry.MinPods != nil {
+				listed[entry.Image] = *entry.MinPods
+			}
 		}
 	}
 	maps.Copy(listed, s.Configs.MinPods())
+	maps.DeleteFunc(listed, func(_ string, pods int) bool { return pods == 0 })
 	return listed
 }
 

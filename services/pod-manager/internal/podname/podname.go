@@ -58,6 +58,9 @@ func PodID(reference, digest string, slot int) string {
 	return name + tail
 }
 
+// PoolID returns what the ids of all pods of a function have in common: the id of none of them.
+func PoolID(reference, digest string) string { return PodID(reference, digest, 0) }
+
 // PodName returns the name of the pod in a slot: its id and a suffix that distinguishes
 // it from its predecessor there, the pod with that UID; empty if there was none.
 func PodName(reference, digest string, slot int, predecessor string) string {

@@ -51,6 +51,7 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 
 	b.function(&pod.Spec, r)
 	selectArchitecture(&pod.Spec, r.Function.Architecture)
+	spread(pod, podname.PoolID(r.Function.Reference, r.Function.Digest))
 	if b.PullSecret != "" && (b.AlwaysPullSecret || r.Function.PullSecret) {
 		addPullSecret(&pod.Spec, corev1.LocalObjectReference{Name: b.PullSecret})
 	}
@@ -67,6 +68,21 @@ func selectArchitecture(spec *corev1.PodSpec, architecture string) {
 		spec.NodeSelector = map[string]string{}
 	}
 	spec.NodeSelector[corev1.LabelArchStable] = architecture
+}
+
+// spread has the scheduler prefer nodes with fewer pods of the function: the loss of a node ends few of
+// them. It is a preference, since a pod beside another one serves better than none. What the template
+// says about where pods run stays alone.
+func spread(pod *corev1.Pod, pool string) {
+	pod.Labels[LabelPool] = pool
+	affinity := pod.Spec.Affinity
+	if len(pod.Spec.TopologySpreadConstraints) > 0 || affinity != nil && affinity.PodAntiAffinity != nil {
+		return
+	}
+	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelPool: pool}},
+	}}
 }
 
 // addPullSecret adds a pull secret, unless the template names it.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,6 +162,42 @@ func TestBuild(t *testing.T) {
 				t.Errorf("%s (-want +got, update with -update):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestPodsOfAFunctionAreSpread holds that the pods of one function count for each other, and what a template
+// says stays.
+func TestPodsOfAFunctionAreSpread(t *testing.T) {
+	first, second := request(podspec.Default(defaults())), request(podspec.Default(defaults()))
+	second.Slot = 2
+	other := request(podspec.Default(defaults()))
+	other.Function.Reference = "ghcr.io/kptdev/krm-functions-catalog/set-labels:v0.4.5"
+	a, b, c := builder().Pod(first), builder().Pod(second), builder().Pod(other)
+	of := func(pod *corev1.Pod) string { return pod.Labels[podspec.LabelPool] }
+	if of(a) != of(b) || of(a) == of(c) {
+		t.Errorf("the pools are %q, %q and %q", of(a), of(b), of(c))
+	}
+	constraint := a.Spec.TopologySpreadConstraints[0]
+	if constraint.LabelSelector.MatchLabels[podspec.LabelPool] != of(b) ||
+		constraint.WhenUnsatisfiable != corev1.ScheduleAnyway {
+		t.Errorf("pods are spread by %+v", constraint)
+	}
+
+	for field, want := range map[string]int{
+		"topologySpreadConstraints: [{maxSkew: 3, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]": 1,
+		"affinity: {podAntiAffinity: {}}": 0,
+		"affinity: {nodeAffinity: {}}":    1,
+	} {
+		data := configMap(t, "porch")
+		data["template"] = strings.Replace(data["template"], "spec:\n", "spec:\n  "+field+"\n", 1)
+		template, _, err := podspec.Parse("1", data, defaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := builder().Pod(request(template)).Spec.TopologySpreadConstraints
+		if len(got) != want || want == 1 && strings.HasPrefix(field, "topology") && got[0].MaxSkew != 3 {
+			t.Errorf("with %s, pods are spread by %+v", field, got)
+		}
 	}
 }
 

@@ -26,6 +26,9 @@ const (
 	// LabelID is the label with the pod's id, see package podname. The Service
 	// selects its pod by it, and has it too.
 	LabelID = "fn.kpt.dev/image"
+	// LabelPool is the label that all pods of a function have alike, by which the scheduler spreads
+	// them over nodes.
+	LabelPool = "fn.kpt.dev/pool"
 	// AnnotationTemplateVersion is the version of the template that was used.
 	AnnotationTemplateVersion = "fn.kpt.dev/template-version"
 	// AnnotationSettingsVersion identifies the settings beside the template that shaped the pod,

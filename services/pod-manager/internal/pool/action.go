@@ -65,6 +65,8 @@ type Create struct {
 	ReclaimAfter time.Time
 	// For is the lease that waits since last of all that wait for the function; zero if none waits.
 	For LeaseID
+	// Reason is why the pod is created.
+	Reason Reason
 }
 
 // Delete deletes a pod and its Service. [PodGone] follows, in time, or [DeleteFailed].

@@ -61,6 +61,7 @@ type fuzz struct {
 
 func newFuzz(logs bool) *fuzz {
 	z := &fuzz{now: start, logs: logs, asked: make(map[string]uint64), setup: setup{
+		Ahead: true,
 		Limits: pool.Limits{
 			MaxPods: 2, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 5,
 			TTL: time.Minute, ReadyTimeout: 20 * time.Second,

@@ -150,5 +150,6 @@ func (l *lease) here(owner string) bool {
 func (ls *leases) turnAway(s *step, l *lease, owner, reason string) {
 	ls.dequeue(l)
 	delete(ls.known, l.id)
+	l.pool.forecast.retract(l.requested.at)
 	s.emit(Reject{Lease: l.id, Class: fault.Unavailable, Reason: reason, Elsewhere: true, Owner: owner})
 }

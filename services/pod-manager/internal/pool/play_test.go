@@ -30,6 +30,7 @@ type behaviour struct {
 	reason   string
 	config   func(*player)
 	reports  bool
+	causes   bool // the dialogue has why pods are created
 	dialogue string
 }
 
@@ -38,6 +39,7 @@ type player struct {
 	limits  pool.Limits
 	config  pool.Config
 	reports bool
+	causes  bool
 	now     time.Time
 	referee *referee
 	pods    map[string]pool.Observation
@@ -93,6 +95,7 @@ func newPlayer(test behaviour) *player {
 		},
 		now:     start,
 		reports: test.reports,
+		causes:  test.causes,
 		pods:    make(map[string]pool.Observation),
 		planned: make(map[string]time.Time),
 		asked:   make(map[string][]uint64),

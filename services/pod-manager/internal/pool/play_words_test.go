@@ -164,6 +164,8 @@ func (p *player) set(changes []string) {
 			p.limits.MaxPods = number(value)
 		case "concurrency":
 			p.limits.MaxConcurrency = number(value)
+		case "waitlist":
+			p.limits.MaxWaitlistLength = number(value)
 		case "all":
 			p.config.MaxPods = number(value)
 		case "template":
@@ -195,6 +197,9 @@ func (p *player) action(action pool.Action) string {
 		w := a.Waiting
 		return strings.TrimRight(fmt.Sprintf("tell %d %s no. %d: %s", a.Lease, w.Phase, w.Position, w.Reason), " ")
 	case pool.Create:
+		if p.causes {
+			return fmt.Sprintf("create %s for %s", a.Name, a.Reason)
+		}
 		return "create " + a.Name
 	case pool.Delete:
 		version := "any version"

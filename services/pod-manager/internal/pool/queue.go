@@ -5,6 +5,7 @@ package pool
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ type lease struct {
 	avoid     []string
 	tried     []string // replicas that its caller asked before
 	requested moment
+	granted   time.Time
 
 	reported Waiting // the last report
 	since    time.Time
@@ -83,6 +85,7 @@ func (ls *leases) waits(l *lease) bool { return slices.Contains(l.pool.queue, l)
 func (ls *leases) reject(s *step, l *lease, class fault.Class, reason string, retryAfter time.Duration) {
 	ls.dequeue(l)
 	delete(ls.known, l.id)
+	l.pool.forecast.retract(l.requested.at)
 	reason = cmp.Or(reason, "there is no pod for the function, and Kubernetes does not say why")
 	s.emit(Reject{Lease: l.id, Class: class, Reason: reason, RetryAfter: retryAfter})
 }
@@ -104,7 +107,7 @@ func (ls *leases) grant(s *step, p *pool) {
 			i++
 			continue
 		}
-		chosen := choose(p, l)
+		chosen := choose(p, l, s.at)
 		if chosen == nil {
 			return
 		}
@@ -120,7 +123,7 @@ func (ls *leases) grant(s *step, p *pool) {
 // grantOn grants a lease on a pod.
 func (ls *leases) grantOn(s *step, chosen *pod, l *lease) {
 	l.endPhase(s.at)
-	l.pod = chosen
+	l.pod, l.granted = chosen, s.at
 	ls.granted++
 	chosen.use.turn = ls.granted
 	chosen.use.leases++
@@ -140,29 +143,51 @@ func (ls *leases) grantOn(s *step, chosen *pod, l *lease) {
 	})
 }
 
+// choice is a pod that a lease may get. Pods of a lower rank come first.
+type choice struct {
+	*pod
+	rank int
+}
+
 // choose returns the pod for a lease: the least loaded of those with capacity, the one used
 // longest ago among equals, and one to be avoided, or a doubted one, only if there is no other; nil if
-// there is none.
-func choose(p *pool, l *lease) *pod {
-	var best *pod
+// there is none. Pods beyond the preferred ones come next, in their order, before any gets more leases
+// than it is meant for.
+func choose(p *pool, l *lease, now time.Time) *pod {
+	var best choice
+	preferred, n := p.preferred(now), 0
 	for _, candidate := range p.pods {
-		if candidate.state != ready || candidate.use.leases >= p.limits.MaxConcurrency {
+		if candidate.state != ready {
 			continue
 		}
-		if best == nil || better(candidate, best, l) {
-			best = candidate
+		n++
+		if candidate.use.leases >= p.limits.MaxConcurrency {
+			continue
+		}
+		c := choice{pod: candidate}
+		switch {
+		case candidate.use.leases >= p.limits.MaxWaitlistLength:
+			c.rank = math.MaxInt
+		case n > preferred:
+			c.rank = n
+		}
+		if best.pod == nil || better(c, best, l) {
+			best = c
 		}
 	}
-	return best
+	return best.pod
 }
 
 // better reports whether a is a better choice than b.
-func better(a, b *pod, l *lease) bool {
-	if avoidA, avoidB := l.avoids(a), l.avoids(b); avoidA != avoidB {
+func better(a, b choice, l *lease) bool {
+	if avoidA, avoidB := l.avoids(a.pod), l.avoids(b.pod); avoidA != avoidB {
 		return avoidB
 	}
 	if doubtA, doubtB := a.doubted(), b.doubted(); doubtA != doubtB {
 		return doubtB
+	}
+	if a.rank != b.rank {
+		return a.rank < b.rank
 	}
 	if a.use.leases != b.use.leases {
 		return a.use.leases < b.use.leases

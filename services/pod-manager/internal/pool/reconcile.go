@@ -48,9 +48,14 @@ func (m *Machine) grow(s *step, p *pool) {
 			return
 		}
 		m.capacity.leave(p) // for a further pod it enters the line again
-		m.create(s, p)
+		cause := ForMinimum
+		if p.usable() < p.podsFor(float64(p.demand())) {
+			cause = ForLeases
+		}
+		m.create(s, p, cause)
 	}
 	m.capacity.leave(p)
+	m.growAhead(s, p)
 }
 
 // wait puts a pool in line for a pod if leases wait for that.
@@ -63,7 +68,7 @@ func (m *Machine) wait(s *step, p *pool) {
 }
 
 // create asks for one more pod.
-func (m *Machine) create(s *step, p *pool) {
+func (m *Machine) create(s *step, p *pool, reason Reason) {
 	since := s.at
 	if len(p.queue) > 0 {
 		since = p.queue[0].requested.at
@@ -77,7 +82,7 @@ func (m *Machine) create(s *step, p *pool) {
 		pool: p, slot: slot, name: name, state: creating, since: s.at, created: s.at,
 		countsAsAttempt: true, expiry: expiry{at: end, written: end},
 	})
-	created := Create{Function: p.function, Slot: slot, Name: name, ReclaimAfter: end}
+	created := Create{Function: p.function, Slot: slot, Name: name, ReclaimAfter: end, Reason: reason}
 	if n := len(p.queue); n > 0 {
 		created.For = p.queue[n-1].id
 	}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pool_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// calls is a part of a dialogue: requests of f, one a second, that each hold their pod for hold seconds.
+func calls(from, n, hold int, answers map[int]string) string {
+	var b strings.Builder
+	for i := range n + hold {
+		b.WriteString("wait 1s\n")
+		if i >= hold {
+			b.WriteString("end " + strconv.Itoa(from+i-hold) + "\n")
+		}
+		if i < n {
+			b.WriteString("request " + strconv.Itoa(from+i) + " f" + answers[from+i] + "\n")
+		}
+	}
+	return b.String()
+}
+
+func TestScaleAhead(t *testing.T) {
+	t.Parallel()
+	ahead := func(p *player) {
+		p.config.ScaleAhead = true
+		p.limits.MaxPods, p.limits.MaxWaitlistLength = 3, 2
+	}
+	grants := func(from, n int, pod string) map[int]string {
+		answers := make(map[int]string)
+		for i := range n {
+			answers[from+i] = " => grant " + strconv.Itoa(from+i) + " " + pod
+		}
+		return answers
+	}
+	started := `
+		request 1 f => create f-1 for leases
+		up f-1 => grant 1 f-1 cold
+	`
+	second := func(at int, answer string) map[int]string {
+		all := grants(2, 16, "f-1")
+		all[at] += answer
+		return all
+	}
+	play(t, []behaviour{
+		{
+			name:   "before evaluations wait",
+			reason: "one evaluation at a time for now, and requests that come so fast that there may be more",
+			config: ahead, causes: true,
+			dialogue: started + "wait 1s\nend 1\n" + calls(2, 16, 1, second(15, "; create f-2 for forecast")),
+		},
+		{
+			name: "off", reason: "the pod is not full", causes: true,
+			config:   func(p *player) { ahead(p); p.config.ScaleAhead = false },
+			dialogue: started + "wait 1s\nend 1\n" + calls(2, 16, 1, grants(2, 16, "f-1")),
+		},
+		{
+			name: "a single slow request", reason: "it gives no rate, however long it takes", causes: true,
+			config:   ahead,
+			dialogue: started + "wait 50s\nend 1\nwait 1s\nrequest 2 f => grant 2 f-1\nwait 1s\nend 2",
+		},
+		{
+			name: "the limit of the function", reason: "a forecast is no reason for more", causes: true,
+			config:   func(p *player) { ahead(p); p.limits.MaxPods = 1 },
+			dialogue: started + "wait 1s\nend 1\n" + calls(2, 16, 1, grants(2, 16, "f-1")),
+		},
+		{
+			name: "the limit of all", reason: "an eighth of all pods is left to functions that have none", causes: true,
+			config:   func(p *player) { ahead(p); p.config.MaxPods = 1 },
+			dialogue: started + "wait 1s\nend 1\n" + calls(2, 16, 1, grants(2, 16, "f-1")),
+		},
+	})
+}
