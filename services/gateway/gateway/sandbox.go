@@ -19,7 +19,7 @@ const UnprivilegedGroup = sandbox.Unprivileged
 
 // SandboxConfig is the settings of the sandbox evaluator, which programs set that have images on disk.
 type SandboxConfig struct {
-	// Launcher is auto, off, bubblewrap, or the path of bubblewrap's program; empty is off.
+	// Launcher is what FNR_SANDBOX may be; empty is off.
 	Launcher string
 	// Required makes it an error that auto finds no launcher.
 	Required bool
@@ -31,7 +31,7 @@ type SandboxConfig struct {
 // check adds the problems of the settings.
 func (c SandboxConfig) check(checks *config.Checks) {
 	checks.That(sandbox.Check(c.Launcher), "Sandbox.Launcher", c.Launcher,
-		"auto, off, bubblewrap, or the path of bubblewrap's program")
+		sandbox.Names)
 	checks.That(c.MaxMemoryBytes >= 0, "Sandbox.MaxMemoryBytes", c.MaxMemoryBytes, "a number of bytes, or 0 for no limit")
 	checks.That(c.MaxProcesses > 0 || c.Launcher == "", "Sandbox.MaxProcesses", c.MaxProcesses, "1 or more")
 }

@@ -7,6 +7,7 @@ package gateway_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -44,15 +45,17 @@ func newImages(t *testing.T) images {
 }
 
 // expectNoSandbox checks that no process is left of a sandbox whose image is in dir: its launcher has
-// the path as an argument, and with its first process all others have ended.
+// the path as an argument, and its functions have it as their root.
 func expectNoSandbox(t *testing.T, dir string) {
 	t.Helper()
 	for start := time.Now(); ; {
 		var running []string
-		lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-		for _, path := range lines {
-			if line, _ := os.ReadFile(path); strings.Contains(string(line), dir) {
-				running = append(running, path)
+		processes, _ := filepath.Glob("/proc/[0-9]*")
+		for _, process := range processes {
+			line, _ := os.ReadFile(filepath.Join(process, "cmdline"))
+			mounts, _ := os.ReadFile(filepath.Join(process, "mountinfo"))
+			if strings.Contains(string(line), dir) || strings.Contains(string(mounts), filepath.Base(dir)+"/") {
+				running = append(running, process+" "+string(line))
 			}
 		}
 		if len(running) == 0 {
@@ -143,23 +146,41 @@ func startSandbox(t *testing.T, all sandboxImages, prefork int, change func(*gat
 	})
 }
 
+// eachLauncher runs a test with each launcher that is installed. Bubblewrap is.
+func eachLauncher(t *testing.T, test func(t *testing.T, launcher string)) {
+	t.Helper()
+	for _, launcher := range []string{"bubblewrap", "crun", "runc", "runsc"} {
+		if _, err := exec.LookPath(launcher); err != nil && launcher != "bubblewrap" {
+			t.Logf("not tested: %s, which is not installed", launcher)
+			continue
+		}
+		t.Run(launcher, func(t *testing.T) { test(t, launcher) })
+	}
+}
+
 // TestSandboxConformance runs the suite on the sandbox evaluator, whose texts are those of Porch's
 // wrapper server.
 func TestSandboxConformance(t *testing.T) {
-	for name, prefork := range map[string]int{"without prefork": 0, "with prefork": 2} {
-		t.Run(name, func(t *testing.T) {
-			all := newImages(t)
-			for _, behaviour := range conformance.Behaviours() {
-				all.add(t, behaviour)
-			}
-			address := startSandbox(t, all, prefork, func(*gateway.Config) {})
-			conformance.Run(t, conformance.Target{
-				Serve: func(_ *testing.T, behaviour string) conformance.Function {
-					return conformance.Function{Address: address, Image: image(behaviour)}
-				},
-				NamesFunctions: true, UnknownImage: codes.FailedPrecondition,
-				Texts: conformance.PodTexts(""),
+	eachLauncher(t, func(t *testing.T, launcher string) {
+		for name, prefork := range map[string]int{"without prefork": 0, "with prefork": 2} {
+			t.Run(name, func(t *testing.T) {
+				all := newImages(t)
+				for _, behaviour := range conformance.Behaviours() {
+					all.add(t, behaviour)
+				}
+				address := startSandbox(t, all, prefork, func(cfg *gateway.Config) { cfg.Sandbox.Launcher = launcher })
+				texts := conformance.PodTexts("")
+				if launcher == "crun" || launcher == "runc" {
+					texts.Signal = "" // see TestFunctionThatIsKilled
+				}
+				conformance.Run(t, conformance.Target{
+					Serve: func(_ *testing.T, behaviour string) conformance.Function {
+						return conformance.Function{Address: address, Image: image(behaviour)}
+					},
+					NamesFunctions: true, UnknownImage: codes.FailedPrecondition,
+					Texts: texts,
+				})
 			})
-		})
-	}
+		}
+	})
 }

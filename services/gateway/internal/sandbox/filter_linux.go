@@ -11,19 +11,21 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
-// writeFilter writes the seccomp program to a file in memory, which each sandbox opens by its path: so
-// each reads it from the beginning.
-func (l *Launcher) writeFilter() error {
+// writeFilter writes the seccomp program to a file in memory, and returns the path by which each sandbox opens
+// it: so each reads it from the beginning.
+func (l *Launcher) writeFilter() (path string, err error) {
 	content, err := confine.SandboxFilter()
 	if err != nil {
-		return err
+		return "", err
 	}
 	fd, err := unix.MemfdCreate("seccomp", unix.MFD_CLOEXEC)
 	if err != nil {
-		return fmt.Errorf("write the seccomp filter of sandboxes: %w", os.NewSyscallError("memfd_create", err))
+		return "", fmt.Errorf("write the seccomp filter of sandboxes: %w", os.NewSyscallError("memfd_create", err))
 	}
 	l.file = os.NewFile(uintptr(fd), "seccomp filter")
-	l.filter = fmt.Sprintf("/proc/self/fd/%d", fd)
 	_, err = l.file.Write(content)
-	return err
+	return fmt.Sprintf("/proc/self/fd/%d", fd), err
 }
+
+// ociSeccomp returns the same rules for runtimes of the Open Container Initiative.
+func ociSeccomp() ([]byte, error) { return confine.OCISeccomp() }

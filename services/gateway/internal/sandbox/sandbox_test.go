@@ -5,12 +5,15 @@
 package sandbox_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -43,6 +46,8 @@ func TestChoiceOfTheLauncher(t *testing.T) {
 		"auto":         {"auto", true, ""},
 		"by name":      {"bubblewrap", true, ""},
 		"by path":      {"/usr/bin/bwrap", true, ""},
+		"another":      {"runc", true, ""},
+		"missing runc": {"/nonexistent/runc-1.1", false, "install the package runc"},
 		"missing path": {"/nonexistent/bwrap", false, "install the package bubblewrap"},
 		"broken":       {broken, false, "set FNR_SANDBOX=off"},
 	}
@@ -72,6 +77,7 @@ func TestAutoWithoutALauncher(t *testing.T) {
 func TestSettingsOfTheLauncher(t *testing.T) {
 	for value, want := range map[string]bool{
 		"": true, "auto": true, "off": true, "bubblewrap": true, "/opt/bin/bwrap": true, "docker": false, "bin/bwrap": false,
+		"crun": true, "runc": true, "runsc": true,
 	} {
 		if sandbox.Check(value) != want {
 			t.Errorf("%q is accepted: %v, want %v", value, !want, want)
@@ -182,5 +188,29 @@ func TestProgramIsFoundInTheImage(t *testing.T) {
 				t.Errorf("got %q, %v, want %q and %q", got, err, tc.want, tc.err)
 			}
 		})
+	}
+}
+
+// TestLauncherThatHangs has a launcher whose children keep its output open, and that never ends.
+func TestLauncherThatHangs(t *testing.T) {
+	hanging := filepath.Join(t.TempDir(), "bwrap")
+	if err := os.WriteFile(hanging, []byte("#!/bin/sh\nsleep 1000 &\nsleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	share(t, filepath.Dir(hanging))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if l, err := sandbox.Find(ctx, config(hanging)); l != nil || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, %v, want an end", l, err)
+	}
+}
+
+// share lets all users enter a temporary directory.
+func share(t *testing.T, dir string) {
+	t.Helper()
+	for ; dir != os.TempDir(); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

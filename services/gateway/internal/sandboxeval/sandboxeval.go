@@ -92,7 +92,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 		Command: e.cfg.Launcher.Command(sandbox.Function{
 			Name: path.Base(req.Image.Repository) + "@" + resolved.GetDigest(), Root: image.root,
 			Program: append([]string{program}, command[1:]...), Env: resolved.GetEnv(), Dir: dir,
-			User: resolved.GetUser(), Network: e.cfg.Network.Match(req.Image),
+			User: resolved.GetUser(), Network: req.UsesNetwork(e.cfg.Network.Match(req.Image)),
 		}),
 		ResourceList: req.ResourceList, Caller: req.Caller, Limit: req.Limit,
 		RunLimit: func() function.TimeLimit {
@@ -103,7 +103,9 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	if err != nil {
 		return evaluation.Response{}, err
 	}
-	return evaluation.Response{ResourceList: result.ResourceList, Log: result.Log, Results: result.Results}, nil
+	return evaluation.Response{
+		ResourceList: result.ResourceList, Log: result.Log, Results: result.Results, Digest: resolved.GetDigest(),
+	}, nil
 }
 
 // open returns the files of a request's image, and what a container of it would run.
@@ -117,6 +119,9 @@ func (e *Evaluator) open(
 	req.Measured.Resolving(time.Since(start))
 	if err == nil && len(resolved.GetCommand()) == 0 {
 		err = fault.New(fault.Precondition, "the image has nothing to run")
+	}
+	if digest := resolved.GetDigest(); err == nil && req.Digest != "" && digest != req.Digest {
+		err = req.Moved(digest)
 	}
 	if err != nil {
 		return nil, nil, notOpened(ctx, req.Given, start, doing, err)

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+)
+
+// What FNR_SANDBOX may be, beside the path of a launcher.
+const (
+	Auto       = "auto"
+	Off        = "off"
+	Bubblewrap = "bubblewrap"
+	Runc       = "runc"
+	Crun       = "crun"
+	Runsc      = "runsc"
+)
+
+// starter is how a launcher starts functions. It leaves open what is the same for all.
+type starter interface {
+	command(fn Function) fnproc.Command
+}
+
+// launchers are the launchers that there are, in the order in which auto tries them: by how fast
+// they start a sandbox.
+var launchers = []struct {
+	name, program string
+	// new returns the launcher with the program at path.
+	new func(l *Launcher, path string) (starter, error)
+}{
+	{Bubblewrap, "bwrap", newBubblewrap},
+	{Crun, "crun", newCrun},
+	{Runc, "runc", newRunc},
+	{Runsc, "runsc", newRunsc},
+}
+
+// Names are what FNR_SANDBOX may be, as users read it.
+const Names = "auto, off, bubblewrap, crun, runc, runsc, or the path of such a program"
+
+// Check returns whether s is a value of FNR_SANDBOX.
+func Check(s string) bool {
+	return s == "" || s == Auto || s == Off || isLauncher(s) || filepath.IsAbs(s)
+}
+
+func isLauncher(name string) bool {
+	for _, l := range launchers {
+		if l.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// kindOf returns the name of the launcher that a program is, by the beginning of its name: that of crun-1.20
+// is crun. Any other program takes the arguments of bubblewrap.
+func kindOf(path string) string {
+	for _, l := range launchers {
+		if strings.HasPrefix(filepath.Base(path), l.program) {
+			return l.name
+		}
+	}
+	return Bubblewrap
+}
+
+// find returns the launcher that the configuration chooses, with why it is not one that comes before it.
+func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error) {
+	if runtime.GOOS != "linux" {
+		return nil, nil, fmt.Errorf("find the launcher of sandboxes: they need Linux, and this is %s: "+
+			"set FNR_SANDBOX=off", runtime.GOOS)
+	}
+	kind, path := cfg.Launcher, ""
+	if filepath.IsAbs(cfg.Launcher) {
+		kind, path = kindOf(cfg.Launcher), cfg.Launcher
+	}
+	for _, candidate := range launchers {
+		if kind != Auto && kind != candidate.name {
+			continue
+		}
+		program := candidate.program
+		if path != "" {
+			program = path
+		}
+		launcher, err := start(ctx, cfg, candidate.name, program, candidate.new)
+		if err == nil {
+			return launcher, skipped, nil
+		}
+		skipped = errors.Join(skipped, err)
+	}
+	return nil, nil, skipped
+}
+
+// start returns a launcher that has started a sandbox for a trial.
+func start(
+	ctx context.Context, cfg Config, kind, program string, create func(*Launcher, string) (starter, error),
+) (*Launcher, error) {
+	path, err := lookUp(program, kind)
+	if err != nil {
+		return nil, err
+	}
+	l := newLauncher(cfg, path)
+	if l.starter, err = create(l, path); err == nil {
+		err = l.try(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// lookUp returns the path of a program of the machine, or an error that says which package has it.
+func lookUp(program, pkg string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", fmt.Errorf("find what starts sandboxes: %w: install the package %s, or set FNR_SANDBOX", err, pkg)
+	}
+	return filepath.Abs(path)
+}
+
+// lookUpAll returns the paths of programs of util-linux, and of a shell.
+func lookUpAll(programs ...string) (paths []string, err error) {
+	for _, program := range programs {
+		path, err := lookUp(program, "util-linux")
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return slices.Clip(paths), nil
+}

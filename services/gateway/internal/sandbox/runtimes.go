@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import "strconv"
+
+// Directories that every machine has, and that a runtime does not need, to mount its scratch file system on.
+// crun refuses control groups that it cannot use, unless it sees none.
+const (
+	kernelDirectory = "/sys/kernel"
+	cgroupDirectory = "/sys/fs/cgroup"
+)
+
+func newBubblewrap(l *Launcher, path string) (starter, error) {
+	tools, err := lookUpAll("prlimit")
+	if err != nil {
+		return nil, err
+	}
+	if !l.root {
+		l.cfg.MaxProcesses += ownThreads()
+	}
+	filter, err := l.writeFilter()
+	if err != nil {
+		return nil, err
+	}
+	return &bubblewrap{cfg: l.cfg, path: path, limiter: tools[0], filter: filter}, nil
+}
+
+func newCrun(l *Launcher, path string) (starter, error) {
+	return newOCI(l, path, oci{scratch: cgroupDirectory, arguments: []string{"--cgroup-manager=disabled"}})
+}
+
+func newRunc(l *Launcher, path string) (starter, error) {
+	return newOCI(l, path, oci{scratch: kernelDirectory, arguments: []string{"--rootless=true"}})
+}
+
+func newRunsc(l *Launcher, path string) (starter, error) {
+	return newOCI(l, path, oci{
+		scratch: kernelDirectory, arguments: []string{"--rootless", "--ignore-cgroups", "--oci-seccomp"},
+		offline: []string{"--network=none"}, online: []string{"--network=host"},
+	})
+}
+
+// newOCI completes a runtime.
+func newOCI(l *Launcher, path string, o oci) (starter, error) {
+	tools, err := lookUpAll("unshare", "sh", "mount")
+	if err != nil {
+		return nil, err
+	}
+	o.cfg, o.path = l.cfg, path
+	o.unshare, o.shell, o.mount = tools[0], tools[1], tools[2]
+	o.seccomp, err = ociSeccomp()
+	return &o, err
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
