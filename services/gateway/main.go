@@ -25,6 +25,10 @@ func main() {
 	program.Begin()
 	var s settings
 	program.Load("gateway", &s)
+	s.Secrets = append(s.Secrets, s.Token.Directory)
+	if s.TLS.Directory != "" {
+		s.Secrets = append(s.Secrets, s.TLS.Directory)
+	}
 	os.Exit(program.Main("gateway", s.Settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
 		services, err := gateway.Connect(s.Config, frame) // open until the process ends
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/membudget"
+	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
 // The runtimes, which are evaluators by their names.
@@ -29,14 +30,25 @@ var runtimes = []string{RuntimeExec, RuntimeSandbox, RuntimePod}
 type Config struct {
 	// Address is where callers connect, as host:port.
 	Address string `split_words:"true" default:":9445"`
+	// TLSAddress is where callers connect that show a certificate or a token, as host:port; empty for
+	// no such port.
+	TLSAddress string `split_words:"true"`
+	// RequireIdentity has no port for callers that show neither.
+	RequireIdentity bool `split_words:"true"`
+	// Callers are patterns of the SPIFFE IDs whose certificates TLSAddress accepts.
+	Callers []string `default:"spiffe://function-runner/callers/*"`
+	// Token is what tokens it accepts.
+	Token TokenConfig
 	// StatusAddress is where browsers get the status page, as host:port; empty for no page.
 	StatusAddress string `split_words:"true"`
+	// StatusHosts are host names by which browsers may ask for the status page, besides IP addresses and localhost.
+	StatusHosts []string `split_words:"true"`
 	// MaxMessageBytes bounds requests and responses.
 	MaxMessageBytes int `split_words:"true" default:"6291456"`
 	// MaxInHandBytes is the memory budget: it bounds the requests that are read, queued or
 	// evaluated at a time, together with their outputs; 0 is an eighth of the container's memory limit,
-	// or, without one, 128 MiB or four of the largest requests. While a request is read
-	// and while it is sent to a pod there are two copies of it.
+	// or, without one, 128 MiB or four of the largest requests. While a request is decoded
+	// there are two copies of it.
 	MaxInHandBytes int `split_words:"true" default:"0"`
 	// MaxInHandBytesName is what the variable of MaxInHandBytes is called in a program that the
 	// gateway is a part of; empty is FNR_MAX_IN_HAND_BYTES.
@@ -74,6 +86,10 @@ type Config struct {
 	// PodManager is where the pod-manager is, likewise: a name with an address for
 	// each replica. Without it functions run as local binaries only.
 	PodManager string `split_words:"true"`
+	// ImageResolverID and PodManagerID are their SPIFFE IDs, if this program has a certificate and
+	// their addresses begin with https.
+	ImageResolverID string `split_words:"true" default:"spiffe://function-runner/image-resolver"`
+	PodManagerID    string `split_words:"true" default:"spiffe://function-runner/pod-manager"`
 
 	// FunctionNetwork are patterns of the repositories of images whose functions may use the
 	// network, as local binaries.
@@ -85,6 +101,10 @@ type Config struct {
 	Exec    ExecConfig
 	Sandbox SandboxConfig `ignored:"true"`
 	Pod     PodConfig
+	// ResultCache remembers what functions returned.
+	ResultCache ResultCacheConfig `split_words:"true"`
+	Policy      PolicyConfig
+	Audit       AuditConfig
 }
 
 // PodConfig is the settings of the pod evaluator.
@@ -137,6 +157,7 @@ func (c *Config) Validate() error {
 		_, _, err := net.SplitHostPort(c.StatusAddress)
 		checks.That(err == nil, "StatusAddress", c.StatusAddress, "host:port, or empty for no page")
 	}
+	c.checkIdentities(&checks)
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	checks.That(c.MaxConnectionAge >= 0, "MaxConnectionAge", c.MaxConnectionAge, "zero or more")
 	checks.That(c.MaxConnections >= 0, "MaxConnections", c.MaxConnections, "1 or more, or 0 for the default")
@@ -144,6 +165,12 @@ func (c *Config) Validate() error {
 		"1 or more, or 0 for the default")
 	checks.ServiceURL("ImageResolver", c.ImageResolver)
 	checks.ServiceURL("PodManager", c.PodManager)
+	for _, s := range []struct{ field, address, id string }{
+		{"ImageResolverID", c.ImageResolver, c.ImageResolverID}, {"PodManagerID", c.PodManager, c.PodManagerID},
+	} {
+		_, err := mtls.ParsePatterns([]string{s.id})
+		checks.That(err == nil || !strings.HasPrefix(s.address, "https://"), s.field, s.id, mtls.IDWanted)
+	}
 	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix",
 		c.DefaultImagePrefix, imagename.PrefixWanted)
 	for _, r := range c.DisableRuntimes {
@@ -156,6 +183,8 @@ func (c *Config) Validate() error {
 		fmt.Sprintf("as large as the largest request, %d, or 0", c.MaxMessageBytes))
 	checks.That(c.MaxLogRate >= 0 && c.MaxLogRate <= 1e6, "MaxLogRate", c.MaxLogRate, "0 to 1000000 lines a second")
 	checks.That(c.MaxInHandWait >= 0, "MaxInHandWait", c.MaxInHandWait, "zero or more")
+	c.Policy.check(&checks)
+	c.Audit.check(&checks)
 	if c.Enabled(RuntimeExec) {
 		c.Exec.check(&checks)
 		function.CheckConfinement(&checks, c.Confinement)
@@ -172,6 +201,7 @@ func (c *Config) Validate() error {
 	if c.Enabled(RuntimePod) {
 		c.Pod.check(&checks)
 	}
+	c.ResultCache.check(&checks)
 	return checks.Err()
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/registrytags"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/replicas"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/resultcache"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandboxeval"
 )
 
@@ -31,12 +32,14 @@ type Services struct {
 	// Binaries knows which images FunctionConfigs run as local binaries; nil if there are no
 	// FunctionConfigs.
 	Binaries binaries.Source
-	// Sandboxes starts functions in sandboxes of this machine; nil if there are none. Digests resolves
-	// their images, and Images has their files.
+	// Digests resolves images, for sandboxes and for the policy; nil if there is no image-resolver.
+	Digests sandboxeval.Resolver
+	// Sandboxes starts functions in sandboxes of this machine; nil if there are none. Images has the files
+	// of their images.
 	Sandboxes *Sandboxes
-	Digests   sandboxeval.Resolver
 	Images    sandboxeval.Images
 
+	digests resultcache.Digests // of images at an image-resolver in another process
 	clients []*rpcclient.Client
 	tasks   []serve.Task
 }
@@ -52,7 +55,7 @@ func (s Services) Close() {
 func Connect(cfg Config, frame program.Frame) (Services, error) {
 	var s Services
 	if cfg.ImageResolver != "" {
-		client, err := s.client(cfg.ImageResolver, frame)
+		client, err := s.client(cfg.ImageResolver, cfg.ImageResolverID, frame)
 		if err != nil {
 			return s, err
 		}
@@ -63,10 +66,15 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 			return s, err
 		}
 		cached := registrytags.NewCache(resolver, stale)
-		s.ImageResolver, s.tasks = cached, append(s.tasks, cached.Run)
+		s.ImageResolver, s.Digests, s.tasks = cached, resolver, append(s.tasks, cached.Run)
+		if len(cfg.ResultCache.Images) > 0 {
+			if err := s.resolveDigests(resolver, frame); err != nil {
+				return s, err
+			}
+		}
 	}
 	if cfg.PodManager != "" && cfg.Enabled(RuntimePod) {
-		client, err := s.client(cfg.PodManager, frame)
+		client, err := s.client(cfg.PodManager, cfg.PodManagerID, frame)
 		if err != nil {
 			return s, err
 		}
@@ -82,9 +90,24 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 	return s, nil
 }
 
-// client returns a client of the service at address, and keeps it to be closed.
-func (s *Services) client(address string, frame program.Frame) (*rpcclient.Client, error) {
-	client, err := rpcclient.New(address, frame.Telemetry)
+// resolveDigests has the result cache know the digests of images.
+func (s *Services) resolveDigests(resolver resultcache.Resolver, frame program.Frame) error {
+	stale, err := cache.StaleCounter(frame.Telemetry.Meters, "digests")
+	if err != nil {
+		return err
+	}
+	digests := resultcache.NewRemoteDigests(resolver, stale)
+	s.digests, s.tasks = digests.Digest, append(s.tasks, digests.Run)
+	return nil
+}
+
+// client returns a client of the service with an ID at address, and keeps it to be closed.
+func (s *Services) client(address, id string, frame program.Frame) (*rpcclient.Client, error) {
+	secure, err := frame.Identity.ClientOf(id)
+	if err != nil {
+		return nil, err
+	}
+	client, err := rpcclient.New(address, secure, frame.Telemetry)
 	s.clients = append(s.clients, client)
 	return client, err
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/grpc/codes"
@@ -18,6 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
 )
@@ -41,14 +43,66 @@ func (tagLister) ListTags(
 }
 
 func newTagLister(frame program.Frame) (serve.Component, error) {
-	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
+	access, err := rpcserve.Callers(frame.Identity, []string{"spiffe://function-runner/gateway"})
+	if err != nil {
+		return serve.Component{}, err
+	}
+	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
 	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: imageresolverv1connect.ImageResolverServiceName, MaxRequestBytes: 1 << 20, MaxResponseBytes: 1 << 20,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return imageresolverv1connect.NewImageResolverServiceHandler(tagLister{}, options...)
 		},
 	})
-	return serve.Component{Endpoints: []serve.Endpoint{{Name: "image-resolver", Handler: handler}}}, err
+	endpoint := serve.Endpoint{Name: "image-resolver", Handler: handler, TLS: frame.Identity.Server()}
+	return serve.Component{Endpoints: []serve.Endpoint{endpoint}}, err
+}
+
+// TestServicesProveWhoTheyAre has gateways and image-resolvers with certificates of several IDs.
+func TestServicesProveWhoTheyAre(t *testing.T) {
+	authority := mtlstest.NewAuthority(t, time.Hour)
+	const ours, theirs = "spiffe://function-runner/gateway", "spiffe://function-runner/image-resolver"
+	const other = "spiffe://function-runner/function/x"
+	// Without an image-resolver to trust, no tag is found: the attempts end with the deadline or before it.
+	tests := map[string]struct {
+		gateway, resolver, scheme string
+		want                      string
+	}{
+		"both":                      {ours, theirs, "https", "example.com/fns/remote:v1.1.0"},
+		"another image-resolver":    {ours, other, "https", "tag"},
+		"another gateway":           {other, theirs, "https", other + " may not call this port"},
+		"a gateway without one":     {"", theirs, "https", "tag"},
+		"a gateway with plain http": {ours, theirs, "http", "requires a valid client certificate"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			resolver := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+				frame.Identity = authority.Identity(t, tc.resolver)
+				return newTagLister(frame)
+			})
+			cfg := gateway.Config{
+				MaxMessageBytes: 1 << 20, DisableRuntimes: []string{gateway.RuntimeExec, gateway.RuntimePod},
+				ImageResolver: tc.scheme + "://" + resolver, ImageResolverID: theirs, PodManagerID: theirs,
+			}
+			address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+				if tc.gateway != "" {
+					frame.Identity = authority.Identity(t, tc.gateway)
+				}
+				services, err := gateway.Connect(cfg, frame)
+				if err != nil {
+					return serve.Component{}, err
+				}
+				t.Cleanup(services.Close)
+				return gateway.New(cfg, services, frame)
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it is tried again meanwhile
+			defer cancel()
+			err := newCaller(t, address).evaluateWithin(ctx, "example.com/fns/remote", "^1.0")
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
 }
 
 func TestConstraintsAreAnsweredByTheImageResolver(t *testing.T) {

@@ -31,43 +31,79 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
-// New returns the gateway as a part of a program.
-func New(cfg Config, services Services, frame program.Frame) (serve.Component, error) {
-	var chain evaluation.Chain
-	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix}
-	var tasks []serve.Task
+// evaluators are those of a gateway, in their order, with what they know of tags and the tasks that they need.
+type evaluators struct {
+	chain evaluation.Chain
+	tags  []naming.TagSource
+	tasks []serve.Task
+}
+
+// newEvaluators returns the evaluators that are enabled.
+func newEvaluators(cfg Config, services Services, frame program.Frame) (e evaluators, err error) {
 	if cfg.Enabled(RuntimeExec) {
 		exec, watch, err := newExec(cfg, services.Binaries, frame)
 		if err != nil {
-			return serve.Component{}, err
+			return e, err
 		}
-		chain, names.Tags, tasks = append(chain, exec), append(names.Tags, exec), append(tasks, watch...)
+		e.chain, e.tags, e.tasks = append(e.chain, exec), append(e.tags, exec), append(e.tasks, watch...)
+	}
+	remember, err := remembering(cfg, services, frame)
+	if err != nil {
+		return e, err
 	}
 	if cfg.Enabled(RuntimeSandbox) && services.Sandboxes != nil {
 		sandbox, err := newSandbox(cfg, services, frame)
 		if err != nil {
-			return serve.Component{}, err
+			return e, err
 		}
-		chain, tasks = append(chain, sandbox), append(tasks, sandbox.Maintain)
+		e.chain, e.tasks = append(e.chain, remember(sandbox)), append(e.tasks, sandbox.Maintain)
 	}
 	if cfg.Enabled(RuntimePod) && services.PodManager != nil {
 		pod, keep, err := newPod(cfg, services.PodManager, frame)
 		if err != nil {
-			return serve.Component{}, err
+			return e, err
 		}
-		chain, tasks = append(chain, pod), append(tasks, keep)
+		e.chain, e.tasks = append(e.chain, remember(pod)), append(e.tasks, keep)
 	}
 	if services.ImageResolver != nil {
-		names.Tags = append(names.Tags, registrytags.Source{Lister: services.ImageResolver})
+		e.tags = append(e.tags, registrytags.Source{Lister: services.ImageResolver})
 	}
-	handler, shown, err := newHandler(cfg, services, frame, names, chain)
+	return e, nil
+}
+
+// New returns the gateway as a part of a program.
+func New(cfg Config, services Services, frame program.Frame) (serve.Component, error) {
+	evaluate, err := newEvaluators(cfg, services, frame)
+	if err != nil {
+		return serve.Component{}, err
+	}
+	names := naming.Resolver{DefaultPrefix: cfg.DefaultImagePrefix, Tags: evaluate.tags}
+	tasks := evaluate.tasks
+	policy, err := newGuard(cfg, services, frame)
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
 	}
-	endpoints := []serve.Endpoint{{
-		Name: "evaluator", Address: cfg.Address, Handler: handler, MaxConnectionAge: cfg.MaxConnectionAge,
-		MaxConnections: cfg.MaxConnections, MaxConnectionsPerPeer: cfg.MaxConnectionsPerPeer,
-	}}
+	if policy != nil {
+		names.Permit, tasks = policy.Permit, append(tasks, policy.Watch)
+	}
+	audited, err := newAudit(cfg.Audit, frame)
+	if err != nil {
+		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
+	}
+	if audited != nil {
+		tasks = append(tasks, audited.Run)
+	}
+	handler, shown, err := newHandler(cfg, services, frame, frontdoor.Config{
+		Names: names, Chain: guardedBy(policy, evaluate.chain), Audit: audited,
+	})
+	if err != nil {
+		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
+	}
+	endpoints, reviews, err := doors(cfg, handler, frame)
+	if err != nil {
+		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
+	}
+	tasks = append(tasks, reviews...)
 	if cfg.StatusAddress != "" {
 		endpoints = append(endpoints, statusPage(cfg, shown, services.PodManager, frame))
 	}
@@ -109,22 +145,20 @@ func newExec(cfg Config, source binaries.Source, frame program.Frame) (*execeval
 	return exec, tasks, nil
 }
 
-// newHandler returns the handler of the gateway's port, and what it shows of itself.
+// newHandler returns the handler of the gateway's port, and what it shows of itself. The front door works
+// with c, which newHandler completes.
 func newHandler(
-	cfg Config, services Services, frame program.Frame, names naming.Resolver, chain evaluation.Chain,
+	cfg Config, services Services, frame program.Frame, c frontdoor.Config,
 ) (http.Handler, *status.Service, error) {
 	remembered := history.New()
-	door, err := frontdoor.New(frontdoor.Config{
-		Names: names, Chain: chain, History: remembered,
-		MaxMessageBytes: int64(cfg.MaxMessageBytes), MaxInHandBytes: cfg.maxInHand(cgroup.Container),
-		MaxInHandWait:     cfg.MaxInHandWait,
-		MaxInHandSetting:  cmp.Or(cfg.MaxInHandBytesName, config.Variable("MaxInHandBytes")),
-		LogFunctionOutput: cfg.LogFunctionOutput,
-		MaxLogRate:        cfg.MaxLogRate,
-		MaxEvaluationTime: cfg.MaxEvaluationTime,
-		MaxTimeSetting:    cmp.Or(cfg.MaxEvaluationTimeName, config.Variable("MaxEvaluationTime")),
-		Telemetry:         frame.Telemetry,
-	})
+	c.History, c.Telemetry = remembered, frame.Telemetry
+	c.MaxMessageBytes, c.MaxInHandBytes = int64(cfg.MaxMessageBytes), cfg.maxInHand(cgroup.Container)
+	c.MaxInHandWait = cfg.MaxInHandWait
+	c.MaxInHandSetting = cmp.Or(cfg.MaxInHandBytesName, config.Variable("MaxInHandBytes"))
+	c.LogFunctionOutput, c.MaxLogRate = cfg.LogFunctionOutput, cfg.MaxLogRate
+	c.MaxEvaluationTime = cfg.MaxEvaluationTime
+	c.MaxTimeSetting = cmp.Or(cfg.MaxEvaluationTimeName, config.Variable("MaxEvaluationTime"))
+	door, err := frontdoor.New(c)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,7 +28,7 @@ type caller struct {
 	list   []byte
 }
 
-func newCaller(t *testing.T, address string) caller {
+func newCaller(t testing.TB, address string) caller {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(conformance.MaxMessageBytes)))

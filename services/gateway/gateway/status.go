@@ -44,7 +44,7 @@ func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame prog
 		pools = manager
 	}
 	return serve.Endpoint{
-		Name: "status", Address: cfg.StatusAddress, Handler: s.Page(pools, frame.Telemetry.Log),
+		Name: "status", Address: cfg.StatusAddress, Handler: s.Page(pools, frame.Telemetry.Log, cfg.StatusHosts...),
 		MaxConnections: maxStatusConnections, MaxConnectionsPerPeer: maxStatusConnections,
 	}
 }

@@ -32,7 +32,7 @@ func TestStatusPageHasItsOwnPort(t *testing.T) {
 	if err != nil || len(component.Endpoints) != 1 {
 		t.Fatalf("without an address: %d ports, %v", len(component.Endpoints), err)
 	}
-	cfg.StatusAddress = "127.0.0.1:0"
+	cfg.StatusAddress, cfg.StatusHosts = "127.0.0.1:0", []string{"status.example"}
 	component, err = gateway.New(cfg, gateway.Services{}, frame)
 	if err != nil || len(component.Endpoints) != 2 || component.Endpoints[1].Address != cfg.StatusAddress {
 		t.Fatalf("with an address: %+v, %v", component.Endpoints, err)
@@ -40,7 +40,8 @@ func TestStatusPageHasItsOwnPort(t *testing.T) {
 	answers := make([]int, 2)
 	for i, endpoint := range component.Endpoints {
 		recorder := httptest.NewRecorder()
-		endpoint.Handler.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://status.example/", http.NoBody)
+		endpoint.Handler.ServeHTTP(recorder, request)
 		answers[i] = recorder.Code
 	}
 	if answers[0] == http.StatusOK || answers[1] != http.StatusOK {

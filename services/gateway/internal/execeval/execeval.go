@@ -102,6 +102,12 @@ func (e *Evaluator) newService(cfg function.ServiceConfig) (*function.Service, e
 // Name implements evaluation.Evaluator.
 func (e *Evaluator) Name() string { return "exec" }
 
+// Serves reports whether there is a binary for an image.
+func (e *Evaluator) Serves(image imagename.Name) bool {
+	_, ok := e.table.Load().binaries[image.Key()]
+	return ok
+}
+
 // Evaluate implements evaluation.Evaluator.
 func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
 	binary, ok := e.table.Load().binaries[req.Image.Key()]
@@ -112,7 +118,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	req.Measured.Enter("queue")
 	result, err := e.service.Evaluate(ctx, function.Evaluation{
 		Image:        req.Given,
-		Command:      fnproc.Command{Path: binary, Dir: "/", Network: e.cfg.Network.Match(req.Image)},
+		Command:      fnproc.Command{Path: binary, Dir: "/", Network: req.UsesNetwork(e.cfg.Network.Match(req.Image))},
 		ResourceList: req.ResourceList,
 		Caller:       req.Caller,
 		Limit:        req.Limit,

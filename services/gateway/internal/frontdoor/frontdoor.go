@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"connectrpc.com/connect"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/audit"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
@@ -56,6 +58,8 @@ type Config struct {
 	Telemetry      *telemetry.Telemetry
 	// History remembers the evaluations; nil if nothing does.
 	History *history.History
+	// Audit gets an event of each evaluation; nil if there is no audit log.
+	Audit *audit.Log
 }
 
 // Handler implements Porch's FunctionEvaluator service.
@@ -66,6 +70,7 @@ type Handler struct {
 	tracer     trace.Tracer
 	metrics    *metrics
 	history    *history.History
+	audit      *audit.Log
 	maxMessage int64
 	maxTime    time.Duration
 	setting    string // of maxTime
@@ -76,7 +81,7 @@ type Handler struct {
 func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
-		names: cfg.Names, chain: cfg.Chain, history: cfg.History, tracer: tel.Tracers.Tracer("gateway"),
+		names: cfg.Names, chain: cfg.Chain, history: cfg.History, audit: cfg.Audit, tracer: tel.Tracers.Tracer("gateway"),
 		lines: newLines(tel.Log, cfg.LogFunctionOutput, cfg.MaxLogRate), maxMessage: cfg.MaxMessageBytes,
 		maxTime: cfg.MaxEvaluationTime, setting: "the gateway's setting " + cfg.MaxTimeSetting,
 		budget: membudget.New(cfg.MaxInHandBytes, cfg.MaxInHandWait, "the gateway's setting "+cfg.MaxInHandSetting),
@@ -95,21 +100,52 @@ func (h *Handler) EvaluateFunction(
 	ctx, span := h.tracer.Start(ctx, "fn.evaluate", trace.WithAttributes(attribute.String("faas.name", req.GetImage())))
 	defer span.End()
 	start := time.Now()
+	if err := h.audit.Admit(); err != nil {
+		h.rejected(ctx, err)
+		return nil, err
+	}
 	measured := h.metrics.active.Begin()
+	recorded := false
+	defer func() {
+		if !recorded { // it panics, which is handled further out
+			measured.End()
+			h.record(ctx, sample{given: req.GetImage(), err: errPanic, took: time.Since(start), measured: measured},
+				audit.Content{}, audit.Content{})
+		}
+	}()
 	name, resp, err := h.evaluate(ctx, req, measured)
 	measured.End()
+	input, output := h.describeList(req.GetResourceList()), h.describeList(resp.ResourceList)
 	h.metrics.phases.Took(ctx, "resolve", measured.Resolved())
 	requestBytes := len(req.GetResourceList())
 	req.ResourceList = nil // what is reserved from here on is the answer alone
 	err = h.answer(ctx, resp, err)
-	h.report(ctx, sample{
+	s := sample{
 		given: req.GetImage(), image: name, evaluator: resp.Evaluator, err: err, results: resp.Results,
 		took: time.Since(start), requestBytes: requestBytes, responseBytes: len(resp.ResourceList), measured: measured,
-	})
+		cache: resp.Cache, resolved: resp.Digest,
+	}
+	h.report(ctx, s)
+	h.record(ctx, s, input, output)
+	recorded = true
 	if err != nil {
 		return nil, err
 	}
+	showCache(ctx, resp.Cache)
 	return &evaluator.EvaluateFunctionResponse{ResourceList: resp.ResourceList, Log: resp.Log}, nil
+}
+
+// errPanic is the end of an evaluation that panics.
+var errPanic = fault.New(fault.Internal, "the gateway failed; its log has the cause")
+
+// CacheHeader is the response header that shows how the result cache was used.
+const CacheHeader = "Fn-Cache"
+
+// showCache shows the caller how the result cache was used, if it was.
+func showCache(ctx context.Context, outcome string) {
+	if call, ok := connect.CallInfoForHandlerContext(ctx); ok && outcome != "" {
+		call.ResponseHeader().Set(CacheHeader, outcome)
+	}
 }
 
 // droppedError is why an answer was dropped: the function has run, and its caller gets this.

@@ -87,6 +87,8 @@ type sample struct {
 	took                        time.Duration
 	requestBytes, responseBytes int
 	measured                    *measure.Evaluation
+	resolved                    string // the digest that ran, if the evaluator knows it
+	cache                       string // how the result cache was used; empty if it was not
 }
 
 // evaluated counts one evaluation, and returns the label of its image.

@@ -69,15 +69,31 @@ func reason(err error) string {
 	}
 	failure, ok := errors.AsType[*function.Failure](err)
 	switch {
-	case ok && failure.Reason == function.NotStarted:
-		return err.Error()
-	case ok && failure.Signal != "":
-		return fmt.Sprintf("the function failed: %s, signal %s", failure.Reason, failure.Signal)
-	case ok:
-		return fmt.Sprintf("the function failed: %s, exit code %d", failure.Reason, failure.ExitCode)
-	case fault.Of(err) == fault.Internal:
+	case ok && failure.Reason != function.NotStarted:
+		return failed(failure)
+	case !ok && fault.Of(err) == fault.Internal:
 		return "internal error: the gateway's log has it"
 	default:
 		return err.Error()
+	}
+}
+
+// failed returns how a function that was started has failed.
+func failed(f *function.Failure) string {
+	switch f.Reason {
+	case function.Exited:
+		return fmt.Sprintf("the function failed with exit code %d", f.ExitCode)
+	case function.Signaled:
+		return fmt.Sprintf("the function was ended by the signal %q", f.Signal)
+	case function.OutputInvalid:
+		return "the function's output is not a valid resource list"
+	case function.OutputTooLarge:
+		return "the function wrote more output than it may"
+	case function.LogTooLarge:
+		return "the function logged more than it may"
+	case function.TimedOut:
+		return "the function ran out of time"
+	default:
+		return "the function failed"
 	}
 }

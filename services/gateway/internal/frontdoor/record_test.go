@@ -3,14 +3,18 @@
 package frontdoor_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/encoding/prototext"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	functionrunnerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/v1"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/frontdoor"
@@ -52,7 +56,7 @@ func TestEvaluationsAreRemembered(t *testing.T) {
 // TestHistoryHasNothingOfLists evaluates what puts parts of lists and of outputs into errors.
 func TestHistoryHasNothingOfLists(t *testing.T) {
 	tests := map[string]struct{ image, list, want string }{
-		"function failed": {"broken:v1", list, "exit code 7"},
+		"function failed": {"broken:v1", list, "the function failed with exit code 7"},
 		"broken list": {
 			"good:v1", "kind: ResourceList\n" + secret + ": 1\n" + secret + ": 2\n", "the resource list is not valid",
 		},
@@ -65,5 +69,34 @@ func TestHistoryHasNothingOfLists(t *testing.T) {
 				t.Errorf("remembered %s, want %q", text, tc.want)
 			}
 		})
+	}
+}
+
+// failing ends each evaluation with a failure of the reason.
+type failing struct{ reason function.Reason }
+
+func (failing) Name() string { return "exec" }
+
+func (f failing) Evaluate(context.Context, evaluation.Request) (evaluation.Response, error) {
+	failure := &functionrunnerv1.FunctionFailure{Reason: f.reason, Signal: "killed", Stderr: secret}
+	return evaluation.Response{}, fault.New(fault.Internal, "failed: %w", function.Received(secret, failure))
+}
+
+// TestReasonsAreForReaders has each reason, and one of a later version.
+func TestReasonsAreForReaders(t *testing.T) {
+	reasons := map[string]bool{}
+	for value := range functionrunnerv1.FunctionFailure_Reason_name {
+		reason := function.Reason(value)
+		if reason == function.NotStarted { // in the words of its error
+			continue
+		}
+		got := remembered(t, failing{reason}, "fn:v1", list).GetReason()
+		if reasons[got] || strings.Contains(got, "REASON_") || strings.Contains(got, secret) {
+			t.Errorf("%s is remembered as %q", reason, got)
+		}
+		reasons[got] = true
+	}
+	if got := remembered(t, failing{1000}, "fn:v1", list).GetReason(); got != "the function failed" {
+		t.Errorf("a reason of a later version is remembered as %q", got)
 	}
 }

@@ -21,25 +21,36 @@ func (s sample) describe(span trace.Span) {
 	if !span.IsRecording() {
 		return
 	}
-	span.SetAttributes(
+	// All at once: the span's list of attributes grows once.
+	span.SetAttributes(s.attributes()...)
+}
+
+// attributes returns what the span of an evaluation has besides the image as the caller named it.
+func (s sample) attributes() []attribute.KeyValue {
+	const most = 11
+	leased := s.measured.Leased()
+	attrs := append(make([]attribute.KeyValue, 0, most),
 		attribute.String("container.image.name", s.image.String()),
 		attribute.String("fn.evaluator", s.evaluator),
 		attribute.String("fn.code", code(s.err)),
 		attribute.String("fn.severity", severity(s)),
 		attribute.Int("fn.attempts", s.measured.Attempts()),
-		attribute.Bool("faas.coldstart", s.measured.Leased().ColdStart),
+		attribute.Bool("faas.coldstart", leased.ColdStart),
 	)
-	if exit, ok := exitCode(s.err); ok {
-		span.SetAttributes(attribute.Int("process.exit.code", exit))
+	if s.cache != "" {
+		attrs = append(attrs, attribute.String("fn.cache", s.cache))
 	}
-	leased := s.measured.Leased()
+	if exit, ok := exitCode(s.err); ok {
+		attrs = append(attrs, attribute.Int("process.exit.code", exit))
+	}
 	if leased.Image != "" {
-		span.SetAttributes(attribute.StringSlice("container.image.repo_digests", []string{leased.Image}))
+		attrs = append(attrs, attribute.StringSlice("container.image.repo_digests", []string{leased.Image}))
 	}
 	if leased.Pod != "" {
-		span.SetAttributes(
+		attrs = append(attrs,
 			attribute.String("k8s.pod.name", leased.Pod), attribute.String("k8s.namespace.name", leased.Namespace))
 	}
+	return attrs
 }
 
 // exitCode returns the exit code of the function, and whether it has run to an end.

@@ -42,7 +42,9 @@ func NewActive(provider metric.MeterProvider) (*Active, error) {
 }
 
 // Begin returns the record of an evaluation, which is in no phase yet.
-func (a *Active) Begin() *Evaluation { return &Evaluation{active: a, began: time.Now()} }
+func (a *Active) Begin() *Evaluation {
+	return &Evaluation{active: a, began: time.Now(), steps: make([]Step, 0, 4)}
+}
 
 // Counts returns the evaluations that have not ended, by phase. Phases without any are left out.
 func (a *Active) Counts() map[string]int32 {

@@ -15,6 +15,7 @@ type Evaluation struct {
 	resolving time.Duration
 	leased    Leased
 	attempts  int
+	rule      string
 }
 
 // Step is a phase that an evaluation went through.
@@ -103,6 +104,16 @@ func (e *Evaluation) On(leased Leased) {
 		e.leased = leased
 	}
 }
+
+// Decided records the rule of the policy that decided last.
+func (e *Evaluation) Decided(rule string) {
+	if e != nil {
+		e.rule = rule
+	}
+}
+
+// Rule returns the rule of the policy that decided; it is empty if none was asked.
+func (e *Evaluation) Rule() string { return e.rule }
 
 // Began returns when the evaluation began.
 func (e *Evaluation) Began() time.Time { return e.began }

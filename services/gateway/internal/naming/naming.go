@@ -29,6 +29,8 @@ type Resolver struct {
 	// Tags are asked in turn for the tags of a repository when a request has a
 	// version constraint, until one has a tag that fits.
 	Tags []TagSource
+	// Permit is asked before the tags of a repository are listed; its error is the answer. Nil permits all.
+	Permit func(ctx context.Context, repository string) error
 }
 
 // Resolve returns the canonical name of image with the tag that constraint
@@ -50,6 +52,11 @@ func (r Resolver) Resolve(ctx context.Context, image, constraint string) (imagen
 	}
 	if tag, ok := wanted.Exact(); ok {
 		return name.WithTag(tag)
+	}
+	if r.Permit != nil {
+		if err := r.Permit(ctx, name.Repository); err != nil {
+			return imagename.Name{}, err
+		}
 	}
 	return r.highest(ctx, image, name, wanted)
 }

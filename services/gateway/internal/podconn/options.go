@@ -33,7 +33,7 @@ func dialOptions(cfg Config) []grpc.DialOption {
 		grpc.WithInitialConnWindowSize(connWindow),
 		grpc.WithSharedWriteBuffer(true),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(cfg.MaxMessageBytes),
-			grpc.MaxCallSendMsgSize(cfg.MaxMessageBytes)),
+			grpc.MaxCallSendMsgSize(cfg.MaxMessageBytes), grpc.ForceCodecV2(newCodec())),
 		grpc.WithMaxHeaderListSize(maxHeaders),
 		grpc.WithIdleTimeout(0), // the pool closes idle connections
 		// A Service refuses connections until the node has its rules: some milliseconds.

@@ -46,7 +46,7 @@ func (e *Evaluator) call(
 	if err != nil {
 		return evaluation.Response{}, err
 	}
-	out := evaluation.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog()}
+	out := evaluation.Response{ResourceList: resp.GetResourceList(), Log: resp.GetLog(), Digest: granted.GetDigest()}
 	out.Results, err = results(ctx, req.Given, out.ResourceList)
 	if err != nil {
 		return evaluation.Response{}, err

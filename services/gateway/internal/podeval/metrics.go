@@ -86,9 +86,15 @@ func (m *metrics) notLeased(ctx context.Context, req evaluation.Request, p *prog
 		}
 	}
 	m.phases.Took(ctx, queue, queued)
-	if starting(p.last.GetPhase()) {
+	if coldStartFailed(p.last.GetPhase(), err) {
 		m.coldStart(ctx, m.images.Label(req.Image.Short()), fault.Of(err).String())
 	}
+}
+
+// coldStartFailed reports whether a lease that was not granted counts as a cold start: it waited for a new pod, or the
+// error says why there cannot be one. A pod-manager that knows at once that there is no such image reports no phase.
+func coldStartFailed(last podmanagerv1.Phase, err error) bool {
+	return starting(last) || fault.Of(err) == fault.Precondition
 }
 
 func (m *metrics) coldStart(ctx context.Context, image, outcome string) {

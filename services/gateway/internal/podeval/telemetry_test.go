@@ -96,6 +96,41 @@ func TestInventedNamesUseNoLabels(t *testing.T) {
 	}
 }
 
+// TestAMissingImageIsAFailedColdStart has images with a typo, which the pod-manager finds out before it creates a
+// pod, and a registry that is gone, which is no failure of pods.
+func TestAMissingImageIsAFailedColdStart(t *testing.T) {
+	tests := map[string]struct {
+		last  podmanagerv1.Phase
+		class fault.Class
+		want  bool
+	}{
+		"typo":             {podmanagerv1.Phase_PHASE_UNSPECIFIED, fault.Precondition, true},
+		"typo, slowly":     {podmanagerv1.Phase_PHASE_RESOLVING, fault.Precondition, true},
+		"registry is gone": {podmanagerv1.Phase_PHASE_RESOLVING, fault.Unavailable, false},
+		"caller has left":  {podmanagerv1.Phase_PHASE_RESOLVING, fault.Canceled, false},
+		"queue is full":    {podmanagerv1.Phase_PHASE_QUEUED, fault.Exhausted, false},
+		"pod crashes":      {podmanagerv1.Phase_PHASE_STARTING, fault.Precondition, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tel, scrape := scrapetest.New(t)
+			refuse := func(_ context.Context, _ *lease.Open, waiting func(*lease.Waiting)) (*lease.Granted, error) {
+				if tc.last != podmanagerv1.Phase_PHASE_UNSPECIFIED {
+					waiting(&lease.Waiting{Phase: tc.last})
+				}
+				return nil, fault.New(tc.class, "no")
+			}
+			e := newEvaluator(t, leasetest.NewManager(refuse), tel)
+			if _, err := e.Evaluate(t.Context(), request); err == nil {
+				t.Fatal("evaluated without a lease")
+			}
+			if got := strings.Contains(scrape(), "fn_cold_starts_total{"); got != tc.want {
+				t.Errorf("counted as a failed cold start: %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	tel, scrape := scrapetest.New(t)
 	good := testpod.Serve(t, 1<<20, echo)

@@ -39,8 +39,16 @@ const (
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Page returns the handler of the page for browsers. It shows the pools of pods; nil has none.
-func (s *Service) Page(pools Pools, log *slog.Logger) http.Handler {
+// headers protect browsers: the page loads nothing else, and no other site reads or frames it.
+var headers = map[string]string{
+	"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+	"Cache-Control": "no-store", "Cross-Origin-Resource-Policy": "same-origin",
+	"Cross-Origin-Opener-Policy": "same-origin", "X-Frame-Options": "DENY",
+}
+
+// Page returns the handler of the page for browsers. It shows the pools of pods; nil has none. Besides IP
+// addresses and localhost, browsers may ask for it by the given host names.
+func (s *Service) Page(pools Pools, log *slog.Logger, names ...string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
 		var page bytes.Buffer
@@ -57,14 +65,12 @@ func (s *Service) Page(pools Pools, log *slog.Logger) http.Handler {
 			http.ServeFileFS(w, r, assets, "assets/"+name)
 		})
 	}
+	guarded := newHosts(names).guard(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for name, value := range map[string]string{
-			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-			"Cache-Control": "no-store",
-		} {
+		for name, value := range headers {
 			w.Header().Set(name, value)
 		}
-		mux.ServeHTTP(w, r)
+		guarded.ServeHTTP(w, r)
 	})
 }
 

@@ -42,8 +42,43 @@ func handler(h *history.History, pools status.Pools) http.Handler {
 func get(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	h.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody))
+	h.ServeHTTP(answer, request(t, http.MethodGet, target))
 	return answer
+}
+
+// request returns a browser's request.
+func request(t *testing.T, method, target string) *http.Request {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, target, http.NoBody)
+	r.Host = "localhost:9447"
+	return r
+}
+
+// TestOnlyOwnHostNamesAreServed has a web site that gives its name the address of the page.
+func TestOnlyOwnHostNamesAreServed(t *testing.T) {
+	active := func() map[string]int32 { return nil }
+	h := status.New(evaluated(), active, "gateway-0").Page(nil, slog.New(slog.DiscardHandler), "Status.example.com")
+	for host, want := range map[string]int{
+		"localhost:9447": http.StatusOK, "LOCALHOST": http.StatusOK, "fnr.localhost:9447": http.StatusOK,
+		"127.0.0.1:9447": http.StatusOK, "10.1.2.3": http.StatusOK, "[::1]:9447": http.StatusOK, "[fd00::1]": http.StatusOK,
+		"status.example.com": http.StatusOK, "status.example.com.:443": http.StatusOK,
+		"attacker.example:9447": http.StatusForbidden, "localhost.attacker.example": http.StatusForbidden,
+		"127.0.0.1.attacker.example:9447": http.StatusForbidden, "notlocalhost": http.StatusForbidden,
+		"x.status.example.com": http.StatusForbidden, "": http.StatusForbidden,
+	} {
+		for _, target := range []string{"/", "/script.js"} {
+			r := request(t, http.MethodGet, target)
+			r.Host = host
+			answer := httptest.NewRecorder()
+			h.ServeHTTP(answer, r)
+			if answer.Code != want || want != http.StatusOK && strings.Contains(answer.Body.String(), "set-namespace") {
+				t.Errorf("%s of the host %q: status %d, want %d", target, host, answer.Code, want)
+			}
+			if answer.Header().Get("Content-Security-Policy") == "" {
+				t.Errorf("%s of the host %q lacks the headers that protect browsers", target, host)
+			}
+		}
+	}
 }
 
 // fleet returns pools with so many pods each, of which the last one starts.
@@ -146,6 +181,14 @@ func TestPageLoadsNothingElse(t *testing.T) {
 			strings.Contains(policy, "unsafe") {
 			t.Errorf("%s has the policy %q", target, policy)
 		}
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin",
+			"Cross-Origin-Opener-Policy": "same-origin", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+		} {
+			if got := answer.Header().Get(name); got != want {
+				t.Errorf("%s has the header %s: %q, want %q", target, name, got, want)
+			}
+		}
 		if got := answer.Header().Get("Content-Type"); answer.Code != http.StatusOK || !strings.HasPrefix(got, contentType) {
 			t.Errorf("%s: status %d, type %q", target, answer.Code, got)
 		}
@@ -161,7 +204,7 @@ func TestPageLoadsNothingElse(t *testing.T) {
 		}
 	}
 	answer := httptest.NewRecorder()
-	h.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody))
+	h.ServeHTTP(answer, request(t, http.MethodPost, "/"))
 	if answer.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: status %d", answer.Code)
 	}

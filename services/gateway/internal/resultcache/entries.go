@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resultcache
+
+import (
+	"bytes"
+	"math"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/krm-function-runner/function-runner/libs/resourcelist"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+)
+
+// entries are remembered responses within a bound of bytes. The least recently used go first.
+type entries struct {
+	max int64
+
+	mu    sync.Mutex
+	lru   *simplelru.LRU[Key, evaluation.Response]
+	bytes int64
+}
+
+func newEntries(maxBytes int64) *entries {
+	e := &entries{max: maxBytes}
+	evicted := func(_ Key, resp evaluation.Response) { e.bytes -= size(resp) }
+	// The only error is a size below one.
+	e.lru, _ = simplelru.NewLRU(math.MaxInt, evicted)
+	return e
+}
+
+func (e *entries) get(key Key) (evaluation.Response, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.lru.Get(key)
+}
+
+// put adds a response, unless it alone exceeds the bound.
+func (e *entries) put(key Key, resp evaluation.Response) {
+	resp.ResourceList, resp.Log = trimmed(resp.ResourceList), trimmed(resp.Log)
+	n := size(resp)
+	if n > e.max {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lru.Remove(key)
+	for e.bytes+n > e.max {
+		e.lru.RemoveOldest()
+	}
+	e.lru.Add(key, resp)
+	e.bytes += n
+}
+
+func (e *entries) size() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.bytes
+}
+
+// trimmed returns b without capacity that nothing will use: a buffer that output was read into may be twice as
+// large.
+func trimmed(b []byte) []byte {
+	if cap(b)-len(b) > len(b)/8 {
+		return bytes.Clone(b)
+	}
+	return b
+}
+
+const (
+	// entryBytes is about what an entry takes beside its bytes.
+	entryBytes = 512
+	// resultBytes is about what a result takes beside its texts.
+	resultBytes = 512
+)
+
+// size returns the memory that an entry needs, in bytes.
+func size(resp evaluation.Response) int64 {
+	n := entryBytes + cap(resp.ResourceList) + cap(resp.Log)
+	for _, r := range resp.Results {
+		n += resultBytes + texts(r)
+	}
+	return int64(n)
+}
+
+// texts returns the bytes of a result's texts.
+func texts(r resourcelist.Result) int {
+	n := len(r.Message) + len(r.Severity)
+	if ref := r.ResourceRef; ref != nil {
+		n += len(ref.APIVersion) + len(ref.Kind) + len(ref.Namespace) + len(ref.Name)
+	}
+	if f := r.Field; f != nil {
+		n += len(f.Path) + len(f.CurrentValue) + len(f.ProposedValue)
+	}
+	if f := r.File; f != nil {
+		n += len(f.Path)
+	}
+	for key, value := range r.Tags {
+		n += len(key) + len(value) + entryBytes/8
+	}
+	return n
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tokenreview asks the Kubernetes API whose a token is, once for many requests.
+package tokenreview
+
+import (
+	"context"
+	"crypto/sha256"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/cache"
+	"github.com/krm-function-runner/function-runner/libs/caller"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+const (
+	// validFor is how long a token is accepted without another review: so long does a token stay in use
+	// whose pod was deleted.
+	validFor = time.Minute
+	// invalidFor is how long a token that is not valid is rejected without another review.
+	invalidFor = 10 * time.Second
+	// maxReviews bounds the reviews at a time: the API has other clients. One peer has a quarter of them.
+	maxReviews       = 16
+	maxReviewsOfPeer = maxReviews / 4
+	// reviewTimeout bounds one review.
+	reviewTimeout = 5 * time.Second
+	// maxTokenBytes bounds a token.
+	maxTokenBytes = 12 << 10
+	// maxCacheBytes bounds what is remembered.
+	maxCacheBytes = 4 << 20
+)
+
+// Config is what a Reviewer works with.
+type Config struct {
+	// API is the address of the Kubernetes API, as https://host:port.
+	API string
+	// Directory has the token and the ca.crt of this pod's service account, which are followed.
+	Directory string
+	// Audiences are those of which a token has to have one.
+	Audiences []string
+}
+
+// key is the hash of a token: tokens are not kept.
+type key [sha256.Size]byte
+
+// Reviewer knows whose tokens are.
+type Reviewer struct {
+	api   api
+	cache *cache.Cache[key, caller.Identity]
+
+	mu    sync.Mutex
+	peers map[string]int // requests that wait for a review, by peer
+}
+
+// New returns a Reviewer. Its Run has to run while it is used.
+func New(cfg Config) *Reviewer {
+	return &Reviewer{
+		peers: make(map[string]int),
+		api:   api{address: strings.TrimSuffix(cfg.API, "/"), directory: cfg.Directory, audiences: cfg.Audiences},
+		cache: cache.New(cache.Config[key, caller.Identity]{
+			MaxBytes: maxCacheBytes, Size: size, MaxFetches: maxReviews, FetchTimeout: reviewTimeout,
+			StaleWait: reviewTimeout,
+		}),
+	}
+}
+
+func size(_ key, identity caller.Identity) int64 {
+	bytes := 200 + len(identity.ID)
+	for _, group := range identity.Groups {
+		bytes += 16 + len(group)
+	}
+	return int64(bytes)
+}
+
+// Run ends reviews when ctx does.
+func (r *Reviewer) Run(ctx context.Context) error {
+	defer r.api.closeIdle()
+	return r.cache.Run(ctx)
+}
+
+// Identify returns whose token it is that a peer, an address without a port, shows. The error for a token that is not
+// valid has the class Denied. No error repeats the token.
+func (r *Reviewer) Identify(ctx context.Context, peer, token string) (caller.Identity, error) {
+	if len(token) > maxTokenBytes {
+		return caller.Identity{}, fault.New(fault.Denied, "the token is too long")
+	}
+	query := cache.Query[key, caller.Identity]{
+		Key: sha256.Sum256([]byte(token)),
+		Lifetime: cache.Lifetime{
+			TTL: validFor, Refresh: validFor / 2, Failure: invalidFor,
+		},
+		Fetch: func(ctx context.Context) (caller.Identity, error) { return r.api.ask(ctx, token) },
+	}
+	if answer, ok := r.cache.Cached(ctx, query); ok {
+		return answer.Value, nil
+	}
+	if !r.enter(peer) {
+		return caller.Identity{}, fault.WithRetryAfter(fault.New(fault.Exhausted,
+			"too many tokens of %s are being reviewed: try again later", peer), time.Second)
+	}
+	defer r.leave(peer)
+	answer, err := r.cache.Get(ctx, query)
+	return answer.Value, err
+}
+
+// enter reports whether another request of a peer may wait for a review: one that sends tokens that are not valid
+// must not keep others from theirs.
+func (r *Reviewer) enter(peer string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.peers[peer] >= maxReviewsOfPeer {
+		return false
+	}
+	r.peers[peer]++
+	return true
+}
+
+// leave ends what enter began.
+func (r *Reviewer) leave(peer string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.peers[peer]--; r.peers[peer] == 0 {
+		delete(r.peers, peer)
+	}
+}
