@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
 
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
@@ -33,6 +35,8 @@ type Config struct {
 	Settings
 	// Offline uses the images in the store, and calls no registry.
 	Offline bool
+	// Environment is what functions get beside the environment of their images, as KEY=value.
+	Environment []string
 	// Progress, if not nil, is called with what an evaluation waits for, whenever that changes, from any
 	// goroutine.
 	Progress func(phase string)
@@ -63,7 +67,8 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	}
 	cfg.Gateway.StatusAddress = "" // no port
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
-		Sandboxes: sandboxes, ImageResolver: images, Digests: images, Images: watched{images, cfg.Progress},
+		Sandboxes: sandboxes, ImageResolver: images,
+		Digests: extended{images, cfg.Environment}, Images: watched{images, cfg.Progress},
 	}, frame)
 	if err != nil {
 		return nil, errors.Join(err, images.Close())
@@ -85,6 +90,25 @@ func (r *Runner) Dial(ctx context.Context) (net.Conn, error) { return r.listener
 func (r *Runner) Close() error {
 	r.stop()
 	return errors.Join(<-r.ended, r.images.Close())
+}
+
+// extended are images whose functions have a larger environment.
+type extended struct {
+	*Images
+	environment []string
+}
+
+// ResolveImage implements the interface of the gateway.
+func (e extended) ResolveImage(
+	ctx context.Context, req *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
+	resolved, err := e.Images.ResolveImage(ctx, req)
+	if err != nil || len(e.environment) == 0 {
+		return resolved, err
+	}
+	resolved = proto.CloneOf(resolved) // others may have it too
+	resolved.Env = append(resolved.Env, e.environment...)
+	return resolved, nil
 }
 
 // watched are images that report what their pulls do.

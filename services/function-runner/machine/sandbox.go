@@ -13,7 +13,7 @@ import (
 
 // SandboxSettings are the settings of sandboxes on this machine, which need no Kubernetes.
 type SandboxSettings struct {
-	// Sandbox is what starts sandboxes: auto, off, bubblewrap, or the path of bubblewrap's program.
+	// Sandbox is what starts sandboxes: auto, off, or a launcher.
 	Sandbox string `default:"off"`
 	// SandboxStore is the directory in which images are kept; empty is one in the user's cache
 	// directory.

@@ -21,6 +21,8 @@ const (
 	registries  = "it is the image-resolver's: set --enable-private-registries or " +
 		"FNR_IMAGE_RESOLVER_ENABLE_PRIVATE_REGISTRIES"
 	confinement = "all services have the same: set the variable without the service's name in it"
+	policyLists = "it is the image-resolver's, for all runtimes: set the variable that begins with " +
+		"FNR_IMAGE_RESOLVER_POLICY_"
 	credentials = "it is the image-resolver's: set --registry-auth-secret-path or FNR_IMAGE_RESOLVER_AUTH_SECRET_PATH"
 )
 
@@ -30,12 +32,22 @@ var overruled = map[string]string{
 	"Gateway.PodManager":       inProcess,
 	"PodManager.ImageResolver": inProcess,
 
+	"Gateway.ImageResolverID":    inProcess,
+	"Gateway.PodManagerID":       inProcess,
+	"PodManager.ImageResolverID": inProcess,
+	"PodManager.Callers":         inProcess,
+	"ImageResolver.Callers":      inProcess,
+
 	"Gateway.Confine":            confinement,
 	"Gateway.MaxTempBytes":       confinement,
 	"Gateway.MaxTempFiles":       confinement,
 	"Gateway.FunctionNetwork":    confinement,
 	"PodManager.Confine":         confinement,
 	"PodManager.FunctionNetwork": confinement,
+
+	"Gateway.Policy.Allow":         policyLists,
+	"Gateway.Policy.Deny":          policyLists,
+	"Gateway.Policy.RequireDigest": policyLists,
 
 	"ImageResolver.Address": onePort,
 	"PodManager.Address":    onePort,

@@ -121,10 +121,16 @@ func (s *Settings) share() {
 	s.PodManager.MaxEvaluationTime = s.Gateway.MaxEvaluationTime
 	s.PodManager.EnablePrivateRegistries = s.ImageResolver.EnablePrivateRegistries
 	s.Gateway.Confinement, s.Gateway.FunctionNetwork = s.Confinement, s.FunctionNetwork
-	s.Gateway.Secrets = []string{s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath}
+	s.Gateway.Secrets = []string{s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath, s.Gateway.Token.Directory}
+	if s.TLS.Directory != "" {
+		s.Gateway.Secrets = append(s.Gateway.Secrets, s.TLS.Directory)
+	}
 	s.PodManager.Confine, s.PodManager.FunctionNetwork = s.Confine, s.FunctionNetwork
 	s.PodManager.AuthSecretPath = s.ImageResolver.AuthSecretPath
 	s.Gateway.Sandbox = s.Launcher()
+	lists := s.ImageResolver.Policy
+	s.Gateway.Policy.Allow, s.Gateway.Policy.Deny = lists.Allow, lists.Deny
+	s.Gateway.Policy.RequireDigest = lists.RequireDigest
 }
 
 // name gives the services the names that users here know of settings which messages name.
