@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	connectrpc.com/connect v1.21.1
+	github.com/HdrHistogram/hdrhistogram-go v1.2.0
 	github.com/distribution/reference v0.6.0
 	github.com/google/cel-go v0.26.0
 	github.com/google/go-cmp v0.7.0

@@ -77,7 +77,7 @@ func newEval(env Environment) *cobra.Command {
 
 // prepare checks the command line and returns the function's configuration; nil for none.
 func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error) {
-	if err := errors.Join(c.kpt.check(), c.function.check(where, pairs)); err != nil {
+	if err := errors.Join(c.kpt.check(), c.function.check(where, pairs, c.gateway.local)); err != nil {
 		return nil, err
 	}
 	if where == "-" && (c.output.diff || c.output.dryRun || c.output.target != "" && !c.output.streams()) {
@@ -95,12 +95,12 @@ func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error)
 
 func (c *evalCommand) run(ctx context.Context, where string, config *yaml.RNode) (err error) {
 	progress := c.env.progress()
+	c.gateway.environment = c.function.variables(c.env.Environ)
 	evaluator, err := c.gateway.open(ctx, c.env, progress)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, evaluator.close()) }()
-	evaluator.Environment = append(evaluator.Environment, c.function.environment...)
 	renderer := &pipeline.Renderer{Evaluator: evaluator, Observer: progress, Timeout: c.gateway.timeout}
 	if where == "-" {
 		return c.filter(ctx, renderer, config)

@@ -34,7 +34,8 @@ func (f *oneFunction) register(cmd *cobra.Command) {
 	flags.StringVarP(&f.Image, "image", "i", "", "the function's image")
 	flags.StringVar(&f.Tag, "tag", "", "tag or version constraint that replaces the image's tag")
 	flags.StringVar(&f.Exec, "exec", "", "run this program of your machine, with its arguments, instead of an image")
-	flags.StringArrayVarP(&f.environment, "env", "e", nil, "KEY=VALUE, a variable for --exec")
+	flags.StringArrayVarP(&f.environment, "env", "e", nil, "variable of the function with --exec or --local, KEY=VALUE, "+
+		"or KEY for your own value; may be repeated")
 	flags.StringVar(&f.configFile, "fn-config", "", "file with the function's configuration")
 	flags.StringVar(&f.When, "when", "", "run the function only if this CEL expression about resources is true")
 	flags.BoolVarP(&f.save, "save", "s", false, "add the function to the Kptfile, so that render runs it")
@@ -55,16 +56,16 @@ func registerSelector(flags *pflag.FlagSet, s *kptfile.Selector, name, what stri
 	flags.Var(pairs{&s.Labels}, name+"-labels", what+" label, KEY=VALUE; may be repeated")
 }
 
-// check checks the flags of the function that runs on where.
-func (f *oneFunction) check(where string, pairs []string) error {
+// check checks the flags of the function that runs on where, on this machine if local.
+func (f *oneFunction) check(where string, pairs []string, local bool) error {
 	switch {
 	case f.Image == "" && f.Exec == "":
 		return errors.New("needs --image or --exec")
 	case f.Image != "" && f.Exec != "":
 		return errors.New("takes --image or --exec, not both")
-	case f.Exec == "" && len(f.environment) > 0:
-		return errors.New("takes --env with --exec only: functions in a runner have the environment of their image and of " +
-			"their FunctionConfig")
+	case f.Exec == "" && !local && len(f.environment) > 0:
+		return errors.New("takes --env with --exec or --local only: functions in a runner have the environment of their " +
+			"image and of their FunctionConfig")
 	case f.configFile != "" && len(pairs) > 0:
 		return errors.New("takes --fn-config or key=value pairs, not both")
 	case f.save && where == "-":
@@ -79,6 +80,24 @@ func (f *oneFunction) check(where string, pairs []string) error {
 		f.Exclude = []kptfile.Selector{f.exclude}
 	}
 	return nil
+}
+
+// variables returns the variables of the flag --env as KEY=VALUE. Those without a value have that of environ, or
+// are left out if they have none there, as in kpt.
+func (f *oneFunction) variables(environ []string) []string {
+	var all []string
+	for _, variable := range f.environment {
+		if strings.Contains(variable, "=") {
+			all = append(all, variable)
+			continue
+		}
+		for _, own := range environ {
+			if strings.HasPrefix(own, variable+"=") {
+				all = append(all, own)
+			}
+		}
+	}
+	return all
 }
 
 // config returns the configuration from a file or from arguments; nil if there is neither.

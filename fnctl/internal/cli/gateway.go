@@ -26,6 +26,12 @@ const (
 	defaultMaxMessageBytes = 6 << 20
 )
 
+// defaultServerID is the SPIFFE ID of a gateway.
+const defaultServerID = "spiffe://function-runner/gateway"
+
+// credentialFlags are the flags of what is shown to a gateway, and how it is known.
+var credentialFlags = []string{"token", "token-file", "cert", "key", "ca", "server-id"}
+
 // gatewayFlags are the flags for reaching the gateway.
 type gatewayFlags struct {
 	address         string
@@ -33,6 +39,9 @@ type gatewayFlags struct {
 	maxMessageBytes int
 	phases, trace   bool
 	local, offline  bool
+	credentials     client.Credentials
+	// environment is that of functions, beside what they have anyway.
+	environment []string
 }
 
 // Address returns the gateway's address from the environment: FNCTL_ADDRESS, or FNR_ADDRESS, its
@@ -53,17 +62,30 @@ func Address(getenv func(name string) string) string {
 func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
 		"gateway as host:port, or as a URL of http or https; by default that of FNCTL_ADDRESS")
+	c := &f.credentials
+	flags.StringVar(&c.Token, "token", "", "token to show to the gateway; a file hides it from the process list")
+	flags.StringVar(&c.TokenFile, "token-file", "", "file with a token to show to the gateway")
+	flags.StringVar(&c.Certificate, "cert", "", "file with a certificate to show to the gateway")
+	flags.StringVar(&c.Key, "key", "", "file with the key of --cert")
+	flags.StringVar(&c.Authority, "ca", "", "file with the authorities of the gateway's certificate")
+	flags.StringVar(&c.ServerID, "server-id", defaultServerID,
+		"SPIFFE ID that the gateway's certificate may have with --ca")
 }
 
 func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
 	f.registerAddress(flags, env)
 	flags.BoolVar(&f.local, "local", false, "run functions on this machine, in sandboxes, without a function runner")
 	flags.BoolVar(&f.offline, "offline", false, "with --local: use images that were pulled before, and call no registry")
-	flags.DurationVar(&f.timeout, "timeout", defaultTimeout,
-		"longest time for one function, with the start of its pod; 0 for no limit")
+	f.registerLimits(flags)
 	flags.BoolVar(&f.phases, "phases", isTerminal(env.Stderr),
 		"show what functions wait for, such as their pod; by default on terminals")
 	flags.BoolVar(&f.trace, "trace", false, "show where the time of each evaluation went, as a tree of spans")
+}
+
+// registerLimits adds the flags of what an evaluation may take.
+func (f *gatewayFlags) registerLimits(flags *pflag.FlagSet) {
+	flags.DurationVar(&f.timeout, "timeout", defaultTimeout,
+		"longest time for one function, with the start of its pod; 0 for no limit")
 	flags.IntVar(&f.maxMessageBytes, "max-message-size", defaultMaxMessageBytes, "largest ResourceList in bytes, each way")
 }
 
@@ -72,6 +94,8 @@ func (f *gatewayFlags) check(flags *pflag.FlagSet) error {
 	switch {
 	case f.local && flags.Changed("address"):
 		return errors.New("takes --local or --address, not both")
+	case f.local && slices.ContainsFunc(credentialFlags, flags.Changed):
+		return errors.New("shows credentials to a gateway only: leave --local out, or the credentials")
 	case f.offline && !f.local:
 		return errors.New("takes --offline with --local only: a function runner elsewhere has its own images")
 	}
@@ -89,7 +113,7 @@ func (f *gatewayFlags) connect(env Environment) (*client.Gateway, error) {
 
 // config returns how the gateway at the address is called.
 func (f *gatewayFlags) config(env Environment) client.Config {
-	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes}
+	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes, Credentials: f.credentials}
 	if env.Address == "" && f.address == DefaultAddress {
 		config.Unreachable = noGateway
 	}
@@ -106,7 +130,7 @@ type evaluator struct {
 // shows on progress what an evaluation waits for, if the flags ask for that. The caller closes it.
 func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.Progress) (*evaluator, error) {
 	e := &evaluator{Evaluator: local.Evaluator{
-		Environment:    slices.Clone(env.Environ),
+		Environment:    slices.Concat(env.Environ, f.environment),
 		MaxOutputBytes: f.maxMessageBytes,
 	}}
 	if f.local {

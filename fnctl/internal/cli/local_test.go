@@ -23,6 +23,7 @@ func TestLocal(t *testing.T) {
 	private.Push(t, "fn/echo:v1.0.0", "echo")
 	private.Push(t, "fn/echo:v1.1.0", "echo")
 	open.Push(t, "fn/exit:v1", "exit1")
+	open.Push(t, "fn/env:v1", "env")
 	settings := t.TempDir()
 	login := base64.StdEncoding.EncodeToString([]byte(machinetest.User + ":" + machinetest.Password))
 	for name, content := range map[string]string{

@@ -34,6 +34,10 @@ var accounts = map[connect.Code]account{
 		"the gateway rejected the call of function {image} ({message})",
 		"check the image's name and tag",
 	},
+	connect.CodeUnauthenticated: {
+		"the gateway does not know who calls ({message})",
+		"give --token, --token-file, or --cert and --key",
+	},
 	connect.CodeUnavailable: {
 		"function {image} was not run ({message})",
 		"try again",

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -27,6 +28,8 @@ type Config struct {
 	Address string
 	// MaxMessageBytes bounds requests and responses.
 	MaxMessageBytes int
+	// Credentials are shown to the gateway.
+	Credentials Credentials
 	// Dial, if not nil, connects to a gateway in this process, and Address is ignored.
 	Dial func(ctx context.Context) (net.Conn, error)
 	// Unreachable is what users can do if nothing answers at the address; empty for the usual advice.
@@ -52,31 +55,58 @@ func New(config Config) (*Gateway, error) {
 	if config.Dial != nil {
 		config.Address, texts = "localhost", localAccounts()
 	}
-	url, err := baseURL(config.Address)
+	base, err := baseURL(config.Address)
 	if err != nil {
 		return nil, err
 	}
-	var protocols http.Protocols
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: &protocols}
 	if config.Dial != nil {
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return config.Dial(ctx) }
+		config.Credentials = Credentials{}
 	}
-	client := &http.Client{Transport: transport}
+	transport, err := config.connect(base)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{
+		Transport: config.Credentials.authorize(transport),
+		// No gateway redirects, and the token is for the gateway alone.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return &Gateway{
 		address:     config.Address,
 		limit:       config.MaxMessageBytes,
 		texts:       texts,
 		unreachable: account{unreachable.problem, cmp.Or(config.Unreachable, unreachable.advice)},
 		http:        transport,
-		pools:       podmanagerv1connect.NewPodManagerServiceClient(client, url, connect.WithGRPC()),
-		status:      gatewayv1connect.NewStatusServiceClient(client, url, connect.WithGRPC()),
-		rpc: evaluatorconnect.NewFunctionEvaluatorClient(client, url,
+		pools:       podmanagerv1connect.NewPodManagerServiceClient(client, base, connect.WithGRPC()),
+		status:      gatewayv1connect.NewStatusServiceClient(client, base, connect.WithGRPC()),
+		rpc: evaluatorconnect.NewFunctionEvaluatorClient(client, base,
 			connect.WithGRPC(),
 			connect.WithReadMaxBytes(config.MaxMessageBytes),
 			connect.WithSendMaxBytes(config.MaxMessageBytes)),
 	}, nil
+}
+
+// connect returns the connections to the gateway at a URL.
+func (c Config) connect(base string) (*http.Transport, error) {
+	if err := c.Credentials.check(base); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, fmt.Errorf("read the gateway's address: %w", err)
+	}
+	secure, err := c.Credentials.config(u.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	var protocols http.Protocols
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: &protocols, TLSClientConfig: secure}
+	if c.Dial != nil {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.Dial(ctx) }
+	}
+	return transport, nil
 }
 
 // Close closes the connections to the gateway.

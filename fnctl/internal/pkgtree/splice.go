@@ -51,7 +51,8 @@ func encodeStatus(value *yaml.RNode, style string) (string, error) {
 	return out.String(), err
 }
 
-// cutStatus returns what is before and behind the status of a resource.
+// cutStatus returns what is before and behind the status of a resource, or the place of a new one: in front of
+// the comments at the end of the file, as in kpt.
 func cutStatus(text string) (head, tail string) {
 	var fresh yaml.Node
 	if yaml.Unmarshal([]byte(text), &fresh) != nil || len(fresh.Content) != 1 {
@@ -63,7 +64,7 @@ func cutStatus(text string) (head, tail string) {
 		if fields[i].Value != statusField {
 			continue
 		}
-		from, to := fields[i].Line-1, len(lines)
+		from, to := fields[i].Line-1, lastComments(lines, fresh.FootComment+"\n"+fields[i].FootComment)
 		if i+2 < len(fields) {
 			to = fields[i+2].Line - 1 - strings.Count(fields[i+2].HeadComment, "\n")
 			if fields[i+2].HeadComment != "" {
@@ -72,7 +73,32 @@ func cutStatus(text string) (head, tail string) {
 		}
 		return strings.Join(lines[:from], ""), strings.Join(lines[to:], "")
 	}
-	return text, ""
+	end := lastComments(lines, fresh.FootComment)
+	return strings.Join(lines[:end], ""), strings.Join(lines[end:], "")
+}
+
+// lastComments returns the number of the line from which on a file has only these comments.
+func lastComments(lines []string, comments string) int {
+	left := 0
+	for line := range strings.Lines(comments) {
+		if strings.TrimSpace(line) != "" {
+			left++
+		}
+	}
+	if left == 0 {
+		return len(lines)
+	}
+	end := len(lines)
+	for ; end > 0; end-- {
+		switch line := strings.TrimSpace(lines[end-1]); {
+		case line == "":
+		case left > 0 && strings.HasPrefix(line, "#"):
+			left--
+		default:
+			return end
+		}
+	}
+	return end
 }
 
 // isStill reports whether a file has exactly the given resources.

@@ -23,6 +23,34 @@ func TestStatusKeepsTheRestOfTheFile(t *testing.T) {
 			head + "\nstatus:\n  a: b\n# about x\nx:   1\n",
 			head + "\nstatus:\n  phase: done\n# about x\nx:   1\n",
 		},
+		"last comment": {
+			head + "\nx: 1\n# about x\n",
+			head + "\nx: 1\n# about x\nstatus:\n  phase: done\n",
+		},
+		"last comment behind a blank line": {
+			head + "\nx:   1\n\n# the end\n",
+			head + "\nx:   1\nstatus:\n  phase: done\n\n# the end\n",
+		},
+		"last comments, blank lines": {
+			head + "\nx:   1\n\n# the\n\n# end\n\n",
+			head + "\nx:   1\nstatus:\n  phase: done\n\n# the\n\n# end\n\n",
+		},
+		"last comment, indented": {
+			head + "\nx:\n- 1\n\n  # of the list",
+			head + "\nx:\n- 1\nstatus:\n  phase: done\n\n  # of the list",
+		},
+		"text that looks like a comment": {
+			head + "\nx: |\n  a\n\n  # b\n\n# the end\n",
+			head + "\nx: |\n  a\n\n  # b\nstatus:\n  phase: done\n\n# the end\n",
+		},
+		"last comment behind a status": {
+			head + "\nstatus: {a: b}\n\n# the end\n",
+			head + "\nstatus: {phase: done}\n\n# the end\n",
+		},
+		"last comment at a status": {
+			head + "\nstatus:\n  a: b\n# the end\n",
+			head + "\nstatus:\n  phase: done\n# the end\n",
+		},
 		"windows": {
 			"apiVersion:   v1\r\nkind: Kptfile\r\nmetadata: {name: a}\r\n",
 			"apiVersion:   v1\r\nkind: Kptfile\r\nmetadata: {name: a}\r\nstatus:\r\n  phase: done\r\n",

@@ -16,6 +16,8 @@ type Config struct {
 	Offline bool
 	// MaxMessageBytes bounds requests and responses.
 	MaxMessageBytes int
+	// Environment is what functions get beside the environment of their images, as KEY=value.
+	Environment []string
 	// Progress, if not nil, is called with what an evaluation waits for, whenever that changes, from any
 	// goroutine.
 	Progress func(phase string)

@@ -21,7 +21,9 @@ func Start(ctx context.Context, cfg Config) (Runner, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, err
 	}
-	r, err := machine.Start(ctx, machine.Config{Settings: settings, Offline: cfg.Offline, Progress: cfg.Progress})
+	r, err := machine.Start(ctx, machine.Config{
+		Settings: settings, Offline: cfg.Offline, Environment: cfg.Environment, Progress: cfg.Progress,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("functions cannot run on this machine: %w", err)
 	}

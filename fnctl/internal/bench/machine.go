@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// Machine is the machine that a measurement was made on.
+type Machine struct {
+	System     string `json:"system"`
+	Processors int    `json:"processors"`
+	// Processor, Memory and Kernel are empty where the system does not show them as files, as Linux does.
+	Processor string `json:"processor,omitempty"`
+	Memory    string `json:"memory,omitempty"`
+	Kernel    string `json:"kernel,omitempty"`
+}
+
+// ThisMachine describes the machine that this program runs on.
+func ThisMachine() Machine {
+	read := func(name string) string {
+		content, _ := os.ReadFile("/proc/" + name) // elsewhere than on Linux it is not there
+		return string(content)
+	}
+	return describe(read("cpuinfo"), read("meminfo"), read("sys/kernel/osrelease"))
+}
+
+// describe returns the machine whose files of /proc have these contents.
+func describe(cpuinfo, meminfo, osrelease string) Machine {
+	m := Machine{
+		System: runtime.GOOS + "/" + runtime.GOARCH, Processors: runtime.NumCPU(),
+		Processor: field(cpuinfo, "model name"), Kernel: strings.TrimSpace(osrelease),
+	}
+	var kib int64
+	if _, err := fmt.Sscanf(field(meminfo, "MemTotal"), "%d kB", &kib); err == nil {
+		m.Memory = fmt.Sprintf("%.0f GiB", float64(kib)/(1<<20))
+	}
+	return m
+}
+
+// field returns the first value of a name in lines of the form name: value.
+func field(content, name string) string {
+	for line := range strings.Lines(content) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// String describes the machine in one line.
+func (m Machine) String() string {
+	parts := []string{fmt.Sprintf("Measured on %s with %d processors", m.System, m.Processors)}
+	for _, part := range []string{m.Processor, m.Memory, m.Kernel} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Latencies are recorded to three digits, up to an hour, whatever their number.
+const (
+	lowest  = int64(time.Microsecond)
+	highest = int64(time.Hour)
+	digits  = 3
+)
+
+// bar is how many evaluations took about so long.
+type bar struct {
+	latency time.Duration
+	count   int64
+}
+
+// turn is what was measured in one turn.
+type turn struct {
+	bars   []bar // ascending
+	failed int64
+	// failure is the text of the last failure.
+	failure string
+	took    time.Duration
+}
+
+// recorder records one turn at a time.
+type recorder struct {
+	took time.Duration // set at the end of a turn
+
+	mu        sync.Mutex
+	latencies *hdrhistogram.Histogram
+	failed    int64
+	failure   error
+}
+
+func newRecorder() *recorder {
+	return &recorder{latencies: hdrhistogram.New(lowest, highest, digits)}
+}
+
+// add records one evaluation. The time of one that failed is not recorded: it may be short because
+// nothing was done.
+func (r *recorder) add(latency time.Duration, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.failed, r.failure = r.failed+1, err
+		return
+	}
+	_ = r.latencies.RecordValue(min(int64(latency), highest))
+}
+
+// turn returns what was recorded, and begins anew.
+func (r *recorder) turn() turn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := turn{failed: r.failed, took: r.took}
+	if r.failure != nil {
+		t.failure = r.failure.Error()
+	}
+	for _, b := range r.latencies.Distribution() {
+		if b.Count > 0 {
+			t.bars = append(t.bars, bar{time.Duration(b.From+b.To) / 2, b.Count})
+		}
+	}
+	r.latencies.Reset()
+	r.failed, r.failure, r.took = 0, nil, 0
+	return t
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Report is a whole measurement as JSON has it.
+type Report struct {
+	Machine Machine `json:"machine"`
+	Image   string  `json:"image"`
+	Seed    uint64  `json:"seed"`
+	Levels  []Level `json:"levels"`
+}
+
+// Level is one input with one load.
+type Level struct {
+	Input string `json:"input"`
+	Bytes int    `json:"bytes"`
+	// Callers is the number of callers of a closed loop, and Rate that of evaluations in a second of
+	// an open one.
+	Callers int     `json:"callers,omitempty"`
+	Rate    float64 `json:"rate,omitempty"`
+	Rounds  int     `json:"rounds"`
+	// Different are the targets whose output differs from that of the first.
+	Different []string `json:"different,omitempty"`
+	Results   []Result `json:"results"`
+}
+
+// Result is what one target did.
+type Result struct {
+	Target      string `json:"target"`
+	Evaluations int64  `json:"evaluations"`
+	Failed      int64  `json:"failed"`
+	// Failure is why the last one failed.
+	Failure   string  `json:"failure,omitempty"`
+	PerSecond float64 `json:"perSecond"`
+	// Milliseconds is nil if all evaluations failed, and the ratios also for the first target.
+	Milliseconds *Latencies `json:"milliseconds,omitempty"`
+	P50Ratio     *Ratio     `json:"p50Ratio,omitempty"`
+	P99Ratio     *Ratio     `json:"p99Ratio,omitempty"`
+	MeanRatio    *Ratio     `json:"meanRatio,omitempty"`
+}
+
+// Latencies are how long evaluations took that succeeded.
+type Latencies struct {
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+	Max  float64 `json:"max"`
+	Mean float64 `json:"mean"`
+}
+
+// Failed returns how many evaluations failed, and how many there were.
+func (r Report) Failed() (failed, all int64) {
+	for _, level := range r.Levels {
+		for _, result := range level.Results {
+			failed += result.Failed
+			all += result.Failed + result.Evaluations
+		}
+	}
+	return failed, all
+}
+
+// Failure is why the last evaluation failed; empty if none did.
+func (r Report) Failure() string {
+	for _, level := range slices.Backward(r.Levels) {
+		for _, result := range slices.Backward(level.Results) {
+			if result.Failure != "" {
+				return result.Failure
+			}
+		}
+	}
+	return ""
+}
+
+// Text returns the report as a description of the machine and a table, which is Markdown too.
+func (r Report) Text() string {
+	head := []string{"input", "load", "target", "evaluations", "failed", "per second", "p50", "p99", "max"}
+	if len(r.Levels) > 0 && len(r.Levels[0].Results) > 1 {
+		over := "over " + r.Levels[0].Results[0].Target
+		head = append(head, "p50 "+over, "p99 "+over)
+	}
+	rows := [][]string{head}
+	for _, level := range r.Levels {
+		for _, result := range level.Results {
+			row := []string{
+				level.Input, Load{level.Callers, level.Rate}.String(), result.Target,
+				strconv.FormatInt(result.Evaluations, 10), strconv.FormatInt(result.Failed, 10),
+				fmt.Sprintf("%.1f", result.PerSecond),
+			}
+			if ms := result.Milliseconds; ms != nil {
+				row = append(row, milliseconds(ms.P50), milliseconds(ms.P99), milliseconds(ms.Max))
+			} else {
+				row = append(row, "", "", "")
+			}
+			if len(level.Results) > 1 {
+				row = append(row, result.P50Ratio.String(), result.P99Ratio.String())
+			}
+			rows = append(rows, row)
+		}
+	}
+	return fmt.Sprintf("%s, of %s.\n\n%s", r.Machine, r.Image, table(rows))
+}
+
+// milliseconds returns a time with about three digits.
+func milliseconds(ms float64) string { return fmt.Sprintf("%.*f ms", decimals(ms), ms) }
+
+// decimals returns how many digits behind the point a figure needs.
+func decimals(figure float64) int {
+	switch {
+	case figure < 10:
+		return 2
+	case figure < 100:
+		return 1
+	}
+	return 0
+}
+
+// String returns the ratio and its bounds, or nothing.
+func (r *Ratio) String() string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", r.Value, r.Low, r.High)
+}
+
+// table returns rows, of which the first is the head, in aligned columns. Rows may be shorter than the head.
+func table(rows [][]string) string {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	var b strings.Builder
+	line := func(row []string) {
+		for i, width := range widths {
+			cell := ""
+			if i < len(row) {
+				cell = row[i]
+			}
+			fmt.Fprintf(&b, "| %-*s ", width, cell)
+		}
+		b.WriteString("|\n")
+	}
+	line(rows[0])
+	rule := slices.Clone(rows[0])
+	for i, width := range widths {
+		rule[i] = strings.Repeat("-", width)
+	}
+	line(rule)
+	for _, row := range rows[1:] {
+		line(row)
+	}
+	return b.String()
+}

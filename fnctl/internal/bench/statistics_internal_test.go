@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ofMillis returns a turn with one evaluation of each duration.
+func ofMillis(durations ...int) turn {
+	r := newRecorder()
+	for _, d := range durations {
+		r.add(time.Duration(d)*time.Millisecond, nil)
+	}
+	r.took = time.Second
+	return r.turn()
+}
+
+func TestFigures(t *testing.T) {
+	hundred := make([]int, 100)
+	for i := range hundred {
+		hundred[i] = i + 1
+	}
+	tests := map[string]struct {
+		rounds  [][]turn
+		weights []int
+		want    figures // in milliseconds
+		reason  string
+	}{
+		"ranks": {
+			[][]turn{{ofMillis(hundred...)}},
+			[]int{1},
+			figures{50, 90, 99, 100, 50.5},
+			"a percentile is a value that occurred",
+		},
+		"rounds together": {
+			[][]turn{{ofMillis(10, 20)}, {ofMillis(30, 40)}},
+			[]int{1, 1},
+			figures{20, 40, 40, 40, 25},
+			"rounds are one population",
+		},
+		"weights": {
+			[][]turn{{ofMillis(10, 20)}, {ofMillis(30, 40)}},
+			[]int{0, 2},
+			figures{30, 40, 40, 40, 35},
+			"a round that was not drawn does not count",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := newDistribution(tc.rounds, 0).figures(tc.weights)
+			for _, pair := range [][2]float64{
+				{got.p50, tc.want.p50},
+				{got.p90, tc.want.p90},
+				{got.p99, tc.want.p99},
+				{got.most, tc.want.most},
+				{got.mean, tc.want.mean},
+			} {
+				if ms := millis(pair[0]); ms < pair[1]*.998 || ms > pair[1]*1.002 {
+					t.Errorf("%v ms, want %v: %s", ms, pair[1], tc.reason)
+				}
+			}
+		})
+	}
+}
+
+// TestIntervalsHoldTheTruth draws many measurements of two targets of which one takes 1.5 times as long, on a
+// machine whose speed changes from round to round.
+func TestIntervalsHoldTheTruth(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	const truth, experiments = 1.5, 40
+	held := 0
+	for range experiments {
+		var rounds [][]turn
+		for range 20 {
+			machine := 1 + rng.Float64()
+			var a, b []bar
+			for range 5 {
+				a = append(a, bar{time.Duration(1e9 * machine * (1 + rng.ExpFloat64()/5)), 1})
+				b = append(b, bar{time.Duration(truth * 1e9 * machine * (1 + rng.ExpFloat64()/5)), 1})
+			}
+			rounds = append(rounds, []turn{{bars: a}, {bars: b}})
+		}
+		_, _, mean := compare(newDistribution(rounds, 1), newDistribution(rounds, 0), len(rounds), 200, rng)
+		if mean.Low <= truth && truth <= mean.High {
+			held++
+		}
+	}
+	if held < 34 {
+		t.Errorf("%d of %d intervals hold the true ratio, want about 38", held, experiments)
+	}
+}
+
+// TestTargetsThatAlwaysFail have no figures, in no format.
+func TestTargetsThatAlwaysFail(t *testing.T) {
+	r := newRecorder()
+	r.add(time.Millisecond, errors.New("denied"))
+	r.took = time.Second
+	failed := r.turn()
+	rounds := [][]turn{{ofMillis(1), failed}, {ofMillis(1), failed}}
+	level := summarize([]Target{{Name: "base"}, {Name: "<denied>"}}, rounds, rand.New(rand.NewPCG(1, 1)))
+	level.Input, level.Callers = "1 item", 1
+	report := Report{Machine: ThisMachine(), Image: "example.com/fn:v1", Levels: []Level{level}}
+	if _, err := json.Marshal(report); err != nil {
+		t.Error(err)
+	}
+	if got := level.Results[1]; got.Failed != 2 || got.Milliseconds != nil || got.P50Ratio != nil {
+		t.Errorf("got %+v", got)
+	}
+	if text := report.Text(); !strings.Contains(text, "| 1 item | 1 caller | <denied> | 0           | 2      | 0.0 ") {
+		t.Errorf("text:\n%s", text)
+	}
+	wellFormed(t, report.SVG())
+}
+
+func TestPlotIsWellFormed(t *testing.T) {
+	var levels []Level
+	for _, callers := range []int{1, 8} {
+		rounds := [][]turn{{ofMillis(1, 9), ofMillis(2, 2000)}}
+		level := summarize([]Target{{Name: "a & b"}, {Name: "<c>"}}, rounds, rand.New(rand.NewPCG(1, 1)))
+		level.Input, level.Callers = "\"1\" item", callers
+		levels = append(levels, level)
+	}
+	svg := Report{Machine: ThisMachine(), Levels: levels}.SVG()
+	wellFormed(t, svg)
+	if n := strings.Count(svg, "<circle"); n != 8 {
+		t.Errorf("%d points, want 8:\n%s", n, svg)
+	}
+	if strings.Contains(svg, "NaN") {
+		t.Errorf("a point is nowhere:\n%s", svg)
+	}
+}
+
+func wellFormed(t *testing.T, document string) {
+	t.Helper()
+	decoder := xml.NewDecoder(strings.NewReader(document))
+	for {
+		switch _, err := decoder.Token(); {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil:
+			t.Fatalf("%v:\n%s", err, document)
+		}
+	}
+}
+
+func TestMachineOfLinux(t *testing.T) {
+	m := describe("processor\t: 0\nmodel name\t: Fast CPU @ 3 GHz\nprocessor\t: 1\n",
+		"MemTotal:       25165824 kB\n", "6.1.0\n")
+	if m.Processor != "Fast CPU @ 3 GHz" || m.Memory != "24 GiB" || m.Kernel != "6.1.0" {
+		t.Errorf("got %+v", m)
+	}
+	if m := describe("", "", ""); m.Processor+m.Memory+m.Kernel != "" || m.Processors == 0 {
+		t.Errorf("without these files: %+v", m)
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/krm-function-runner/function-runner/libs/caller"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/policy"
+)
+
+const policyTestHelp = `Test shows which rule of a policy decides about a call, and how. It asks for each
+evaluator: exec runs local binaries, sandbox and pod run images. FILE is - for standard input.
+
+It calls no gateway and no registry: give the digest of an image if rules depend on it.`
+
+const policyTestExamples = `  fnctl policy test policy.yaml --image a.io/fn:v1 --caller spiffe://a.b/ns/c/sa/d
+  # Fail unless the call is denied in each evaluator
+  fnctl policy test policy.yaml --image docker.io/example/fn:v1 --expect deny`
+
+func newPolicy(env Environment) *cobra.Command {
+	cmd := &cobra.Command{Use: "policy", Short: "Work with policies of gateways"}
+	cmd.AddCommand(newPolicyTest(env))
+	return cmd
+}
+
+// policyCall is the call that a policy is asked about, as flags describe it.
+type policyCall struct {
+	facts               policy.Facts
+	image, kind, prefix string
+	evaluators          []string
+	listTags            bool
+	expect              string
+}
+
+func newPolicyTest(env Environment) *cobra.Command {
+	var call policyCall
+	cmd := &cobra.Command{
+		Use:     "test FILE --image IMAGE",
+		Short:   "Show which rule of a policy decides about a call",
+		Long:    policyTestHelp,
+		Example: policyTestExamples,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := call.complete(); err != nil {
+				return usageError{cmd.CommandPath(), err}
+			}
+			return testPolicy(env, args[0], call)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&call.image, "image", "i", "", "the function's image")
+	flags.StringVar(&call.prefix, "image-prefix", env.ImagePrefix, "prefix of images without a slash, as the gateway's")
+	flags.StringVar(&call.facts.Digest, "digest", "", "the image's digest, such as sha256:…")
+	flags.StringVar(&call.facts.Caller.ID, "caller", "", "the caller's identity; empty for an anonymous caller")
+	flags.StringVar(&call.kind, "caller-kind", "", "how the caller proved it: certificate (if empty) or token")
+	flags.StringSliceVar(&call.facts.Caller.Groups, "group", nil, "groups of the caller")
+	flags.StringVar(&call.facts.Address, "caller-address", "", "the address of the caller")
+	flags.StringSliceVar(&call.evaluators, "evaluator", []string{"exec", "sandbox", "pod"}, "evaluators to ask about")
+	flags.Int64Var(&call.facts.InputBytes, "input-bytes", 0, "size of the resource list")
+	flags.BoolVar(&call.listTags, "list-tags", false, "ask about the list of tags of the image's repository")
+	flags.StringVar(&call.expect, "expect", "", "allow or deny: fail unless all decisions are that")
+	return cmd
+}
+
+// complete checks the flags and fills in what follows from them.
+func (c *policyCall) complete() error {
+	if c.image == "" {
+		return errors.New("name the function's image with --image")
+	}
+	name, err := imagename.Parse(c.image, cmp.Or(c.prefix, imagename.DefaultPrefix))
+	if err != nil {
+		return err
+	}
+	if !slices.Contains([]string{"", "allow", "deny"}, c.expect) {
+		return fmt.Errorf("--expect is %q: it has to be allow or deny", c.expect)
+	}
+	c.facts.Image, c.facts.Operation = name, policy.Evaluate
+	switch kind := caller.Kind(c.kind); {
+	case kind != "" && kind != caller.Certificate && kind != caller.Token:
+		return fmt.Errorf("--caller-kind is %q: it has to be certificate or token", c.kind)
+	case kind != "":
+		c.facts.Caller.Kind = kind
+	case c.facts.Caller.ID != "":
+		c.facts.Caller.Kind = caller.Certificate
+	}
+	if c.listTags {
+		c.facts.Image = imagename.Name{Repository: name.Repository}
+		c.facts.Operation, c.evaluators = policy.ListTags, []string{""}
+	}
+	return nil
+}
+
+// testPolicy prints what the policy in a file decides about a call.
+func testPolicy(env Environment, path string, call policyCall) error {
+	content, err := readPolicy(env, path)
+	if err != nil {
+		return err
+	}
+	file, err := policy.Parse(content)
+	if err != nil {
+		return fmt.Errorf("policy %s: %w", path, err)
+	}
+	p, err := policy.Compile(file, policy.Lists{})
+	if err != nil {
+		return fmt.Errorf("policy %s: %w", path, err)
+	}
+	for _, warning := range p.Warnings() {
+		env.errPrinter().Line("warning: %s", warning)
+	}
+	out, unexpected := env.outPrinter(), 0
+	for _, evaluator := range call.evaluators {
+		call.facts.Evaluator = evaluator
+		d := p.Decide(call.facts)
+		out.Line("%s", describeDecision(cmp.Or(evaluator, policy.ListTags), d))
+		if call.expect != "" && d.Allow != (call.expect == "allow") {
+			unexpected++
+		}
+	}
+	if unexpected > 0 {
+		return fmt.Errorf("the policy does not %s the call %d times of %d", call.expect, unexpected, len(call.evaluators))
+	}
+	return nil
+}
+
+// readPolicy reads a file, or standard input.
+func readPolicy(env Environment, path string) ([]byte, error) {
+	if path != "-" {
+		return os.ReadFile(path)
+	}
+	return io.ReadAll(io.LimitReader(env.Stdin, policy.MaxFileBytes+1))
+}
+
+// describeDecision returns a line about a decision.
+func describeDecision(what string, d policy.Decision) string {
+	action := "deny"
+	if d.Allow {
+		action = "allow"
+	}
+	line := fmt.Sprintf("%-9s  %-5s  rule %s", what, action, d.Rule)
+	if d.Reason != "" {
+		line += ": " + d.Reason
+	}
+	var limits []string
+	if l := d.Limits; l.Concurrency > 0 {
+		limits = append(limits, fmt.Sprintf("%d at a time", l.Concurrency))
+	}
+	if d.Limits.Rate > 0 {
+		limits = append(limits, fmt.Sprintf("%v in a second", d.Limits.Rate))
+	}
+	if d.Limits.EvaluationTime > 0 {
+		limits = append(limits, fmt.Sprintf("for %v", d.Limits.EvaluationTime))
+	}
+	if network := d.Limits.Network; network != nil {
+		limits = append(limits, map[bool]string{true: "with network", false: "without network"}[*network])
+	}
+	if len(limits) > 0 {
+		line += " (" + strings.Join(limits, ", ") + ")"
+	}
+	return line
+}
