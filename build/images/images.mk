@@ -1,4 +1,9 @@
-# Images and downloads of a release, and manifests that use images. Included by the root Makefile.
+# Releases, images of this directory, and manifests that use them. Included by the root Makefile.
+
+.PHONY: release
+release: ## Make all files of VERSION=v0.1.0 from this commit, signed with KEY=key.pem, in .build/release (PLATFORMS=all)
+	@test -n "$(VERSION)" -a -n "$(KEY)" || { echo "VERSION or KEY is not set: make release VERSION=v0.1.0 KEY=key.pem"; exit 1; }
+	@build/release.sh $(VERSION) $(KEY) $(PLATFORMS)
 
 .PHONY: images
 images: ## Build all images with ko and push them to REPO=registry/path (TAG=latest)
@@ -6,20 +11,6 @@ images: ## Build all images with ko and push them to REPO=registry/path (TAG=lat
 	@$(MAKE) --no-print-directory kodata
 	@cd build/images && go run . -root $(CURDIR) -tag $(or $(TAG),latest) \
 	 -revision "$$(git rev-parse HEAD 2>/dev/null)" $(REPO)
-
-.PHONY: sign
-sign: ## Sign the images in REPO=registry/path at TAG with the private key in the file KEY, as cosign does
-	@test -n "$(REPO)" -a -n "$(KEY)" || { echo "REPO or KEY is not set: make sign REPO=registry.example/path TAG=v0.1.0 KEY=key.pem"; exit 1; }
-	@cd build/images && go run ./cmd/sign -tag $(or $(TAG),latest) -key $(abspath $(KEY)) $(REPO)
-
-# The files have the time of the commit, so that every build of a commit gives the same archives.
-.PHONY: downloads
-downloads: ## Build the archives of fnctl and function-runner for VERSION=v0.1.0 into .build/release
-	@test -n "$(VERSION)" || { echo "VERSION is not set: make downloads VERSION=v0.1.0"; exit 1; }
-	@rm -rf $(BUILD)/release/$(VERSION)
-	@cd build/images && go run ./cmd/downloads -root $(CURDIR) -version $(VERSION) \
-	 -time $$(git log -1 --format=%ct) $(BUILD)/release/$(VERSION)
-	@cat $(BUILD)/release/$(VERSION)/SHA256SUMS
 
 .PHONY: tags
 tags: ## Tag this commit as VERSION=v0.1.0, with the modules that `go install` of fnctl needs

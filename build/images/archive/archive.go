@@ -9,10 +9,12 @@ import (
 	"archive/zip"
 	"cmp"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -24,14 +26,45 @@ type File struct {
 	Mode   fs.FileMode
 }
 
-// WriteTar writes a gzip-compressed tar file.
-func WriteTar(out io.Writer, files []File, modified time.Time) error {
+// Tree returns all files of a directory, as parts of a directory of the archive.
+func Tree(dir, as string) ([]File, error) {
+	var files []File
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		relative, err := filepath.Rel(dir, path)
+		files = append(files, File{Path: as + "/" + filepath.ToSlash(relative), Source: path, Mode: 0o644})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the files of an archive: %w", err)
+	}
+	return files, nil
+}
+
+// Create creates the file of an archive. write is one of the functions below.
+func Create(path string, write func(io.Writer, []File, time.Time) error, files []File, modified time.Time) error {
+	out, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("create an archive: %w", err)
+	}
+	return errors.Join(write(out, files, modified), out.Close())
+}
+
+// WriteTarGz writes a gzip-compressed tar file.
+func WriteTarGz(out io.Writer, files []File, modified time.Time) error {
 	compressed, err := gzip.NewWriterLevel(out, gzip.BestCompression)
 	if err != nil {
 		return err
 	}
-	archive := tar.NewWriter(compressed)
-	err = each(files, func(file File, content *os.File, size int64) error {
+	return errors.Join(WriteTar(compressed, files, modified), compressed.Close())
+}
+
+// WriteTar writes a tar file.
+func WriteTar(out io.Writer, files []File, modified time.Time) error {
+	archive := tar.NewWriter(out)
+	err := each(files, func(file File, content *os.File, size int64) error {
 		header := &tar.Header{
 			Name: file.Path, Mode: int64(file.Mode.Perm()), Size: size, ModTime: modified, Format: tar.FormatPAX,
 		}
@@ -44,10 +77,7 @@ func WriteTar(out io.Writer, files []File, modified time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := archive.Close(); err != nil {
-		return err
-	}
-	return compressed.Close()
+	return archive.Close()
 }
 
 // WriteZip writes a zip file, as Windows unpacks them.

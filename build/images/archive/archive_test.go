@@ -42,7 +42,7 @@ func files(t *testing.T) []archive.File {
 }
 
 func TestTar(t *testing.T) {
-	written := write(t, archive.WriteTar)
+	written := write(t, archive.WriteTarGz)
 	uncompressed, err := gzip.NewReader(bytes.NewReader(written))
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,8 @@ func entry(t *testing.T, mode int64, name string, modified time.Time, content io
 }
 
 func TestMissingFile(t *testing.T) {
-	err := archive.WriteTar(io.Discard, []archive.File{{Path: "a", Source: filepath.Join(t.TempDir(), "none")}}, modified)
+	missing := archive.File{Path: "a", Source: filepath.Join(t.TempDir(), "none")}
+	err := archive.WriteTarGz(io.Discard, []archive.File{missing}, modified)
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the error is %v, want that the file is missing", err)
 	}

@@ -12,11 +12,15 @@ import (
 // Platform is an operating system and an architecture, by Go's names.
 type Platform struct{ OS, Arch string }
 
+func (on Platform) String() string { return on.OS + "/" + on.Arch }
+
 // Program is a program that is downloaded.
 type Program struct {
 	Name string
 	// Module is the directory of the program's module, relative to the repository's root.
 	Module string
+	// Package is the program's package, relative to its module's directory.
+	Package string
 	// Functions means that the archive has the catalog functions, and their configuration.
 	Functions bool
 	Platforms []Platform
@@ -28,9 +32,18 @@ var unix = []Platform{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"
 // Programs lists the programs that are downloaded.
 func Programs() []Program {
 	return []Program{
-		{Name: "fnctl", Module: "fnctl", Platforms: append(slices.Clone(unix), Platform{"windows", "amd64"})},
-		{Name: "function-runner", Module: "services/function-runner", Functions: true, Platforms: unix},
+		{Name: "fnctl", Module: "fnctl", Package: ".", Platforms: everywhere()},
+		{Name: "fnr-images", Module: "build/images", Package: "./cmd/fnr-images", Platforms: everywhere()},
+		{Name: "function-runner", Module: "services/function-runner", Package: ".", Functions: true, Platforms: unix},
 	}
+}
+
+func everywhere() []Platform { return append(slices.Clone(unix), Platform{"windows", "amd64"}) }
+
+// On returns the program with only those of its platforms that are selected.
+func (p Program) On(selected func(Platform) bool) Program {
+	p.Platforms = slices.DeleteFunc(slices.Clone(p.Platforms), func(on Platform) bool { return !selected(on) })
+	return p
 }
 
 // Archive returns the name of the program's archive.

@@ -3,12 +3,8 @@
 package downloads
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +13,6 @@ import (
 
 	"github.com/krm-function-runner/function-runner/build/images/archive"
 )
-
-// Sums is the name of the file with the checksums of all archives, in the form that sha256sum checks.
-const Sums = "SHA256SUMS"
 
 // versionVariable is what a release build sets.
 const versionVariable = "github.com/krm-function-runner/function-runner/libs/version.stamped"
@@ -38,51 +31,43 @@ type Maker struct {
 	Out string
 }
 
-// Make builds programs for all of their platforms, and writes their archives and Sums.
+// Make builds programs for all of their platforms, and writes their archives.
 func (m Maker) Make(ctx context.Context, programs []Program) error {
-	var sums bytes.Buffer
 	for _, program := range programs {
 		for _, platform := range program.Platforms {
-			name := program.Archive(m.Version, platform)
-			sum, err := m.archive(ctx, program, platform)
-			if err != nil {
-				return fmt.Errorf("make %s: %w", name, err)
+			if err := m.archive(ctx, program, platform); err != nil {
+				return fmt.Errorf("make %s: %w", program.Archive(m.Version, platform), err)
 			}
-			_, _ = fmt.Fprintf(&sums, "%x  %s\n", sum, name) // a buffer takes everything
 		}
 	}
-	return os.WriteFile(filepath.Join(m.Out, Sums), sums.Bytes(), 0o644) //nolint:gosec // it is published
+	return nil
 }
 
-// archive builds a program for a platform, and returns the checksum of its archive.
-func (m Maker) archive(ctx context.Context, program Program, on Platform) (sum []byte, err error) {
+// archive builds a program for a platform, and writes its archive.
+func (m Maker) archive(ctx context.Context, program Program, on Platform) error {
 	built, err := os.MkdirTemp("", "fnr-archive-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = os.RemoveAll(built) }()
 	files, err := m.build(ctx, program, on, built)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out, err := os.Create(filepath.Join(m.Out, program.Archive(m.Version, on)))
-	if err != nil {
-		return nil, err
-	}
-	hash := sha256.New()
-	write := archive.WriteTar
+	write := archive.WriteTarGz
 	if on.format() == ".zip" {
 		write = archive.WriteZip
 	}
-	err = write(io.MultiWriter(out, hash), within(program.directory(m.Version, on), files), m.Modified)
-	return hash.Sum(nil), errors.Join(err, out.Close())
+	return archive.Create(filepath.Join(m.Out, program.Archive(m.Version, on)), write,
+		within(program.directory(m.Version, on), files), m.Modified)
 }
 
 // build builds what the program's archive contains into a directory.
 func (m Maker) build(ctx context.Context, program Program, on Platform, into string) ([]archive.File, error) {
 	name := on.executable(program.Name)
 	stamp := "-s -w -X=" + versionVariable + "=" + m.Version
-	if err := m.goBuild(ctx, program.Module, on, "-ldflags="+stamp, "-o", filepath.Join(into, name), "."); err != nil {
+	args := []string{"-ldflags=" + stamp, "-o", filepath.Join(into, name), program.Package}
+	if err := m.goBuild(ctx, program.Module, on, args...); err != nil {
 		return nil, err
 	}
 	files := []archive.File{
@@ -92,7 +77,16 @@ func (m Maker) build(ctx context.Context, program Program, on Platform, into str
 	if !program.Functions {
 		return files, nil
 	}
-	dir := filepath.Join(into, "functions")
+	functions, err := m.Functions(ctx, on, filepath.Join(into, "functions"))
+	if err != nil {
+		return nil, err
+	}
+	return append(files, within("functions", functions)...), nil
+}
+
+// Functions builds the catalog functions for a platform into a directory, and returns them with their
+// configuration.
+func (m Maker) Functions(ctx context.Context, on Platform, dir string) ([]archive.File, error) {
 	for _, module := range []string{"functions", "functions/apply-setters"} {
 		if err := m.goBuild(ctx, module, on, "-ldflags=-s -w", "-o", dir+string(filepath.Separator), "tool"); err != nil {
 			return nil, err
@@ -102,20 +96,27 @@ func (m Maker) build(ctx context.Context, program Program, on Platform, into str
 	if err != nil {
 		return nil, err
 	}
+	var files []archive.File
 	for _, entry := range entries {
-		files = append(files, archive.File{
-			Path: "functions/" + entry.Name(), Source: filepath.Join(dir, entry.Name()), Mode: 0o755,
-		})
+		files = append(files, archive.File{Path: entry.Name(), Source: filepath.Join(dir, entry.Name()), Mode: 0o755})
 	}
 	config := filepath.Join(m.Root, "functions/config.yaml")
-	return append(files, archive.File{Path: "functions/config.yaml", Source: config, Mode: 0o644}), nil
+	return append(files, archive.File{Path: "config.yaml", Source: config, Mode: 0o644}), nil
+}
+
+// WrapperServer builds the wrapper server for a platform into a directory, and returns its path.
+func (m Maker) WrapperServer(ctx context.Context, on Platform, dir string) (string, error) {
+	path := filepath.Join(dir, "wrapper-server")
+	return path, m.goBuild(ctx, "wrapper-server", on, "-ldflags=-s -w", "-o", path, ".")
 }
 
 // goBuild runs `go build` in a module.
 func (m Maker) goBuild(ctx context.Context, module string, on Platform, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath"}, args...)...)
 	cmd.Dir = filepath.Join(m.Root, module)
-	cmd.Env = slices.Concat(m.Env, []string{"GOOS=" + on.OS, "GOARCH=" + on.Arch, "GOWORK=off", "CGO_ENABLED=0"})
+	cmd.Env = slices.Concat(m.Env, []string{
+		"GOFLAGS=-buildvcs=false", "GOOS=" + on.OS, "GOARCH=" + on.Arch, "GOWORK=off", "CGO_ENABLED=0",
+	})
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", module, err, out)
 	}

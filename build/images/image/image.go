@@ -5,6 +5,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -13,19 +14,26 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/sync/errgroup"
 )
 
-// Spec describes an image of one layer.
+// Spec describes an image.
 type Spec struct {
 	// Name is the image's repository and tag, without a registry.
-	Name       string
-	Files      []File
+	Name  string
+	Files []File
+	// Below are files in a layer of their own, which other images have too.
+	Below      []File
 	Entrypoint []string
 	Cmd        []string
 	Env        []string
 	// User is a number, so that the image needs no file of users.
 	User string
+	// Architecture is this machine's by default.
+	Architecture string
+	// OCI selects OCI's media types instead of Docker's.
+	OCI bool
 }
 
 // Builder makes images and keeps their layers in a directory. An image is a function of its Spec
@@ -36,13 +44,22 @@ type Builder struct {
 
 // Build makes the image.
 func (b Builder) Build(spec Spec) (v1.Image, error) {
-	layer, err := b.layer(spec.Files)
-	if err != nil {
-		return nil, fmt.Errorf("build image %s: %w", spec.Name, err)
+	image, layerType := empty.Image, types.DockerLayer
+	if spec.OCI {
+		image = mutate.ConfigMediaType(mutate.MediaType(image, types.OCIManifestSchema1), types.OCIConfigJSON)
+		layerType = types.OCILayer
 	}
-	image, err := mutate.AppendLayers(empty.Image, layer)
-	if err != nil {
-		return nil, fmt.Errorf("build image %s: %w", spec.Name, err)
+	for _, files := range [][]File{spec.Below, spec.Files} {
+		if files == nil {
+			continue
+		}
+		layer, err := b.layer(files)
+		if err == nil {
+			image, err = mutate.Append(image, mutate.Addendum{Layer: layer, MediaType: layerType})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("build image %s: %w", spec.Name, err)
+		}
 	}
 	return configure(image, spec)
 }
@@ -71,7 +88,7 @@ func configure(image v1.Image, spec Spec) (v1.Image, error) {
 		return nil, fmt.Errorf("configure image %s: %w", spec.Name, err)
 	}
 	file = file.DeepCopy()
-	file.OS, file.Architecture = "linux", runtime.GOARCH
+	file.OS, file.Architecture = "linux", cmp.Or(spec.Architecture, runtime.GOARCH)
 	file.Config = v1.Config{
 		Entrypoint: spec.Entrypoint,
 		Cmd:        spec.Cmd,

@@ -43,6 +43,8 @@ type Target struct {
 	Repository, Base string
 	Tags             []string
 	Labels           map[string]string
+	// Platform is that of .ko.yaml by default.
+	Platform string
 	// SBOM means that ko pushes a list of the program's modules beside the image, in SPDX's form.
 	SBOM bool
 }
@@ -54,6 +56,9 @@ func (t Target) arguments() []string {
 		sbom = "spdx"
 	}
 	args := []string{"build", "--bare", "--sbom=" + sbom, "--tags=" + strings.Join(t.Tags, ",")}
+	if t.Platform != "" {
+		args = append(args, "--platform="+t.Platform)
+	}
 	for _, label := range slices.Sorted(maps.Keys(t.Labels)) {
 		args = append(args, "--image-label="+label+"="+t.Labels[label])
 	}

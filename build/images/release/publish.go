@@ -31,7 +31,7 @@ type Publisher struct {
 // Publish builds and pushes the images.
 func (p Publisher) Publish(ctx context.Context) error {
 	for _, program := range Programs() {
-		target, err := p.pushBase(ctx, program)
+		target, err := p.pushBase(ctx, program, program.Base())
 		if err != nil {
 			return err
 		}
@@ -62,12 +62,12 @@ func (p Publisher) labels(program Program) map[string]string {
 }
 
 // pushBase pushes the base of the program's image.
-func (p Publisher) pushBase(ctx context.Context, program Program) (Target, error) {
+func (p Publisher) pushBase(ctx context.Context, program Program, spec image.Spec) (Target, error) {
 	to, err := name.NewRepository(p.Repository + "/" + program.Name)
 	if err != nil {
 		return Target{}, fmt.Errorf("name the image of %s: %w", program.Name, err)
 	}
-	base, err := image.Builder{Dir: p.Layers}.Build(program.Base())
+	base, err := image.Builder{Dir: p.Layers}.Build(spec)
 	if err != nil {
 		return Target{}, err
 	}

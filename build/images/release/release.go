@@ -25,9 +25,12 @@ type Program struct {
 	// is /ko-app/NAME.
 	Links map[string]string
 	// Data means that the image includes what `make kodata` puts into a directory beside the
-	// program. It is /var/run/ko in the image.
+	// program. It is DataDir in the image.
 	Data bool
 }
+
+// DataDir is the directory of the data in an image.
+const DataDir = "/var/run/ko"
 
 // Programs lists the programs that users install.
 func Programs() []Program {
@@ -54,7 +57,7 @@ func functionRunnerLinks() map[string]string {
 	for _, dir := range []string{"", "/home/nonroot"} {
 		links[dir+"/server"] = "/ko-app/function-runner"
 		for _, name := range []string{"config.yaml", "functions", "grpc-health-probe"} {
-			links[dir+"/"+name] = "/var/run/ko/" + name
+			links[dir+"/"+name] = DataDir + "/" + name
 		}
 	}
 	return links

@@ -47,3 +47,25 @@ func parseKey(content []byte) (*ecdsa.PrivateKey, error) {
 	}
 	return nil, errors.New("it has no key in PEM's form")
 }
+
+// ReadPublicKey reads the public key of an ECDSA key from a PEM file, as `openssl pkey -pubout` writes it.
+func ReadPublicKey(path string) (*ecdsa.PublicKey, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the public key: %w", err)
+	}
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return nil, fmt.Errorf("read the public key in %s: it has no key in PEM's form: "+
+			"name the cosign.pub of the project", path)
+	}
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("read the public key in %s: %w", path, err)
+	}
+	ec, ok := key.(*ecdsa.PublicKey)
+	if !ok {
+		return nil, fmt.Errorf("read the public key in %s: it is a %T, not an ECDSA key", path, key)
+	}
+	return ec, nil
+}

@@ -5,7 +5,6 @@
 package signature
 
 import (
-	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/sha256"
@@ -13,15 +12,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"io"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -46,70 +43,103 @@ type payload struct {
 	Optional map[string]string `json:"optional"`
 }
 
-// Tag returns the tag at which an image's signatures are.
-func Tag(signed name.Digest) name.Tag {
-	return signed.Context().Tag(strings.Replace(signed.DigestStr(), ":", "-", 1) + ".sig")
+// Tag returns the tag at which something about an image is: its signatures (sig), attestations (att) or list of
+// modules (sbom).
+func Tag(digest, what string) string {
+	return strings.Replace(digest, ":", "-", 1) + "." + what
 }
 
-// Sign adds a signature of an image, unless it is there already. Signatures of other keys stay.
-func Sign(ctx context.Context, image name.Digest, key *ecdsa.PrivateKey, options ...remote.Option) error {
-	content, signed, err := sign(image, key)
+// Add returns the signatures of an image with one more, unless they have it already. Without any, signatures is
+// Empty.
+func Add(signatures v1.Image, image name.Digest, key *ecdsa.PrivateKey) (v1.Image, error) {
+	content, err := content(image)
 	if err != nil {
-		return fmt.Errorf("sign %s: %w", image, err)
+		return nil, fmt.Errorf("sign %s: %w", image, err)
 	}
-	options = append(options, remote.WithContext(ctx))
-	signatures, err := existing(Tag(image), options)
+	signed, err := Bytes(content, key)
 	if err != nil {
-		return fmt.Errorf("read the signatures of %s: %w", image, err)
+		return nil, fmt.Errorf("sign %s: %w", image, err)
 	}
-	if has(signatures, signed) {
-		return nil
+	manifest, err := signatures.Manifest()
+	if err != nil {
+		return nil, fmt.Errorf("read the signatures of %s: %w", image, err)
 	}
-	added, err := mutate.Append(signatures, mutate.Addendum{
+	for _, layer := range manifest.Layers {
+		if layer.Annotations[annotation] == signed {
+			return signatures, nil
+		}
+	}
+	return mutate.Append(signatures, mutate.Addendum{
 		Layer: static.NewLayer(content, payloadType), Annotations: map[string]string{annotation: signed},
 	})
-	if err != nil {
-		return fmt.Errorf("add a signature of %s: %w", image, err)
-	}
-	if err := remote.Write(Tag(image), added, options...); err != nil {
-		return fmt.Errorf("push the signature of %s: %w", image, err)
-	}
-	return nil
 }
 
-// sign returns a payload and its signature, which is the same each time.
-func sign(image name.Digest, key *ecdsa.PrivateKey) (content []byte, signed string, err error) {
+// Empty returns an OCI image without layers.
+func Empty() v1.Image {
+	return mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+}
+
+// content returns what is signed of an image.
+func content(image name.Digest) ([]byte, error) {
 	var p payload
 	p.Critical.Identity.Reference = image.Context().Name()
 	p.Critical.Image.Digest = image.DigestStr()
 	p.Critical.Type = "cosign container image signature"
-	if content, err = json.Marshal(p); err != nil {
-		return nil, "", err
-	}
+	return json.Marshal(p)
+}
+
+// Bytes returns the signature of some content, which is the same each time.
+func Bytes(content []byte, key *ecdsa.PrivateKey) (string, error) {
 	hash := sha256.Sum256(content)
 	raw, err := key.Sign(nil, hash[:], crypto.SHA256) // without a source of randomness, it is deterministic
-	return content, base64.StdEncoding.EncodeToString(raw), err
+	return base64.StdEncoding.EncodeToString(raw), err
 }
 
-// existing returns the image with the signatures that there are.
-func existing(tag name.Tag, options []remote.Option) (v1.Image, error) {
-	image, err := remote.Image(tag, options...)
-	var refused *transport.Error
-	if errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound {
-		return mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), nil
-	}
-	return image, err
+// VerifyBytes reports whether a signature is that of the content by the key.
+func VerifyBytes(content []byte, signed string, key *ecdsa.PublicKey) bool {
+	raw, err := base64.StdEncoding.DecodeString(signed)
+	hash := sha256.Sum256(content)
+	return err == nil && ecdsa.VerifyASN1(key, hash[:], raw)
 }
 
-func has(signatures v1.Image, signed string) bool {
+// Verify returns an error unless one of the signatures is that of the key for an image with the digest. The
+// image may have moved to another repository.
+func Verify(signatures v1.Image, digest string, key *ecdsa.PublicKey) error {
 	manifest, err := signatures.Manifest()
 	if err != nil {
-		return false
+		return fmt.Errorf("read the signatures of %s: %w", digest, err)
 	}
 	for _, layer := range manifest.Layers {
-		if layer.Annotations[annotation] == signed {
-			return true
+		content, err := Layer(signatures, layer)
+		if err != nil {
+			return fmt.Errorf("read a signature of %s: %w", digest, err)
+		}
+		var signed payload
+		if VerifyBytes(content, layer.Annotations[annotation], key) &&
+			json.Unmarshal(content, &signed) == nil && signed.Critical.Image.Digest == digest {
+			return nil
 		}
 	}
-	return false
+	return fmt.Errorf("%s has no signature by the key, but %d others: do not use it, or name the key of its release",
+		digest, len(manifest.Layers))
+}
+
+// maxLayer bounds what Layer reads: signatures, and lists of modules.
+const maxLayer = 16 << 20
+
+// Layer returns the content of a layer that is no file system.
+func Layer(of v1.Image, layer v1.Descriptor) ([]byte, error) {
+	if layer.Size > maxLayer {
+		return nil, fmt.Errorf("the layer %s has %d bytes: more than %d are not read", layer.Digest, layer.Size, maxLayer)
+	}
+	found, err := of.LayerByDigest(layer.Digest)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := found.Compressed()
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(reader, maxLayer))
+	return content, errors.Join(err, reader.Close())
 }

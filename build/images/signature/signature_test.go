@@ -12,36 +12,29 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/random"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/krm-function-runner/function-runner/build/images/signature"
 )
 
-// TestSignaturesAreCosigns signs an index with two keys, and reads both as cosign's specification of
-// signatures has it.
+// TestSignaturesAreCosigns signs an image with two keys, and reads both as cosign's specification of signatures
+// has it.
 func TestSignaturesAreCosigns(t *testing.T) {
-	image := push(t)
+	image := named(t)
 	first, second := newKey(t), newKey(t)
+	signatures := signature.Empty()
 	for _, key := range []*ecdsa.PrivateKey{first, second, first} {
-		if err := signature.Sign(t.Context(), image, key); err != nil {
+		var err error
+		if signatures, err = signature.Add(signatures, image, key); err != nil {
 			t.Fatal(err)
 		}
-	}
-	tag := image.Context().Tag("sha256-" + strings.TrimPrefix(image.DigestStr(), "sha256:") + ".sig")
-	signatures, err := remote.Image(tag)
-	if err != nil {
-		t.Fatal(err)
 	}
 	manifest, err := signatures.Manifest()
 	if err != nil {
@@ -53,6 +46,37 @@ func TestSignaturesAreCosigns(t *testing.T) {
 	}
 	for i, key := range []*ecdsa.PrivateKey{first, second} {
 		verify(t, signatures, manifest.Layers[i], &key.PublicKey, image)
+	}
+	if tag := signature.Tag("sha256:0f", "sig"); tag != "sha256-0f.sig" {
+		t.Errorf("the signatures are at %s", tag)
+	}
+}
+
+// TestVerify knows a signature of the key among others, for the digest, in any repository.
+func TestVerify(t *testing.T) {
+	image, key, other := named(t), newKey(t), newKey(t)
+	var signatures v1.Image
+	signatures, err := signature.Add(signature.Empty(), image, other)
+	if err == nil {
+		signatures, err = signature.Add(signatures, image, key)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, known := range []*ecdsa.PrivateKey{key, other} {
+		if err := signature.Verify(signatures, image.DigestStr(), &known.PublicKey); err != nil {
+			t.Errorf("a signature is not found: %v", err)
+		}
+	}
+	another := "sha256:" + strings.Repeat("1", 64)
+	if err := signature.Verify(signatures, another, &key.PublicKey); err == nil {
+		t.Error("the signature of one image counts for another one")
+	}
+	if err := signature.Verify(signatures, image.DigestStr(), &newKey(t).PublicKey); err == nil {
+		t.Error("signatures of other keys count")
+	}
+	if err := signature.Verify(signature.Empty(), image.DigestStr(), &key.PublicKey); err == nil {
+		t.Error("an image without a signature counts as signed")
 	}
 }
 
@@ -134,6 +158,9 @@ func TestKeyFiles(t *testing.T) {
 			if (err == nil) != tc.valid || tc.valid && !got.Equal(key) {
 				t.Errorf("ReadKey = %v, want valid %t: %s", err, tc.valid, tc.reason)
 			}
+			if _, err := signature.ReadPublicKey(path); err == nil {
+				t.Error("it counts as a public key")
+			}
 			if err != nil && !strings.Contains(err.Error(), "openssl genpkey") {
 				t.Errorf("the error does not name what to do: %v", err)
 			}
@@ -141,27 +168,30 @@ func TestKeyFiles(t *testing.T) {
 	}
 }
 
-// push pushes an index of two images and returns its name.
-func push(t *testing.T) name.Digest {
+// TestPublicKeyFile reads a key in the form in which openssl writes it.
+func TestPublicKeyFile(t *testing.T) {
+	key := newKey(t)
+	encoded, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "cosign.pub")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: encoded}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := signature.ReadPublicKey(path); err != nil || !got.Equal(&key.PublicKey) {
+		t.Errorf("ReadPublicKey = %v, %v", got, err)
+	}
+}
+
+// named returns the name of an image.
+func named(t *testing.T) name.Digest {
 	t.Helper()
-	server := httptest.NewServer(registry.New())
-	t.Cleanup(server.Close)
-	index, err := random.Index(64, 1, 2)
+	digest, err := name.NewDigest("registry.example/fnr/gateway@sha256:" + strings.Repeat("0", 64))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tag, err := name.NewTag(strings.TrimPrefix(server.URL, "http://") + "/fnr/gateway:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.WriteIndex(tag, index); err != nil {
-		t.Fatal(err)
-	}
-	digest, err := index.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tag.Context().Digest(digest.String())
+	return digest
 }
 
 func newKey(t *testing.T) *ecdsa.PrivateKey {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// Push copies all images, and what is known about them, to repositories below a prefix, such as
+// registry.example/fnr. Digests stay as they are. It writes the name of each image by digest.
+func (b Bundle) Push(ctx context.Context, repository string, out io.Writer, options ...remote.Option) error {
+	entries, all, err := b.entries()
+	if err != nil {
+		return err
+	}
+	options = append(options, remote.WithContext(ctx))
+	for _, e := range entries {
+		to, err := name.NewTag(repository + "/" + e.name)
+		if err != nil {
+			return fmt.Errorf("name %s in %s: %w", e.name, repository, err)
+		}
+		if e.descriptor.MediaType.IsImage() {
+			image, err := all.Image(e.descriptor.Digest)
+			if err == nil {
+				err = remote.Write(to, image, options...)
+			}
+			if err != nil {
+				return fmt.Errorf("push %s: %w", to, err)
+			}
+			continue
+		}
+		index, err := all.ImageIndex(e.descriptor.Digest)
+		if err == nil {
+			err = remote.WriteIndex(to, index, options...)
+		}
+		if err != nil {
+			return fmt.Errorf("push %s: %w", to, err)
+		}
+		if _, err := fmt.Fprintln(out, to.Context().Digest(e.descriptor.Digest.String())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tag returns the tag in program:tag.
+func tag(name string) string {
+	_, tag, _ := strings.Cut(name, ":")
+	return tag
+}
