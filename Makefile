@@ -23,7 +23,7 @@ TEST_BED_TARGETS  := $(if $(TEST_BED_POSSIBLE),e2e-teardown e2e-registries)
 MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions build/images examples/functions test
 WORKSPACE := $(filter-out functions,$(MODULES))
 # Modules that only pin programs of others.
-TOOL_MODULES := functions/apply-setters test/cluster/porch
+TOOL_MODULES := functions/apply-setters test/cluster/porch test/collector
 BUILD   := $(CURDIR)/.build
 
 # All modules of the workspace at once, for steps that are faster that way.
@@ -40,6 +40,7 @@ PROTOC_GEN_GO_VERSION     := v1.36.11
 PROTOC_GEN_CONNECT_VERSION := v1.21.1
 PROTOC_GEN_GRPC_VERSION   := v1.6.0
 GOLANGCI_LINT_VERSION     := v2.8.0
+HELM_VERSION              := v3.18.4
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/function-runner
 TOOLS := $(CACHE)/tools
@@ -48,6 +49,7 @@ PROTOC_GEN_GO      := $(TOOLS)/protoc-gen-go@$(PROTOC_GEN_GO_VERSION)/protoc-gen
 PROTOC_GEN_CONNECT := $(TOOLS)/protoc-gen-connect-go@$(PROTOC_GEN_CONNECT_VERSION)/protoc-gen-connect-go
 PROTOC_GEN_GRPC    := $(TOOLS)/protoc-gen-go-grpc@$(PROTOC_GEN_GRPC_VERSION)/protoc-gen-go-grpc
 GOLANGCI_LINT      := $(TOOLS)/golangci-lint@$(GOLANGCI_LINT_VERSION)/golangci-lint
+HELM               := $(TOOLS)/helm@$(HELM_VERSION)/helm
 PLUGINS            := $(PROTOC_GEN_GO) $(PROTOC_GEN_CONNECT) $(PROTOC_GEN_GRPC)
 
 # tool builds $(1) at $(2) into the directory of its target, which it creates as a whole.
@@ -68,6 +70,8 @@ $(PROTOC_GEN_GRPC):
 	$(call tool,google.golang.org/grpc/cmd/protoc-gen-go-grpc,$(PROTOC_GEN_GRPC_VERSION))
 $(GOLANGCI_LINT):
 	$(call tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION))
+$(HELM):
+	$(call tool,helm.sh/helm/v3/cmd/helm,$(HELM_VERSION))
 
 LINT = $(COMPILER_ENV) $(GOLANGCI_LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml
 
@@ -143,7 +147,8 @@ run_each = for target in $(1); do echo "== $$target"; nice $(MAKE) --no-print-di
 
 .PHONY: test-here
 test-here:
-	@$(call run_each,check-generate check-proto check-modules lint cross-short unit kpt-compare-short demo)
+	@$(call run_each,check-generate check-proto check-modules lint cross-short unit test-collector kpt-compare-short demo \
+	 first-steps $(if $(shell command -v npm),site))
 
 .PHONY: test-bed
 test-bed:
@@ -162,7 +167,7 @@ testdata-times:
 SANDBOX_TAG = $(shell command -v bwrap >/dev/null && echo "-tags bubblewrap")
 
 .PHONY: unit
-unit: prepare testdata-times ## Run the tests that need only this machine
+unit: prepare testdata-times $(HELM) ## Run the tests that need only this machine
 	@failed=; \
 	 GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(SANDBOX_TAG) $(filter-out ./test/...,$(WORKSPACE_PACKAGES)) || failed=1; \
 	 ! command -v chromium >/dev/null || (cd services/gateway && go test -vet=off -tags chromium -run 'Browser|DarkMode' ./internal/status) || failed=1; \
@@ -173,7 +178,12 @@ unit: prepare testdata-times ## Run the tests that need only this machine
 	 echo "skipped: tests of the test bed, which need Linux"; )\
 	 (cd test && go test -vet=off -count=1 ./deploy) || failed=1; \
 	 ! [ -x $(PROMETHEUS)/promtool ] || (cd test && PATH=$(PROMETHEUS):$$PATH go test -vet=off -tags promtool ./dashboards) || failed=1; \
+	 (cd test && PATH=$(dir $(HELM)):$$PATH go test -vet=off -count=1 -tags helm -run Chart ./release) || failed=1; \
 	 test -z "$$failed" # Go does not notice changed manifests; their tests have no races
+
+.PHONY: first-steps
+first-steps: ## Run the commands of the README and docs/first-steps that need neither a cluster nor root, in a new clone
+	cd test && go test -vet=off -count=1 -timeout 30m -tags firststeps -run FirstSteps ./guide
 
 # The cluster of make test has its own name: a developer's cluster is left alone. Leftovers
 # of an interrupted run are removed first.
@@ -202,6 +212,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters, and check the words in use
 	 GOWORK=$(WORKSPACE_FILE) $(LINT) $(WORKSPACE_PACKAGES) || failed=1; \
 	 (cd functions && $(LINT) ./...) || failed=1; \
 	 (cd $(KPTCOMPARE) && $(LINT) ./...) || failed=1; \
+	 (cd test/collector && $(LINT) ./...) || failed=1; \
 	 bash test/words.sh || failed=1; \
 	 test -z "$$failed"
 
@@ -222,6 +233,10 @@ cross: cross-short ## Compile programs and tests for Linux and macOS on arm64, a
 .PHONY: cross-short
 cross-short: ## The same without programs, for macOS alone: what only Linux has shows there
 	@$(call vet_for,darwin,arm64,$(filter-out ./test/...,$(WORKSPACE_PACKAGES)))
+
+.PHONY: test-collector
+test-collector: ## Test the configuration of the OpenTelemetry Collector with a real one
+	cd test/collector && $(COMPILER_ENV) go test -vet=off .
 
 .PHONY: check-generate
 check-generate: $(BUF) $(PLUGINS) ## Fail if generated code does not match the protocol buffers
@@ -249,13 +264,19 @@ SEEDS ?= 1000
 SEED  ?= $(shell date +%s)
 
 .PHONY: simulate
-simulate: ## Simulate faults of several pod-managers in virtual time (SEEDS=number, SEED=first)
+simulate: ## Simulate faults of several pod-managers, and scaling ahead, in virtual time (SEEDS=number, SEED=first)
 	cd services/pod-manager && go test -vet=off -count=1 -timeout 60m -run TestFleet ./internal/fleet \
 	  -args -fleet.seeds $(SEEDS) -fleet.seed $(SEED)
+	cd services/pod-manager && go test -vet=off -count=1 -v -timeout 60m -run TestScalingAhead ./internal/pool \
+	  -args -ahead.seeds 5 -ahead.services 1s,2s,5s
 
 .PHONY: bench
 bench: build ## Measure what gateway and wrapper-server add to a bare process
 	cd test && go run ./overhead
+
+.PHONY: bench-docs
+bench-docs: build ## Measure the same, and write it into docs/performance.md
+	cd test && go run ./overhead -tables overhead -document ../docs/performance.md
 
 ##@ Develop
 
@@ -280,11 +301,11 @@ fmt: $(GOLANGCI_LINT) $(BUF) ## Format all code
 prepare: ## Install what the tests need, as root on Debian
 	@{ command -v apt-get >/dev/null && $(MAKE) --no-print-directory prometheus; } || \
 	 { [ -z "$(TEST_BED_POSSIBLE)" ] && echo "skipped: the unit tests of the alerts, which need Debian's promtool"; }
-	@command -v npm >/dev/null || echo "skipped: the TypeScript of docs/write-a-function.md, which needs npm"
-	@{ command -v gcc && command -v tmux && command -v bwrap && command -v chromium; } >/dev/null || { \
+	@command -v npm >/dev/null || echo "skipped: the TypeScript of docs/write-a-function.md, and make site, which need npm"
+	@{ command -v gcc && command -v tmux && command -v bwrap && command -v runc && command -v chromium; } >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \
-	      gcc libc6-dev tmux bubblewrap chromium; \
+	      gcc libc6-dev tmux bubblewrap crun runc chromium; \
 	  else \
 	    command -v gcc >/dev/null || echo "skipped: the race detector, which needs gcc"; \
 	    command -v tmux >/dev/null || echo "skipped: fnctl on terminals, which needs tmux"; \
@@ -311,6 +332,7 @@ clean: ## Remove all build results
 
 include functions/functions.mk
 include build/images/images.mk
+include build/site/site.mk
 include test/attack.mk
 include test/kptcompare/kptcompare.mk
 -include test/cluster.mk

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Starts function-runner with the catalog functions as local binaries, and with sandboxes for all
-# other images where bubblewrap works (no Kubernetes, no containers), renders the examples through it, and
+# other images where a launcher of sandboxes works (no Kubernetes, no containers), renders the examples through it, and
 # stops it again, or with --keep keeps it running until it is interrupted. A registry on loopback has the
 # images of the example functions.
 #

@@ -18,6 +18,10 @@ E2E_FAULT_PACKAGES ?= ./e2e/faults ./e2e/porchmain ./e2e/chaos
 # The commit that upgrades are tested from, and rollbacks to: the last release, or one from
 # before the first release.
 PREVIOUS ?= 708bc3a0bdb029b7b0ea588ffa527f23fbd7d986
+# Two releases that e2e-release makes, of this commit: for this machine's platform only, since all take long.
+RELEASES := v0.0.1 v0.0.2
+RELEASE_PLATFORMS ?= linux/$(shell go env GOARCH)
+RELEASE_KEY := $(CURDIR)/.build/release/key.pem
 # The directory for logs, events and objects of a failing run.
 E2E_EVIDENCE ?= $(CURDIR)/.build/e2e/$(CLUSTER)
 
@@ -76,6 +80,20 @@ e2e-here:
 	$(E2E_TEST) -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)
 endif
 
+.PHONY: e2e-release e2e-release-here releases
+e2e-release: cluster-up ## Install a release from its files, upgrade and go back under load (RELEASE_PLATFORMS=)
+	@$(MAKE) --no-print-directory e2e-release-here
+
+e2e-release-here: releases
+	$(E2E_TEST) -v -timeout 15m $(E2E_IN_CLUSTER) ./e2e/release \
+	  -args -releases $(CURDIR)/.build/release -key $(RELEASE_KEY).pub
+
+releases: cluster-program
+	@mkdir -p $(dir $(RELEASE_KEY))
+	@openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out $(RELEASE_KEY) && \
+	 openssl pkey -in $(RELEASE_KEY) -pubout -out $(RELEASE_KEY).pub
+	@export KO=$$($(CLUSTER_COMMAND) tool ko) KUSTOMIZE="$$($(CLUSTER_COMMAND) tool kubectl) kustomize"; for version in $(RELEASES); do build/release.sh $$version $(RELEASE_KEY) $(RELEASE_PLATFORMS) || exit 1; done
+
 # How long things break, and by which seed: another one in each run, which the test prints.
 CHAOS_TIME ?= 5m
 CHAOS_SEED ?=
@@ -85,6 +103,16 @@ chaos: cluster-up ## Break replicas, networks, pods and the node at random under
 	$(CLUSTER_COMMAND) images
 	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run TestChaos ./e2e/chaos \
 	  -args -chaos.time $(CHAOS_TIME) $(if $(CHAOS_SEED),-chaos.seed $(CHAOS_SEED))
+
+# The OpenTelemetry Collector is built from its modules, which the other modules do without.
+COLLECTOR = $(BUILD)/bin/collector
+
+.PHONY: e2e-observe
+e2e-observe: cluster-up ## Cause the incident of each alert, and trace a cold start through a real collector (minutes)
+	$(CLUSTER_COMMAND) images
+	cd test/collector && go build -o $(COLLECTOR) .
+	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run 'TestPanelsHaveData|TestTracesAreWhole|TestEachAlert' ./e2e/deploy \
+	  -args -observe.long -observe.collector $(COLLECTOR)
 
 EVALUATIONS ?= 100000
 

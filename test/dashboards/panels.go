@@ -101,6 +101,43 @@ var dashboards = map[string]board{
 			"reqps", one("sum by (outcome) (rate(fn_prefork_total{@}[$__rate_interval]))", "{{outcome}}"),
 		},
 		{
+			"Policy", "What rules of the policy decide: calls that are allowed, denied, or past a limit.",
+			"reqps",
+			[]query{
+				{
+					"sum by (rule, decision) (rate(fn_policy_decisions_total{@}[$__rate_interval]))",
+					"{{rule}}: {{decision}}",
+				},
+			},
+		},
+		{
+			"Policy file", "Rules in force; whether the file is in force as it is now (1); changes that were rejected.", "short",
+			[]query{
+				{"sum by (pod) (fn_policy_rules{@})", "{{pod}}: rules"},
+				{"min(fn_policy_in_force{@})", "in force"},
+				{"sum(increase(fn_policy_failures_total{@}[$__rate_interval]))", "rejected"},
+			},
+		},
+		{
+			"Result cache", "Evaluations of functions whose results are remembered, by how they were answered.", "reqps",
+			one("sum by (outcome) (rate(fn_result_cache_lookups_total{@}[$__rate_interval]))", "{{outcome}}"),
+		},
+		{
+			"Remembered results", "Bytes of results that each gateway remembers.", "bytes",
+			one("sum by (pod) (fn_result_cache_size_bytes{@})", "{{pod}}"),
+		},
+		{
+			"Certificates", "Time until the first certificate of a program, and of an issuer, expires.", "s",
+			one("min by (certificate) (fn_certificate_expiry_timestamp_seconds{@} - time())", "{{certificate}}"),
+		},
+		{
+			"Audit log", "Events that were written, could not be written, or were dropped; events that are queued.", "short",
+			[]query{
+				{"sum by (outcome) (rate(fn_audit_events_total{@}[$__rate_interval]))", "{{outcome}} in a second"},
+				{"sum by (pod) (fn_audit_queued{@})", "{{pod}}: queued"},
+			},
+		},
+		{
 			"Versions", "Programs by version: more than one during an upgrade.", "short",
 			one("count by (version) (fn_build_info{@})", "{{version}}"),
 		},
@@ -169,6 +206,10 @@ var dashboards = map[string]board{
 		{
 			"Deleted pods", "By reason.", "reqps",
 			one("sum by (reason) (rate(fn_pod_evictions_total{@}[$__rate_interval]))", "{{reason}}"),
+		},
+		{
+			"Created pods", "By why they are created: leases that wait, a minimum of pods, or a forecast.", "reqps",
+			one("sum by (reason) (rate(fn_pod_creations_total{@}[$__rate_interval]))", "{{reason}}"),
 		},
 		{
 			"Retries", "Evaluations that were tried again on another pod.", "reqps",

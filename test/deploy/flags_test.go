@@ -35,7 +35,9 @@ func TestDocumentHasEveryFlag(t *testing.T) {
 			path := program(t, tc.dir)
 			help := flagsOf(t, path)
 			if tc.dir == "fnctl" {
-				for _, command := range []string{"eval", "pods", "images pull", "images prune", "render", "top"} {
+				for _, command := range []string{
+					"bench", "eval", "pods", "images pull", "images prune", "policy test", "render", "top",
+				} {
 					maps.Copy(help, flagsOf(t, path, strings.Fields(command)...))
 				}
 			}

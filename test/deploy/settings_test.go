@@ -54,7 +54,7 @@ func structs(t *testing.T, dir string) map[string]*ast.StructType {
 }
 
 // shared are the configurations that several programs have, by their name in fields.
-var shared = map[string]string{"serve": "libs/serve", "telemetry": "libs/telemetry"}
+var shared = map[string]string{"serve": "libs/serve", "telemetry": "libs/telemetry", "tls": "libs/mtls"}
 
 // fields returns the settings of a struct, under their names in envconfig.
 func fields(t *testing.T, types map[string]*ast.StructType, of *ast.StructType, prefix string) []setting {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guide_test follows docs/write-a-function.md: its commands run in their order, and what it
-// shows of their output must be there.
+// Package guide_test follows the documents: the commands of docs/write-a-function.md, of docs/first-steps and of
+// the README run in their order, and what they show of their output must be there. All links lead somewhere.
 package guide_test
 
 import (
@@ -14,17 +14,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 )
 
-const (
-	root  = "../.."
-	guide = root + "/docs/write-a-function.md"
-)
+const root = "../.."
 
-// block is a block of code of the guide.
+// block is a block of code of a document.
 type block struct{ language, text string }
 
-func blocks(t *testing.T) []block {
+// blocks returns the blocks of code of a document.
+func blocks(t *testing.T, document string) []block {
 	t.Helper()
-	data, err := os.ReadFile(guide)
+	data, err := os.ReadFile(filepath.Join(root, document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +47,7 @@ func TestGuide(t *testing.T) {
 	_, err := exec.LookPath("npm")
 	typescript := err == nil
 	output, ran := "", 0
-	for _, b := range blocks(t) {
+	for _, b := range blocks(t, "docs/write-a-function.md") {
 		switch b.language {
 		case "sh", "sh typescript":
 			if output = ""; b.language == "sh" || typescript {

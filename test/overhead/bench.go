@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ type bench struct {
 	bin, functions       string
 	image, function      string
 	items, callers, ways string // lists with commas
+	document             string // to write the figures into; empty for none
 	budget, block        time.Duration
 	out                  io.Writer
 	// logLevel and stderr are those of the gateways.
@@ -29,7 +31,8 @@ type bench struct {
 type way struct {
 	name     string
 	evaluate func(ctx context.Context, list []byte) ([]byte, error)
-	pid      int // of its server; zero if there is none
+	pid      int    // of its server; zero if there is none
+	target   string // for fnctl
 }
 
 // tables measures what is in a list with commas.
@@ -48,53 +51,34 @@ func (b *bench) tables(ctx context.Context, list string) error {
 	return nil
 }
 
-// run measures all sizes and numbers of callers.
+// run has fnctl measure all sizes and numbers of callers, and writes what it prints into the document, if there is
+// one, with a picture beside it.
 func (b *bench) run(ctx context.Context) error {
-	items, err := numbers(b.items)
-	if err != nil {
-		return fmt.Errorf("numbers of items: %w", err)
-	}
-	callers, err := numbers(b.callers)
-	if err != nil {
-		return fmt.Errorf("numbers of callers: %w", err)
-	}
 	ways, stop, err := b.open(ctx)
 	defer stop()
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(b.out, header); err != nil {
+	args := []string{
+		"bench", "--image", b.image, "--items", b.items, "--callers", b.callers, "--duration", b.budget.String(),
+		"--turn", b.block.String(), "--max-message-size", strconv.Itoa(maxMessage),
+	}
+	for _, w := range ways {
+		args = append(args, "--target", w.name+"="+w.target)
+	}
+	if b.document != "" {
+		args = append(args, "--svg", filepath.Join(filepath.Dir(b.document), "images", "latency.svg"))
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "fnctl"), append(args, "--", "namespace=shop")...)
+	cmd.Stderr = b.stderr
+	figures, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("run fnctl bench: %w", err)
+	}
+	if _, err := b.out.Write(figures); err != nil {
 		return err
 	}
-	for _, n := range items {
-		list := resourceList(n)
-		if err := sameOutput(ctx, ways, list); err != nil {
-			return err
-		}
-		for _, c := range callers {
-			times, err := b.measure(ctx, ways, list, c)
-			if err != nil {
-				return err
-			}
-			if err := report(b.out, n, c, ways, times); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// numbers returns the positive numbers of a comma-separated list.
-func numbers(list string) ([]int, error) {
-	var all []int
-	for field := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(field)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is not a positive number", field)
-		}
-		all = append(all, n)
-	}
-	return all, nil
+	return b.updateDocument(string(figures))
 }
 
 // open returns the ways to measure. The caller must call stop, even after an error.
@@ -117,7 +101,7 @@ func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
 	for _, name := range strings.Split(b.ways, ",") {
 		switch {
 		case name == "bare":
-			ways = append(ways, way{name, bare(binary), 0})
+			ways = append(ways, way{name, bare(binary), 0, "exec:" + binary})
 		case start[name] == nil:
 			return nil, stop, fmt.Errorf("%q is not one of the ways to measure", name)
 		default:
@@ -126,7 +110,7 @@ func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
 				return nil, stop, err
 			}
 			servers = append(servers, s)
-			ways = append(ways, way{name, remote(s.conn, b.image), s.cmd.Process.Pid})
+			ways = append(ways, way{name, remote(s.conn, b.image), s.cmd.Process.Pid, s.conn.Target()})
 		}
 	}
 	return ways, stop, nil

@@ -32,13 +32,18 @@ type subject struct {
 	pause time.Duration
 }
 
-// mode is whether evaluations have spare processes.
+// mode is whether evaluations have spare processes. A new process is started within its evaluation: none
+// has to be awaited, and there are more samples.
 type mode struct {
-	name string
-	env  []string
+	name  string
+	env   []string
+	pause func(subject) time.Duration
 }
 
-var modes = []mode{{"spare", nil}, {"new", []string{"FNR_GATEWAY_EXEC_PREFORK=0"}}}
+var modes = []mode{
+	{"spare", nil, func(s subject) time.Duration { return s.pause }},
+	{"new", []string{"FNR_GATEWAY_EXEC_PREFORK=0"}, func(subject) time.Duration { return 5 * time.Millisecond }},
+}
 
 // confinement measures what confinement costs an evaluation of one item through the gateway.
 func (b *bench) confinement(ctx context.Context) error {
@@ -96,7 +101,7 @@ func (b *bench) compare(ctx context.Context, dir string, s subject, m mode) erro
 			return err
 		}
 		defer server.stop()
-		ways = append(ways, way{level, remote(server.conn, s.image), server.cmd.Process.Pid})
+		ways = append(ways, way{level, remote(server.conn, s.image), server.cmd.Process.Pid, ""})
 	}
 	list := resourceList(1)
 	if err := sameOutput(ctx, ways, list); err != nil {
@@ -106,7 +111,7 @@ func (b *bench) compare(ctx context.Context, dir string, s subject, m mode) erro
 	end := time.Now().Add(b.budget)
 	for round := 0; round < 2 || time.Now().Before(end); round++ {
 		for _, i := range rand.Perm(len(ways)) {
-			<-time.After(s.pause)
+			<-time.After(m.pause(s))
 			start := time.Now()
 			if _, err := ways[i].evaluate(ctx, list); err != nil {
 				return fmt.Errorf("confinement %s: %w", ways[i].name, err)

@@ -32,6 +32,7 @@ func run() error {
 	flag.StringVar(&b.functions, "functions", "../.build/functions", "directory with the functions and their config.yaml")
 	flag.StringVar(&b.image, "image", "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", "image of the function")
 	flag.StringVar(&b.function, "function", "set-namespace", "its binary")
+	flag.StringVar(&b.document, "document", "", "Markdown file to write the figures of the table overhead into")
 	flag.StringVar(&b.items, "items", "1,200,2000", "numbers of items in the lists")
 	flag.StringVar(&b.callers, "callers", "1,2,4,8", "numbers of callers at once")
 	flag.StringVar(&b.ways, "ways", "bare,hop,gateway,wrapper",

@@ -4,35 +4,10 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 )
-
-const header = "items callers way        samples        p50        p99       mean        cpu  p50/bare  p99/bare " +
-	"mean/bare  cpu/bare"
-
-// report prints the times of one measurement; cpu is the average processor time of an evaluation.
-// With about as many callers as processors, the median alone misleads: an evaluation has a
-// processor for itself or shares it, and the median shows which is more frequent.
-func report(out io.Writer, items, callers int, ways []way, all map[string]times) error {
-	base := all[ways[0].name].summary()
-	for _, w := range ways {
-		t := all[w.name]
-		of := t.summary()
-		var times, ratios strings.Builder
-		for i, d := range of {
-			fmt.Fprintf(&times, " %10s", d.Round(10*time.Microsecond))
-			fmt.Fprintf(&ratios, " %9.3f", float64(d)/float64(base[i]))
-		}
-		if _, err := fmt.Fprintf(out, "%5d %7d %-10s %8d%s%s\n", items, callers, w.name, len(t.evaluations), &times,
-			&ratios); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // summary returns median, 99th percentile, mean and processor time of an evaluation.
 func (t times) summary() [4]time.Duration {

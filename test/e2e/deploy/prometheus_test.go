@@ -7,6 +7,7 @@ package deploy_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,98 +16,105 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// uneventful are the metrics of events that a system without faults does not have: their counters have
-// no series before the first one.
-var uneventful = []string{
-	"fn_retries_total", "fn_silent_replicas_total", "fn_takeovers_total", "fn_kube_watch_failures_total",
-	"fn_kube_template_failures_total", "fn_lease_rejections_total", "fn_pod_evictions_total", "fn_stale_answers_total",
-	"fn_resolver_tag_moves_total", "fn_pull_secret_writes_total", "fn_pull_secret_in_step",
-	// On an idle node, these phases end before the next report.
-	`phase="schedule"`, `phase="start"`,
-}
-
-// panelQuery is a query of a dashboard.
-type panelQuery struct{ panel, expr string }
+var observeLong = flag.Bool("observe.long", false, "cause the incident of each alert, not only of some")
 
 // TestPanelsHaveData has a real Prometheus scrape the system while it evaluates, is asked for what does not
-// exist, and starts pods, and asks it each query of each dashboard. No alert may fire until a registry and
-// a program are gone.
+// exist, and starts pods, and asks it each query of each dashboard. No alert may fire until the incident that it
+// is for. Then the panels about incidents have data too.
 func TestPanelsHaveData(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	ctx := suite.Context(t)
 	at := aside("panels")
-	at.install(t, s.OnTheBed(t, suite.Build(t, filepath.Join(root, "deploy/base/microservices"))))
+	at.installObserved(t)
 	prometheus := at.prometheus(t)
-	loaded, stop := context.WithCancel(ctx)
+	loaded, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		load(loaded, at.caller(t), inPod(t))
 	}()
 	defer func() { stop(); <-done }()
-	queries := panelQueries(t, at.system)
-	suite.Until(ctx, t, "each panel has data", func() (bool, string) {
-		queries = slices.DeleteFunc(queries, func(q panelQuery) bool {
-			return prometheus.series(ctx, t, q.expr) > 0
-		})
-		return len(queries) == 0, fmt.Sprintf("no data yet: %q", queries)
-	})
-	for _, alert := range prometheus.firing(ctx, t) {
-		t.Errorf("the alert %s fires for a system that does its work", alert)
+	prometheus.awaitPanels(ctx, t, panelQueries(t, at.system, uneventful))
+	prometheus.awaitPanels(ctx, t, recorded(t))
+	if alerts := prometheus.firing(ctx, t); len(alerts) > 0 {
+		t.Errorf("the alerts %v fire for a system that does its work", alerts)
 	}
-	gone := evaluator.NewFunctionEvaluatorClient(at.caller(t))
-	prometheus.awaitAlert(ctx, t, "RegistryFails", func(n int) {
-		request := &evaluator.EvaluateFunctionRequest{
-			Image: fmt.Sprintf("%s/none/fn%d:v1", noRegistry, n), ResourceList: []byte(suite.List),
+	happened := map[string]bool{}
+	for _, one := range incidents {
+		if one.short || *observeLong {
+			one.happens(t, at, prometheus, happened)
 		}
-		_, _ = gone.EvaluateFunction(ctx, request)
-	})
-	prometheus.awaitAlert(ctx, t, "ProgramIsDown", func(n int) {
-		if n > 0 {
-			return
-		}
-		err := s.Client.CoreV1().Pods(at.system).DeleteCollection(ctx, metav1.DeleteOptions{},
-			metav1.ListOptions{LabelSelector: "app=pod-manager"})
-		if err != nil {
-			t.Fatal(err)
-		}
-	})
+	}
+	if *observeLong {
+		prometheus.awaitPanels(suite.Context(t), t, panelQueries(t, at.system, rare))
+	}
 }
 
-// noRegistry is an address of the node without a registry.
-const noRegistry = "172.30.0.1:5999"
-
-// awaitAlert calls cause again and again until the alert fires.
-func (p prometheus) awaitAlert(ctx context.Context, t *testing.T, alert string, cause func(n int)) {
+// installObserved installs a system with a short queue, and credentials for registries.
+func (p place) installObserved(t *testing.T) {
 	t.Helper()
-	n := 0
-	suite.Until(ctx, t, alert+" fires", func() (bool, string) {
-		cause(n)
-		n++
-		firing := p.firing(ctx, t)
-		return slices.Contains(firing, alert), fmt.Sprintf("firing are %v", firing)
-	})
+	ctx := suite.Context(t)
+	objects := s.OnTheBed(t, suite.Build(t,
+		manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "private-registry")))
+	for _, o := range objects {
+		if o.GetKind() == "Deployment" && o.GetName() == "pod-manager" {
+			suite.SetVariable(t, o, "FNR_MAX_QUEUE_PER_FUNCTION", crowdQueue)
+		}
+	}
+	p.clean(t)
+	for _, namespace := range suite.Namespaces(t) { // pods wait for the credentials
+		s.Apply(ctx, t, false, p.objects(t, suite.Current, []*unstructured.Unstructured{namespace})...)
+	}
+	p.credentials(ctx, t, `{"auths":{}}`)
+	p.replace(t, objects)
+}
+
+// happens causes the incident until its alerts fire. Others fire only if their incidents have happened.
+func (i incident) happens(t *testing.T, at place, prometheus prometheus, happened map[string]bool) {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	caused := make(chan struct{})
+	go func() {
+		defer close(caused)
+		i.cause(ctx, t, at)
+	}()
+	defer func() { end(); <-caused }()
+	for _, alert := range i.alerts {
+		happened[alert] = true
+	}
+	for _, alert := range i.alerts {
+		began := time.Now()
+		suite.Until(suite.Context(t), t, i.name+": "+alert+" fires", func() (bool, string) {
+			firing := prometheus.firing(ctx, t)
+			return slices.Contains(firing, alert), fmt.Sprintf("firing are %v", firing)
+		})
+		t.Logf("%s: %s fires after %v more", i.name, alert, time.Since(began).Round(time.Second))
+	}
+	for _, alert := range prometheus.firing(ctx, t) {
+		if !happened[alert] {
+			t.Errorf("%s: %s fires too", i.name, alert)
+		}
+	}
 }
 
 // load has functions succeed, fail and not exist until ctx ends.
 func load(ctx context.Context, conn *grpc.ClientConn, image string) {
 	client := evaluator.NewFunctionEvaluatorClient(conn)
-	ticker := time.NewTicker(200 * time.Millisecond)
-	defer ticker.Stop()
 	for n := 0; ctx.Err() == nil; n++ {
-		<-ticker.C
+		wait(ctx, 200*time.Millisecond)
 		_ = suite.SetNamespace(ctx, conn, image, grpc.WaitForReady(true))
 		_ = suite.SetNamespace(ctx, conn, setNamespace)
 		if n%100 == 0 { // more often would be an alert
@@ -115,49 +123,15 @@ func load(ctx context.Context, conn *grpc.ClientConn, image string) {
 	}
 }
 
-// panelQueries returns the queries of all dashboards, for one namespace, without those about events that
-// do not happen.
-func panelQueries(t *testing.T, namespace string) []panelQuery {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, "deploy/observability/dashboards/*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no dashboards: %v", err)
-	}
-	fill := strings.NewReplacer("$namespace", namespace, "$function", ".*", "$__rate_interval", "30s")
-	var queries []panelQuery
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var dashboard struct {
-			Panels []struct {
-				Title   string
-				Targets []struct{ Expr string }
-			}
-		}
-		if err := json.Unmarshal(content, &dashboard); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range dashboard.Panels {
-			for _, target := range p.Targets {
-				if !slices.ContainsFunc(uneventful, func(m string) bool { return strings.Contains(target.Expr, m) }) {
-					queries = append(queries, panelQuery{filepath.Base(file) + ": " + p.Title, fill.Replace(target.Expr)})
-				}
-			}
-		}
-	}
-	return queries
-}
-
 // prometheus is a running Prometheus.
 type prometheus struct{ url string }
 
-// duration is how long an alert's condition has to hold.
-var duration = regexp.MustCompile(`(?m)^( +for: ).*`)
+// minutes is how long an alert's condition has to hold. In tests a minute is a second: conditions have to hold for a
+// sixtieth of the time.
+var minutes = regexp.MustCompile(`(?m)^( +for: \d+)m$`)
 
 // prometheus starts one that scrapes the pods of the place each second, with our rules. Conditions of
-// alerts have to hold for a few seconds.
+// alerts have to hold for seconds instead of minutes.
 func (p place) prometheus(t *testing.T) prometheus {
 	t.Helper()
 	dir := t.TempDir()
@@ -166,7 +140,7 @@ func (p place) prometheus(t *testing.T) prometheus {
 		if err != nil {
 			t.Fatal(err)
 		}
-		soon := duration.ReplaceAll(content, []byte("${1}5s"))
+		soon := minutes.ReplaceAll(content, []byte("${1}s"))
 		if err := os.WriteFile(filepath.Join(dir, name), soon, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -5,16 +5,17 @@
 package deploy_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/bits"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,30 +116,14 @@ func walk(services int) []step {
 // first error.
 func (p place) underLoad(t *testing.T, do func()) (int64, error) {
 	t.Helper()
-	var evaluations atomic.Int64
-	done := make(chan struct{})
-	var load errgroup.Group
 	images := []string{setNamespace, inPod(t)}
-	for number := range callers {
-		conn, image := p.caller(t), images[number%len(images)]
-		load.Go(func() error {
-			for {
-				select {
-				case <-done:
-					return nil
-				case <-time.After(pause):
-				}
-				if err := suite.SetNamespace(t.Context(), conn, image); err != nil {
-					return fmt.Errorf("%s, after %d evaluations: %w", image, evaluations.Load(), err)
-				}
-				evaluations.Add(1)
-			}
-		})
+	conns := make([]*grpc.ClientConn, callers)
+	for number := range conns {
+		conns[number] = p.caller(t)
 	}
-	do()
-	close(done)
-	err := load.Wait()
-	return evaluations.Load(), err
+	return suite.UnderLoad(t.Context(), callers, pause, func(ctx context.Context, number int) error {
+		return suite.SetNamespace(ctx, conns[number], images[number%len(images)])
+	}, do)
 }
 
 // restart replaces all pods of a Deployment, as `kubectl rollout restart` does.

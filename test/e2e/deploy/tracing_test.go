@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
@@ -30,36 +32,59 @@ var phases = []string{
 	"fn.evaluate", "fn.resolve", "fn.registry.manifest", "fn.lease", "fn.lease.create", "fn.lease.connect", "fn.exec",
 }
 
-// TestTracesAreWhole evaluates in a pod, and looks for its one trace with spans of every service,
-// each with its parent, and of the cold start's phases.
+// TestTracesAreWhole has two callers evaluate in a pod at once, and looks for the one trace of the cold start, with
+// spans of every service, each with its parent, and of the phases, and for the link to it from the other one, which
+// waited for the same pod.
 func TestTracesAreWhole(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	ctx, namespace := suite.Context(t), s.Namespace(t)
 	s.Create(ctx, t, namespace, suite.Pod("collector", s.Toolbox, "collect", ":4318"))
-	address := s.Await(ctx, t, namespace, "collector", suite.Ready).Status.PodIP
-	here := strings.NewReplacer(collector, "http://"+address+":4318", "value: parentbased_traceidratio",
-		"value: parentbased_always_on")
+	address := "http://" + s.Await(ctx, t, namespace, "collector", suite.Ready).Status.PodIP + ":4318"
+	if *observeCollector != "" {
+		address = collectorBefore(t, address)
+	}
+	here := strings.NewReplacer(collector, address, "value: parentbased_traceidratio", "value: parentbased_always_on")
 	objects := suite.Rewrite(t, suite.Build(t,
 		manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "tracing")), here.Replace)
 	at := aside("tracing")
 	at.install(t, s.OnTheBed(t, objects))
-	at.evaluates(t, inPod(t))
+	var both errgroup.Group
+	conn, image := at.caller(t), inPod(t)
+	for range 2 {
+		both.Go(func() error { return suite.SetNamespace(ctx, conn, image, grpc.WaitForReady(true)) })
+	}
+	if err := both.Wait(); err != nil {
+		t.Fatal(err)
+	}
 	want := []string{"gateway", "image-resolver", "pod-manager", "wrapper-server"}
 	suite.Until(ctx, t, fmt.Sprintf("a trace has spans of %v", want), func() (bool, string) {
 		log, err := s.Client.CoreV1().Pods(namespace).GetLogs("collector", &corev1.PodLogOptions{}).DoRaw(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		traces := whole(string(log))
+		traces, links := whole(string(log)), linked(string(log))
 		return slices.ContainsFunc(traces, func(one trace) bool {
-				return slices.Equal(one.services, want) && one.has(phases) && one.under("fn.lease", "fn.lease.create")
+				return slices.Equal(one.services, want) && one.has(phases) && one.under("fn.lease", "fn.lease.create") &&
+					links[one.id] != "" && links[one.id] != one.id
 			}),
-			fmt.Sprintf("whole traces have spans of %v, and there are\n%s", traces, log)
+			fmt.Sprintf("whole traces have spans of %v, links to them are %v, and there are\n%s", traces, links, log)
 	})
+}
+
+// linked returns the traces that others have a link to, with one of those.
+func linked(log string) map[string]string {
+	from := map[string]string{}
+	for line := range strings.Lines(log) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "link" {
+			from[fields[2]] = fields[1]
+		}
+	}
+	return from
 }
 
 // trace is a trace in which every span has its parent, except for one root span.
 type trace struct {
+	id       string
 	services []string
 	spans    map[string]span
 }
@@ -99,7 +124,7 @@ func whole(log string) []trace {
 		traces[one.trace][one.id] = one
 	}
 	var found []trace
-	for _, spans := range traces {
+	for id, spans := range traces {
 		services, roots, lost := make(map[string]bool), 0, 0
 		for _, one := range spans {
 			services[one.service] = true
@@ -110,7 +135,7 @@ func whole(log string) []trace {
 			}
 		}
 		if roots == 1 && lost == 0 {
-			found = append(found, trace{slices.Sorted(maps.Keys(services)), spans})
+			found = append(found, trace{id, slices.Sorted(maps.Keys(services)), spans})
 		}
 	}
 	return found

@@ -90,8 +90,13 @@ func coldStart(b testing.TB, name string, env map[string]string) *contender {
 		for _, pod := range sys.functionPods(b) {
 			remove(b, sys.functions, pod.Name)
 		}
+		ctx := suite.Context(b)
 		for len(pools(b, conn)) > 0 && len(pools(b, conn)[0].GetPods()) > 0 {
-			<-time.After(10 * time.Millisecond)
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-ctx.Done():
+				b.Fatalf("the function has pods after its pods were removed: %v", pools(b, conn))
+			}
 		}
 		return took
 	}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command collector is the OpenTelemetry Collector with the components that the configuration in
+// deploy/observability names, built from its modules. It is a module of its own: the others do without its many
+// dependencies.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
+	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/exporter/otlphttpexporter"
+	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/processor"
+	"go.opentelemetry.io/collector/processor/batchprocessor"
+	"go.opentelemetry.io/collector/processor/memorylimiterprocessor"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
+)
+
+func main() {
+	command := otelcol.NewCommand(settings())
+	if err := command.Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "collector:", err)
+		os.Exit(1)
+	}
+}
+
+// settings returns a collector that reads its configuration from files, and from texts on its command line.
+func settings() otelcol.CollectorSettings {
+	return otelcol.CollectorSettings{
+		BuildInfo: component.BuildInfo{Command: "collector", Description: "OpenTelemetry Collector of the tests"},
+		Factories: factories,
+		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
+			ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory(), yamlprovider.NewFactory()},
+		}},
+	}
+}
+
+// factories returns the components that a configuration can name.
+func factories() (otelcol.Factories, error) {
+	all := otelcol.Factories{Telemetry: otelconftelemetry.NewFactory()}
+	var err error
+	if all.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory()); err != nil {
+		return all, fmt.Errorf("list the receivers: %w", err)
+	}
+	all.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
+		memorylimiterprocessor.NewFactory(), batchprocessor.NewFactory())
+	if err != nil {
+		return all, fmt.Errorf("list the processors: %w", err)
+	}
+	if all.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](otlphttpexporter.NewFactory()); err != nil {
+		return all, fmt.Errorf("list the exporters: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package deploy_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+// incident is what an alert is for. Each alert belongs to one.
+type incident struct {
+	name   string
+	alerts []string
+	short  bool // also without -observe.long
+	// cause begins the incident. It lasts until ctx ends, or until the test does if nothing undoes it.
+	cause func(ctx context.Context, t *testing.T, at place)
+}
+
+// incidents are in the order in which they happen to a system: conditions are about the last minutes, so that an
+// alert may still fire in a later incident. None fires before its own.
+var incidents = []incident{
+	{"an image with a typo", []string{"ColdStartsFail"}, false, typo},
+	{"unreadable credentials", []string{"PullSecretIsBehind"}, false, unreadableCredentials},
+	{"a dead registry", []string{"RegistryFails", "EvaluationsFailForOurReasons", "ErrorBudgetBurns"}, true, deadRegistry},
+	{"a crowd", []string{"CallersWait", "RequestsAreRefused", "EvaluationsAreSlow"}, false, crowd},
+	{"pods that break", []string{"PodsBreak"}, false, breakingPods},
+	{"no Kubernetes API", []string{"KubernetesAPIFails", "NoReplicaOwnsFunctions"}, false, noAPI},
+	{"a pod-manager that is gone", []string{"ProgramIsDown"}, true, noManager},
+}
+
+// atOnce runs n callers until ctx ends, with the number of the caller and of its call.
+func atOnce(ctx context.Context, n int, call func(caller, call int)) {
+	var running sync.WaitGroup
+	for caller := range n {
+		running.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				call(caller, i)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// fail has the system evaluate an image that it cannot get.
+func fail(ctx context.Context, t *testing.T, client evaluator.FunctionEvaluatorClient, image string) {
+	request := &evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(suite.List)}
+	if _, err := client.EvaluateFunction(ctx, request); err == nil {
+		t.Errorf("%s was evaluated", image)
+	}
+}
+
+// typo names images that the registry does not have.
+func typo(ctx context.Context, t *testing.T, at place) {
+	client, registry := evaluator.NewFunctionEvaluatorClient(at.caller(t)), s.Registry(t, "open").Host
+	for n := range 6 {
+		fail(ctx, t, client, fmt.Sprintf("%s/krm-functions-catalog/set-namespase:v0.4.%d", registry, n))
+	}
+	<-ctx.Done()
+}
+
+// noRegistry is an address of the node without a registry.
+const noRegistry = "172.30.0.1:5999"
+
+func deadRegistry(ctx context.Context, t *testing.T, at place) {
+	client := evaluator.NewFunctionEvaluatorClient(at.caller(t))
+	atOnce(ctx, 8, func(caller, call int) {
+		fail(ctx, t, client, fmt.Sprintf("%s/none/fn%d:v%d", noRegistry, caller, call))
+	})
+}
+
+// unreadableCredentials breaks the file that the pod-manager copies to the pull secret.
+func unreadableCredentials(ctx context.Context, t *testing.T, at place) {
+	at.credentials(ctx, t, "{")
+	for _, pod := range at.replicas(ctx, t, "pod-manager") {
+		s.Touch(ctx, t, at.system, pod.Name) // has the kubelet write the file
+	}
+	<-ctx.Done()
+}
+
+// credentials writes the docker configuration of the component private-registry.
+func (p place) credentials(ctx context.Context, t *testing.T, content string) {
+	secrets := s.Client.CoreV1().Secrets(p.system)
+	// Kubernetes checks the content of Secrets of the type for docker configurations.
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "auth-secret"},
+		Data:       map[string][]byte{corev1.DockerConfigJsonKey: []byte(content)},
+	}
+	_, err := secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	if err != nil {
+		_, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Errorf("write the credentials: %v", err)
+	}
+}
+
+// crowdQueue is the limit of the queue of one function: more than the callers that alert CallersWait is for.
+const crowdQueue = "60"
+
+// crowd has more callers of a slow function than it has pods, and more than may be queued.
+func crowd(ctx context.Context, t *testing.T, at place) {
+	conn, image := at.caller(t), s.Registry(t, "open").Host+"/test/sleep:v1"
+	atOnce(ctx, 110, func(int, int) {
+		limited, cancel := context.WithTimeout(ctx, 15*time.Second) // longer than EvaluationsAreSlow is for
+		defer cancel()
+		_ = suite.Sleep(limited, conn, image, time.Minute)
+		wait(limited, 5*time.Second)
+	})
+}
+
+// wait waits, at most until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// breakingPods kills pods while they evaluate.
+func breakingPods(ctx context.Context, t *testing.T, at place) {
+	conn, image := at.caller(t), s.Registry(t, "open").Host+"/test/sleep:v1"
+	var killing sync.WaitGroup
+	killing.Go(func() {
+		now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+		for ctx.Err() == nil {
+			wait(ctx, time.Second)
+			_ = s.Client.CoreV1().Pods(at.functions).DeleteCollection(ctx, now, metav1.ListOptions{})
+		}
+	})
+	defer killing.Wait()
+	atOnce(ctx, 10, func(int, int) { _ = suite.Sleep(ctx, conn, image, 5*time.Second) })
+}
+
+// noAPI cuts the pod-managers from the Kubernetes API. The rules end with their pods' networks at the latest.
+func noAPI(ctx context.Context, t *testing.T, at place) {
+	for _, pod := range at.replicas(ctx, t, "pod-manager") {
+		processes := suite.Processes(t, &pod) // they share the network of the pod
+		if len(processes) == 0 {
+			t.Errorf("cut the pod-manager from the API: %s has no process", pod.Name)
+			continue
+		}
+		network := fmt.Sprintf("--net=/proc/%d/ns/net", processes[0].PID)
+		rule := []string{"OUTPUT", "-p", "tcp", "--dport", "443", "--jump", "REJECT", "--reject-with", "tcp-reset"}
+		change := func(ctx context.Context, what string) ([]byte, error) {
+			args := append([]string{network, "iptables", "--wait", what}, rule...)
+			return exec.CommandContext(ctx, "nsenter", args...).CombinedOutput()
+		}
+		if output, err := change(ctx, "--insert"); err != nil {
+			t.Errorf("cut the pod-manager from the API: %v: %s", err, output)
+		}
+		defer func() { _, _ = change(context.WithoutCancel(ctx), "--delete") }()
+	}
+	<-ctx.Done()
+}
+
+func noManager(ctx context.Context, t *testing.T, at place) {
+	err := s.Client.CoreV1().Pods(at.system).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "app=pod-manager"})
+	if err != nil {
+		t.Errorf("delete the pod-manager: %v", err)
+	}
+	<-ctx.Done()
+}
