@@ -23,12 +23,22 @@ type shown struct{ token, id string }
 // serveTLS runs a server with a certificate for a URI, which answers no evaluation, and returns its URL.
 func serveTLS(t *testing.T, authority *mtlstest.Authority, uri string, saw *shown) string {
 	t.Helper()
+	return serveTLSWith(t, authority, uri, saw, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+	})
+}
+
+// serveTLSWith does that with an answer.
+func serveTLSWith(
+	t *testing.T, authority *mtlstest.Authority, uri string, saw *shown, answer http.HandlerFunc,
+) string {
+	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		saw.token = r.Header.Get("Authorization")
 		if certs := r.TLS.PeerCertificates; len(certs) > 0 {
 			saw.id = certs[0].URIs[0].String()
 		}
-		w.WriteHeader(http.StatusTeapot)
+		answer(w, r)
 	}))
 	certificate, key := authority.Issue(t, uri, time.Hour)
 	pair, err := tls.X509KeyPair(certificate, key)
@@ -111,6 +121,31 @@ func TestCredentials(t *testing.T) {
 				t.Errorf("the server saw %+v, want %+v", saw, tc.want)
 			}
 		})
+	}
+}
+
+// TestRedirectsAreNotFollowed has a server that sends clients on to another one, which would get the token.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	authority := mtlstest.NewAuthority(t, time.Hour)
+	const id = "spiffe://function-runner/gateway"
+	var thief shown
+	target := serveTLS(t, authority, id, &thief)
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		var saw shown
+		address := serveTLSWith(t, authority, id, &saw, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, target+r.URL.Path, status)
+		})
+		g, err := client.New(client.Config{
+			Address: address, MaxMessageBytes: 1 << 10,
+			Credentials: client.Credentials{Token: "t", Authority: file(t, authority.PEM), ServerID: id},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.ListPools(t.Context()); err == nil || saw.token == "" || thief != (shown{}) {
+			t.Errorf("status %d: error %v, the server saw %+v, that behind it %+v", status, err, saw, thief)
+		}
+		g.Close()
 	}
 }
 

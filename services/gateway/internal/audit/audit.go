@@ -170,18 +170,20 @@ func (l *Log) release(n int) {
 	}
 }
 
-// finish writes what is queued until ctx ends, and closes the output.
+// finish writes what is queued until ctx ends, and closes the output. Evaluations that were admitted and have not
+// ended yet are waited for if each has a slot.
 func (l *Log) finish(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for len(l.events) > 0 || len(l.slots) > 0 {
 		select {
 		case e := <-l.events:
 			l.write(ctx, l.batch(e))
 			continue
-		default:
+		case <-ctx.Done():
 		}
 		break
 	}
-	if left := len(l.events); left > 0 {
+	if left := max(len(l.events), len(l.slots)); left > 0 {
+		l.metrics.count(ctx, "failed", left)
 		l.log.ErrorContext(ctx, "audit events not written", "events", left, "error", ctx.Err())
 	}
 	if err := l.output.Close(); err != nil {

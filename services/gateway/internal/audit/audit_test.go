@@ -135,6 +135,23 @@ func TestAFullQueueRejects(t *testing.T) {
 	})
 }
 
+// TestTheEndWaitsForAdmittedEvaluations has an evaluation that ends a second after the program begins to end.
+func TestTheEndWaitsForAdmittedEvaluations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &output{open: make(chan struct{})}
+		close(out.open)
+		l, end := run(t, audit.Config{Output: out, Queue: 2, WhenFull: audit.Reject, Telemetry: telemetry.Discard()})
+		if err := l.Admit(); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, func() { l.Record(t.Context(), event(0)) })
+		end()
+		if got := strings.Join(out.images, " "); got != "fn-0" || !out.closed {
+			t.Errorf("written %q, closed %t, want the event of the evaluation", got, out.closed)
+		}
+	})
+}
+
 // TestTheEndIsBounded has an output that never writes.
 func TestTheEndIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

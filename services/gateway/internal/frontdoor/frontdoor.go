@@ -104,32 +104,24 @@ func (h *Handler) EvaluateFunction(
 		h.rejected(ctx, err)
 		return nil, err
 	}
-	measured := h.metrics.active.Begin()
-	recorded := false
-	defer func() {
-		if !recorded { // it panics, which is handled further out
-			measured.End()
-			h.record(ctx, sample{given: req.GetImage(), err: errPanic, took: time.Since(start), measured: measured},
-				audit.Content{}, audit.Content{})
-		}
-	}()
-	name, resp, err := h.evaluate(ctx, req, measured)
-	measured.End()
-	input, output := h.describeList(req.GetResourceList()), h.describeList(resp.ResourceList)
-	h.metrics.phases.Took(ctx, "resolve", measured.Resolved())
-	requestBytes := len(req.GetResourceList())
-	req.ResourceList = nil // what is reserved from here on is the answer alone
-	err = h.answer(ctx, resp, err)
 	s := sample{
-		given: req.GetImage(), image: name, evaluator: resp.Evaluator, err: err, results: resp.Results,
-		took: time.Since(start), requestBytes: requestBytes, responseBytes: len(resp.ResourceList), measured: measured,
-		cache: resp.Cache, resolved: resp.Digest,
+		given: req.GetImage(), requestBytes: len(req.GetResourceList()), measured: h.metrics.active.Begin(), err: errPanic,
 	}
-	h.report(ctx, s)
-	h.record(ctx, s, input, output)
-	recorded = true
-	if err != nil {
-		return nil, err
+	input, output := h.describeList(req.GetResourceList()), audit.Content{}
+	defer func() { // also if it panics, which is handled further out
+		s.measured.End()
+		s.took = time.Since(start)
+		h.report(ctx, s)
+		h.record(ctx, s, input, output)
+	}()
+	resp, err := h.evaluate(ctx, req, &s)
+	s.measured.End()
+	output = h.describeList(resp.ResourceList)
+	req.ResourceList = nil // what is reserved from here on is the answer alone
+	s.err = h.answer(ctx, resp, err)
+	s.evaluated(resp)
+	if s.err != nil {
+		return nil, s.err
 	}
 	showCache(ctx, resp.Cache)
 	return &evaluator.EvaluateFunctionResponse{ResourceList: resp.ResourceList, Log: resp.Log}, nil
@@ -168,24 +160,24 @@ func (h *Handler) answer(ctx context.Context, resp evaluation.Response, err erro
 	return nil
 }
 
-// evaluate checks the request and has it evaluated. It returns the name of the image as
-// far as it was resolved, and fills in what is measured. It ends a moment before the
-// caller's deadline: at the deadline itself, the caller would not get to know what was waited for.
+// evaluate checks the request and has it evaluated. It fills in the name of the image, as far as it is
+// resolved, and what is measured. It ends a moment before the caller's deadline: at the deadline itself,
+// the caller would not get to know what was waited for.
 func (h *Handler) evaluate(
-	ctx context.Context, req *evaluator.EvaluateFunctionRequest, measured *measure.Evaluation,
-) (imagename.Name, evaluation.Response, error) {
+	ctx context.Context, req *evaluator.EvaluateFunctionRequest, s *sample,
+) (evaluation.Response, error) {
 	ctx, cancel := retry.EarlyDeadline(ctx)
 	defer cancel()
 	limit := function.NewTimeLimit(h.maxTime, h.setting)
-	name, err := h.prepare(ctx, limit, req, measured)
-	if err != nil {
-		return name, evaluation.Response{}, err
+	var err error
+	if s.image, err = h.prepare(ctx, limit, req, s.measured); err != nil {
+		return evaluation.Response{}, err
 	}
 	resp, err := h.chain.Evaluate(ctx, evaluation.Request{
-		Given: req.GetImage(), Image: name, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx), Limit: limit,
-		Measured: measured,
+		Given: s.given, Image: s.image, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx), Limit: limit,
+		Measured: s.measured,
 	})
-	return name, resp, function.Resolved(err, name.String())
+	return resp, function.Resolved(err, s.image.String())
 }
 
 // prepare resolves the image's name, waits until its function may have one more request, and checks the
@@ -246,6 +238,7 @@ func (h *Handler) resolve(
 
 // report measures one evaluation, describes it in its span and in the log, and remembers it.
 func (h *Handler) report(ctx context.Context, s sample) {
+	h.metrics.phases.Took(ctx, "resolve", s.measured.Resolved())
 	label := h.metrics.evaluated(ctx, s)
 	s.describe(trace.SpanFromContext(ctx))
 	h.lines.evaluated(ctx, s)

@@ -18,6 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/resourcelist"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
@@ -89,6 +90,12 @@ type sample struct {
 	measured                    *measure.Evaluation
 	resolved                    string // the digest that ran, if the evaluator knows it
 	cache                       string // how the result cache was used; empty if it was not
+}
+
+// evaluated fills in what the response of the evaluator says.
+func (s *sample) evaluated(resp evaluation.Response) {
+	s.evaluator, s.results, s.responseBytes = resp.Evaluator, resp.Results, len(resp.ResourceList)
+	s.cache, s.resolved = resp.Cache, resp.Digest
 }
 
 // evaluated counts one evaluation, and returns the label of its image.

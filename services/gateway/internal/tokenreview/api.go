@@ -56,7 +56,6 @@ type review struct {
 	Status struct {
 		Authenticated bool     `json:"authenticated"`
 		Audiences     []string `json:"audiences"`
-		Error         string   `json:"error"`
 		User          struct {
 			Username string   `json:"username"`
 			Groups   []string `json:"groups"`
@@ -96,6 +95,20 @@ func (a *api) send(ctx context.Context, token string) (*review, error) {
 	if err != nil {
 		return nil, err
 	}
+	req, err := a.question(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(own)))
+	resp, err := transport.RoundTrip(req) // no redirects: the token goes to the API only
+	if err != nil {
+		return nil, err
+	}
+	return read(resp)
+}
+
+// question returns the request that asks about a token, without the credentials of this pod.
+func (a *api) question(ctx context.Context, token string) (*http.Request, error) {
 	question := review{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview"}
 	question.Spec.Token, question.Spec.Audiences = token, a.audiences
 	body, err := json.Marshal(question)
@@ -108,11 +121,11 @@ func (a *api) send(ctx context.Context, token string) (*review, error) {
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(own)))
-	resp, err := transport.RoundTrip(req) // no redirects: the token goes to the API only
-	if err != nil {
-		return nil, err
-	}
+	return req, nil
+}
+
+// read reads the API's answer.
+func read(resp *http.Response) (*review, error) {
 	defer func() { _ = resp.Body.Close() }()
 	content, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {

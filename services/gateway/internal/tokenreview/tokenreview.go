@@ -50,14 +50,15 @@ type Reviewer struct {
 	api   api
 	cache *cache.Cache[key, caller.Identity]
 
-	mu    sync.Mutex
-	peers map[string]int // requests that wait for a review, by peer
+	mu sync.Mutex
+	// peers are the tokens that are being reviewed for each peer, with the number of requests that wait for them.
+	peers map[string]map[key]int
 }
 
 // New returns a Reviewer. Its Run has to run while it is used.
 func New(cfg Config) *Reviewer {
 	return &Reviewer{
-		peers: make(map[string]int),
+		peers: make(map[string]map[key]int),
 		api:   api{address: strings.TrimSuffix(cfg.API, "/"), directory: cfg.Directory, audiences: cfg.Audiences},
 		cache: cache.New(cache.Config[key, caller.Identity]{
 			MaxBytes: maxCacheBytes, Size: size, MaxFetches: maxReviews, FetchTimeout: reviewTimeout,
@@ -96,32 +97,41 @@ func (r *Reviewer) Identify(ctx context.Context, peer, token string) (caller.Ide
 	if answer, ok := r.cache.Cached(ctx, query); ok {
 		return answer.Value, nil
 	}
-	if !r.enter(peer) {
+	if !r.enter(peer, query.Key) {
 		return caller.Identity{}, fault.WithRetryAfter(fault.New(fault.Exhausted,
 			"too many tokens of %s are being reviewed: try again later", peer), time.Second)
 	}
-	defer r.leave(peer)
+	defer r.leave(peer, query.Key)
 	answer, err := r.cache.Get(ctx, query)
 	return answer.Value, err
 }
 
-// enter reports whether another request of a peer may wait for a review: one that sends tokens that are not valid
-// must not keep others from theirs.
-func (r *Reviewer) enter(peer string) bool {
+// enter reports whether a request of a peer may wait for the review of a token: a peer that sends tokens that are not
+// valid must not keep others from theirs. Requests with one token wait for one review, however many they are.
+func (r *Reviewer) enter(peer string, token key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.peers[peer] >= maxReviewsOfPeer {
+	tokens := r.peers[peer]
+	if tokens[token] == 0 && len(tokens) >= maxReviewsOfPeer {
 		return false
 	}
-	r.peers[peer]++
+	if tokens == nil {
+		tokens = make(map[key]int)
+		r.peers[peer] = tokens
+	}
+	tokens[token]++
 	return true
 }
 
 // leave ends what enter began.
-func (r *Reviewer) leave(peer string) {
+func (r *Reviewer) leave(peer string, token key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.peers[peer]--; r.peers[peer] == 0 {
+	tokens := r.peers[peer]
+	if tokens[token]--; tokens[token] == 0 {
+		delete(tokens, token)
+	}
+	if len(tokens) == 0 {
 		delete(r.peers, peer)
 	}
 }
