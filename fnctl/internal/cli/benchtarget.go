@@ -18,8 +18,12 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 )
 
-// maxBenchItems bounds generated lists: larger ones exceed all message limits.
-const maxBenchItems = 1_000_000
+const (
+	// maxBenchItems bounds generated lists: larger ones exceed all message limits.
+	maxBenchItems = 1_000_000
+	// maxBenchRate bounds the evaluations per second: their times are planned ahead.
+	maxBenchRate = 1_000_000
+)
 
 // check checks the flags.
 func (c *benchCommand) check(cmd *cobra.Command) error {
@@ -46,8 +50,9 @@ func (c *benchCommand) check(cmd *cobra.Command) error {
 		names[name] = true
 	}
 	for _, load := range c.loads() {
-		if load.Callers < 0 || load.Rate < 0 || load == (bench.Load{}) {
-			return errors.New("takes numbers above zero for --callers and --rate")
+		possible := load.Rate >= 0 && load.Rate <= maxBenchRate // not a number is neither
+		if load.Callers < 0 || !possible || load == (bench.Load{}) {
+			return fmt.Errorf("takes numbers above zero for --callers and --rate, and at most %d for --rate", maxBenchRate)
 		}
 	}
 	return nil
@@ -61,8 +66,9 @@ func (c *benchCommand) open(ctx context.Context) (targets []bench.Target, stop f
 			g.Close()
 		}
 	}
+	config := c.gateway.config(c.env)
 	if len(c.targets) == 0 {
-		gateway, err := c.gateway.connect(c.env)
+		gateway, err := client.New(config)
 		if err != nil {
 			return nil, stop, err
 		}
@@ -72,13 +78,11 @@ func (c *benchCommand) open(ctx context.Context) (targets []bench.Target, stop f
 	for _, target := range c.targets {
 		name, where, _ := strings.Cut(target, "=")
 		if program, ok := strings.CutPrefix(where, "exec:"); ok {
-			programs := &local.Evaluator{Environment: c.env.Environ, MaxOutputBytes: c.gateway.maxMessageBytes}
-			targets = append(targets, bench.Target{
-				Name: name, Evaluate: c.evaluate(programs, pipeline.Request{Exec: program}),
-			})
+			targets = append(targets, bench.Target{Name: name, Evaluate: c.exec(program)})
 			continue
 		}
-		gateway, err := client.New(client.Config{Address: where, MaxMessageBytes: c.gateway.maxMessageBytes})
+		config.Address, config.Unreachable = where, ""
+		gateway, err := client.New(config)
 		if err != nil {
 			return nil, stop, fmt.Errorf("target %s: %w", name, err)
 		}
@@ -86,6 +90,12 @@ func (c *benchCommand) open(ctx context.Context) (targets []bench.Target, stop f
 		targets = append(targets, bench.Target{Name: name, Evaluate: c.evaluate(gateway, pipeline.Request{})})
 	}
 	return targets, stop, ctx.Err()
+}
+
+// exec evaluates by a program of this machine.
+func (c *benchCommand) exec(program string) bench.Evaluate {
+	programs := &local.Evaluator{Environment: c.env.Environ, MaxOutputBytes: c.gateway.maxMessageBytes}
+	return c.evaluate(programs, pipeline.Request{Exec: program})
 }
 
 // evaluate evaluates the image, or the program of a request.

@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/mtls"
 )
 
 // Credentials are what a client shows to a gateway, and how it knows the gateway. The zero Credentials
@@ -83,8 +84,8 @@ func verify(chain []*x509.Certificate, roots *x509.CertPool, host, id string) er
 		return err
 	}
 	named := chain[0].VerifyHostname(host)
-	hasID := func(u *url.URL) bool { return id != "" && u.String() == id }
-	if named != nil && !slices.ContainsFunc(chain[0].URIs, hasID) {
+	found, err := mtls.IDOf(chain[0])
+	if named != nil && (err != nil || found.String() != id) {
 		return fmt.Errorf("the server's certificate is for %v, not for %s or %s", identities(chain[0]), host, id)
 	}
 	return nil
@@ -126,6 +127,9 @@ func (c Credentials) authorize(next http.RoundTripper) http.RoundTripper {
 func (a authorized) RoundTrip(req *http.Request) (*http.Response, error) {
 	token, err := a.token()
 	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // as http.RoundTripper has to
+		}
 		return nil, err
 	}
 	req = req.Clone(req.Context())

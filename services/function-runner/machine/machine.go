@@ -65,7 +65,9 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Gateway.StatusAddress = "" // no port
+	// No port, and no events: they are settings of servers.
+	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress, cfg.Gateway.RequireIdentity = "", "", false
+	cfg.Gateway.Audit.Output = ""
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
 		Sandboxes: sandboxes, ImageResolver: images,
 		Digests: extended{images, cfg.Environment}, Images: watched{images, cfg.Progress},
