@@ -27,9 +27,11 @@ func FuzzMachine(f *testing.F) {
 	}
 	f.Add([]byte{0, 0, 0, 0, 2, 0, 0, 7, 6, 0, 0, 0, 1, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if newFuzz(false).play(data) != nil {
-			z := newFuzz(true)
-			t.Fatalf("%v\nafter\n%s", z.play(data), strings.Join(z.log, "\n"))
+		for _, ahead := range []bool{false, true} {
+			if newFuzz(ahead, false).play(data) != nil {
+				z := newFuzz(ahead, true)
+				t.Fatalf("scaling ahead %t: %v\nafter\n%s", ahead, z.play(data), strings.Join(z.log, "\n"))
+			}
 		}
 	})
 }
@@ -59,9 +61,9 @@ type fuzz struct {
 	log     []string
 }
 
-func newFuzz(logs bool) *fuzz {
+func newFuzz(ahead, logs bool) *fuzz {
 	z := &fuzz{now: start, logs: logs, asked: make(map[string]uint64), setup: setup{
-		Ahead: true,
+		Ahead: ahead,
 		Limits: pool.Limits{
 			MaxPods: 2, MaxWaitlistLength: 1, MaxConcurrency: 2, MaxQueue: 5,
 			TTL: time.Minute, ReadyTimeout: 20 * time.Second,
