@@ -9,13 +9,15 @@ import (
 )
 
 func TestPatterns(t *testing.T) {
-	patterns, err := imagename.ParsePatterns([]string{"ghcr.io/a/fn-*", "docker.io/b/**"})
+	patterns, err := imagename.ParsePatterns([]string{"ghcr.io/a/fn-*", "docker.io/b/**", "Index.Docker.io/c/d", "r.io:443/*/x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for image, want := range map[string]bool{
 		"ghcr.io/a/fn-get:v1": true, "ghcr.io/a/fn-get/x": false, "ghcr.io/a/other": false, "b/c/d:v2": true,
 		"evil.example/ghcr.io/a/fn-get": false, "docker.io/b": false,
+		// a registry has several names
+		"registry-1.docker.io/b/c": true, "c/d": true, "docker.io:443/c/d": true, "r.io/a/x": true, "r.io:5000/a/x": false,
 	} {
 		name, err := imagename.Parse(image, "")
 		if err != nil {

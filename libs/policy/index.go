@@ -103,11 +103,11 @@ func (r *rule) keys() [][]key {
 	}
 	var keys []key
 	for i := range r.images {
-		kind := prefixKey
-		if r.images[i].exact {
-			kind = exactKey
+		kind, text := prefixKey, r.images[i].Prefix()
+		if exact, ok := r.images[i].Exact(); ok {
+			kind, text = exactKey, exact
 		}
-		keys = append(keys, key{kind, fieldRepository, r.images[i].prefix})
+		keys = append(keys, key{kind, fieldRepository, text})
 	}
 	if len(keys) > 0 {
 		choices = append(choices, keys)

@@ -5,6 +5,8 @@ package policy
 import (
 	"fmt"
 	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 // Lists are short forms of rules, which come before those of a file. Their items are patterns of
@@ -67,14 +69,14 @@ func withoutDigest() *rule {
 }
 
 // parseItem reads "name=pattern" or "pattern", which is its own name then.
-func parseItem(item string) (string, pattern, error) {
+func parseItem(item string) (string, imagename.Pattern, error) {
 	name, text, named := strings.Cut(item, "=")
 	if !named {
 		text = name
 	}
 	if name == "" || text == "" {
-		return "", pattern{}, fmt.Errorf("rule %q has to be a pattern, or name=pattern", item)
+		return "", imagename.Pattern{}, fmt.Errorf("rule %q has to be a pattern, or name=pattern", item)
 	}
-	p, err := parsePattern(text)
+	p, err := imagename.ParsePattern(text)
 	return name, p, err
 }

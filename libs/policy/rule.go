@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/google/cel-go/cel"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 // rule is a compiled rule.
@@ -30,7 +32,7 @@ func (r *rule) matches(v *values) (bool, error) {
 // hasImage reports whether the rule is about an image.
 func (r *rule) hasImage(v *values) bool {
 	repository := v.text[fieldRepository]
-	return (len(r.images) == 0 || r.images.match(repository)) && (len(r.except) == 0 || !r.except.match(repository))
+	return (len(r.images) == 0 || r.images.MatchRepository(repository)) && (len(r.except) == 0 || !r.except.MatchRepository(repository))
 }
 
 // usesDigest reports whether the rule depends on the digest of images.
@@ -61,7 +63,7 @@ func (r *Rule) compile(env *cel.Env) (*rule, error) {
 		Rule: r.Name, Allow: r.Action == actionAllow, Reason: r.Message, Limits: r.Limits.limits(),
 	}}
 	var err error
-	if out.images, err = parsePatterns(r.Images); err != nil {
+	if out.images, err = imagename.ParsePatterns(r.Images); err != nil {
 		return nil, fmt.Errorf("images: %w", err)
 	}
 	if out.condition, err = compileCondition(env, r.When); err != nil {

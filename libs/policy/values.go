@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 )
 
 // field is a variable of conditions that is a text.
@@ -57,7 +59,7 @@ type values struct {
 // newValues returns the values of facts.
 func newValues(f Facts) *values {
 	v := &values{groups: f.Caller.Groups, bytes: f.InputBytes}
-	repository := canonical(f.Image.Repository)
+	repository := imagename.CanonicalRepository(f.Image.Repository)
 	registry, _, _ := strings.Cut(repository, "/")
 	image := f.Image
 	image.Repository = repository

@@ -38,7 +38,7 @@ func warnings(rules []*rule) []string {
 // covers reports whether r is known to match all that other matches. Pinned are the values that other
 // requires.
 func (r *rule) covers(other *rule, pinned known) bool {
-	if r.condition.never != "" || len(r.except) > 0 || !r.images.cover(other.images) {
+	if r.condition.never != "" || len(r.except) > 0 || !cover(r.images, other.images) {
 		return false
 	}
 	return r.condition.implied(&other.condition, pinned)

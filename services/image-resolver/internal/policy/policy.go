@@ -5,12 +5,10 @@ package policy
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
-	"github.com/krm-function-runner/function-runner/libs/registryname"
 )
 
 // Policy is a set of rules. The zero Policy allows everything.
@@ -26,7 +24,7 @@ type Policy struct {
 // Rule is a named pattern of repositories.
 type Rule struct {
 	Name    string
-	pattern *regexp.Regexp
+	pattern imagename.Pattern
 }
 
 // ParseRule reads "name=pattern" or "pattern", which is its own name then. In a
@@ -41,14 +39,11 @@ func ParseRule(s string) (Rule, error) {
 	if name == "" || pattern == "" {
 		return Rule{}, fmt.Errorf("rule %q has to be a pattern, or name=pattern", s)
 	}
-	expr := regexp.QuoteMeta(canonical(pattern))
-	expr = strings.ReplaceAll(expr, `\*\*`, `.*`)
-	expr = strings.ReplaceAll(expr, `\*`, `[^/]*`)
-	compiled, err := regexp.Compile("^" + expr + "$")
+	parsed, err := imagename.ParsePattern(pattern)
 	if err != nil {
 		return Rule{}, fmt.Errorf("rule %q: %w", s, err)
 	}
-	return Rule{Name: name, pattern: compiled}, nil
+	return Rule{Name: name, pattern: parsed}, nil
 }
 
 // ParseRules reads a list of rules.
@@ -107,16 +102,6 @@ func (p *Policy) CheckRepository(repository string) error {
 
 // matches reports whether the rule is about a repository, in its canonical spelling or
 // as it is written.
-func (r Rule) matches(repository string) bool {
-	return r.pattern.MatchString(canonical(repository)) || r.pattern.MatchString(strings.ToLower(repository))
-}
-
-// canonical returns a repository, or a pattern of some, in the one spelling in which
-// they are compared, so that no other spelling of a registry gets around a rule.
-func canonical(repository string) string {
-	host, path, ok := strings.Cut(strings.ToLower(repository), "/")
-	if !ok {
-		return host
-	}
-	return registryname.Canonical(host) + "/" + path
+func (r *Rule) matches(repository string) bool {
+	return r.pattern.Match(imagename.CanonicalRepository(repository)) || r.pattern.Match(strings.ToLower(repository))
 }
