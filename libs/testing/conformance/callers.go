@@ -23,31 +23,12 @@ func testCancel(t *testing.T, target Target) {
 	for _, behaviour := range []string{"hang", "hang-with-child", "ignore-sigterm"} {
 		t.Run(behaviour, func(t *testing.T) {
 			fn := target.Serve(t, behaviour)
-			client := evaluator.NewFunctionEvaluatorClient(dial(t, fn.Address))
-			ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
-			defer cancel()
-			_, err := client.EvaluateFunction(ctx,
-				&evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
-			if got := status.Code(err); got != codes.DeadlineExceeded {
-				t.Errorf("code %v, want DeadlineExceeded", got)
-			}
+			cancelCall(t, fn)
 			checkHealthy(t, fn)
-			// Again, with the server's own answer.
-			code, message := Answer(t, fn, callTimeout)
-			if code != connect.CodeDeadlineExceeded.String() {
-				t.Errorf("the server answers with code %s, want %v", code, connect.CodeDeadlineExceeded)
-			}
-			checkText(t, message, "function evaluation timed out for "+fn.Image+": …")
-			// And a request whose deadline passed before the server began it.
-			code, message = Answer(t, fn, 0)
-			if code != connect.CodeDeadlineExceeded.String() {
-				t.Errorf("the server answers a late request with code %s, want %v", code, connect.CodeDeadlineExceeded)
-			}
-			checkText(t, message, "function evaluation timed out for "+fn.Image+": after 0s, before it began: …")
+			checkTimedOut(t, fn, callTimeout, "…")
+			checkTimedOut(t, fn, 0, "after 0s, before it began: …")
 			checkHealthy(t, fn)
-			if target.NamesFunctions {
-				checkAlive(t, target.Serve(t, "echo"))
-			}
+			checkOthers(t, target)
 		})
 	}
 	for _, behaviour := range []string{"orphan", "daemon"} {
@@ -58,6 +39,30 @@ func testCancel(t *testing.T, target Target) {
 	}
 }
 
+// cancelCall calls fn, which does not end, with a deadline that the client keeps.
+func cancelCall(t *testing.T, fn Function) {
+	t.Helper()
+	client := evaluator.NewFunctionEvaluatorClient(dial(t, fn.Address))
+	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+	defer cancel()
+	_, err := client.EvaluateFunction(ctx, request(fn, List))
+	if got := status.Code(err); got != codes.DeadlineExceeded {
+		t.Errorf("code %v, want DeadlineExceeded", got)
+	}
+}
+
+// checkTimedOut checks the server's own answer to a call that has this timeout. With none, the deadline passes
+// before the server begins.
+func checkTimedOut(t *testing.T, fn Function, timeout time.Duration, reason string) {
+	t.Helper()
+	code, message := Answer(t, fn, timeout)
+	if code != connect.CodeDeadlineExceeded.String() {
+		t.Errorf("with the timeout %v the server answers with code %s, want %v",
+			timeout, code, connect.CodeDeadlineExceeded)
+	}
+	checkText(t, message, "function evaluation timed out for "+fn.Image+": "+reason)
+}
+
 // testManyCallers has more callers than functions run at a time.
 func testManyCallers(t *testing.T, target Target) {
 	fn := target.Serve(t, "sleep=20ms")
@@ -65,8 +70,7 @@ func testManyCallers(t *testing.T, target Target) {
 	var callers sync.WaitGroup
 	for range 64 {
 		callers.Go(func() {
-			resp, err := client.EvaluateFunction(t.Context(),
-				&evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
+			resp, err := client.EvaluateFunction(t.Context(), request(fn, List))
 			if err != nil || string(resp.GetResourceList()) != List {
 				t.Errorf("got %q, %v", resp.GetResourceList(), err)
 			}

@@ -117,8 +117,20 @@ func dial(t *testing.T, address string) *grpc.ClientConn {
 // evaluate evaluates the function over list.
 func evaluate(t *testing.T, f Function, list string) (*evaluator.EvaluateFunctionResponse, error) {
 	t.Helper()
-	return evaluator.NewFunctionEvaluatorClient(dial(t, f.Address)).EvaluateFunction(t.Context(),
-		&evaluator.EvaluateFunctionRequest{Image: f.Image, ResourceList: []byte(list)})
+	return evaluator.NewFunctionEvaluatorClient(dial(t, f.Address)).EvaluateFunction(t.Context(), request(f, list))
+}
+
+// request returns the request to evaluate the function over list.
+func request(f Function, list string) *evaluator.EvaluateFunctionRequest {
+	return &evaluator.EvaluateFunctionRequest{Image: f.Image, ResourceList: []byte(list)}
+}
+
+// checkOthers fails the test if a server of many functions does not evaluate the others any more.
+func checkOthers(t *testing.T, target Target) {
+	t.Helper()
+	if target.NamesFunctions {
+		checkAlive(t, target.Serve(t, "echo"))
+	}
 }
 
 // checkAlive fails the test if f, which echoes, does not work any more.

@@ -78,17 +78,18 @@ func testFailures(t *testing.T, target Target) {
 				checkDetail(t, st, fn, f)
 				checkHealthy(t, fn)
 			}
-			if target.NamesFunctions {
-				checkAlive(t, target.Serve(t, "echo"))
-			}
+			checkOthers(t, target)
 		})
 	}
-	t.Run("log that is not UTF-8", func(t *testing.T) {
-		_, err := evaluate(t, target.Serve(t, "bad-utf8"), List)
-		if st := status.Convert(err); st.Code() != codes.Internal || !strings.Contains(st.Message(), "broken: ") {
-			t.Errorf("error %v, want the readable part of the log", err)
-		}
-	})
+	t.Run("log that is not UTF-8", func(t *testing.T) { testUnreadableLog(t, target.Serve(t, "bad-utf8")) })
+}
+
+// testUnreadableLog evaluates a function that fails with a log of which a part is not UTF-8.
+func testUnreadableLog(t *testing.T, fn Function) {
+	_, err := evaluate(t, fn, List)
+	if st := status.Convert(err); st.Code() != codes.Internal || !strings.Contains(st.Message(), "broken: ") {
+		t.Errorf("error %v, want the readable part of the log", err)
+	}
 }
 
 // checkDetail checks the status detail, which programs read.

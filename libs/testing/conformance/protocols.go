@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
-	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 )
 
@@ -26,12 +26,7 @@ func testProtocols(t *testing.T, target Target) {
 		"gRPC-Web":          {connect.WithGRPCWeb()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			transport := &http.Transport{}
-			defer transport.CloseIdleConnections()
-			client := evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport},
-				"http://"+fn.Address, options...)
-			resp, err := client.EvaluateFunction(t.Context(),
-				&evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
+			resp, err := connectClient(t, fn, &http.Transport{}, options...).EvaluateFunction(t.Context(), request(fn, List))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,16 +43,22 @@ func testProtocols(t *testing.T, target Target) {
 	t.Run("JSON by hand", func(t *testing.T) { testPlainJSON(t, fn) })
 }
 
+// connectClient returns a client of connect-go, whose connections end with t.
+func connectClient(
+	t *testing.T, fn Function, transport *http.Transport, options ...connect.ClientOption,
+) evaluatorconnect.FunctionEvaluatorClient {
+	t.Helper()
+	t.Cleanup(transport.CloseIdleConnections)
+	return evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport},
+		"http://"+fn.Address, options...)
+}
+
 // testCompressed sends a compressed request, which a server rejects.
 func testCompressed(t *testing.T, fn Function, options ...connect.ClientOption) {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	defer transport.CloseIdleConnections()
-	client := evaluatorconnect.NewFunctionEvaluatorClient(&http.Client{Transport: transport}, "http://"+fn.Address,
-		append(options, connect.WithSendGzip())...)
-	_, err := client.EvaluateFunction(t.Context(),
-		&evaluator.EvaluateFunctionRequest{Image: fn.Image, ResourceList: []byte(List)})
+	client := connectClient(t, fn, &http.Transport{Protocols: protocols}, append(options, connect.WithSendGzip())...)
+	_, err := client.EvaluateFunction(t.Context(), request(fn, List))
 	if connect.CodeOf(err) != connect.CodeUnimplemented || !strings.Contains(err.Error(), "without compression") {
 		t.Errorf("got %v, want Unimplemented and what to do", err)
 	}
@@ -72,7 +73,7 @@ func testPlainJSON(t *testing.T, fn Function) {
 	}
 }
 
-// testHealth calls as probes and grpcurl do.
+// testHealth calls as probes do.
 func testHealth(t *testing.T, target Target) {
 	conn := dial(t, target.Serve(t, "echo").Address)
 	for _, service := range []string{"", evaluatorconnect.FunctionEvaluatorName} {
@@ -82,6 +83,12 @@ func testHealth(t *testing.T, target Target) {
 			t.Errorf("health of %q is %v, %v", service, resp.GetStatus(), err)
 		}
 	}
+	testReflection(t, conn)
+}
+
+// testReflection asks for the service's description, as grpcurl does.
+func testReflection(t *testing.T, conn *grpc.ClientConn) {
+	t.Helper()
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -40,21 +40,24 @@ func testBytes(t *testing.T, target Target) {
 			}
 		})
 	}
-	t.Run("results of severity error", func(t *testing.T) {
-		resp, err := evaluate(t, target.Serve(t, "warn"), List)
-		if err != nil {
-			t.Fatalf("%v: the exit code decides, not the results", err)
-		}
-		if !strings.Contains(string(resp.GetResourceList()), "replicas must not be negative") ||
-			string(resp.GetLog()) != "one resource is invalid\n" {
-			t.Errorf("got list %q and log %q", resp.GetResourceList(), resp.GetLog())
-		}
-	})
+	t.Run("results of severity error", func(t *testing.T) { testErrorResults(t, target.Serve(t, "warn")) })
 	t.Run("input that is not read", func(t *testing.T) {
 		if _, err := evaluate(t, target.Serve(t, "ignore-stdin"), lists["megabytes"]); err != nil {
 			t.Errorf("%v: a function need not read its input", err)
 		}
 	})
+}
+
+// testErrorResults evaluates a function that exits 0 with a result of severity error.
+func testErrorResults(t *testing.T, fn Function) {
+	resp, err := evaluate(t, fn, List)
+	if err != nil {
+		t.Fatalf("%v: the exit code decides, not the results", err)
+	}
+	if !strings.Contains(string(resp.GetResourceList()), "replicas must not be negative") ||
+		string(resp.GetLog()) != "one resource is invalid\n" {
+		t.Errorf("got list %q and log %q", resp.GetResourceList(), resp.GetLog())
+	}
 }
 
 // bomb is a small list that is enormous once its aliases are expanded.
@@ -67,35 +70,39 @@ func bomb() string {
 	return b.String()
 }
 
-func testBadRequests(t *testing.T, target Target) {
-	tests := map[string]struct {
-		reason string
-		list   string
-		code   codes.Code
-		text   string
-	}{
-		"empty": {"nothing is no list", "", codes.InvalidArgument, "no resource list given"},
-		"not a list": {
-			"a resource is no list", "apiVersion: v1\nkind: ConfigMap\n", codes.InvalidArgument,
-			"the resource list is not valid",
-		},
-		"broken YAML": {
-			"nor is what does not parse", "kind: ResourceList\nitems: [", codes.InvalidArgument,
-			"the resource list is not valid",
-		},
-		"not UTF-8": {"YAML is UTF-8", "kind: ResourceList\nitems: [\"\xff\xfe\"]\n", codes.InvalidArgument, "not UTF-8"},
-		"YAML bomb": {"it must not reach a function", bomb(), codes.InvalidArgument, "the resource list is not valid"},
+// badRequest is a resource list that servers reject, with this code and a message that contains the text.
+type badRequest struct {
+	reason string
+	list   string
+	code   codes.Code
+	text   string
+}
+
+func badRequests() map[string]badRequest {
+	const (
+		invalid  = codes.InvalidArgument
+		notValid = "the resource list is not valid"
+		items    = "kind: ResourceList\nitems: "
+	)
+	return map[string]badRequest{
+		"empty":       {"nothing is no list", "", invalid, "no resource list given"},
+		"not a list":  {"a resource is no list", "apiVersion: v1\nkind: ConfigMap\n", invalid, notValid},
+		"broken YAML": {"nor is what does not parse", items + "[", invalid, notValid},
+		"not UTF-8":   {"YAML is UTF-8", items + "[\"\xff\xfe\"]\n", invalid, "not UTF-8"},
+		"YAML bomb":   {"it must not reach a function", bomb(), invalid, notValid},
 		"deep nesting": {
-			"nor exhaust a server's stack", "kind: ResourceList\nitems: " + strings.Repeat("[", 1<<20),
-			codes.InvalidArgument, "the resource list is not valid",
+			"nor exhaust a server's stack", items + strings.Repeat("[", 1<<20), invalid, notValid,
 		},
 		"too large": {
 			"the limit is for all of Porch", strings.Repeat("x", 7<<20), codes.ResourceExhausted,
 			"larger than configured max",
 		},
 	}
+}
+
+func testBadRequests(t *testing.T, target Target) {
 	fn := target.Serve(t, "echo")
-	for name, tc := range tests {
+	for name, tc := range badRequests() {
 		t.Run(name, func(t *testing.T) {
 			_, err := evaluate(t, fn, tc.list)
 			if st := status.Convert(err); st.Code() != tc.code || !strings.Contains(st.Message(), tc.text) {
@@ -105,18 +112,22 @@ func testBadRequests(t *testing.T, target Target) {
 			checkAlive(t, fn)
 		})
 	}
-	t.Run("long name", func(t *testing.T) {
-		_, err := evaluate(t, Function{Address: fn.Address, Image: strings.Repeat("a", 1<<20)}, List)
-		if st := status.Convert(err); st.Code() != codes.InvalidArgument ||
-			!strings.Contains(st.Message(), "the image's name has 1048576 bytes") {
-			t.Errorf("error %v, want InvalidArgument: no registry has such names", err)
-		}
-	})
+	t.Run("long name", func(t *testing.T) { testLongName(t, fn.Address) })
 	if target.NamesFunctions {
 		testBadImages(t, fn, cmp.Or(target.UnknownImage, codes.NotFound))
 	}
 }
 
+// testLongName sends the name of an image that no registry can have.
+func testLongName(t *testing.T, address string) {
+	_, err := evaluate(t, Function{Address: address, Image: strings.Repeat("a", 1<<20)}, List)
+	if st := status.Convert(err); st.Code() != codes.InvalidArgument ||
+		!strings.Contains(st.Message(), "the image's name has 1048576 bytes") {
+		t.Errorf("error %v, want InvalidArgument: no registry has such names", err)
+	}
+}
+
+// testBadImages names invalid images, and images that do not exist, for which unknown is the code.
 func testBadImages(t *testing.T, fn Function, unknown codes.Code) {
 	for image, code := range map[string]codes.Code{
 		"":                        codes.InvalidArgument,
@@ -159,9 +170,7 @@ func testLimits(t *testing.T, target Target) {
 				}
 				checkHealthy(t, fn)
 			}
-			if target.NamesFunctions {
-				checkAlive(t, target.Serve(t, "echo"))
-			}
+			checkOthers(t, target)
 		})
 	}
 }
