@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,31 +19,35 @@ func main() { command.Run("images", run) }
 
 // run publishes the images that the command line selects.
 func run(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("images", flag.ContinueOnError)
+	publisher, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if publisher.Layers, err = os.MkdirTemp("", "fnr-images-"); err != nil {
+		return fmt.Errorf("make a directory for layers: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(publisher.Layers) }()
+	return publisher.Publish(ctx)
+}
+
+// parse returns what the command line describes.
+func parse(args []string) (release.Publisher, error) {
+	flags := command.Flags("images", "images [FLAG]... REPOSITORY, such as registry.example/fnr")
 	root := flags.String("root", ".", "root of the repository, in which make kodata was run")
 	tag := flags.String("tag", "latest", "tag of the images, and the version that the programs print")
 	revision := flags.String("revision", "", "commit that the images are built from, for their labels")
-	flags.Usage = func() {
-		_, _ = fmt.Fprintln(flags.Output(), "usage: images [FLAG]... REPOSITORY, such as registry.example/fnr")
-		flags.PrintDefaults()
-	}
 	if err := flags.Parse(args); err != nil {
-		return err
+		return release.Publisher{}, err
 	}
 	if flags.NArg() != 1 {
-		return errors.New("name the repository of the images, such as registry.example/fnr")
+		return release.Publisher{}, errors.New("name the repository of the images, such as registry.example/fnr")
 	}
 	path, err := filepath.Abs(*root)
 	if err != nil {
-		return fmt.Errorf("find the repository: %w", err)
+		return release.Publisher{}, fmt.Errorf("find the repository: %w", err)
 	}
-	layers, err := os.MkdirTemp("", "fnr-images-")
-	if err != nil {
-		return fmt.Errorf("make a directory for layers: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(layers) }()
 	return release.Publisher{
-		Repository: flags.Arg(0), Tag: *tag, Revision: *revision, Layers: layers, Out: os.Stdout,
+		Repository: flags.Arg(0), Tag: *tag, Revision: *revision, Out: os.Stdout,
 		Ko: release.Ko{Command: release.GoRunKo, Env: append(os.Environ(), "VERSION="+*tag), Root: path},
-	}.Publish(ctx)
+	}, nil
 }

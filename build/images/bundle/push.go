@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
@@ -25,28 +26,33 @@ func (b Bundle) Push(ctx context.Context, repository string, out io.Writer, opti
 		if err != nil {
 			return fmt.Errorf("name %s in %s: %w", e.name, repository, err)
 		}
-		if e.descriptor.MediaType.IsImage() {
-			image, err := all.Image(e.descriptor.Digest)
-			if err == nil {
-				err = remote.Write(to, image, options...)
-			}
-			if err != nil {
-				return fmt.Errorf("push %s: %w", to, err)
-			}
-			continue
-		}
-		index, err := all.ImageIndex(e.descriptor.Digest)
-		if err == nil {
-			err = remote.WriteIndex(to, index, options...)
-		}
-		if err != nil {
+		if err := e.push(to, all, options); err != nil {
 			return fmt.Errorf("push %s: %w", to, err)
+		}
+		if e.descriptor.MediaType.IsImage() {
+			continue // it is about another one
 		}
 		if _, err := fmt.Fprintln(out, to.Context().Digest(e.descriptor.Digest.String())); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// push copies an image, or an index with its images.
+func (e entry) push(to name.Tag, all v1.ImageIndex, options []remote.Option) error {
+	if e.descriptor.MediaType.IsImage() {
+		image, err := all.Image(e.descriptor.Digest)
+		if err != nil {
+			return err
+		}
+		return remote.Write(to, image, options...)
+	}
+	index, err := all.ImageIndex(e.descriptor.Digest)
+	if err != nil {
+		return err
+	}
+	return remote.WriteIndex(to, index, options...)
 }
 
 // tag returns the tag in program:tag.

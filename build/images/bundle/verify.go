@@ -4,13 +4,11 @@ package bundle
 
 import (
 	"crypto/ecdsa"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
@@ -37,26 +35,16 @@ func (b Bundle) Verify(key *ecdsa.PublicKey) ([]Verified, error) {
 	if err != nil {
 		return nil, err
 	}
-	named := map[string]v1.Image{} // by tag
-	for _, e := range entries {
-		if !e.descriptor.MediaType.IsImage() {
-			continue
-		}
-		about, err := all.Image(e.descriptor.Digest)
-		if err == nil {
-			err = validate.Image(about, validate.Fast)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("verify %s: %w", e.name, err)
-		}
-		named[tag(e.name)] = about
+	about, err := validated(entries, all)
+	if err != nil {
+		return nil, err
 	}
 	var verified []Verified
 	for _, e := range entries {
 		if !e.descriptor.MediaType.IsIndex() {
 			continue
 		}
-		image, err := verify(e, all, named, key)
+		image, err := verify(e, all, about, key)
 		if err != nil {
 			return nil, fmt.Errorf("verify %s: %w", e.name, err)
 		}
@@ -66,6 +54,25 @@ func (b Bundle) Verify(key *ecdsa.PublicKey) ([]Verified, error) {
 		return nil, errors.New("verify the images: there are none")
 	}
 	return verified, nil
+}
+
+// validated returns the images that are about others, signatures for example, by tag.
+func validated(entries []entry, all v1.ImageIndex) (map[string]v1.Image, error) {
+	about := map[string]v1.Image{}
+	for _, e := range entries {
+		if !e.descriptor.MediaType.IsImage() {
+			continue
+		}
+		image, err := all.Image(e.descriptor.Digest)
+		if err == nil {
+			err = validate.Image(image, validate.Fast)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("verify %s: %w", e.name, err)
+		}
+		about[tag(e.name)] = image
+	}
+	return about, nil
 }
 
 // verifyBlobs checks that each file has the hash that is its name.
@@ -91,8 +98,8 @@ func (b Bundle) verifyBlobs() error {
 	})
 }
 
-// verify checks one image for several platforms.
-func verify(e entry, all v1.ImageIndex, named map[string]v1.Image, key *ecdsa.PublicKey) (Verified, error) {
+// verify checks one image for several platforms, by the images about it.
+func verify(e entry, all v1.ImageIndex, about map[string]v1.Image, key *ecdsa.PublicKey) (Verified, error) {
 	index, err := all.ImageIndex(e.descriptor.Digest)
 	if err != nil {
 		return Verified{}, err
@@ -101,70 +108,24 @@ func verify(e entry, all v1.ImageIndex, named map[string]v1.Image, key *ecdsa.Pu
 		return Verified{}, err
 	}
 	digest := e.descriptor.Digest.String()
-	signatures, attestations := named[signature.Tag(digest, "sig")], named[signature.Tag(digest, "att")]
-	if signatures == nil || attestations == nil {
-		return Verified{}, errors.New("it has no signature, or no provenance")
-	}
-	if err := signature.Verify(signatures, digest, key); err != nil {
-		return Verified{}, err
-	}
-	build, err := provenance.Verify(attestations, digest, key)
+	build, err := verifySigned(digest, about, key)
 	if err != nil {
 		return Verified{}, err
 	}
-	manifest, err := index.IndexManifest()
-	if err != nil {
+	if err := verifySBOMs(index, about, build.SBOMs); err != nil {
 		return Verified{}, err
-	}
-	for _, platform := range manifest.Manifests {
-		of := platform.Digest.String()
-		if err := verifySBOM(named[signature.Tag(of, "sbom")], of, build.SBOMs); err != nil {
-			return Verified{}, fmt.Errorf("%s: %w", platform.Platform, err)
-		}
 	}
 	return Verified{Name: e.name, Digest: digest, Revision: build.Revision}, nil
 }
 
-// verifySBOM checks that a list of modules is one, that it is about the image, and that the image's provenance
-// names it.
-func verifySBOM(sbom v1.Image, digest string, attested []string) error {
-	if sbom == nil {
-		return errors.New("there is no SBOM")
+// verifySigned checks the signature and the provenance of an image, and returns the provenance.
+func verifySigned(digest string, about map[string]v1.Image, key *ecdsa.PublicKey) (provenance.Build, error) {
+	signatures, attestations := about[signature.Tag(digest, "sig")], about[signature.Tag(digest, "att")]
+	if signatures == nil || attestations == nil {
+		return provenance.Build{}, errors.New("it has no signature, or no provenance")
 	}
-	own, err := sbom.Digest()
-	if err != nil {
-		return fmt.Errorf("read the SBOM: %w", err)
+	if err := signature.Verify(signatures, digest, key); err != nil {
+		return provenance.Build{}, err
 	}
-	if !slices.Contains(attested, own.String()) {
-		return fmt.Errorf("the SBOM %s is not in the provenance", own)
-	}
-	manifest, err := sbom.Manifest()
-	if err != nil {
-		return err
-	}
-	if len(manifest.Layers) != 1 {
-		return fmt.Errorf("the SBOM has %d layers, want 1", len(manifest.Layers))
-	}
-	content, err := signature.Layer(sbom, manifest.Layers[0])
-	if err != nil {
-		return err
-	}
-	var document struct {
-		SPDXVersion string `json:"spdxVersion"`
-		Packages    []struct {
-			Name string `json:"name"`
-		} `json:"packages"`
-	}
-	if err := json.Unmarshal(content, &document); err != nil {
-		return fmt.Errorf("read the SBOM: %w", err)
-	}
-	about := false
-	for _, p := range document.Packages {
-		about = about || p.Name == digest
-	}
-	if document.SPDXVersion == "" || !about {
-		return fmt.Errorf("the SBOM (SPDX %q, %d packages) does not describe %s",
-			document.SPDXVersion, len(document.Packages), digest)
-	}
-	return nil
+	return provenance.Verify(attestations, digest, key)
 }

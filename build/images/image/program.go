@@ -59,27 +59,48 @@ func imports(path string, roots []string) (map[string]string, error) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	defer file.Close()
-	names, err := file.ImportedLibraries()
+	found, err := importedLibraries(file, roots)
 	if err != nil {
 		return nil, fmt.Errorf("read the libraries of %s: %w", path, err)
+	}
+	name, err := interpreter(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the interpreter of %s: %w", path, err)
+	}
+	if name != "" {
+		found[name] = name
+	}
+	return found, nil
+}
+
+// importedLibraries returns the libraries that a program or library names.
+func importedLibraries(file *elf.File, roots []string) (map[string]string, error) {
+	names, err := file.ImportedLibraries()
+	if err != nil {
+		return nil, err
 	}
 	found := map[string]string{}
 	for _, name := range names {
 		library, source, err := findLibrary(name, roots)
 		if err != nil {
-			return nil, fmt.Errorf("read the libraries of %s: %w", path, err)
+			return nil, err
 		}
 		found[library] = source
 	}
-	if section := file.Section(".interp"); section != nil {
-		interpreter, err := section.Data()
-		if err != nil {
-			return nil, fmt.Errorf("read the interpreter of %s: %w", path, err)
-		}
-		name := string(interpreter[:len(interpreter)-1])
-		found[name] = name
-	}
 	return found, nil
+}
+
+// interpreter returns the interpreter that a program names, empty for none.
+func interpreter(file *elf.File) (string, error) {
+	section := file.Section(".interp")
+	if section == nil {
+		return "", nil
+	}
+	name, err := section.Data()
+	if err != nil {
+		return "", err
+	}
+	return string(name[:len(name)-1]), nil
 }
 
 func findLibrary(name string, roots []string) (path, source string, err error) {

@@ -84,18 +84,7 @@ type dsseSigning struct {
 
 // Attest returns the attestation of an image: the same for the same build.
 func Attest(image name.Digest, build Build, key *ecdsa.PrivateKey) (v1.Image, error) {
-	payload, err := json.Marshal(describe(image, build))
-	if err != nil {
-		return nil, fmt.Errorf("attest %s: %w", image, err)
-	}
-	signed, err := signature.Bytes(encoding(payload), key)
-	if err != nil {
-		return nil, fmt.Errorf("attest %s: %w", image, err)
-	}
-	content, err := json.Marshal(envelope{
-		PayloadType: payloadType, Payload: base64.StdEncoding.EncodeToString(payload),
-		Signatures: []dsseSigning{{Sig: signed}},
-	})
+	content, err := seal(describe(image, build), key)
 	if err != nil {
 		return nil, fmt.Errorf("attest %s: %w", image, err)
 	}
@@ -105,6 +94,22 @@ func Attest(image name.Digest, build Build, key *ecdsa.PrivateKey) (v1.Image, er
 			"predicateType":                      predicateType,
 			"dev.cosignproject.cosign/signature": "", // it is in the envelope
 		},
+	})
+}
+
+// seal returns the signed envelope of a statement.
+func seal(s statement, key *ecdsa.PrivateKey) ([]byte, error) {
+	payload, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	signed, err := signature.Bytes(encoding(payload), key)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(envelope{
+		PayloadType: payloadType, Payload: base64.StdEncoding.EncodeToString(payload),
+		Signatures: []dsseSigning{{Sig: signed}},
 	})
 }
 

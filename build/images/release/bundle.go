@@ -74,17 +74,7 @@ func (b Bundler) build(ctx context.Context, program Program, platform string) (v
 	if err != nil {
 		return variant{}, fmt.Errorf("read the platform %s: %w", platform, err)
 	}
-	spec := program.Base()
-	spec.OCI, spec.Architecture = true, on.Architecture
-	if program.Data {
-		spec.Below = b.Functions[on.Architecture]
-	}
-	if program.Name == "function-runner" {
-		spec.Files = append(spec.Files, image.File{
-			Path: DataDir + "/grpc-health-probe", Mode: 0o755, Source: b.Probe[on.Architecture],
-		})
-	}
-	target, err := b.Publisher.pushBase(ctx, program, spec)
+	target, err := b.Publisher.pushBase(ctx, program, b.base(program, on.Architecture))
 	if err != nil {
 		return variant{}, err
 	}
@@ -93,6 +83,11 @@ func (b Bundler) build(ctx context.Context, program Program, platform string) (v
 	if err := b.Publisher.Ko.Build(ctx, program, target); err != nil {
 		return variant{}, err
 	}
+	return fetch(ctx, *on, target)
+}
+
+// fetch fetches the image at a target, with its SBOM.
+func fetch(ctx context.Context, platform v1.Platform, target Target) (variant, error) {
 	built, err := pull(ctx, target.Repository+":"+target.Tags[0])
 	if err != nil {
 		return variant{}, err
@@ -102,7 +97,22 @@ func (b Bundler) build(ctx context.Context, program Program, platform string) (v
 		return variant{}, err
 	}
 	sbom, err := pull(ctx, target.Repository+":"+signature.Tag(digest.String(), "sbom"))
-	return variant{*on, digest.String(), built, sbom}, err
+	return variant{platform, digest.String(), built, sbom}, err
+}
+
+// base returns the base of a program's image for an architecture.
+func (b Bundler) base(program Program, architecture string) image.Spec {
+	spec := program.Base()
+	spec.OCI, spec.Architecture = true, architecture
+	if program.Data {
+		spec.Below = b.Functions[architecture]
+	}
+	if program.Name == "function-runner" {
+		spec.Files = append(spec.Files, image.File{
+			Path: DataDir + "/grpc-health-probe", Mode: 0o755, Source: b.Probe[architecture],
+		})
+	}
+	return spec
 }
 
 func pull(ctx context.Context, image string) (v1.Image, error) {
@@ -119,35 +129,17 @@ func pull(ctx context.Context, image string) (v1.Image, error) {
 
 // add adds an image for several platforms to a bundle, with what is known about it, and returns its digest.
 func (b Bundler) add(to bundle.Bundle, program Program, variants []variant) (digest string, err error) {
-	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	build := b.Build
-	for _, v := range variants {
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{
-			Add: v.image, Descriptor: v1.Descriptor{Platform: &v.platform},
-		})
-		if err := to.AddImage(program.Name+":"+signature.Tag(v.digest, "sbom"), v.sbom); err != nil {
-			return "", err
-		}
-		sbom, err := v.sbom.Digest()
-		if err != nil {
-			return "", err
-		}
-		build.SBOMs = append(build.SBOMs, sbom.String())
+	if build.SBOMs, err = addSBOMs(to, program, variants); err != nil {
+		return "", err
 	}
+	index := indexOf(variants)
 	hash, err := index.Digest()
 	if err != nil {
 		return "", err
 	}
 	digest = hash.String()
-	home, err := name.NewDigest(Home + "/" + program.Name + "@" + digest)
-	if err != nil {
-		return "", err
-	}
-	signed, err := signature.Add(signature.Empty(), home, b.Key)
-	if err != nil {
-		return "", err
-	}
-	attested, err := provenance.Attest(home, build, b.Key)
+	signed, attested, err := b.sign(program, digest, build)
 	if err != nil {
 		return "", err
 	}
@@ -155,4 +147,43 @@ func (b Bundler) add(to bundle.Bundle, program Program, variants []variant) (dig
 		to.AddImage(program.Name+":"+signature.Tag(digest, "sig"), signed),
 		to.AddImage(program.Name+":"+signature.Tag(digest, "att"), attested),
 		to.AddIndex(program.Name+":"+b.Build.Version, index))
+}
+
+// sign returns the signature of a program's image, and its provenance.
+func (b Bundler) sign(program Program, digest string, build provenance.Build) (signed, attested v1.Image, err error) {
+	home, err := name.NewDigest(Home + "/" + program.Name + "@" + digest)
+	if err != nil {
+		return nil, nil, err
+	}
+	if signed, err = signature.Add(signature.Empty(), home, b.Key); err != nil {
+		return nil, nil, err
+	}
+	attested, err = provenance.Attest(home, build, b.Key)
+	return signed, attested, err
+}
+
+// addSBOMs adds the SBOM of each variant to a bundle, and returns their digests.
+func addSBOMs(to bundle.Bundle, program Program, variants []variant) (digests []string, err error) {
+	for _, v := range variants {
+		if err := to.AddImage(program.Name+":"+signature.Tag(v.digest, "sbom"), v.sbom); err != nil {
+			return nil, err
+		}
+		digest, err := v.sbom.Digest()
+		if err != nil {
+			return nil, err
+		}
+		digests = append(digests, digest.String())
+	}
+	return digests, nil
+}
+
+// indexOf returns the index of an image for several platforms.
+func indexOf(variants []variant) v1.ImageIndex {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, v := range variants {
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: v.image, Descriptor: v1.Descriptor{Platform: &v.platform},
+		})
+	}
+	return index
 }

@@ -73,19 +73,25 @@ func (k Ko) Build(ctx context.Context, p Program, to Target) error {
 	}
 	line := k.Command(filepath.Join(k.Root, p.Module), append(args, p.Package)...)
 	command := exec.CommandContext(ctx, line[0], line[1:]...)
-	command.Env = slices.Concat(k.Env, []string{
-		"KO_DOCKER_REPO=" + to.Repository,
-		"KO_DEFAULTBASEIMAGE=" + to.Base,
-		"KO_CONFIG_PATH=" + filepath.Join(k.Root, ".ko.yaml"), // ko would look for it in the module's directory
-		"GOWORK=off", "CGO_ENABLED=0",
-	})
-	if k.Offline {
-		command.Env = append(command.Env, "GOPROXY=off")
-	}
+	command.Env = k.environment(to)
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("build the image of %s with ko: %w\n%s", p.Name, err, output.String())
 	}
 	return nil
+}
+
+// environment returns the environment of ko for a target.
+func (k Ko) environment(to Target) []string {
+	env := slices.Concat(k.Env, []string{
+		"KO_DOCKER_REPO=" + to.Repository,
+		"KO_DEFAULTBASEIMAGE=" + to.Base,
+		"KO_CONFIG_PATH=" + filepath.Join(k.Root, ".ko.yaml"), // ko would look for it in the module's directory
+		"GOWORK=off", "CGO_ENABLED=0",
+	})
+	if k.Offline {
+		env = append(env, "GOPROXY=off")
+	}
+	return env
 }

@@ -32,20 +32,24 @@ func parseKey(content []byte) (*ecdsa.PrivateKey, error) {
 		case "EC PRIVATE KEY":
 			return x509.ParseECPrivateKey(block.Bytes)
 		case "PRIVATE KEY":
-			key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-			if err != nil {
-				return nil, err
-			}
-			ec, ok := key.(*ecdsa.PrivateKey)
-			if !ok {
-				return nil, fmt.Errorf("it is a %T, not an ECDSA key", key)
-			}
-			return ec, nil
+			return parsePKCS8(block.Bytes)
 		default:
 			return nil, fmt.Errorf("it is a %s, not an unencrypted private key", block.Type)
 		}
 	}
 	return nil, errors.New("it has no key in PEM's form")
+}
+
+func parsePKCS8(der []byte) (*ecdsa.PrivateKey, error) {
+	key, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return nil, err
+	}
+	ec, ok := key.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("it is a %T, not an ECDSA key", key)
+	}
+	return ec, nil
 }
 
 // ReadPublicKey reads the public key of an ECDSA key from a PEM file, as `openssl pkey -pubout` writes it.

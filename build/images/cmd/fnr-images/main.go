@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -26,14 +25,10 @@ func main() {
 
 // run verifies the images, and pushes them if the command line names a repository.
 func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("fnr-images", flag.ContinueOnError)
+	flags := command.Flags("fnr-images", "fnr-images -key FILE DIRECTORY [REPOSITORY]\n\n"+
+		"Verifies digests, signatures, provenance and SBOMs of the images in DIRECTORY,\n"+
+		"and copies all of them to REPOSITORY, such as registry.example/fnr.")
 	file := flags.String("key", "", "file with the public key that releases are signed with: cosign.pub")
-	flags.Usage = func() {
-		_, _ = fmt.Fprintln(flags.Output(), "usage: fnr-images -key FILE DIRECTORY [REPOSITORY]\n\n"+
-			"Verifies digests, signatures, provenance and SBOMs of the images in DIRECTORY,\n"+
-			"and copies all of them to REPOSITORY, such as registry.example/fnr.")
-		flags.PrintDefaults()
-	}
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -41,25 +36,32 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return errors.New("name the key and the directory of the images: " +
 			"fnr-images -key cosign.pub images_v0.1.0 [registry.example/fnr]")
 	}
-	key, err := signature.ReadPublicKey(*file)
-	if err != nil {
+	images, err := openVerified(flags.Arg(0), *file, out)
+	if err != nil || flags.NArg() == 1 {
 		return err
 	}
-	images, err := bundle.Open(flags.Arg(0))
+	return images.Push(ctx, flags.Arg(1), out, remote.WithAuthFromKeychain(authn.DefaultKeychain))
+}
+
+// openVerified returns the images of a directory after it has verified them with the key in a file, and writes what
+// each was built from.
+func openVerified(dir, keyFile string, out io.Writer) (bundle.Bundle, error) {
+	key, err := signature.ReadPublicKey(keyFile)
 	if err != nil {
-		return err
+		return bundle.Bundle{}, err
+	}
+	images, err := bundle.Open(dir)
+	if err != nil {
+		return bundle.Bundle{}, err
 	}
 	verified, err := images.Verify(key)
 	if err != nil {
-		return err
+		return bundle.Bundle{}, err
 	}
 	for _, v := range verified {
 		if _, err := fmt.Fprintf(out, "verified %s@%s, built from %s\n", v.Name, v.Digest, v.Revision); err != nil {
-			return err
+			return bundle.Bundle{}, err
 		}
 	}
-	if flags.NArg() == 1 {
-		return nil
-	}
-	return images.Push(ctx, flags.Arg(1), out, remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	return images, nil
 }

@@ -43,13 +43,28 @@ func (r releaser) images(ctx context.Context) (digests map[string]string, err er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
+	bundler, err := r.bundler(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(r.scratch, "images")
+	images, err := bundle.Create(dir)
+	if err != nil {
+		return nil, err
+	}
+	if digests, err = bundler.Bundle(ctx, images); err != nil {
+		return nil, err
+	}
+	name := "images_" + r.version
+	return digests, r.archive(name+".tar", dir, name, archive.WriteTar)
+}
+
+// bundler returns what builds the images, with the data that they contain beside their programs.
+func (r releaser) bundler(ctx context.Context) (release.Bundler, error) {
 	bundler := release.Bundler{
 		Publisher: release.Publisher{
 			Repository: registryAddress, Tag: r.version, Revision: r.revision, Layers: r.layers, Out: io.Discard,
-			Ko: release.Ko{
-				Command: r.koCommand, Root: r.root,
-				Env: slices.Concat(r.env, []string{"VERSION=" + r.version, "GOFLAGS=-buildvcs=false"}),
-			},
+			Ko: r.koSettings(),
 		},
 		Build: provenance.Build{
 			Version: r.version, Revision: r.revision,
@@ -63,19 +78,17 @@ func (r releaser) images(ctx context.Context) (digests map[string]string, err er
 		}
 		bundler.Build.Platforms = append(bundler.Build.Platforms, platform.String())
 		if err := r.data(ctx, platform, bundler); err != nil {
-			return nil, err
+			return release.Bundler{}, err
 		}
 	}
-	dir := filepath.Join(r.scratch, "images")
-	images, err := bundle.Create(dir)
-	if err != nil {
-		return nil, err
+	return bundler, nil
+}
+
+func (r releaser) koSettings() release.Ko {
+	return release.Ko{
+		Command: r.koCommand, Root: r.root,
+		Env: slices.Concat(r.env, []string{"VERSION=" + r.version, "GOFLAGS=-buildvcs=false"}),
 	}
-	if digests, err = bundler.Bundle(ctx, images); err != nil {
-		return nil, err
-	}
-	name := "images_" + r.version
-	return digests, r.archive(name+".tar", dir, name, archive.WriteTar)
 }
 
 // koCommand returns the command line of ko, which runs in dir.

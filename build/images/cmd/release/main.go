@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,43 +40,51 @@ type releaser struct {
 	out           string
 }
 
-// run makes the release that the command line describes.
-func run(ctx context.Context, args []string) (err error) {
-	flags := flag.NewFlagSet("release", flag.ContinueOnError)
-	root := flags.String("root", ".", "root of the repository")
-	version := flags.String("version", "", "version, such as v0.1.0")
-	revision := flags.String("revision", "", "commit of the sources")
-	modified := flags.Int64("time", 0, "time of all files, in seconds since 1970: that of the commit")
-	key := flags.String("key", "", "file with an ECDSA private key in PEM's form, for signatures")
-	platforms := flags.String("platforms", "", "platforms, such as linux/amd64,linux/arm64; all by default")
-	ko := flags.String("ko", "", "program of ko "+release.KoVersion+"; Go builds it by default")
-	kustomize := flags.String("kustomize", kustomize, "command that builds a kustomization")
-	layers := flags.String("layers", "", "directory that keeps layers of images")
-	flags.Usage = func() {
-		_, _ = fmt.Fprintln(flags.Output(), "usage: release -version VERSION -key FILE -revision COMMIT [FLAG]... DIRECTORY")
-		flags.PrintDefaults()
-	}
+// options are the command line.
+type options struct {
+	root, version, revision, key, platforms, ko, kustomize, layers, out string
+	// time is in seconds since 1970.
+	time int64
+}
+
+func parse(args []string) (o options, err error) {
+	flags := command.Flags("release", "release -version VERSION -key FILE -revision COMMIT [FLAG]... DIRECTORY")
+	flags.StringVar(&o.root, "root", ".", "root of the repository")
+	flags.StringVar(&o.version, "version", "", "version, such as v0.1.0")
+	flags.StringVar(&o.revision, "revision", "", "commit of the sources")
+	flags.Int64Var(&o.time, "time", 0, "time of all files, in seconds since 1970: that of the commit")
+	flags.StringVar(&o.key, "key", "", "file with an ECDSA private key in PEM's form, for signatures")
+	flags.StringVar(&o.platforms, "platforms", "", "platforms, such as linux/amd64,linux/arm64; all by default")
+	flags.StringVar(&o.ko, "ko", "", "program of ko "+release.KoVersion+"; Go builds it by default")
+	flags.StringVar(&o.kustomize, "kustomize", kustomize, "command that builds a kustomization")
+	flags.StringVar(&o.layers, "layers", "", "directory that keeps layers of images")
 	if err := flags.Parse(args); err != nil {
-		return err
+		return o, err
 	}
-	if flags.NArg() != 1 || *version == "" || *key == "" || *revision == "" || *layers == "" {
-		return errors.New("name version, key, commit, layers and the directory of the release")
+	if flags.NArg() != 1 || o.version == "" || o.key == "" || o.revision == "" || o.layers == "" {
+		return o, errors.New("name version, key, commit, layers and the directory of the release")
+	}
+	o.out = flags.Arg(0)
+	return o, nil
+}
+
+// run makes the release that the command line describes.
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
 	}
 	r := releaser{
 		env:     os.Environ(),
-		version: *version, revision: *revision, modified: time.Unix(*modified, 0), layers: *layers,
-		ko: *ko, kustomize: *kustomize, out: flags.Arg(0), selected: selection(*platforms),
+		version: o.version, revision: o.revision, modified: time.Unix(o.time, 0), layers: o.layers,
+		ko: o.ko, kustomize: o.kustomize, out: o.out, selected: selection(o.platforms),
 	}
-	if r.root, err = filepath.Abs(*root); err != nil {
+	if r.root, err = filepath.Abs(o.root); err != nil {
 		return fmt.Errorf("find the repository: %w", err)
 	}
-	if r.key, err = signature.ReadKey(*key); err != nil {
+	if r.key, err = signature.ReadKey(o.key); err != nil {
 		return err
 	}
-	if r.scratch, err = os.MkdirTemp("", "fnr-release-"); err != nil {
-		return fmt.Errorf("make a directory for the release: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(r.scratch)) }()
 	return r.make(ctx)
 }
 
@@ -89,15 +96,15 @@ func selection(list string) func(downloads.Platform) bool {
 }
 
 // make makes all files.
-func (r releaser) make(ctx context.Context) error {
+func (r releaser) make(ctx context.Context) (err error) {
+	if r.scratch, err = os.MkdirTemp("", "fnr-release-"); err != nil {
+		return fmt.Errorf("make a directory for the release: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(r.scratch)) }()
 	if err := os.MkdirAll(r.out, 0o755); err != nil { //nolint:gosec // it is published
 		return fmt.Errorf("make the directory of the release: %w", err)
 	}
-	var programs []downloads.Program
-	for _, program := range downloads.Programs() {
-		programs = append(programs, program.On(r.selected))
-	}
-	if err := r.maker().Make(ctx, programs); err != nil {
+	if err := r.programs(ctx); err != nil {
 		return err
 	}
 	digests, err := r.images(ctx)
@@ -107,6 +114,23 @@ func (r releaser) make(ctx context.Context) error {
 	if err := r.manifests(ctx, digests); err != nil {
 		return err
 	}
+	if err := r.documents(); err != nil {
+		return err
+	}
+	return r.sums()
+}
+
+// programs makes the programs that users run on their machines.
+func (r releaser) programs(ctx context.Context) error {
+	var programs []downloads.Program
+	for _, program := range downloads.Programs() {
+		programs = append(programs, program.On(r.selected))
+	}
+	return r.maker().Make(ctx, programs)
+}
+
+// documents copies the documents that belong to a release.
+func (r releaser) documents() error {
 	for path, name := range map[string]string{"CHANGELOG.md": "CHANGELOG.md", "docs/install.md": "install.md"} {
 		content, err := os.ReadFile(filepath.Join(r.root, path))
 		if err != nil {
@@ -116,7 +140,7 @@ func (r releaser) make(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.sums()
+	return nil
 }
 
 // maker returns the maker of the programs that users run on their machines.

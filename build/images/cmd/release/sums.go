@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
@@ -18,19 +17,11 @@ import (
 // sums writes the checksums of all files, in the form that sha256sum checks, their signature, in the form of
 // `cosign sign-blob`, and the public key.
 func (r releaser) sums() error {
-	entries, err := os.ReadDir(r.out)
+	sums, err := checksums(r.out)
 	if err != nil {
-		return fmt.Errorf("list the files of the release: %w", err)
+		return err
 	}
-	var sums bytes.Buffer
-	for _, entry := range entries {
-		sum, err := hash(filepath.Join(r.out, entry.Name()))
-		if err != nil {
-			return fmt.Errorf("compute a checksum: %w", err)
-		}
-		_, _ = fmt.Fprintf(&sums, "%x  %s\n", sum, entry.Name()) // a buffer takes everything
-	}
-	signed, err := signature.Bytes(sums.Bytes(), r.key)
+	signed, err := signature.Bytes(sums, r.key)
 	if err != nil {
 		return fmt.Errorf("sign the checksums: %w", err)
 	}
@@ -39,7 +30,7 @@ func (r releaser) sums() error {
 		return fmt.Errorf("encode the public key: %w", err)
 	}
 	for name, content := range map[string][]byte{
-		"SHA256SUMS":     sums.Bytes(),
+		"SHA256SUMS":     sums,
 		"SHA256SUMS.sig": []byte(signed + "\n"),
 		"cosign.pub":     pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}),
 	} {
@@ -48,6 +39,23 @@ func (r releaser) sums() error {
 		}
 	}
 	return nil
+}
+
+// checksums returns the checksums of the files in a directory.
+func checksums(dir string) ([]byte, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list the files of the release: %w", err)
+	}
+	var sums []byte
+	for _, entry := range entries {
+		sum, err := hash(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("compute a checksum: %w", err)
+		}
+		sums = fmt.Appendf(sums, "%x  %s\n", sum, entry.Name())
+	}
+	return sums, nil
 }
 
 func hash(path string) ([]byte, error) {
