@@ -39,7 +39,10 @@ type made struct {
 // parts are what a bundle is made of; tests leave some out, or change them.
 type parts struct {
 	signed, attested v1.Image
-	sboms            map[string]v1.Image // by the digest of what they describe
+	name             string // of the image
+	// more are further images, by name.
+	more  map[string]v1.Image
+	sboms map[string]v1.Image // by the digest of what they describe
 }
 
 // assemble makes a bundle with changed parts.
@@ -51,7 +54,7 @@ func assemble(t *testing.T, change func(*parts)) made {
 		t.Fatal(err, err2)
 	}
 	digest, manifest := hash(t, index), must(index.IndexManifest())(t)
-	p := parts{sboms: map[string]v1.Image{}}
+	p := parts{sboms: map[string]v1.Image{}, name: "gateway:v1"}
 	build := provenance.Build{Version: "v1", Platforms: []string{"linux/amd64", "linux/arm64"}, Revision: "c0ffee"}
 	for _, platform := range manifest.Manifests {
 		of := platform.Digest.String()
@@ -78,8 +81,13 @@ func assemble(t *testing.T, change func(*parts)) made {
 	for of, list := range p.sboms {
 		add(signature.Tag(of, "sbom"), list)
 	}
-	if err := to.AddIndex("gateway:v1", index); err != nil {
+	if err := to.AddIndex(p.name, index); err != nil {
 		t.Fatal(err)
+	}
+	for name, image := range p.more {
+		if err := to.AddImage(name, image); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return made{dir, digest, key}
 }
@@ -115,6 +123,22 @@ func TestVerify(t *testing.T) {
 				p.sboms[of] = sbom(t, "sha256:other")
 			}
 		}, "not in the provenance", "another list took its place"},
+		"another version": {
+			func(_ *testing.T, p *parts) { p.name = "gateway:v2" }, "by its provenance it is gateway:v1",
+			"an old image is offered as a new one",
+		},
+		"another program": {
+			func(_ *testing.T, p *parts) { p.name = "wrapper-server:v1" }, "it has no signature",
+			"a signed image takes the place of another",
+		},
+		"one more": {
+			func(t *testing.T, p *parts) { p.more = map[string]v1.Image{"gateway:v2": sbom(t, "")} },
+			"gateway:v2 belongs to none of them", "it would be pushed without a signature",
+		},
+		"a name twice": {
+			func(t *testing.T, p *parts) { p.more = map[string]v1.Image{"gateway:v1": sbom(t, "")} },
+			"two images have this name", "the second would replace the first where they are pushed",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

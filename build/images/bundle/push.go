@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -53,10 +52,4 @@ func (e entry) push(to name.Tag, all v1.ImageIndex, options []remote.Option) err
 		return err
 	}
 	return remote.WriteIndex(to, index, options...)
-}
-
-// tag returns the tag in program:tag.
-func tag(name string) string {
-	_, tag, _ := strings.Cut(name, ":")
-	return tag
 }

@@ -14,14 +14,14 @@ import (
 )
 
 // verifySBOMs checks the SBOM of each platform's image.
-func verifySBOMs(index v1.ImageIndex, about map[string]v1.Image, attested []string) error {
+func verifySBOMs(index v1.ImageIndex, take func(digest, what string) v1.Image, attested []string) error {
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		return err
 	}
 	for _, platform := range manifest.Manifests {
 		digest := platform.Digest.String()
-		if err := verifySBOM(about[signature.Tag(digest, "sbom")], digest, attested); err != nil {
+		if err := verifySBOM(take(digest, "sbom"), digest, attested); err != nil {
 			return fmt.Errorf("%s: %w", platform.Platform, err)
 		}
 	}

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
@@ -25,8 +28,8 @@ type Verified struct {
 	Revision string
 }
 
-// Verify checks the images: every digest, and for each image a signature and a provenance by the key, and for
-// each of its platforms an SBOM.
+// Verify checks the images: every digest, and for each image a signature and a provenance by the key, which has its
+// name, and for each of its platforms an SBOM. Nothing else may be in the bundle: all of it would be pushed.
 func (b Bundle) Verify(key *ecdsa.PublicKey) ([]Verified, error) {
 	if err := b.verifyBlobs(); err != nil {
 		return nil, err
@@ -50,16 +53,24 @@ func (b Bundle) Verify(key *ecdsa.PublicKey) ([]Verified, error) {
 		}
 		verified = append(verified, image)
 	}
-	if len(verified) == 0 {
+	switch {
+	case len(verified) == 0:
 		return nil, errors.New("verify the images: there are none")
+	case len(about) > 0:
+		return nil, fmt.Errorf("verify the images: %s belongs to none of them: do not use the bundle",
+			slices.Min(slices.Collect(maps.Keys(about))))
 	}
 	return verified, nil
 }
 
-// validated returns the images that are about others, signatures for example, by tag.
+// validated returns the images that are about others, signatures for example, by name.
 func validated(entries []entry, all v1.ImageIndex) (map[string]v1.Image, error) {
-	about := map[string]v1.Image{}
+	about, names := map[string]v1.Image{}, map[string]bool{}
 	for _, e := range entries {
+		if names[e.name] {
+			return nil, fmt.Errorf("verify %s: two images have this name: do not use the bundle", e.name)
+		}
+		names[e.name] = true
 		if !e.descriptor.MediaType.IsImage() {
 			continue
 		}
@@ -70,7 +81,7 @@ func validated(entries []entry, all v1.ImageIndex) (map[string]v1.Image, error) 
 		if err != nil {
 			return nil, fmt.Errorf("verify %s: %w", e.name, err)
 		}
-		about[tag(e.name)] = image
+		about[e.name] = image
 	}
 	return about, nil
 }
@@ -98,7 +109,7 @@ func (b Bundle) verifyBlobs() error {
 	})
 }
 
-// verify checks one image for several platforms, by the images about it.
+// verify checks one image for several platforms, by the images about it, which it removes.
 func verify(e entry, all v1.ImageIndex, about map[string]v1.Image, key *ecdsa.PublicKey) (Verified, error) {
 	index, err := all.ImageIndex(e.descriptor.Digest)
 	if err != nil {
@@ -108,19 +119,30 @@ func verify(e entry, all v1.ImageIndex, about map[string]v1.Image, key *ecdsa.Pu
 		return Verified{}, err
 	}
 	digest := e.descriptor.Digest.String()
-	build, err := verifySigned(digest, about, key)
+	program, _, _ := strings.Cut(e.name, ":")
+	take := func(digest, what string) v1.Image {
+		name := program + ":" + signature.Tag(digest, what)
+		defer delete(about, name)
+		return about[name]
+	}
+	build, err := verifySigned(digest, take, key)
 	if err != nil {
 		return Verified{}, err
 	}
-	if err := verifySBOMs(index, about, build.SBOMs); err != nil {
+	if signed := build.Program + ":" + build.Version; signed != e.name {
+		return Verified{}, fmt.Errorf("by its provenance it is %s: do not use the bundle", signed)
+	}
+	if err := verifySBOMs(index, take, build.SBOMs); err != nil {
 		return Verified{}, err
 	}
 	return Verified{Name: e.name, Digest: digest, Revision: build.Revision}, nil
 }
 
 // verifySigned checks the signature and the provenance of an image, and returns the provenance.
-func verifySigned(digest string, about map[string]v1.Image, key *ecdsa.PublicKey) (provenance.Build, error) {
-	signatures, attestations := about[signature.Tag(digest, "sig")], about[signature.Tag(digest, "att")]
+func verifySigned(
+	digest string, take func(digest, what string) v1.Image, key *ecdsa.PublicKey,
+) (provenance.Build, error) {
+	signatures, attestations := take(digest, "sig"), take(digest, "att")
 	if signatures == nil || attestations == nil {
 		return provenance.Build{}, errors.New("it has no signature, or no provenance")
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -32,6 +33,8 @@ const Repository = "https://github.com/krm-function-runner/function-runner"
 
 // Build describes a build.
 type Build struct {
+	// Program is what was built; it is the last part of the name that the image has.
+	Program string `json:"-"`
 	// Version and Platforms are what the build was called with.
 	Version   string   `json:"version"`
 	Platforms []string `json:"platforms"`
@@ -141,8 +144,8 @@ func encoding(payload []byte) []byte {
 	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(payloadType), payloadType, len(payload), payload)
 }
 
-// Verify returns what the attestation of an image says: the commit of its sources, and its SBOMs. It is an error
-// unless one of the attestations is signed with the key, and is about an image with the digest.
+// Verify returns what the attestation of an image says: its program and version, the commit of its sources, and its
+// SBOMs. It is an error unless one of the attestations is signed with the key, and is about an image with the digest.
 func Verify(attestations v1.Image, of string, key *ecdsa.PublicKey) (Build, error) {
 	manifest, err := attestations.Manifest()
 	if err != nil {
@@ -154,7 +157,7 @@ func Verify(attestations v1.Image, of string, key *ecdsa.PublicKey) (Build, erro
 			return Build{}, fmt.Errorf("read the provenance of %s: %w", of, err)
 		}
 		s, ok := open(content, key)
-		if ok && s.PredicateType == predicateType && slices.Contains(digests(s.Subject), of) {
+		if ok && s.PredicateType == predicateType && len(s.Subject) == 1 && slices.Contains(digests(s.Subject), of) {
 			return s.build(), nil
 		}
 	}
@@ -180,6 +183,7 @@ func open(content []byte, key *ecdsa.PublicKey) (s statement, ok bool) {
 
 func (s statement) build() Build {
 	build := s.Predicate.BuildDefinition.ExternalParameters
+	build.Program = path.Base(s.Subject[0].Name)
 	build.Tools = s.Predicate.BuildDefinition.InternalParameters
 	for _, source := range s.Predicate.BuildDefinition.ResolvedDependencies {
 		build.Revision = source.Digest["gitCommit"]
