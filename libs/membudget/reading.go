@@ -29,11 +29,8 @@ func (b *Budget) Bounded(maxMessage int64, rejected func(context.Context, error)
 		defer held.release()
 		body := &countedBody{ReadCloser: r.Body, held: held, most: maxMessage}
 		r = r.WithContext(context.WithValue(ctx, reservationKey{}, held))
-		message := announced(r, body, maxMessage)
-		gathered := gathered(body, message)
-		defer gathered.free()
-		r.Body = gathered
-		body.rejected = held.acquire(ctx, min(message, maxMessage))
+		r.Body = body
+		body.rejected = held.acquire(ctx, min(announced(r, body, maxMessage), maxMessage))
 		next.ServeHTTP(w, r)
 		if body.rejected != nil && rejected != nil {
 			rejected(ctx, body.rejected)

@@ -21,6 +21,7 @@ var packages = []target{
 	{module: "libs", dir: "function", kills: true},
 	{module: "libs", dir: "resourcelist"},
 	{module: "libs", dir: "membudget"},
+	{module: "libs", dir: "listwire"},
 	{module: "libs", dir: "rpcserve"},
 	{module: "libs", dir: "pace"},
 	{module: "libs", dir: "serve"},

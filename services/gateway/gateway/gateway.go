@@ -19,6 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/listwire"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -169,7 +170,7 @@ func newHandler(
 		MaxRequestBytes: cfg.MaxMessageBytes, MaxResponseBytes: cfg.MaxMessageBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			options = append(options, connect.WithInterceptors(function.WordEarlyDeadline()))
-			path, handler := evaluatorconnect.NewFunctionEvaluatorHandler(door, options...)
+			path, handler := listwire.NewHandler(door, int64(cfg.MaxMessageBytes), options...)
 			return path, door.Bounded(handler)
 		},
 	}}

@@ -21,6 +21,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/listwire"
 	"github.com/krm-function-runner/function-runner/libs/membudget"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
@@ -123,7 +124,7 @@ func (s *server) maintain(ctx context.Context) error {
 
 func (s *server) handler(options ...connect.HandlerOption) (path string, handler http.Handler) {
 	options = append(options, connect.WithInterceptors(function.WordEarlyDeadline()))
-	path, handler = evaluatorconnect.NewFunctionEvaluatorHandler(s, options...)
+	path, handler = listwire.NewHandler(s, s.maxMessage, options...)
 	return path, s.budget.Bounded(s.maxMessage, nil, handler)
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package listwire
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/http"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// response puts a list into the message that Connect writes.
+type response struct {
+	http.ResponseWriter
+	lists *lists
+}
+
+// Unwrap is for http.ResponseController.
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// errNotAPrefix is for a version of Connect that writes messages otherwise. The message would lack its list.
+var errNotAPrefix = errors.New("the response does not begin with the prefix of an uncompressed message of gRPC")
+
+// Write implements http.ResponseWriter. Connect writes a message's prefix at once.
+func (r *response) Write(p []byte) (int, error) {
+	list := r.lists.response
+	if len(list) == 0 {
+		return r.ResponseWriter.Write(p)
+	}
+	r.lists.response = nil
+	if len(p) < prefixBytes || p[0] != 0 {
+		return 0, errNotAPrefix
+	}
+	begin := make([]byte, prefixBytes, prefixBytes+fieldBytes)
+	begin = protowire.AppendTag(begin, listField, protowire.BytesType)
+	begin = protowire.AppendVarint(begin, uint64(len(list)))
+	added := len(begin) - prefixBytes + len(list)
+	binary.BigEndian.PutUint32(begin[1:], binary.BigEndian.Uint32(p[1:])+uint32(added))
+	for _, part := range [][]byte{begin, list, p[prefixBytes:]} {
+		if len(part) == 0 {
+			continue
+		}
+		if _, err := r.ResponseWriter.Write(part); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
