@@ -114,7 +114,7 @@ func (e *evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}
 	resp, err := e.evaluate(ctx, req, digest)
 	if err == nil {
-		e.cache.lookups.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", resp.Cache)))
+		e.cache.count(ctx, resp.Cache)
 	}
 	return resp, err
 }
@@ -139,5 +139,14 @@ func (c *Cache) digest(ctx context.Context, req evaluation.Request) (digest stri
 	start := time.Now()
 	digest, err := c.cfg.Digests(ctx, req.Image)
 	req.Measured.Resolving(time.Since(start))
-	return digest, err == nil && digest != ""
+	if err != nil || digest == "" {
+		c.count(ctx, "unresolved")
+		return "", false
+	}
+	return digest, true
+}
+
+// count counts a request for remembered results.
+func (c *Cache) count(ctx context.Context, outcome string) {
+	c.lookups.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }

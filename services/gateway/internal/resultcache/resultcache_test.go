@@ -19,6 +19,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resultcache"
 )
@@ -148,6 +149,24 @@ func TestWhatIsRemembered(t *testing.T) {
 				t.Errorf("got %q, want %q: %s", got, tc.want, tc.reason)
 			}
 		})
+	}
+}
+
+// TestUnknownDigestsAreCounted has an image whose digest cannot be resolved: the function runs all the same.
+func TestUnknownDigestsAreCounted(t *testing.T) {
+	tel, scrape := scrapetest.New(t)
+	cache, err := resultcache.New(resultcache.Config{
+		Images: patterns(t, "example.com/**"), MaxBytes: 1 << 20, Meters: tel.Meters,
+		Digests: func(context.Context, imagename.Name) (string, error) { return "", errors.New("registry is down") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cache.Wrap(of("sha256:1")).Evaluate(t.Context(), request("example.com/fn:v1", "x")); err != nil {
+		t.Error(err)
+	}
+	if want := `fn_result_cache_lookups_total{outcome="unresolved"} 1`; !strings.Contains(scrape(), want) {
+		t.Errorf("no %s in\n%s", want, scrape())
 	}
 }
 
