@@ -33,6 +33,7 @@ type Budget struct {
 	limit   int64
 	timeout time.Duration
 	setting string // of limit
+	windows serve.Windows
 
 	mu        sync.Mutex
 	reserved  int64
@@ -55,9 +56,6 @@ const (
 
 	// maxQueued bounds the length of the queue.
 	maxQueued = 1000
-	// maxUnread bounds what the queued requests of one connection may have in the server's
-	// receive buffers: they share the connection's window with the requests being read.
-	maxUnread = serve.ConnReceiveWindow * 3 / 4
 )
 
 // source is where a request comes from.
@@ -76,7 +74,12 @@ type queued struct {
 // New returns a budget of so many bytes. timeout is how long a request may be queued, and setting the
 // name of the setting of limit.
 func New(limit int64, timeout time.Duration, setting string) *Budget {
-	return &Budget{limit: limit, timeout: timeout, setting: setting}
+	return NewBehind(serve.DefaultWindows, limit, timeout, setting)
+}
+
+// NewBehind returns the budget of an endpoint that has receive windows of its own.
+func NewBehind(windows serve.Windows, limit int64, timeout time.Duration, setting string) *Budget {
+	return &Budget{limit: limit, timeout: timeout, setting: setting, windows: windows}
 }
 
 // Default returns how many bytes are right for a server in the container whose control group is
@@ -128,25 +131,30 @@ func (b *Budget) enqueue(from source, size int64) (*queued, error) {
 func (b *Budget) overfull(q *queued) error {
 	others := b.queue[:len(b.queue)-1]
 	var all, peer, unread int64
+	window := int64(b.windows.Request)
 	for _, o := range others {
 		all += o.size
 		if o.from.peer == q.from.peer {
 			peer += o.size
 		}
 		if o.from.conn == q.from.conn {
-			unread += min(o.size, serve.ReceiveWindow)
+			unread += min(o.size, window)
 		}
 	}
 	switch {
 	case len(others) >= maxQueued, len(others) > 0 && all+q.size > b.limit:
 		return b.full()
-	case peer > 0 && peer+q.size > b.limit/peerDivisor, unread > 0 && unread+min(q.size, serve.ReceiveWindow) > maxUnread:
+	case peer > 0 && peer+q.size > b.limit/peerDivisor, unread > 0 && unread+min(q.size, window) > b.maxUnread():
 		return fault.WithRetryAfter(fault.New(fault.Exhausted,
 			"too many requests from %s wait for the server's memory: send fewer at a time, or try again later",
 			q.from.peer), tryAgain)
 	}
 	return nil
 }
+
+// maxUnread bounds what the queued requests of one connection may have in the server's receive
+// buffers: they share the connection's window with the requests being read.
+func (b *Budget) maxUnread() int64 { return int64(b.windows.Connection) * 3 / 4 }
 
 // admit has answers written, and makes the reservations of queued requests that can be
 // admitted. The caller holds mu.

@@ -302,7 +302,7 @@ func TestLargeRequestsOfABusyConnection(t *testing.T) {
 func TestUnreadRequestsLeaveTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := peers(2)
-		all := &Budget{limit: 1 << 30, timeout: time.Second}
+		all := NewBehind(serve.Windows{Request: 512 << 10, Connection: 6 << 20}, 1<<30, time.Second, "")
 		first := &Reservation{budget: all, from: p[0]}
 		if err := first.acquire(t.Context(), 1<<30); err != nil {
 			t.Fatal(err)
@@ -311,7 +311,7 @@ func TestUnreadRequestsLeaveTheWindow(t *testing.T) {
 			go func() { _ = (&Reservation{budget: all, from: p[1]}).acquire(t.Context(), 1<<20) }()
 		}
 		synctest.Wait()
-		if got, want := length(all), maxUnread/serve.ReceiveWindow; got != want {
+		if got, want := length(all), 9; got != want { // three fourths of 6 MiB
 			t.Errorf("%d requests are queued, want %d", got, want)
 		}
 		<-time.After(time.Minute)

@@ -25,6 +25,13 @@ const (
 	maxReadFrameBytes = 64 << 10
 )
 
+// Windows are how much of its requests a server buffers before their handlers read it. A client that has sent as much
+// waits until it gets word, which takes a round trip.
+type Windows struct{ Request, Connection int }
+
+// DefaultWindows are those of an endpoint that has none of its own.
+var DefaultWindows = Windows{Request: ReceiveWindow, Connection: ConnReceiveWindow}
+
 // Defaults of an endpoint.
 const (
 	// DefaultMaxConnections is far above what the callers of a service need: each has one

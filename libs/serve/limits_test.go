@@ -290,12 +290,19 @@ func TestHeadersAreBounded(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
-	for name, tc := range map[string]struct{ set, want int }{
-		"default": {0, serve.DefaultMaxStreams}, "set": {1000, 1000},
+	for name, tc := range map[string]struct {
+		set, want int
+		windows   serve.Windows
+		window    uint32
+	}{
+		"default": {0, serve.DefaultMaxStreams, serve.Windows{}, serve.ReceiveWindow},
+		"set":     {1000, 1000, serve.Windows{Request: 1 << 20, Connection: 8 << 20}, 1 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				listener := startPipes(t, serve.Endpoint{Handler: http.NotFoundHandler(), MaxStreams: tc.set})
+				listener := startPipes(t, serve.Endpoint{
+					Handler: http.NotFoundHandler(), MaxStreams: tc.set, Windows: tc.windows,
+				})
 				c := dialRaw(t, listener, "/")
 				defer func() { _ = c.Close() }()
 				go c.read(true)
@@ -303,8 +310,8 @@ func TestStreamsAreBounded(t *testing.T) {
 				if got := settings[settingStreams]; int(got) != tc.want {
 					t.Errorf("%d streams on a connection, want %d", got, tc.want)
 				}
-				if got := settings[settingWindow]; got != serve.ReceiveWindow {
-					t.Errorf("a stream's window has %d bytes, want %d", got, serve.ReceiveWindow)
+				if got := settings[settingWindow]; got != tc.window {
+					t.Errorf("a stream's window has %d bytes, want %d", got, tc.window)
 				}
 			})
 		})

@@ -68,6 +68,8 @@ type Endpoint struct {
 	// MaxStreams is the number of requests at a time on one connection of HTTP/2; zero is
 	// [DefaultMaxStreams].
 	MaxStreams int
+	// Windows are the receive windows of HTTP/2; zero is [DefaultWindows].
+	Windows Windows
 }
 
 // Task runs beside the endpoints until its context ends. An error ends the whole

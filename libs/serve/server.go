@@ -56,7 +56,7 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 		handler = secured(handler)
 		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, longestSecure)
 	}
-	s := &server{name: e.Name, listener: listener, http: newHTTPServer(handler, streams(e))}
+	s := &server{name: e.Name, listener: listener, http: newHTTPServer(handler, streams(e), cmp.Or(e.Windows, DefaultWindows))}
 	if e.MaxConnectionAge > 0 {
 		s.aging = &agingListener{Listener: listener, age: e.MaxConnectionAge}
 		s.listener, s.http.ConnContext, s.http.Handler = s.aging, withConn, s.aging.handler(s.http.Handler)
@@ -107,7 +107,7 @@ func failedHandshake(log *slog.Logger, endpoint string) func(peer string, err er
 
 // newHTTPServer returns a server for HTTP/1.1 and for HTTP/2, which gRPC clients speak. It never sees
 // TLS: see secureConn.
-func newHTTPServer(handler http.Handler, maxStreams int) *http.Server {
+func newHTTPServer(handler http.Handler, maxStreams int, windows Windows) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -118,8 +118,8 @@ func newHTTPServer(handler http.Handler, maxStreams int) *http.Server {
 		IdleTimeout:       5 * time.Minute,
 		MaxHeaderBytes:    maxHeaderBytes,
 		HTTP2: &http.HTTP2Config{
-			MaxReceiveBufferPerConnection: ConnReceiveWindow,
-			MaxReceiveBufferPerStream:     ReceiveWindow,
+			MaxReceiveBufferPerConnection: windows.Connection,
+			MaxReceiveBufferPerStream:     windows.Request,
 			MaxReadFrameSize:              maxReadFrameBytes,
 			MaxConcurrentStreams:          maxStreams,
 			// The evaluations of a client whose machine has gone end.

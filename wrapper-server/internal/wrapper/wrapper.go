@@ -38,7 +38,8 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Component, er
 	s := &server{
 		command: command(cfg), service: service, maxMessage: int64(cfg.MaxRequestBodySize),
 		maxTime: cfg.MaxEvaluationTime, timeSetting: timeSetting(environ),
-		budget: membudget.New(membudget.Default(cgroup.Container, cfg.MaxRequestBodySize), budgetTimeout, ""),
+		budget: membudget.NewBehind(
+			windows, membudget.Default(cgroup.Container, cfg.MaxRequestBodySize), budgetTimeout, ""),
 	}
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{
@@ -50,10 +51,23 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Component, er
 		return serve.Component{}, fmt.Errorf("set up the wrapper server: %w", err)
 	}
 	return serve.Component{
-		Endpoints: []serve.Endpoint{{Name: "evaluator", Address: ":" + strconv.Itoa(cfg.Port), Handler: handler}},
-		Tasks:     []serve.Task{s.maintain},
+		Endpoints: []serve.Endpoint{{
+			Name: "evaluator", Address: ":" + strconv.Itoa(cfg.Port), Handler: handler,
+			Windows: windows, MaxConnections: maxConnections, MaxConnectionsPerPeer: maxConnectionsPerPeer,
+		}},
+		Tasks: []serve.Task{s.maintain},
 	}, nil
 }
+
+// windows are larger than those of other endpoints: a list of megabytes that comes from another node would
+// wait for dozens of round trips. As few clients connect to a pod, gateways and what checks its health,
+// connections are fewer by as much.
+var windows = serve.Windows{Request: 4 * serve.ReceiveWindow, Connection: 4 * serve.ConnReceiveWindow}
+
+const (
+	maxConnections        = serve.DefaultMaxConnections / 4
+	maxConnectionsPerPeer = serve.DefaultMaxConnectionsPerPeer / 4
+)
 
 // newService returns what runs the function, in an environment.
 func newService(cfg Config, env []string, frame program.Frame) (*function.Service, error) {
