@@ -82,7 +82,12 @@ func (c *Cache[K, V]) join(
 	if c.stopped {
 		return nil, false, fault.New(fault.Unavailable, "%w", errStopping)
 	}
-	f = &fetch[V]{since: time.Now(), forgotten: c.forgotten, waiting: 1, done: make(chan struct{})}
+	return c.start(ctx, q, background), true, nil
+}
+
+// start starts a fetch for q's key, with one caller. c is locked.
+func (c *Cache[K, V]) start(ctx context.Context, q Query[K, V], background bool) *fetch[V] {
+	f := &fetch[V]{since: time.Now(), forgotten: c.forgotten, waiting: 1, done: make(chan struct{})}
 	if end, ok := ctx.Deadline(); ok && q.CallerDeadline && !background && time.Until(end) < c.cfg.FetchTimeout {
 		f.deadline = end
 	}
@@ -92,7 +97,7 @@ func (c *Cache[K, V]) join(
 	c.fetches[q.Key] = f
 	ctx = context.WithValue(ctx, progressKey{}, &f.progress)
 	c.running.Go(func() { c.run(ctx, q, f) })
-	return f, true, nil
+	return f
 }
 
 // run runs q's fetch and finishes f.

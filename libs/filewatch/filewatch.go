@@ -53,19 +53,22 @@ func follow(ctx context.Context, log *slog.Logger, path string, look func(), new
 		log.WarnContext(ctx, "file notifications unavailable; polling every few seconds: if the node's limit is reached, "+
 			"raise fs.inotify.max_user_instances",
 			"directory", path, "interval", poll, "error", err)
-		watcher = &fsnotify.Watcher{} // its channels are nil: no event ever arrives
-	} else {
-		defer func() { _ = watcher.Close() }()
+		loop(ctx, look, new(fsnotify.Watcher), func() {}) // its channels are nil: no event ever arrives
+		return
 	}
+	defer func() { _ = watcher.Close() }()
+	// Adding a directory again is not an error, and finds one that was created again.
+	loop(ctx, look, watcher, func() { _ = watcher.Add(path) })
+}
+
+// loop calls look after events of the watcher, and periodically, until ctx ends. It calls add before each wait.
+func loop(ctx context.Context, look func(), watcher *fsnotify.Watcher, add func()) {
 	polling := time.NewTicker(poll)
 	defer polling.Stop()
 	settled := time.NewTimer(0) // finds a change from before the watch at once
 	defer settled.Stop()
 	for {
-		if err == nil {
-			// Adding a directory again is not an error, and finds one that was created again.
-			_ = watcher.Add(path)
-		}
+		add()
 		select {
 		case <-ctx.Done():
 			return

@@ -38,16 +38,10 @@ func measureAliases(document *yaml.Node, size int) (measure, error) {
 	return m, err
 }
 
-// of returns the node's extent. An anchor precedes its aliases, so an alias of a
-// node that is not measured yet stands inside that node.
+// of returns the node's extent.
 func (m measure) of(node *yaml.Node) (extent, error) {
 	if node.Kind == yaml.AliasNode {
-		known := m.anchored[node.Alias]
-		if known == (extent{}) {
-			return extent{}, fmt.Errorf("line %d: the alias *%s stands inside its own anchor: write the value out",
-				node.Line, node.Value)
-		}
-		return known, nil
+		return m.alias(node)
 	}
 	sum := extent{bytes: 1 + len(node.Value) + len(node.HeadComment) + len(node.LineComment) + len(node.FootComment)}
 	for _, child := range node.Content {
@@ -67,4 +61,15 @@ func (m measure) of(node *yaml.Node) (extent, error) {
 		m.anchored[node] = sum
 	}
 	return sum, nil
+}
+
+// alias returns the extent of what an alias stands for. An anchor precedes its aliases,
+// so an alias of a node that is not measured yet stands inside that node.
+func (m measure) alias(node *yaml.Node) (extent, error) {
+	known := m.anchored[node.Alias]
+	if known == (extent{}) {
+		return extent{}, fmt.Errorf("line %d: the alias *%s stands inside its own anchor: write the value out",
+			node.Line, node.Value)
+	}
+	return known, nil
 }

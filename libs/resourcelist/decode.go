@@ -15,11 +15,7 @@ import (
 
 // decode returns the envelope of any list, by way of all its nodes.
 func decode(ctx context.Context, data []byte) (Envelope, error) {
-	document, err := decodeDocument(ctx, data)
-	if err != nil {
-		return Envelope{}, err
-	}
-	fields, err := topLevel(document.root)
+	document, fields, err := decodeFields(ctx, data)
 	if err != nil {
 		return Envelope{}, err
 	}
@@ -37,6 +33,16 @@ func decode(ctx context.Context, data []byte) (Envelope, error) {
 		return Envelope{}, err
 	}
 	return Envelope{Results: results}, nil
+}
+
+// decodeFields returns the one document in data, and its top-level fields.
+func decodeFields(ctx context.Context, data []byte) (document, map[string]*yaml.Node, error) {
+	d, err := decodeDocument(ctx, data)
+	if err != nil {
+		return document{}, nil, err
+	}
+	fields, err := topLevel(d.root)
+	return d, fields, err
 }
 
 // document is a document in nodes, whose aliases are known to be bounded.

@@ -61,11 +61,7 @@ func (r recognised) decode(ctx context.Context) (Envelope, error) {
 		}
 		defer release()
 	}
-	document, err := decodeDocument(ctx, r.results)
-	if err != nil {
-		return Envelope{}, err
-	}
-	fields, err := topLevel(document.root)
+	document, fields, err := decodeFields(ctx, r.results)
 	if err != nil {
 		return Envelope{}, err
 	}
