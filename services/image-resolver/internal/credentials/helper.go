@@ -48,23 +48,19 @@ func runHelper(ctx context.Context, limit time.Duration, name, server string) (t
 		return types.AuthConfig{}, fault.New(fault.Precondition, "credential helper %s for %s failed: %w%s%s",
 			p.program, server, p.err, p.stderrText(), adviceOnHelper(p.err))
 	case err != nil: // the text of err may quote what should be secret
-		return types.AuthConfig{}, fault.New(
-			fault.Precondition,
-			"credential helper %s for %s gave an answer that is not valid JSON: run it by hand, as docker does",
-			p.program,
-			server,
-		)
+		return types.AuthConfig{}, badAnswer(p.program, server, "that is not valid JSON")
 	case creds.Secret == "":
-		return types.AuthConfig{}, fault.New(
-			fault.Precondition,
-			"credential helper %s for %s gave an answer without a secret: run it by hand, as docker does",
-			p.program,
-			server,
-		)
+		return types.AuthConfig{}, badAnswer(p.program, server, "without a secret")
 	case creds.Username == tokenUser:
 		return types.AuthConfig{IdentityToken: creds.Secret}, nil
 	}
 	return types.AuthConfig{Username: creds.Username, Password: creds.Secret}, nil
+}
+
+// badAnswer is the error for an answer that has no credentials.
+func badAnswer(program, server, what string) error {
+	return fault.New(fault.Precondition, "credential helper %s for %s gave an answer %s: run it by hand, as docker does",
+		program, server, what)
 }
 
 // adviceOnHelper returns what to do about a helper that could not be run.

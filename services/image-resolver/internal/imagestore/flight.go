@@ -67,23 +67,31 @@ func (f *flights) enter(
 	}
 	p, ok := f.byKey[key]
 	if !ok {
-		p = &flight{done: make(chan struct{}), changed: make(chan struct{})}
-		ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx)) // it is for all callers
-		if f.byKey == nil {
-			f.byKey = map[string]*flight{}
-		}
-		f.byKey[key] = p
-		f.wait.Go(func() {
-			defer p.cancel()
-			p.err = pull(ctx, p.report)
-			f.mu.Lock()
-			f.remove(key, p)
-			f.mu.Unlock()
-			close(p.done)
-		})
+		p = f.begin(ctx, key, pull)
 	}
 	p.waiters++
 	return p, nil
+}
+
+// begin begins the pull of an image. The caller holds mu.
+func (f *flights) begin(
+	ctx context.Context, key string, pull func(ctx context.Context, report func(string)) error,
+) *flight {
+	p := &flight{done: make(chan struct{}), changed: make(chan struct{})}
+	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx)) // it is for all callers
+	if f.byKey == nil {
+		f.byKey = map[string]*flight{}
+	}
+	f.byKey[key] = p
+	f.wait.Go(func() {
+		defer p.cancel()
+		p.err = pull(ctx, p.report)
+		f.mu.Lock()
+		f.remove(key, p)
+		f.mu.Unlock()
+		close(p.done)
+	})
+	return p
 }
 
 // leave takes a waiter away. A pull that has none ends.

@@ -107,6 +107,11 @@ func (s *Store) open() (err error) {
 	if s.cfg.Group == 0 {
 		return nil
 	}
+	return s.admitGroup()
+}
+
+// admitGroup lets the store's group reach images.
+func (s *Store) admitGroup() error {
 	if err := reachable(s.cfg.Dir); err != nil {
 		return err
 	}

@@ -49,6 +49,17 @@ func (s *Store) Remember(name Name) error {
 	if old, err := s.root.ReadFile(file); err == nil && bytes.Equal(old, content) {
 		return nil
 	}
+	if err := s.replaceFile(file, content); err != nil {
+		return err
+	}
+	if entries, err := fs.ReadDir(s.root.FS(), namesDir); err != nil || len(entries) <= maxNames {
+		return err
+	}
+	return s.forget()
+}
+
+// replaceFile writes a file that other processes see whole, or not at all.
+func (s *Store) replaceFile(file string, content []byte) error {
 	st, err := s.newStage()
 	if err != nil {
 		return err
@@ -61,10 +72,7 @@ func (s *Store) Remember(name Name) error {
 	if err := s.root.Rename(staged, file); err != nil {
 		return s.full(err)
 	}
-	if entries, err := fs.ReadDir(s.root.FS(), namesDir); err != nil || len(entries) <= maxNames {
-		return err
-	}
-	return s.forget()
+	return nil
 }
 
 // file returns the file of a name.

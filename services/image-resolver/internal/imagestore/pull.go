@@ -40,11 +40,7 @@ type Record struct {
 
 // fetch puts an image into the store, unless another process has just done so.
 func (s *Store) fetch(ctx context.Context, repository, digest, key string, report func(string)) error {
-	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
-	if err == errBusy { //nolint:errorlint // it is never wrapped
-		report("waiting for another process that pulls the image")
-		lock, err = s.lock(ctx, path.Join(locksDir, key), exclusive)
-	}
+	lock, err := s.lockForPull(ctx, key, report)
 	if err != nil {
 		return err
 	}
@@ -59,6 +55,21 @@ func (s *Store) fetch(ctx context.Context, repository, digest, key string, repor
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return s.pull(ctx, repository, digest, key, report)
+}
+
+// lockForPull locks an image that no other process uses or pulls any more.
+func (s *Store) lockForPull(ctx context.Context, key string, report func(string)) (*os.File, error) {
+	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
+	if err == errBusy { //nolint:errorlint // it is never wrapped
+		report("waiting for another process that pulls the image")
+		lock, err = s.lock(ctx, path.Join(locksDir, key), exclusive)
+	}
+	return lock, err
+}
+
+// pull puts an image into the store, whose lock and turn the caller has.
+func (s *Store) pull(ctx context.Context, repository, digest, key string, report func(string)) error {
 	stage, err := s.newStage()
 	if err != nil {
 		return err

@@ -128,13 +128,9 @@ var errLost = errors.New("dial tcp 10.96.0.1:443: i/o timeout")
 // RoundTrip is that of [http.RoundTripper].
 func (l *Link) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
-	var content []byte
-	if r.Body != nil {
-		defer func() { _ = r.Body.Close() }()
-		var err error
-		if content, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
-		}
+	content, err := readBody(r)
+	if err != nil {
+		return nil, err
 	}
 	l.mu.Lock()
 	latency := l.latency
@@ -152,13 +148,18 @@ func (l *Link) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer(nil, err), nil
 	}
 	if request.verb == "watch" {
-		stream := l.server.watch(ctx, l, request.resource, request.selector, request.initial)
-		return &http.Response{
-			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
-			Body: stream,
-		}, nil
+		return response(http.StatusOK, l.server.watch(ctx, l, request.resource, request.selector, request.initial)), nil
 	}
 	return answer(l.server.serve(request)), nil
+}
+
+// readBody reads the body of a request, if it has one, and closes it.
+func readBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
+	}
+	defer func() { _ = r.Body.Close() }()
+	return io.ReadAll(r.Body)
 }
 
 // refusal is why the Kubernetes API refuses a request; nil if it does not.
@@ -296,8 +297,13 @@ func answer(object any, err error) *http.Response {
 	if err != nil {
 		panic(err) // objects of Kubernetes have a form in JSON
 	}
+	resp := response(code, io.NopCloser(bytes.NewReader(content)))
+	resp.ContentLength = int64(len(content))
+	return resp
+}
+
+func response(code int, body io.ReadCloser) *http.Response {
 	return &http.Response{
-		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(bytes.NewReader(content)), ContentLength: int64(len(content)),
+		StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: body,
 	}
 }

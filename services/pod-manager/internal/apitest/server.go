@@ -236,17 +236,21 @@ func (s *Server) delete(r request, options *metav1.DeleteOptions) error {
 		s.remove(resource, found)
 		return nil
 	}
-	if found.GetDeletionTimestamp() != nil {
-		return nil
+	if found.GetDeletionTimestamp() == nil {
+		s.markDeleted(r, found)
 	}
+	return nil
+}
+
+// markDeleted has a pod terminate.
+func (s *Server) markDeleted(r request, found Object) {
 	if s.deleted != nil {
 		s.deleted(r.client, found.DeepCopyObject().(*corev1.Pod))
 	}
 	next := found.DeepCopyObject().(Object)
 	now := metav1.Now()
 	next.SetDeletionTimestamp(&now)
-	s.store(resource, watch.Modified, next)
-	return nil
+	s.store(r.resource, watch.Modified, next)
 }
 
 // list returns copies of objects, by name, and the version of the list.

@@ -43,13 +43,7 @@ func (s *Server) watch(ctx context.Context, link *Link, resource string, selecto
 	w := &watcher{link: link, resource: resource, selector: selector, body: writer, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	if initial {
-		for _, o := range s.matching(resource, selector) {
-			w.send(watch.Added, o)
-		}
-		end := kinds[resource]()
-		end.SetResourceVersion("1")
-		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-		w.send(watch.Bookmark, end)
+		w.sendList(s.matching(resource, selector))
 	}
 	s.watchers[w] = struct{}{}
 	s.mu.Unlock()
@@ -75,6 +69,17 @@ type body struct {
 func (b body) Close() error {
 	b.cancel()
 	return b.PipeReader.Close()
+}
+
+// sendList queues objects that are there already, and a bookmark that ends them.
+func (w *watcher) sendList(objects []Object) {
+	for _, o := range objects {
+		w.send(watch.Added, o)
+	}
+	end := kinds[w.resource]()
+	end.SetResourceVersion("1")
+	end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	w.send(watch.Bookmark, end)
 }
 
 // send queues an event, which arrives after the link's lag.
