@@ -5,6 +5,7 @@
 package cutproxy
 
 import (
+	"context"
 	"io"
 	"net"
 	"sync"
@@ -43,14 +44,7 @@ func NewAt(t testing.TB, address, target string) *Proxy {
 			if err != nil {
 				return
 			}
-			out, err := new(net.Dialer).DialContext(t.Context(), "tcp", target)
-			if err != nil {
-				_ = in.Close()
-				continue
-			}
-			p.add(in, out)
-			running.Go(func() { _, _ = io.Copy(in, out); p.Cut() })
-			running.Go(func() { _, _ = io.Copy(out, in); p.Cut() })
+			p.forward(t.Context(), &running, in, target)
 		}
 	})
 	t.Cleanup(func() {
@@ -59,6 +53,18 @@ func NewAt(t testing.TB, address, target string) *Proxy {
 		running.Wait()
 	})
 	return p
+}
+
+// forward connects a client with the target, both ways.
+func (p *Proxy) forward(ctx context.Context, running *sync.WaitGroup, in net.Conn, target string) {
+	out, err := new(net.Dialer).DialContext(ctx, "tcp", target)
+	if err != nil {
+		_ = in.Close()
+		return
+	}
+	p.add(in, out)
+	running.Go(func() { _, _ = io.Copy(in, out); p.Cut() })
+	running.Go(func() { _, _ = io.Copy(out, in); p.Cut() })
 }
 
 func (p *Proxy) add(conns ...net.Conn) {

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,14 +72,10 @@ func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, othe
 		t.Fatal(err)
 	}
 	certificate, key := a.Issue(t, id, life)
-	authorities := a.PEM
-	for _, o := range others {
-		authorities = append(authorities[:len(authorities):len(authorities)], o.PEM...)
-	}
 	link := filepath.Join(dir, "..data")
 	former, _ := os.Readlink(link)
 	for name, content := range map[string][]byte{
-		mtls.CertificateFile: certificate, mtls.KeyFile: key, mtls.AuthoritiesFile: authorities,
+		mtls.CertificateFile: certificate, mtls.KeyFile: key, mtls.AuthoritiesFile: a.with(others),
 	} {
 		err := os.WriteFile(filepath.Join(data, name), content, 0o600)
 		if err == nil && former == "" {
@@ -88,14 +85,29 @@ func (a *Authority) Write(t testing.TB, dir, id string, life time.Duration, othe
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(filepath.Base(data), link+".new"); err != nil {
+	replaceLink(t, link, filepath.Base(data))
+	if former != "" {
+		_ = os.RemoveAll(filepath.Join(dir, former))
+	}
+}
+
+// with returns the certificates of the authority and of others.
+func (a *Authority) with(others []*Authority) []byte {
+	authorities := slices.Clone(a.PEM)
+	for _, o := range others {
+		authorities = append(authorities, o.PEM...)
+	}
+	return authorities
+}
+
+// replaceLink replaces a symbolic link in one step.
+func replaceLink(t testing.TB, link, target string) {
+	t.Helper()
+	if err := os.Symlink(target, link+".new"); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(link+".new", link); err != nil {
 		t.Fatal(err)
-	}
-	if former != "" {
-		_ = os.RemoveAll(filepath.Join(dir, former))
 	}
 }
 
