@@ -88,23 +88,28 @@ func (r Report) Text() string {
 	rows := [][]string{head}
 	for _, level := range r.Levels {
 		for _, result := range level.Results {
-			row := []string{
-				level.Input, Load{level.Callers, level.Rate}.String(), result.Target,
-				strconv.FormatInt(result.Evaluations, 10), strconv.FormatInt(result.Failed, 10),
-				fmt.Sprintf("%.1f", result.PerSecond),
-			}
-			if ms := result.Milliseconds; ms != nil {
-				row = append(row, milliseconds(ms.P50), milliseconds(ms.P99), milliseconds(ms.Max))
-			} else {
-				row = append(row, "", "", "")
-			}
-			if len(level.Results) > 1 {
-				row = append(row, result.P50Ratio.String(), result.P99Ratio.String())
-			}
-			rows = append(rows, row)
+			rows = append(rows, level.row(result))
 		}
 	}
 	return fmt.Sprintf("%s, of %s.\n\n%s", r.Machine, r.Image, table(rows))
+}
+
+// row returns the cells of a result.
+func (l Level) row(result Result) []string {
+	row := []string{
+		l.Input, Load{l.Callers, l.Rate}.String(), result.Target,
+		strconv.FormatInt(result.Evaluations, 10), strconv.FormatInt(result.Failed, 10),
+		fmt.Sprintf("%.1f", result.PerSecond),
+	}
+	if ms := result.Milliseconds; ms != nil {
+		row = append(row, milliseconds(ms.P50), milliseconds(ms.P99), milliseconds(ms.Max))
+	} else {
+		row = append(row, "", "", "")
+	}
+	if len(l.Results) > 1 {
+		row = append(row, result.P50Ratio.String(), result.P99Ratio.String())
+	}
+	return row
 }
 
 // milliseconds returns a time with about three digits.
@@ -138,24 +143,25 @@ func table(rows [][]string) string {
 		}
 	}
 	var b strings.Builder
-	line := func(row []string) {
-		for i, width := range widths {
-			cell := ""
-			if i < len(row) {
-				cell = row[i]
-			}
-			fmt.Fprintf(&b, "| %-*s ", width, cell)
-		}
-		b.WriteString("|\n")
-	}
-	line(rows[0])
+	writeRow(&b, rows[0], widths)
 	rule := slices.Clone(rows[0])
 	for i, width := range widths {
 		rule[i] = strings.Repeat("-", width)
 	}
-	line(rule)
+	writeRow(&b, rule, widths)
 	for _, row := range rows[1:] {
-		line(row)
+		writeRow(&b, row, widths)
 	}
 	return b.String()
+}
+
+func writeRow(b *strings.Builder, row []string, widths []int) {
+	for i, width := range widths {
+		cell := ""
+		if i < len(row) {
+			cell = row[i]
+		}
+		fmt.Fprintf(b, "| %-*s ", width, cell)
+	}
+	b.WriteString("|\n")
 }

@@ -125,17 +125,8 @@ func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	base := newDistribution(rounds, 0)
 	for i, target := range targets {
 		d := newDistribution(rounds, i)
-		result := Result{Target: target.Name}
-		var took time.Duration
-		for _, turns := range rounds {
-			t := turns[i]
-			took += t.took
-			result.Failed += t.failed
-			result.Failure = cmp.Or(t.failure, result.Failure)
-			for _, b := range t.bars {
-				result.Evaluations += b.count
-			}
-		}
+		result, took := count(rounds, i)
+		result.Target = target.Name
 		if result.Evaluations > 0 {
 			f := d.figures(once(len(rounds)))
 			result.PerSecond = float64(result.Evaluations) / took.Seconds()
@@ -149,6 +140,20 @@ func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 		level.Results = append(level.Results, result)
 	}
 	return level
+}
+
+// count returns the evaluations of the target at a place of each round, and how long its turns took.
+func count(rounds [][]turn, target int) (result Result, took time.Duration) {
+	for _, turns := range rounds {
+		t := turns[target]
+		took += t.took
+		result.Failed += t.failed
+		result.Failure = cmp.Or(t.failure, result.Failure)
+		for _, b := range t.bars {
+			result.Evaluations += b.count
+		}
+	}
+	return result, took
 }
 
 // millis turns nanoseconds into milliseconds.

@@ -141,15 +141,7 @@ func (c *benchCommand) report(report bench.Report) error {
 			return fmt.Errorf("--svg: %w", err)
 		}
 	}
-	text := report.Text()
-	if c.output == asJSON {
-		data, err := json.MarshalIndent(report, "", "  ")
-		if err != nil {
-			return err
-		}
-		text = string(data) + "\n"
-	}
-	if _, err := fmt.Fprint(c.env.Stdout, text); err != nil {
+	if err := c.print(report); err != nil {
 		return err
 	}
 	for _, level := range report.Levels {
@@ -162,4 +154,18 @@ func (c *benchCommand) report(report bench.Report) error {
 		return fmt.Errorf("%d of %d evaluations failed, the last one with: %s", failed, all, report.Failure())
 	}
 	return nil
+}
+
+// print writes the report to standard output, as text or JSON.
+func (c *benchCommand) print(report bench.Report) error {
+	text := report.Text()
+	if c.output == asJSON {
+		data, err := json.MarshalIndent(report, "", "  ")
+		if err != nil {
+			return err
+		}
+		text = string(data) + "\n"
+	}
+	_, err := fmt.Fprint(c.env.Stdout, text)
+	return err
 }

@@ -41,6 +41,19 @@ func (c *benchCommand) check(cmd *cobra.Command) error {
 	case len(c.targets) > 0 && cmd.Flags().Changed("address"):
 		return errors.New("takes --target or --address, not both")
 	}
+	if err := c.checkTargets(); err != nil {
+		return err
+	}
+	for _, load := range c.loads() {
+		possible := load.Rate >= 0 && load.Rate <= maxBenchRate // not a number is neither
+		if load.Callers < 0 || !possible || load == (bench.Load{}) {
+			return fmt.Errorf("takes numbers above zero for --callers and --rate, and at most %d for --rate", maxBenchRate)
+		}
+	}
+	return nil
+}
+
+func (c *benchCommand) checkTargets() error {
 	names := map[string]bool{}
 	for _, target := range c.targets {
 		name, where, _ := strings.Cut(target, "=")
@@ -48,12 +61,6 @@ func (c *benchCommand) check(cmd *cobra.Command) error {
 			return fmt.Errorf("takes NAME=ADDRESS or NAME=exec:PROGRAM for --target, each name once, got %q", target)
 		}
 		names[name] = true
-	}
-	for _, load := range c.loads() {
-		possible := load.Rate >= 0 && load.Rate <= maxBenchRate // not a number is neither
-		if load.Callers < 0 || !possible || load == (bench.Load{}) {
-			return fmt.Errorf("takes numbers above zero for --callers and --rate, and at most %d for --rate", maxBenchRate)
-		}
 	}
 	return nil
 }
@@ -78,7 +85,7 @@ func (c *benchCommand) open(ctx context.Context) (targets []bench.Target, stop f
 	for _, target := range c.targets {
 		name, where, _ := strings.Cut(target, "=")
 		if program, ok := strings.CutPrefix(where, "exec:"); ok {
-			targets = append(targets, bench.Target{Name: name, Evaluate: c.exec(program)})
+			targets = append(targets, c.programTarget(name, program))
 			continue
 		}
 		config.Address, config.Unreachable = where, ""
@@ -92,10 +99,10 @@ func (c *benchCommand) open(ctx context.Context) (targets []bench.Target, stop f
 	return targets, stop, ctx.Err()
 }
 
-// exec evaluates by a program of this machine.
-func (c *benchCommand) exec(program string) bench.Evaluate {
+// programTarget returns a program of this machine as a target.
+func (c *benchCommand) programTarget(name, program string) bench.Target {
 	programs := &local.Evaluator{Environment: c.env.Environ, MaxOutputBytes: c.gateway.maxMessageBytes}
-	return c.evaluate(programs, pipeline.Request{Exec: program})
+	return bench.Target{Name: name, Evaluate: c.evaluate(programs, pipeline.Request{Exec: program})}
 }
 
 // evaluate evaluates the image, or the program of a request.
@@ -129,8 +136,13 @@ func (c *benchCommand) inputs(args, pairs []string) ([]bench.Input, error) {
 			return nil, err
 		}
 	}
+	return generate(c.items, config)
+}
+
+// generate returns an input with each of these numbers of items.
+func generate(items []int, config *yaml.RNode) ([]bench.Input, error) {
 	var inputs []bench.Input
-	for _, n := range c.items {
+	for _, n := range items {
 		if n < 0 || n > maxBenchItems {
 			return nil, fmt.Errorf("takes 0 to %d for --items, got %d", maxBenchItems, n)
 		}

@@ -48,23 +48,17 @@ func newEval(env Environment) *cobra.Command {
 		Example:           evalExamples,
 		Args:              oneTarget("DIR, FILE, or - for standard input; arguments of the function go behind --"),
 		ValidArgsFunction: completePackages,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			where, pairs := target(cmd, args), []string(nil)
-			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-				pairs = args[dash:]
-			}
-			config, err := c.prepare(where, pairs)
-			if err = errors.Join(err, c.gateway.check(cmd.Flags())); err != nil {
-				return usageError{cmd.CommandPath(), err}
-			}
-			c.kpt.reportIgnored(env, cmd.Flags())
-			return c.run(cmd.Context(), where, config)
-		},
+		RunE:              c.call,
 	}
+	c.register(cmd)
+	return cmd
+}
+
+func (c *evalCommand) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	c.function.register(cmd)
-	c.gateway.register(flags, env)
-	c.functions.register(flags, env)
+	c.gateway.register(flags, c.env)
+	c.functions.register(flags, c.env)
 	c.output.register(flags)
 	c.results.register(flags)
 	c.kpt.register(flags, "image-pull-policy", "network", "as-current-user")
@@ -72,7 +66,20 @@ func newEval(env Environment) *cobra.Command {
 	c.kpt.rejectValue(flags, "mount",
 		"a function runner cannot mount directories of this machine; put the files into a ConfigMap")
 	c.kpt.reject(flags, "include-meta-resources", errMetaResources.Error())
-	return cmd
+}
+
+// call runs the command with its arguments, those of the function behind a dash.
+func (c *evalCommand) call(cmd *cobra.Command, args []string) error {
+	where, pairs := target(cmd, args), []string(nil)
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		pairs = args[dash:]
+	}
+	config, err := c.prepare(where, pairs)
+	if err = errors.Join(err, c.gateway.check(cmd.Flags())); err != nil {
+		return usageError{cmd.CommandPath(), err}
+	}
+	c.kpt.reportIgnored(c.env, cmd.Flags())
+	return c.run(cmd.Context(), where, config)
 }
 
 // prepare checks the command line and returns the function's configuration; nil for none.

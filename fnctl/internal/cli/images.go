@@ -65,27 +65,37 @@ func withImages(ctx context.Context, offline bool, do func(runner.Images) error)
 
 // showImages writes a table, or JSON.
 func showImages(env Environment, all []runner.Image, asJSON bool) error {
-	out := env.outPrinter()
 	if asJSON {
 		content, err := json.MarshalIndent(all, "", "  ")
 		if err != nil {
 			return err
 		}
-		out.Line("%s", content)
+		env.outPrinter().Line("%s", content)
 		return nil
 	}
 	if len(all) == 0 {
 		env.errPrinter().Line("no images")
 		return nil
 	}
+	printTable(env.outPrinter(), imageRows(all))
+	return nil
+}
+
+// imageRows returns a head, and a row for each image, the last one first.
+func imageRows(all []runner.Image) [][4]string {
 	const digest = len("sha256:0123456789ab")
-	rows := [][]string{{"DIGEST", "SIZE", "USED", "NAME"}}
+	rows := [][4]string{{"DIGEST", "SIZE", "USED", "NAME"}}
 	for _, image := range slices.Backward(all) {
 		used := pods.Short(time.Since(image.Used)) + " ago"
-		rows = append(rows, []string{
+		rows = append(rows, [4]string{
 			image.Digest[:digest], megabytes(image.Bytes), used, strings.Join(image.Names, ", "),
 		})
 	}
+	return rows
+}
+
+// printTable prints rows in columns, of which the second is aligned to the right.
+func printTable(out *ui.Printer, rows [][4]string) {
 	var widths [4]int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -96,7 +106,6 @@ func showImages(env Environment, all []runner.Image, asJSON bool) error {
 		out.Line("%-*s  %*s  %-*s  %s",
 			widths[0], row[0], widths[1], row[1], widths[2], row[2], ui.OneLine(row[3]))
 	}
-	return nil
 }
 
 // megabytes returns a size as users read it.

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
-	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/runner"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 )
@@ -51,21 +50,9 @@ func newImagesPull(env Environment) *cobra.Command {
 }
 
 func (c *pullCommand) run(ctx context.Context, dir string) error {
-	options := pipeline.Options{AllowExec: true, ImagePrefix: c.functions.prefix}
-	var wanted []pipeline.ImageTag
-	for _, image := range c.images {
-		wanted = append(wanted, pipeline.ImageTag{Image: options.FullName(image)})
-	}
-	if len(wanted) == 0 {
-		tree, err := pkgtree.Read(dir)
-		if err != nil {
-			return err
-		}
-		plan, err := pipeline.NewPlan(tree.Root, options)
-		if err != nil {
-			return err
-		}
-		wanted = plan.Images()
+	wanted, err := c.wanted(dir)
+	if err != nil {
+		return err
 	}
 	return withImages(ctx, false, func(images runner.Images) error {
 		for _, image := range wanted {
@@ -75,6 +62,22 @@ func (c *pullCommand) run(ctx context.Context, dir string) error {
 		}
 		return nil
 	})
+}
+
+// wanted returns the images that flags name, or else those of the package in a directory.
+func (c *pullCommand) wanted(dir string) (images []pipeline.ImageTag, err error) {
+	options := pipeline.Options{AllowExec: true, ImagePrefix: c.functions.prefix}
+	for _, image := range c.images {
+		images = append(images, pipeline.ImageTag{Image: options.FullName(image)})
+	}
+	if len(images) > 0 {
+		return images, nil
+	}
+	_, plan, err := readPlan(dir, options)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Images(), nil
 }
 
 // pull pulls one image, and shows its progress on terminals.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/krm-function-runner/function-runner/libs/caller"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
@@ -57,19 +58,22 @@ func newPolicyTest(env Environment) *cobra.Command {
 			return testPolicy(env, args[0], call)
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVarP(&call.image, "image", "i", "", "the function's image")
-	flags.StringVar(&call.prefix, "image-prefix", env.ImagePrefix, "prefix of images without a slash, as the gateway's")
-	flags.StringVar(&call.facts.Digest, "digest", "", "the image's digest, such as sha256:…")
-	flags.StringVar(&call.facts.Caller.ID, "caller", "", "the caller's identity; empty for an anonymous caller")
-	flags.StringVar(&call.kind, "caller-kind", "", "how the caller proved it: certificate (if empty) or token")
-	flags.StringSliceVar(&call.facts.Caller.Groups, "group", nil, "groups of the caller")
-	flags.StringVar(&call.facts.Address, "caller-address", "", "the address of the caller")
-	flags.StringSliceVar(&call.evaluators, "evaluator", []string{"exec", "sandbox", "pod"}, "evaluators to ask about")
-	flags.Int64Var(&call.facts.InputBytes, "input-bytes", 0, "size of the resource list")
-	flags.BoolVar(&call.listTags, "list-tags", false, "ask about the list of tags of the image's repository")
-	flags.StringVar(&call.expect, "expect", "", "allow or deny: fail unless all decisions are that")
+	call.register(cmd.Flags(), env)
 	return cmd
+}
+
+func (c *policyCall) register(flags *pflag.FlagSet, env Environment) {
+	flags.StringVarP(&c.image, "image", "i", "", "the function's image")
+	flags.StringVar(&c.prefix, "image-prefix", env.ImagePrefix, "prefix of images without a slash, as the gateway's")
+	flags.StringVar(&c.facts.Digest, "digest", "", "the image's digest, such as sha256:…")
+	flags.StringVar(&c.facts.Caller.ID, "caller", "", "the caller's identity; empty for an anonymous caller")
+	flags.StringVar(&c.kind, "caller-kind", "", "how the caller proved it: certificate (if empty) or token")
+	flags.StringSliceVar(&c.facts.Caller.Groups, "group", nil, "groups of the caller")
+	flags.StringVar(&c.facts.Address, "caller-address", "", "the address of the caller")
+	flags.StringSliceVar(&c.evaluators, "evaluator", []string{"exec", "sandbox", "pod"}, "evaluators to ask about")
+	flags.Int64Var(&c.facts.InputBytes, "input-bytes", 0, "size of the resource list")
+	flags.BoolVar(&c.listTags, "list-tags", false, "ask about the list of tags of the image's repository")
+	flags.StringVar(&c.expect, "expect", "", "allow or deny: fail unless all decisions are that")
 }
 
 // complete checks the flags and fills in what follows from them.
@@ -85,13 +89,8 @@ func (c *policyCall) complete() error {
 		return fmt.Errorf("--expect is %q: it has to be allow or deny", c.expect)
 	}
 	c.facts.Image, c.facts.Operation = name, policy.Evaluate
-	switch kind := caller.Kind(c.kind); {
-	case kind != "" && kind != caller.Certificate && kind != caller.Token:
-		return fmt.Errorf("--caller-kind is %q: it has to be certificate or token", c.kind)
-	case kind != "":
-		c.facts.Caller.Kind = kind
-	case c.facts.Caller.ID != "":
-		c.facts.Caller.Kind = caller.Certificate
+	if err := c.completeKind(); err != nil {
+		return err
 	}
 	if c.listTags {
 		c.facts.Image = imagename.Name{Repository: name.Repository}
@@ -100,19 +99,24 @@ func (c *policyCall) complete() error {
 	return nil
 }
 
+// completeKind sets how the caller proved its identity.
+func (c *policyCall) completeKind() error {
+	switch kind := caller.Kind(c.kind); {
+	case kind != "" && kind != caller.Certificate && kind != caller.Token:
+		return fmt.Errorf("--caller-kind is %q: it has to be certificate or token", c.kind)
+	case kind != "":
+		c.facts.Caller.Kind = kind
+	case c.facts.Caller.ID != "":
+		c.facts.Caller.Kind = caller.Certificate
+	}
+	return nil
+}
+
 // testPolicy prints what the policy in a file decides about a call.
 func testPolicy(env Environment, path string, call policyCall) error {
-	content, err := readPolicy(env, path)
+	p, err := compilePolicy(env, path)
 	if err != nil {
 		return err
-	}
-	file, err := policy.Parse(content)
-	if err != nil {
-		return fmt.Errorf("policy %s: %w", path, err)
-	}
-	p, err := policy.Compile(file, policy.Lists{})
-	if err != nil {
-		return fmt.Errorf("policy %s: %w", path, err)
 	}
 	for _, warning := range p.Warnings() {
 		env.errPrinter().Line("warning: %s", warning)
@@ -130,6 +134,22 @@ func testPolicy(env Environment, path string, call policyCall) error {
 		return fmt.Errorf("the policy does not %s the call %d times of %d", call.expect, unexpected, len(call.evaluators))
 	}
 	return nil
+}
+
+func compilePolicy(env Environment, path string) (*policy.Policy, error) {
+	content, err := readPolicy(env, path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := policy.Parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", path, err)
+	}
+	p, err := policy.Compile(file, policy.Lists{})
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", path, err)
+	}
+	return p, nil
 }
 
 // readPolicy reads a file, or standard input.
@@ -150,21 +170,25 @@ func describeDecision(what string, d policy.Decision) string {
 	if d.Reason != "" {
 		line += ": " + d.Reason
 	}
-	var limits []string
-	if l := d.Limits; l.Concurrency > 0 {
-		limits = append(limits, fmt.Sprintf("%d at a time", l.Concurrency))
-	}
-	if d.Limits.Rate > 0 {
-		limits = append(limits, fmt.Sprintf("%v in a second", d.Limits.Rate))
-	}
-	if d.Limits.EvaluationTime > 0 {
-		limits = append(limits, fmt.Sprintf("for %v", d.Limits.EvaluationTime))
-	}
-	if network := d.Limits.Network; network != nil {
-		limits = append(limits, map[bool]string{true: "with network", false: "without network"}[*network])
-	}
-	if len(limits) > 0 {
+	if limits := describeLimits(d.Limits); len(limits) > 0 {
 		line += " (" + strings.Join(limits, ", ") + ")"
 	}
 	return line
+}
+
+func describeLimits(l policy.Limits) []string {
+	var limits []string
+	if l.Concurrency > 0 {
+		limits = append(limits, fmt.Sprintf("%d at a time", l.Concurrency))
+	}
+	if l.Rate > 0 {
+		limits = append(limits, fmt.Sprintf("%v in a second", l.Rate))
+	}
+	if l.EvaluationTime > 0 {
+		limits = append(limits, fmt.Sprintf("for %v", l.EvaluationTime))
+	}
+	if l.Network != nil {
+		limits = append(limits, map[bool]string{true: "with network", false: "without network"}[*l.Network])
+	}
+	return limits
 }

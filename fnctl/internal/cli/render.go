@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
@@ -62,16 +63,19 @@ func newRender(env Environment) *cobra.Command {
 			return c.run(cmd.Context(), target(cmd, args))
 		},
 	}
-	flags := cmd.Flags()
+	c.register(cmd.Flags())
+	return cmd
+}
+
+func (c *renderCommand) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.allowExec, "allow-exec", false, "permit functions that are programs of this machine (exec)")
 	flags.BoolVar(&c.noStatus, "no-status", false, "leave the status of the Kptfile alone")
-	c.gateway.register(flags, env)
-	c.functions.register(flags, env)
+	c.gateway.register(flags, c.env)
+	c.functions.register(flags, c.env)
 	c.output.register(flags)
 	c.results.register(flags)
 	c.kpt.register(flags, "image-pull-policy", "allow-network")
 	c.kpt.reject(flags, "allow-alpha-wasm", "a function runner runs images, not WebAssembly")
-	return cmd
 }
 
 // prepare checks the command line.
@@ -86,12 +90,7 @@ func (c *renderCommand) prepare() error {
 }
 
 func (c *renderCommand) run(ctx context.Context, dir string) (err error) {
-	tree, err := pkgtree.Read(dir)
-	if err != nil {
-		return err
-	}
-	options := pipeline.Options{AllowExec: c.allowExec, ImagePrefix: c.functions.prefix}
-	plan, err := pipeline.NewPlan(tree.Root, options)
+	tree, plan, err := readPlan(dir, pipeline.Options{AllowExec: c.allowExec, ImagePrefix: c.functions.prefix})
 	if err != nil {
 		return err
 	}
@@ -115,6 +114,16 @@ func (c *renderCommand) run(ctx context.Context, dir string) (err error) {
 	}
 	progress.Line("Ran %s in %s", count(rendering.Ran(), "function"), count(plan.Packages(), "package"))
 	return c.finish(ctx, dir, tree, rendering)
+}
+
+// readPlan reads a package, and plans its rendering.
+func readPlan(dir string, options pipeline.Options) (*pkgtree.Tree, *pipeline.Plan, error) {
+	tree, err := pkgtree.Read(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := pipeline.NewPlan(tree.Root, options)
+	return tree, plan, err
 }
 
 // count returns a number with a noun in singular or plural.

@@ -21,20 +21,9 @@ const apiVersion = "kpt.dev/v1"
 // Parse reads a Kptfile. File is its path for error messages. An invalid field is reported as a
 // [FieldError].
 func Parse(file string, data []byte) (*Kptfile, error) {
-	var doc document
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s is empty; it must be a Kptfile of %s", file, apiVersion)
-	} else if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if err := checkType(file, doc); err != nil {
+	doc, err := decode(file, data)
+	if err != nil {
 		return nil, err
-	}
-	if len(doc.Rest) > 0 {
-		field := slices.Min(slices.Collect(maps.Keys(doc.Rest)))
-		return nil, &FieldError{file, field, "", "is no field of a Kptfile: its functions are in pipeline"}
 	}
 	if err := checkPipeline(file, doc.Pipeline); err != nil {
 		return nil, err
@@ -47,6 +36,25 @@ func Parse(file string, data []byte) (*Kptfile, error) {
 		SaveOnFailure: isOn(saveOnFailureAnnotation),
 		Pipeline:      doc.Pipeline.renamed(),
 	}, nil
+}
+
+// decode returns the fields of a Kptfile. Unknown ones are errors.
+func decode(file string, data []byte) (doc document, err error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
+		return doc, fmt.Errorf("%s is empty; it must be a Kptfile of %s", file, apiVersion)
+	} else if err != nil {
+		return doc, fmt.Errorf("%s: %w", file, err)
+	}
+	if err := checkType(file, doc); err != nil {
+		return doc, err
+	}
+	if len(doc.Rest) > 0 {
+		field := slices.Min(slices.Collect(maps.Keys(doc.Rest)))
+		return doc, &FieldError{file, field, "", "is no field of a Kptfile: its functions are in pipeline"}
+	}
+	return doc, nil
 }
 
 func checkType(file string, doc document) error {

@@ -34,6 +34,20 @@ type item struct {
 
 // WriteResults writes the results of all functions that ran to a file in dir, and returns its path.
 func WriteResults(dir string, steps []pipeline.Step) (string, error) {
+	data, err := wide(newList(steps))
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, resultsFile)
+	//nolint:gosec // results are for others to read, as far as the umask permits
+	if err := os.WriteFile(name, data, 0o644); err != nil {
+		return "", fmt.Errorf("write --results-dir: %w", err)
+	}
+	return name, nil
+}
+
+// newList returns the results of the functions that ran.
+func newList(steps []pipeline.Step) list {
 	results := list{ResourceMeta: yaml.ResourceMeta{
 		TypeMeta:   yaml.TypeMeta{APIVersion: "kpt.dev/v1", Kind: "FunctionResultList"},
 		ObjectMeta: yaml.ObjectMeta{NameMeta: yaml.NameMeta{Name: "fnresults"}},
@@ -48,16 +62,7 @@ func WriteResults(dir string, steps []pipeline.Step) (string, error) {
 			results.ExitCode = 1
 		}
 	}
-	data, err := wide(results)
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(dir, resultsFile)
-	//nolint:gosec // results are for others to read, as far as the umask permits
-	if err := os.WriteFile(name, data, 0o644); err != nil {
-		return "", fmt.Errorf("write --results-dir: %w", err)
-	}
-	return name, nil
+	return results
 }
 
 // wide encodes a value with indented lists, as kpt does.

@@ -61,6 +61,11 @@ func SetStatus(root *yaml.RNode, rendering *pipeline.Rendering, failure error) e
 	list := conditions.YNode()
 	list.Style &^= yaml.FlowStyle // an empty list may have been in flow style
 	list.Content = append(others(list.Content), now.YNode())
+	return setRenderStatus(root, rendering)
+}
+
+// setRenderStatus writes what each function did, in place of an earlier rendering's.
+func setRenderStatus(root *yaml.RNode, rendering *pipeline.Rendering) (err error) {
 	var status *yaml.RNode
 	if steps := newRenderStatus(rendering); len(steps.Mutations)+len(steps.Validations) > 0 {
 		if status, err = node(steps); err != nil {

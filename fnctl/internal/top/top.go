@@ -53,18 +53,22 @@ func (s Snapshot) rows() []*row {
 		r.p50, r.p99 = f.GetMedian().AsDuration(), f.GetP99().AsDuration()
 	}
 	for _, pool := range s.Pools {
-		r := of(pods.Base(pool.GetKey().GetReference()))
-		r.waiting += int(pool.GetWaiting())
-		r.pods += len(pool.GetPods())
-		for _, pod := range pool.GetPods() {
-			if pod.GetState() == podmanagerv1.Pod_STATE_READY {
-				r.ready++
-			}
-		}
+		of(pods.Base(pool.GetKey().GetReference())).add(pool)
 	}
 	return slices.SortedFunc(maps.Values(byName), func(a, b *row) int {
 		return cmp.Or(cmp.Compare(b.waiting, a.waiting), cmp.Compare(b.rate, a.rate), cmp.Compare(a.function, b.function))
 	})
+}
+
+// add adds the pods and waiting leases of a pool.
+func (r *row) add(pool *podmanagerv1.Pool) {
+	r.waiting += int(pool.GetWaiting())
+	r.pods += len(pool.GetPods())
+	for _, pod := range pool.GetPods() {
+		if pod.GetState() == podmanagerv1.Pod_STATE_READY {
+			r.ready++
+		}
+	}
 }
 
 // summary returns the lines above the table.
