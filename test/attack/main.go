@@ -89,11 +89,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 // attack runs the rows and returns 1 if one failed.
 func attack(ctx context.Context, o options, limited bool) (code int, err error) {
 	if limited {
-		probe, err := sandbox.NewGroup(o.owner, "probe", system.Limit)
-		if err != nil {
-			fmt.Println("left out: the memory limit:", err)
-			limited = false
-		} else if err := probe.Remove(); err != nil {
+		if limited, err = canLimit(o.owner); err != nil {
 			return 1, err
 		}
 	}
@@ -104,27 +100,45 @@ func attack(ctx context.Context, o options, limited bool) (code int, err error) 
 	if err := row.Header(os.Stdout); err != nil {
 		return 1, err
 	}
-	failed, total := 0, 0
-	for _, a := range attacks.All() {
-		for _, program := range o.programs(a) {
-			r, err := row.Config{System: s, Brief: o.brief}.Run(ctx, a, program)
-			if err != nil {
-				return 1, fmt.Errorf("%s, %s: %w", a.Name, program, err)
-			}
-			if err := r.Write(os.Stdout); err != nil {
-				return 1, err
-			}
-			total++
-			if r.Err() != nil {
-				failed, code = failed+1, 1
-			}
-		}
+	failed, total, err := o.rows(ctx, row.Config{System: s, Brief: o.brief})
+	if err != nil {
+		return 1, err
 	}
 	fmt.Printf("%d of %d rows failed\n", failed, total)
 	if total == 0 {
 		return 1, errors.New("no row was run: check -only")
 	}
-	return code, nil
+	return min(failed, 1), nil
+}
+
+// canLimit reports whether programs can have a memory limit here.
+func canLimit(owner int) (bool, error) {
+	probe, err := sandbox.NewGroup(owner, "probe", system.Limit)
+	if err != nil {
+		fmt.Println("left out: the memory limit:", err)
+		return false, nil
+	}
+	return true, probe.Remove()
+}
+
+// rows runs the rows, and returns how many of them failed.
+func (o options) rows(ctx context.Context, config row.Config) (failed, total int, err error) {
+	for _, a := range attacks.All() {
+		for _, program := range o.programs(a) {
+			r, err := config.Run(ctx, a, program)
+			if err != nil {
+				return failed, total, fmt.Errorf("%s, %s: %w", a.Name, program, err)
+			}
+			if err := r.Write(os.Stdout); err != nil {
+				return failed, total, err
+			}
+			total++
+			if r.Err() != nil {
+				failed++
+			}
+		}
+	}
+	return failed, total, nil
 }
 
 // programs returns the programs to attack.

@@ -71,33 +71,49 @@ func mutate(ctx context.Context, o options, core []target) (code int, err error)
 		return 1, err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
-	lived := 0
-	for _, m := range named {
-		if !o.only.MatchString(m.Name) && !o.only.MatchString(m.Package) || !contains(core, m.Package) {
-			continue
-		}
-		verdict, err := m.test(ctx, o, work)
-		if err != nil {
-			return 1, fmt.Errorf("%s: %w", m.Name, err)
-		}
-		fmt.Printf("%-9s %s\n", verdict, m.Name)
-		if verdict != killed {
-			lived++
-		}
+	lived, err := testNamed(ctx, o, core, work)
+	if err != nil {
+		return 1, err
 	}
 	if o.gremlins != "" {
-		fmt.Printf("\n%-45s %6s %6s %9s %11s\n", "PACKAGE", "KILLED", "LIVED", "TIMED OUT", "NOT COVERED")
-		for _, p := range core {
-			if !o.only.MatchString(p.path()) {
-				continue
-			}
-			if err := p.unleash(ctx, o, work); err != nil {
-				return 1, fmt.Errorf("%s: %w", p.path(), err)
-			}
+		if err := unleashAll(ctx, o, core, work); err != nil {
+			return 1, err
 		}
 	}
 	if lived > 0 {
 		return 1, fmt.Errorf("%d mutations with a name were not noticed: their tests are missing", lived)
 	}
 	return 0, ctx.Err()
+}
+
+// testNamed makes the mutations with a name, and returns how many of them lived.
+func testNamed(ctx context.Context, o options, core []target, work string) (lived int, err error) {
+	for _, m := range named {
+		if !o.only.MatchString(m.Name) && !o.only.MatchString(m.Package) || !contains(core, m.Package) {
+			continue
+		}
+		verdict, err := m.test(ctx, o, work)
+		if err != nil {
+			return lived, fmt.Errorf("%s: %w", m.Name, err)
+		}
+		fmt.Printf("%-9s %s\n", verdict, m.Name)
+		if verdict != killed {
+			lived++
+		}
+	}
+	return lived, nil
+}
+
+// unleashAll lets gremlins change the packages, one after the other.
+func unleashAll(ctx context.Context, o options, core []target, work string) error {
+	fmt.Printf("\n%-45s %6s %6s %9s %11s\n", "PACKAGE", "KILLED", "LIVED", "TIMED OUT", "NOT COVERED")
+	for _, p := range core {
+		if !o.only.MatchString(p.path()) {
+			continue
+		}
+		if err := p.unleash(ctx, o, work); err != nil {
+			return fmt.Errorf("%s: %w", p.path(), err)
+		}
+	}
+	return nil
 }

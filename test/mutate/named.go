@@ -61,12 +61,17 @@ func (m mutation) test(ctx context.Context, o options, work string) (verdict str
 	if out, err := goCommand(ctx, module, "build", "-overlay="+overlay, dir); err != nil {
 		return "", fmt.Errorf("it does not compile: adapt it: %w\n%s", err, out)
 	}
+	ctx, cancel := context.WithTimeout(ctx, o.budget)
+	defer cancel()
 	tests := m.Tests
 	if len(tests) == 0 {
 		tests = []string{dir}
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.budget)
-	defer cancel()
+	return runTests(ctx, module, overlay, tests)
+}
+
+// runTests runs tests with the files of an overlay, and returns lived if they succeed.
+func runTests(ctx context.Context, module, overlay string, tests []string) (verdict string, err error) {
 	args := append([]string{"test", "-overlay=" + overlay, "-vet=off", "-count=1"}, tests...)
 	out, err := goCommand(ctx, module, args...)
 	switch exit, _ := errors.AsType[*exec.ExitError](err); {

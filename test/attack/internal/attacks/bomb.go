@@ -86,12 +86,17 @@ func (t *Target) post(ctx context.Context, path string, body []byte, n int, head
 		for i := 0; i+1 < len(header); i += 2 {
 			req.Header.Set(header[i], header[i+1])
 		}
-		resp, err := clients[i%connections].Do(req)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = resp.Body.Close() }()
-		_, err = io.Copy(io.Discard, resp.Body)
-		return err
+		return discard(clients[i%connections], req)
 	})
+}
+
+// discard sends a request, and reads its answer to the end.
+func discard(client *http.Client, req *http.Request) error {
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
 }

@@ -17,7 +17,7 @@ import (
 var malformed = Attack{
 	Name: "malformed frames", Programs: every,
 	Run: func(ctx context.Context, t *Target) error {
-		junk := malformedRequests()
+		junk := append(malformedFrames(), malformedTexts...)
 		return all(10*len(junk), func(i int) error {
 			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			defer cancel()
@@ -34,45 +34,52 @@ var malformed = Attack{
 	},
 }
 
-func malformedRequests() [][]byte {
-	preface := http2.ClientPreface
-	frame := func(write func(f *http2.Framer)) []byte {
-		out := bytes.NewBufferString(preface)
-		f := http2.NewFramer(out, nil)
-		f.AllowIllegalWrites = true
-		_ = f.WriteSettings()
-		write(f)
-		return out.Bytes()
-	}
-	post := "POST " + evaluatePath + " HTTP/1.1\r\nHost: x\r\n"
-	requests := [][]byte{
-		[]byte("POST /evaluator"),
-		[]byte(preface + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
-		[]byte(post + "Content-Length: -5\r\n\r\n"),
-		[]byte(post + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"),
-		[]byte(post + "Content-Type: application/grpc-web+proto\r\nContent-Length: 5\r\n\r\n\x00\xff\xff\xff\xff"),
-		[]byte(post + "Content-Type: application/json\r\nContent-Length: 4000000000\r\n\r\n{"),
-		[]byte(post + "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"),
-		frame(func(f *http2.Framer) { _ = f.WriteData(7, false, make([]byte, 100)) }),
-		frame(func(f *http2.Framer) { _ = f.WriteWindowUpdate(0, 1<<31-1) }),
-		frame(func(f *http2.Framer) { _ = f.WriteRawFrame(0x99, 0xff, 1, make([]byte, 1000)) }),
-		frame(func(f *http2.Framer) { _ = f.WriteContinuation(3, false, bytes.Repeat([]byte{0xff}, 100)) }),
-		frame(func(f *http2.Framer) {
+// post begins a request of HTTP/1.
+const post = "POST " + evaluatePath + " HTTP/1.1\r\nHost: x\r\n"
+
+// malformedTexts are not even frames.
+var malformedTexts = [][]byte{
+	[]byte("POST /evaluator"),
+	[]byte(http2.ClientPreface + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
+	[]byte(post + "Content-Length: -5\r\n\r\n"),
+	[]byte(post + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"),
+	[]byte(post + "Content-Type: application/grpc-web+proto\r\nContent-Length: 5\r\n\r\n\x00\xff\xff\xff\xff"),
+	[]byte(post + "Content-Type: application/json\r\nContent-Length: 4000000000\r\n\r\n{"),
+	[]byte(post + "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n"),
+}
+
+// malformedFrames returns connections whose frames, or their order, HTTP/2 does not allow.
+func malformedFrames() [][]byte {
+	return [][]byte{
+		frames(func(f *http2.Framer) { _ = f.WriteData(7, false, make([]byte, 100)) }),
+		frames(func(f *http2.Framer) { _ = f.WriteWindowUpdate(0, 1<<31-1) }),
+		frames(func(f *http2.Framer) { _ = f.WriteRawFrame(0x99, 0xff, 1, make([]byte, 1000)) }),
+		frames(func(f *http2.Framer) { _ = f.WriteContinuation(3, false, bytes.Repeat([]byte{0xff}, 100)) }),
+		frames(func(f *http2.Framer) {
 			for range 5000 {
 				_ = f.WriteSettings()
 			}
 		}),
-		frame(func(f *http2.Framer) {
+		frames(func(f *http2.Framer) {
 			for i := range 5000 {
 				_ = f.WriteRSTStream(uint32(2*i+1), http2.ErrCodeCancel)
 			}
 		}),
-		frame(func(f *http2.Framer) {
+		frames(func(f *http2.Framer) {
 			_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1})
 			for range 2000 {
 				_ = f.WriteContinuation(1, false, make([]byte, 100))
 			}
 		}),
 	}
-	return requests
+}
+
+// frames returns what a client sends that begins a connection well, and goes on with what write writes.
+func frames(write func(f *http2.Framer)) []byte {
+	out := bytes.NewBufferString(http2.ClientPreface)
+	f := http2.NewFramer(out, nil)
+	f.AllowIllegalWrites = true
+	_ = f.WriteSettings()
+	write(f)
+	return out.Bytes()
 }

@@ -5,6 +5,7 @@ package attacks
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -13,7 +14,7 @@ import (
 var oddLists = Attack{
 	Name: "odd lists", Programs: evaluators,
 	Run: func(ctx context.Context, t *Target) error {
-		for name, list := range lists() {
+		for name, list := range odd() {
 			if err := t.decided(ctx, []byte(list)); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -22,52 +23,64 @@ var oddLists = Attack{
 	},
 }
 
-// lists returns odd lists by what is odd about them.
-func lists() map[string]string {
-	const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
-	all := map[string]string{
-		"empty":                    "",
-		"one line break":           "\n",
-		"a comment":                "# x\n",
-		"byte order mark":          "\ufeff" + list,
-		"UTF-16":                   "\xff\xfek\x00",
-		"CR LF":                    strings.ReplaceAll(list, "\n", "\r\n"),
-		"CR":                       strings.ReplaceAll(list, "\n", "\r"),
-		"tabs":                     list + "items:\n\t- a: b\n",
-		"two documents":            list + "---\n" + list,
-		"end of document":          list + "...\nfoo\n",
-		"key twice":                list + list,
-		"inner key twice":          list + "items:\n- a: 1\n  a: 2\n",
-		"alias of items":           list + "x: &a []\nitems: *a\n",
-		"alias of kind":            "x: &k ResourceList\nkind: *k\n",
-		"merge":                    list + "x: &a {a: 1}\nitems:\n- <<: [*a, *a, *a]\n",
-		"no UTF-8":                 list + "x: \xff\n",
-		"NUL":                      list + "x: \x00\n",
-		"JSON":                     `{"kind":"ResourceList","items":[]}`,
-		"JSON and more":            `{"kind":"ResourceList"} x`,
-		"tagged kind":              "kind: !!str ResourceList\n",
-		"binary kind":              "kind: !!binary UmVzb3VyY2VMaXN0\n",
-		"key with a question mark": "? kind\n: ResourceList\n",
-		"items as a map":           list + "items: {}\n",
-		"configuration as a list":  list + "functionConfig: []\n",
-		"results as a text":        list + "results: x\n",
-		"message as a list":        list + "results:\n- message: [x]\n",
-		"list as a key":            list + "? [a, b]\n: c\n",
-		"directive":                "%YAML 3.0\n---\n" + list,
-		"deep":                     list + "items: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
-		"deeper, without end":      list + "items: " + strings.Repeat("[", 2_000_000),
-		"deep blocks":              list + "items:\n" + deepBlocks(2000),
-		"long scalar":              list + "x: " + strings.Repeat("a", 5<<20) + "\n",
-		"too long":                 list + "x: " + strings.Repeat("a", 7<<20) + "\n",
-		"many keys":                list + manyLines("k%d: v\n"),
-		"many anchors":             list + "items:\n" + manyLines("- &a%d x\n"),
-		"many results":             list + "results:\n" + manyLines("- message: m%d\n"),
-		"many documents":           strings.Repeat("---\n", 100_000),
-		"many comments":            list + strings.Repeat("#\n", 500_000),
-		"many flow maps":           list + "items: [" + strings.Repeat("{},", 300_000) + "]\n",
-		"aliases of aliases":       list + aliases(),
-	}
+// list begins most of the odd lists.
+const list = "apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n"
+
+// odd returns odd lists by what is odd about them.
+func odd() map[string]string {
+	all := large()
+	maps.Copy(all, small)
 	return all
+}
+
+// small are lists whose characters, syntax or fields are odd.
+var small = map[string]string{
+	"empty":                    "",
+	"one line break":           "\n",
+	"a comment":                "# x\n",
+	"byte order mark":          "\ufeff" + list,
+	"UTF-16":                   "\xff\xfek\x00",
+	"CR LF":                    strings.ReplaceAll(list, "\n", "\r\n"),
+	"CR":                       strings.ReplaceAll(list, "\n", "\r"),
+	"tabs":                     list + "items:\n\t- a: b\n",
+	"two documents":            list + "---\n" + list,
+	"end of document":          list + "...\nfoo\n",
+	"key twice":                list + list,
+	"inner key twice":          list + "items:\n- a: 1\n  a: 2\n",
+	"alias of items":           list + "x: &a []\nitems: *a\n",
+	"alias of kind":            "x: &k ResourceList\nkind: *k\n",
+	"merge":                    list + "x: &a {a: 1}\nitems:\n- <<: [*a, *a, *a]\n",
+	"no UTF-8":                 list + "x: \xff\n",
+	"NUL":                      list + "x: \x00\n",
+	"JSON":                     `{"kind":"ResourceList","items":[]}`,
+	"JSON and more":            `{"kind":"ResourceList"} x`,
+	"tagged kind":              "kind: !!str ResourceList\n",
+	"binary kind":              "kind: !!binary UmVzb3VyY2VMaXN0\n",
+	"key with a question mark": "? kind\n: ResourceList\n",
+	"items as a map":           list + "items: {}\n",
+	"configuration as a list":  list + "functionConfig: []\n",
+	"results as a text":        list + "results: x\n",
+	"message as a list":        list + "results:\n- message: [x]\n",
+	"list as a key":            list + "? [a, b]\n: c\n",
+	"directive":                "%YAML 3.0\n---\n" + list,
+}
+
+// large returns lists of which there is too much of something.
+func large() map[string]string {
+	return map[string]string{
+		"deep":                list + "items: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
+		"deeper, without end": list + "items: " + strings.Repeat("[", 2_000_000),
+		"deep blocks":         list + "items:\n" + deepBlocks(2000),
+		"long scalar":         list + "x: " + strings.Repeat("a", 5<<20) + "\n",
+		"too long":            list + "x: " + strings.Repeat("a", 7<<20) + "\n",
+		"many keys":           list + manyLines("k%d: v\n"),
+		"many anchors":        list + "items:\n" + manyLines("- &a%d x\n"),
+		"many results":        list + "results:\n" + manyLines("- message: m%d\n"),
+		"many documents":      strings.Repeat("---\n", 100_000),
+		"many comments":       list + strings.Repeat("#\n", 500_000),
+		"many flow maps":      list + "items: [" + strings.Repeat("{},", 300_000) + "]\n",
+		"aliases of aliases":  list + aliases(),
+	}
 }
 
 func manyLines(format string) string {

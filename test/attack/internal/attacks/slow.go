@@ -45,26 +45,40 @@ func (t *Target) upload(ctx context.Context, connections, streams int) error {
 		if err != nil {
 			return nil // the server takes no more
 		}
-		var ids []uint32
-		for range streams {
-			id, err := conn.Request(evaluatePath)
-			if err != nil {
-				return nil // the server has had enough
-			}
-			ids = append(ids, id)
-			_ = conn.Send(id, wire.Envelope(nil, false, announced), false)
+		ids, err := announce(conn, streams)
+		if err != nil {
+			return nil // the server has had enough
 		}
-		ticker := time.NewTicker(uploadPause)
-		defer ticker.Stop()
-		for {
-			for _, id := range ids {
-				_ = conn.Send(id, make([]byte, uploadPart), false)
-			}
-			select {
-			case <-ticker.C:
-			case <-ctx.Done():
-				return nil
-			}
-		}
+		drip(ctx, conn, ids)
+		return nil
 	})
+}
+
+// announce begins so many large requests, and returns their streams.
+func announce(conn *wire.Conn, streams int) (ids []uint32, err error) {
+	for range streams {
+		id, err := conn.Request(evaluatePath)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+		_ = conn.Send(id, wire.Envelope(nil, false, announced), false)
+	}
+	return ids, nil
+}
+
+// drip sends a little on each stream from time to time, until ctx ends.
+func drip(ctx context.Context, conn *wire.Conn, ids []uint32) {
+	ticker := time.NewTicker(uploadPause)
+	defer ticker.Stop()
+	for {
+		for _, id := range ids {
+			_ = conn.Send(id, make([]byte, uploadPart), false)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }

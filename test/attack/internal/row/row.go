@@ -33,6 +33,13 @@ var (
 	brief    = times{time.Second, 2 * time.Second, 2 * time.Second, time.Second}
 )
 
+func (c Config) times() times {
+	if c.Brief {
+		return brief
+	}
+	return thorough
+}
+
 // attackLimit is the longest time of an attack.
 const attackLimit = 2 * time.Minute
 
@@ -64,36 +71,47 @@ func (c Config) once(ctx context.Context, attack attacks.Attack, program string)
 		return row, err
 	}
 	defer stop()
-	times := thorough
-	if c.Brief {
-		times = brief
-	}
-	pause(ctx, times.warmUp)
-	start := time.Now()
-	pause(ctx, times.before)
-	row.Before = c.System.Memory()
-
-	attacked := time.Now()
-	row.Result = c.attack(ctx, attack)
-	// What was sent in a moment may take longer to digest.
-	pause(ctx, time.Until(attacked.Add(times.meanwhile)))
-	over := time.Now()
-
-	row.After = c.settled(ctx, row.Before)
-	recovered := time.Now()
-	pause(ctx, times.after)
-	end := time.Now()
+	at := c.watch(ctx, attack, &row)
 	row.Peak, row.Ended = c.System.Peak(), c.System.Ended()
 	if row.Ended != "" {
 		row.Log = c.System.Tail()
 	}
 	stop()
-	before, after := samples.Between(start, attacked), samples.Between(recovered, end)
-	during := samples.Between(attacked, over)
+	row.compare(&samples, at)
+	return row, ctx.Err()
+}
+
+// moments divide the time of a row.
+type moments struct{ start, attacked, over, recovered, end time.Time }
+
+// watch runs the attack, and records the program's memory before and after it.
+func (c Config) watch(ctx context.Context, attack attacks.Attack, row *Row) (at moments) {
+	times := c.times()
+	pause(ctx, times.warmUp)
+	at.start = time.Now()
+	pause(ctx, times.before)
+	row.Before = c.System.Memory()
+
+	at.attacked = time.Now()
+	row.Result = c.attack(ctx, attack)
+	// What was sent in a moment may take longer to digest.
+	pause(ctx, time.Until(at.attacked.Add(times.meanwhile)))
+	at.over = time.Now()
+
+	row.After = c.settled(ctx, row.Before)
+	at.recovered = time.Now()
+	pause(ctx, times.after)
+	at.end = time.Now()
+	return at
+}
+
+// compare records how the other callers fared before, during and after the attack.
+func (row *Row) compare(samples *caller.Samples, at moments) {
+	before, after := samples.Between(at.start, at.attacked), samples.Between(at.recovered, at.end)
+	during := samples.Between(at.attacked, at.over)
 	row.Undisturbed, row.Meanwhile = undisturbedP99(caller.P99(before), caller.P99(after)), caller.P99(during)
 	row.Recovered = caller.P99(after) < caller.Never
 	row.Failed = caller.Failures(append(during, after...))
-	return row, ctx.Err()
 }
 
 // undisturbedP99 returns what to compare with: the time from before the attack, or that

@@ -71,13 +71,18 @@ func newRegistry() http.Handler {
 		case "blobs":
 			content = config
 		}
-		w.Header().Set("Docker-Content-Digest", digest(content))
-		w.Header().Set("Content-Length", strconv.Itoa(len(content)))
-		if r.Method != http.MethodHead {
-			_, _ = w.Write([]byte(content))
-		}
+		writeContent(w, r, content)
 	})
 	return mux
+}
+
+// writeContent answers a request for a manifest or a blob.
+func writeContent(w http.ResponseWriter, r *http.Request, content string) {
+	w.Header().Set("Docker-Content-Digest", digest(content))
+	w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write([]byte(content))
+	}
 }
 
 func digest(content string) string {

@@ -173,7 +173,13 @@ func (s *System) plan(name string) (plan, error) {
 	p := plan{address: address, metrics: metrics, env: []string{
 		"FNR_TELEMETRY_METRICS_ADDRESS=" + metrics, "FNR_SERVE_DRAIN_DELAY=0s",
 	}}
-	_, port, _ := strings.Cut(address, ":")
+	err = s.configure(&p, name)
+	return p, err
+}
+
+// configure adds the settings of a program of that name.
+func (s *System) configure(p *plan, name string) error {
+	_, port, _ := strings.Cut(p.address, ":")
 	functions, config := filepath.Join(s.dir, "functions"), filepath.Join(s.dir, "config.yaml")
 	kubeconfig, wrapper := filepath.Join(s.dir, "kubeconfig"), "WRAPPER_SERVER_IMAGE=attack.test/wrapper-server:v1"
 	switch name {
@@ -182,19 +188,19 @@ func (s *System) plan(name string) (plan, error) {
 		p.env = append(p.env, wrapper, "FNR_POD_MANAGER_KUBECONFIG="+kubeconfig,
 			strings.Replace(s.insecure(), "FNR_", "FNR_IMAGE_RESOLVER_", 1))
 	case Gateway:
-		p.env = append(p.env, "FNR_ADDRESS="+address, "FNR_DISABLE_RUNTIMES=exec",
+		p.env = append(p.env, "FNR_ADDRESS="+p.address, "FNR_DISABLE_RUNTIMES=exec",
 			"FNR_POD_MANAGER=http://"+s.Lender.Address)
 	case WrapperServer:
 		p.args = []string{"--port=" + port, "--", s.Function(Steady)}
 	case PodManager:
-		p.env = append(p.env, wrapper, "FNR_ADDRESS="+address, "FNR_KUBECONFIG="+kubeconfig,
+		p.env = append(p.env, wrapper, "FNR_ADDRESS="+p.address, "FNR_KUBECONFIG="+kubeconfig,
 			"FNR_IMAGE_RESOLVER=http://127.0.0.1:1")
 	case ImageResolver:
-		p.env = append(p.env, "FNR_ADDRESS="+address, s.insecure())
+		p.env = append(p.env, "FNR_ADDRESS="+p.address, s.insecure())
 	default:
-		return plan{}, errors.New("there is no program " + strconv.Quote(name))
+		return errors.New("there is no program " + strconv.Quote(name))
 	}
-	return p, nil
+	return nil
 }
 
 // Favour gives the process of the other callers processors of its own, as the programs have.

@@ -89,32 +89,41 @@ func (c *Conn) read() {
 func (c *Conn) handle(frame http2.Frame) error {
 	switch f := frame.(type) {
 	case *http2.SettingsFrame:
-		if f.IsAck() {
-			return nil
+		if !f.IsAck() {
+			return c.configure(f)
 		}
-		if size, ok := f.Value(http2.SettingInitialWindowSize); ok {
-			for id := range c.windows {
-				c.windows[id] += int64(size) - c.initial
-			}
-			c.initial = int64(size)
-		}
-		return c.framer.WriteSettingsAck()
 	case *http2.PingFrame:
 		if !f.IsAck() {
 			return c.framer.WritePing(true, f.Data)
 		}
 	case *http2.WindowUpdateFrame:
-		if f.StreamID == 0 {
-			c.window += int64(f.Increment)
-		} else if _, open := c.windows[f.StreamID]; open {
-			c.windows[f.StreamID] += int64(f.Increment)
-		}
+		c.enlarge(f.StreamID, int64(f.Increment))
 	case *http2.RSTStreamFrame:
 		delete(c.windows, f.StreamID)
 	case *http2.GoAwayFrame:
 		return fmt.Errorf("the server ends the connection: %v", f.ErrCode)
 	}
 	return nil
+}
+
+// configure applies the server's settings.
+func (c *Conn) configure(settings *http2.SettingsFrame) error {
+	if size, ok := settings.Value(http2.SettingInitialWindowSize); ok {
+		for id := range c.windows {
+			c.windows[id] += int64(size) - c.initial
+		}
+		c.initial = int64(size)
+	}
+	return c.framer.WriteSettingsAck()
+}
+
+// enlarge enlarges the window of a stream, or of the connection.
+func (c *Conn) enlarge(stream uint32, by int64) {
+	if stream == 0 {
+		c.window += by
+	} else if _, open := c.windows[stream]; open {
+		c.windows[stream] += by
+	}
 }
 
 // Request begins a gRPC call on a new stream, and returns the stream.
@@ -126,6 +135,17 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 	}
 	stream, c.next = c.next, c.next+2
 	c.windows[stream] = c.initial
+	block, err := headers(path)
+	if err != nil {
+		return 0, err
+	}
+	return stream, c.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: stream, BlockFragment: block, EndHeaders: true,
+	})
+}
+
+// headers returns the headers of a gRPC call, encoded.
+func headers(path string) ([]byte, error) {
 	var block bytes.Buffer
 	// Nothing is remembered from one request to the next, so that each stands by itself.
 	encoder := hpack.NewEncoder(&block)
@@ -138,12 +158,10 @@ func (c *Conn) Request(path string) (stream uint32, err error) {
 		{"te", "trailers"},
 	} {
 		if err := encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1], Sensitive: true}); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	return stream, c.framer.WriteHeaders(http2.HeadersFrameParam{
-		StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true,
-	})
+	return block.Bytes(), nil
 }
 
 // Send sends data on a stream as far as the server allows, and waits for more allowance
