@@ -36,7 +36,10 @@ type ResolveImageRequest struct {
 	// the resolver's configured platform.
 	Platform *Platform `protobuf:"bytes,3,opt,name=platform,proto3" json:"platform,omitempty"`
 	// refresh asks for the registry's present answer instead of a cached one.
-	Refresh       bool `protobuf:"varint,4,opt,name=refresh,proto3" json:"refresh,omitempty"`
+	Refresh bool `protobuf:"varint,4,opt,name=refresh,proto3" json:"refresh,omitempty"`
+	// signers are those whose signatures of the image are searched for and
+	// verified; without any, signatures are not.
+	Signers       []*Signer `protobuf:"bytes,5,rep,name=signers,proto3" json:"signers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -99,6 +102,69 @@ func (x *ResolveImageRequest) GetRefresh() bool {
 	return false
 }
 
+func (x *ResolveImageRequest) GetSigners() []*Signer {
+	if x != nil {
+		return x.Signers
+	}
+	return nil
+}
+
+// Signer is who may sign images.
+type Signer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name is what the caller calls the signer.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// public_keys are the signer's keys, of which each may sign: ECDSA, RSA or
+	// Ed25519 keys as SubjectPublicKeyInfo in DER.
+	PublicKeys    [][]byte `protobuf:"bytes,2,rep,name=public_keys,json=publicKeys,proto3" json:"public_keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Signer) Reset() {
+	*x = Signer{}
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Signer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Signer) ProtoMessage() {}
+
+func (x *Signer) ProtoReflect() protoreflect.Message {
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Signer.ProtoReflect.Descriptor instead.
+func (*Signer) Descriptor() ([]byte, []int) {
+	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Signer) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Signer) GetPublicKeys() [][]byte {
+	if x != nil {
+		return x.PublicKeys
+	}
+	return nil
+}
+
 // ResolveImageResponse is the image that the request selects.
 type ResolveImageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -135,14 +201,17 @@ type ResolveImageResponse struct {
 	// needs a pull secret then.
 	PullCredentials bool `protobuf:"varint,13,opt,name=pull_credentials,json=pullCredentials,proto3" json:"pull_credentials,omitempty"`
 	// age is how long ago the registry gave this answer; zero if just now.
-	Age           *durationpb.Duration `protobuf:"bytes,14,opt,name=age,proto3" json:"age,omitempty"`
+	Age *durationpb.Duration `protobuf:"bytes,14,opt,name=age,proto3" json:"age,omitempty"`
+	// signatures is which of the request's signers have signed the image; not set
+	// if the request names none, or if this service does not verify signatures.
+	Signatures    *Signatures `protobuf:"bytes,15,opt,name=signatures,proto3" json:"signatures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ResolveImageResponse) Reset() {
 	*x = ResolveImageResponse{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[1]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -154,7 +223,7 @@ func (x *ResolveImageResponse) String() string {
 func (*ResolveImageResponse) ProtoMessage() {}
 
 func (x *ResolveImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[1]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -167,7 +236,7 @@ func (x *ResolveImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveImageResponse.ProtoReflect.Descriptor instead.
 func (*ResolveImageResponse) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{1}
+	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ResolveImageResponse) GetReference() string {
@@ -268,6 +337,69 @@ func (x *ResolveImageResponse) GetAge() *durationpb.Duration {
 	return nil
 }
 
+func (x *ResolveImageResponse) GetSignatures() *Signatures {
+	if x != nil {
+		return x.Signatures
+	}
+	return nil
+}
+
+// Signatures is which signers have signed an image.
+type Signatures struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// signers are the names of the signers that have signed the image, or the
+	// multi-platform index from which it was chosen, in the request's order.
+	Signers []string `protobuf:"bytes,1,rep,name=signers,proto3" json:"signers,omitempty"`
+	// found says which signatures there are if no signer has signed, for errors.
+	Found         string `protobuf:"bytes,2,opt,name=found,proto3" json:"found,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Signatures) Reset() {
+	*x = Signatures{}
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Signatures) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Signatures) ProtoMessage() {}
+
+func (x *Signatures) ProtoReflect() protoreflect.Message {
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Signatures.ProtoReflect.Descriptor instead.
+func (*Signatures) Descriptor() ([]byte, []int) {
+	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Signatures) GetSigners() []string {
+	if x != nil {
+		return x.Signers
+	}
+	return nil
+}
+
+func (x *Signatures) GetFound() string {
+	if x != nil {
+		return x.Found
+	}
+	return ""
+}
+
 // Platform is an operating system and a processor architecture.
 type Platform struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -283,7 +415,7 @@ type Platform struct {
 
 func (x *Platform) Reset() {
 	*x = Platform{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[2]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -295,7 +427,7 @@ func (x *Platform) String() string {
 func (*Platform) ProtoMessage() {}
 
 func (x *Platform) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[2]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -308,7 +440,7 @@ func (x *Platform) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Platform.ProtoReflect.Descriptor instead.
 func (*Platform) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{2}
+	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Platform) GetOs() string {
@@ -345,7 +477,7 @@ type ListTagsRequest struct {
 
 func (x *ListTagsRequest) Reset() {
 	*x = ListTagsRequest{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[3]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -357,7 +489,7 @@ func (x *ListTagsRequest) String() string {
 func (*ListTagsRequest) ProtoMessage() {}
 
 func (x *ListTagsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[3]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -370,7 +502,7 @@ func (x *ListTagsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTagsRequest.ProtoReflect.Descriptor instead.
 func (*ListTagsRequest) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{3}
+	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListTagsRequest) GetRepository() string {
@@ -398,7 +530,7 @@ type ListTagsResponse struct {
 
 func (x *ListTagsResponse) Reset() {
 	*x = ListTagsResponse{}
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[4]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +542,7 @@ func (x *ListTagsResponse) String() string {
 func (*ListTagsResponse) ProtoMessage() {}
 
 func (x *ListTagsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[4]
+	mi := &file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +555,7 @@ func (x *ListTagsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTagsResponse.ProtoReflect.Descriptor instead.
 func (*ListTagsResponse) Descriptor() ([]byte, []int) {
-	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{4}
+	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListTagsResponse) GetTags() []string {
@@ -437,12 +569,17 @@ var File_functionrunner_imageresolver_v1_image_resolver_proto protoreflect.FileD
 
 const file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc = "" +
 	"\n" +
-	"4functionrunner/imageresolver/v1/image_resolver.proto\x12\x1ffunctionrunner.imageresolver.v1\x1a\x1egoogle/protobuf/duration.proto\"\xb3\x01\n" +
+	"4functionrunner/imageresolver/v1/image_resolver.proto\x12\x1ffunctionrunner.imageresolver.v1\x1a\x1egoogle/protobuf/duration.proto\"\xf6\x01\n" +
 	"\x13ResolveImageRequest\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12%\n" +
 	"\x0etag_constraint\x18\x02 \x01(\tR\rtagConstraint\x12E\n" +
 	"\bplatform\x18\x03 \x01(\v2).functionrunner.imageresolver.v1.PlatformR\bplatform\x12\x18\n" +
-	"\arefresh\x18\x04 \x01(\bR\arefresh\"\xd6\x04\n" +
+	"\arefresh\x18\x04 \x01(\bR\arefresh\x12A\n" +
+	"\asigners\x18\x05 \x03(\v2'.functionrunner.imageresolver.v1.SignerR\asigners\"=\n" +
+	"\x06Signer\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
+	"\vpublic_keys\x18\x02 \x03(\fR\n" +
+	"publicKeys\"\xa3\x05\n" +
 	"\x14ResolveImageResponse\x12\x1c\n" +
 	"\treference\x18\x01 \x01(\tR\treference\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12!\n" +
@@ -462,10 +599,17 @@ const file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc = "" +
 	"\n" +
 	"size_bytes\x18\f \x01(\x03R\tsizeBytes\x12)\n" +
 	"\x10pull_credentials\x18\r \x01(\bR\x0fpullCredentials\x12+\n" +
-	"\x03age\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x03age\x1a9\n" +
+	"\x03age\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x03age\x12K\n" +
+	"\n" +
+	"signatures\x18\x0f \x01(\v2+.functionrunner.imageresolver.v1.SignaturesR\n" +
+	"signatures\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"X\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"<\n" +
+	"\n" +
+	"Signatures\x12\x18\n" +
+	"\asigners\x18\x01 \x03(\tR\asigners\x12\x14\n" +
+	"\x05found\x18\x02 \x01(\tR\x05found\"X\n" +
 	"\bPlatform\x12\x0e\n" +
 	"\x02os\x18\x01 \x01(\tR\x02os\x12\"\n" +
 	"\farchitecture\x18\x02 \x01(\tR\farchitecture\x12\x18\n" +
@@ -496,30 +640,34 @@ func file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescGZIP() []b
 	return file_functionrunner_imageresolver_v1_image_resolver_proto_rawDescData
 }
 
-var file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_functionrunner_imageresolver_v1_image_resolver_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_functionrunner_imageresolver_v1_image_resolver_proto_goTypes = []any{
 	(*ResolveImageRequest)(nil),  // 0: functionrunner.imageresolver.v1.ResolveImageRequest
-	(*ResolveImageResponse)(nil), // 1: functionrunner.imageresolver.v1.ResolveImageResponse
-	(*Platform)(nil),             // 2: functionrunner.imageresolver.v1.Platform
-	(*ListTagsRequest)(nil),      // 3: functionrunner.imageresolver.v1.ListTagsRequest
-	(*ListTagsResponse)(nil),     // 4: functionrunner.imageresolver.v1.ListTagsResponse
-	nil,                          // 5: functionrunner.imageresolver.v1.ResolveImageResponse.LabelsEntry
-	(*durationpb.Duration)(nil),  // 6: google.protobuf.Duration
+	(*Signer)(nil),               // 1: functionrunner.imageresolver.v1.Signer
+	(*ResolveImageResponse)(nil), // 2: functionrunner.imageresolver.v1.ResolveImageResponse
+	(*Signatures)(nil),           // 3: functionrunner.imageresolver.v1.Signatures
+	(*Platform)(nil),             // 4: functionrunner.imageresolver.v1.Platform
+	(*ListTagsRequest)(nil),      // 5: functionrunner.imageresolver.v1.ListTagsRequest
+	(*ListTagsResponse)(nil),     // 6: functionrunner.imageresolver.v1.ListTagsResponse
+	nil,                          // 7: functionrunner.imageresolver.v1.ResolveImageResponse.LabelsEntry
+	(*durationpb.Duration)(nil),  // 8: google.protobuf.Duration
 }
 var file_functionrunner_imageresolver_v1_image_resolver_proto_depIdxs = []int32{
-	2, // 0: functionrunner.imageresolver.v1.ResolveImageRequest.platform:type_name -> functionrunner.imageresolver.v1.Platform
-	2, // 1: functionrunner.imageresolver.v1.ResolveImageResponse.platform:type_name -> functionrunner.imageresolver.v1.Platform
-	5, // 2: functionrunner.imageresolver.v1.ResolveImageResponse.labels:type_name -> functionrunner.imageresolver.v1.ResolveImageResponse.LabelsEntry
-	6, // 3: functionrunner.imageresolver.v1.ResolveImageResponse.age:type_name -> google.protobuf.Duration
-	0, // 4: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:input_type -> functionrunner.imageresolver.v1.ResolveImageRequest
-	3, // 5: functionrunner.imageresolver.v1.ImageResolverService.ListTags:input_type -> functionrunner.imageresolver.v1.ListTagsRequest
-	1, // 6: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:output_type -> functionrunner.imageresolver.v1.ResolveImageResponse
-	4, // 7: functionrunner.imageresolver.v1.ImageResolverService.ListTags:output_type -> functionrunner.imageresolver.v1.ListTagsResponse
-	6, // [6:8] is the sub-list for method output_type
-	4, // [4:6] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	4, // 0: functionrunner.imageresolver.v1.ResolveImageRequest.platform:type_name -> functionrunner.imageresolver.v1.Platform
+	1, // 1: functionrunner.imageresolver.v1.ResolveImageRequest.signers:type_name -> functionrunner.imageresolver.v1.Signer
+	4, // 2: functionrunner.imageresolver.v1.ResolveImageResponse.platform:type_name -> functionrunner.imageresolver.v1.Platform
+	7, // 3: functionrunner.imageresolver.v1.ResolveImageResponse.labels:type_name -> functionrunner.imageresolver.v1.ResolveImageResponse.LabelsEntry
+	8, // 4: functionrunner.imageresolver.v1.ResolveImageResponse.age:type_name -> google.protobuf.Duration
+	3, // 5: functionrunner.imageresolver.v1.ResolveImageResponse.signatures:type_name -> functionrunner.imageresolver.v1.Signatures
+	0, // 6: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:input_type -> functionrunner.imageresolver.v1.ResolveImageRequest
+	5, // 7: functionrunner.imageresolver.v1.ImageResolverService.ListTags:input_type -> functionrunner.imageresolver.v1.ListTagsRequest
+	2, // 8: functionrunner.imageresolver.v1.ImageResolverService.ResolveImage:output_type -> functionrunner.imageresolver.v1.ResolveImageResponse
+	6, // 9: functionrunner.imageresolver.v1.ImageResolverService.ListTags:output_type -> functionrunner.imageresolver.v1.ListTagsResponse
+	8, // [8:10] is the sub-list for method output_type
+	6, // [6:8] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_functionrunner_imageresolver_v1_image_resolver_proto_init() }
@@ -533,7 +681,7 @@ func file_functionrunner_imageresolver_v1_image_resolver_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc), len(file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

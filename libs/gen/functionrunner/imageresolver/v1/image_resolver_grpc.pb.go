@@ -39,7 +39,8 @@ type ImageResolverServiceClient interface {
 	// constraint that no tag satisfies; PermissionDenied for an image that policy
 	// refuses; FailedPrecondition with the registry's own words where the registry
 	// refuses or lacks the image, or the image cannot be used; Unavailable where
-	// the registry cannot be reached. Never NotFound.
+	// the registry cannot be reached. Never NotFound. An image without a signature
+	// by one of the request's signers is no error.
 	ResolveImage(ctx context.Context, in *ResolveImageRequest, opts ...grpc.CallOption) (*ResolveImageResponse, error)
 	// ListTags lists the tags that a constraint may select in a repository. It has
 	// the errors of ResolveImage.
@@ -88,7 +89,8 @@ type ImageResolverServiceServer interface {
 	// constraint that no tag satisfies; PermissionDenied for an image that policy
 	// refuses; FailedPrecondition with the registry's own words where the registry
 	// refuses or lacks the image, or the image cannot be used; Unavailable where
-	// the registry cannot be reached. Never NotFound.
+	// the registry cannot be reached. Never NotFound. An image without a signature
+	// by one of the request's signers is no error.
 	ResolveImage(context.Context, *ResolveImageRequest) (*ResolveImageResponse, error)
 	// ListTags lists the tags that a constraint may select in a repository. It has
 	// the errors of ResolveImage.

@@ -53,7 +53,8 @@ type ImageResolverServiceClient interface {
 	// constraint that no tag satisfies; PermissionDenied for an image that policy
 	// refuses; FailedPrecondition with the registry's own words where the registry
 	// refuses or lacks the image, or the image cannot be used; Unavailable where
-	// the registry cannot be reached. Never NotFound.
+	// the registry cannot be reached. Never NotFound. An image without a signature
+	// by one of the request's signers is no error.
 	ResolveImage(context.Context, *v1.ResolveImageRequest) (*v1.ResolveImageResponse, error)
 	// ListTags lists the tags that a constraint may select in a repository. It has
 	// the errors of ResolveImage.
@@ -121,7 +122,8 @@ type ImageResolverServiceHandler interface {
 	// constraint that no tag satisfies; PermissionDenied for an image that policy
 	// refuses; FailedPrecondition with the registry's own words where the registry
 	// refuses or lacks the image, or the image cannot be used; Unavailable where
-	// the registry cannot be reached. Never NotFound.
+	// the registry cannot be reached. Never NotFound. An image without a signature
+	// by one of the request's signers is no error.
 	ResolveImage(context.Context, *v1.ResolveImageRequest) (*v1.ResolveImageResponse, error)
 	// ListTags lists the tags that a constraint may select in a repository. It has
 	// the errors of ResolveImage.
