@@ -38,6 +38,20 @@ func refusedWith(err error) int {
 	return refused.status
 }
 
+// declined is an answer with another status of an error.
+type declined struct {
+	error
+	status int
+}
+
+func (d declined) Unwrap() error { return d.error }
+
+// declinedWith returns the status with which a registry declined a request, or 0.
+func declinedWith(err error) int {
+	answer, _ := errors.AsType[declined](err)
+	return answer.status
+}
+
 // explain returns err, from doing op, as a classified error that a user can act
 // on. It keeps the text of err, without secrets, and not err itself.
 func (s *Session) explain(ctx context.Context, op string, err error) error {
@@ -54,10 +68,14 @@ func (s *Session) explain(ctx context.Context, op string, err error) error {
 	if after := time.Duration(s.guard.retryAfter.Load()); after > 0 && cause.class != fault.Precondition {
 		out = fault.WithRetryAfter(out, after)
 	}
-	if cause.status == http.StatusUnauthorized || cause.status == http.StatusForbidden {
-		out = refusal{out, cause.status}
+	switch cause.status {
+	case 0:
+		return out
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return refusal{out, cause.status}
+	default:
+		return declined{out, cause.status}
 	}
-	return out
 }
 
 // cause is what an error is about.

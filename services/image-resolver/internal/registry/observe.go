@@ -20,12 +20,13 @@ import (
 
 // The operations of requests.
 const (
-	opPing     = "ping"
-	opToken    = "token"
-	opManifest = "manifest"
-	opBlob     = "blob"
-	opTags     = "tags"
-	opRedirect = "redirect"
+	opPing      = "ping"
+	opToken     = "token"
+	opManifest  = "manifest"
+	opBlob      = "blob"
+	opTags      = "tags"
+	opReferrers = "referrers"
+	opRedirect  = "redirect"
 )
 
 // operation returns what a request is for.
@@ -40,6 +41,8 @@ func operation(req *http.Request) string {
 		return opBlob
 	case strings.HasPrefix(path, "/v2/") && strings.HasSuffix(path, "/tags/list"):
 		return opTags
+	case strings.HasPrefix(path, "/v2/") && strings.Contains(path, "/referrers/"):
+		return opReferrers
 	case req.Response != nil: // what this request follows
 		return opRedirect
 	default:

@@ -13,8 +13,11 @@ import (
 var errNotCached = errors.New("not cached")
 
 // Cached returns what Resolve would return without waiting. What is due is refreshed in the
-// background.
+// background. Who has signed an image is never returned.
 func (r *Resolver) Cached(ctx context.Context, req Request) (Result, bool) {
+	if len(req.Signers) > 0 {
+		return Result{}, false
+	}
 	name, err := r.name(req, func(repository string) ([]string, error) {
 		if err := r.cfg.Policy.CheckRepository(repository); err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ package resolver
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -13,21 +14,22 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
-// answer is what the cache keeps: an image, or a list of tags.
+// answer is what the cache keeps: an image, a list of tags, or who has signed an image.
 type answer struct {
-	image *oci.Image
-	tags  []string
+	image   *oci.Image
+	tags    []string
+	signers []string
 }
 
 // bytes is what an answer takes in memory.
 func (a answer) bytes() int64 {
 	const text = 16 // a string besides its content, and what that is rounded up to
-	n := int64(cap(a.tags) * text)
+	n := int64((cap(a.tags) + cap(a.signers)) * text)
 	if a.image != nil {
 		n += a.image.MemoryBytes()
 	}
-	for _, tag := range a.tags {
-		n += int64((len(tag) + text - 1) / text * text)
+	for _, s := range slices.Concat(a.tags, a.signers) {
+		n += int64((len(s) + text - 1) / text * text)
 	}
 	return n
 }

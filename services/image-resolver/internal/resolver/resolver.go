@@ -12,6 +12,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/signer"
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
@@ -50,6 +51,8 @@ type Request struct {
 	Platform oci.Platform
 	// Renew asks for the registry's present answer.
 	Renew bool
+	// Signers are those whose signatures are searched for.
+	Signers []signer.Signer
 }
 
 // Result is what an image is.
@@ -59,6 +62,8 @@ type Result struct {
 	Image     *oci.Image
 	// Age is how long ago the registry was asked.
 	Age time.Duration
+	// Signatures is who has signed the image; nil if the request names no signers.
+	Signatures *Signatures
 }
 
 // staleWait is how long a registry may take until requests get a stale answer, if there is one.
@@ -105,7 +110,11 @@ func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return Result{}, annotate(err, "resolve", name.String())
 	}
-	return result(name, found), nil
+	out := result(name, found)
+	if len(req.Signers) > 0 {
+		out.Signatures, err = r.signatures(ctx, name.Repository, out.Image, req.Signers)
+	}
+	return out, err
 }
 
 // result returns what a request gets of an answer.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/signer"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/resolver"
 )
@@ -34,7 +35,11 @@ func (h *Handler) ResolveImage(
 		trace.WithAttributes(attribute.String("container.image.name", req.GetImage())),
 	)
 	defer span.End()
-	result, err := h.Resolver.Resolve(ctx, request(req))
+	asked, err := request(req)
+	if err != nil {
+		return nil, err
+	}
+	result, err := h.Resolver.Resolve(ctx, asked)
 	if err != nil {
 		span.SetStatus(codes.Error, fault.Of(err).String())
 		return nil, err
@@ -44,18 +49,47 @@ func (h *Handler) ResolveImage(
 
 // Cached returns what ResolveImage would return without waiting.
 func (h *Handler) Cached(req *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, bool) {
-	result, ok := h.Resolver.Cached(context.Background(), request(req))
+	asked, err := request(req)
+	if err != nil {
+		return nil, false
+	}
+	result, ok := h.Resolver.Cached(context.Background(), asked)
 	if !ok {
 		return nil, false
 	}
 	return response(result), true
 }
 
-func request(req *imageresolverv1.ResolveImageRequest) resolver.Request {
+func request(req *imageresolverv1.ResolveImageRequest) (resolver.Request, error) {
+	trusted, err := signers(req.GetSigners())
 	return resolver.Request{
 		Image: req.GetImage(), Constraint: req.GetTagConstraint(), Platform: platform(req.GetPlatform()),
-		Renew: req.GetRefresh(),
+		Renew: req.GetRefresh(), Signers: trusted,
+	}, err
+}
+
+// signers reads the signers of a request.
+func signers(list []*imageresolverv1.Signer) ([]signer.Signer, error) {
+	if len(list) > signer.MaxSigners {
+		return nil, fault.New(fault.Invalid, "the request names %d signers, and may name %d", len(list), signer.MaxSigners)
 	}
+	var out []signer.Signer
+	for _, s := range list {
+		if len(s.GetPublicKeys()) > signer.MaxKeys || len(s.GetName()) > signer.MaxNameBytes {
+			return nil, fault.New(fault.Invalid, "the signer %.63q has more than %d keys, or a name of more than %d bytes",
+				s.GetName(), signer.MaxKeys, signer.MaxNameBytes)
+		}
+		trusted := signer.Signer{Name: s.GetName()}
+		for _, der := range s.GetPublicKeys() {
+			key, err := signer.ParseDER(der)
+			if err != nil {
+				return nil, fault.New(fault.Invalid, "signer %s: %w", s.GetName(), err)
+			}
+			trusted.Keys = append(trusted.Keys, key)
+		}
+		out = append(out, trusted)
+	}
+	return out, nil
 }
 
 // ListTags lists tags.
@@ -76,6 +110,10 @@ func platform(p *imageresolverv1.Platform) oci.Platform {
 
 func response(r resolver.Result) *imageresolverv1.ResolveImageResponse {
 	image := r.Image
+	var signatures *imageresolverv1.Signatures
+	if s := r.Signatures; s != nil {
+		signatures = &imageresolverv1.Signatures{Signers: s.Signers, Found: s.Found}
+	}
 	return &imageresolverv1.ResolveImageResponse{
 		Reference:   r.Reference,
 		Digest:      image.Digest,
@@ -95,5 +133,6 @@ func response(r resolver.Result) *imageresolverv1.ResolveImageResponse {
 		SizeBytes:       image.Size,
 		PullCredentials: image.PullCredentials,
 		Age:             durationpb.New(r.Age),
+		Signatures:      signatures,
 	}
 }

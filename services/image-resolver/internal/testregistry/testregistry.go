@@ -39,7 +39,7 @@ type Registry struct {
 func Start(t testing.TB, settings *tls.Config, middleware ...func(http.Handler) http.Handler) *Registry {
 	t.Helper()
 	quiet := log.New(io.Discard, "", 0)
-	store := registry.New(registry.Logger(quiet))
+	store := registry.New(registry.Logger(quiet), registry.WithReferrersSupport(true))
 	r := &Registry{handler: store, plain: httptest.NewServer(store)}
 	for _, m := range middleware {
 		r.handler = m(r.handler)
@@ -87,10 +87,16 @@ var unkept = remote.WithTransport(&http.Transport{DisableKeepAlives: true})
 func (r *Registry) Push(t testing.TB, at string, config v1.Config) v1.Image {
 	t.Helper()
 	image := Image(t, config)
+	r.Tag(t, at, image)
+	return image
+}
+
+// Tag puts an image under a further name.
+func (r *Registry) Tag(t testing.TB, at string, image v1.Image) {
+	t.Helper()
 	if err := remote.Write(r.reference(t, at), image, unkept); err != nil {
 		t.Fatal(err)
 	}
-	return image
 }
 
 // PushIndex puts an index under a name.

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// What cosign calls its signatures.
+const (
+	// signatureArtifact is the type of an artifact with signatures, as its index or its configuration has it.
+	signatureArtifact = "application/vnd.dev.cosign.artifact.sig.v1+json"
+	// payloadMediaType is the type of a layer that is signed, and signatureAnnotation has its signature.
+	payloadMediaType    = "application/vnd.dev.cosign.simplesigning.v1+json"
+	signatureAnnotation = "dev.cosignproject.cosign/signature"
+	payloadKind         = "cosign container image signature"
+)
+
+// Bounds of signatures.
+const (
+	// MaxSignatures is how many signatures an artifact may have.
+	MaxSignatures = 100
+	// MaxPayloadBytes is how large a payload may be: it has the name and the digest of an image.
+	MaxPayloadBytes = 64 << 10
+	// MaxArtifacts is how many artifacts with signatures an image may have.
+	MaxArtifacts = 20
+	// maxSignatureBytes bounds a signature: that of an RSA key of 8192 bits has 1 KiB.
+	maxSignatureBytes = 2 << 10
+)
+
+// Signature is a signature of an image. It is only what a registry says until it is verified.
+type Signature struct {
+	// Payload is the digest of the text that is signed.
+	Payload string
+	// Value is the signature of the text; nil if it is not in cosign's form.
+	Value []byte
+}
+
+// SignatureTag returns the tag at which cosign stores the signatures of a digest.
+func SignatureTag(digest string) string { return ReferrersTag(digest) + ".sig" }
+
+// ReferrersTag returns the tag with the list of what refers to a digest, for registries without an API for it.
+func ReferrersTag(digest string) string { return strings.Replace(digest, ":", "-", 1) }
+
+// ParseSignatures reads the manifest of an artifact with signatures.
+func ParseSignatures(raw []byte) ([]Signature, error) {
+	var artifact struct {
+		Layers list[struct {
+			MediaType   string  `json:"mediaType"`
+			Digest      v1.Hash `json:"digest"`
+			Size        int64   `json:"size"`
+			Annotations texts   `json:"annotations"`
+		}] `json:"layers"`
+	}
+	if err := json.Unmarshal(raw, &artifact); err != nil {
+		return nil, invalidSignatures(err)
+	}
+	var out []Signature
+	for _, layer := range artifact.Layers {
+		text, signed := layer.Annotations[signatureAnnotation]
+		switch {
+		case layer.MediaType != payloadMediaType || !signed:
+			continue
+		case layer.Size > MaxPayloadBytes:
+			return nil, fault.New(fault.Precondition,
+				"a signature is of %d bytes, and only up to %d are read: sign the image again", layer.Size, MaxPayloadBytes)
+		case len(out) == MaxSignatures:
+			return nil, fault.New(fault.Precondition,
+				"there are more than %d signatures in one artifact, which is the limit: remove some", MaxSignatures)
+		}
+		out = append(out, Signature{Payload: layer.Digest.String(), Value: decodeSignature(text)})
+	}
+	return out, nil
+}
+
+// decodeSignature returns the bytes of a signature in an annotation; nil if there are none.
+func decodeSignature(text string) []byte {
+	if len(text) > base64.StdEncoding.EncodedLen(maxSignatureBytes) {
+		return nil
+	}
+	value, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil
+	}
+	return value
+}
+
+// ParseReferrers reads the index of what refers to an image, and returns the digests of artifacts with signatures.
+func ParseReferrers(raw []byte) ([]string, error) {
+	var index struct {
+		Manifests list[struct {
+			ArtifactType string  `json:"artifactType"`
+			Digest       v1.Hash `json:"digest"`
+		}] `json:"manifests"`
+	}
+	if err := json.Unmarshal(raw, &index); err != nil {
+		return nil, invalidSignatures(err)
+	}
+	var digests []string
+	for _, d := range index.Manifests {
+		if d.ArtifactType == signatureArtifact {
+			digests = append(digests, d.Digest.String())
+		}
+	}
+	if len(digests) > MaxArtifacts {
+		return nil, fault.New(fault.Precondition,
+			"there are %d artifacts with signatures, and only up to %d are read: remove some", len(digests), MaxArtifacts)
+	}
+	return digests, nil
+}
+
+// SignedDigest returns the digest of the image that a payload is about, and reports whether it is about one.
+func SignedDigest(payload []byte) (digest string, ok bool) {
+	if len(payload) > MaxPayloadBytes {
+		return "", false
+	}
+	var signed struct {
+		Critical struct {
+			Image struct {
+				Digest v1.Hash `json:"docker-manifest-digest"`
+			} `json:"image"`
+			Type string `json:"type"`
+		} `json:"critical"`
+	}
+	if json.Unmarshal(payload, &signed) != nil || signed.Critical.Type != payloadKind {
+		return "", false
+	}
+	if signed.Critical.Image.Digest.Hex == "" {
+		return "", false
+	}
+	return signed.Critical.Image.Digest.String(), true
+}
+
+// invalidSignatures is the error for a document about signatures that cannot be read.
+func invalidSignatures(err error) error {
+	return fault.New(fault.Precondition, "the manifest of the signatures is not valid: %s: sign the image again",
+		excerpt.Middle(err.Error(), maxQuoted))
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oci_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+)
+
+// some is a digest.
+var some = "sha256:" + strings.Repeat("a", 64)
+
+// signatureLayer returns a layer with a signature.
+func signatureLayer(size int, signature string) string {
+	return fmt.Sprintf(`{"mediaType":"application/vnd.dev.cosign.simplesigning.v1+json","size":%d,"digest":%q,`+
+		`"annotations":{"dev.cosignproject.cosign/signature":%q}}`, size, some, signature)
+}
+
+func layers(all ...string) []byte { return []byte(`{"layers":[` + strings.Join(all, ",") + `]}`) }
+
+func TestSignaturesAreReadWithinBounds(t *testing.T) {
+	many := make([]string, oci.MaxSignatures+1)
+	for i := range many {
+		many[i] = signatureLayer(1, "")
+	}
+	tests := map[string]struct {
+		raw  []byte
+		want int // -1 for an error
+		says string
+	}{
+		"one":              {layers(signatureLayer(200, "YQ==")), 1, ""},
+		"no base64":        {layers(signatureLayer(200, "!")), 1, ""},
+		"too long":         {layers(signatureLayer(200, strings.Repeat("A", 4000))), 1, ""},
+		"another layer":    {layers(`{"mediaType":"text/plain","size":1,"digest":"` + some + `"}`), 0, ""},
+		"none":             {[]byte(`{}`), 0, ""},
+		"a huge payload":   {layers(signatureLayer(oci.MaxPayloadBytes+1, "YQ==")), -1, "only up to 65536 are read"},
+		"too many":         {layers(many...), -1, "more than 100 signatures"},
+		"no JSON":          {[]byte(`<html>`), -1, "not valid"},
+		"too many layers":  {layers(strings.Split(strings.Repeat("{},", 2000)+"{}", ",")...), -1, "more than 2000 entries"},
+		"a layer's digest": {layers(strings.Replace(signatureLayer(1, ""), "sha256:", "../", 1)), -1, "not valid"},
+	}
+	for name, tc := range tests {
+		got, err := oci.ParseSignatures(tc.raw)
+		if (err != nil) != (tc.want < 0) || err == nil && len(got) != tc.want {
+			t.Errorf("%s: %d signatures, %v, want %d", name, len(got), err, tc.want)
+		}
+		if err != nil && (fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.says)) {
+			t.Errorf("%s: %v of class %v, want precondition with %q", name, err, fault.Of(err), tc.says)
+		}
+	}
+	got, _ := oci.ParseSignatures(layers(signatureLayer(200, "YQ=="), signatureLayer(200, "!")))
+	if string(got[0].Value) != "a" || got[0].Payload != some || got[1].Value != nil {
+		t.Errorf("read %+v", got)
+	}
+}
+
+func TestReferrersAreReadWithinBounds(t *testing.T) {
+	index := func(n int) []byte {
+		one := `{"artifactType":"application/vnd.dev.cosign.artifact.sig.v1+json","digest":"` + some + `"},`
+		return []byte(`{"manifests":[` + strings.Repeat(one, n) + `{"artifactType":"application/spdx+json","digest":"` +
+			some + `"}]}`)
+	}
+	if got, err := oci.ParseReferrers(index(oci.MaxArtifacts)); len(got) != oci.MaxArtifacts || err != nil {
+		t.Errorf("%d digests, %v", len(got), err)
+	}
+	for _, raw := range [][]byte{index(oci.MaxArtifacts + 1), []byte(`[]`)} {
+		if _, err := oci.ParseReferrers(raw); fault.Of(err) != fault.Precondition {
+			t.Errorf("%v of class %v, want precondition", err, fault.Of(err))
+		}
+	}
+}
+
+// payload returns what cosign signs.
+func payload(digest, kind string) string {
+	return `{"critical":{"identity":{"docker-reference":"a.io/fn"},"image":{"docker-manifest-digest":"` + digest +
+		`"},"type":"` + kind + `"},"optional":null}`
+}
+
+func TestPayloadsNameTheirImage(t *testing.T) {
+	const kind = "cosign container image signature"
+	if got, ok := oci.SignedDigest([]byte(payload(some, kind))); got != some || !ok {
+		t.Errorf("%q, %v", got, ok)
+	}
+	for reason, text := range map[string]string{
+		"another kind of statement": payload(some, "atomic container signature"),
+		"no digest":                 payload("", kind),
+		"a malformed digest":        payload("sha256:a", kind),
+		"no JSON":                   payload(some, kind) + "x",
+		"too large":                 payload(some, kind) + strings.Repeat(" ", oci.MaxPayloadBytes),
+		"nothing":                   "",
+	} {
+		if got, ok := oci.SignedDigest([]byte(text)); ok {
+			t.Errorf("%s: %q", reason, got)
+		}
+	}
+}
+
+// FuzzSignedDigest reads payloads: nothing makes it panic, and each digest that it returns is written in the
+// payload as one.
+func FuzzSignedDigest(f *testing.F) {
+	f.Add([]byte(payload(some, "cosign container image signature")))
+	f.Add([]byte(`{"critical":{"image":{"docker-manifest-digest":"sha256:x"}}}`))
+	f.Add([]byte(`{"critical":null}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		digest, ok := oci.SignedDigest(raw)
+		if !ok {
+			return
+		}
+		algorithm, hex, _ := strings.Cut(digest, ":")
+		if algorithm == "" || hex == "" || !json.Valid(raw) || len(raw) > oci.MaxPayloadBytes {
+			t.Errorf("%q from %q", digest, raw)
+		}
+	})
+}
+
+// FuzzParseSignatures reads manifests: nothing makes it panic, and what it returns is within its bounds.
+func FuzzParseSignatures(f *testing.F) {
+	f.Add(layers(signatureLayer(200, "YQ==")))
+	f.Add(layers(`{"annotations":{"a":"b"}}`))
+	f.Add([]byte(`{"layers":null,"layers":[]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, err := oci.ParseSignatures(raw)
+		if len(got) > oci.MaxSignatures || err != nil && got != nil {
+			t.Errorf("%d signatures, %v", len(got), err)
+		}
+		for _, s := range got {
+			if len(s.Value) > 2<<10 {
+				t.Errorf("a signature of %d bytes", len(s.Value))
+			}
+		}
+	})
+}

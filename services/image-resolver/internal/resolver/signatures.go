@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resolver
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/cache"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/signer"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
+)
+
+// Signatures is which signers have signed an image.
+type Signatures struct {
+	// Signers are the names of the signers that have, in the order in which they were asked for.
+	Signers []string
+	// Found is which signatures there are if no signer has signed.
+	Found string
+}
+
+// signatures returns which of the signers have signed an image. It is remembered by digest.
+func (r *Resolver) signatures(
+	ctx context.Context, repository string, image *oci.Image, signers []signer.Signer,
+) (*Signatures, error) {
+	found, err := r.get(ctx, r.signaturesQuery(repository, image, signers))
+	if unsigned, ok := errors.AsType[*unsignedError](err); ok {
+		return &Signatures{Found: unsigned.found}, nil
+	}
+	if err != nil {
+		return nil, annotate(err, "verify the signatures of", repository+"@"+image.Digest)
+	}
+	return &Signatures{Signers: found.Value.signers}, nil
+}
+
+// signaturesQuery asks who has signed an image. That no signer has is remembered as failures are, so that a new
+// signature is soon found.
+func (r *Resolver) signaturesQuery(
+	repository string, image *oci.Image, signers []signer.Signer,
+) cache.Query[string, answer] {
+	v := verification{resolver: r, repository: repository, digests: []string{image.Digest}, signers: signers}
+	if image.IndexDigest != "" {
+		v.digests = append(v.digests, image.IndexDigest)
+	}
+	return cache.Query[string, answer]{
+		Key:      "signatures " + repository + "@" + strings.Join(v.digests, ",") + " " + hashOf(signers),
+		Lifetime: r.cfg.Cache.Tags, Fetch: v.run,
+	}
+}
+
+// hashOf returns what distinguishes signers and their keys.
+func hashOf(signers []signer.Signer) string {
+	hash := sha256.New()
+	for _, s := range signers {
+		fmt.Fprintf(hash, "%d %q", len(s.Keys), s.Name)
+		for _, key := range s.Keys {
+			fmt.Fprintf(hash, " %x", key.DER)
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// unsignedError is an image without a signature by one of the signers.
+type unsignedError struct{ found string }
+
+func (e *unsignedError) Error() string { return e.found }
+
+// verification finds who has signed an image: its digest, or that of the index from which it was chosen.
+type verification struct {
+	resolver   *Resolver
+	repository string
+	digests    []string
+	signers    []signer.Signer
+}
+
+// run verifies the signatures in the registry. A mirror without any by one of the signers is no mirror of them:
+// the registry itself is asked then.
+func (v verification) run(ctx context.Context) (a answer, err error) {
+	err = v.resolver.cfg.Registry.With(ctx, v.repository, func(ctx context.Context, s *registry.Session) error {
+		t := tally{signers: v.signers, payloads: map[string][]byte{}, signed: make([]bool, len(v.signers))}
+		for _, digest := range v.digests {
+			if err := t.add(ctx, s, digest); err != nil {
+				return err
+			}
+		}
+		if a.signers = t.names(); len(a.signers) == 0 {
+			return fault.New(fault.Precondition, "%w", &unsignedError{t.found()})
+		}
+		return nil
+	})
+	return a, err
+}
+
+// tally counts signatures.
+type tally struct {
+	signers  []signer.Signer
+	payloads map[string][]byte // by digest: many signatures are of the same one
+	signed   []bool            // by the signers
+
+	total int
+	// other is a signature by a signer that is of something else.
+	other string
+}
+
+// add counts the signatures of a digest.
+func (t *tally) add(ctx context.Context, s *registry.Session, digest string) error {
+	found, err := s.Signatures(ctx, digest)
+	if err != nil {
+		return err
+	}
+	for _, signature := range found {
+		payload, ok := t.payloads[signature.Payload]
+		if !ok {
+			if payload, err = s.Blob(ctx, signature.Payload); err != nil {
+				return err
+			}
+			t.payloads[signature.Payload] = payload
+		}
+		t.total++
+		t.count(digest, payload, signature.Value)
+	}
+	return nil
+}
+
+// count counts one signature. Nothing is read of a payload before a signer's signature of it is verified.
+func (t *tally) count(digest string, payload, signature []byte) {
+	for i, s := range t.signers {
+		if !slices.ContainsFunc(s.Keys, func(key signer.Key) bool { return key.Verify(payload, signature) }) {
+			continue
+		}
+		switch signed, ok := oci.SignedDigest(payload); {
+		case ok && signed == digest:
+			t.signed[i] = true
+		case ok:
+			t.other = fmt.Sprintf("a signature by %s that is of another image, %s", s.Name, signed)
+		default:
+			t.other = fmt.Sprintf("a signature by %s that is of no image", s.Name)
+		}
+	}
+}
+
+// names returns the names of the signers that have signed.
+func (t *tally) names() []string {
+	var names []string
+	for i, s := range t.signers {
+		if t.signed[i] {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// found returns what there is in place of a signature by a signer.
+func (t *tally) found() string {
+	switch {
+	case t.other != "":
+		return t.other
+	case t.total == 0:
+		return "no signature"
+	case t.total == 1:
+		return "1 signature, which is not by a key of the policy"
+	default:
+		return fmt.Sprintf("%d signatures, none by a key of the policy", t.total)
+	}
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testregistry
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// What cosign calls the artifacts of signatures.
+const (
+	artifactType = "application/vnd.dev.cosign.artifact.sig.v1+json"
+	manifestType = "application/vnd.oci.image.manifest.v1+json"
+	indexType    = "application/vnd.oci.image.index.v1+json"
+)
+
+// Key returns a new signing key, and its public key in DER.
+func Key(t testing.TB) (key *ecdsa.PrivateKey, public []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if public, err = x509.MarshalPKIXPublicKey(key.Public()); err != nil {
+		t.Fatal(err)
+	}
+	return key, public
+}
+
+// Payload returns what cosign signs of a digest.
+func Payload(digest string) string {
+	return `{"critical":{"identity":{"docker-reference":"example.com/fn"},"image":{"docker-manifest-digest":"` + digest +
+		`"},"type":"cosign container image signature"},"optional":null}`
+}
+
+// Signed is a payload with a signature.
+type Signed struct{ Payload, Signature string }
+
+// Sign returns the payload of a digest with the signature of each key.
+func Sign(t testing.TB, digest string, keys ...*ecdsa.PrivateKey) []Signed {
+	t.Helper()
+	var all []Signed
+	for _, key := range keys {
+		hash := sha256.Sum256([]byte(Payload(digest)))
+		raw, err := key.Sign(rand.Reader, hash[:], crypto.SHA256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, Signed{Payload(digest), base64.StdEncoding.EncodeToString(raw)})
+	}
+	return all
+}
+
+// PushSignatures puts signatures at cosign's tag of a digest.
+func (r *Registry) PushSignatures(t testing.TB, repository, digest string, all []Signed) {
+	t.Helper()
+	r.put(t, repository, strings.Replace(digest, ":", "-", 1)+".sig", manifestType, r.signatures(t, repository, "", all))
+}
+
+// PushReferrer puts signatures into an artifact that refers to a digest, and into a list at a tag too if the
+// registry has none.
+func (r *Registry) PushReferrer(t testing.TB, repository, digest string, all []Signed, atTag bool) {
+	t.Helper()
+	raw := r.signatures(t, repository, digest, all)
+	own := Digest(raw)
+	r.put(t, repository, own, manifestType, raw)
+	if atTag {
+		index := fmt.Sprintf(`{"schemaVersion":2,"manifests":[{"mediaType":%q,"artifactType":%q,"digest":%q,"size":%d}]}`,
+			manifestType, artifactType, own, len(raw))
+		r.put(t, repository, strings.Replace(digest, ":", "-", 1), indexType, []byte(index))
+	}
+}
+
+// signatures pushes payloads, and returns the manifest of their artifact, which may refer to a digest.
+func (r *Registry) signatures(t testing.TB, repository, subject string, all []Signed) []byte {
+	t.Helper()
+	config := []byte("{}")
+	r.blob(t, repository, config)
+	var layers []string
+	for _, s := range all {
+		r.blob(t, repository, []byte(s.Payload))
+		layers = append(layers, fmt.Sprintf(`{"mediaType":"application/vnd.dev.cosign.simplesigning.v1+json","size":%d,`+
+			`"digest":%q,"annotations":{"dev.cosignproject.cosign/signature":%q}}`,
+			len(s.Payload), Digest([]byte(s.Payload)), s.Signature))
+	}
+	refers := ""
+	if subject != "" {
+		refers = fmt.Sprintf(`"subject":{"mediaType":%q,"digest":%q,"size":1},`, manifestType, subject)
+	}
+	return fmt.Appendf(nil,
+		`{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":%q,"digest":%q,"size":%d},%s"layers":[%s]}`,
+		manifestType, artifactType, Digest(config), len(config), refers, strings.Join(layers, ","))
+}
+
+// Digest returns the digest of content.
+func Digest(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
+
+// blob pushes a blob past all middleware.
+func (r *Registry) blob(t testing.TB, repository string, content []byte) {
+	t.Helper()
+	r.send(t, http.MethodPost, "/v2/"+repository+"/blobs/uploads/?digest="+Digest(content), "", content)
+}
+
+// put pushes a manifest past all middleware.
+func (r *Registry) put(t testing.TB, repository, reference, mediaType string, content []byte) {
+	t.Helper()
+	r.send(t, http.MethodPut, "/v2/"+repository+"/manifests/"+reference, mediaType, content)
+}
+
+func (r *Registry) send(t testing.TB, method, path, mediaType string, content []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, r.plain.URL+path, bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", mediaType)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusCreated {
+		t.Fatalf("%s %s: %s", method, path, resp.Status)
+	}
+}
