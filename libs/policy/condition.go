@@ -9,6 +9,8 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/krm-function-runner/function-runner/libs/signer"
 )
 
 // maxCost bounds what a condition costs at most, in CEL's units, which is known before it runs: an
@@ -25,6 +27,8 @@ type condition struct {
 	program cel.Program
 	texts   map[string]bool // of the parts of the conjunction, for comparison with other rules
 	used    [fields]bool
+	// usesSigners reports whether it depends on who has signed an image.
+	usesSigners bool
 	// never is why the condition holds for no call; empty if it may hold.
 	never string
 }
@@ -90,7 +94,9 @@ func neverHolds(env *cel.Env, ast *cel.Ast) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	unknown := []*cel.AttributePatternType{cel.AttributePattern(variableGroups), cel.AttributePattern(variableBytes)}
+	unknown := []*cel.AttributePatternType{
+		cel.AttributePattern(variableGroups), cel.AttributePattern(variableSigners), cel.AttributePattern(variableBytes),
+	}
 	for _, name := range variables {
 		unknown = append(unknown, cel.AttributePattern(name))
 	}
@@ -125,6 +131,10 @@ func (sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 		return nil
 	case path[0] == variableGroups && len(path) == 1:
 		return &checker.SizeEstimate{Max: maxGroups}
+	case path[0] == variableSigners && len(path) == 1:
+		return &checker.SizeEstimate{Max: signer.MaxSigners}
+	case path[0] == variableSigners:
+		return &checker.SizeEstimate{Max: signer.MaxNameBytes}
 	case path[0] == variableGroups:
 		return &checker.SizeEstimate{Max: maxGroupSize}
 	default:

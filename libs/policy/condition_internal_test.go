@@ -18,6 +18,7 @@ func FuzzConditionsAreWhatCELTakesThemFor(f *testing.F) {
 		`image.digest.matches("a+")`, `caller.groups[0] == "g"`, `caller.groups.exists(g, g == caller.id)`,
 		`image.repository in [image.registry, "a"]`, `evaluator == "nothing"`, `evaluator == "pod" && evaluator == "exec"`,
 		`size(caller.groups) > 1 ? image.tag == "a" : true`, `image.tag < "w"`, `input.bytes in [1, 2]`,
+		`"g" in image.signers || image.signers.exists(s, s > "h")`,
 	} {
 		f.Add(seed, "a", "v1", "g", int64(5))
 	}
@@ -41,6 +42,7 @@ func FuzzConditionsAreWhatCELTakesThemFor(f *testing.F) {
 		for _, evaluator := range domains[fieldEvaluator] {
 			v := newValues(Facts{
 				Caller: caller.Identity{ID: id, Groups: []string{group}, Kind: caller.Token}, InputBytes: bytes,
+				Signers:   []string{group},
 				Evaluator: evaluator, Operation: Evaluate, Image: imagename.Name{Repository: "a.io/" + id, Tag: tag},
 			})
 			want, _, wantErr := program.Eval(v)

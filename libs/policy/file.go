@@ -38,7 +38,9 @@ const (
 type File struct {
 	// Default is the action for calls that no rule matches: allow or deny.
 	Default string `yaml:"default"`
-	Rules   []Rule `yaml:"rules"`
+	// Signers are the signers of images that rules may name.
+	Signers []Signer `yaml:"signers"`
+	Rules   []Rule   `yaml:"rules"`
 }
 
 // Rule is a rule of a file. It matches the calls that have one of its images and fulfil its condition.
@@ -51,6 +53,8 @@ type Rule struct {
 	When string `yaml:"when"`
 	// Action is allow or deny.
 	Action string `yaml:"action"`
+	// Signers are signers of which one has to have signed the image, or the rule denies the call.
+	Signers []string `yaml:"signers"`
 	// Message is for the callers that the rule denies.
 	Message string      `yaml:"message"`
 	Limits  *RuleLimits `yaml:"limits"`
@@ -108,7 +112,7 @@ func (f *File) check() error {
 			return fmt.Errorf("rule %s: %w", r.Name, err)
 		}
 	}
-	return nil
+	return f.checkSigners()
 }
 
 // check returns the first problem of a rule.
@@ -124,6 +128,9 @@ func (r *Rule) check() error {
 		return fmt.Errorf("message has %d bytes, and may have up to %d", len(r.Message), maxMessageBytes)
 	case r.Message != "" && r.Action == actionAllow:
 		return errors.New("message is for rules that deny")
+	case len(r.Signers) > 0 && r.Action == actionDeny:
+		return errors.New("signers are for rules that allow: a rule that denies may ask for them in its condition, " +
+			`such as !("release" in image.signers)`)
 	case r.Limits == nil:
 		return nil
 	case r.Action == actionDeny:

@@ -145,6 +145,12 @@ type inGroup string
 func (g inGroup) eval(v *values) bool { return slices.Contains(v.groups, string(g)) }
 func (g inGroup) under(known) tri     { return unknown }
 
+// isSigner reports whether a signer has signed the image.
+type isSigner string
+
+func (s isSigner) eval(v *values) bool { return slices.Contains(v.signers, string(s)) }
+func (s isSigner) under(known) tri     { return unknown }
+
 // size compares the size of the input.
 type size func(bytes int64) bool
 

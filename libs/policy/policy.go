@@ -11,6 +11,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/caller"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/signer"
 )
 
 // Operations that a policy is asked about.
@@ -30,13 +31,20 @@ type Facts struct {
 	// Digest is the digest of the image that runs, and IndexDigest that of the multi-platform index from which
 	// it was chosen; empty if they are not known.
 	Digest, IndexDigest string
-	Operation           string
+	// Signers are the signers of the policy that are verified to have signed the image. Found is what there is
+	// in their place if there are none, for callers.
+	Signers   []string
+	Found     string
+	Operation string
 	// Evaluator is the evaluator that would run the function: exec, sandbox or pod. It is empty if no
 	// function runs.
 	Evaluator string
 	// InputBytes is the size of the resource list.
 	InputBytes int64
 }
+
+// evaluatorExec is the evaluator that runs local binaries, which are no images.
+const evaluatorExec = "exec"
 
 // Limits bound the evaluations that a rule allows. The zero value of a field sets no bound.
 type Limits struct {
@@ -69,6 +77,7 @@ type Policy struct {
 	fallback Decision
 	// usesDigest reports whether a rule uses the digest of images.
 	usesDigest bool
+	signers    []signer.Signer
 	warnings   []string
 }
 
@@ -95,6 +104,9 @@ func (p *Policy) Decide(f Facts) Decision {
 // decide returns the decision about a call that the rule matches.
 func (r *rule) decide(f Facts) Decision {
 	d := r.decision
+	if len(r.signers) > 0 && f.Operation == Evaluate && !f.isSigned(r.signers) {
+		return Decision{Rule: d.Rule, Reason: f.unsigned(r.signers)}
+	}
 	if r.reason != nil {
 		d.Reason = r.reason(f)
 	}
@@ -140,8 +152,8 @@ func (p *Policy) NeedsDigest(f Facts) bool {
 	return false
 }
 
-// Compile returns the policy of a file and of lists; a nil file has no rules and allows. Its errors name
-// the rule and the field.
+// Compile returns the policy of a file, whose keys were read, and of lists; a nil file has no rules and allows.
+// Its errors name the rule and the field.
 func Compile(file *File, lists Lists) (*Policy, error) {
 	rules, err := lists.rules()
 	if err != nil {
@@ -151,6 +163,9 @@ func Compile(file *File, lists Lists) (*Policy, error) {
 	if file != nil {
 		compiled, err := file.compile()
 		if err != nil {
+			return nil, err
+		}
+		if p.signers, err = file.signers(); err != nil {
 			return nil, err
 		}
 		p.rules = append(p.rules, compiled...)

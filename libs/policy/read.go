@@ -31,6 +31,7 @@ func (c *condition) read(checked *cel.Ast) {
 		if f, ok := fieldOf(e); ok {
 			c.used[f] = true
 		}
+		c.usesSigners = c.usesSigners || isVariable(e, variableSigners)
 	}))
 }
 
@@ -111,11 +112,10 @@ func textNode(call ast.CallExpr) node {
 
 // inNode returns the node of an element in a list.
 func inNode(element, list ast.Expr) node {
-	if list.Kind() == ast.IdentKind && list.AsIdent() == variableGroups {
-		if text, ok := textOf(element); ok {
-			return inGroup(text)
-		}
-		return nil
+	if text, ok := textOf(element); ok && isVariable(list, variableGroups) {
+		return inGroup(text)
+	} else if ok && isVariable(list, variableSigners) {
+		return isSigner(text)
 	}
 	f, ok := fieldOf(element)
 	if !ok || list.Kind() != ast.ListKind {
@@ -152,7 +152,7 @@ func comparisonNode(operator string, args []ast.Expr) node {
 		}
 		return nil
 	}
-	if a.Kind() != ast.IdentKind || a.AsIdent() != variableBytes || b.Kind() != ast.LiteralKind {
+	if !isVariable(a, variableBytes) || b.Kind() != ast.LiteralKind {
 		return nil
 	}
 	if n, ok := b.AsLiteral().(types.Int); ok {
@@ -195,6 +195,11 @@ func turned(operator string) string {
 	default:
 		return operator
 	}
+}
+
+// isVariable reports whether an expression is the variable with a name.
+func isVariable(e ast.Expr, name string) bool {
+	return e.Kind() == ast.IdentKind && e.AsIdent() == name
 }
 
 // fieldOf returns the field that an expression is.

@@ -17,6 +17,8 @@ type rule struct {
 	except    patterns
 	condition condition
 	decision  Decision
+	// signers are those of which one has to have signed the image; none require no signature.
+	signers []string
 	// reason words a denial; nil if the decision has the words.
 	reason func(Facts) string
 }
@@ -40,6 +42,9 @@ func (r *rule) usesDigest() bool {
 	return r.condition.uses(fieldDigest) || r.condition.uses(fieldIndexDigest)
 }
 
+// usesSigners reports whether the rule depends on who has signed an image.
+func (r *rule) usesSigners() bool { return len(r.signers) > 0 || r.condition.usesSigners }
+
 // compile returns the rules of a file.
 func (f *File) compile() ([]*rule, error) {
 	env, err := newEnv()
@@ -59,7 +64,7 @@ func (f *File) compile() ([]*rule, error) {
 
 // compile returns a rule.
 func (r *Rule) compile(env *cel.Env) (*rule, error) {
-	out := &rule{decision: Decision{
+	out := &rule{signers: r.Signers, decision: Decision{
 		Rule: r.Name, Allow: r.Action == actionAllow, Reason: r.Message, Limits: r.Limits.limits(),
 	}}
 	var err error

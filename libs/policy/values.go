@@ -30,8 +30,9 @@ const (
 
 // Variables that are no texts.
 const (
-	variableGroups = "caller.groups"
-	variableBytes  = "input.bytes"
+	variableGroups  = "caller.groups"
+	variableSigners = "image.signers"
+	variableBytes   = "input.bytes"
 )
 
 // variables are the names of the fields.
@@ -51,14 +52,15 @@ var domains = map[field][]string{
 
 // values are the values of variables in one decision. They are CEL's activation too.
 type values struct {
-	text   [fields]string
-	groups []string
-	bytes  int64
+	text    [fields]string
+	groups  []string
+	signers []string
+	bytes   int64
 }
 
 // newValues returns the values of facts.
 func newValues(f Facts) *values {
-	v := &values{groups: f.Caller.Groups, bytes: f.InputBytes}
+	v := &values{groups: f.Caller.Groups, signers: f.signedBy(), bytes: f.InputBytes}
 	repository := imagename.CanonicalRepository(f.Image.Repository)
 	registry, _, _ := strings.Cut(repository, "/")
 	image := f.Image
@@ -78,6 +80,8 @@ func (v *values) ResolveName(name string) (any, bool) {
 	switch name {
 	case variableGroups:
 		return v.groups, true
+	case variableSigners:
+		return v.signers, true
 	case variableBytes:
 		return v.bytes, true
 	}
@@ -96,6 +100,7 @@ func (v *values) Parent() cel.Activation { return nil }
 func newEnv() (*cel.Env, error) {
 	options := []cel.EnvOption{
 		cel.Variable(variableGroups, cel.ListType(cel.StringType)),
+		cel.Variable(variableSigners, cel.ListType(cel.StringType)),
 		cel.Variable(variableBytes, cel.IntType),
 	}
 	for _, name := range variables {

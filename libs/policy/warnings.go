@@ -93,6 +93,9 @@ func equal(a, b node) bool {
 	case inGroup:
 		b, ok := b.(inGroup)
 		return ok && a == b
+	case isSigner:
+		b, ok := b.(isSigner)
+		return ok && a == b
 	default:
 		return false
 	}

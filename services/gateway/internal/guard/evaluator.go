@@ -9,10 +9,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/caller"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
-	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/policy"
-	"github.com/krm-function-runner/function-runner/libs/rpcfault"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
@@ -40,8 +38,8 @@ func (e guarded) Evaluate(ctx context.Context, req evaluation.Request) (evaluati
 		Caller: caller.From(ctx), Address: req.Caller, Image: req.Image,
 		Operation: policy.Evaluate, Evaluator: e.Name(), InputBytes: int64(len(req.ResourceList)),
 	}
-	if e.Name() != evaluatorExec && e.guard.cfg.Resolver != nil && p.NeedsDigest(facts) {
-		if err := e.guard.resolve(ctx, &req, &facts); err != nil {
+	if e.Name() != evaluatorExec {
+		if err := e.guard.complete(ctx, p, &req, &facts); err != nil {
 			return evaluation.Response{}, err
 		}
 	}
@@ -71,21 +69,3 @@ func (e guarded) Evaluate(ctx context.Context, req evaluation.Request) (evaluati
 
 // evaluatorExec is the evaluator whose functions have no digest of their own: the one of the image's name counts.
 const evaluatorExec = "exec"
-
-// resolve finds the digests of a request's image. The function runs with this digest or not at all.
-func (g *Guard) resolve(ctx context.Context, req *evaluation.Request, facts *policy.Facts) error {
-	ctx, cancel := req.Limit.Context(ctx)
-	defer cancel()
-	image := &imageresolverv1.ResolveImageRequest{Image: req.Image.String()}
-	resolved, err := g.cfg.Resolver.ResolveImage(ctx, image)
-	if err == nil {
-		req.Digest = resolved.GetDigest()
-		facts.Digest, facts.IndexDigest = req.Digest, resolved.GetIndexDigest()
-		return nil
-	}
-	err = fmt.Errorf("find the digest of %s for the policy: %w", req.Given, rpcfault.FromConnect(err))
-	if fault.Of(err) == fault.NotFound {
-		return fault.New(fault.Precondition, "%w", err)
-	}
-	return err
-}

@@ -5,10 +5,11 @@
 package guard
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
+	"path/filepath"
 	"sync/atomic"
 
 	"github.com/krm-function-runner/function-runner/libs/caller"
@@ -42,9 +43,11 @@ type Config struct {
 
 // Guard asks the policy.
 type Guard struct {
-	cfg     Config
-	log     *slog.Logger
-	content []byte // of the file, at the start
+	cfg Config
+	log *slog.Logger
+	// content is what was read of the files of the policy; read reports whether it could be read.
+	content []byte
+	read    bool
 	policy  atomic.Pointer[policy.Policy]
 	limits  limits
 	metrics *metrics
@@ -58,23 +61,22 @@ func New(cfg Config) (*Guard, error) {
 	if g.metrics, err = newMetrics(cfg.Telemetry.Meters, g.rules); err != nil {
 		return nil, err
 	}
-	if cfg.File != "" {
-		if g.content, err = os.ReadFile(cfg.File); err != nil {
-			return nil, fmt.Errorf("read the policy: %w: give the file, or unset its setting", err)
-		}
+	if cfg.File == "" {
+		return g, g.load(nil)
 	}
-	return g, g.load(g.content)
+	file, content, err := policy.Read(cfg.File)
+	if content == nil {
+		return nil, fmt.Errorf("read the policy: %w: give the file, or unset its setting", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", cfg.File, err)
+	}
+	g.content, g.read = content, true
+	return g, g.load(file)
 }
 
-// load puts a policy in force.
-func (g *Guard) load(content []byte) error {
-	var file *policy.File
-	var err error
-	if g.cfg.File != "" {
-		if file, err = policy.Parse(content); err != nil {
-			return fmt.Errorf("policy %s: %w", g.cfg.File, err)
-		}
-	}
+// load puts the policy of a file in force.
+func (g *Guard) load(file *policy.File) error {
 	p, err := policy.Compile(file, g.cfg.Lists)
 	if err != nil {
 		return fmt.Errorf("policy %s: %w", g.cfg.File, err)
@@ -85,6 +87,9 @@ func (g *Guard) load(content []byte) error {
 	if p.UsesDigest() && g.cfg.Resolver == nil {
 		g.log.Warn("policy uses image.digest, which is empty for images named by tag: set FNR_IMAGE_RESOLVER",
 			"file", g.cfg.File)
+	}
+	if p.UsesSigners() && g.cfg.Resolver == nil {
+		g.log.Warn("policy requires signatures, which nothing verifies: set FNR_IMAGE_RESOLVER", "file", g.cfg.File)
 	}
 	g.limits.keep(p.Rules())
 	g.policy.Store(p)
@@ -103,14 +108,21 @@ func (g *Guard) Watch(ctx context.Context) error {
 	if g.cfg.File == "" {
 		return nil
 	}
-	filewatch.Watch(ctx, g.log, g.cfg.File, g.content, func(content []byte, err error) { g.changed(ctx, content, err) })
+	filewatch.WatchDirectory(ctx, g.log, filepath.Dir(g.cfg.File), func() { g.look(ctx) })
 	return nil
 }
 
-// changed takes a new content of the file. One that is broken or gone changes nothing.
-func (g *Guard) changed(ctx context.Context, content []byte, err error) {
+// look reads the files of the policy, the keys beside it included, and takes what has changed. A file that is
+// broken or gone changes nothing.
+func (g *Guard) look(ctx context.Context) {
+	file, content, err := policy.Read(g.cfg.File)
+	read := content != nil
+	if read == g.read && bytes.Equal(content, g.content) {
+		return
+	}
+	g.content, g.read = content, read
 	if err == nil {
-		err = g.load(content)
+		err = g.load(file)
 	}
 	if err != nil {
 		g.metrics.inForce.Store(false)

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/libs/policy"
+	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+	"github.com/krm-function-runner/function-runner/libs/signer"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+)
+
+// What callers read where signatures cannot be verified.
+const (
+	noResolver  = "nothing, since the gateway has no image-resolver that verifies signatures: set FNR_IMAGE_RESOLVER"
+	notVerified = "nothing, since the image-resolver does not verify signatures: update it, and do not work offline"
+)
+
+// complete adds to the facts what the policy needs to know of an image: its digest, and who has signed it.
+func (g *Guard) complete(ctx context.Context, p *policy.Policy, req *evaluation.Request, facts *policy.Facts) error {
+	if g.cfg.Resolver == nil {
+		facts.Found = noResolver
+		return nil
+	}
+	if p.NeedsDigest(*facts) {
+		if err := g.resolve(ctx, req, facts, nil); err != nil {
+			return fmt.Errorf("find the digest of %s for the policy: %w", req.Given, err)
+		}
+	}
+	if p.NeedsSigners(*facts) {
+		if err := g.resolve(ctx, req, facts, p.Signers()); err != nil {
+			return fmt.Errorf("verify the signatures of %s for the policy: %w", req.Given, err)
+		}
+	}
+	return nil
+}
+
+// resolve finds the digests of a request's image, and which of the signers have signed it. The function runs with
+// this digest or not at all.
+func (g *Guard) resolve(
+	ctx context.Context, req *evaluation.Request, facts *policy.Facts, signers []signer.Signer,
+) error {
+	ctx, cancel := req.Limit.Context(ctx)
+	defer cancel()
+	resolved, err := g.cfg.Resolver.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{
+		Image: req.Image.String(), Signers: messages(signers),
+	})
+	if err != nil {
+		if err = rpcfault.FromConnect(err); fault.Of(err) == fault.NotFound {
+			return fault.New(fault.Precondition, "%w", err)
+		}
+		return err
+	}
+	req.Digest = resolved.GetDigest()
+	facts.Digest, facts.IndexDigest = req.Digest, resolved.GetIndexDigest()
+	facts.Signers, facts.Found = resolved.GetSignatures().GetSigners(), resolved.GetSignatures().GetFound()
+	if resolved.GetSignatures() == nil {
+		facts.Found = notVerified
+	}
+	return nil
+}
+
+// messages returns signers as the image-resolver reads them.
+func messages(signers []signer.Signer) []*imageresolverv1.Signer {
+	var out []*imageresolverv1.Signer
+	for _, s := range signers {
+		message := &imageresolverv1.Signer{Name: s.Name}
+		for _, key := range s.Keys {
+			message.PublicKeys = append(message.PublicKeys, key.DER)
+		}
+		out = append(out, message)
+	}
+	return out
+}

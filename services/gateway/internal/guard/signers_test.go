@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard_test
+
+import (
+	"context"
+	"encoding/pem"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/guard"
+)
+
+// key and otherKey are public keys.
+const (
+	key = `-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEZcl9u601YB8Ia732iWnJpHP2DHaL
+5RRI7pvEuZRTO3vGBKIz9ik8ufCV6mfJuxhJnpgZ6iBa9iQVvLP2FpATZg==
+-----END PUBLIC KEY-----`
+	otherKey = `-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAqUbxmaV2v5n8G5V84iIvMSqiLYFTPdK/EC4vGuaN8c0=
+-----END PUBLIC KEY-----`
+)
+
+var signed = "default: deny\nsigners:\n- name: release\n  keys: |\n    " + strings.ReplaceAll(key, "\n", "\n    ") +
+	"\nrules: [{name: signed, images: [a.io/*], action: allow, signers: [release]}]\n"
+
+// verifier is a resolver that knows who has signed, and keeps what it was asked.
+type verifier struct {
+	signatures *imageresolverv1.Signatures
+	err        error
+	asked      *imageresolverv1.ResolveImageRequest
+}
+
+func (v *verifier) ResolveImage(_ context.Context, req *imageresolverv1.ResolveImageRequest) (
+	*imageresolverv1.ResolveImageResponse, error,
+) {
+	v.asked = req
+	return &imageresolverv1.ResolveImageResponse{Digest: "sha256:good", Signatures: v.signatures}, v.err
+}
+
+// TestOnlySignedImagesRun asks each evaluator.
+func TestOnlySignedImagesRun(t *testing.T) {
+	tests := map[string]struct {
+		resolver guard.Resolver
+		class    fault.Class // of the error
+		says     string      // empty if the function runs
+	}{
+		"signed": {&verifier{signatures: &imageresolverv1.Signatures{Signers: []string{"release"}}}, 0, ""},
+		"unsigned": {
+			&verifier{signatures: &imageresolverv1.Signatures{Found: "no signature"}}, fault.Denied,
+			"a.io/fn:v1@sha256:good has to be signed by release. Found: no signature",
+		},
+		"the registry fails": {
+			&verifier{err: fault.New(fault.Unavailable, "it is away")}, fault.Unavailable,
+			"verify the signatures of a.io/fn for the policy: it is away",
+		},
+		"an old image-resolver": {&verifier{}, fault.Denied, "the image-resolver does not verify signatures"},
+		"no image-resolver":     {nil, fault.Denied, "set FNR_IMAGE_RESOLVER"},
+	}
+	for name, tc := range tests {
+		for _, evaluator := range []string{"exec", "sandbox", "pod"} {
+			g := newGuard(t, signed, func(cfg *guard.Config) { cfg.Resolver = tc.resolver })
+			ran := evaluate(t, g, evaluator)
+			class, says := tc.class, tc.says
+			if evaluator == "exec" {
+				class, says = fault.Denied, "Found: a local binary, which has no signature"
+			}
+			if (ran.err == nil) != (says == "") || ran.err == nil && ran.digest != "sha256:good" {
+				t.Errorf("%s, %s: ran %q, %v, want %q", name, evaluator, ran.digest, ran.err, says)
+			}
+			if ran.err != nil && (ran.digest != "" || fault.Of(ran.err) != class || !strings.Contains(ran.err.Error(), says)) {
+				t.Errorf("%s, %s: %v of class %v, want %v with %q", name, evaluator, ran.err, fault.Of(ran.err), class, says)
+			}
+		}
+	}
+}
+
+// outcome is the digest that an evaluator had to run, or the error.
+type outcome struct {
+	digest string
+	err    error
+}
+
+func evaluate(t *testing.T, g *guard.Guard, name string) (out outcome) {
+	t.Helper()
+	run := func(_ context.Context, req evaluation.Request) error {
+		out.digest = req.Digest
+		return nil
+	}
+	_, out.err = g.Wrap(evaluator{name: name, run: run}).Evaluate(t.Context(), request("a.io/fn"))
+	return out
+}
+
+// TestResolverIsAskedWithTheKeysOfTheSigners asks it only about images that need a signature.
+func TestResolverIsAskedWithTheKeysOfTheSigners(t *testing.T) {
+	v := &verifier{signatures: &imageresolverv1.Signatures{Signers: []string{"release"}}}
+	g := newGuard(t, signed, func(cfg *guard.Config) { cfg.Resolver = v })
+	if _, err := g.Wrap(evaluator{name: "pod"}).Evaluate(t.Context(), request("b.io/fn")); err == nil || v.asked != nil {
+		t.Errorf("another image: %v, and the resolver was asked %v", err, v.asked)
+	}
+	evaluate(t, g, "pod")
+	block, _ := pem.Decode([]byte(key))
+	got := v.asked.GetSigners()
+	if len(got) != 1 || got[0].GetName() != "release" || string(got[0].GetPublicKeys()[0]) != string(block.Bytes) {
+		t.Errorf("asked with %v", got)
+	}
+}
+
+// TestKeyFilesAreFollowed replaces a key, breaks it, and repairs it, without a change of the policy's file.
+func TestKeyFilesAreFollowed(t *testing.T) {
+	v := &verifier{signatures: &imageresolverv1.Signatures{Signers: []string{"release"}}}
+	log := make(lines, 100)
+	keys := ""
+	g := newGuard(t, "default: allow", func(cfg *guard.Config) {
+		cfg.Resolver, cfg.Telemetry.Log = v, slog.New(slog.NewTextHandler(log, nil))
+		keys = filepath.Join(filepath.Dir(cfg.File), "cosign.pub")
+		write(t, keys, key)
+		write(t, cfg.File, "default: deny\nsigners: [{name: release, keyFiles: [cosign.pub]}]\n"+
+			"rules: [{name: signed, action: allow, signers: [release]}]\n")
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- g.Watch(ctx) }()
+	used := func() string {
+		evaluate(t, g, "pod")
+		return string(v.asked.GetSigners()[0].GetPublicKeys()[0])
+	}
+	log.await("policy in force")
+	first := used()
+	write(t, keys, "broken")
+	log.await("policy not changed")
+	if used() != first {
+		t.Error("a broken key has changed the policy")
+	}
+	write(t, keys, otherKey)
+	log.await("policy in force")
+	if used() == first {
+		t.Error("the new key is not used")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
