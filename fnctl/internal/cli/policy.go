@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,14 +16,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/caller"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/policy"
+	"github.com/krm-function-runner/function-runner/libs/signer"
 )
 
 const policyTestHelp = `Test shows which rule of a policy decides about a call, and how. It asks for each
 evaluator: exec runs local binaries, sandbox and pod run images. FILE is - for standard input.
 
-It calls no gateway and no registry: give the digest of an image if rules depend on it.`
+It calls no gateway and no registry: give the digest of an image, and who has signed it, if rules depend on that.`
 
 const policyTestExamples = `  fnctl policy test policy.yaml --image a.io/fn:v1 --caller spiffe://a.b/ns/c/sa/d
+  # What a rule decides that requires a signature
+  fnctl policy test policy.yaml --image a.io/fn:v1 --signer release --evaluator pod
   # Fail unless the call is denied in each evaluator
   fnctl policy test policy.yaml --image docker.io/example/fn:v1 --expect deny`
 
@@ -66,6 +68,7 @@ func (c *policyCall) register(flags *pflag.FlagSet, env Environment) {
 	flags.StringVarP(&c.image, "image", "i", "", "the function's image")
 	flags.StringVar(&c.prefix, "image-prefix", env.ImagePrefix, "prefix of images without a slash, as the gateway's")
 	flags.StringVar(&c.facts.Digest, "digest", "", "the image's digest, such as sha256:…")
+	flags.StringSliceVar(&c.facts.Signers, "signer", nil, "signers of the policy that have signed the image")
 	flags.StringVar(&c.facts.Caller.ID, "caller", "", "the caller's identity; empty for an anonymous caller")
 	flags.StringVar(&c.kind, "caller-kind", "", "how the caller proved it: certificate (if empty) or token")
 	flags.StringSliceVar(&c.facts.Caller.Groups, "group", nil, "groups of the caller")
@@ -88,7 +91,7 @@ func (c *policyCall) complete() error {
 	if !slices.Contains([]string{"", "allow", "deny"}, c.expect) {
 		return fmt.Errorf("--expect is %q: it has to be allow or deny", c.expect)
 	}
-	c.facts.Image, c.facts.Operation = name, policy.Evaluate
+	c.facts.Image, c.facts.Operation, c.facts.Found = name, policy.Evaluate, "nothing, without --signer"
 	if err := c.completeKind(); err != nil {
 		return err
 	}
@@ -116,7 +119,12 @@ func (c *policyCall) completeKind() error {
 func testPolicy(env Environment, path string, call policyCall) error {
 	p, err := compilePolicy(env, path)
 	if err != nil {
-		return err
+		return fmt.Errorf("policy %s: %w", path, err)
+	}
+	for _, name := range call.facts.Signers {
+		if !slices.ContainsFunc(p.Signers(), func(s signer.Signer) bool { return s.Name == name }) {
+			return fmt.Errorf("policy %s has no signer %q: its signers are at the top of the file", path, name)
+		}
 	}
 	for _, warning := range p.Warnings() {
 		env.errPrinter().Line("warning: %s", warning)
@@ -136,28 +144,31 @@ func testPolicy(env Environment, path string, call policyCall) error {
 	return nil
 }
 
+// compilePolicy returns the policy in a file, or on standard input.
 func compilePolicy(env Environment, path string) (*policy.Policy, error) {
-	content, err := readPolicy(env, path)
+	file, err := readPolicy(env, path)
+	if err != nil {
+		return nil, err
+	}
+	return policy.Compile(file, policy.Lists{})
+}
+
+// readPolicy reads a file with the keys beside it, or standard input with those in the current directory.
+func readPolicy(env Environment, path string) (*policy.File, error) {
+	if path != "-" {
+		file, _, err := policy.Read(path)
+		return file, err
+	}
+	content, err := io.ReadAll(io.LimitReader(env.Stdin, policy.MaxFileBytes+1))
 	if err != nil {
 		return nil, err
 	}
 	file, err := policy.Parse(content)
 	if err != nil {
-		return nil, fmt.Errorf("policy %s: %w", path, err)
+		return nil, err
 	}
-	p, err := policy.Compile(file, policy.Lists{})
-	if err != nil {
-		return nil, fmt.Errorf("policy %s: %w", path, err)
-	}
-	return p, nil
-}
-
-// readPolicy reads a file, or standard input.
-func readPolicy(env Environment, path string) ([]byte, error) {
-	if path != "-" {
-		return os.ReadFile(path)
-	}
-	return io.ReadAll(io.LimitReader(env.Stdin, policy.MaxFileBytes+1))
+	_, err = file.ReadKeys(".")
+	return file, err
 }
 
 // describeDecision returns a line about a decision.

@@ -14,7 +14,10 @@ import (
 
 const policyFile = `
 default: deny
+signers:
+- {name: release, keyFiles: [cosign.pub]}
 rules:
+- {name: signed, images: [a.io/signed/*], action: allow, signers: [release]}
 - name: team-a
   images: [ghcr.io/team-a/**]
   when: caller.id == "spiffe://example.com/ns/a/sa/ci" && "builders" in caller.groups && input.bytes < 100
@@ -26,11 +29,20 @@ rules:
 - {name: never, images: [ghcr.io/team-a/**], when: operation == "lists", action: deny}
 `
 
+const publicKey = `-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEZcl9u601YB8Ia732iWnJpHP2DHaL
+5RRI7pvEuZRTO3vGBKIz9ik8ufCV6mfJuxhJnpgZ6iBa9iQVvLP2FpATZg==
+-----END PUBLIC KEY-----
+`
+
 // TestPolicyTest has each flag.
 func TestPolicyTest(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(file, []byte(policyFile), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "policy.yaml")
+	for name, content := range map[string]string{"policy.yaml": policyFile, "cosign.pub": publicKey} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	tests := map[string]struct {
 		args string
@@ -54,6 +66,18 @@ func TestPolicyTest(t *testing.T) {
 		"digest": {
 			"--image a.io/fn:v1 --digest sha256:x", 0, []string{"exec       deny", "pod        allow  rule by-digest"},
 		},
+		"signed": {
+			"--image a.io/signed/fn:v1 --signer release", 0,
+			[]string{
+				"exec       deny   rule signed: a.io/signed/fn:v1 has to be signed by release. Found: a local binary",
+				"sandbox    allow  rule signed", "pod        allow  rule signed",
+			},
+		},
+		"unsigned": {
+			"--image a.io/signed/fn:v1 --evaluator pod --digest sha256:x", 0,
+			[]string{"deny   rule signed: a.io/signed/fn:v1@sha256:x has to be signed by release. Found: nothing, without --signer"},
+		},
+		"no signer":  {"--image a.io/fn:v1 --signer releases", 2, []string{`has no signer "releases"`}},
 		"list":       {"--image a.io/fn:v1 --list-tags", 0, []string{"list-tags  allow  rule lists"}},
 		"prefix":     {"--image fn:v1 --image-prefix ghcr.io/team-a", 0, []string{"deny   rule default"}},
 		"unexpected": {"--image a.io/fn:v1 --expect allow", 2, []string{"the policy does not allow the call 3 times of 3"}},
