@@ -113,7 +113,7 @@ func pass(to, from net.Conn, delay time.Duration) {
 		}
 	}()
 	for p := range pieces {
-		time.Sleep(time.Until(p.due))
+		<-time.After(time.Until(p.due))
 		if _, err := to.Write(p.bytes); err != nil {
 			_, _ = io.Copy(io.Discard, from)
 		}

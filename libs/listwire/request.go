@@ -56,7 +56,7 @@ func (b *body) begin() error {
 		return nil
 	}
 	b.lists.request = list
-	binary.BigEndian.PutUint32(prefix[1:], uint32(len(rest)))
+	binary.BigEndian.PutUint32(prefix[1:], uint32(len(rest))) //nolint:gosec // less than was announced
 	b.add(prefix, rest)
 	return nil
 }

@@ -56,7 +56,8 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 		handler = secured(handler)
 		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, longestSecure)
 	}
-	s := &server{name: e.Name, listener: listener, http: newHTTPServer(handler, streams(e), cmp.Or(e.Windows, DefaultWindows))}
+	windows := cmp.Or(e.Windows, DefaultWindows)
+	s := &server{name: e.Name, listener: listener, http: newHTTPServer(handler, streams(e), windows)}
 	if e.MaxConnectionAge > 0 {
 		s.aging = &agingListener{Listener: listener, age: e.MaxConnectionAge}
 		s.listener, s.http.ConnContext, s.http.Handler = s.aging, withConn, s.aging.handler(s.http.Handler)
