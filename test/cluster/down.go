@@ -23,11 +23,7 @@ func (o *options) down(ctx context.Context) error {
 	if err := needRoot(); err != nil {
 		return err
 	}
-	l, err := o.layout()
-	if err != nil {
-		return err
-	}
-	unlock, err := o.lock(l)
+	l, unlock, err := o.lock()
 	if err != nil {
 		return err
 	}

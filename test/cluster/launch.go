@@ -34,18 +34,7 @@ func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, pro
 	defer stop(nil)
 	// The goroutine ends with this process if the cluster lives longer, as it should.
 	go func() { stop(fmt.Errorf("its first process ended: %w", command.Wait())) }()
-	dialer := space.Dialer{PID: running.Init.PID}
-	client, err := boot.Client(l, dialer)
-	if err != nil {
-		return err
-	}
-	steps, stepping := errgroup.WithContext(ctx)
-	images := make(chan struct{})
-	steps.Go(func() error {
-		return o.pushImages(stepping, log, l, running, true, func() { close(images) })
-	})
-	steps.Go(func() error { return boot.Wait(stepping, log, client, images) })
-	if err := steps.Wait(); err != nil {
+	if err := o.fill(ctx, log, l, running); err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	running.Ready, running.Config = true, revision
@@ -55,6 +44,21 @@ func (o *options) start(ctx context.Context, log io.Writer, l layout.Layout, pro
 	fmt.Fprintf(log, "cluster %s is ready after %.1fs: KUBECONFIG=%s\n", l.Name, time.Since(start).Seconds(),
 		l.Kubeconfig())
 	return nil
+}
+
+// fill pushes the images of a new cluster, and waits until it is ready.
+func (o *options) fill(ctx context.Context, log io.Writer, l layout.Layout, running state.State) error {
+	client, err := boot.Client(l, space.Dialer{PID: running.Init.PID})
+	if err != nil {
+		return err
+	}
+	steps, ctx := errgroup.WithContext(ctx)
+	images := make(chan struct{})
+	steps.Go(func() error {
+		return o.pushImages(ctx, log, l, running, true, func() { close(images) })
+	})
+	steps.Go(func() error { return boot.Wait(ctx, log, client, images) })
+	return steps.Wait()
 }
 
 // launch writes the cluster's files and starts its processes.
@@ -70,9 +74,22 @@ func (o *options) launch(l layout.Layout, programs config.Programs) (state.State
 	if err := state.WriteJSON(specsFile(l), config.Components(l, programs)); err != nil {
 		return state.State{}, nil, fmt.Errorf("write the list of components: %w", err)
 	}
+	command, err := o.startSupervisor(l, programs)
+	if err != nil {
+		return state.State{}, nil, err
+	}
+	running := state.State{Path: programs.Path(), RegistryPassword: secrets.RegistryPassword()}
+	if running.Init, err = state.Find(command.Process.Pid); err != nil {
+		return state.State{}, nil, err
+	}
+	return running, command, save(l, running)
+}
+
+// startSupervisor starts the first process of new namespaces, which starts the others.
+func (o *options) startSupervisor(l layout.Layout, programs config.Programs) (*exec.Cmd, error) {
 	log, err := os.Create(l.LogFile("supervisor"))
 	if err != nil {
-		return state.State{}, nil, fmt.Errorf("start the supervisor: %w", err)
+		return nil, fmt.Errorf("start the supervisor: %w", err)
 	}
 	defer log.Close()
 	command := space.Command("/proc/self/exe", append([]string{"init", "--name", l.Name}, o.keep()...)...)
@@ -82,13 +99,9 @@ func (o *options) launch(l layout.Layout, programs config.Programs) (state.State
 	command.Dir = "/"
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
-		return state.State{}, nil, fmt.Errorf("start the supervisor in new namespaces: %w", err)
+		return nil, fmt.Errorf("start the supervisor in new namespaces: %w", err)
 	}
-	running := state.State{Path: programs.Path(), RegistryPassword: secrets.RegistryPassword()}
-	if running.Init, err = state.Find(command.Process.Pid); err != nil {
-		return state.State{}, nil, err
-	}
-	return running, command, save(l, running)
+	return command, nil
 }
 
 // keep returns the flags that list the directories that commands in the cluster need: the programs,

@@ -32,19 +32,11 @@ type pusher struct {
 // program is made of, and builds it quickly if it has not changed: the program itself is the key of
 // its image.
 func (to pusher) push(ctx context.Context, p release.Program, repository string) error {
-	built, err := to.source().Program(ctx, p.Module, p.Package)
-	if err != nil {
-		return err
-	}
 	base, err := to.builder().Build(p.Base())
 	if err != nil {
 		return err
 	}
-	data, err := p.DataFiles(to.root)
-	if err != nil {
-		return err
-	}
-	key, err := programKey(built, base, data)
+	key, err := to.key(ctx, p, base)
 	if err != nil {
 		return err
 	}
@@ -55,6 +47,11 @@ func (to pusher) push(ctx context.Context, p release.Program, repository string)
 	if _, err := to.registry.Push(ctx, p.Base().Name, base); err != nil {
 		return err
 	}
+	return to.keep(ctx, p, repository, key)
+}
+
+// keep pushes the image from the cache, where it is after that.
+func (to pusher) keep(ctx context.Context, p release.Program, repository, key string) error {
 	unlock, err := to.kept.Lock(repository)
 	if err != nil {
 		return err
@@ -95,8 +92,16 @@ func (to pusher) build(ctx context.Context, p release.Program, repository, key s
 	return to.registry.Pull(ctx, repository+":"+key)
 }
 
-// programKey is a tag for the image with this program and its data on this base.
-func programKey(built string, base v1.Image, data []image.File) (string, error) {
+// key returns a tag for the image with this program and its data on this base.
+func (to pusher) key(ctx context.Context, p release.Program, base v1.Image) (string, error) {
+	built, err := to.source().Program(ctx, p.Module, p.Package)
+	if err != nil {
+		return "", err
+	}
+	data, err := p.DataFiles(to.root)
+	if err != nil {
+		return "", err
+	}
 	digest, err := base.Digest()
 	if err != nil {
 		return "", fmt.Errorf("read a base image: %w", err)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -43,24 +44,27 @@ func superviseCommand(o *options) *cobra.Command {
 		Use:    "supervise",
 		Hidden: true,
 		Args:   cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
-			l, err := o.layout()
-			if err != nil {
-				return err
-			}
-			var specs []process.Spec
-			if err := readJSON(specsFile(l), &specs); err != nil {
-				return err
-			}
-			supervisor := process.Supervisor{Logs: l.Logs(), Holds: holds(l), Changed: func(status []process.Status) {
-				if err := state.WriteJSON(statusFile(l), status); err != nil {
-					fmt.Fprintln(os.Stderr, "keeping the components' status:", err)
-				}
-			}}
-			supervisor.Run(command.Context(), specs)
-			return nil
-		},
+		RunE:   func(command *cobra.Command, _ []string) error { return o.supervise(command.Context()) },
 	}
+}
+
+// supervise runs the components of the cluster until ctx ends.
+func (o *options) supervise(ctx context.Context) error {
+	l, err := o.layout()
+	if err != nil {
+		return err
+	}
+	var specs []process.Spec
+	if err := readJSON(specsFile(l), &specs); err != nil {
+		return err
+	}
+	supervisor := process.Supervisor{Logs: l.Logs(), Holds: holds(l), Changed: func(status []process.Status) {
+		if err := state.WriteJSON(statusFile(l), status); err != nil {
+			fmt.Fprintln(os.Stderr, "keeping the components' status:", err)
+		}
+	}}
+	supervisor.Run(ctx, specs)
+	return nil
 }
 
 // specsFile lists the programs of the supervisor, statusFile their status.

@@ -38,11 +38,7 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 	if err := o.needSources(); err != nil {
 		return err
 	}
-	l, err := o.layout()
-	if err != nil {
-		return err
-	}
-	unlock, err := o.lock(l)
+	l, unlock, err := o.lock()
 	if err != nil {
 		return err
 	}
@@ -55,6 +51,11 @@ func (o *options) up(ctx context.Context, log io.Writer) error {
 		fmt.Fprintf(log, "cluster %s is up: KUBECONFIG=%s\n", l.Name, l.Kubeconfig())
 		return nil
 	}
+	return o.replace(ctx, log, l, revision)
+}
+
+// replace starts a new cluster in place of the one that is there.
+func (o *options) replace(ctx context.Context, log io.Writer, l layout.Layout, revision string) error {
 	if err := teardown.Remove(ctx, l); err != nil {
 		return err
 	}
@@ -82,9 +83,13 @@ func usable(l layout.Layout, revision string) bool {
 	return err == nil && running.Ready && running.Config == revision && running.Init.Alive()
 }
 
-// lock serializes commands that change the same cluster.
-func (o *options) lock(l layout.Layout) (unlock func(), err error) {
-	return filelock.Acquire(o.cache + "/" + l.Name + ".lock")
+// lock serializes commands that change the same cluster, which it returns.
+func (o *options) lock() (l layout.Layout, unlock func(), err error) {
+	if l, err = o.layout(); err != nil {
+		return l, nil, err
+	}
+	unlock, err = filelock.Acquire(o.cache + "/" + l.Name + ".lock")
+	return l, unlock, err
 }
 
 // programs finds or builds all that runs in a cluster.

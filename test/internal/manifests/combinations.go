@@ -73,20 +73,26 @@ func Documented(t testing.TB, root string) map[string]string {
 			if !strings.Contains(match[1], "kind: Kustomization") {
 				continue
 			}
-			overlay := filepath.Join(Copy(t, filepath.Join(root, "deploy")), "overlays/own")
-			if err := os.Mkdir(overlay, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(overlay, kustomization), []byte(match[1]), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			dirs[fmt.Sprintf("%s %d", file, len(dirs)+1)] = overlay
+			dirs[fmt.Sprintf("%s %d", file, len(dirs)+1)] = ownOverlay(t, root, match[1])
 		}
 	}
 	if len(dirs) < 3 {
 		t.Errorf("%d overlays are shown, want at least those for components, Porch and images", len(dirs))
 	}
 	return dirs
+}
+
+// ownOverlay returns the directory of an overlay, beside a copy of the repository's own ones.
+func ownOverlay(t testing.TB, root, content string) string {
+	t.Helper()
+	overlay := filepath.Join(Copy(t, filepath.Join(root, "deploy")), "overlays/own")
+	if err := os.Mkdir(overlay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(overlay, kustomization), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
 }
 
 // Copy copies the directory deploy into another one of the same name, and returns its path.

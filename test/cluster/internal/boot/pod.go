@@ -16,14 +16,7 @@ import (
 // runPod runs a pod to its end: the proof that scheduler, kubelet, runtime, network and registry
 // work together.
 func runPod(ctx context.Context, client kubernetes.Interface) error {
-	// A pod needs its namespace's service account, which comes later than the
-	// namespace.
-	accounts := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
-	err := poll(ctx, "the default service account", func(ctx context.Context) error {
-		_, err := accounts.Get(ctx, "default", metav1.GetOptions{})
-		return err
-	})
-	if err != nil {
+	if err := awaitServiceAccount(ctx, client); err != nil {
 		return err
 	}
 	pods := client.CoreV1().Pods(metav1.NamespaceDefault)
@@ -31,7 +24,7 @@ func runPod(ctx context.Context, client kubernetes.Interface) error {
 	if err := create(ctx, pod, pods); err != nil {
 		return err
 	}
-	err = poll(ctx, "the first pod", func(ctx context.Context) error {
+	err := poll(ctx, "the first pod", func(ctx context.Context) error {
 		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil || now.Status.Phase == corev1.PodSucceeded {
 			return err
@@ -45,6 +38,16 @@ func runPod(ctx context.Context, client kubernetes.Interface) error {
 		return fmt.Errorf("delete the first pod: %w", err)
 	}
 	return nil
+}
+
+// awaitServiceAccount waits for the service account of the default namespace, which each pod needs, and which comes
+// later than the namespace.
+func awaitServiceAccount(ctx context.Context, client kubernetes.Interface) error {
+	accounts := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
+	return poll(ctx, "the default service account", func(ctx context.Context) error {
+		_, err := accounts.Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
 }
 
 func firstPod() *corev1.Pod {

@@ -32,15 +32,7 @@ func Kubernetes() Component {
 }
 
 func buildKubernetes(ctx context.Context, dir string) error {
-	published, err := download(ctx, kubernetesModule, kubernetesVersion)
-	if err != nil {
-		return err
-	}
-	requirements, err := os.ReadFile(published.GoMod)
-	if err != nil {
-		return fmt.Errorf("read the requirements of Kubernetes: %w", err)
-	}
-	mod, err := kubernetesMod(kubernetesVersion, requirements)
+	mod, err := kubeMod(ctx)
 	if err != nil {
 		return err
 	}
@@ -57,6 +49,19 @@ func buildKubernetes(ctx context.Context, dir string) error {
 		}
 	}
 	return nil
+}
+
+// kubeMod downloads the requirements of Kubernetes, and renders the go.mod of a module that uses it.
+func kubeMod(ctx context.Context) ([]byte, error) {
+	published, err := download(ctx, kubernetesModule, kubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	requirements, err := os.ReadFile(published.GoMod)
+	if err != nil {
+		return nil, fmt.Errorf("read the requirements of Kubernetes: %w", err)
+	}
+	return kubernetesMod(kubernetesVersion, requirements)
 }
 
 // kubernetesMod renders the go.mod of a module that uses k8s.io/kubernetes.

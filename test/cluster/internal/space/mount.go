@@ -50,7 +50,6 @@ func mount(l layout.Layout, keep []string) error {
 // mountScratch covers the directories with empty ones, but not the kept directories below them,
 // such as the cluster's own.
 func mountScratch(keep []string) error {
-	kept := below(scratch, keep)
 	var open []*os.File
 	defer func() {
 		for _, dir := range open {
@@ -58,7 +57,7 @@ func mountScratch(keep []string) error {
 		}
 	}()
 	// An open directory stays reachable when its path no longer is.
-	for _, path := range kept {
+	for _, path := range below(scratch, keep) {
 		dir, err := os.Open(path)
 		if err != nil {
 			return fmt.Errorf("keep a directory: %w", err)
@@ -70,15 +69,20 @@ func mountScratch(keep []string) error {
 			return fmt.Errorf("cover %s: %w", path, err)
 		}
 	}
-	for i, path := range kept {
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			return fmt.Errorf("make a mount point for %s: %w", path, err)
-		}
-		if err := bind(fmt.Sprintf("/proc/self/fd/%d", open[i].Fd()), path); err != nil {
+	for _, dir := range open {
+		if err := uncover(dir); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// uncover mounts a directory where it was before its path was covered.
+func uncover(dir *os.File) error {
+	if err := os.MkdirAll(dir.Name(), 0o755); err != nil {
+		return fmt.Errorf("make a mount point for %s: %w", dir.Name(), err)
+	}
+	return bind(fmt.Sprintf("/proc/self/fd/%d", dir.Fd()), dir.Name())
 }
 
 // below returns those directories that exist below one of the parents, without links, parents
