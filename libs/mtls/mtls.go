@@ -7,6 +7,8 @@ package mtls
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -29,14 +31,24 @@ type Config struct {
 	// Directory has tls.crt, tls.key and ca.crt, as cert-manager writes them into Secrets; empty
 	// for no TLS.
 	Directory string `split_words:"true"`
+	// Permissive accepts clients without a certificate, and has clients use plaintext where a server does not
+	// know TLS, while a system changes from plaintext to TLS.
+	Permissive bool
+	// Awaited reports whether the files come later: this program has no identity until then.
+	Awaited bool `ignored:"true"`
 }
 
 // Identity is the certificate of this program, with its key and the authorities that it trusts. All
 // of it may change while it is used.
 type Identity struct {
-	directory string
-	log       *slog.Logger
+	directory  string
+	permissive bool
+	log        *slog.Logger
+	// anonymous counts requests that only a permissive program accepts.
+	anonymous metric.Int64Counter
+	// current is what is used, nil before the files have come.
 	current   atomic.Pointer[material]
+	available chan struct{}
 	// failure is why the files are not used, nil if they are.
 	failure atomic.Pointer[error]
 	// told is the material and expiry that the log has. Run alone uses it.
@@ -49,17 +61,61 @@ func Open(cfg Config, log *slog.Logger, meters metric.MeterProvider) (*Identity,
 	if cfg.Directory == "" {
 		return nil, nil
 	}
-	i := &Identity{directory: cfg.Directory, log: log, told: make(map[string]time.Time)}
-	found, err := read(cfg.Directory, time.Now())
-	if err != nil {
+	i := &Identity{
+		directory: cfg.Directory, permissive: cfg.Permissive, log: log, told: make(map[string]time.Time),
+		available: make(chan struct{}),
+	}
+	switch found, err := read(cfg.Directory, time.Now()); {
+	case err == nil:
+		i.use(found)
+	case cfg.Awaited:
+		i.await(err)
+	default:
 		return nil, fmt.Errorf("read the certificate of this program in %s: %w", cfg.Directory, err)
 	}
-	i.current.Store(found)
 	return i, i.measure(meters.Meter("mtls"))
 }
 
-// ID returns the SPIFFE ID of this program.
-func (i *Identity) ID() ID { return i.current.Load().id }
+// await records why there is no certificate yet.
+func (i *Identity) await(err error) {
+	err = fmt.Errorf("wait for the certificate of this program: %w", err)
+	i.failure.Store(&err)
+}
+
+// Directory returns where the files are, empty for a nil Identity.
+func (i *Identity) Directory() string {
+	if i == nil {
+		return ""
+	}
+	return i.directory
+}
+
+// Available returns a channel that closes when this program has a certificate. It is nil for a nil Identity.
+func (i *Identity) Available() <-chan struct{} {
+	if i == nil {
+		return nil
+	}
+	return i.available
+}
+
+// use has new connections use a material.
+func (i *Identity) use(found *material) {
+	if i.current.Swap(found) == nil {
+		close(i.available)
+	}
+}
+
+// errPending is the error of connections before this program has a certificate.
+var errPending = errors.New("this program has no certificate yet")
+
+// own returns the certificate of this program.
+func (i *Identity) own() (*tls.Certificate, error) {
+	current := i.current.Load()
+	if current == nil {
+		return nil, errPending
+	}
+	return &current.certificate, nil
+}
 
 // warnInterval is how often expiries are compared with the clock.
 const warnInterval = time.Second
@@ -79,6 +135,11 @@ func (i *Identity) Run(ctx context.Context) error {
 // look uses the files if they have changed.
 func (i *Identity) look(ctx context.Context) {
 	found, err := read(i.directory, time.Now())
+	current := i.current.Load()
+	if err != nil && current == nil {
+		i.await(err)
+		return
+	}
 	if err != nil {
 		err = fmt.Errorf("read the certificate of this program in %s: %w", i.directory, err)
 		if former := i.failure.Swap(&err); former == nil || (*former).Error() != err.Error() {
@@ -87,10 +148,10 @@ func (i *Identity) look(ctx context.Context) {
 		return
 	}
 	i.failure.Store(nil)
-	if found.content == i.current.Load().content {
+	if current != nil && found.content == current.content {
 		return
 	}
-	i.current.Store(found)
+	i.use(found)
 	i.log.InfoContext(ctx, "certificate replaced", "id", found.id.String(), "expires", found.expiries[0].at,
 		"issuer_expires", found.expiries[1].at)
 }
@@ -119,12 +180,20 @@ func (i *Identity) warn(ctx context.Context) {
 // near returns the expiries that are near or over.
 func (i *Identity) near(now time.Time) []expiry {
 	var near []expiry
-	for _, e := range i.current.Load().expiries {
+	for _, e := range i.expiries() {
 		if !now.Before(e.warn) {
 			near = append(near, e)
 		}
 	}
 	return near
+}
+
+// expiries returns the expiries of what is used.
+func (i *Identity) expiries() []expiry {
+	if current := i.current.Load(); current != nil {
+		return current.expiries
+	}
+	return nil
 }
 
 // Details returns what is wrong with the certificate, for readiness: what expires soon, and why new
@@ -144,12 +213,29 @@ func (i *Identity) Details() []string {
 	return details
 }
 
-// measure sets up the metric of expiries.
+// Permissive reports whether peers without TLS are accepted. It is false for a nil Identity.
+func (i *Identity) Permissive() bool { return i != nil && i.permissive }
+
+// Permit reports whether a request of a client without a certificate is answered, and counts it then.
+func (i *Identity) Permit(ctx context.Context) bool {
+	if i.permissive {
+		i.anonymous.Add(ctx, 1)
+	}
+	return i.permissive
+}
+
+// measure sets up the metrics.
 func (i *Identity) measure(meter metric.Meter) error {
-	_, err := meter.Float64ObservableGauge("fn.certificate.expiry.timestamp", metric.WithUnit("s"),
+	anonymous, err := meter.Int64Counter("fn.tls.anonymous_requests", metric.WithDescription(
+		"Requests without a client certificate that were answered because FNR_TLS_PERMISSIVE is set."))
+	if err != nil {
+		return fmt.Errorf("set up the metrics of certificates: %w", err)
+	}
+	i.anonymous = anonymous
+	_, err = meter.Float64ObservableGauge("fn.certificate.expiry.timestamp", metric.WithUnit("s"),
 		metric.WithDescription("When the certificate of this program, or its issuer, expires, in Unix time."),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
-			for _, e := range i.current.Load().expiries {
+			for _, e := range i.expiries() {
 				o.Observe(float64(e.at.Unix()), metric.WithAttributes(attribute.String("certificate", e.what)))
 			}
 			return nil

@@ -19,7 +19,7 @@ func (i *Identity) Server() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS13,
 		NextProtos:     []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &i.current.Load().certificate, nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.own() },
 		ClientAuth:     tls.RequestClientCert,
 		// A resumed session would bring back a certificate that has expired since.
 		SessionTicketsDisabled: true,
@@ -40,11 +40,9 @@ func (i *Identity) Client(servers Patterns) *tls.Config {
 		return nil
 	}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13,
-		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return &i.current.Load().certificate, nil
-		},
-		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies: by SPIFFE ID, not by the host's name
+		MinVersion:           tls.VersionTLS13,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.own() },
+		InsecureSkipVerify:   true, //nolint:gosec // VerifyConnection verifies: by SPIFFE ID, not by the host's name
 		VerifyConnection: func(state tls.ConnectionState) error {
 			id, err := i.verify(state, x509.ExtKeyUsageServerAuth)
 			if err == nil && !servers.Match(id) {
@@ -70,8 +68,12 @@ func (i *Identity) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) (ID
 	if len(state.PeerCertificates) == 0 {
 		return ID{}, errors.New("the peer has no certificate")
 	}
+	current := i.current.Load()
+	if current == nil {
+		return ID{}, errPending
+	}
 	options := x509.VerifyOptions{
-		Roots: i.current.Load().authorities, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{usage},
+		Roots: current.authorities, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{usage},
 	}
 	for _, c := range state.PeerCertificates[1:] {
 		options.Intermediates.AddCert(c)

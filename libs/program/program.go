@@ -146,7 +146,8 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	if identity != nil {
 		tasks = append(tasks, identity.Run)
 	}
-	components = append(components, tel.Component(settings.Telemetry), serve.Component{Tasks: tasks})
+	components = append(components, tel.Component(settings.Telemetry),
+		serve.Component{Tasks: tasks, Ready: identity.Available()})
 	return serve.Run(ctx, settings.Serve, tel.Log, frame.Health, components...)
 }
 

@@ -9,11 +9,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -47,6 +49,8 @@ type Client struct {
 	Options   []connect.ClientOption
 	transport *http.Transport
 	balancer  *balancer
+	// permissive is set by [OrPlaintext].
+	permissive bool
 }
 
 // New returns a client for the service at address, which is http://host:port or https://host:port.
@@ -54,12 +58,12 @@ type Client struct {
 //
 // Secure is how https connects; nil is with the authorities of the system, and a certificate of the
 // server that has its name.
-func New(address string, secure *tls.Config, tel *telemetry.Telemetry) (*Client, error) {
-	return newClient(address, secure, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, LookupHost)
+func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options ...Option) (*Client, error) {
+	return newClient(address, secure, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, LookupHost, options...)
 }
 
 func newClient(
-	address string, secure *tls.Config, tel *telemetry.Telemetry, dial dial, lookup lookup,
+	address string, secure *tls.Config, tel *telemetry.Telemetry, dial dial, lookup lookup, options ...Option,
 ) (*Client, error) {
 	tracing, err := tel.Interceptor()
 	if err != nil {
@@ -77,12 +81,14 @@ func newClient(
 		// Replicas are called by address, and have the service's certificate.
 		secure = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
 	}
-	connections := func() *http.Transport { return newTransport(secure.Clone(), dial) }
-	c := &Client{
-		transport: connections(), Options: []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)},
-		balancer: &balancer{
-			url: u, lookup: lookup, dial: connections, silences: silences, log: tel.Log, closed: make(chan struct{}),
-		},
+	c := &Client{Options: []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)}}
+	for _, option := range options {
+		option(c)
+	}
+	connections := c.connections(secure, dial, tel.Log)
+	c.transport = connections()
+	c.balancer = &balancer{
+		url: u, lookup: lookup, dial: connections, silences: silences, log: tel.Log, closed: make(chan struct{}),
 	}
 	c.HTTP = &http.Client{Transport: router{c.transport}}
 	c.balancer.health = connect.NewClient[grpc_health_v1.HealthCheckRequest, grpc_health_v1.HealthCheckResponse](
@@ -95,6 +101,17 @@ func newClient(
 // whose replica does not answer at all, is retried at the next one and for up to 15 seconds. A silent
 // replica is called after all others until it has answered.
 func (c *Client) Balanced() connect.ClientOption { return connect.WithInterceptors(c.balancer) }
+
+// connections returns what makes transports.
+func (c *Client) connections(secure *tls.Config, dial dial, log *slog.Logger) func() *http.Transport {
+	if !c.permissive {
+		return func() *http.Transport { return newTransport(secure.Clone(), dial) }
+	}
+	offer := secure.Clone()
+	offer.NextProtos = []string{"h2"}
+	f := fallback{dial: plainTimeouts(dial), secure: offer, log: log, once: new(sync.Once)}
+	return func() *http.Transport { return f.permit(newTransport(secure.Clone(), dial)) }
+}
 
 // newTransport returns a transport for the replicas of a service.
 func newTransport(secure *tls.Config, dial dial) *http.Transport {

@@ -21,19 +21,21 @@ import (
 type Access func(r *http.Request) (context.Context, error)
 
 // Callers returns the access of clients that prove with a certificate that they match one of the
-// patterns. It is nil, for all, if this program has no identity that they could trust.
+// patterns. It is nil, for all, if this program has no identity that they could trust. A permissive program
+// answers clients that prove nothing too.
 func Callers(identity *mtls.Identity, patterns []string) (Access, error) {
 	callers, err := mtls.ParsePatterns(patterns)
 	if err != nil || identity == nil {
 		return nil, err
 	}
-	return callersOf(callers), nil
+	return callersOf(callers, identity), nil
 }
 
-func callersOf(callers mtls.Patterns) Access {
+func callersOf(callers mtls.Patterns, identity *mtls.Identity) Access {
 	return func(r *http.Request) (context.Context, error) {
 		id := mtls.Peer(r.TLS)
 		switch {
+		case id == mtls.ID{} && identity.Permit(r.Context()):
 		case id == mtls.ID{}:
 			return nil, Unauthenticated("this port requires a valid client certificate of the function runner")
 		case !callers.Match(id):

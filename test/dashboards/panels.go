@@ -239,6 +239,10 @@ var dashboards = map[string]board{
 			{"sum by (outcome) (rate(fn_pull_secret_writes_total{@}[$__rate_interval]))", "writes: {{outcome}}"},
 		}},
 		{
+			"Without a certificate", "Requests that are answered only while programs are permissive.", "reqps",
+			one("sum(rate(fn_tls_anonymous_requests_total{@}[$__rate_interval]))", "requests"),
+		},
+		{
 			"Memory", "Of each program. Functions that run beside it are not in it.", "bytes",
 			one("process_resident_memory_bytes{@}", "{{pod}}"),
 		},

@@ -107,7 +107,8 @@ func (s *Services) client(address, id string, frame program.Frame) (*rpcclient.C
 	if err != nil {
 		return nil, err
 	}
-	client, err := rpcclient.New(address, secure, frame.Telemetry)
+	client, err := rpcclient.New(address, secure, frame.Telemetry,
+		rpcclient.OrPlaintext(frame.Identity.Permissive()))
 	s.clients = append(s.clients, client)
 	return client, err
 }

@@ -22,7 +22,8 @@ func Connect(cfg Config, frame program.Frame) (Resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := rpcclient.New(cfg.ImageResolver, secure, frame.Telemetry)
+	client, err := rpcclient.New(cfg.ImageResolver, secure, frame.Telemetry,
+		rpcclient.OrPlaintext(frame.Identity.Permissive()))
 	if err != nil {
 		return nil, err
 	}
