@@ -26,6 +26,7 @@ func main() {
 	var s settings
 	program.Load("pod-manager", &s)
 	s.PodEnv = podmanager.PodEnv(os.Environ())
+	s.TLS.Awaited = s.Issuer.Awaited()
 	start := func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
 		resolver, err := podmanager.Connect(s.Config, frame) // open until the process ends
 		if err != nil {

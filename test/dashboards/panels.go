@@ -238,6 +238,10 @@ var dashboards = map[string]board{
 			{"min(fn_pull_secret_in_step{@})", "in step"},
 			{"sum by (outcome) (rate(fn_pull_secret_writes_total{@}[$__rate_interval]))", "writes: {{outcome}}"},
 		}},
+		{"Issuer", "1 while all certificates are up to date, and certificates that were issued.", "short", []query{
+			{"min(fn_issuer_in_step{@})", "in step"},
+			{"sum by (secret) (rate(fn_issuer_certificates_total{@}[$__rate_interval]))", "{{secret}}"},
+		}},
 		{
 			"Without a certificate", "Requests that are answered only while programs are permissive.", "reqps",
 			one("sum(rate(fn_tls_anonymous_requests_total{@}[$__rate_interval]))", "requests"),

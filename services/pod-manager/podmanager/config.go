@@ -147,6 +147,8 @@ type Config struct {
 	// ReplicaAddress is this replica's IP address, at which gateways reach it; empty for one of
 	// the host's.
 	ReplicaAddress string `split_words:"true"`
+	// Issuer issues the certificates of our programs, where nothing else does.
+	Issuer IssuerConfig
 }
 
 // ResourceConfig is what a function's container may use, as Kubernetes writes
@@ -187,6 +189,7 @@ func (c *Config) Validate() error {
 		"patterns of repositories, such as ghcr.io/example/fn-*")
 	c.Confine.Check(&checks, "Confine")
 	checks.Within("Resources", c.Resources.Validate())
+	c.Issuer.check(&checks)
 	c.checkPods(&checks)
 	c.checkLimits(&checks)
 	return checks.Err()

@@ -57,6 +57,22 @@ func TestConfig(t *testing.T) {
 			map[string]string{"FNR_PULL_SECRET": "auth_secret"},
 			`FNR_PULL_SECRET is "auth_secret"`,
 		},
+		"issuer": {"the rest has defaults", map[string]string{"FNR_ISSUER_SECRET": "authority"}, ""},
+		"issuer's certificates": {
+			"no certificate could have it",
+			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_CERTIFICATES": "a=spiffe://x,b=https://x/y"},
+			`FNR_ISSUER_CERTIFICATES is "a=spiffe://x,b=https://x/y"`,
+		},
+		"issuer's own": {
+			"this program would wait for it",
+			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_OWN": "tls"}, `FNR_ISSUER_OWN is "tls"`,
+		},
+		"authority": {
+			"it would not last until the next one issues",
+			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_AUTHORITY_LIFE": "100h"},
+			"FNR_ISSUER_AUTHORITY_LIFE",
+		},
+		"no issuer": {"an unused setting may be anything", map[string]string{"FNR_ISSUER_LIFE": "1s"}, ""},
 		"credentials": {
 			"a path that is set to nothing",
 			map[string]string{"FNR_ENABLE_PRIVATE_REGISTRIES": "true", "FNR_AUTH_SECRET_PATH": ""},

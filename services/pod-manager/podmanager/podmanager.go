@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -88,8 +89,12 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
+	issuer, err := cfg.issuer(frame)
+	if err != nil {
+		return serve.Component{}, fmt.Errorf("set up the issuer of certificates: %w", err)
+	}
 	component := m.Component()
-	component.Tasks = append(component.Tasks, cached.Run)
+	component.Tasks = slices.Concat(component.Tasks, issuer.Tasks, []serve.Task{cached.Run})
 	component.Able = func() bool { return m.keeper.Owners().Able() } // gateways ask other replicas meanwhile
 	component.Endpoints = []serve.Endpoint{{
 		Name: "pod-manager", Address: cfg.Address, Handler: handler, MaxStreams: maxStreams,

@@ -38,6 +38,12 @@ var overruled = map[string]string{
 	"PodManager.Callers":         inProcess,
 	"ImageResolver.Callers":      inProcess,
 
+	"PodManager.Issuer.Secret":        inProcess,
+	"PodManager.Issuer.Certificates":  inProcess,
+	"PodManager.Issuer.Own":           inProcess,
+	"PodManager.Issuer.Life":          inProcess,
+	"PodManager.Issuer.AuthorityLife": inProcess,
+
 	"Gateway.Confine":            confinement,
 	"Gateway.MaxTempBytes":       confinement,
 	"Gateway.MaxTempFiles":       confinement,

@@ -70,8 +70,8 @@ func NewTemplates(config TemplatesConfig) (*Templates, error) {
 		return t, nil
 	}
 	if config.Namespace == "" {
-		if t.config.Namespace, err = ownNamespace(); err != nil {
-			return nil, err
+		if t.config.Namespace, err = OwnNamespace(); err != nil {
+			return nil, fmt.Errorf("set up the pod template (outside of a cluster its namespace has to be given): %w", err)
 		}
 	}
 	return t, nil
@@ -80,15 +80,15 @@ func NewTemplates(config TemplatesConfig) (*Templates, error) {
 // namespaceFile is where a pod finds its own namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// ownNamespace is the namespace that this program runs in.
-func ownNamespace() (string, error) {
+// OwnNamespace returns the namespace that this program runs in.
+func OwnNamespace() (string, error) {
 	content, err := os.ReadFile(namespaceFile)
 	if err != nil {
-		return "", fmt.Errorf("find the namespace of the pod template (outside of a cluster it has to be given): %w", err)
+		return "", fmt.Errorf("find the namespace of this program: %w", err)
 	}
 	namespace := strings.TrimSpace(string(content))
 	if namespace == "" {
-		return "", errors.New("find the namespace of the pod template: the service account has none")
+		return "", errors.New("find the namespace of this program: the service account has none")
 	}
 	return namespace, nil
 }

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package issuer
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/mtls"
+)
+
+// authority is a certificate that issues others.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// authorities are the ones that programs trust, in the order in which they were created.
+type authorities []authority
+
+// maxAuthorities bounds how many are read from a Secret. Two exist at a time, while one replaces the other.
+const maxAuthorities = 8
+
+// parseAuthorities reads the authorities in a Secret, of which an empty one has none. What cannot be read is
+// an error, and not replaced: all programs would lose what they trust.
+func parseAuthorities(data map[string][]byte) (authorities, error) {
+	certs, err := blocks(data[mtls.AuthoritiesFile], x509.ParseCertificate)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", mtls.AuthoritiesFile, err)
+	}
+	keys, err := blocks(data[mtls.KeyFile], parseKey)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", mtls.KeyFile, err)
+	}
+	if len(certs) != len(keys) || len(certs) > maxAuthorities {
+		return nil, fmt.Errorf("%d certificates and %d keys of authorities, want as many, and at most %d",
+			len(certs), len(keys), maxAuthorities)
+	}
+	all := make(authorities, 0, len(certs))
+	for n, cert := range certs {
+		if !keys[n].PublicKey.Equal(cert.PublicKey) {
+			return nil, fmt.Errorf("key %d is of another certificate", n+1)
+		}
+		all = append(all, authority{cert, keys[n]})
+	}
+	return all, nil
+}
+
+// renewed returns the authorities that there should be now. Expired ones are removed, and a further one is
+// created in the middle of the newest one's life.
+func (a authorities) renewed(now time.Time, life time.Duration) (authorities, error) {
+	valid := slices.DeleteFunc(slices.Clone(a), func(one authority) bool { return now.After(one.cert.NotAfter) })
+	if len(valid) > 0 && !pastHalf(valid[len(valid)-1].cert, now) {
+		return valid, nil
+	}
+	next, err := newAuthority(now, life)
+	if err != nil {
+		return nil, err
+	}
+	return append(valid, next), nil
+}
+
+// signer returns the authority that issues certificates: the newest one that all programs trust, since it has
+// been in the Secrets for the time spread; else the oldest one.
+func (a authorities) signer(now time.Time, spread time.Duration) authority {
+	for _, one := range slices.Backward(a) {
+		if now.Sub(one.cert.NotBefore) >= spread {
+			return one
+		}
+	}
+	return a[0]
+}
+
+// bundle returns the certificates of the authorities.
+func (a authorities) bundle() []byte {
+	var all []byte
+	for _, one := range a {
+		all = append(all, encode("CERTIFICATE", one.cert.Raw)...)
+	}
+	return all
+}
+
+// write writes the authorities and their keys into a Secret.
+func (a authorities) write(data map[string][]byte) error {
+	var keys []byte
+	for _, one := range a {
+		der, err := x509.MarshalPKCS8PrivateKey(one.key)
+		if err != nil {
+			return err
+		}
+		keys = append(keys, encode("PRIVATE KEY", der)...)
+	}
+	data[mtls.AuthoritiesFile], data[mtls.KeyFile] = a.bundle(), keys
+	return nil
+}
+
+func (a authorities) same(others authorities) bool {
+	return slices.EqualFunc(a, others, func(x, y authority) bool { return x.cert.Equal(y.cert) })
+}
+
+// newAuthority creates an authority that issues certificates of programs, and no further authorities.
+func newAuthority(now time.Time, life time.Duration) (authority, error) {
+	template, key, err := prepare(now, life)
+	if err != nil {
+		return authority{}, err
+	}
+	// The number tells authorities of the same name apart.
+	template.Subject = pkix.Name{CommonName: "function-runner", SerialNumber: template.SerialNumber.String()}
+	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
+	template.KeyUsage = x509.KeyUsageCertSign
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return authority{}, fmt.Errorf("create an authority: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	return authority{cert, key}, err
+}
+
+// skew is how much later than the issuer's another clock may be set for a certificate to be valid at once, as
+// far as that is little of the certificate's life.
+const skew = 5 * time.Minute
+
+// prepare returns a new key, and what all certificates have.
+func prepare(now time.Time, life time.Duration) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create a key: %w", err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, nil, fmt.Errorf("choose a serial number: %w", err)
+	}
+	return &x509.Certificate{
+		SerialNumber: serial, NotBefore: now.Add(-min(skew, life/40)), NotAfter: now.Add(life),
+	}, key, nil
+}
+
+// pastHalf reports whether half of a certificate's life is over.
+func pastHalf(cert *x509.Certificate, now time.Time) bool {
+	return now.Sub(cert.NotBefore) >= cert.NotAfter.Sub(cert.NotBefore)/2
+}
+
+// blocks decodes each block of a PEM file.
+func blocks[T any](content []byte, parse func(der []byte) (T, error)) ([]T, error) {
+	var all []T
+	for len(bytes.TrimSpace(content)) > 0 {
+		block, rest := pem.Decode(content)
+		if block == nil {
+			return nil, fmt.Errorf("%d bytes that are not PEM", len(content))
+		}
+		one, err := parse(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		all, content = append(all, one), rest
+	}
+	return all, nil
+}
+
+func parseKey(der []byte) (*ecdsa.PrivateKey, error) {
+	key, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return nil, err
+	}
+	own, ok := key.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("a key of type %T, want ECDSA", key)
+	}
+	return own, nil
+}
+
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package issuer
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/mtls"
+)
+
+// isDue reports whether the certificate in a Secret has to be replaced: half of its life is over, it is
+// another program's, or none of the authorities issued it.
+func isDue(data map[string][]byte, id mtls.ID, all authorities, now time.Time) bool {
+	pair, err := tls.X509KeyPair(data[mtls.CertificateFile], data[mtls.KeyFile])
+	if err != nil {
+		return true
+	}
+	if found, err := mtls.IDOf(pair.Leaf); err != nil || found != id || pastHalf(pair.Leaf, now) {
+		return true
+	}
+	roots := x509.NewCertPool()
+	for _, one := range all {
+		roots.AddCert(one.cert)
+	}
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{
+		Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	return err != nil
+}
+
+// issue writes a new certificate for a program into a Secret, and returns when it expires: not later than
+// its issuer.
+func (a authority) issue(
+	data map[string][]byte, id mtls.ID, now time.Time, life time.Duration,
+) (expires time.Time, err error) {
+	template, key, err := prepare(now, life)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if template.NotAfter.After(a.cert.NotAfter) {
+		template.NotAfter = a.cert.NotAfter
+	}
+	template.URIs, template.KeyUsage = []*url.URL{id.URL()}, x509.KeyUsageDigitalSignature
+	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("issue a certificate for %s: %w", id, err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("encode the key of %s: %w", id, err)
+	}
+	data[mtls.CertificateFile], data[mtls.KeyFile] = encode("CERTIFICATE", der), encode("PRIVATE KEY", private)
+	return template.NotAfter, nil
+}

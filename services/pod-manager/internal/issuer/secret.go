@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package issuer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+)
+
+// races is how often another replica may be faster.
+const races = 5
+
+// change adapts the data of a Secret. Written, if not nil, is called when they are written; otherwise nothing
+// has changed.
+type change func(data map[string][]byte) (written func(), err error)
+
+// update has change adapt the data of a Secret, and writes them if they have changed.
+func (i *Issuer) update(ctx context.Context, name string, change change) error {
+	var err error
+	for range races {
+		if err = i.compareAndWrite(ctx, name, change); !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the Secret %s does not exist: create it without data, as the manifests do", name)
+	}
+	if err != nil {
+		return fmt.Errorf("update the Secret %s: %w", name, err)
+	}
+	return nil
+}
+
+// compareAndWrite reads a Secret and writes it if it has changed, and has the program's own files follow it.
+func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change) error {
+	secret, err := i.config.Secrets.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	data := maps.Clone(secret.Data)
+	if data == nil {
+		data = make(map[string][]byte, 3)
+	}
+	written, err := change(data)
+	if err != nil {
+		return err
+	}
+	if written != nil {
+		secret = secret.DeepCopy()
+		secret.Data = data
+		options := metav1.UpdateOptions{FieldManager: podspec.FieldManager}
+		if _, err := i.config.Secrets.Update(ctx, secret, options); err != nil {
+			return err
+		}
+		written()
+	}
+	if name != i.config.Own || i.config.Directory == "" {
+		return nil
+	}
+	return i.files.write(data)
+}
