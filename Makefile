@@ -271,7 +271,7 @@ simulate: ## Simulate faults of several pod-managers, and scaling ahead, in virt
 	  -args -ahead.seeds 5 -ahead.services 1s,2s,5s
 
 .PHONY: bench
-bench: build ## Measure what gateway and wrapper-server add to a bare process
+bench: build ## Measure what gateway and wrapper-server add to a bare process, and sandboxes beside podman
 	cd test && go run ./overhead
 
 .PHONY: bench-docs

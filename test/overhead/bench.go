@@ -21,7 +21,9 @@ type bench struct {
 	items, callers, ways string // lists with commas
 	document             string // to write the figures into; empty for none
 	budget, block        time.Duration
-	out                  io.Writer
+	// examples is where the program is that serves images, launcher what starts sandboxes, and podman its command.
+	examples, launcher, podman string
+	out                        io.Writer
 	// logLevel and stderr are those of the gateways.
 	logLevel string
 	stderr   io.Writer
@@ -38,7 +40,7 @@ type way struct {
 // tables measures what is in a list with commas.
 func (b *bench) tables(ctx context.Context, list string) error {
 	measure := map[string]func(context.Context) error{
-		"overhead": b.run, "confinement": b.confinement, "telemetry": b.telemetry,
+		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
 	}
 	for name := range strings.SplitSeq(list, ",") {
 		if measure[name] == nil {

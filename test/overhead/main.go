@@ -3,7 +3,7 @@
 // Command overhead measures what the gateway and the wrapper server add to a function: it runs one
 // function as a bare process, through a minimal gRPC server, through the gateway's exec evaluator
 // and through a wrapper server, all in the same run and in turns, and prints their times beside
-// each other. A second table compares evaluations with confinement on and off.
+// each other. Further tables compare sandboxes with podman, and evaluations with confinement on and off.
 //
 // The bare process is started for each evaluation, as a caller without a server would do.
 package main
@@ -40,8 +40,13 @@ func run() error {
 			"prefork")
 	flag.DurationVar(&b.budget, "budget", 30*time.Second, "about how long each measurement may take")
 	flag.DurationVar(&b.block, "block", time.Second, "how long each turn of a way is")
-	tables := flag.String("tables", "overhead,confinement,telemetry",
-		"what to measure: what servers add to the bare process, and what confinement and telemetry add to the gateway")
+	flag.StringVar(&b.examples, "examples", "../.build/examples", "directory with the program that serves images")
+	flag.StringVar(&b.launcher, "sandbox", "auto", "what starts sandboxes, as in FNR_SANDBOX")
+	flag.StringVar(&b.podman, "podman", "podman run --rm -i --network none --user 65534 --security-opt no-new-privileges",
+		"how podman runs an image, which comes behind it")
+	tables := flag.String("tables", "overhead,sandboxes,confinement,telemetry",
+		"what to measure: what servers add to the bare process, sandboxes beside podman, and what confinement and "+
+			"telemetry add to the gateway")
 	port := flag.String("hop", "", "serve as the hop, on this port: for the program itself")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

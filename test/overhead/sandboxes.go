@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// sandboxed is a function that runs in sandboxes.
+type sandboxed struct {
+	name   string
+	image  string // at the registry
+	binary string // the same program outside of an image
+	// pause is how long after an evaluation a spare sandbox has started and waits for its input.
+	pause time.Duration
+}
+
+const sandboxesHeader = "function  items  way       with pauses  over bare  in a row     over bare"
+
+// sandboxes compares the bare process with the exec evaluator, with a sandbox and with podman where that is installed:
+// with pauses between evaluations, in which spare processes start, and in a row.
+func (b *bench) sandboxes(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "overhead-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users run sandboxes
+		return err
+	}
+	registry, stop, err := b.startRegistry(ctx, dir)
+	if err != nil {
+		_, err = fmt.Fprintln(b.out, "skipped: sandboxes:", err)
+		return err
+	}
+	defer stop()
+	functions, err := b.sandboxed(dir, registry)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(b.out, sandboxesHeader); err != nil {
+		return err
+	}
+	for _, fn := range functions {
+		if err := b.sandboxRows(ctx, dir, registry, fn); err != nil {
+			return fmt.Errorf("%s function in sandboxes: %w", fn.name, err)
+		}
+	}
+	return nil
+}
+
+// startRegistry serves the images of the example functions, of which the Go function is the one to measure.
+func (b *bench) startRegistry(ctx context.Context, dir string) (address string, stop func(), err error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(b.examples, "functions"), "--dir="+filepath.Join(dir, "registry"),
+		"--team="+filepath.Join(b.functions, b.function))
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	stop = func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		stop()
+		return "", nil, errors.Join(err, errors.New(log.String()))
+	}
+	return strings.TrimSpace(line), stop, nil
+}
+
+// sandboxed returns the functions, whose programs are put into dir beside the configuration of the exec evaluator.
+func (b *bench) sandboxed(dir, registry string) ([]sandboxed, error) {
+	functions := []sandboxed{
+		{"go", registry + "/team:v1", filepath.Join(dir, "exec", b.function), 150 * time.Millisecond},
+		{"node", registry + "/pinned:v1", filepath.Join(dir, "exec", "pinned"), 400 * time.Millisecond},
+	}
+	program, err := os.ReadFile(filepath.Join(b.functions, b.function))
+	if err != nil {
+		return nil, err
+	}
+	script, err := os.ReadFile(filepath.Join("..", "examples", "functions", "pinned", "index.js"))
+	if err != nil {
+		return nil, err
+	}
+	config := "functions:\n"
+	for _, fn := range functions {
+		config += entry(fn.image, filepath.Base(fn.binary))
+	}
+	err = errors.Join(os.Mkdir(filepath.Join(dir, "exec"), 0o700), os.Mkdir(filepath.Join(dir, "none"), 0o700))
+	for path, content := range map[string]string{
+		functions[0].binary: string(program), functions[1].binary: "#!/usr/bin/env node\n" + string(script),
+		filepath.Join(dir, "exec", "config.yaml"): config, filepath.Join(dir, "none", "config.yaml"): "functions: []\n",
+	} {
+		err = errors.Join(err, os.WriteFile(path, []byte(content), 0o700)) //nolint:gosec // programs
+	}
+	return functions, err
+}
+
+// sandboxRows measures one function.
+func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandboxed) error {
+	ways := []way{{"bare", bare(fn.binary), 0, ""}}
+	for name, env := range map[string][]string{
+		"exec": nil,
+		"none": {
+			"FNR_SANDBOX=" + b.launcher, "FNR_SANDBOX_STORE=" + filepath.Join(dir, "store"),
+			"FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES=" + registry,
+		},
+	} {
+		gateway := *b
+		gateway.functions = filepath.Join(dir, name)
+		s, err := gateway.startGateway(ctx, env...)
+		if err != nil {
+			return err
+		}
+		defer s.stop()
+		shown := map[string]string{"exec": "exec", "none": "sandbox"}[name]
+		ways = append(ways, way{shown, remote(s.conn, fn.image), s.cmd.Process.Pid, ""})
+	}
+	podman, remove, err := b.podmanWay(ctx, fn.image)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	return b.measureSandboxes(ctx, fn, ways, podman)
+}
+
+// podmanWay returns how podman runs an image, nothing where it is not installed.
+func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove func(), err error) {
+	command := append(strings.Fields(b.podman), image)
+	if _, err := exec.LookPath(command[0]); err != nil {
+		_, err := fmt.Fprintln(b.out, "skipped: podman, which is not installed")
+		return nil, func() {}, err
+	}
+	pull := exec.CommandContext(ctx, command[0], "pull", "--quiet", "--tls-verify=false", image)
+	if out, err := pull.CombinedOutput(); err != nil {
+		return nil, nil, fmt.Errorf("podman pull: %w: %s", err, out)
+	}
+	remove = func() { _ = exec.CommandContext(context.WithoutCancel(ctx), command[0], "rmi", "--force", image).Run() }
+	evaluate := func(ctx context.Context, list []byte) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the one of the flag
+		cmd.Stdin = bytes.NewReader(list)
+		return cmd.Output()
+	}
+	return []way{{"podman", evaluate, 0, ""}}, remove, nil
+}
+
+// measureSandboxes prints a row for each size and way. Ways take turns; podman comes after all of them, since it goes on
+// with cleaning up when the function has ended.
+func (b *bench) measureSandboxes(ctx context.Context, fn sandboxed, ways, podman []way) error {
+	for items := range strings.SplitSeq(b.items, ",") {
+		n, err := strconv.Atoi(items)
+		if err != nil {
+			return err
+		}
+		list := resourceList(n)
+		all := slices.Concat(ways, podman)
+		if err := sameOutput(ctx, all, list); err != nil {
+			return err
+		}
+		var paused, row []times
+		for _, together := range [][]way{ways, podman} {
+			for pause, into := range map[time.Duration]*[]times{fn.pause: &paused, 0: &row} {
+				took, err := b.inTurns(ctx, together, list, pause)
+				if err != nil {
+					return err
+				}
+				*into = append(*into, took...)
+			}
+		}
+		if err := b.reportSandboxes(fn.name, n, all, paused, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reportSandboxes prints the rows of one size.
+func (b *bench) reportSandboxes(function string, items int, ways []way, paused, row []times) error {
+	const micros = time.Microsecond
+	for i, w := range ways {
+		p, r := paused[i].quantile(.5), row[i].quantile(.5)
+		_, err := fmt.Fprintf(b.out, "%-8s %6d  %-8s %12s %10.2f %9s %13.2f\n", function, items, w.name,
+			p.Round(micros), float64(p)/float64(paused[0].quantile(.5)),
+			r.Round(micros), float64(r)/float64(row[0].quantile(.5)))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inTurns evaluates with each way in turn, in a new order each time. With a pause, that comes before each evaluation;
+// without, a turn has several evaluations, of which the first does not count.
+func (b *bench) inTurns(ctx context.Context, ways []way, list []byte, pause time.Duration) ([]times, error) {
+	all := make([]times, len(ways))
+	if len(ways) == 0 {
+		return nil, nil
+	}
+	end := time.Now().Add(b.budget)
+	for round := 0; round < 2 || time.Now().Before(end); round++ {
+		for _, i := range rand.Perm(len(ways)) {
+			if pause > 0 {
+				<-time.After(pause)
+				start := time.Now()
+				if _, err := ways[i].evaluate(ctx, list); err != nil {
+					return nil, fmt.Errorf("%s: %w", ways[i].name, err)
+				}
+				all[i].evaluations = append(all[i].evaluations, time.Since(start))
+				continue
+			}
+			took, err := turn(ctx, ways[i], list, 1, b.block)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", ways[i].name, err)
+			}
+			all[i].evaluations = append(all[i].evaluations, took...)
+		}
+	}
+	return all, nil
+}
