@@ -3,10 +3,10 @@
 package fnproc
 
 import (
-	"io/fs"
 	"os"
-	"strings"
 	"syscall"
+
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 )
 
 // Launch is how a command's program starts the function in a sandbox: a launcher, such as bubblewrap,
@@ -16,13 +16,19 @@ import (
 type Launch struct {
 	// Name distinguishes the functions that one launcher starts.
 	Name string
-	// Message is how each message of the launcher itself begins, such as "bwrap: "; empty if that is not
-	// known.
-	Message string
+	// Key distinguishes commands by their arguments, which may be long: it is the same for the same ones.
+	// Empty compares the arguments themselves.
+	Key string
+	// Messages are how the lines begin that the launcher itself writes when it fails, such as "bwrap: "; none if
+	// that is not known. Advice is what to do about it.
+	Messages []string
+	Advice   string
 	// Files are opened for reading for each process, which has them as descriptors from 3 on.
 	Files []string
 	// User and Group are what the launcher runs as; user zero is the runner's own, and its group.
 	User, Group uint32
+	// Groups are control groups, of which each process gets one for itself; nil for none.
+	Groups *cgroup.Groups
 }
 
 // Function returns the name of the function: where many have the same program, it is not the path.
@@ -33,12 +39,16 @@ func (c Command) Function() string {
 	return c.Path
 }
 
-// name returns what distinguishes a launcher's functions; empty without a launcher.
-func (l *Launch) name() string {
-	if l == nil {
-		return ""
+// parts returns what distinguishes a command from others with the same program.
+func (c Command) parts() []string {
+	switch {
+	case c.Launch == nil:
+		return c.Args
+	case c.Launch.Key == "":
+		return append([]string{c.Launch.Name}, c.Args...)
+	default:
+		return []string{c.Launch.Name, c.Launch.Key}
 	}
-	return l.Name
 }
 
 // open opens the files that the launcher inherits. The caller closes them.
@@ -56,6 +66,14 @@ func (l *Launch) open() ([]*os.File, error) {
 		files = append(files, file)
 	}
 	return files, nil
+}
+
+// group returns a control group for a process, nil without.
+func (l *Launch) group() (*cgroup.Group, error) {
+	if l == nil {
+		return nil, nil //nolint:nilnil // nil limits nothing
+	}
+	return l.Groups.Take()
 }
 
 // credential returns the user to run as, nil for the runner's own.
@@ -76,25 +94,4 @@ func (l *Launch) translate(out *Outcome) {
 	}
 	out.Signal = syscall.Signal(out.ExitCode - signaled)
 	out.ExitCode, out.Status = -1, "signal: "+out.Signal.String()
-}
-
-// limits are the system's errors of exhausted limits.
-var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
-
-// startError returns the error of a launcher that could not start a function because of a limit, nil if out is
-// anything else. All that such a launcher has written is one message about it.
-func (l *Launch) startError(out Outcome) error {
-	if l == nil || l.Message == "" || out.ExitCode <= 0 || len(out.Output) > 0 {
-		return nil
-	}
-	message, ok := strings.CutPrefix(strings.TrimSpace(string(out.Log)), l.Message)
-	if !ok || strings.Contains(message, "\n") {
-		return nil
-	}
-	for _, errno := range limits {
-		if strings.HasSuffix(strings.ToLower(message), errno.Error()) {
-			return exhaustedError(l.Name, &fs.PathError{Op: "start the sandbox of", Path: l.Name, Err: errno})
-		}
-	}
-	return nil
 }

@@ -3,14 +3,12 @@
 package fnproc_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
@@ -63,39 +61,6 @@ func TestLaunchersReportSignalsByExitCodes(t *testing.T) {
 			if err != nil || out.ExitCode != tc.exitCode || out.Signal != tc.signal || out.Status != tc.status {
 				t.Errorf("got %d, %v, %q, %v, want %d, %v, %q", out.ExitCode, out.Signal, out.Status, err,
 					tc.exitCode, tc.signal, tc.status)
-			}
-		})
-	}
-}
-
-// TestLaunchersThatReachLimits has launchers fail before they start a function, and functions that fail with
-// a text like theirs.
-func TestLaunchersThatReachLimits(t *testing.T) {
-	const busy = "bwrap: Creating new namespace failed: Resource temporarily unavailable"
-	tests := map[string]struct {
-		reason, script, message string
-		exhausted               bool
-	}{
-		"processes":     {"others end soon", "echo '" + busy + "' >&2; exit 1", "bwrap: ", true},
-		"memory":        {"others end soon", "echo 'bwrap: fork: Cannot allocate memory' >&2; exit 1", "bwrap: ", true},
-		"other failure": {"it lasts", "echo 'bwrap: Unknown option --x' >&2; exit 1", "bwrap: ", false},
-		"function": {
-			"a function has no such prefix",
-			"echo 'fork: Cannot allocate memory' >&2; exit 1", "bwrap: ", false,
-		},
-		"more than that":   {"the function has begun", "echo begun >&2; echo '" + busy + "' >&2; exit 1", "bwrap: ", false},
-		"output":           {"the function has begun", "echo x; echo '" + busy + "' >&2; exit 1", "bwrap: ", false},
-		"success":          {"it is the function's log", "echo '" + busy + "' >&2", "bwrap: ", false},
-		"unknown launcher": {"its messages are not known", "echo '" + busy + "' >&2; exit 1", "", false},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			cmd := launched(tc.script, &fnproc.Launch{Name: "fn@sha256:1", Message: tc.message})
-			_, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
-			_, hint := fault.RetryAfter(err)
-			start, _ := errors.AsType[*fnproc.StartError](err)
-			if !tc.exhausted && err != nil || tc.exhausted && (fault.Of(err) != fault.Exhausted || !hint || start == nil) {
-				t.Errorf("got %v, want exhausted %v: %s", err, tc.exhausted, tc.reason)
 			}
 		})
 	}

@@ -50,11 +50,12 @@ func newPolicy(cfg PreforkConfig) *preforkPolicy {
 
 // key distinguishes commands by all that makes a difference to their processes.
 func key(cmd Command) string {
+	own := cmd.parts()
 	parts := []string{
 		cmd.Path, cmd.Dir, strconv.FormatInt(cmd.MaxOutput, 10), strconv.FormatInt(cmd.MaxLog, 10),
-		strconv.Itoa(len(cmd.Args)), strconv.FormatBool(cmd.Network), cmd.Launch.name(),
+		strconv.Itoa(len(own)), strconv.FormatBool(cmd.Network), strconv.FormatBool(cmd.Launch != nil),
 	}
-	return strings.Join(slices.Concat(parts, cmd.Args, cmd.Env), "\x00")
+	return strings.Join(slices.Concat(parts, own, cmd.Env), "\x00")
 }
 
 // began records that an evaluation has begun.

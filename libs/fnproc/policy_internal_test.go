@@ -3,6 +3,7 @@
 package fnproc
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -180,11 +181,31 @@ func TestKeyDistinguishesCommands(t *testing.T) {
 		{Path: "a", MaxOutput: 1},
 		{Path: "a", MaxLog: 1},
 		{Path: "a", Network: true},
+		{Path: "a", Launch: &Launch{}},
+		{Path: "a", Launch: &Launch{Name: "b"}},
+		{Path: "a", Launch: &Launch{Name: "c"}, Args: []string{"b"}},
+		{Path: "a", Launch: &Launch{Name: "c"}, Args: []string{"c"}},
+		{Path: "a", Launch: &Launch{Name: "b", Key: "1"}, Args: []string{"b"}},
+		{Path: "a", Launch: &Launch{Name: "b", Key: "2"}, Args: []string{"b"}},
 	} {
 		if k := key(cmd); seen[k] {
 			t.Errorf("%+v has the key of another command", cmd)
 		} else {
 			seen[k] = true
 		}
+	}
+}
+
+// BenchmarkKey compares the key of a command with long arguments, as those of OCI runtimes are, with one whose
+// launcher has a key.
+func BenchmarkKey(b *testing.B) {
+	arguments := []string{strings.Repeat("x", 40<<10)}
+	for name, launch := range map[string]*Launch{"arguments": {}, "launcher's": {Key: strings.Repeat("x", 32)}} {
+		b.Run(name, func(b *testing.B) {
+			policy := newPolicy(PreforkConfig{Keep: func(string) int { return 1 }})
+			for b.Loop() {
+				policy.want(Command{Path: "a", Args: arguments, Launch: launch}, epoch)
+			}
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
@@ -21,6 +22,7 @@ type process struct {
 	confiner              *confine.Confiner
 	memory                *MemoryWatch
 	temp                  *confine.TempDir // nil without
+	group                 *cgroup.Group    // nil without
 	tempWatch             tempWatch
 	stdin, stdout, stderr *os.File
 	output, log           *collector
@@ -31,6 +33,8 @@ type process struct {
 	spare                 spareState
 	fed                   int  // bytes of input written
 	untouched             bool // it ended without having read any of them
+	// memoryLimit is that of its group if the kernel killed it for memory.
+	memoryLimit int64
 
 	mu     sync.Mutex // of what follows
 	reaped bool       // the ids may be another's
@@ -61,6 +65,7 @@ func (p *process) start(size int) error {
 	}
 	if err != nil {
 		p.closePipes()
+		p.group.Release()
 		return startError(p.cmd, err)
 	}
 	if !p.spare.inUse() {
@@ -84,17 +89,23 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 		return err
 	}
 	defer closeAll(inherited)
+	if p.group, err = p.cmd.Launch.group(); err != nil {
+		return err
+	}
 	attr := &os.ProcAttr{
 		Dir: p.cmd.Dir, Files: append(theirs[:3:3], inherited...),
 		Sys: attributes(p.cmd.Launch, pidfd),
 	}
 	args := append([]string{p.cmd.Path}, p.cmd.Args...)
 	function := confine.Function{Path: p.cmd.Path, Dir: p.cmd.Dir, Network: p.cmd.Network}
-	p.Process, p.temp, err = p.confiner.Start(function, p.cmd.Env, func(env []string) (*os.Process, error) {
+	p.Process, p.temp, err = p.confiner.Start(function, p.cmd.Env, func(env []string) (started *os.Process, err error) {
 		attr.Env = append([]string{}, env...) // nil would mean our own
-		return withSlack(func() (*os.Process, error) {
-			return functions.start(func() (*os.Process, error) { return os.StartProcess(p.cmd.Path, args, attr) })
+		p.group.Start(attr.Sys, func() {
+			started, err = withSlack(func() (*os.Process, error) {
+				return functions.start(func() (*os.Process, error) { return os.StartProcess(p.cmd.Path, args, attr) })
+			})
 		})
+		return started, err
 	})
 	return err
 }
@@ -180,6 +191,10 @@ func (p *process) finish() (*os.ProcessState, error) {
 	p.background.Wait()
 	p.untouched = p.spare.untouched(p.fed)
 	state, err := p.reap()
+	if state != nil && !state.Success() && p.group.Killed() {
+		p.memoryLimit = p.group.Memory()
+	}
+	p.group.Release()
 	p.closePipes()
 	p.temp.RemoveLater()
 	if p.waitErr != nil {

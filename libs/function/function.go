@@ -7,6 +7,7 @@ package function
 import (
 	"context"
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
 
@@ -141,6 +142,10 @@ func (r *Runner) killer(out fnproc.Outcome) string {
 	if out.Signal != syscall.SIGKILL {
 		return ""
 	}
+	if out.MemoryLimit > 0 {
+		return fmt.Sprintf(" (out of memory: its sandbox may use %d MiB: raise FNR_SANDBOX_MAX_MEMORY_BYTES, "+
+			"or make the package smaller)", out.MemoryLimit>>20)
+	}
 	if out.OutOfMemory {
 		return " (" + r.Memory.Text() + ")"
 	}
@@ -154,6 +159,9 @@ func (r *Runner) killer(out fnproc.Outcome) string {
 func (r *Runner) platformFailure(failure Failure, err error) error {
 	if limit, ok := errors.AsType[*fnproc.LimitError](err); ok {
 		return r.fail(failure, limitReason(limit), err)
+	}
+	if _, ok := errors.AsType[*fnproc.LaunchError](err); ok { // no failure of the function, which has not begun
+		return fmt.Errorf("unable to start the sandbox for %s: %w", failure.Image, err)
 	}
 	return r.fail(failure, NotStarted, err)
 }

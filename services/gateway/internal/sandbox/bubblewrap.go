@@ -19,12 +19,15 @@ type bubblewrap struct {
 	path    string
 	limiter string // the path of prlimit
 	filter  string // the path by which the seccomp program is opened
+	// perUser limits the processes of the user that sandboxes run as. Where that is this program's own and there are
+	// control groups, these limit each sandbox instead.
+	perUser bool
 }
 
 func (b *bubblewrap) command(fn Function) fnproc.Command {
 	return fnproc.Command{
 		Path: b.limiter, Args: slices.Concat(b.limits(), []string{b.path}, b.arguments(fn)),
-		Launch: &fnproc.Launch{Message: "bwrap: ", Files: []string{b.filter}},
+		Launch: &fnproc.Launch{Messages: []string{"bwrap: ", "prlimit: "}, Files: []string{b.filter}},
 	}
 }
 
@@ -32,7 +35,10 @@ func (b *bubblewrap) command(fn Function) fnproc.Command {
 // no function runs a moment without them.
 func (b *bubblewrap) limits() []string {
 	limit := func(name string, value int64) string { return "--" + name + "=" + strconv.FormatInt(value, 10) }
-	args := []string{"--core=0", limit("fsize", b.cfg.MaxTemp), limit("nproc", b.cfg.MaxProcesses)}
+	args := []string{"--core=0", limit("fsize", b.cfg.MaxTemp)}
+	if b.perUser {
+		args = append(args, limit("nproc", b.cfg.MaxProcesses))
+	}
 	if b.cfg.MaxMemory > 0 {
 		args = append(args, limit("data", b.cfg.MaxMemory))
 	}

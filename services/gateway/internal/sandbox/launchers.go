@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
@@ -72,7 +73,7 @@ func kindOf(path string) string {
 }
 
 // find returns the launcher that the configuration chooses, with why it is not one that comes before it.
-func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error) {
+func find(ctx context.Context, cfg Config, groups *cgroup.Groups) (found *Launcher, skipped, err error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil, fmt.Errorf("find the launcher of sandboxes: they need Linux, and this is %s: "+
 			"set FNR_SANDBOX=off", runtime.GOOS)
@@ -89,7 +90,11 @@ func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error)
 		if path != "" {
 			program = path
 		}
-		launcher, err := start(ctx, cfg, candidate.name, program, candidate.new)
+		launcher, err := start(ctx, cfg, groups, candidate.name, program, candidate.new)
+		if err != nil && groups != nil { // it may be they
+			skipped = errors.Join(skipped, err)
+			launcher, err = start(ctx, cfg, nil, candidate.name, program, candidate.new)
+		}
 		if err == nil {
 			return launcher, skipped, nil
 		}
@@ -100,18 +105,19 @@ func find(ctx context.Context, cfg Config) (found *Launcher, skipped, err error)
 
 // start returns a launcher that has started a sandbox for a trial.
 func start(
-	ctx context.Context, cfg Config, kind, program string, create func(*Launcher, string) (starter, error),
+	ctx context.Context, cfg Config, groups *cgroup.Groups, kind, program string,
+	create func(*Launcher, string) (starter, error),
 ) (*Launcher, error) {
 	path, err := lookUp(program, kind)
 	if err != nil {
 		return nil, err
 	}
-	l := newLauncher(cfg, path)
+	l := newLauncher(cfg, groups, path)
 	if l.starter, err = create(l, path); err == nil {
 		err = l.try(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, l.Close())
+		return nil, errors.Join(err, l.closeFile())
 	}
 	return l, nil
 }

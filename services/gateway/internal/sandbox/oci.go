@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
@@ -24,7 +25,9 @@ type oci struct {
 	scratch string
 	// arguments are the runtime's, before its command; offline are those for functions without network.
 	arguments, offline, online []string
-	seccomp                    json.RawMessage
+	// messages are how the runtime's own messages begin.
+	messages []string
+	seccomp  json.RawMessage
 }
 
 // The shell's script: "$0" is the scratch directory, and the arguments are the path of mount, the configuration,
@@ -55,7 +58,8 @@ func (o *oci) command(fn Function) fnproc.Command {
 		args = append(args, o.offline...)
 	}
 	args = append(args, "--root", filepath.Join(o.scratch, "state"), "run", "--bundle", o.scratch)
-	return fnproc.Command{Path: o.unshare, Args: args, Launch: &fnproc.Launch{Message: "unshare: "}}
+	messages := slices.Concat(o.messages, []string{"unshare: ", "mount: ", o.scratch + ": "}) // the shell has its "$0"
+	return fnproc.Command{Path: o.unshare, Args: args, Launch: &fnproc.Launch{Messages: messages}}
 }
 
 // object is an object of the configuration, whose fields are those of the runtime specification.

@@ -16,28 +16,36 @@ func newBubblewrap(l *Launcher, path string) (starter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !l.root {
+	if !l.root && l.groups == nil {
 		l.cfg.MaxProcesses += ownThreads()
 	}
 	filter, err := l.writeFilter()
 	if err != nil {
 		return nil, err
 	}
-	return &bubblewrap{cfg: l.cfg, path: path, limiter: tools[0], filter: filter}, nil
+	return &bubblewrap{
+		cfg: l.cfg, path: path, limiter: tools[0], filter: filter, perUser: l.root || l.groups == nil,
+	}, nil
 }
 
 func newCrun(l *Launcher, path string) (starter, error) {
-	return newOCI(l, path, oci{scratch: cgroupDirectory, arguments: []string{"--cgroup-manager=disabled"}})
+	return newOCI(l, path, oci{
+		scratch: cgroupDirectory, arguments: []string{"--cgroup-manager=disabled", "--log-format=json"},
+		messages: []string{`{"msg":"`, "crun: "},
+	})
 }
 
 func newRunc(l *Launcher, path string) (starter, error) {
-	return newOCI(l, path, oci{scratch: kernelDirectory, arguments: []string{"--rootless=true"}})
+	return newOCI(l, path, oci{
+		scratch: kernelDirectory, arguments: []string{"--rootless=true"}, messages: []string{`time="`},
+	})
 }
 
 func newRunsc(l *Launcher, path string) (starter, error) {
 	return newOCI(l, path, oci{
 		scratch: kernelDirectory, arguments: []string{"--rootless", "--ignore-cgroups", "--oci-seccomp"},
 		offline: []string{"--network=none"}, online: []string{"--network=host"},
+		messages: []string{"running container: ", "reading spec: ", "starting container: ", "creating container: "},
 	})
 }
 

@@ -11,16 +11,15 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
+	"slices"
 	"strings"
-	"syscall"
-	"time"
 
-	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
@@ -31,8 +30,13 @@ const Unprivileged = 65532
 // defaultTemp is what a function may have in /tmp where nothing else is configured, in bytes.
 const defaultTemp = 256 << 20
 
-// trialTimeout bounds the trial of a launcher at the start.
-const trialTimeout = 10 * time.Second
+// launcherProcesses is how many processes and threads a launcher may have itself in a control group: runsc has
+// most.
+const launcherProcesses = 256
+
+// advice is what to do about a launcher that fails.
+const advice = "allow unprivileged user namespaces (sysctl user.max_user_namespaces, " +
+	"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or "
 
 // Config is what sandboxes get.
 type Config struct {
@@ -40,20 +44,24 @@ type Config struct {
 	Launcher string
 	// Required makes it an error that auto finds no launcher.
 	Required bool
-	// MaxMemory bounds the private memory of each process, and MaxTemp each of /tmp and /dev/shm, in
-	// bytes. MaxProcesses is how many processes the sandboxes of a function may have where this program
-	// is root, and all sandboxes elsewhere; with a runtime of the Open Container Initiative, each sandbox.
+	// MaxMemory bounds the private memory of each process, and all of a sandbox where there are control groups;
+	// MaxTemp bounds each of /tmp and /dev/shm, in bytes. MaxProcesses is how many processes a sandbox may have;
+	// with bubblewrap, the sandboxes of a function together where this program is root, and all sandboxes where it
+	// is not and there are no control groups.
 	MaxMemory, MaxTemp, MaxProcesses int64
-	Log                              *slog.Logger
+	// Env is what functions have beside the environment of their images, which counts more, as KEY=value.
+	Env []string
+	Log *slog.Logger
 }
 
 // Launcher starts sandboxes.
 type Launcher struct {
 	cfg     Config
 	starter starter
-	path    string   // of the launcher
-	root    bool     // this program runs as root, and sandboxes must not
-	file    *os.File // nil, or what the launcher reads
+	path    string         // of the launcher
+	root    bool           // this program runs as root, and sandboxes must not
+	file    *os.File       // nil, or what the launcher reads
+	groups  *cgroup.Groups // nil where this program may make none
 }
 
 // Find returns the launcher that the configuration chooses, after it has started a sandbox for a
@@ -63,11 +71,18 @@ func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	if cfg.Launcher == "" || cfg.Launcher == Off {
 		return nil, nil //nolint:nilnil // nil starts nothing
 	}
-	l, skipped, err := find(ctx, cfg)
+	groups, noGroups := cgroup.NewGroups(cgroup.Limits{
+		Memory: cfg.MaxMemory, Processes: cfg.MaxProcesses + launcherProcesses,
+	})
+	l, skipped, err := find(ctx, cfg, groups)
+	if err != nil || l.groups == nil {
+		skipped = errors.Join(skipped, groups.Close())
+	}
 	switch {
 	case err == nil:
-		cfg.Log.InfoContext(ctx, "functions run in sandboxes", "launcher", l.path, "limits", "resource limits",
-			"max_memory_bytes", cfg.MaxMemory, "max_processes", l.cfg.MaxProcesses, "skipped", skipped)
+		cfg.Log.InfoContext(ctx, "functions run in sandboxes", "launcher", l.path, "limits", l.limits(),
+			"max_memory_bytes", cfg.MaxMemory, "max_processes", l.cfg.MaxProcesses, "skipped", skipped,
+			"no_control_groups", noGroups)
 		return l, nil
 	case cfg.Launcher == Auto && !cfg.Required:
 		cfg.Log.WarnContext(ctx, "no sandbox on this machine", "reason", err, "setting", "FNR_SANDBOX=auto")
@@ -77,56 +92,45 @@ func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 	}
 }
 
-func newLauncher(cfg Config, path string) *Launcher {
+func newLauncher(cfg Config, groups *cgroup.Groups, path string) *Launcher {
 	cfg.MaxTemp = cmp.Or(cfg.MaxTemp, defaultTemp)
-	return &Launcher{cfg: cfg, path: path, root: os.Getuid() == 0}
+	return &Launcher{cfg: cfg, path: path, root: os.Getuid() == 0, groups: groups}
 }
 
-// Command returns the command that starts a function in a sandbox.
+// limits returns what bounds memory and processes.
+func (l *Launcher) limits() string {
+	if l.groups == nil {
+		return "resource limits"
+	}
+	return fmt.Sprintf("control groups of version %d, and resource limits", l.groups.Version())
+}
+
+// Command returns the command that starts a function in a sandbox. To make it takes a while: callers keep it.
 //
 // The processes of a sandbox end with the launcher: the first one in its pid namespace stays in the
 // launcher's process group, which is killed as a whole.
 func (l *Launcher) Command(fn Function) fnproc.Command {
+	fn.Env = slices.Concat(l.cfg.Env, fn.Env)
 	cmd := l.starter.command(fn)
 	cmd.Dir = "/"
 	cmd.Launch.Name, cmd.Launch.User, cmd.Launch.Group = fn.Name, l.userOf(fn.Name), Unprivileged
+	sum := sha256.Sum256([]byte(strings.Join(cmd.Args, "\x00"))) // the arguments of a runtime have 40 KB
+	cmd.Launch.Groups = l.groups
+	cmd.Launch.Key, cmd.Launch.Advice = string(sum[:]), advice+"choose another launcher with FNR_SANDBOX"
 	return cmd
 }
 
 // Close frees what the launcher has. No sandbox may be started any more.
 func (l *Launcher) Close() error {
-	if l == nil || l.file == nil {
+	if l == nil {
+		return nil
+	}
+	return errors.Join(l.closeFile(), l.groups.Close())
+}
+
+func (l *Launcher) closeFile() error {
+	if l.file == nil {
 		return nil
 	}
 	return l.file.Close()
-}
-
-// try starts a sandbox that has this machine's files, which every machine has, and runs the launcher
-// itself in it.
-func (l *Launcher) try(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
-	defer cancel()
-	cmd := l.Command(Function{Root: "/", Program: []string{l.path, "--version"}, Dir: "/"})
-	trial := exec.CommandContext(ctx, cmd.Path, cmd.Args...)
-	trial.Env, trial.Dir = []string{}, "/"
-	trial.SysProcAttr = attributes(cmd.Launch)
-	trial.Cancel = func() error { return syscall.Kill(-trial.Process.Pid, syscall.SIGKILL) } // the whole sandbox
-	for _, path := range cmd.Launch.Files {
-		file, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = file.Close() }()
-		trial.ExtraFiles = append(trial.ExtraFiles, file)
-	}
-	out, err := trial.CombinedOutput()
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		err = errors.Join(err, ctx.Err())
-	}
-	return fmt.Errorf("start a sandbox with %s: %w: %s: allow unprivileged user namespaces "+
-		"(sysctl kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), or set FNR_SANDBOX=off",
-		l.path, err, excerpt.Middle(strings.TrimSpace(string(out)), 300))
 }

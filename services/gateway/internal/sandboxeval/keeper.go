@@ -26,6 +26,8 @@ type kept struct {
 	release func()
 	users   int
 	used    time.Time
+	// commands have been made for it, at most [maxCommands].
+	commands []command
 }
 
 // held is an image that is in use until it is released.

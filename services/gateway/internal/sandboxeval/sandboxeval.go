@@ -78,9 +78,10 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 		return evaluation.Response{}, err
 	}
 	defer image.release()
-	dir := path.Join("/", resolved.GetWorkingDir())
-	command := resolved.GetCommand()
-	program, startErr := sandbox.FindProgram(image.root, command[0], dir, resolved.GetEnv())
+	command, startErr := image.command(run{
+		name:     path.Base(req.Image.Repository) + "@" + resolved.GetDigest(),
+		resolved: resolved, network: req.UsesNetwork(e.cfg.Network.Match(req.Image)),
+	}, e.cfg.Launcher.Command)
 	if startErr != nil {
 		return evaluation.Response{}, e.service.NotStarted(req.Given, startErr)
 	}
@@ -88,12 +89,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	req.Measured.Enter("queue")
 	req.Measured.On(measure.Leased{Image: req.Image.Repository + "@" + resolved.GetDigest()})
 	result, err := e.service.Evaluate(ctx, function.Evaluation{
-		Image: req.Given,
-		Command: e.cfg.Launcher.Command(sandbox.Function{
-			Name: path.Base(req.Image.Repository) + "@" + resolved.GetDigest(), Root: image.root,
-			Program: append([]string{program}, command[1:]...), Env: resolved.GetEnv(), Dir: dir,
-			User: resolved.GetUser(), Network: req.UsesNetwork(e.cfg.Network.Match(req.Image)),
-		}),
+		Image: req.Given, Command: command,
 		ResourceList: req.ResourceList, Caller: req.Caller, Limit: req.Limit,
 		RunLimit: func() function.TimeLimit {
 			req.Measured.Enter("run")

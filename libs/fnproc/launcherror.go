@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fnproc
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// LaunchError is a launcher that failed before the function began, which is not the function's failure. Its class is
+// fault.Unavailable.
+type LaunchError struct {
+	// Words are the launcher's.
+	Words string
+	// Advice is what to do about it.
+	Advice string
+}
+
+func (e *LaunchError) Error() string {
+	return "the launcher of sandboxes failed: " + e.Words + ": " + e.Advice
+}
+
+// maxWords bounds the excerpt of what a launcher has written, in bytes.
+const maxWords = 600
+
+// limits are the system's errors of exhausted limits.
+var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
+
+// executing is what launchers write when they execute the function: they work, and its program does not.
+var executing = []string{"execvp ", "exec: ", "exec /", "exec container process", "executable", "failed to load /"}
+
+// startError returns the error of a launcher that could not start a function, nil if out is anything else.
+func (l *Launch) startError(out Outcome) error {
+	words, failed := l.words(out)
+	if !failed {
+		return nil
+	}
+	lower := strings.ToLower(words)
+	for _, errno := range limits {
+		if strings.Contains(lower, ": "+errno.Error()) {
+			return exhaustedError(l.Name, &fs.PathError{Op: "start the sandbox of", Path: l.Name, Err: errno})
+		}
+	}
+	if slices.ContainsFunc(executing, func(s string) bool { return strings.Contains(words, s) }) {
+		return &StartError{
+			Path: l.Name, Err: errors.New(words), Hint: "the program is for another architecture, " +
+				"or the image lacks the interpreter that its first line names, or its dynamic loader",
+		}
+	}
+	return fault.New(fault.Unavailable, "%w", &LaunchError{Words: words, Advice: l.Advice})
+}
+
+// killed makes an outcome of a launcher that was killed for memory itself, as the largest process of its sandbox,
+// that of the function: what unshare writes then is no help.
+func (l *Launch) killed(out *Outcome) {
+	if out.MemoryLimit == 0 {
+		return
+	}
+	if _, failed := l.words(*out); failed {
+		out.Signal, out.ExitCode, out.Status, out.Log = syscall.SIGKILL, -1, "signal: killed", nil
+	}
+}
+
+// words returns what a launcher has written that failed before the function began: each line is one of its messages,
+// or continues one. A function that has begun writes others.
+func (l *Launch) words(out Outcome) (words string, failed bool) {
+	if l == nil || out.ExitCode <= 0 || len(out.Output) > 0 || len(out.Log) == 0 {
+		return "", false
+	}
+	words = strings.TrimSpace(string(out.Log))
+	for i, line := range strings.Split(words, "\n") {
+		own := func(message string) bool { return strings.HasPrefix(line, message) }
+		continued := i > 0 && strings.HasPrefix(line, " ")
+		if !continued && !slices.ContainsFunc(l.Messages, own) {
+			return "", false
+		}
+	}
+	return excerpt.Middle(strings.ReplaceAll(words, "\n", "; "), maxWords), true
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandboxeval
+
+import (
+	"path"
+	"slices"
+
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
+)
+
+// maxCommands bounds how many commands are kept of an image: usually it has one name, one environment and one rule
+// about the network.
+const maxCommands = 8
+
+// run is all that decides how the function of an image is started.
+type run struct {
+	name     string
+	resolved *imageresolverv1.ResolveImageResponse
+	network  bool
+}
+
+// same reports whether two runs are started in the same way. The resolver's answers may be different objects.
+func (r run) same(other run) bool {
+	a, b := r.resolved, other.resolved
+	return r.name == other.name && r.network == other.network &&
+		(a == b || a.GetDigest() == b.GetDigest() && a.GetWorkingDir() == b.GetWorkingDir() &&
+			a.GetUser() == b.GetUser() && slices.Equal(a.GetCommand(), b.GetCommand()) &&
+			slices.Equal(a.GetEnv(), b.GetEnv()))
+}
+
+// function returns what runs in the sandbox: the program is looked up in the image.
+func (r run) function(root string) (sandbox.Function, *fnproc.StartError) {
+	dir, command := path.Join("/", r.resolved.GetWorkingDir()), r.resolved.GetCommand()
+	program, err := sandbox.FindProgram(root, command[0], dir, r.resolved.GetEnv())
+	return sandbox.Function{
+		Name: r.name, Root: root, Program: slices.Concat([]string{program}, command[1:]), Env: r.resolved.GetEnv(),
+		Dir: dir, User: r.resolved.GetUser(), Network: r.network,
+	}, err
+}
+
+// command is what starts a run.
+type command struct {
+	run
+	fnproc.Command
+}
+
+// command returns what starts a run of the image. Since an image does not change, it is made once.
+func (h *held) command(r run, start func(sandbox.Function) fnproc.Command) (fnproc.Command, *fnproc.StartError) {
+	if made, ok := h.made(r); ok {
+		return made, nil
+	}
+	fn, err := r.function(h.root)
+	if err != nil {
+		return fnproc.Command{}, err
+	}
+	made := start(fn)
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	if len(h.commands) == maxCommands {
+		h.commands = slices.Delete(h.commands, 0, 1) // the oldest
+	}
+	h.commands = append(h.commands, command{r, made})
+	return made, nil
+}
+
+// made returns the command that was made for a run before.
+func (h *held) made(r run) (fnproc.Command, bool) {
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	i := slices.IndexFunc(h.commands, func(c command) bool { return c.same(r) })
+	if i < 0 {
+		return fnproc.Command{}, false
+	}
+	return h.commands[i].Command, true
+}
