@@ -56,8 +56,8 @@ func TestSignersOfARule(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := call()
-			f.Image.Repository, f.Evaluator, f.Operation, f.Signers, f.Found =
-				tc.repository, tc.evaluator, tc.operation, tc.signers, tc.found
+			f.Image.Repository, f.Evaluator, f.Operation = tc.repository, tc.evaluator, tc.operation
+			f.Signers, f.Found = tc.signers, tc.found
 			if p.NeedsSigners(f) != tc.needs {
 				t.Errorf("needs signers: %t, want %t", !tc.needs, tc.needs)
 			}

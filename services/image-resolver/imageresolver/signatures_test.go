@@ -19,6 +19,9 @@ import (
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testregistry"
 )
 
+// signPredicate is what cosign states of a signed image.
+const signPredicate = "https://sigstore.dev/cosign/sign/v1"
+
 // signing is a registry, and the signers of its images.
 type signing struct {
 	*testregistry.Registry
@@ -113,6 +116,18 @@ func TestVerdicts(t *testing.T) {
 		{"an artifact that refers to the image", func(t *testing.T, s *signing, digest string) {
 			s.PushReferrer(t, "fn", digest, testregistry.Sign(t, digest, s.release), false)
 		}, "signed by release"},
+		{"a bundle", func(t *testing.T, s *signing, digest string) {
+			s.PushBundle(t, "fn", digest, digest, signPredicate, s.release)
+		}, "signed by release"},
+		{"a bundle by an unknown key", func(t *testing.T, s *signing, digest string) {
+			s.PushBundle(t, "fn", digest, digest, signPredicate, s.stranger)
+		}, unknown},
+		{"the bundle of another image", func(t *testing.T, s *signing, digest string) {
+			s.PushBundle(t, "fn", digest, "sha256:"+strings.Repeat("b", 64), signPredicate, s.release)
+		}, "a signature by release that is of another image, sha256:" + strings.Repeat("b", 64)},
+		{"an attestation, which is no signature", func(t *testing.T, s *signing, digest string) {
+			s.PushBundle(t, "fn", digest, digest, "https://slsa.dev/provenance/v1", s.release)
+		}, "a signature by release that is of no image"},
 		{"signatures in both places", func(t *testing.T, s *signing, digest string) {
 			s.PushSignatures(t, "fn", digest, testregistry.Sign(t, digest, s.audit))
 			s.PushReferrer(t, "fn", digest, testregistry.Sign(t, digest, s.release), false)

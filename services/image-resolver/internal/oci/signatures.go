@@ -5,6 +5,7 @@ package oci
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -23,6 +24,9 @@ const (
 	payloadKind         = "cosign container image signature"
 )
 
+// signatureArtifacts are the types of artifacts that may have signatures.
+var signatureArtifacts = []string{signatureArtifact, bundleMediaType, emptyArtifact}
+
 // Bounds of signatures.
 const (
 	// MaxSignatures is how many signatures an artifact may have.
@@ -30,16 +34,18 @@ const (
 	// MaxPayloadBytes is how large a payload may be: it has the name and the digest of an image.
 	MaxPayloadBytes = 64 << 10
 	// MaxArtifacts is how many artifacts with signatures an image may have.
-	MaxArtifacts = 20
+	MaxArtifacts = 50
 	// maxSignatureBytes bounds a signature: that of an RSA key of 8192 bits has 1 KiB.
 	maxSignatureBytes = 2 << 10
 )
 
 // Signature is a signature of an image. It is only what a registry says until it is verified.
 type Signature struct {
-	// Payload is the digest of the text that is signed.
+	// Payload is the digest of the text that is signed, or of a bundle that has it.
 	Payload string
-	// Value is the signature of the text; nil if it is not in cosign's form.
+	// Bundle reports whether it is one.
+	Bundle bool
+	// Value is the signature of the text; nil if it is not in cosign's form, or in the bundle.
 	Value []byte
 }
 
@@ -58,6 +64,7 @@ func ParseSignatures(raw []byte) ([]Signature, error) {
 			Size        int64   `json:"size"`
 			Annotations texts   `json:"annotations"`
 		}] `json:"layers"`
+		Annotations texts `json:"annotations"`
 	}
 	if err := json.Unmarshal(raw, &artifact); err != nil {
 		return nil, invalidSignatures(err)
@@ -65,8 +72,9 @@ func ParseSignatures(raw []byte) ([]Signature, error) {
 	var out []Signature
 	for _, layer := range artifact.Layers {
 		text, signed := layer.Annotations[signatureAnnotation]
+		bundle := layer.MediaType == bundleMediaType && layer.Size <= MaxPayloadBytes && maySign(artifact.Annotations)
 		switch {
-		case layer.MediaType != payloadMediaType || !signed:
+		case !bundle && (layer.MediaType != payloadMediaType || !signed):
 			continue
 		case layer.Size > MaxPayloadBytes:
 			return nil, fault.New(fault.Precondition,
@@ -75,7 +83,7 @@ func ParseSignatures(raw []byte) ([]Signature, error) {
 			return nil, fault.New(fault.Precondition,
 				"there are more than %d signatures in one artifact, which is the limit: remove some", MaxSignatures)
 		}
-		out = append(out, Signature{Payload: layer.Digest.String(), Value: decodeSignature(text)})
+		out = append(out, Signature{Payload: layer.Digest.String(), Bundle: bundle, Value: decodeSignature(text)})
 	}
 	return out, nil
 }
@@ -98,6 +106,7 @@ func ParseReferrers(raw []byte) ([]string, error) {
 		Manifests list[struct {
 			ArtifactType string  `json:"artifactType"`
 			Digest       v1.Hash `json:"digest"`
+			Annotations  texts   `json:"annotations"`
 		}] `json:"manifests"`
 	}
 	if err := json.Unmarshal(raw, &index); err != nil {
@@ -105,7 +114,7 @@ func ParseReferrers(raw []byte) ([]string, error) {
 	}
 	var digests []string
 	for _, d := range index.Manifests {
-		if d.ArtifactType == signatureArtifact {
+		if slices.Contains(signatureArtifacts, d.ArtifactType) && maySign(d.Annotations) {
 			digests = append(digests, d.Digest.String())
 		}
 	}
@@ -116,10 +125,16 @@ func ParseReferrers(raw []byte) ([]string, error) {
 	return digests, nil
 }
 
-// SignedDigest returns the digest of the image that a payload is about, and reports whether it is about one.
-func SignedDigest(payload []byte) (digest string, ok bool) {
+// maySign reports whether a bundle with these annotations may be a signature: others state something else.
+func maySign(annotations texts) bool {
+	predicate, known := annotations[predicateAnnotation]
+	return !known || predicate == signPredicate
+}
+
+// SignedDigests returns the digest of the image that a payload is about; none if it is about none.
+func SignedDigests(payload []byte) []string {
 	if len(payload) > MaxPayloadBytes {
-		return "", false
+		return nil
 	}
 	var signed struct {
 		Critical struct {
@@ -130,12 +145,12 @@ func SignedDigest(payload []byte) (digest string, ok bool) {
 		} `json:"critical"`
 	}
 	if json.Unmarshal(payload, &signed) != nil || signed.Critical.Type != payloadKind {
-		return "", false
+		return nil
 	}
 	if signed.Critical.Image.Digest.Hex == "" {
-		return "", false
+		return nil
 	}
-	return signed.Critical.Image.Digest.String(), true
+	return []string{signed.Critical.Image.Digest.String()}
 }
 
 // invalidSignatures is the error for a document about signatures that cannot be read.

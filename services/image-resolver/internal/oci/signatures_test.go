@@ -3,8 +3,10 @@
 package oci_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,8 +85,8 @@ func payload(digest, kind string) string {
 
 func TestPayloadsNameTheirImage(t *testing.T) {
 	const kind = "cosign container image signature"
-	if got, ok := oci.SignedDigest([]byte(payload(some, kind))); got != some || !ok {
-		t.Errorf("%q, %v", got, ok)
+	if got := oci.SignedDigests([]byte(payload(some, kind))); !slices.Equal(got, []string{some}) {
+		t.Errorf("%q", got)
 	}
 	for reason, text := range map[string]string{
 		"another kind of statement": payload(some, "atomic container signature"),
@@ -94,26 +96,87 @@ func TestPayloadsNameTheirImage(t *testing.T) {
 		"too large":                 payload(some, kind) + strings.Repeat(" ", oci.MaxPayloadBytes),
 		"nothing":                   "",
 	} {
-		if got, ok := oci.SignedDigest([]byte(text)); ok {
+		if got := oci.SignedDigests([]byte(text)); len(got) > 0 {
 			t.Errorf("%s: %q", reason, got)
 		}
 	}
 }
 
-// FuzzSignedDigest reads payloads: nothing makes it panic, and each digest that it returns is written in the
+// bundle returns a statement in an envelope.
+func bundle(statement, signature string) []byte {
+	return fmt.Appendf(nil, `{"dsseEnvelope":{"payload":%q,"payloadType":"application/vnd.in-toto+json",`+
+		`"signatures":[{"sig":%q}]}}`, base64.StdEncoding.EncodeToString([]byte(statement)), signature)
+}
+
+// statement returns what cosign states of an image.
+func statement(digest, predicate string) string {
+	return `{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":"` + digest +
+		`"}}],"predicateType":"` + predicate + `","predicate":{}}`
+}
+
+func TestBundlesStateWhatIsSigned(t *testing.T) {
+	const sign = "https://sigstore.dev/cosign/sign/v1"
+	hex := strings.TrimPrefix(some, "sha256:")
+	got, ok := oci.ParseBundle(bundle(statement(hex, sign), "YQ=="))
+	text := statement(hex, sign)
+	signed := fmt.Sprintf("DSSEv1 28 application/vnd.in-toto+json %d %s", len(text), text)
+	if !ok || string(got.Signed) != signed || string(got.Values[0]) != "a" {
+		t.Errorf("%q, %v", got, ok)
+	}
+	if digests := got.SignedDigests(); !slices.Equal(digests, []string{some}) {
+		t.Errorf("signed: %q", digests)
+	}
+	if digests := (oci.Bundle{}).SignedDigests(); digests != nil {
+		t.Errorf("nothing states %q", digests)
+	}
+	for reason, text := range map[string]string{
+		"provenance is no signature": statement(hex, "https://slsa.dev/provenance/v1"), "no digest": statement("", sign),
+		"no JSON": "x",
+	} {
+		if got, _ := oci.ParseBundle(bundle(text, "YQ==")); len(got.SignedDigests()) > 0 {
+			t.Errorf("%s: %q", reason, got.SignedDigests())
+		}
+	}
+	many := strings.Replace(string(bundle("{}", "")), `{"sig":""}`, strings.Repeat(`{"sig":""},`, 10)+`{"sig":""}`, 1)
+	for reason, raw := range map[string]string{
+		"no JSON": "<html>", "no envelope": "{}", "too many signatures": many,
+		"too large": string(bundle(strings.Repeat(" ", oci.MaxPayloadBytes), "")),
+	} {
+		if _, ok := oci.ParseBundle([]byte(raw)); ok {
+			t.Errorf("%s: read", reason)
+		}
+	}
+}
+
+// FuzzParseBundle reads bundles: nothing makes it panic, and what it returns is within its bounds.
+func FuzzParseBundle(f *testing.F) {
+	f.Add(bundle(statement("a", "https://sigstore.dev/cosign/sign/v1"), "YQ=="))
+	f.Add([]byte(`{"dsseEnvelope":null}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, ok := oci.ParseBundle(raw)
+		if !ok && got.Signed != nil || len(got.Values) > 10 || len(got.Signed) > oci.MaxPayloadBytes+100 {
+			t.Errorf("%d signatures of %d bytes", len(got.Values), len(got.Signed))
+		}
+		for _, digest := range got.SignedDigests() {
+			if !strings.HasPrefix(digest, "sha256:") {
+				t.Errorf("%q", digest)
+			}
+		}
+	})
+}
+
+// FuzzSignedDigests reads payloads: nothing makes it panic, and each digest that it returns is written in the
 // payload as one.
-func FuzzSignedDigest(f *testing.F) {
+func FuzzSignedDigests(f *testing.F) {
 	f.Add([]byte(payload(some, "cosign container image signature")))
 	f.Add([]byte(`{"critical":{"image":{"docker-manifest-digest":"sha256:x"}}}`))
 	f.Add([]byte(`{"critical":null}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		digest, ok := oci.SignedDigest(raw)
-		if !ok {
-			return
-		}
-		algorithm, hex, _ := strings.Cut(digest, ":")
-		if algorithm == "" || hex == "" || !json.Valid(raw) || len(raw) > oci.MaxPayloadBytes {
-			t.Errorf("%q from %q", digest, raw)
+		for _, digest := range oci.SignedDigests(raw) {
+			algorithm, hex, _ := strings.Cut(digest, ":")
+			if algorithm == "" || hex == "" || !json.Valid(raw) || len(raw) > oci.MaxPayloadBytes {
+				t.Errorf("%q from %q", digest, raw)
+			}
 		}
 	})
 }

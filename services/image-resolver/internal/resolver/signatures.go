@@ -124,22 +124,30 @@ func (t *tally) add(ctx context.Context, s *registry.Session, digest string) err
 			t.payloads[signature.Payload] = payload
 		}
 		t.total++
-		t.count(digest, payload, signature.Value)
+		if !signature.Bundle {
+			t.count(digest, payload, signature.Value, func() []string { return oci.SignedDigests(payload) })
+			continue
+		}
+		if bundle, ok := oci.ParseBundle(payload); ok {
+			for _, value := range bundle.Values {
+				t.count(digest, bundle.Signed, value, bundle.SignedDigests)
+			}
+		}
 	}
 	return nil
 }
 
-// count counts one signature. Nothing is read of a payload before a signer's signature of it is verified.
-func (t *tally) count(digest string, payload, signature []byte) {
+// count counts one signature. What it is of is read only when a signer's signature is verified.
+func (t *tally) count(digest string, signed, signature []byte, of func() []string) {
 	for i, s := range t.signers {
-		if !slices.ContainsFunc(s.Keys, func(key signer.Key) bool { return key.Verify(payload, signature) }) {
+		if !slices.ContainsFunc(s.Keys, func(key signer.Key) bool { return key.Verify(signed, signature) }) {
 			continue
 		}
-		switch signed, ok := oci.SignedDigest(payload); {
-		case ok && signed == digest:
+		switch images := of(); {
+		case slices.Contains(images, digest):
 			t.signed[i] = true
-		case ok:
-			t.other = fmt.Sprintf("a signature by %s that is of another image, %s", s.Name, signed)
+		case len(images) > 0:
+			t.other = fmt.Sprintf("a signature by %s that is of another image, %.71s", s.Name, images[0])
 		default:
 			t.other = fmt.Sprintf("a signature by %s that is of no image", s.Name)
 		}

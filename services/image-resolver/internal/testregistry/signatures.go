@@ -21,6 +21,7 @@ import (
 const (
 	artifactType = "application/vnd.dev.cosign.artifact.sig.v1+json"
 	manifestType = "application/vnd.oci.image.manifest.v1+json"
+	bundleType   = "application/vnd.dev.sigstore.bundle.v0.3+json"
 	indexType    = "application/vnd.oci.image.index.v1+json"
 )
 
@@ -79,6 +80,31 @@ func (r *Registry) PushReferrer(t testing.TB, repository, digest string, all []S
 			manifestType, artifactType, own, len(raw))
 		r.put(t, repository, strings.Replace(digest, ":", "-", 1), indexType, []byte(index))
 	}
+}
+
+// PushBundle puts a statement about a digest with the signature of a key into an artifact that refers to the digest,
+// as cosign 3 does. Of is the digest in the statement, and predicate what it states.
+func (r *Registry) PushBundle(t testing.TB, repository, digest, of, predicate string, key *ecdsa.PrivateKey) {
+	t.Helper()
+	const kind = "application/vnd.in-toto+json"
+	statement := fmt.Sprintf(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":%q}}],`+
+		`"predicateType":%q,"predicate":{}}`, strings.TrimPrefix(of, "sha256:"), predicate)
+	hash := sha256.Sum256(fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(kind), kind, len(statement), statement))
+	signature, err := key.Sign(rand.Reader, hash[:], crypto.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := []byte("{}")
+	bundle := fmt.Appendf(nil, `{"mediaType":%q,"verificationMaterial":{"publicKey":{"hint":"x"}},"dsseEnvelope":`+
+		`{"payload":%q,"payloadType":%q,"signatures":[{"sig":%q}]}}`, bundleType,
+		base64.StdEncoding.EncodeToString([]byte(statement)), kind, base64.StdEncoding.EncodeToString(signature))
+	r.blob(t, repository, config)
+	r.blob(t, repository, bundle)
+	manifest := fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":%q,"artifactType":%q,"config":{"mediaType":`+
+		`"application/vnd.oci.empty.v1+json","digest":%q,"size":2},"layers":[{"mediaType":%q,"digest":%q,"size":%d}],`+
+		`"subject":{"mediaType":%q,"digest":%q,"size":1}}`,
+		manifestType, bundleType, Digest(config), bundleType, Digest(bundle), len(bundle), manifestType, digest)
+	r.put(t, repository, Digest(manifest), manifestType, manifest)
 }
 
 // signatures pushes payloads, and returns the manifest of their artifact, which may refer to a digest.

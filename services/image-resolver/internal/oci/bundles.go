@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// What cosign calls signatures in bundles, which are statements about images in envelopes.
+const (
+	bundleMediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	// emptyArtifact is what some registries take bundles for.
+	emptyArtifact = "application/vnd.oci.empty.v1+json"
+	// predicateAnnotation names what a bundle states, so that other statements need not be fetched.
+	predicateAnnotation = "dev.sigstore.bundle.predicateType"
+	signPredicate       = "https://sigstore.dev/cosign/sign/v1"
+	statementType       = "https://in-toto.io/Statement/v1"
+	envelopeType        = "application/vnd.in-toto+json"
+)
+
+// maxEnvelopeSignatures is how many signatures an envelope may have.
+const maxEnvelopeSignatures = 10
+
+// Bundle is a statement with signatures. It is only what a registry says until one is verified.
+type Bundle struct {
+	// Signed is the text that the values are signatures of.
+	Signed []byte
+	Values [][]byte
+
+	statement []byte
+}
+
+// ParseBundle reads a bundle, and reports whether it is one with a statement.
+func ParseBundle(raw []byte) (Bundle, bool) {
+	var bundle struct {
+		Envelope struct {
+			Payload    []byte `json:"payload"`
+			Type       string `json:"payloadType"`
+			Signatures list[struct {
+				Value []byte `json:"sig"`
+			}] `json:"signatures"`
+		} `json:"dsseEnvelope"`
+	}
+	if len(raw) > MaxPayloadBytes || json.Unmarshal(raw, &bundle) != nil {
+		return Bundle{}, false
+	}
+	e := bundle.Envelope
+	if e.Type != envelopeType || len(e.Signatures) > maxEnvelopeSignatures {
+		return Bundle{}, false
+	}
+	out := Bundle{statement: e.Payload}
+	out.Signed = fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(e.Type), e.Type, len(e.Payload), e.Payload)
+	for _, s := range e.Signatures {
+		out.Values = append(out.Values, s.Value)
+	}
+	return out, true
+}
+
+// SignedDigests returns the digests of the images that the bundle states to be signed; none if it states something
+// else about them.
+func (b Bundle) SignedDigests() []string {
+	var statement struct {
+		Type     string `json:"_type"`
+		Subjects list[struct {
+			Digest texts `json:"digest"`
+		}] `json:"subject"`
+		Predicate string `json:"predicateType"`
+	}
+	if json.Unmarshal(b.statement, &statement) != nil || statement.Type != statementType ||
+		statement.Predicate != signPredicate {
+		return nil
+	}
+	var digests []string
+	for _, subject := range statement.Subjects {
+		if hex := subject.Digest["sha256"]; hex != "" {
+			digests = append(digests, "sha256:"+hex)
+		}
+	}
+	return digests
+}
