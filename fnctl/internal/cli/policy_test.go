@@ -75,7 +75,9 @@ func TestPolicyTest(t *testing.T) {
 		},
 		"unsigned": {
 			"--image a.io/signed/fn:v1 --evaluator pod --digest sha256:x", 0,
-			[]string{"deny   rule signed: a.io/signed/fn:v1@sha256:x has to be signed by release. Found: nothing, without --signer"},
+			[]string{
+				"deny   rule signed: a.io/signed/fn:v1@sha256:x has to be signed by release. Found: nothing, without --signer",
+			},
 		},
 		"no signer":  {"--image a.io/fn:v1 --signer releases", 2, []string{`has no signer "releases"`}},
 		"list":       {"--image a.io/fn:v1 --list-tags", 0, []string{"list-tags  allow  rule lists"}},

@@ -55,37 +55,57 @@ func SignatureTag(digest string) string { return ReferrersTag(digest) + ".sig" }
 // ReferrersTag returns the tag with the list of what refers to a digest, for registries without an API for it.
 func ReferrersTag(digest string) string { return strings.Replace(digest, ":", "-", 1) }
 
+// signatureLayer is a layer of an artifact with signatures.
+type signatureLayer struct {
+	MediaType   string  `json:"mediaType"`
+	Digest      v1.Hash `json:"digest"`
+	Size        int64   `json:"size"`
+	Annotations texts   `json:"annotations"`
+}
+
 // ParseSignatures reads the manifest of an artifact with signatures.
 func ParseSignatures(raw []byte) ([]Signature, error) {
 	var artifact struct {
-		Layers list[struct {
-			MediaType   string  `json:"mediaType"`
-			Digest      v1.Hash `json:"digest"`
-			Size        int64   `json:"size"`
-			Annotations texts   `json:"annotations"`
-		}] `json:"layers"`
-		Annotations texts `json:"annotations"`
+		Layers      list[signatureLayer] `json:"layers"`
+		Annotations texts                `json:"annotations"`
 	}
 	if err := json.Unmarshal(raw, &artifact); err != nil {
 		return nil, invalidSignatures(err)
 	}
 	var out []Signature
-	for _, layer := range artifact.Layers {
-		text, signed := layer.Annotations[signatureAnnotation]
-		bundle := layer.MediaType == bundleMediaType && layer.Size <= MaxPayloadBytes && maySign(artifact.Annotations)
-		switch {
-		case !bundle && (layer.MediaType != payloadMediaType || !signed):
-			continue
-		case layer.Size > MaxPayloadBytes:
-			return nil, fault.New(fault.Precondition,
-				"a signature is of %d bytes, and only up to %d are read: sign the image again", layer.Size, MaxPayloadBytes)
-		case len(out) == MaxSignatures:
-			return nil, fault.New(fault.Precondition,
-				"there are more than %d signatures in one artifact, which is the limit: remove some", MaxSignatures)
+	for i := range artifact.Layers {
+		signature, ok, err := artifact.Layers[i].signature(maySign(artifact.Annotations))
+		if err != nil {
+			return nil, err
 		}
-		out = append(out, Signature{Payload: layer.Digest.String(), Bundle: bundle, Value: decodeSignature(text)})
+		if ok {
+			out = append(out, signature)
+		}
+	}
+	if len(out) > MaxSignatures {
+		return nil, fault.New(fault.Precondition,
+			"there are more than %d signatures in one artifact, which is the limit: remove some", MaxSignatures)
 	}
 	return out, nil
+}
+
+// signature returns the signature in a layer, and reports whether there is one. Bundles that are too large state
+// something else.
+func (l *signatureLayer) signature(bundles bool) (s Signature, ok bool, err error) {
+	s.Payload = l.Digest.String()
+	text, signed := l.Annotations[signatureAnnotation]
+	switch {
+	case l.MediaType == bundleMediaType:
+		s.Bundle = true
+		return s, bundles && l.Size <= MaxPayloadBytes, nil
+	case l.MediaType != payloadMediaType || !signed:
+		return s, false, nil
+	case l.Size > MaxPayloadBytes:
+		return s, false, fault.New(fault.Precondition,
+			"a signature is of %d bytes, and only up to %d are read: sign the image again", l.Size, MaxPayloadBytes)
+	}
+	s.Value = decodeSignature(text)
+	return s, true, nil
 }
 
 // decodeSignature returns the bytes of a signature in an annotation; nil if there are none.

@@ -23,6 +23,11 @@ func signatureLayer(size int, signature string) string {
 		`"annotations":{"dev.cosignproject.cosign/signature":%q}}`, size, some, signature)
 }
 
+// bundleLayer returns a layer that is a bundle.
+func bundleLayer(size int) string {
+	return fmt.Sprintf(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","size":%d,"digest":%q}`, size, some)
+}
+
 func layers(all ...string) []byte { return []byte(`{"layers":[` + strings.Join(all, ",") + `]}`) }
 
 func TestSignaturesAreReadWithinBounds(t *testing.T) {
@@ -35,11 +40,17 @@ func TestSignaturesAreReadWithinBounds(t *testing.T) {
 		want int // -1 for an error
 		says string
 	}{
-		"one":              {layers(signatureLayer(200, "YQ==")), 1, ""},
-		"no base64":        {layers(signatureLayer(200, "!")), 1, ""},
-		"too long":         {layers(signatureLayer(200, strings.Repeat("A", 4000))), 1, ""},
-		"another layer":    {layers(`{"mediaType":"text/plain","size":1,"digest":"` + some + `"}`), 0, ""},
-		"none":             {[]byte(`{}`), 0, ""},
+		"one":            {layers(signatureLayer(200, "YQ==")), 1, ""},
+		"no base64":      {layers(signatureLayer(200, "!")), 1, ""},
+		"too long":       {layers(signatureLayer(200, strings.Repeat("A", 4000))), 1, ""},
+		"another layer":  {layers(`{"mediaType":"text/plain","size":1,"digest":"` + some + `"}`), 0, ""},
+		"none":           {[]byte(`{}`), 0, ""},
+		"a bundle":       {layers(bundleLayer(100)), 1, ""},
+		"a large bundle": {layers(bundleLayer(oci.MaxPayloadBytes + 1)), 0, ""},
+		"an attestation": {
+			[]byte(`{"annotations":{"dev.sigstore.bundle.predicateType":"https://slsa.dev/provenance/v1"},"layers":[` +
+				bundleLayer(100) + `]}`), 0, "",
+		},
 		"a huge payload":   {layers(signatureLayer(oci.MaxPayloadBytes+1, "YQ==")), -1, "only up to 65536 are read"},
 		"too many":         {layers(many...), -1, "more than 100 signatures"},
 		"no JSON":          {[]byte(`<html>`), -1, "not valid"},

@@ -123,18 +123,23 @@ func (t *tally) add(ctx context.Context, s *registry.Session, digest string) err
 			}
 			t.payloads[signature.Payload] = payload
 		}
-		t.total++
-		if !signature.Bundle {
-			t.count(digest, payload, signature.Value, func() []string { return oci.SignedDigests(payload) })
-			continue
-		}
-		if bundle, ok := oci.ParseBundle(payload); ok {
-			for _, value := range bundle.Values {
-				t.count(digest, bundle.Signed, value, bundle.SignedDigests)
-			}
-		}
+		t.verify(digest, payload, signature)
 	}
 	return nil
+}
+
+// verify counts a signature of a digest.
+func (t *tally) verify(digest string, payload []byte, signature oci.Signature) {
+	t.total++
+	if !signature.Bundle {
+		t.count(digest, payload, signature.Value, func() []string { return oci.SignedDigests(payload) })
+		return
+	}
+	if bundle, ok := oci.ParseBundle(payload); ok {
+		for _, value := range bundle.Values {
+			t.count(digest, bundle.Signed, value, bundle.SignedDigests)
+		}
+	}
 }
 
 // count counts one signature. What it is of is read only when a signer's signature is verified.
