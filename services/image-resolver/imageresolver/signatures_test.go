@@ -240,6 +240,17 @@ func TestVerdictsAreCached(t *testing.T) {
 	digest := digestOf(t, s.Push(t, "fn:v1", function))
 	s.PushSignatures(t, "fn", digest, testregistry.Sign(t, digest, s.release))
 	_, _ = s.verify(t, "fn:v1")
+	s.PushSignatures(t, "fn", digest, testregistry.Sign(t, digest, s.audit))
+	if got, err := s.verify(t, "fn:v1"); verdict(got, err) != "signed by release" {
+		t.Errorf("from the cache: %s, %v", verdict(got, err), err)
+	}
+	got, err := s.resolver.ResolveImage(t.Context(), &imageresolverv1.ResolveImageRequest{
+		Image: s.Host + "/fn:v1", Signers: s.signers, Refresh: true,
+	})
+	if verdict(got, err) != "signed by audit" {
+		t.Errorf("refreshed: %s, %v", verdict(got, err), err)
+	}
+	s.PushSignatures(t, "fn", digest, testregistry.Sign(t, digest, s.release))
 	s.signers[0].PublicKeys = s.signers[1].PublicKeys
 	if got, err := s.verify(t, "fn:v1"); len(got.GetSignatures().GetSigners()) > 0 {
 		t.Errorf("with another key of the same signer: %s, %v", verdict(got, err), err)

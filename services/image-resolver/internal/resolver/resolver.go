@@ -112,7 +112,7 @@ func (r *Resolver) Resolve(ctx context.Context, req Request) (Result, error) {
 	}
 	out := result(name, found)
 	if len(req.Signers) > 0 {
-		out.Signatures, err = r.signatures(ctx, name.Repository, out.Image, req.Signers)
+		out.Signatures, err = r.signatures(ctx, name.Repository, out.Image, req)
 	}
 	return out, err
 }

@@ -26,11 +26,11 @@ type Signatures struct {
 	Found string
 }
 
-// signatures returns which of the signers have signed an image. It is remembered by digest.
+// signatures returns which of a request's signers have signed an image. It is remembered by digest.
 func (r *Resolver) signatures(
-	ctx context.Context, repository string, image *oci.Image, signers []signer.Signer,
+	ctx context.Context, repository string, image *oci.Image, req Request,
 ) (*Signatures, error) {
-	found, err := r.get(ctx, r.signaturesQuery(repository, image, signers))
+	found, err := r.get(ctx, r.signaturesQuery(repository, image, req))
 	if unsigned, ok := errors.AsType[*unsignedError](err); ok {
 		return &Signatures{Found: unsigned.found}, nil
 	}
@@ -42,16 +42,14 @@ func (r *Resolver) signatures(
 
 // signaturesQuery asks who has signed an image. That no signer has is remembered as failures are, so that a new
 // signature is soon found.
-func (r *Resolver) signaturesQuery(
-	repository string, image *oci.Image, signers []signer.Signer,
-) cache.Query[string, answer] {
-	v := verification{resolver: r, repository: repository, digests: []string{image.Digest}, signers: signers}
+func (r *Resolver) signaturesQuery(repository string, image *oci.Image, req Request) cache.Query[string, answer] {
+	v := verification{resolver: r, repository: repository, digests: []string{image.Digest}, signers: req.Signers}
 	if image.IndexDigest != "" {
 		v.digests = append(v.digests, image.IndexDigest)
 	}
 	return cache.Query[string, answer]{
-		Key:      "signatures " + repository + "@" + strings.Join(v.digests, ",") + " " + hashOf(signers),
-		Lifetime: r.cfg.Cache.Tags, Fetch: v.run,
+		Key:      "signatures " + repository + "@" + strings.Join(v.digests, ",") + " " + hashOf(req.Signers),
+		Lifetime: r.cfg.Cache.Tags, Fetch: v.run, Renew: req.Renew,
 	}
 }
 
