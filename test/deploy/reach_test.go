@@ -102,6 +102,10 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 		if has("tracing") {
 			traced, resolvers = everyone, everyone
 		}
+		identified := []string(nil)
+		if has("callers") { // who prove who they are; and the API server reviews their tokens
+			identified, managers = others, slices.Clip(append(managers, "gateway"))
+		}
 		if has("node-local-dns") {
 			cached = with(ours...)
 		}
@@ -112,6 +116,7 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 			callers  []string
 		}{
 			{"gateway", tcp, []int32{9445}, inNamespace},
+			{"gateway", tcp, []int32{9443}, identified},
 			{"function-runner", tcp, []int32{9445}, inNamespace},
 			{"pod-manager", tcp, []int32{9448}, []string{"gateway"}},
 			{"image-resolver", tcp, []int32{9449}, []string{"gateway", "pod-manager"}},

@@ -50,6 +50,10 @@ func TestRightsAreExact(t *testing.T) {
 		"porch-fn-system servicetemplates.config.porch.kpt.dev watch",
 		"porch-fn-system podtemplates list", "porch-fn-system podtemplates watch",
 	}
+	issuer := []string{ // the Secrets of certificates, which come with the manifests
+		"porch-system secrets/function-runner-authority,gateway-tls,image-resolver-tls,pod-manager-tls get",
+		"porch-system secrets/function-runner-authority,gateway-tls,image-resolver-tls,pod-manager-tls update",
+	}
 	manages := map[string]string{"pod-manager": "pod-manager", "function-runner": "porch-fn-runner"}
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		want := map[string][]string{}
@@ -71,6 +75,9 @@ func TestRightsAreExact(t *testing.T) {
 			}
 			if privateRegistries(d.Spec.Template.Spec.Containers[0]) {
 				rights = append(rights, secret...)
+			}
+			if variable(d.Spec.Template.Spec.Containers[0], "FNR_ISSUER_SECRET") != "" {
+				rights = append(rights, issuer...)
 			}
 			slices.Sort(rights)
 			want["porch-system/"+account] = rights

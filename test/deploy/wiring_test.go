@@ -68,13 +68,16 @@ func TestAddressesAreServices(t *testing.T) {
 		}
 		for _, d := range of[*appsv1.Deployment](objects) {
 			for _, v := range d.Spec.Template.Spec.Containers[0].Env {
-				if u, err := url.Parse(v.Value); err == nil && u.Scheme == "http" && !addresses[u.Host] && u.Host != collector {
+				if u, err := url.Parse(v.Value); err == nil && isHTTP(u) && !addresses[u.Host] && u.Host != collector {
 					t.Errorf("%s: %s=%s is no Service", d.Name, v.Name, v.Value)
 				}
 			}
 		}
 	})
 }
+
+// isHTTP reports whether a setting is the address of a service.
+func isHTTP(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" }
 
 // TestReplicasAreCalledByAddress checks the names by which our services call each other: a Service with an
 // address of its own would hide which replica is silent.
@@ -87,7 +90,7 @@ func TestReplicasAreCalledByAddress(t *testing.T) {
 		for _, d := range of[*appsv1.Deployment](objects) {
 			for _, v := range d.Spec.Template.Spec.Containers[0].Env {
 				u, err := url.Parse(v.Value)
-				if err == nil && u.Scheme == "http" && u.Host != collector && !headless[u.Hostname()] {
+				if err == nil && isHTTP(u) && u.Host != collector && !headless[u.Hostname()] {
 					t.Errorf("%s: %s=%s is no headless Service", d.Name, v.Name, v.Value)
 				}
 			}
@@ -245,9 +248,22 @@ func TestRolesAreBoundToAccounts(t *testing.T) {
 				t.Errorf("%s runs as %q, which does not exist", d.Name, d.Spec.Template.Spec.ServiceAccountName)
 			}
 		}
-		if len(of[*rbacv1.ClusterRole](objects))+len(of[*rbacv1.ClusterRoleBinding](objects)) > 0 {
-			t.Error("no program needs rights in the whole cluster")
+		if len(of[*rbacv1.ClusterRole](objects)) > 0 {
+			t.Error("no program needs a ClusterRole of its own")
 		}
+		for _, b := range of[*rbacv1.ClusterRoleBinding](objects) {
+			if !tokensAreReviewed(objects) || b.RoleRef.Name != "system:auth-delegator" || len(b.Subjects) != 1 ||
+				b.Subjects[0].Name != "gateway" {
+				t.Errorf("no program needs the rights of %s in the whole cluster", b.Name)
+			}
+		}
+	})
+}
+
+// tokensAreReviewed reports whether the gateway accepts tokens of Kubernetes.
+func tokensAreReviewed(objects []runtime.Object) bool {
+	return slices.ContainsFunc(of[*appsv1.Deployment](objects), func(d *appsv1.Deployment) bool {
+		return variable(d.Spec.Template.Spec.Containers[0], "FNR_TOKEN_USERS") != ""
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,7 +21,17 @@ var (
 		"api-server", "dev", "node-local-dns", "pod-template", "porch-main", "private-registry", "production",
 		"service-mesh", "tracing",
 	}
+	// Microservices are components that only the base of that name has a use for.
+	Microservices = []string{"callers", "mutual-tls", "mutual-tls-permissive", "mutual-tls-secrets"}
 )
+
+// ComponentsOf returns the components for a base.
+func ComponentsOf(base string) []string {
+	if base == "microservices" {
+		return slices.Concat(Components, Microservices)
+	}
+	return Components
+}
 
 // Namespaces is the kustomization, below the directory deploy, that creates the namespaces for all
 // others.
@@ -48,8 +59,8 @@ func Combinations(t testing.TB, deploy string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, component := range Components {
-		for _, base := range Bases {
+	for _, base := range Bases {
+		for _, component := range ComponentsOf(base) {
 			dirs[base+"+"+component] = Combine(t, deploy, "base/"+base, component)
 		}
 	}
