@@ -65,7 +65,8 @@ func TestConfig(t *testing.T) {
 		},
 		"issuer's own": {
 			"this program would wait for it",
-			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_OWN": "tls"}, `FNR_ISSUER_OWN is "tls"`,
+			map[string]string{"FNR_ISSUER_SECRET": "authority", "FNR_ISSUER_OWN": "tls"},
+			`FNR_ISSUER_OWN is "tls"`,
 		},
 		"authority": {
 			"it would not last until the next one issues",
