@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package deploy_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"path/filepath"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	tlscredentials "google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
+)
+
+// TestCallersProveWhoTheyAre installs the component callers, and calls port 9443 with tokens of accounts, and with
+// stolen certificates of our own programs.
+func TestCallersProveWhoTheyAre(t *testing.T) {
+	t.Parallel() // with other tests in their own namespaces
+	at := aside("callers")
+	dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "mutual-tls", "callers")
+	t.Cleanup(func() { // it is in no namespace
+		err := s.Client.RbacV1().ClusterRoleBindings().Delete(context.Background(), "function-runner-token-review",
+			metav1.DeleteOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	at.install(t, s.OnTheBed(t, suite.Build(t, dir)))
+	at.evaluates(t, inPod(t)) // as Porch does
+
+	const audience = "function-runner"
+	for name, tc := range map[string]struct {
+		token, certificate string
+		want               codes.Code
+	}{
+		"an account of the namespace":       {token: at.token(t, at.system, audience)},
+		"a token for another audience":      {token: at.token(t, at.system, "other"), want: codes.Unauthenticated},
+		"an account of function pods":       {token: at.token(t, at.functions, audience), want: codes.PermissionDenied},
+		"no token":                          {want: codes.Unauthenticated},
+		"a stolen certificate":              {certificate: "image-resolver-tls", want: codes.PermissionDenied},
+		"a stolen certificate with a token": {at.token(t, at.system, audience), "image-resolver-tls", codes.PermissionDenied},
+	} {
+		ctx := suite.Context(t)
+		if tc.token != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+tc.token)
+		}
+		err := suite.SetNamespace(ctx, at.secureCaller(t, tc.certificate), setNamespace, grpc.WaitForReady(true))
+		if status.Code(err) != tc.want {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}
+
+// token returns a token of the account "default" of a namespace.
+func (p place) token(t *testing.T, namespace, audience string) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}}
+	granted, err := s.Client.CoreV1().ServiceAccounts(namespace).CreateToken(suite.Context(t), "default", request,
+		metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return granted.Status.Token
+}
+
+// secureCaller returns a connection to port 9443 of the gateway, with the certificate in a Secret if it is named.
+func (p place) secureCaller(t *testing.T, certificate string) *grpc.ClientConn {
+	t.Helper()
+	ctx := suite.Context(t)
+	service, err := s.Client.CoreV1().Services(p.system).Get(ctx, "gateway", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := func(name string) map[string][]byte {
+		secret, err := s.Client.CoreV1().Secrets(p.system).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return secret.Data
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(data("gateway-tls")["ca.crt"])
+	secure := &tls.Config{
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies: the certificate has no host name
+		VerifyConnection: func(state tls.ConnectionState) error {
+			_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots})
+			return err
+		},
+	}
+	if certificate != "" {
+		pair, err := tls.X509KeyPair(data(certificate)["tls.crt"], data(certificate)["tls.key"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		secure.Certificates = []tls.Certificate{pair}
+	}
+	conn, err := grpc.NewClient(service.Spec.ClusterIP+":9443",
+		grpc.WithTransportCredentials(tlscredentials.NewTLS(secure)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
