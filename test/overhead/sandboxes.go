@@ -38,7 +38,7 @@ func (b *bench) sandboxes(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users run sandboxes
+	if err := os.Chmod(dir, 0o755); err != nil { // other users run sandboxes
 		return err
 	}
 	registry, stop, err := b.startRegistry(ctx, dir)
@@ -101,16 +101,13 @@ func (b *bench) sandboxed(dir, registry string) ([]sandboxed, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := "functions:\n"
-	for _, fn := range functions {
-		config += entry(fn.image, filepath.Base(fn.binary))
-	}
+	config := "functions:\n" + entry(functions[0].image, b.function) + entry(functions[1].image, "pinned")
 	err = errors.Join(os.Mkdir(filepath.Join(dir, "exec"), 0o700), os.Mkdir(filepath.Join(dir, "none"), 0o700))
 	for path, content := range map[string]string{
 		functions[0].binary: string(program), functions[1].binary: "#!/usr/bin/env node\n" + string(script),
 		filepath.Join(dir, "exec", "config.yaml"): config, filepath.Join(dir, "none", "config.yaml"): "functions: []\n",
 	} {
-		err = errors.Join(err, os.WriteFile(path, []byte(content), 0o700)) //nolint:gosec // programs
+		err = errors.Join(err, os.WriteFile(path, []byte(content), 0o700))
 	}
 	return functions, err
 }
@@ -156,15 +153,15 @@ func (b *bench) podmanWay(ctx context.Context, image string) (ways []way, remove
 	}
 	remove = func() { _ = exec.CommandContext(context.WithoutCancel(ctx), command[0], "rmi", "--force", image).Run() }
 	evaluate := func(ctx context.Context, list []byte) ([]byte, error) {
-		cmd := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the one of the flag
+		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 		cmd.Stdin = bytes.NewReader(list)
 		return cmd.Output()
 	}
 	return []way{{"podman", evaluate, 0, ""}}, remove, nil
 }
 
-// measureSandboxes prints a row for each size and way. Ways take turns; podman comes after all of them, since it goes on
-// with cleaning up when the function has ended.
+// measureSandboxes prints a row for each size and way. Ways take turns; podman comes after all of them, since it goes
+// on with cleaning up when the function has ended.
 func (b *bench) measureSandboxes(ctx context.Context, fn sandboxed, ways, podman []way) error {
 	for items := range strings.SplitSeq(b.items, ",") {
 		n, err := strconv.Atoi(items)
