@@ -9,7 +9,9 @@ import (
 )
 
 func TestPatterns(t *testing.T) {
-	patterns, err := imagename.ParsePatterns([]string{"ghcr.io/a/fn-*", "docker.io/b/**", "Index.Docker.io/c/d", "r.io:443/*/x"})
+	patterns, err := imagename.ParsePatterns([]string{
+		"ghcr.io/a/fn-*", "docker.io/b/**", "Index.Docker.io/c/d", "r.io:443/*/x",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (r *rule) matches(v *values) (bool, error) {
 // hasImage reports whether the rule is about an image.
 func (r *rule) hasImage(v *values) bool {
 	repository := v.text[fieldRepository]
-	return (len(r.images) == 0 || r.images.MatchRepository(repository)) && (len(r.except) == 0 || !r.except.MatchRepository(repository))
+	return (len(r.images) == 0 || r.images.MatchRepository(repository)) && !r.except.MatchRepository(repository)
 }
 
 // usesDigest reports whether the rule depends on the digest of images.

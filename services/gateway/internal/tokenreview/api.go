@@ -104,6 +104,7 @@ func (a *api) send(ctx context.Context, token string) (*review, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = resp.Body.Close() }()
 	return read(resp)
 }
 
@@ -126,7 +127,6 @@ func (a *api) question(ctx context.Context, token string) (*http.Request, error)
 
 // read reads the API's answer.
 func read(resp *http.Response) (*review, error) {
-	defer func() { _ = resp.Body.Close() }()
 	content, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
 		return nil, err

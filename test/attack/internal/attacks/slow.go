@@ -41,15 +41,11 @@ func (t *Target) upload(ctx context.Context, connections, streams int) error {
 	ctx, cancel := context.WithTimeout(ctx, choose(t, short, long))
 	defer cancel()
 	return all(connections, func(int) error {
-		conn, err := wire.Open(ctx, t.Address, 65535)
-		if err != nil {
-			return nil // the server takes no more
+		if conn, err := wire.Open(ctx, t.Address, 65535); err == nil { // else the server takes no more
+			if ids, err := announce(conn, streams); err == nil { // else the server has had enough
+				drip(ctx, conn, ids)
+			}
 		}
-		ids, err := announce(conn, streams)
-		if err != nil {
-			return nil // the server has had enough
-		}
-		drip(ctx, conn, ids)
 		return nil
 	})
 }

@@ -106,12 +106,12 @@ func (c Config) watch(ctx context.Context, attack attacks.Attack, row *Row) (at 
 }
 
 // compare records how the other callers fared before, during and after the attack.
-func (row *Row) compare(samples *caller.Samples, at moments) {
+func (r *Row) compare(samples *caller.Samples, at moments) {
 	before, after := samples.Between(at.start, at.attacked), samples.Between(at.recovered, at.end)
 	during := samples.Between(at.attacked, at.over)
-	row.Undisturbed, row.Meanwhile = undisturbedP99(caller.P99(before), caller.P99(after)), caller.P99(during)
-	row.Recovered = caller.P99(after) < caller.Never
-	row.Failed = caller.Failures(append(during, after...))
+	r.Undisturbed, r.Meanwhile = undisturbedP99(caller.P99(before), caller.P99(after)), caller.P99(during)
+	r.Recovered = caller.P99(after) < caller.Never
+	r.Failed = caller.Failures(append(during, after...))
 }
 
 // undisturbedP99 returns what to compare with: the time from before the attack, or that
