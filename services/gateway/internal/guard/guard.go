@@ -85,7 +85,7 @@ func (g *Guard) load(file *policy.File) error {
 		g.log.Warn("policy has a rule that never matches", "file", g.cfg.File, "warning", warning)
 	}
 	if p.UsesDigest() && g.cfg.Resolver == nil {
-		g.log.Warn("policy uses image.digest, which is empty for images named by tag: set FNR_IMAGE_RESOLVER",
+		g.log.Warn("policy uses image.digest: images named by tag are rejected without FNR_IMAGE_RESOLVER",
 			"file", g.cfg.File)
 	}
 	if p.UsesSigners() && g.cfg.Resolver == nil {

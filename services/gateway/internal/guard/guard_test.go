@@ -257,6 +257,20 @@ func TestTheDigestThatWasDecidedAboutIsRequired(t *testing.T) {
 	}
 }
 
+// TestADigestThatCannotBeLookedUpRejects has a rule that denies by digest, and no image-resolver.
+func TestADigestThatCannotBeLookedUpRejects(t *testing.T) {
+	g := newGuard(t, `{default: allow, rules: [{name: r, action: deny, when: image.digest == "sha256:bad"}]}`, nil)
+	_, err := g.Wrap(evaluator{name: "pod"}).Evaluate(t.Context(), request("a.io/fn"))
+	if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "FNR_IMAGE_RESOLVER") {
+		t.Errorf("an image by tag: %v of class %v, want precondition with the setting's name", err, fault.Of(err))
+	}
+	named := request("a.io/fn")
+	named.Image.Digest = "sha256:good"
+	if _, err := g.Wrap(evaluator{name: "pod"}).Evaluate(t.Context(), named); err != nil {
+		t.Errorf("an image by digest: %v", err)
+	}
+}
+
 // lines is a log that tests wait for.
 type lines chan string
 

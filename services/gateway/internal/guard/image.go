@@ -24,6 +24,11 @@ const (
 func (g *Guard) complete(ctx context.Context, p *policy.Policy, req *evaluation.Request, facts *policy.Facts) error {
 	if g.cfg.Resolver == nil {
 		facts.Found = noResolver
+		if facts.Image.Digest == "" && p.NeedsDigest(*facts) {
+			return fault.New(fault.Precondition,
+				"the policy decides about %s by its digest, which this gateway cannot look up: "+
+					"name the image by digest, or set FNR_IMAGE_RESOLVER", req.Given)
+		}
 		return nil
 	}
 	if p.NeedsDigest(*facts) {
