@@ -43,8 +43,15 @@ type Facts struct {
 	InputBytes int64
 }
 
-// evaluatorExec is the evaluator that runs local binaries, which are no images.
-const evaluatorExec = "exec"
+// The evaluators. Exec runs local binaries, which are no images.
+const (
+	Exec    = "exec"
+	Sandbox = "sandbox"
+	Pod     = "pod"
+)
+
+// Evaluators returns all evaluators, in the order in which they are asked.
+func Evaluators() []string { return []string{Exec, Sandbox, Pod} }
 
 // Limits bound the evaluations that a rule allows. The zero value of a field sets no bound.
 type Limits struct {

@@ -160,7 +160,7 @@ func (p *Policy) NeedsSigners(f Facts) bool {
 
 // signedBy returns the names of the signers that have signed what would run: a local binary is no image.
 func (f Facts) signedBy() []string {
-	if f.Evaluator == evaluatorExec {
+	if f.Evaluator == Exec {
 		return nil
 	}
 	return f.Signers
@@ -177,7 +177,7 @@ func (f Facts) unsigned(signers []string) string {
 	image.Digest = cmp.Or(image.Digest, f.Digest)
 	found := cmp.Or(f.Found, "no signature was verified")
 	switch {
-	case f.Evaluator == evaluatorExec:
+	case f.Evaluator == Exec:
 		found = "a local binary, which has no signature"
 	case len(f.Signers) > 0:
 		found = "signed by " + strings.Join(f.Signers, ", ")

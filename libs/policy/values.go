@@ -46,7 +46,7 @@ var variables = [fields]string{
 // domains are the values of the fields that have few.
 var domains = map[field][]string{
 	fieldCallerKind: {"", "certificate", "token"},
-	fieldEvaluator:  {"", "exec", "sandbox", "pod"},
+	fieldEvaluator:  append([]string{""}, Evaluators()...),
 	fieldOperation:  {Evaluate, ListTags},
 }
 

@@ -73,7 +73,7 @@ func (c *policyCall) register(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&c.kind, "caller-kind", "", "how the caller proved it: certificate (if empty) or token")
 	flags.StringSliceVar(&c.facts.Caller.Groups, "group", nil, "groups of the caller")
 	flags.StringVar(&c.facts.Address, "caller-address", "", "the address of the caller")
-	flags.StringSliceVar(&c.evaluators, "evaluator", []string{"exec", "sandbox", "pod"}, "evaluators to ask about")
+	flags.StringSliceVar(&c.evaluators, "evaluator", policy.Evaluators(), "evaluators to ask about")
 	flags.Int64Var(&c.facts.InputBytes, "input-bytes", 0, "size of the resource list")
 	flags.BoolVar(&c.listTags, "list-tags", false, "ask about the list of tags of the image's repository")
 	flags.StringVar(&c.expect, "expect", "", "allow or deny: fail unless all decisions are that")
@@ -87,6 +87,11 @@ func (c *policyCall) complete() error {
 	name, err := imagename.Parse(c.image, cmp.Or(c.prefix, imagename.DefaultPrefix))
 	if err != nil {
 		return err
+	}
+	for _, evaluator := range c.evaluators {
+		if !slices.Contains(policy.Evaluators(), evaluator) {
+			return fmt.Errorf("--evaluator is %q: it has to be one of %s", evaluator, strings.Join(policy.Evaluators(), ", "))
+		}
 	}
 	if !slices.Contains([]string{"", "allow", "deny"}, c.expect) {
 		return fmt.Errorf("--expect is %q: it has to be allow or deny", c.expect)

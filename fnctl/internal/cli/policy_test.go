@@ -86,6 +86,7 @@ func TestPolicyTest(t *testing.T) {
 		"warning":    {"--image a.io/fn:v1", 0, []string{"warning: rule never never matches"}},
 		"no image":   {"", 2, []string{"name the function's image"}},
 		"no kind":    {"--image a.io/fn --caller-kind password", 2, []string{"it has to be certificate or token"}},
+		"no such":    {"--image a.io/fn --evaluator pods", 2, []string{"it has to be one of exec, sandbox, pod"}},
 		"no action":  {"--image a.io/fn --expect perhaps", 2, []string{"it has to be allow or deny"}},
 	}
 	for name, tc := range tests {

@@ -14,17 +14,15 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/membudget"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/libs/policy"
 )
 
 // The runtimes, which are evaluators by their names.
 const (
-	RuntimeExec    = "exec"
-	RuntimeSandbox = "sandbox"
-	RuntimePod     = "pod"
+	RuntimeExec    = policy.Exec
+	RuntimeSandbox = policy.Sandbox
+	RuntimePod     = policy.Pod
 )
-
-// runtimes are all of them.
-var runtimes = []string{RuntimeExec, RuntimeSandbox, RuntimePod}
 
 // Config is the gateway's own settings. Settings that every program has are not in it.
 type Config struct {
@@ -174,7 +172,7 @@ func (c *Config) Validate() error {
 	checks.That(imagename.IsPrefix(c.DefaultImagePrefix), "DefaultImagePrefix",
 		c.DefaultImagePrefix, imagename.PrefixWanted)
 	for _, r := range c.DisableRuntimes {
-		checks.That(slices.Contains(runtimes, r), "DisableRuntimes",
+		checks.That(slices.Contains(policy.Evaluators(), r), "DisableRuntimes",
 			strings.Join(c.DisableRuntimes, ","), "a comma-separated list of exec, sandbox and pod")
 	}
 	limits := function.Limits{MessageBytes: c.MaxMessageBytes, LogBytes: c.Exec.MaxLogBytes}

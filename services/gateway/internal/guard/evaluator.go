@@ -38,7 +38,7 @@ func (e guarded) Evaluate(ctx context.Context, req evaluation.Request) (evaluati
 		Caller: caller.From(ctx), Address: req.Caller, Image: req.Image,
 		Operation: policy.Evaluate, Evaluator: e.Name(), InputBytes: int64(len(req.ResourceList)),
 	}
-	if e.Name() != evaluatorExec {
+	if e.Name() != policy.Exec { // a local binary has no digest of its own: the one of the image's name counts
 		if err := e.guard.complete(ctx, p, &req, &facts); err != nil {
 			return evaluation.Response{}, err
 		}
@@ -66,6 +66,3 @@ func (e guarded) Evaluate(ctx context.Context, req evaluation.Request) (evaluati
 	}
 	return e.Evaluator.Evaluate(ctx, req)
 }
-
-// evaluatorExec is the evaluator whose functions have no digest of their own: the one of the image's name counts.
-const evaluatorExec = "exec"
