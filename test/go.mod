@@ -32,9 +32,13 @@ require (
 	connectrpc.com/grpchealth v1.5.0 // indirect
 	github.com/VictoriaMetrics/metrics v1.34.0 // indirect
 	github.com/blang/semver/v4 v4.0.0 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/fsnotify/fsnotify v1.9.0 // indirect
 	github.com/kelseyhightower/envconfig v1.4.0 // indirect
 	github.com/valyala/fastrand v1.1.0 // indirect
 	github.com/valyala/histogram v1.2.0 // indirect
+	go.opentelemetry.io/otel v1.41.0 // indirect
+	go.opentelemetry.io/otel/metric v1.41.0 // indirect
 	k8s.io/component-base v0.36.3 // indirect
 )
 
