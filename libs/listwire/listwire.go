@@ -30,7 +30,10 @@ const (
 )
 
 // lists are the resource lists of a call that Connect does not see. They belong to the call's goroutine.
-type lists struct{ request, response []byte }
+type lists struct {
+	request, response []byte
+	kept              bool // Connect's request lacks its list
+}
 
 // listsKey is the key of a call's lists in its context.
 type listsKey struct{}
@@ -47,27 +50,21 @@ func NewHandler(
 	options = append(options, connect.WithCompressMinBytes(math.MaxInt))
 	path, next := evaluatorconnect.NewFunctionEvaluatorHandler(service, options...)
 	return path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		contentType := r.Header.Get("Content-Type")
-		if !strings.HasPrefix(contentType, "application/grpc") {
+		if !isProto(r.Header.Get("Content-Type")) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		read := &body{ReadCloser: r.Body, most: maxMessage}
-		if isProto(contentType) {
-			read.lists = new(lists)
-			r = r.WithContext(context.WithValue(r.Context(), listsKey{}, read.lists))
-			w = &response{ResponseWriter: w, lists: read.lists}
-		} else {
-			r = r.WithContext(r.Context()) // the request is the server's
-		}
-		r.Body = read
-		next.ServeHTTP(w, r)
+		kept := new(lists)
+		r = r.WithContext(context.WithValue(r.Context(), listsKey{}, kept))
+		r.Body = &body{ReadCloser: r.Body, most: maxMessage, lists: kept}
+		next.ServeHTTP(&response{ResponseWriter: w, lists: kept}, r)
 	})
 }
 
-// isProto reports whether Connect decodes messages of a content type as protocol buffers.
+// isProto reports whether Connect decodes messages of a content type as protocol buffers of gRPC. As it does, it ignores
+// the case of letters.
 func isProto(contentType string) bool {
-	switch contentType {
+	switch strings.ToLower(contentType) {
 	case "application/grpc", "application/grpc+proto", "application/grpc-web", "application/grpc-web+proto":
 		return true
 	default:
@@ -83,7 +80,7 @@ func exchange(maxMessage int64) connect.UnaryInterceptorFunc {
 			if !ok {
 				return next(ctx, req)
 			}
-			if msg, ok := req.Any().(*evaluator.EvaluateFunctionRequest); ok {
+			if msg, ok := req.Any().(*evaluator.EvaluateFunctionRequest); ok && kept.kept {
 				msg.ResourceList, kept.request = kept.request, nil
 			}
 			resp, err := next(ctx, req)

@@ -169,6 +169,10 @@ func TestUnusualMessages(t *testing.T) {
 		"cut message":      {"fewer bytes than announced", prefixed(0, len(whole)+1, whole), "13", ""},
 		"compressed":       {"no compression", prefixed(1, len(whole), whole), "13", ""},
 		"two messages":     {"one is a request", join(prefixedWhole(whole), prefixedWhole(whole)), "12", ""},
+		"second message":   {"memory is reserved for the first only", join(prefixedWhole(nil), prefixedWhole(whole)), "12", ""},
+		"large rest": {
+			"the list would keep its memory", prefixedWhole(join(field(1, "a"), field(99, strings.Repeat("z", 1<<17)))), "0", "a",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -180,6 +184,38 @@ func TestUnusualMessages(t *testing.T) {
 }
 
 func prefixedWhole(message []byte) []byte { return prefixed(0, len(message), message) }
+
+// TestAnnouncementsTakeNoMemory has uploads that announce a message and send little of it.
+func TestAnnouncementsTakeNoMemory(t *testing.T) {
+	const uploads, size = 20, 5_000_000
+	_, handler := listwire.NewHandler(serviceFunc(echo), size)
+	before, sent := heap(), prefixed(0, size, list(1000))
+	var stopped, ended sync.WaitGroup
+	goOn := make(chan struct{})
+	for range uploads {
+		stopped.Add(1)
+		pause := sync.OnceFunc(func() {
+			stopped.Done()
+			<-goOn
+		})
+		end := readerFunc(func([]byte) (int, error) {
+			pause()
+			return 0, io.ErrUnexpectedEOF
+		})
+		req := httptest.NewRequest(http.MethodPost, evaluatorconnect.FunctionEvaluatorEvaluateFunctionProcedure,
+			io.MultiReader(bytes.NewReader(sent), end))
+		req.ProtoMajor = 2
+		req.Header.Set("Content-Type", "application/grpc")
+		ended.Go(func() { handler.ServeHTTP(httptest.NewRecorder(), req) })
+	}
+	stopped.Wait()
+	taken := heap() - before
+	close(goOn)
+	ended.Wait()
+	if taken > uploads*size/10 {
+		t.Errorf("%d announcements of %d bytes take %d", uploads, size, taken)
+	}
+}
 
 // TestABrokenUploadIsItsError has a connection break in the middle of a message, for a reason that Connect knows.
 func TestABrokenUploadIsItsError(t *testing.T) {

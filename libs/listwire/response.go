@@ -19,6 +19,9 @@ type response struct {
 // Unwrap is for http.ResponseController.
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
+// trailers is the flag of trailers in the body, which gRPC-Web has.
+const trailers = 0x80
+
 // errNotAPrefix is for a version of Connect that writes messages otherwise. The message would lack its list.
 var errNotAPrefix = errors.New("the response does not begin with the prefix of an uncompressed message of gRPC")
 
@@ -29,6 +32,9 @@ func (r *response) Write(p []byte) (int, error) {
 		return r.ResponseWriter.Write(p)
 	}
 	r.lists.response = nil
+	if len(p) > 0 && p[0]&trailers != 0 { // the message could not be encoded: that is said in them
+		return r.ResponseWriter.Write(p)
+	}
 	if len(p) < prefixBytes || p[0] != 0 {
 		return 0, errNotAPrefix
 	}
