@@ -3,6 +3,7 @@
 package cgroup
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -27,8 +28,9 @@ type hierarchy struct {
 }
 
 type setting struct {
-	file  string
-	value int64
+	file     string
+	value    int64
+	optional bool // kernels without swap accounting lack the file
 }
 
 // Groups are control groups of this program that limit other processes. A group is used again when its processes
@@ -37,6 +39,7 @@ type Groups struct {
 	hierarchies []hierarchy
 	version     int
 	limits      Limits
+	name        string // of these groups: another program may have had this one's id
 
 	mu   sync.Mutex
 	free []*Group
@@ -53,8 +56,8 @@ func NewGroups(limits Limits) (*Groups, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program's control group: %w", err)
 	}
-	g := &Groups{limits: limits}
-	g.hierarchies, g.version, err = find(parseMounts(string(mounts)), parseOwn(string(own)), limits)
+	g := &Groups{limits: limits, name: strings.ToLower(rand.Text()[:8])}
+	g.hierarchies, g.version, err = find(parseMounts(string(mounts)), parseOwn(string(own)), limits, mayUse)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +90,7 @@ func (g *Groups) Take() (*Group, error) {
 		}
 	}
 	g.made++
-	return g.create(fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), g.made))
+	return g.create(fmt.Sprintf("%s%d-%s-%d", prefix, os.Getpid(), g.name, g.made))
 }
 
 // Close removes all groups. No process may be started in one any more. The next program removes what has processes that
@@ -119,9 +122,7 @@ func (g *Groups) create(name string) (*Group, error) {
 		}
 		group.dirs = append(group.dirs, dir)
 		for _, s := range h.settings {
-			value := strconv.FormatInt(s.value, 10)
-			//nolint:gosec // the file is there
-			if err := os.WriteFile(filepath.Join(dir, s.file), []byte(value), 0o644); err != nil {
+			if err := s.write(dir); err != nil {
 				return nil, errors.Join(fmt.Errorf("limit a control group: %w", err), group.remove())
 			}
 		}
@@ -133,6 +134,19 @@ func (g *Groups) create(name string) (*Group, error) {
 		return nil, errors.Join(err, group.remove())
 	}
 	return group, nil
+}
+
+// write writes the setting of a group.
+func (s setting) write(dir string) error {
+	file, err := os.OpenFile(filepath.Join(dir, s.file), os.O_WRONLY, 0)
+	if s.optional && errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(strconv.FormatInt(s.value, 10))
+	return errors.Join(err, file.Close())
 }
 
 // removeLeft removes the groups of programs that have ended. Those with processes stay.

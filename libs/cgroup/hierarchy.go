@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // unified is the key of the hierarchy of version 2.
@@ -63,12 +65,15 @@ func (m mount) path(group string) string {
 }
 
 // find returns the hierarchies that limit memory and processes together: version 2 if it can, else version 1.
-func find(mounts map[string]mount, own map[string]string, limits Limits) ([]hierarchy, int, error) {
+func find(
+	mounts map[string]mount, own map[string]string, limits Limits, mayUse func(top, dir string) bool,
+) ([]hierarchy, int, error) {
 	if m, ok := mounts[unified]; ok {
-		if dir, ok := delegated(m.dir, m.path(own[unified])); ok {
-			settings := []setting{{"pids.max", limits.Processes}}
+		if dir, ok := nearest(m.dir, m.path(own[unified])); ok && mayUse(m.dir, dir) {
+			settings := []setting{{file: "pids.max", value: limits.Processes}}
 			if limits.Memory > 0 {
-				settings = append(settings, setting{"memory.max", limits.Memory})
+				settings = append(settings, setting{file: "memory.max", value: limits.Memory},
+					setting{file: "memory.swap.max", value: 0, optional: true})
 			}
 			return []hierarchy{{dir, settings, "memory.events"}}, 2, nil
 		}
@@ -81,15 +86,20 @@ func find(mounts map[string]mount, own map[string]string, limits Limits) ([]hier
 	}
 	first := hierarchy{dir: memory.path(own["memory"]), events: "memory.oom_control"}
 	if limits.Memory > 0 {
-		first.settings = []setting{{"memory.limit_in_bytes", limits.Memory}}
+		first.settings = []setting{
+			{file: "memory.limit_in_bytes", value: limits.Memory},
+			{file: "memory.memsw.limit_in_bytes", value: limits.Memory, optional: true}, // with swap
+		}
 	}
-	second := hierarchy{dir: pids.path(own["pids"]), settings: []setting{{"pids.max", limits.Processes}}}
+	second := hierarchy{
+		dir: pids.path(own["pids"]), settings: []setting{{file: "pids.max", value: limits.Processes}},
+	}
 	return []hierarchy{first, second}, 1, nil
 }
 
-// delegated returns the nearest directory, from this program's group up, whose children have both controllers and in
-// which this program may make groups. A group with processes has no such children: usually it is the one above.
-func delegated(top, dir string) (string, bool) {
+// nearest returns the nearest directory, from this program's group up, whose children have both controllers. A group
+// with processes has no such children: usually it is the one above.
+func nearest(top, dir string) (string, bool) {
 	for ; strings.HasPrefix(dir, top); dir = filepath.Dir(dir) {
 		content, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
 		if err != nil {
@@ -99,9 +109,27 @@ func delegated(top, dir string) (string, bool) {
 		if !slices.Contains(controllers, "memory") || !slices.Contains(controllers, "pids") {
 			continue
 		}
-		return dir, mayMake(dir)
+		return dir, true
 	}
 	return "", false
+}
+
+// mayUse reports whether this program may make groups in a directory. Users may write what is delegated to them. Root
+// may write everything, such as the slice of all services, where its groups would be outside of its own unit's limits:
+// systemd marks what it delegates.
+func mayUse(top, dir string) bool { return mayMake(dir) && (os.Geteuid() != 0 || marked(top, dir)) }
+
+// marked reports whether systemd has delegated a directory, or one above it.
+func marked(top, dir string) bool {
+	for ; strings.HasPrefix(dir, top); dir = filepath.Dir(dir) {
+		for _, name := range []string{"trusted.delegate", "user.delegate"} {
+			value := make([]byte, 1)
+			if n, err := unix.Getxattr(dir, name, value); err == nil && string(value[:n]) == "1" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // mayMake reports whether this program may make a group in a directory and move processes from its own into it.

@@ -42,38 +42,56 @@ func TestHierarchiesAreFound(t *testing.T) {
 		mounts      string
 		version     int
 		dirs        []string
+		not         bool // delegated
 	}{
 		"scope of a user": {
 			"a group with processes has no controllers for others, the one above has", "0::/app/run.scope\n",
 			map[string]string{"unified": both, "unified/app": both, "unified/app/run.scope": ""},
 			mountinfo, 2,
 			[]string{"unified/app"},
+			false,
 		},
 		"delegated": {
 			"its own children have controllers", "0::/app\n",
 			map[string]string{"unified": both, "unified/app": both},
 			mountinfo, 2,
 			[]string{"unified/app"},
+			false,
+		},
+		"not delegated": {
+			"root may write it, and its groups would be outside of its own unit",
+			"4:memory:/a\n8:cpu,pids:/pod/b\n0::/x.service\n",
+			map[string]string{"unified": both, "unified/x.service": ""},
+			mountinfo, 1,
+			[]string{"memory/a", "cpu,pids/b"},
+			true,
 		},
 		"version 1": {
 			"those of version 2 are not used here", "4:memory:/a\n8:cpu,pids:/pod/b\n0::/\n",
 			map[string]string{"unified": "hugetlb\n"},
 			mountinfo, 1,
 			[]string{"memory/a", "cpu,pids/b"},
+			false,
 		},
 		"outside of the mount": {
 			"a container sees its own group as the root", "4:memory:/a\n8:cpu,pids:/other\n",
 			nil, mountinfo, 1,
 			[]string{"memory/a", "cpu,pids"},
+			false,
 		},
-		"none": {"processes could not be limited", "4:memory:/a\n", nil, "31 25 0:27 / TOP/m rw - cgroup c memory\n", 0, nil},
+		"none": {
+			"processes could not be limited", "4:memory:/a\n",
+			nil, "31 25 0:27 / TOP/m rw - cgroup c memory\n", 0,
+			nil, false,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			top := t.TempDir()
 			makeDirs(t, top, tc.controllers)
 			mounts := parseMounts(strings.ReplaceAll(tc.mounts, "TOP", top))
-			found, version, err := find(mounts, parseOwn(tc.own), Limits{Memory: 1, Processes: 2})
+			found, version, err := find(mounts, parseOwn(tc.own), Limits{Memory: 1, Processes: 2},
+				func(_, dir string) bool { return mayMake(dir) && !tc.not })
 			if version != tc.version || len(found) != len(tc.dirs) || (err == nil) != (tc.version > 0) {
 				t.Fatalf("found %+v of version %d, %v: %s", found, version, err, tc.reason)
 			}

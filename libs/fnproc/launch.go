@@ -19,8 +19,8 @@ type Launch struct {
 	// Key distinguishes commands by their arguments, which may be long: it is the same for the same ones.
 	// Empty compares the arguments themselves.
 	Key string
-	// Messages are how the lines begin that the launcher itself writes when it fails, such as "bwrap: "; none if
-	// that is not known. Advice is what to do about it.
+	// Messages are how the lines begin that the launcher itself writes when it fails, such as "bwrap: ", with "*" for
+	// any text; none if it writes none of its own.
 	Messages []string
 	Advice   string
 	// Files are opened for reading for each process, which has them as descriptors from 3 on.

@@ -67,6 +67,18 @@ func (l *Launch) killed(out *Outcome) {
 	}
 }
 
+// begins reports whether a line begins with a message, in which "*" is any text.
+func begins(line, message string) bool {
+	for i, part := range strings.Split(message, "*") {
+		at := strings.Index(line, part)
+		if at < 0 || i == 0 && at > 0 {
+			return false
+		}
+		line = line[at+len(part):]
+	}
+	return true
+}
+
 // words returns what a launcher has written that failed before the function began: each line is one of its messages,
 // or continues one. A function that has begun writes others.
 func (l *Launch) words(out Outcome) (words string, failed bool) {
@@ -75,7 +87,7 @@ func (l *Launch) words(out Outcome) (words string, failed bool) {
 	}
 	words = strings.TrimSpace(string(out.Log))
 	for i, line := range strings.Split(words, "\n") {
-		own := func(message string) bool { return strings.HasPrefix(line, message) }
+		own := func(message string) bool { return begins(line, message) }
 		continued := i > 0 && strings.HasPrefix(line, " ")
 		if !continued && !slices.ContainsFunc(l.Messages, own) {
 			return "", false

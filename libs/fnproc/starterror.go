@@ -36,6 +36,9 @@ func startError(cmd Command, err error) error {
 	if exhausted(err) {
 		return exhaustedError(cmd.Path, err)
 	}
+	if l := cmd.Launch; l != nil { // what does not start is the launcher, or the machine lacks what it needs
+		return fault.New(fault.Unavailable, "%w", &LaunchError{Words: err.Error(), Advice: l.Advice})
+	}
 	return &StartError{Path: cmd.Path, Err: err, Hint: hint(cmd, err)}
 }
 

@@ -31,13 +31,14 @@ func newBubblewrap(l *Launcher, path string) (starter, error) {
 func newCrun(l *Launcher, path string) (starter, error) {
 	return newOCI(l, path, oci{
 		scratch: cgroupDirectory, arguments: []string{"--cgroup-manager=disabled", "--log-format=json"},
-		messages: []string{`{"msg":"`, "crun: "},
+		messages: []string{`{"msg":"*","level":"error","time":"`, "crun: "},
 	})
 }
 
 func newRunc(l *Launcher, path string) (starter, error) {
 	return newOCI(l, path, oci{
-		scratch: kernelDirectory, arguments: []string{"--rootless=true"}, messages: []string{`time="`},
+		scratch: kernelDirectory, arguments: []string{"--rootless=true"},
+		messages: []string{`time="*" level=error msg="runc run failed: `},
 	})
 }
 

@@ -132,6 +132,9 @@ func TestLauncherThatReachesALimit(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	cmd := l.Command(sandbox.Function{Name: "fn@x", Root: "/", Program: []string{"/bin/true"}, Dir: "/"})
 	i := slices.IndexFunc(cmd.Args, func(arg string) bool { return strings.HasPrefix(arg, "--nproc=") })
+	if i < 0 {
+		t.Skip("control groups limit this user's sandboxes, each by itself")
+	}
 	cmd.Args[i], cmd.MaxOutput, cmd.MaxLog = "--nproc=1", 1<<10, 1<<10
 	_, err = fnproc.Runner{}.Run(t.Context(), cmd, nil)
 	if _, hint := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !hint {
