@@ -60,6 +60,7 @@ func (f *File) ReadKeys(dir string) (content []byte, err error) {
 				return nil, fmt.Errorf("signer %s: read the key file: %w", s.Name, err)
 			}
 			s.Keys += "\n" + string(keys)
+			content = fmt.Appendf(content, "\n%q %d\n", name, len(keys)) // a key may move to another file
 			content = append(content, keys...)
 		}
 		s.KeyFiles = nil
@@ -156,6 +157,15 @@ func (p *Policy) NeedsSigners(f Facts) bool {
 		}
 	}
 	return false
+}
+
+// ReadsSigners reports whether a condition that may decide about a call reads who has signed the image. It would be
+// wrong about an image whose signatures are not verified: such a condition may be that a signer has not signed.
+func (p *Policy) ReadsSigners(f Facts) bool {
+	v := newValues(f)
+	return f.Operation == Evaluate && slices.ContainsFunc(p.rules, func(r *rule) bool {
+		return r.condition.usesSigners && r.hasImage(v)
+	})
 }
 
 // signedBy returns the names of the signers that have signed what would run: a local binary is no image.

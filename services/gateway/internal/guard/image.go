@@ -24,6 +24,9 @@ const (
 func (g *Guard) complete(ctx context.Context, p *policy.Policy, req *evaluation.Request, facts *policy.Facts) error {
 	if g.cfg.Resolver == nil {
 		facts.Found = noResolver
+		if p.ReadsSigners(*facts) {
+			return unverified(req, facts)
+		}
 		if facts.Image.Digest == "" && p.NeedsDigest(*facts) {
 			return fault.New(fault.Precondition,
 				"the policy decides about %s by its digest, which this gateway cannot look up: "+
@@ -40,8 +43,17 @@ func (g *Guard) complete(ctx context.Context, p *policy.Policy, req *evaluation.
 		if err := g.resolve(ctx, req, facts, p.Signers()); err != nil {
 			return fmt.Errorf("verify the signatures of %s for the policy: %w", req.Given, err)
 		}
+		if facts.Found == notVerified && p.ReadsSigners(*facts) {
+			return unverified(req, facts)
+		}
 	}
 	return nil
+}
+
+// unverified returns the error for an image about whose signers nothing is known, where a condition reads them.
+func unverified(req *evaluation.Request, facts *policy.Facts) error {
+	return &evaluation.PassedOverError{Reason: fault.New(fault.Denied,
+		"function %q is rejected: a condition of the policy reads who has signed it. Found: %s", req.Given, facts.Found)}
 }
 
 // resolve finds the digests of a request's image, and which of the signers have signed it. The function runs with

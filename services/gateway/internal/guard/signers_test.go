@@ -81,6 +81,19 @@ func TestOnlySignedImagesRun(t *testing.T) {
 	}
 }
 
+// TestConditionsNeedVerifiedSignatures has a rule that rejects what a signer has signed, where nothing is verified.
+func TestConditionsNeedVerifiedSignatures(t *testing.T) {
+	content := strings.Replace(signed, "rules: [",
+		`rules: [{name: revoked, action: deny, when: '"release" in image.signers'}, `, 1)
+	for name, resolver := range map[string]guard.Resolver{"none": nil, "an old one": &verifier{}} {
+		g := newGuard(t, content, func(cfg *guard.Config) { cfg.Resolver = resolver })
+		ran := evaluate(t, g, "pod")
+		if fault.Of(ran.err) != fault.Denied || !strings.Contains(ran.err.Error(), "reads who has signed") {
+			t.Errorf("image-resolver: %s: %v, want a denial", name, ran.err)
+		}
+	}
+}
+
 // outcome is the digest that an evaluator had to run, or the error.
 type outcome struct {
 	digest string

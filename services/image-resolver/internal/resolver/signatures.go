@@ -78,22 +78,32 @@ type verification struct {
 	signers    []signer.Signer
 }
 
-// run verifies the signatures in the registry. A mirror without any by one of the signers is no mirror of them:
-// the registry itself is asked then.
+// run verifies the signatures in the registry. A mirror that lacks one of a signer may not have copied it: the
+// registry itself is asked then.
 func (v verification) run(ctx context.Context) (a answer, err error) {
+	t := tally{signers: v.signers, payloads: map[string][]byte{}, signed: make([]bool, len(v.signers))}
 	err = v.resolver.cfg.Registry.With(ctx, v.repository, func(ctx context.Context, s *registry.Session) error {
-		t := tally{signers: v.signers, payloads: map[string][]byte{}, signed: make([]bool, len(v.signers))}
+		t.total, t.other = 0, ""
 		for _, digest := range v.digests {
 			if err := t.add(ctx, s, digest); err != nil {
 				return err
 			}
 		}
-		if a.signers = t.names(); len(a.signers) == 0 {
+		if len(t.names()) < len(v.signers) {
 			return fault.New(fault.Precondition, "%w", &unsignedError{t.found()})
 		}
 		return nil
 	})
+	if a.signers = t.names(); len(a.signers) > 0 && isUnsigned(err) {
+		err = nil // some have signed, and all sources were asked
+	}
 	return a, err
+}
+
+// isUnsigned reports whether the sources have no further signature.
+func isUnsigned(err error) bool {
+	_, ok := errors.AsType[*unsignedError](err)
+	return ok
 }
 
 // tally counts signatures.
@@ -114,10 +124,17 @@ func (t *tally) add(ctx context.Context, s *registry.Session, digest string) err
 		return err
 	}
 	for _, signature := range found {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		payload, ok := t.payloads[signature.Payload]
 		if !ok {
 			if payload, err = s.Blob(ctx, signature.Payload); err != nil {
 				return err
+			}
+			if len(payload) > oci.MaxPayloadBytes {
+				return fault.New(fault.Precondition, "a signature of %s has a payload of %d bytes: at most %d are read",
+					digest, len(payload), oci.MaxPayloadBytes)
 			}
 			t.payloads[signature.Payload] = payload
 		}
