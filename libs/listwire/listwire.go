@@ -61,8 +61,8 @@ func NewHandler(
 	})
 }
 
-// isProto reports whether Connect decodes messages of a content type as protocol buffers of gRPC. As it does, it ignores
-// the case of letters.
+// isProto reports whether Connect decodes messages of a content type as protocol buffers of gRPC. As it does, it
+// ignores the case of letters.
 func isProto(contentType string) bool {
 	switch strings.ToLower(contentType) {
 	case "application/grpc", "application/grpc+proto", "application/grpc-web", "application/grpc-web+proto":

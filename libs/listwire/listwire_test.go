@@ -169,9 +169,10 @@ func TestUnusualMessages(t *testing.T) {
 		"cut message":      {"fewer bytes than announced", prefixed(0, len(whole)+1, whole), "13", ""},
 		"compressed":       {"no compression", prefixed(1, len(whole), whole), "13", ""},
 		"two messages":     {"one is a request", join(prefixedWhole(whole), prefixedWhole(whole)), "12", ""},
-		"second message":   {"memory is reserved for the first only", join(prefixedWhole(nil), prefixedWhole(whole)), "12", ""},
+		"second message":   {"memory was reserved for one", join(prefixedWhole(nil), prefixedWhole(whole)), "12", ""},
 		"large rest": {
-			"the list would keep its memory", prefixedWhole(join(field(1, "a"), field(99, strings.Repeat("z", 1<<17)))), "0", "a",
+			"the list would keep its memory", prefixedWhole(join(field(1, "a"), field(99, strings.Repeat("z", 1<<17)))),
+			"0", "a",
 		},
 	}
 	for name, tc := range tests {

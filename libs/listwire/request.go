@@ -20,7 +20,8 @@ const maxRest = 64 << 10
 // firstPart is how much of a message comes before memory of its announced size is taken.
 const firstPart = 64 << 10
 
-// errSecond ends a request with more than one message, before the second one is read: memory was reserved for the first.
+// errSecond ends a request with more than one message, before the second one is read: memory was reserved for the
+// first.
 var errSecond = connect.NewError(connect.CodeUnimplemented, errors.New("unary request has multiple messages"))
 
 // body reads the message of a request whole before it gives Connect the first byte of it, and keeps its list.
@@ -85,12 +86,13 @@ func (b *body) begin() error {
 	}
 	b.whole = len(message) == int(size)
 	list, rest, ok := split(message)
-	if !b.whole || !ok || len(rest) > maxRest {
+	beside := uint64(len(rest))
+	if !b.whole || !ok || beside > maxRest {
 		b.add(prefix, message)
 		return nil
 	}
 	b.lists.request, b.lists.kept = list, true
-	binary.BigEndian.PutUint32(prefix[1:], uint32(len(rest)))
+	binary.BigEndian.PutUint32(prefix[1:], uint32(beside))
 	b.add(prefix, rest)
 	return nil
 }
