@@ -109,7 +109,7 @@ func (c *Client) connections(secure *tls.Config, dial dial, log *slog.Logger) fu
 	}
 	offer := secure.Clone()
 	offer.NextProtos = []string{"h2"}
-	f := fallback{dial: plainTimeouts(dial), secure: offer, log: log, once: new(sync.Once)}
+	f := fallback{dial: plainErrors(dial), secure: offer, log: log, once: new(sync.Once)}
 	return func() *http.Transport { return f.permit(newTransport(secure.Clone(), dial)) }
 }
 
@@ -120,7 +120,7 @@ func newTransport(secure *tls.Config, dial dial) *http.Transport {
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Transport{
 		Protocols:       protocols,
-		DialContext:     plainTimeouts(dial),
+		DialContext:     plainErrors(dial),
 		IdleConnTimeout: idleTimeout,
 		MaxConnsPerHost: maxConnections,
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
@@ -130,15 +130,18 @@ func newTransport(secure *tls.Config, dial dial) *http.Transport {
 
 type dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// plainTimeouts wraps the dialer's own timeout, which comes as one of several errors, into a plain
-// error. Unwrapped, it would tell callers that their own deadline has passed.
-func plainTimeouts(dial dial) dial {
+// plainErrors wraps the dialer's own timeout, which comes as one of several errors, into a plain
+// error. Unwrapped, it would tell callers that their own deadline has passed. Its connections have plain errors too.
+func plainErrors(dial dial) dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() && ctx.Err() == nil {
 			return nil, errors.New(err.Error())
 		}
-		return conn, err
+		if err != nil {
+			return nil, plain(err)
+		}
+		return plainConn{conn}, nil
 	}
 }
 
