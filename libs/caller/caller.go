@@ -32,9 +32,6 @@ type Identity struct {
 	Kind Kind
 }
 
-// IsAnonymous reports whether the caller proved nothing.
-func (i Identity) IsAnonymous() bool { return i.Kind == Anonymous }
-
 // Bounds of an identity. An edge rejects callers whose identity exceeds them: identities get into logs
 // and into conditions of policies.
 const (

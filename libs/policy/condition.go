@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/common/types"
 
+	"github.com/krm-function-runner/function-runner/libs/caller"
 	"github.com/krm-function-runner/function-runner/libs/signer"
 )
 
@@ -117,12 +118,8 @@ func neverHolds(env *cel.Env, ast *cel.Ast) (string, error) {
 // sizes are the greatest sizes of variables, by which the cost of conditions is estimated.
 type sizes struct{}
 
-// The greatest sizes of values: see packages caller and imagename.
-const (
-	maxTextSize  = 2 << 10
-	maxGroupSize = 256
-	maxGroups    = 256
-)
+// maxTextSize is the greatest size of texts: identities have no longer ones.
+const maxTextSize = caller.MaxIDBytes
 
 // EstimateSize implements CEL's estimator.
 func (sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
@@ -130,13 +127,13 @@ func (sizes) EstimateSize(element checker.AstNode) *checker.SizeEstimate {
 	case len(path) == 0:
 		return nil
 	case path[0] == variableGroups && len(path) == 1:
-		return &checker.SizeEstimate{Max: maxGroups}
+		return &checker.SizeEstimate{Max: caller.MaxGroups}
 	case path[0] == variableSigners && len(path) == 1:
 		return &checker.SizeEstimate{Max: signer.MaxSigners}
 	case path[0] == variableSigners:
 		return &checker.SizeEstimate{Max: signer.MaxNameBytes}
 	case path[0] == variableGroups:
-		return &checker.SizeEstimate{Max: maxGroupSize}
+		return &checker.SizeEstimate{Max: caller.MaxGroupBytes}
 	default:
 		return &checker.SizeEstimate{Max: maxTextSize}
 	}

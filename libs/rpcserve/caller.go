@@ -4,9 +4,10 @@ package rpcserve
 
 import (
 	"context"
-	"net"
 
 	"connectrpc.com/connect"
+
+	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
 // Caller returns who makes the call that ctx belongs to, as far as that is known: the
@@ -17,9 +18,5 @@ func Caller(ctx context.Context) string {
 	if !ok {
 		return ""
 	}
-	host, _, err := net.SplitHostPort(call.Peer().Addr)
-	if err != nil {
-		return call.Peer().Addr
-	}
-	return host
+	return serve.Peer(call.Peer().Addr)
 }
