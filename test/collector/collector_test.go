@@ -27,6 +27,15 @@ func TestConfigurationIsValid(t *testing.T) {
 	}
 }
 
+// TestCommandReadsTheConfiguration runs the command, which has requirements of its own.
+func TestCommandReadsTheConfiguration(t *testing.T) {
+	command := otelcol.NewCommand(settings())
+	command.SetArgs([]string{"validate", "--config=file:" + configuration})
+	if err := command.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestASpanPasses sends a span to the collector, and finds it at the collector's backend.
 func TestASpanPasses(t *testing.T) {
 	received := make(chan []byte, 10)
