@@ -53,11 +53,10 @@ func (k *Keeper) read(ctx context.Context, content []byte, err error) {
 		k.content, k.cause, k.changed = content, nil, true
 		return
 	}
-	if k.content == nil {
-		k.cause = err
-		return
+	k.cause = err
+	if k.content != nil {
+		k.config.Log.ErrorContext(ctx, "pull secret not changed: what was last read stays in use", "error", err)
 	}
-	k.config.Log.ErrorContext(ctx, "pull secret not changed: what was last read stays in use", "error", err)
 }
 
 // parse reads a content of the file.
@@ -82,7 +81,7 @@ func (k *Keeper) attempt(ctx context.Context) error {
 			k.config.Log.ErrorContext(ctx, "function pods may lack their credentials", "error", err)
 		}
 	}
-	k.metrics.attempted(ctx, err == nil)
+	k.metrics.attempted(ctx, err == nil && k.cause == nil)
 	k.written = k.written || err == nil
 	answer := err
 	if _, unseen := errors.AsType[unseenError](err); unseen && k.written {

@@ -45,7 +45,7 @@ type Keeper struct {
 
 	// These belong to Run.
 	content []byte // what the Secret has to hold; nil if there is no good file
-	cause   error  // why there is none
+	cause   error  // why the file as it is now is not used
 	changed bool   // the file has changed since it was last written
 	written bool   // the Secret was up to date at least once
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,6 +41,7 @@ type world struct {
 	// writes gets each Secret that was created or updated.
 	writes chan *corev1.Secret
 	log    *bytes.Buffer // to be read after the keeper has ended
+	meters *sdkmetric.ManualReader
 	stop   func()
 }
 
@@ -50,7 +53,7 @@ func start(t *testing.T, content string, interval time.Duration, refuse func(ver
 	t.Helper()
 	w := &world{
 		path: filepath.Join(t.TempDir(), ".dockerconfigjson"), client: fake.NewClientset(existing...),
-		writes: make(chan *corev1.Secret, 100), log: new(bytes.Buffer),
+		writes: make(chan *corev1.Secret, 100), log: new(bytes.Buffer), meters: sdkmetric.NewManualReader(),
 	}
 	if content != "" {
 		w.write(t, content)
@@ -69,7 +72,8 @@ func start(t *testing.T, content string, interval time.Duration, refuse func(ver
 	keeper, err := pullsecret.New(pullsecret.Config{
 		Path: w.path, Secrets: w.client.CoreV1().Secrets(namespace), Namespace: namespace, Name: name,
 		CheckInterval: interval,
-		Log:           slog.New(slog.NewTextHandler(w.log, nil)), Meter: noop.NewMeterProvider().Meter(""),
+		Log:           slog.New(slog.NewTextHandler(w.log, nil)),
+		Meter:         sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.meters)).Meter(""),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -148,6 +152,53 @@ func TestSecretFollowsTheFile(t *testing.T) {
 			t.Errorf("%s Secrets is not in Porch's Role", a.GetVerb())
 		}
 	}
+}
+
+// TestBrokenFileIsOutOfStep replaces a good file by one that is not valid: the Secret stays, and the metric that the
+// alert is about shows it until the file is good again.
+func TestBrokenFileIsOutOfStep(t *testing.T) {
+	w := start(t, login("s3cret-1"), time.Millisecond, nil)
+	<-w.writes
+	w.awaitInStep(t, 1)
+	w.write(t, `{"auths":`)
+	w.awaitInStep(t, 0)
+	w.write(t, login("s3cret-2"))
+	holds(t, <-w.writes, "s3cret-2")
+	w.awaitInStep(t, 1)
+}
+
+// awaitInStep waits until the metric has a value.
+func (w *world) awaitInStep(t *testing.T, want int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		if got, ok := w.inStep(ctx, t); ok && got == want {
+			return
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("fn.pull_secret.in_step is not %d", want)
+		}
+	}
+}
+
+// inStep returns the metric, and whether it was recorded.
+func (w *world) inStep(ctx context.Context, t *testing.T) (value int64, ok bool) {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := w.meters.Collect(ctx, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range all.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if gauge, is := m.Data.(metricdata.Gauge[int64]); is && m.Name == "fn.pull_secret.in_step" {
+				return gauge.DataPoints[0].Value, true
+			}
+		}
+	}
+	return 0, false
 }
 
 func TestSecretIsRestored(t *testing.T) {
