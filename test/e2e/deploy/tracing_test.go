@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
@@ -32,7 +33,7 @@ var phases = []string{
 	"fn.evaluate", "fn.resolve", "fn.registry.manifest", "fn.lease", "fn.lease.create", "fn.lease.connect", "fn.exec",
 }
 
-// TestTracesAreWhole has two callers evaluate in a pod at once, and looks for the one trace of the cold start, with
+// TestTracesAreWhole has two callers evaluate in a pod, and looks for the one trace of the cold start, with
 // spans of every service, each with its parent, and of the phases, and for the link to it from the other one, which
 // waited for the same pod.
 func TestTracesAreWhole(t *testing.T) {
@@ -50,9 +51,14 @@ func TestTracesAreWhole(t *testing.T) {
 	at.install(t, s.OnTheBed(t, objects))
 	var both errgroup.Group
 	conn, image := at.caller(t), inPod(t)
-	for range 2 {
-		both.Go(func() error { return suite.SetNamespace(ctx, conn, image, grpc.WaitForReady(true)) })
-	}
+	evaluate := func() error { return suite.SetNamespace(ctx, conn, image, grpc.WaitForReady(true)) }
+	both.Go(evaluate)
+	// Without this, one of them may resolve the image, and the other one start the pod.
+	suite.Until(ctx, t, "the first caller starts a pod", func() (bool, string) {
+		pods, err := s.Client.CoreV1().Pods(at.functions).List(ctx, metav1.ListOptions{})
+		return err == nil && len(pods.Items) > 0, fmt.Sprint(err)
+	})
+	both.Go(evaluate)
 	if err := both.Wait(); err != nil {
 		t.Fatal(err)
 	}
