@@ -16,6 +16,7 @@ import (
 type board struct {
 	title, description string
 	panels             []panel
+	searches           []search // below the panels
 }
 
 // object is one of JSON.
@@ -63,15 +64,22 @@ func operatorRules(dir string) ([]byte, error) {
 
 // json returns the dashboard in Grafana's form.
 func (b board) json(name string) object {
-	panels := make([]object, len(b.panels))
+	var panels []object
 	for i, p := range b.panels {
-		panels[i] = p.json(i)
+		panels = append(panels, p.json(i))
+	}
+	choices := variables()
+	for i, s := range b.searches {
+		panels = append(panels, s.json(len(b.panels)+i))
+	}
+	if len(b.searches) > 0 {
+		choices = append(choices, searchVariables()...)
 	}
 	return object{
 		"uid": "function-runner-" + name, "title": b.title, "description": b.description, "tags": []string{"function-runner"},
 		"schemaVersion": 39, "editable": true, "refresh": "30s", "timezone": "browser",
 		"time":       object{"from": "now-1h", "to": "now"},
-		"templating": object{"list": variables()}, "panels": panels,
+		"templating": object{"list": choices}, "panels": panels,
 		"links": []object{{
 			"type": "dashboards", "tags": []string{"function-runner"}, "title": "Function Runner", "asDropdown": true,
 			"keepTime": true, "includeVars": true,
@@ -102,6 +110,11 @@ const (
 	height = 8
 )
 
+// place returns where the panel with a number is.
+func place(n int) object {
+	return object{"x": n % perRow * width, "y": n / perRow * height, "w": width, "h": height}
+}
+
 // json returns the panel with a number in Grafana's form.
 func (p panel) json(n int) object {
 	datasource := object{"type": "prometheus", "uid": "${datasource}"}
@@ -114,7 +127,7 @@ func (p panel) json(n int) object {
 	}
 	return object{
 		"id": n + 1, "type": "timeseries", "title": p.title, "description": p.description, "datasource": datasource,
-		"gridPos":     object{"x": n % perRow * width, "y": n / perRow * height, "w": width, "h": height},
+		"gridPos":     place(n),
 		"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0}, "overrides": []object{}},
 		"options": object{
 			"legend": object{"displayMode": "list", "placement": "bottom"}, "tooltip": object{"mode": "multi"},

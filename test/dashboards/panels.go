@@ -46,13 +46,13 @@ var dashboards = map[string]board{
 		},
 		{
 			"Failures of the system", "The share of evaluations that failed although caller and function did nothing wrong.",
-			"percentunit", one("function_runner:evaluation_failures:ratio_rate5m", "5 minutes"),
+			"percentunit", one("function_runner:evaluation_failures:ratio_rate5m{@}", "{{namespace}}: 5 minutes"),
 		},
 		{
 			"Error budget burn", "How fast the error budget is used: 1 uses it up in 30 days, 14.4 in two days.", "short",
 			[]query{
-				{"function_runner:evaluation_failures:ratio_rate1h / 0.005", "1 hour"},
-				{"function_runner:evaluation_failures:ratio_rate6h / 0.005", "6 hours"},
+				{"function_runner:evaluation_failures:ratio_rate1h{@} / 0.005", "{{namespace}}: 1 hour"},
+				{"function_runner:evaluation_failures:ratio_rate6h{@} / 0.005", "{{namespace}}: 6 hours"},
 			},
 		},
 		{
@@ -141,7 +141,7 @@ var dashboards = map[string]board{
 			"Versions", "Programs by version: more than one during an upgrade.", "short",
 			one("count by (version) (fn_build_info{@})", "{{version}}"),
 		},
-	}},
+	}, nil},
 	"function": {"Function Runner: one function", "What one function, or a few, do. Choose them above.", []panel{
 		{
 			"Evaluations", "Evaluations that ended, by their code.", "reqps",
@@ -164,7 +164,7 @@ var dashboards = map[string]board{
 			"Cold starts", "Leases that waited for a new pod, by outcome.", "reqps",
 			one("sum by (outcome) (rate(fn_cold_starts_total{#}[$__rate_interval]))", "{{outcome}}"),
 		},
-	}},
+	}, nil},
 	"cold-starts": {"Function Runner: cold starts", "What a cold start consists of, and where the time goes.", []panel{
 		{
 			"Cold starts", "Leases that waited for a new pod, by outcome.", "reqps",
@@ -190,7 +190,7 @@ var dashboards = map[string]board{
 			"Actions", "Time of the actions of the pod-manager on the Kubernetes API.", "s",
 			[]query{mean("fn_kube_action_duration_seconds", "{@}", "action", "{{action}}")},
 		},
-	}},
+	}, nil},
 	"pods": {"Function Runner: pools and pods", "Function pods, the queue, and the replicas that manage them.", []panel{
 		{
 			"Pods", "Function pods by state.", "short",
@@ -250,7 +250,7 @@ var dashboards = map[string]board{
 			"Memory", "Of each program. Functions that run beside it are not in it.", "bytes",
 			one("process_resident_memory_bytes{@}", "{{pod}}"),
 		},
-	}},
+	}, nil},
 	"registries": {"Function Runner: registries", "Requests to registries and the cache of their answers.", []panel{
 		{
 			"Requests", "By registry and answer.", "reqps",
@@ -258,7 +258,7 @@ var dashboards = map[string]board{
 		},
 		{
 			"Failures", "The share of requests without a useful answer, as the alert counts them.", "percentunit",
-			one("function_runner:registry_failures:ratio_rate10m", "{{registry}}"),
+			one("function_runner:registry_failures:ratio_rate10m{@}", "{{registry}}"),
 		},
 		{
 			"By purpose", "What the requests are for.", "reqps",
@@ -276,5 +276,24 @@ var dashboards = map[string]board{
 			{"sum(increase(fn_resolver_tag_moves_total{@}[1h]))", "moved tags"},
 			{"sum by (pod) (fn_resolver_cache_size_bytes{@})", "bytes {{pod}}"},
 		}},
-	}},
+	}, nil},
+	"traces": {
+		"Function Runner: traces", "Single evaluations: from a point in a graph to its trace, and to the lines of its log.",
+		[]panel{
+			{
+				"Durations with traces", "The points are evaluations with a trace: choose one, and follow its link.", "s",
+				quantiles("fn_evaluation_duration_seconds_bucket{#}"),
+			},
+			{
+				"Phases with traces", "The slowest one in twenty of each phase, with points that have a trace.", "s", one(
+					"histogram_quantile(0.95, sum by (le, phase) (rate(fn_phase_duration_seconds_bucket{@}[$__rate_interval])))",
+					"{{phase}}"),
+			},
+			{
+				"Evaluations", "Evaluations that ended, by their code.", "reqps",
+				one("sum by (code) (rate(fn_evaluations_total{#}[$__rate_interval]))", "{{code}}"),
+			},
+		},
+		searches,
+	},
 }

@@ -33,6 +33,8 @@ type incident struct {
 var incidents = []incident{
 	{"an image with a typo", []string{"ColdStartsFail"}, false, typo},
 	{"unreadable credentials", []string{"PullSecretIsBehind"}, false, unreadableCredentials},
+	{"a broken policy", []string{"PolicyIsBehind"}, false, brokenPolicy},
+	{"an authority that was overwritten", []string{"IssuerIsBehind", "CertificateExpires"}, false, noAuthority},
 	{"a dead registry", []string{"RegistryFails", "EvaluationsFailForOurReasons", "ErrorBudgetBurns"}, true, deadRegistry},
 	{"a crowd", []string{"CallersWait", "RequestsAreRefused", "EvaluationsAreSlow"}, false, crowd},
 	{"pods that break", []string{"PodsBreak"}, false, breakingPods},
@@ -66,6 +68,9 @@ func typo(ctx context.Context, t *testing.T, at place) {
 	client, registry := evaluator.NewFunctionEvaluatorClient(at.caller(t)), s.Registry(t, "open").Host
 	for n := range 6 {
 		fail(ctx, t, client, fmt.Sprintf("%s/krm-functions-catalog/set-namespase:v0.4.%d", registry, n))
+		if n == 0 {
+			wait(ctx, 3*time.Second) // Prometheus does not count what happens before it has seen the counter
+		}
 	}
 	<-ctx.Done()
 }

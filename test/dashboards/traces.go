@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// Selectors of spans and lines by what a user has chosen. TraceQL and LogQL match whole values.
+const (
+	spanSelector = `resource.service.name=~"gateway|function-runner" && resource.k8s.namespace.name=~"$namespace"` +
+		` && name="fn.evaluate" && span.container.image.name=~"($function).*"`
+	lineSelector = `{namespace=~"$namespace", app=~"gateway|pod-manager|image-resolver|function-runner"}`
+)
+
+// search is a panel of traces or of lines, which are in another data source than metrics.
+type search struct {
+	title, description string
+	// source is the type of the data source, and the variable that names it; kind is the type of the panel.
+	source, kind string
+	// query has what is asked for, in the terms of the data source.
+	query object
+}
+
+// traceQL returns what Tempo is asked for.
+func traceQL(query string) object {
+	return object{"queryType": "traceql", "query": query, "limit": 20, "tableType": "traces"}
+}
+
+// jaeger returns what Jaeger is asked for. It matches no patterns: a user gives tags.
+func jaeger(tags string) object {
+	return object{
+		"queryType": "search", "service": "gateway", "operation": "fn.evaluate", "limit": 20, "tags": "$tags" + tags,
+	}
+}
+
+// searches are the panels of the dashboard traces that have no metrics.
+var searches = []search{
+	{
+		"Failed evaluations", "Traces of evaluations that ended with an error.", "tempo", "table",
+		traceQL("{" + spanSelector + " && status=error} | select(span.fn.code, span.container.image.name)"),
+	},
+	{
+		"Slow evaluations", "Traces of evaluations that took longer than a second.", "tempo", "table",
+		traceQL("{" + spanSelector + " && duration>1s} | select(span.fn.evaluator, span.container.image.name)"),
+	},
+	{
+		"Cold starts", "Traces of evaluations that waited for a new pod.", "tempo", "table",
+		traceQL("{" + spanSelector + " && span.faas.coldstart=true} | select(span.k8s.pod.name)"),
+	},
+	{
+		"Evaluations in Jaeger", "Traces with the tags that are given above.", "jaeger", "table", jaeger(""),
+	},
+	{
+		"Failed evaluations in Jaeger", "Those of them that ended with an error.", "jaeger", "table", jaeger(" error=true"),
+	},
+	{
+		"Lines of traces", "Log lines that belong to a trace, with a link to it.", "loki", "logs",
+		object{"expr": lineSelector + ` |= "trace_id"`, "queryType": "range", "maxLines": 100},
+	},
+}
+
+// json returns the panel with a number in Grafana's form.
+func (s search) json(n int) object {
+	datasource := object{"type": s.source, "uid": "${" + s.source + "}"}
+	target := object{"refId": "A", "datasource": datasource}
+	for key, value := range s.query {
+		target[key] = value
+	}
+	return object{
+		"id": n + 1, "type": s.kind, "title": s.title, "description": s.description, "datasource": datasource,
+		"gridPos": place(n), "targets": []object{target},
+		"fieldConfig": object{"defaults": object{}, "overrides": []object{}},
+		"options":     object{"showTime": true, "enableLogDetails": true, "sortOrder": "Descending"},
+	}
+}
+
+// searchVariables returns the further variables of a dashboard with searches.
+func searchVariables() []object {
+	source := func(kind, label string) object {
+		return object{"name": kind, "type": "datasource", "query": kind, "label": label}
+	}
+	return []object{
+		source("tempo", "Tempo"), source("jaeger", "Jaeger"), source("loki", "Loki"),
+		{
+			"name": "tags", "type": "textbox", "label": "Tags for Jaeger", "query": "k8s.namespace.name=porch-system",
+			"current": object{
+				"text": "k8s.namespace.name=porch-system", "value": "k8s.namespace.name=porch-system",
+			},
+		},
+	}
+}
