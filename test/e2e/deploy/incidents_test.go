@@ -133,19 +133,35 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// breakingPods kills pods while they evaluate.
+// breakingPods kills pods while they evaluate: a second after each is ready. Earlier, none would evaluate.
 func breakingPods(ctx context.Context, t *testing.T, at place) {
 	conn, image := at.caller(t), s.Registry(t, "open").Host+"/test/sleep:v1"
 	var killing sync.WaitGroup
 	killing.Go(func() {
-		now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 		for ctx.Err() == nil {
-			wait(ctx, time.Second)
-			_ = s.Client.CoreV1().Pods(at.functions).DeleteCollection(ctx, now, metav1.ListOptions{})
+			wait(ctx, 500*time.Millisecond)
+			at.killReady(ctx)
 		}
 	})
 	defer killing.Wait()
-	atOnce(ctx, 10, func(int, int) { _ = suite.Sleep(ctx, conn, image, 5*time.Second) })
+	atOnce(ctx, 20, func(int, int) { _ = suite.Sleep(ctx, conn, image, time.Minute) })
+}
+
+// killReady deletes the function pods that have been ready for a second.
+func (p place) killReady(ctx context.Context) {
+	pods, err := s.Client.CoreV1().Pods(p.functions).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
+	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	for i := range pods.Items {
+		for _, condition := range pods.Items[i].Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue &&
+				time.Since(condition.LastTransitionTime.Time) > time.Second {
+				_ = s.Client.CoreV1().Pods(p.functions).Delete(ctx, pods.Items[i].Name, now)
+			}
+		}
+	}
 }
 
 // noAPI cuts the pod-managers from the Kubernetes API. The rules end with their pods' networks at the latest.
