@@ -177,9 +177,9 @@ unit: prepare testdata-times $(HELM) ## Run the tests that need only this machin
 	 $(if $(LINUX),(cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$')) || failed=1; ,\
 	 echo "skipped: tests of the test bed, which need Linux"; )\
 	 (cd test && go test -vet=off -count=1 ./deploy) || failed=1; \
-	 ! [ -x $(PROMETHEUS)/promtool ] || (cd test && PATH=$(PROMETHEUS):$$PATH go test -vet=off -tags promtool ./dashboards) || failed=1; \
+	 ! [ -x $(PROMETHEUS)/promtool ] || (cd test && PATH=$(PROMETHEUS):$$PATH go test -vet=off -count=1 -tags promtool ./dashboards) || failed=1; \
 	 (cd test && PATH=$(dir $(HELM)):$$PATH go test -vet=off -count=1 -tags helm -run Chart ./release) || failed=1; \
-	 test -z "$$failed" # Go does not notice changed manifests; their tests have no races
+	 test -z "$$failed" # Go does not notice changed manifests and rules; their tests have no races
 
 .PHONY: first-steps
 first-steps: ## Run the commands of the README and docs/first-steps that need neither a cluster nor root, in a new clone
