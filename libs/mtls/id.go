@@ -52,6 +52,9 @@ func (i ID) String() string {
 // URL returns the ID as certificates have it.
 func (i ID) URL() *url.URL { return &url.URL{Scheme: "spiffe", Host: i.domain, Path: i.path} }
 
+// Sibling returns the ID with another path in the same trust domain. The path has to be a valid one.
+func (i ID) Sibling(path string) ID { return ID{domain: i.domain, path: "/" + path} }
+
 // IDOf returns the SPIFFE ID of a certificate, which has it as its only URI.
 func IDOf(cert *x509.Certificate) (ID, error) {
 	if len(cert.URIs) != 1 {

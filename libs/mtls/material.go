@@ -25,7 +25,9 @@ type material struct {
 	certificate tls.Certificate
 	id          ID
 	authorities *x509.CertPool
-	expiries    []expiry
+	// bundle is the authorities as PEM.
+	bundle   string
+	expiries []expiry
 	// content identifies the files.
 	content string
 }
@@ -63,7 +65,7 @@ func read(directory string, now time.Time) (*material, error) {
 	}
 	m := &material{
 		content:     string(content[CertificateFile]) + string(content[KeyFile]) + string(content[AuthoritiesFile]),
-		authorities: x509.NewCertPool(),
+		authorities: x509.NewCertPool(), bundle: string(content[AuthoritiesFile]),
 	}
 	var err error
 	if m.certificate, err = tls.X509KeyPair(content[CertificateFile], content[KeyFile]); err != nil {

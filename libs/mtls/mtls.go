@@ -49,6 +49,8 @@ type Identity struct {
 	// current is what is used, nil before the files have come.
 	current   atomic.Pointer[material]
 	available chan struct{}
+	// changed is called after each change of what is used, unless it is nil.
+	changed atomic.Pointer[func()]
 	// failure is why the files are not used, nil if they are.
 	failure atomic.Pointer[error]
 	// told is the material and expiry that the log has. Run alone uses it.
@@ -98,9 +100,39 @@ func (i *Identity) Available() <-chan struct{} {
 	return i.available
 }
 
+// OnChange has changed called after each change of the certificate or the authorities, and now if there are
+// any. There is one such function at most, and it must not wait.
+func (i *Identity) OnChange(changed func()) {
+	i.changed.Store(&changed)
+	if i.current.Load() != nil {
+		changed()
+	}
+}
+
+// ID returns the ID of this program, the zero ID while there is none.
+func (i *Identity) ID() ID {
+	if current := i.current.Load(); current != nil {
+		return current.id
+	}
+	return ID{}
+}
+
+// Authorities returns the certificates of the authorities that this program trusts, as PEM, empty while there
+// are none.
+func (i *Identity) Authorities() string {
+	if current := i.current.Load(); current != nil {
+		return current.bundle
+	}
+	return ""
+}
+
 // use has new connections use a material.
 func (i *Identity) use(found *material) {
-	if i.current.Swap(found) == nil {
+	former := i.current.Swap(found)
+	if changed := i.changed.Load(); changed != nil {
+		(*changed)()
+	}
+	if former == nil {
 		close(i.available)
 	}
 }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mtls
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net/url"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Proof is how a server without an authority proves who it is: it shares a secret with its callers. Its
+// certificate has its ID, and a hash of ID and public key that cannot be computed without the secret. So
+// its key never leaves its memory, and its certificate is neither issued nor renewed.
+type Proof struct {
+	id     ID
+	secret string
+}
+
+// leastSecret is the least length of a secret, in bytes: one of letters and digits cannot be guessed.
+const leastSecret = 26
+
+// NewProof returns the proof of a server with a SPIFFE ID. The secret is known to the server and to its callers.
+func NewProof(id, secret string) (Proof, error) {
+	parsed, err := ParseID(id)
+	if err == nil && len(secret) < leastSecret {
+		err = fmt.Errorf("the secret of %s has %d bytes, want %d or more", id, len(secret), leastSecret)
+	}
+	return Proof{parsed, secret}, err
+}
+
+// of returns the hash that a certificate with a public key has.
+func (p Proof) of(publicKey []byte) string {
+	hash := hmac.New(sha256.New, []byte(p.secret))
+	_, _ = fmt.Fprintf(hash, "function-runner pod certificate\n%s\n", p.id) // a hash accepts all
+	_, _ = hash.Write(publicKey)
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// verify reports whether the server of a connection is the one that knows the secret.
+func (p Proof) verify(state tls.ConnectionState) error {
+	if len(state.PeerCertificates) == 0 {
+		return errors.New("the server has no certificate")
+	}
+	cert := state.PeerCertificates[0]
+	id, err := IDOf(cert)
+	switch {
+	case err != nil:
+		return err
+	case id != p.id:
+		return fmt.Errorf("the server is %s, not %s", id, p.id)
+	case !hmac.Equal([]byte(cert.Subject.SerialNumber), []byte(p.of(cert.RawSubjectPublicKeyInfo))):
+		return fmt.Errorf("the server says that it is %s and does not prove it", id)
+	}
+	return nil
+}
+
+// ClientOfProven returns the configuration of connections to a server that proves with a secret that it has an
+// ID. It is nil, for none, for a nil Identity and for a server without an ID.
+func (i *Identity) ClientOfProven(id, secret string) (*tls.Config, error) {
+	if i == nil || id == "" {
+		return nil, nil
+	}
+	server, err := NewProof(id, secret)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion:           tls.VersionTLS13,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return i.own() },
+		InsecureSkipVerify:   true, //nolint:gosec // VerifyConnection verifies: by the secret, not by an authority
+		VerifyConnection:     server.verify,
+	}, nil
+}
+
+// Make returns the identity of a server that proves itself, with a new key. Clients are verified by the
+// authorities, which are certificates as PEM. It does not change, so it need not run.
+func Make(
+	proof Proof, authorities string, permissive bool, log *slog.Logger, meters metric.MeterProvider,
+) (*Identity, error) {
+	made := &material{id: proof.id, authorities: x509.NewCertPool()}
+	if err := made.addAuthorities([]byte(authorities)); err != nil {
+		return nil, fmt.Errorf("read the authorities of callers: %w", err)
+	}
+	var err error
+	if made.certificate, err = proof.certificate(); err != nil {
+		return nil, fmt.Errorf("make a certificate for %s: %w", proof.id, err)
+	}
+	i := &Identity{permissive: permissive, log: log, available: make(chan struct{})}
+	i.use(made)
+	return i, i.measure(meters.Meter("mtls"))
+}
+
+// certificate returns a certificate with a new key, which signs itself. It does not expire while a server
+// could use it: what ends it is the end of the server.
+func (p Proof) certificate() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: now.AddDate(-1, 0, 0), NotAfter: now.AddDate(10, 0, 0),
+		Subject: pkix.Name{SerialNumber: p.of(public)}, URIs: []*url.URL{p.id.URL()},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
