@@ -22,7 +22,7 @@ import (
 func newPod(cfg Config, manager lease.Manager, frame program.Frame) (*podeval.Evaluator, serve.Task, error) {
 	conns := podconn.New(podconn.Config{
 		Idle: cfg.Pod.IdleTimeout, Max: cfg.Pod.MaxIdleConnections,
-		MaxMessageBytes: cfg.MaxMessageBytes, Telemetry: frame.Telemetry,
+		MaxMessageBytes: cfg.MaxMessageBytes, Identity: frame.Identity, Telemetry: frame.Telemetry,
 	})
 	pod, err := podeval.New(podeval.Config{
 		Leases: manager, Conns: conns, MaxRetries: cfg.Pod.MaxRetries,

@@ -58,6 +58,9 @@ type Config struct {
 	// WrapperServerImage is the image that brings the wrapper server into pods.
 	// Porch's name for its variable works too.
 	WrapperServerImage string `envconfig:"WRAPPER_SERVER_IMAGE"`
+	// PodTLS has function pods prove who they are, and accept who may lease them only, if this program has a
+	// certificate. Their wrapper server has to be one of this version or a later one.
+	PodTLS bool `split_words:"true" default:"true"`
 	// Template is the ConfigMap with the templates of pods and services; empty for
 	// the built-in ones.
 	Template string

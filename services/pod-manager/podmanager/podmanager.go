@@ -70,7 +70,7 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
-	m, err := newManager(cfg, cached, address, frame)
+	m, err := newManager(cfg, cached, address, cfg.Callers, frame)
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
@@ -106,15 +106,18 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 // NewManager returns a manager. It starts nothing: its component has to run while it is
 // called. It sends no request either: the informers start later.
 func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
-	m, err := newManager(cfg, resolver, "", frame)
+	m, err := newManager(cfg, resolver, "", nil, frame)
 	if err != nil {
 		return nil, fmt.Errorf("set up the pod-manager: %w", err)
 	}
 	return m, nil
 }
 
-// newManager wires the service.
-func newManager(cfg Config, resolver Images, address string, frame program.Frame) (*Manager, error) {
+// newManager wires the service. Callers are patterns of the IDs of programs that lease pods, none for
+// this one alone.
+func newManager(
+	cfg Config, resolver Images, address string, callers []string, frame program.Frame,
+) (*Manager, error) {
 	log := frame.Telemetry.Log
 	clock := kubeclient.NewClock(log)
 	client, err := kubeclient.Connect(cfg.Kubeconfig, clock, log)
@@ -155,8 +158,11 @@ func newManager(cfg Config, resolver Images, address string, frame program.Frame
 	if err != nil {
 		return nil, err
 	}
-	prober := probe.New(handle)
-	synced, awaitSync := all(cluster.Synced(), configured.Synced(), keeper.Joined())
+	prober := probe.New(frame.Identity, handle)
+	podTLS := cfg.podTLS(frame.Identity, callers, func(tls *podspec.TLS) {
+		core.Configure(func(s *manager.Settings) { s.TLS = tls })
+	})
+	synced, awaitSync := all(cluster.Synced(), configured.Synced(), keeper.Joined(), podTLS.known)
 	core, err = manager.New(manager.Config{
 		Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
 		Synced: synced, Obstacle: cluster.Obstacle, Settings: cfg.settings(templates.Current(), file.Settings()),
@@ -172,7 +178,7 @@ func newManager(cfg Config, resolver Images, address string, frame program.Frame
 	return &Manager{Manager: core, Binaries: configured.board, keeper: keeper, component: serve.Component{
 		Tasks: []serve.Task{
 			core.Run, watch, follow, configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run,
-			keep(keeper, frame.Health.Stopping()), awaitSync, awaitReady,
+			keep(keeper, frame.Health.Stopping()), podTLS.Run, awaitSync, awaitReady,
 		},
 		Ready: ready,
 	}}, nil

@@ -34,6 +34,7 @@ type Config struct {
 	function.Settings
 	function.Confinement
 
+	TLS       TLS
 	Serve     serve.Config
 	Telemetry telemetry.Config
 
@@ -97,6 +98,7 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	function.CheckSettings(&checks, "", c.Settings)
 	function.CheckConfinement(&checks, c.Confinement)
+	c.TLS.check(&checks)
 	checks.Within("Serve", c.Serve.Validate())
 	checks.Within("Telemetry", c.Telemetry.Validate())
 	return checks.Err()

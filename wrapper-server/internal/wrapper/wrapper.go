@@ -31,6 +31,10 @@ import (
 // New returns the wrapper server as a part of a program. Functions get the
 // variables of environ that are not the server's own.
 func New(cfg Config, environ []string, frame program.Frame) (serve.Component, error) {
+	identity, access, err := cfg.TLS.identity(frame)
+	if err != nil {
+		return serve.Component{}, fmt.Errorf("set up the certificate: %w", err)
+	}
 	service, err := newService(cfg, functionEnv(environ), frame)
 	if err != nil {
 		return serve.Component{}, err
@@ -41,7 +45,7 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Component, er
 		budget: membudget.NewBehind(
 			windows, membudget.Default(cgroup.Container, cfg.MaxRequestBodySize), budgetTimeout, ""),
 	}
-	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
+	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
 	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.handler,
 		MaxRequestBytes: cfg.MaxRequestBodySize, MaxResponseBytes: cfg.MaxRequestBodySize,
@@ -54,6 +58,7 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Component, er
 		Endpoints: []serve.Endpoint{{
 			Name: "evaluator", Address: ":" + strconv.Itoa(cfg.Port), Handler: handler,
 			Windows: windows, MaxConnections: maxConnections, MaxConnectionsPerPeer: maxConnectionsPerPeer,
+			TLS: identity.Server(),
 		}},
 		Tasks: []serve.Task{s.maintain},
 	}, nil

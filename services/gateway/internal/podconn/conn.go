@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,9 +22,9 @@ type Conn struct {
 	evaluator.FunctionEvaluatorClient
 
 	pool   *Pool
-	key    key
+	pod    Pod
 	client *grpc.ClientConn
-	// dialError is the error of the last attempt to connect, or nil.
+	// dialError is the error of the last attempt to connect, with TLS too, or nil.
 	dialError atomic.Pointer[error]
 
 	// The pool's lock guards these.
@@ -32,10 +33,15 @@ type Conn struct {
 	dropped bool
 }
 
-func (p *Pool) newConn(k key) (*Conn, error) {
-	c := &Conn{pool: p, key: k}
+func (p *Pool) newConn(pod Pod) (*Conn, error) {
+	c := &Conn{pool: p, pod: pod}
+	transport, err := c.transport(p.cfg.Identity)
+	if err != nil {
+		return nil, err
+	}
 	// Each attempt looks the name up: a Service's name may be new.
-	client, err := grpc.NewClient("passthrough:///"+k.address, append(p.options, grpc.WithContextDialer(c.dial))...)
+	client, err := grpc.NewClient("passthrough:///"+pod.Address, append(slices.Clip(p.options),
+		grpc.WithTransportCredentials(transport), grpc.WithContextDialer(c.dial))...)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +77,7 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	if err := c.dialError.Load(); err != nil {
 		return *err
 	}
-	return fmt.Errorf("connect to %s: %w", c.key.address, context.Cause(ctx))
+	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
 }
 
 // firstDialTimeout bounds the first attempt. Packets to a Service whose rules the node does not
@@ -85,7 +91,9 @@ func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
 	for timeout := firstDialTimeout; ; timeout *= 2 {
 		conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, "tcp", address)
 		if err == nil {
-			c.dialError.Store(nil)
+			if c.pod.ID == "" { // otherwise the handshake may fail yet
+				c.dialError.Store(nil)
+			}
 			return conn, nil
 		}
 		c.dialError.Store(&err)

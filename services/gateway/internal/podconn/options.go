@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 )
 
@@ -25,8 +24,6 @@ const maxHeaders = 128 << 10
 
 func dialOptions(cfg Config) []grpc.DialOption {
 	return []grpc.DialOption{
-		// Pods are inside the cluster; a service mesh encrypts underneath.
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithUserAgent("function-runner-gateway"),
 		grpc.WithInitialWindowSize(streamWindow),

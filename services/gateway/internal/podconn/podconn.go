@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
@@ -24,11 +25,19 @@ type Config struct {
 	Max int
 	// MaxMessageBytes bounds the answers of pods, in bytes.
 	MaxMessageBytes int
-	Telemetry       *telemetry.Telemetry
+	// Identity is the certificate that pods are shown, nil for none.
+	Identity  *mtls.Identity
+	Telemetry *telemetry.Telemetry
 }
 
-// key identifies a pod. A new pod may have the name and the address of an earlier one.
-type key struct{ uid, address string }
+// Pod is where a pod is, and how it proves who it is.
+type Pod struct {
+	// UID tells pods apart: a new one may have the name and the address of an earlier one. Address is
+	// host:port.
+	UID, Address string
+	// ID and Secret are the pod's identity, see [mtls.Proof]; empty for one without a certificate.
+	ID, Secret string
+}
 
 // Pool keeps connections.
 type Pool struct {
@@ -36,28 +45,27 @@ type Pool struct {
 	options []grpc.DialOption
 
 	mu     sync.Mutex
-	conns  map[key]*Conn
+	conns  map[Pod]*Conn
 	closed bool
 }
 
 // New returns a pool without connections. Its Run must run while the pool is used.
 func New(cfg Config) *Pool {
-	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[key]*Conn{}}
+	return &Pool{cfg: cfg, options: dialOptions(cfg), conns: map[Pod]*Conn{}}
 }
 
-// Get returns the connection to the pod with the given uid and address (host:port). The caller
+// Get returns the connection to a pod. The caller
 // releases it. It connects on first use.
-func (p *Pool) Get(uid, address string) (*Conn, error) {
+func (p *Pool) Get(pod Pod) (*Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k := key{uid, address}
-	c, ok := p.conns[k]
+	c, ok := p.conns[pod]
 	if !ok {
 		var err error
-		if c, err = p.newConn(k); err != nil {
-			return nil, fmt.Errorf("make a connection to %s: %w", address, err)
+		if c, err = p.newConn(pod); err != nil {
+			return nil, fmt.Errorf("make a connection to %s: %w", pod.Address, err)
 		}
-		p.conns[k] = c
+		p.conns[pod] = c
 	}
 	c.users++
 	return c, nil
@@ -85,8 +93,8 @@ func (p *Pool) release(c *Conn, broken bool) {
 // drop removes c from the pool.
 func (p *Pool) drop(c *Conn) {
 	c.dropped = true
-	if p.conns[c.key] == c {
-		delete(p.conns, c.key)
+	if p.conns[c.pod] == c {
+		delete(p.conns, c.pod)
 	}
 }
 

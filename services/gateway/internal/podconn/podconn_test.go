@@ -24,10 +24,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newPool returns a pool that runs until the test ends.
 func newPool(t *testing.T, maxIdle int) *podconn.Pool {
 	t.Helper()
-	p := podconn.New(podconn.Config{
-		Idle: time.Minute, Max: maxIdle, MaxMessageBytes: 1 << 20,
-		Telemetry: telemetry.Discard(),
-	})
+	return newPoolOf(t, podconn.Config{Idle: time.Minute, Max: maxIdle, MaxMessageBytes: 1 << 20})
+}
+
+func newPoolOf(t *testing.T, cfg podconn.Config) *podconn.Pool {
+	t.Helper()
+	cfg.Telemetry = telemetry.Discard()
+	p := podconn.New(cfg)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = p.Run(ctx) })
@@ -37,7 +40,7 @@ func newPool(t *testing.T, maxIdle int) *podconn.Pool {
 
 func get(t *testing.T, p *podconn.Pool, uid, address string) *podconn.Conn {
 	t.Helper()
-	c, err := p.Get(uid, address)
+	c, err := p.Get(podconn.Pod{UID: uid, Address: address})
 	if err != nil {
 		t.Fatal(err)
 	}

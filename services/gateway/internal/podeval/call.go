@@ -36,7 +36,10 @@ func (e *Evaluator) call(
 				"make the package smaller, or raise the pods' message limit",
 			evaluatePrefix(req.Given), size, limit)
 	}
-	conn, err := e.cfg.Conns.Get(granted.GetPodUid(), granted.GetAddress())
+	conn, err := e.cfg.Conns.Get(podconn.Pod{
+		UID: granted.GetPodUid(), Address: granted.GetAddress(),
+		ID: granted.GetIdentity().GetId(), Secret: granted.GetIdentity().GetSecret(),
+	})
 	if err != nil {
 		return evaluation.Response{}, &brokenPodError{pod: granted.GetPod(), cause: err, notCalled: true}
 	}

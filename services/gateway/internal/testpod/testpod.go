@@ -15,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
+	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -35,18 +36,35 @@ func (f Func) EvaluateFunction(ctx context.Context,
 // Serve serves f until the test ends, and returns its address. Messages may have up to limit bytes.
 func Serve(t testing.TB, limit int, f Func) string {
 	t.Helper()
-	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) { return component(limit, f, frame) })
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+		return component(limit, f, nil, nil, frame)
+	})
 }
 
-func component(limit int, f Func, frame program.Frame) (serve.Component, error) {
-	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
+// ServeSecured is Serve for a pod with an identity, which callers with IDs that match a pattern may call.
+func ServeSecured(t testing.TB, identity *mtls.Identity, callers string, limit int, f Func) string {
+	t.Helper()
+	access, err := rpcserve.Callers(identity, []string{callers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+		return component(limit, f, identity, access, frame)
+	})
+}
+
+func component(
+	limit int, f Func, identity *mtls.Identity, access rpcserve.Access, frame program.Frame,
+) (serve.Component, error) {
+	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
 	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: limit, MaxResponseBytes: limit,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			return evaluatorconnect.NewFunctionEvaluatorHandler(f, options...)
 		},
 	})
-	return serve.Component{Endpoints: []serve.Endpoint{{Name: "evaluator", Handler: handler}}}, err
+	endpoint := serve.Endpoint{Name: "evaluator", Handler: handler, TLS: identity.Server()}
+	return serve.Component{Endpoints: []serve.Endpoint{endpoint}}, err
 }
 
 // ServeFunctions runs the function whose behaviour the image names, with the binaries in dir. One
@@ -77,7 +95,7 @@ func ServeFunctions(t *testing.T, dir string, behaviours map[string]string) stri
 				return nil, err
 			}
 			return &evaluator.EvaluateFunctionResponse{ResourceList: result.ResourceList, Log: result.Log}, nil
-		}, frame)
+		}, nil, nil, frame)
 		p.Tasks = append(p.Tasks, func(ctx context.Context) error { reaper.Run(ctx); return nil })
 		return p, err
 	})

@@ -206,9 +206,9 @@ func (r *replica) leave() {
 var errRefused = errors.New("connection refused")
 
 // ask is how the replica asks a pod.
-func (r *replica) ask(ctx context.Context, address string) error {
+func (r *replica) ask(ctx context.Context, pod pool.Probe) error {
 	for {
-		if !r.podless.Load() && r.world.answers(address) {
+		if !r.podless.Load() && r.world.answers(pod.Address) {
 			select {
 			case <-time.After(time.Millisecond):
 				return nil

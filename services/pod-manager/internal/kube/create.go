@@ -4,6 +4,7 @@ package kube
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -43,7 +44,7 @@ func (c *Cluster) create(ctx context.Context, action pool.Create, what podspec.W
 	}
 	request := podspec.Request{
 		Workload: what, Template: template, Name: action.Name, Slot: action.Slot,
-		ReclaimAfter: c.config.Clock.Theirs(action.ReclaimAfter),
+		ReclaimAfter: c.config.Clock.Theirs(action.ReclaimAfter), Secret: rand.Text(),
 	}
 	created := c.createBoth(ctx, request, send)
 	if ctx.Err() != nil {

@@ -18,6 +18,8 @@ import (
 type Settings struct {
 	// Template is what new pods are made from.
 	Template podspec.Template
+	// TLS has them prove who they are; nil for pods without certificates.
+	TLS *podspec.TLS
 	// Builder is what makes them.
 	Builder podspec.Builder
 	// Pools are the limits of functions that have none of their own, and of all
@@ -78,7 +80,7 @@ func (s Settings) limits(f pool.Function) pool.Limits {
 	override(&limits.MaxWaitlistLength, entry.MaxWaitlistLength)
 	override(&limits.MaxConcurrency, entry.MaxConcurrency)
 	override(&limits.MaxQueue, entry.MaxQueue)
-	what := workload(podspec.Function{Reference: f.Reference, Digest: f.Digest}, limits, entry)
+	what := s.workloadWith(podspec.Function{Reference: f.Reference, Digest: f.Digest}, limits, entry)
 	limits.Settings = s.Builder.SettingsVersion(podspec.Request{Workload: what, Template: s.Template})
 	return limits
 }
@@ -86,13 +88,13 @@ func (s Settings) limits(f pool.Function) pool.Limits {
 // workload is what the pods of a function run.
 func (s Settings) workload(f podspec.Function) podspec.Workload {
 	key := pool.Function{Reference: f.Reference, Digest: f.Digest}
-	return workload(f, s.limits(key), s.entry(key))
+	return s.workloadWith(f, s.limits(key), s.entry(key))
 }
 
-func workload(f podspec.Function, limits pool.Limits, entry cacheconfig.Entry) podspec.Workload {
+func (s Settings) workloadWith(f podspec.Function, limits pool.Limits, entry cacheconfig.Entry) podspec.Workload {
 	return podspec.Workload{
 		Function: f, Concurrency: limits.MaxConcurrency, MaxEvaluationTime: entry.MaxEvaluationTime,
-		Prefork: entry.Prefork, Resources: entry.Resources, Overrides: entry.Overrides,
+		Prefork: entry.Prefork, Resources: entry.Resources, Overrides: entry.Overrides, TLS: s.TLS,
 	}
 }
 

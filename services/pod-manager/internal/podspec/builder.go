@@ -50,6 +50,7 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	pod.Status = corev1.PodStatus{}
 
 	b.function(&pod.Spec, r)
+	b.identify(pod, r)
 	selectArchitecture(&pod.Spec, r.Function.Architecture)
 	spread(pod, podname.PoolID(r.Function.Reference, r.Function.Digest))
 	if b.PullSecret != "" && (b.AlwaysPullSecret || r.Function.PullSecret) {
@@ -108,6 +109,9 @@ func (b Builder) SettingsVersion(r Request) string {
 	if r.Overrides != nil { // without them, the version is that of programs that did not have them
 		shape = append(shape, r.Overrides)
 	}
+	if r.TLS != nil {
+		shape = append(shape, r.TLS)
+	}
 	return contentHash(shape...)
 }
 
@@ -118,14 +122,19 @@ func (b Builder) function(spec *corev1.PodSpec, r Request) {
 	fillPullPolicy(&c.ImagePullPolicy, c.Image)
 	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes))
 	c.Args = append(append(c.Args, "--"), r.Function.Command...)
-	for _, variable := range slices.Concat(processes(r), b.networkEnv(r.Function), b.Env, shutdownTimeout(spec)) {
-		if !slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name }) {
-			c.Env = append(c.Env, *variable.DeepCopy())
-		}
-	}
+	setMissing(c, slices.Concat(processes(r), b.networkEnv(r.Function), b.Env, shutdownTimeout(spec)))
 	fillUser(c, spec, r.Function.User)
 	if r.Resources != nil {
 		c.Resources = overlay(c.Resources, *r.Resources)
+	}
+}
+
+// setMissing adds the variables that a template has not set.
+func setMissing(c *corev1.Container, env []corev1.EnvVar) {
+	for _, variable := range env {
+		if !slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == variable.Name }) {
+			c.Env = append(c.Env, *variable.DeepCopy())
+		}
 	}
 }
 

@@ -10,7 +10,8 @@
 //     what is no function pod;
 //   - builtin has the template of this program, and base those of Porch's objects;
 //   - defaults and filesystem add what any of them leaves out;
-//   - builder builds pods and Services, with the functions' own overrides and resources;
+//   - builder builds pods and Services, with the functions' own overrides and resources, and tls gives
+//     pods an identity;
 //   - status reads a pod's state, failure and waiting its problems, and launch whether its node
 //     could mount the wrapper server's image.
 package podspec
@@ -87,6 +88,8 @@ type Workload struct {
 	Resources *corev1.ResourceRequirements
 	// Overrides, if not nil, are the function's own in place of the template's.
 	Overrides *Overrides
+	// TLS, if not nil, has the pods prove who they are.
+	TLS *TLS
 }
 
 // Request is what one pod is built from.
@@ -99,4 +102,6 @@ type Request struct {
 	Slot int
 	// ReclaimAfter is when the pod may be collected.
 	ReclaimAfter time.Time
+	// Secret is what the pod proves with who it is, if its workload has TLS.
+	Secret string
 }

@@ -53,6 +53,15 @@ func TestSettingsVersion(t *testing.T) {
 			"",
 			func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.PullSecret = "other" }, false,
 		},
+		"secret": {
+			"each pod has its own",
+			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.Secret = secret }, true,
+		},
+		"authorities": {
+			"pods that do not know a new one reject callers",
+			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.TLS = &podspec.TLS{Authorities: "PEM"} },
+			false,
+		},
 		"by tag": {"", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.ByTag = true }, false},
 		"telemetry": {"where to send it is a variable", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) {
 			b.Env = append(b.Env, corev1.EnvVar{Name: "OTEL_X"})

@@ -27,6 +27,7 @@ func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 		SettingsVersion: pod.Annotations[AnnotationSettingsVersion],
 		Created:         pod.CreationTimestamp.Time,
 		ReclaimAfter:    reclaimAfter(pod.Annotations[AnnotationReclaimAfter]),
+		Identity:        identity(pod),
 		Deleting:        pod.DeletionTimestamp != nil,
 	}
 	ours := err == nil && slot > 0 && pod.Labels[LabelID] != "" && o.Function.Reference != "" && o.Function.Digest != ""

@@ -18,6 +18,7 @@ type Grant struct {
 	Function Function
 	Pod, UID string
 	Address  string
+	Identity Identity
 	Cold     bool
 	Phases   []PhaseDuration
 }
@@ -92,6 +93,7 @@ type Extend struct {
 // gone. [Probed] follows, after one [Unanswered] if that takes long.
 type Probe struct {
 	Name, UID, Address string
+	Identity           Identity
 	// Question tells this probe from earlier ones of the same pod.
 	Question uint64
 	// Timeout bounds it; zero means that it lasts as long as the pod.

@@ -42,7 +42,9 @@ type Observation struct {
 	Slot                       int
 	// TemplateVersion and SettingsVersion are empty if the pod does not have them.
 	TemplateVersion, SettingsVersion string
-	Created                          time.Time
+	// Identity is how the pod proves who it is; zero if it does not.
+	Identity Identity
+	Created  time.Time
 	// ReclaimAfter is the pod's expiry; zero if it has none, or an unreadable one.
 	ReclaimAfter time.Time
 
@@ -64,6 +66,10 @@ type Observation struct {
 	// Problem is what keeps the pod from serving.
 	Problem Problem
 }
+
+// Identity is how a pod proves who it is: with a secret that it shares with its callers. The zero Identity
+// is that of a pod without a certificate.
+type Identity struct{ ID, Secret string }
 
 // running reports whether the containers of a pod run.
 func (o Observation) running() bool { return o.Phase == PhaseConnecting && o.Address != "" }

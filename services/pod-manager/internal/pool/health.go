@@ -15,7 +15,10 @@ func (p *pod) probe(s *step, timeout time.Duration) {
 		return
 	}
 	p.health.asked, p.health.question = address, s.event
-	s.emit(Probe{Name: p.name, UID: p.uid, Address: address, Question: p.health.question, Timeout: timeout})
+	s.emit(Probe{
+		Name: p.name, UID: p.uid, Address: address, Identity: p.seen.Identity, Question: p.health.question,
+		Timeout: timeout,
+	})
 }
 
 // doubtTimeout is how long a pod whose caller left without an answer takes further leases while it is asked

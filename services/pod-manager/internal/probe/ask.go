@@ -10,10 +10,13 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/retry"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 const (
@@ -29,11 +32,19 @@ const (
 	askTimeout = time.Second
 )
 
-// ask asks the server at address until it serves. It returns what was wrong last when
+// asker asks pods, with the certificate of this program, if it has one.
+type asker struct{ identity *mtls.Identity }
+
+// ask asks the server of a pod until it serves. It returns what was wrong last when
 // ctx ends. No connection is left behind.
-func ask(ctx context.Context, address string) error {
+func (a asker) ask(ctx context.Context, p pool.Probe) error {
+	address := p.Address
+	transport, err := a.transport(p.Identity)
+	if err != nil {
+		return fmt.Errorf("ask %s for its health: %w", address, err)
+	}
 	conn, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(transport),
 		grpc.WithNoProxy(), // a proxy is for what is outside; pods are here
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: firstBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
@@ -56,6 +67,15 @@ func ask(ctx context.Context, address string) error {
 			return fmt.Errorf("ask %s for its health: %w", address, err)
 		}
 	}
+}
+
+// transport returns how to connect to a pod. One that does not prove who it is has no TLS.
+func (a asker) transport(pod pool.Identity) (credentials.TransportCredentials, error) {
+	secure, err := a.identity.ClientOfProven(pod.ID, pod.Secret)
+	if err != nil || secure == nil {
+		return insecure.NewCredentials(), err
+	}
+	return credentials.NewTLS(secure), nil
 }
 
 // attempt asks once, as soon as there is a connection.

@@ -10,6 +10,8 @@ import (
 
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 // hanging is a health service that does not answer its first question.
@@ -39,7 +41,7 @@ func TestAQuestionHasABound(t *testing.T) {
 	t.Cleanup(func() { s.Stop(); <-ended })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*askTimeout)
 	defer cancel()
-	if err := ask(ctx, l.Addr().String()); err != nil {
+	if err := (asker{}).ask(ctx, pool.Probe{Address: l.Addr().String()}); err != nil {
 		t.Errorf("the server is not asked again: %v", err)
 	}
 }

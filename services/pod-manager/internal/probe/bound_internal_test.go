@@ -25,13 +25,13 @@ type pods struct {
 	unanswered int
 }
 
-func (s *pods) ask(ctx context.Context, address string) error {
+func (s *pods) ask(ctx context.Context, pod pool.Probe) error {
 	s.mu.Lock()
 	s.now++
 	s.top = max(s.top, s.now)
 	s.mu.Unlock()
 	defer func() { s.mu.Lock(); s.now--; s.mu.Unlock() }()
-	if strings.HasPrefix(address, "silent") {
+	if strings.HasPrefix(pod.Address, "silent") {
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -47,7 +47,7 @@ func (s *pods) ask(ctx context.Context, address string) error {
 func startProber(t *testing.T, s *pods) *Prober {
 	t.Helper()
 	s.answered = make(map[string]time.Time)
-	p := New(func(e pool.Event) {
+	p := New(nil, func(e pool.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if probed, ok := e.(pool.Probed); ok {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
@@ -26,8 +27,8 @@ const (
 // Prober asks pods for their health. Use [New]; Run has to run while it is used.
 type Prober struct {
 	report func(pool.Event)
-	// ask asks an address until it serves, or ctx ends.
-	ask  func(ctx context.Context, address string) error
+	// ask asks a pod until it serves, or ctx ends.
+	ask  func(ctx context.Context, pod pool.Probe) error
 	wake chan struct{} // with a capacity of one
 
 	mu      sync.Mutex
@@ -44,12 +45,15 @@ type probe struct {
 	over   bool // nothing waits for the answer
 }
 
-// New returns a prober that reports [pool.Probed] and [pool.Unanswered].
-func New(report func(pool.Event)) *Prober { return NewAsking(ask, report) }
+// New returns a prober that reports [pool.Probed] and [pool.Unanswered]. It shows pods the certificate of this
+// program, if that has one: then a pod serves that accepts it.
+func New(identity *mtls.Identity, report func(pool.Event)) *Prober {
+	return NewAsking(asker{identity}.ask, report)
+}
 
-// NewAsking returns a prober that asks in another way: ask returns nil as soon as the pod at an
-// address serves, or what was wrong last when ctx ends.
-func NewAsking(ask func(ctx context.Context, address string) error, report func(pool.Event)) *Prober {
+// NewAsking returns a prober that asks in another way: ask returns nil as soon as the pod
+// serves, or what was wrong last when ctx ends.
+func NewAsking(ask func(ctx context.Context, pod pool.Probe) error, report func(pool.Event)) *Prober {
 	return &Prober{report: report, ask: ask, wake: make(chan struct{}, 1), current: make(map[string]*probe)}
 }
 
@@ -141,7 +145,7 @@ func (p *Prober) probe(ctx context.Context, current *probe) {
 		length = a.Timeout
 	}
 	asking, cancel := context.WithTimeout(ctx, length)
-	err := p.ask(asking, a.Address)
+	err := p.ask(asking, a)
 	cancel()
 	stopped := ctx.Err() != nil
 	switch p.finish(current, stopped, err == nil || a.Timeout > 0) {

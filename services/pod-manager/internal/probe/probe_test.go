@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // newProber returns a prober that does not run yet, and what it tells.
 func newProber() (*probe.Prober, <-chan pool.Event) {
 	sent := make(chan pool.Event, 10)
-	return probe.New(func(e pool.Event) { sent <- e }), sent
+	return probe.New(nil, func(e pool.Event) { sent <- e }), sent
 }
 
 // run runs a prober until the test ends.

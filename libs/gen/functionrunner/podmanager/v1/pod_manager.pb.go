@@ -218,7 +218,7 @@ func (x Pod_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Pod_State.Descriptor instead.
 func (Pod_State) EnumDescriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{9, 0}
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{10, 0}
 }
 
 // LeaseRequest is a message of the client on a Lease stream.
@@ -395,6 +395,62 @@ func (*LeaseResponse_Waiting_) isLeaseResponse_Message() {}
 
 func (*LeaseResponse_Granted_) isLeaseResponse_Message() {}
 
+// PodIdentity is how a pod proves to the holder of a lease that it is the leased one: its certificate
+// has its ID and, as the serial number of its subject, the HMAC-SHA256 of ID and public key with the secret.
+type PodIdentity struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// id is the pod's SPIFFE ID.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// secret is known to the pod and to holders of leases on it. It is not logged.
+	Secret        string `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PodIdentity) Reset() {
+	*x = PodIdentity{}
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PodIdentity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PodIdentity) ProtoMessage() {}
+
+func (x *PodIdentity) ProtoReflect() protoreflect.Message {
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PodIdentity.ProtoReflect.Descriptor instead.
+func (*PodIdentity) Descriptor() ([]byte, []int) {
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *PodIdentity) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PodIdentity) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
 // PhaseDuration is how long a lease spent in a phase.
 type PhaseDuration struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -408,7 +464,7 @@ type PhaseDuration struct {
 
 func (x *PhaseDuration) Reset() {
 	*x = PhaseDuration{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[2]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -420,7 +476,7 @@ func (x *PhaseDuration) String() string {
 func (*PhaseDuration) ProtoMessage() {}
 
 func (x *PhaseDuration) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[2]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -433,7 +489,7 @@ func (x *PhaseDuration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PhaseDuration.ProtoReflect.Descriptor instead.
 func (*PhaseDuration) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{2}
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PhaseDuration) GetPhase() Phase {
@@ -461,7 +517,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[3]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -473,7 +529,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[3]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -486,7 +542,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{3}
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListPoolsRequest) GetImage() string {
@@ -507,7 +563,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[4]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -519,7 +575,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[4]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -532,7 +588,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{4}
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListPoolsResponse) GetPools() []*Pool {
@@ -553,7 +609,7 @@ type WatchPoolsRequest struct {
 
 func (x *WatchPoolsRequest) Reset() {
 	*x = WatchPoolsRequest{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[5]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +621,7 @@ func (x *WatchPoolsRequest) String() string {
 func (*WatchPoolsRequest) ProtoMessage() {}
 
 func (x *WatchPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[5]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +634,7 @@ func (x *WatchPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPoolsRequest.ProtoReflect.Descriptor instead.
 func (*WatchPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{5}
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WatchPoolsRequest) GetImage() string {
@@ -605,7 +661,7 @@ type WatchPoolsResponse struct {
 
 func (x *WatchPoolsResponse) Reset() {
 	*x = WatchPoolsResponse{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[6]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +673,7 @@ func (x *WatchPoolsResponse) String() string {
 func (*WatchPoolsResponse) ProtoMessage() {}
 
 func (x *WatchPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[6]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +686,7 @@ func (x *WatchPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPoolsResponse.ProtoReflect.Descriptor instead.
 func (*WatchPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{6}
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WatchPoolsResponse) GetChange() isWatchPoolsResponse_Change {
@@ -705,7 +761,7 @@ type PoolKey struct {
 
 func (x *PoolKey) Reset() {
 	*x = PoolKey{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[7]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -717,7 +773,7 @@ func (x *PoolKey) String() string {
 func (*PoolKey) ProtoMessage() {}
 
 func (x *PoolKey) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[7]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -730,7 +786,7 @@ func (x *PoolKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolKey.ProtoReflect.Descriptor instead.
 func (*PoolKey) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{7}
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PoolKey) GetReference() string {
@@ -779,7 +835,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[8]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +847,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[8]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +860,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{8}
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Pool) GetKey() *PoolKey {
@@ -925,7 +981,7 @@ type Pod struct {
 
 func (x *Pod) Reset() {
 	*x = Pod{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[9]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -937,7 +993,7 @@ func (x *Pod) String() string {
 func (*Pod) ProtoMessage() {}
 
 func (x *Pod) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[9]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -950,7 +1006,7 @@ func (x *Pod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pod.ProtoReflect.Descriptor instead.
 func (*Pod) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{9}
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Pod) GetName() string {
@@ -1087,7 +1143,7 @@ type LeaseRequest_Open struct {
 
 func (x *LeaseRequest_Open) Reset() {
 	*x = LeaseRequest_Open{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[10]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1099,7 +1155,7 @@ func (x *LeaseRequest_Open) String() string {
 func (*LeaseRequest_Open) ProtoMessage() {}
 
 func (x *LeaseRequest_Open) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[10]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1219,7 @@ type LeaseRequest_Finish struct {
 
 func (x *LeaseRequest_Finish) Reset() {
 	*x = LeaseRequest_Finish{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[11]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1231,7 @@ func (x *LeaseRequest_Finish) String() string {
 func (*LeaseRequest_Finish) ProtoMessage() {}
 
 func (x *LeaseRequest_Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[11]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1278,7 @@ type LeaseResponse_Waiting struct {
 
 func (x *LeaseResponse_Waiting) Reset() {
 	*x = LeaseResponse_Waiting{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[12]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1290,7 @@ func (x *LeaseResponse_Waiting) String() string {
 func (*LeaseResponse_Waiting) ProtoMessage() {}
 
 func (x *LeaseResponse_Waiting) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[12]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1303,13 +1359,16 @@ type LeaseResponse_Granted struct {
 	// max_evaluation_time is how long one evaluation of the function may take on the pod;
 	// not set if the function has no setting of its own, and the holder's applies.
 	MaxEvaluationTime *durationpb.Duration `protobuf:"bytes,10,opt,name=max_evaluation_time,json=maxEvaluationTime,proto3" json:"max_evaluation_time,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// identity is how the pod proves who it is; not set for a pod without a certificate, which
+	// is called without TLS.
+	Identity      *PodIdentity `protobuf:"bytes,11,opt,name=identity,proto3" json:"identity,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LeaseResponse_Granted) Reset() {
 	*x = LeaseResponse_Granted{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[13]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1321,7 +1380,7 @@ func (x *LeaseResponse_Granted) String() string {
 func (*LeaseResponse_Granted) ProtoMessage() {}
 
 func (x *LeaseResponse_Granted) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[13]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,6 +1466,13 @@ func (x *LeaseResponse_Granted) GetMaxEvaluationTime() *durationpb.Duration {
 	return nil
 }
 
+func (x *LeaseResponse_Granted) GetIdentity() *PodIdentity {
+	if x != nil {
+		return x.Identity
+	}
+	return nil
+}
+
 // Synced marks the end of the initial list.
 type WatchPoolsResponse_Synced struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1416,7 +1482,7 @@ type WatchPoolsResponse_Synced struct {
 
 func (x *WatchPoolsResponse_Synced) Reset() {
 	*x = WatchPoolsResponse_Synced{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[14]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1494,7 @@ func (x *WatchPoolsResponse_Synced) String() string {
 func (*WatchPoolsResponse_Synced) ProtoMessage() {}
 
 func (x *WatchPoolsResponse_Synced) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[14]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1507,7 @@ func (x *WatchPoolsResponse_Synced) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchPoolsResponse_Synced.ProtoReflect.Descriptor instead.
 func (*WatchPoolsResponse_Synced) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{6, 0}
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{7, 0}
 }
 
 // Limits are a pool's settings.
@@ -1464,7 +1530,7 @@ type Pool_Limits struct {
 
 func (x *Pool_Limits) Reset() {
 	*x = Pool_Limits{}
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[15]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1542,7 @@ func (x *Pool_Limits) String() string {
 func (*Pool_Limits) ProtoMessage() {}
 
 func (x *Pool_Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[15]
+	mi := &file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1555,7 @@ func (x *Pool_Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool_Limits.ProtoReflect.Descriptor instead.
 func (*Pool_Limits) Descriptor() ([]byte, []int) {
-	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{8, 0}
+	return file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP(), []int{9, 0}
 }
 
 func (x *Pool_Limits) GetMaxPods() int32 {
@@ -1550,7 +1616,7 @@ const file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc = "" +
 	"\fOUTCOME_DONE\x10\x01\x12\x16\n" +
 	"\x12OUTCOME_POD_BROKEN\x10\x02\x12\x15\n" +
 	"\x11OUTCOME_ABANDONED\x10\x03B\t\n" +
-	"\amessage\"\xc9\x05\n" +
+	"\amessage\"\x90\x06\n" +
 	"\rLeaseResponse\x12O\n" +
 	"\awaiting\x18\x01 \x01(\v23.functionrunner.podmanager.v1.LeaseResponse.WaitingH\x00R\awaiting\x12O\n" +
 	"\agranted\x18\x02 \x01(\v23.functionrunner.podmanager.v1.LeaseResponse.GrantedH\x00R\agranted\x1a\x8a\x01\n" +
@@ -1558,7 +1624,7 @@ const file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc = "" +
 	"\x05phase\x18\x01 \x01(\x0e2#.functionrunner.podmanager.v1.PhaseR\x05phase\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bposition\x18\x03 \x01(\x05R\bposition\x12\x10\n" +
-	"\x03pod\x18\x04 \x01(\tR\x03pod\x1a\xfd\x02\n" +
+	"\x03pod\x18\x04 \x01(\tR\x03pod\x1a\xc4\x03\n" +
 	"\aGranted\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03pod\x18\x02 \x01(\tR\x03pod\x12\x1c\n" +
@@ -1571,8 +1637,12 @@ const file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc = "" +
 	"\x06phases\x18\b \x03(\v2+.functionrunner.podmanager.v1.PhaseDurationR\x06phases\x12*\n" +
 	"\x11max_message_bytes\x18\t \x01(\x03R\x0fmaxMessageBytes\x12I\n" +
 	"\x13max_evaluation_time\x18\n" +
-	" \x01(\v2\x19.google.protobuf.DurationR\x11maxEvaluationTimeB\t\n" +
-	"\amessage\"\x81\x01\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\x11maxEvaluationTime\x12E\n" +
+	"\bidentity\x18\v \x01(\v2).functionrunner.podmanager.v1.PodIdentityR\bidentityB\t\n" +
+	"\amessage\"5\n" +
+	"\vPodIdentity\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\"\x81\x01\n" +
 	"\rPhaseDuration\x129\n" +
 	"\x05phase\x18\x01 \x01(\x0e2#.functionrunner.podmanager.v1.PhaseR\x05phase\x125\n" +
 	"\bduration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bduration\"(\n" +
@@ -1667,66 +1737,68 @@ func file_functionrunner_podmanager_v1_pod_manager_proto_rawDescGZIP() []byte {
 }
 
 var file_functionrunner_podmanager_v1_pod_manager_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_functionrunner_podmanager_v1_pod_manager_proto_goTypes = []any{
 	(Phase)(0),                        // 0: functionrunner.podmanager.v1.Phase
 	(LeaseRequest_Outcome)(0),         // 1: functionrunner.podmanager.v1.LeaseRequest.Outcome
 	(Pod_State)(0),                    // 2: functionrunner.podmanager.v1.Pod.State
 	(*LeaseRequest)(nil),              // 3: functionrunner.podmanager.v1.LeaseRequest
 	(*LeaseResponse)(nil),             // 4: functionrunner.podmanager.v1.LeaseResponse
-	(*PhaseDuration)(nil),             // 5: functionrunner.podmanager.v1.PhaseDuration
-	(*ListPoolsRequest)(nil),          // 6: functionrunner.podmanager.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),         // 7: functionrunner.podmanager.v1.ListPoolsResponse
-	(*WatchPoolsRequest)(nil),         // 8: functionrunner.podmanager.v1.WatchPoolsRequest
-	(*WatchPoolsResponse)(nil),        // 9: functionrunner.podmanager.v1.WatchPoolsResponse
-	(*PoolKey)(nil),                   // 10: functionrunner.podmanager.v1.PoolKey
-	(*Pool)(nil),                      // 11: functionrunner.podmanager.v1.Pool
-	(*Pod)(nil),                       // 12: functionrunner.podmanager.v1.Pod
-	(*LeaseRequest_Open)(nil),         // 13: functionrunner.podmanager.v1.LeaseRequest.Open
-	(*LeaseRequest_Finish)(nil),       // 14: functionrunner.podmanager.v1.LeaseRequest.Finish
-	(*LeaseResponse_Waiting)(nil),     // 15: functionrunner.podmanager.v1.LeaseResponse.Waiting
-	(*LeaseResponse_Granted)(nil),     // 16: functionrunner.podmanager.v1.LeaseResponse.Granted
-	(*WatchPoolsResponse_Synced)(nil), // 17: functionrunner.podmanager.v1.WatchPoolsResponse.Synced
-	(*Pool_Limits)(nil),               // 18: functionrunner.podmanager.v1.Pool.Limits
-	(*durationpb.Duration)(nil),       // 19: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),     // 20: google.protobuf.Timestamp
+	(*PodIdentity)(nil),               // 5: functionrunner.podmanager.v1.PodIdentity
+	(*PhaseDuration)(nil),             // 6: functionrunner.podmanager.v1.PhaseDuration
+	(*ListPoolsRequest)(nil),          // 7: functionrunner.podmanager.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),         // 8: functionrunner.podmanager.v1.ListPoolsResponse
+	(*WatchPoolsRequest)(nil),         // 9: functionrunner.podmanager.v1.WatchPoolsRequest
+	(*WatchPoolsResponse)(nil),        // 10: functionrunner.podmanager.v1.WatchPoolsResponse
+	(*PoolKey)(nil),                   // 11: functionrunner.podmanager.v1.PoolKey
+	(*Pool)(nil),                      // 12: functionrunner.podmanager.v1.Pool
+	(*Pod)(nil),                       // 13: functionrunner.podmanager.v1.Pod
+	(*LeaseRequest_Open)(nil),         // 14: functionrunner.podmanager.v1.LeaseRequest.Open
+	(*LeaseRequest_Finish)(nil),       // 15: functionrunner.podmanager.v1.LeaseRequest.Finish
+	(*LeaseResponse_Waiting)(nil),     // 16: functionrunner.podmanager.v1.LeaseResponse.Waiting
+	(*LeaseResponse_Granted)(nil),     // 17: functionrunner.podmanager.v1.LeaseResponse.Granted
+	(*WatchPoolsResponse_Synced)(nil), // 18: functionrunner.podmanager.v1.WatchPoolsResponse.Synced
+	(*Pool_Limits)(nil),               // 19: functionrunner.podmanager.v1.Pool.Limits
+	(*durationpb.Duration)(nil),       // 20: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),     // 21: google.protobuf.Timestamp
 }
 var file_functionrunner_podmanager_v1_pod_manager_proto_depIdxs = []int32{
-	13, // 0: functionrunner.podmanager.v1.LeaseRequest.open:type_name -> functionrunner.podmanager.v1.LeaseRequest.Open
-	14, // 1: functionrunner.podmanager.v1.LeaseRequest.finish:type_name -> functionrunner.podmanager.v1.LeaseRequest.Finish
-	15, // 2: functionrunner.podmanager.v1.LeaseResponse.waiting:type_name -> functionrunner.podmanager.v1.LeaseResponse.Waiting
-	16, // 3: functionrunner.podmanager.v1.LeaseResponse.granted:type_name -> functionrunner.podmanager.v1.LeaseResponse.Granted
+	14, // 0: functionrunner.podmanager.v1.LeaseRequest.open:type_name -> functionrunner.podmanager.v1.LeaseRequest.Open
+	15, // 1: functionrunner.podmanager.v1.LeaseRequest.finish:type_name -> functionrunner.podmanager.v1.LeaseRequest.Finish
+	16, // 2: functionrunner.podmanager.v1.LeaseResponse.waiting:type_name -> functionrunner.podmanager.v1.LeaseResponse.Waiting
+	17, // 3: functionrunner.podmanager.v1.LeaseResponse.granted:type_name -> functionrunner.podmanager.v1.LeaseResponse.Granted
 	0,  // 4: functionrunner.podmanager.v1.PhaseDuration.phase:type_name -> functionrunner.podmanager.v1.Phase
-	19, // 5: functionrunner.podmanager.v1.PhaseDuration.duration:type_name -> google.protobuf.Duration
-	11, // 6: functionrunner.podmanager.v1.ListPoolsResponse.pools:type_name -> functionrunner.podmanager.v1.Pool
-	11, // 7: functionrunner.podmanager.v1.WatchPoolsResponse.pool:type_name -> functionrunner.podmanager.v1.Pool
-	10, // 8: functionrunner.podmanager.v1.WatchPoolsResponse.removed:type_name -> functionrunner.podmanager.v1.PoolKey
-	17, // 9: functionrunner.podmanager.v1.WatchPoolsResponse.synced:type_name -> functionrunner.podmanager.v1.WatchPoolsResponse.Synced
-	10, // 10: functionrunner.podmanager.v1.Pool.key:type_name -> functionrunner.podmanager.v1.PoolKey
-	12, // 11: functionrunner.podmanager.v1.Pool.pods:type_name -> functionrunner.podmanager.v1.Pod
-	18, // 12: functionrunner.podmanager.v1.Pool.limits:type_name -> functionrunner.podmanager.v1.Pool.Limits
-	20, // 13: functionrunner.podmanager.v1.Pool.last_failure_time:type_name -> google.protobuf.Timestamp
+	20, // 5: functionrunner.podmanager.v1.PhaseDuration.duration:type_name -> google.protobuf.Duration
+	12, // 6: functionrunner.podmanager.v1.ListPoolsResponse.pools:type_name -> functionrunner.podmanager.v1.Pool
+	12, // 7: functionrunner.podmanager.v1.WatchPoolsResponse.pool:type_name -> functionrunner.podmanager.v1.Pool
+	11, // 8: functionrunner.podmanager.v1.WatchPoolsResponse.removed:type_name -> functionrunner.podmanager.v1.PoolKey
+	18, // 9: functionrunner.podmanager.v1.WatchPoolsResponse.synced:type_name -> functionrunner.podmanager.v1.WatchPoolsResponse.Synced
+	11, // 10: functionrunner.podmanager.v1.Pool.key:type_name -> functionrunner.podmanager.v1.PoolKey
+	13, // 11: functionrunner.podmanager.v1.Pool.pods:type_name -> functionrunner.podmanager.v1.Pod
+	19, // 12: functionrunner.podmanager.v1.Pool.limits:type_name -> functionrunner.podmanager.v1.Pool.Limits
+	21, // 13: functionrunner.podmanager.v1.Pool.last_failure_time:type_name -> google.protobuf.Timestamp
 	2,  // 14: functionrunner.podmanager.v1.Pod.state:type_name -> functionrunner.podmanager.v1.Pod.State
 	0,  // 15: functionrunner.podmanager.v1.Pod.phase:type_name -> functionrunner.podmanager.v1.Phase
-	20, // 16: functionrunner.podmanager.v1.Pod.create_time:type_name -> google.protobuf.Timestamp
-	20, // 17: functionrunner.podmanager.v1.Pod.ready_time:type_name -> google.protobuf.Timestamp
-	20, // 18: functionrunner.podmanager.v1.Pod.reclaim_time:type_name -> google.protobuf.Timestamp
+	21, // 16: functionrunner.podmanager.v1.Pod.create_time:type_name -> google.protobuf.Timestamp
+	21, // 17: functionrunner.podmanager.v1.Pod.ready_time:type_name -> google.protobuf.Timestamp
+	21, // 18: functionrunner.podmanager.v1.Pod.reclaim_time:type_name -> google.protobuf.Timestamp
 	1,  // 19: functionrunner.podmanager.v1.LeaseRequest.Finish.outcome:type_name -> functionrunner.podmanager.v1.LeaseRequest.Outcome
 	0,  // 20: functionrunner.podmanager.v1.LeaseResponse.Waiting.phase:type_name -> functionrunner.podmanager.v1.Phase
-	5,  // 21: functionrunner.podmanager.v1.LeaseResponse.Granted.phases:type_name -> functionrunner.podmanager.v1.PhaseDuration
-	19, // 22: functionrunner.podmanager.v1.LeaseResponse.Granted.max_evaluation_time:type_name -> google.protobuf.Duration
-	19, // 23: functionrunner.podmanager.v1.Pool.Limits.time_to_live:type_name -> google.protobuf.Duration
-	3,  // 24: functionrunner.podmanager.v1.PodManagerService.Lease:input_type -> functionrunner.podmanager.v1.LeaseRequest
-	6,  // 25: functionrunner.podmanager.v1.PodManagerService.ListPools:input_type -> functionrunner.podmanager.v1.ListPoolsRequest
-	8,  // 26: functionrunner.podmanager.v1.PodManagerService.WatchPools:input_type -> functionrunner.podmanager.v1.WatchPoolsRequest
-	4,  // 27: functionrunner.podmanager.v1.PodManagerService.Lease:output_type -> functionrunner.podmanager.v1.LeaseResponse
-	7,  // 28: functionrunner.podmanager.v1.PodManagerService.ListPools:output_type -> functionrunner.podmanager.v1.ListPoolsResponse
-	9,  // 29: functionrunner.podmanager.v1.PodManagerService.WatchPools:output_type -> functionrunner.podmanager.v1.WatchPoolsResponse
-	27, // [27:30] is the sub-list for method output_type
-	24, // [24:27] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	6,  // 21: functionrunner.podmanager.v1.LeaseResponse.Granted.phases:type_name -> functionrunner.podmanager.v1.PhaseDuration
+	20, // 22: functionrunner.podmanager.v1.LeaseResponse.Granted.max_evaluation_time:type_name -> google.protobuf.Duration
+	5,  // 23: functionrunner.podmanager.v1.LeaseResponse.Granted.identity:type_name -> functionrunner.podmanager.v1.PodIdentity
+	20, // 24: functionrunner.podmanager.v1.Pool.Limits.time_to_live:type_name -> google.protobuf.Duration
+	3,  // 25: functionrunner.podmanager.v1.PodManagerService.Lease:input_type -> functionrunner.podmanager.v1.LeaseRequest
+	7,  // 26: functionrunner.podmanager.v1.PodManagerService.ListPools:input_type -> functionrunner.podmanager.v1.ListPoolsRequest
+	9,  // 27: functionrunner.podmanager.v1.PodManagerService.WatchPools:input_type -> functionrunner.podmanager.v1.WatchPoolsRequest
+	4,  // 28: functionrunner.podmanager.v1.PodManagerService.Lease:output_type -> functionrunner.podmanager.v1.LeaseResponse
+	8,  // 29: functionrunner.podmanager.v1.PodManagerService.ListPools:output_type -> functionrunner.podmanager.v1.ListPoolsResponse
+	10, // 30: functionrunner.podmanager.v1.PodManagerService.WatchPools:output_type -> functionrunner.podmanager.v1.WatchPoolsResponse
+	28, // [28:31] is the sub-list for method output_type
+	25, // [25:28] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_functionrunner_podmanager_v1_pod_manager_proto_init() }
@@ -1742,7 +1814,7 @@ func file_functionrunner_podmanager_v1_pod_manager_proto_init() {
 		(*LeaseResponse_Waiting_)(nil),
 		(*LeaseResponse_Granted_)(nil),
 	}
-	file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[6].OneofWrappers = []any{
+	file_functionrunner_podmanager_v1_pod_manager_proto_msgTypes[7].OneofWrappers = []any{
 		(*WatchPoolsResponse_Pool)(nil),
 		(*WatchPoolsResponse_Removed)(nil),
 		(*WatchPoolsResponse_Synced_)(nil),
@@ -1753,7 +1825,7 @@ func file_functionrunner_podmanager_v1_pod_manager_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc), len(file_functionrunner_podmanager_v1_pod_manager_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podspec_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+const secret = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// secured is a request for a pod that proves who it is.
+func secured(t podspec.Template) podspec.Request {
+	r := request(t)
+	r.Secret = secret
+	r.TLS = &podspec.TLS{
+		IDs: "spiffe://function-runner/function-pod", Authorities: "PEM",
+		Callers: []string{"spiffe://function-runner/gateway", "spiffe://other/*"},
+	}
+	return r
+}
+
+func TestPodsWithAnIdentity(t *testing.T) {
+	r := secured(podspec.Default(defaults()))
+	pod := builder().Pod(r)
+	id := "spiffe://function-runner/function-pod/" + pod.Namespace + "/" + r.Name
+	got, ok := podspec.Identify(pod)
+	if want := (pool.Identity{ID: id, Secret: secret}); !ok || got.Identity != want {
+		t.Errorf("the identity is %v, want %v", got.Identity, want)
+	}
+	env := variables(pod)
+	for name, want := range map[string]string{
+		"FNR_TLS_ID": id, "FNR_TLS_AUTHORITIES": "PEM", "FNR_TLS_PERMISSIVE": "",
+		"FNR_TLS_CALLERS": "spiffe://function-runner/gateway,spiffe://other/*",
+	} {
+		if env[name].Value != want {
+			t.Errorf("%s is %q, want %q", name, env[name].Value, want)
+		}
+	}
+	source := env["FNR_TLS_SECRET"].ValueFrom
+	if source == nil || source.FieldRef.FieldPath != "metadata.annotations['"+podspec.AnnotationSecret+"']" {
+		t.Errorf("the secret comes from %v", source)
+	}
+	if service, err := json.Marshal(builder().Service(r)); err != nil || strings.Contains(string(service), secret) {
+		t.Errorf("the Service has the secret: %s, %v", service, err)
+	}
+	r.TLS.Permissive = true
+	if env := variables(builder().Pod(r)); env["FNR_TLS_PERMISSIVE"].Value != "true" {
+		t.Error("the pod does not accept callers without certificate")
+	}
+}
+
+func TestPodsWithoutAnIdentity(t *testing.T) {
+	r := request(podspec.Default(defaults()))
+	r.Secret = secret
+	pod := builder().Pod(r)
+	if got, _ := podspec.Identify(pod); got.Identity != (pool.Identity{}) {
+		t.Errorf("the identity is %v", got.Identity)
+	}
+	if text, err := json.Marshal(pod); err != nil || strings.Contains(string(text), secret) || strings.Contains(string(text), "FNR_TLS") {
+		t.Errorf("the pod has an identity: %s, %v", text, err)
+	}
+}
+
+// variables are those of the function container, by name.
+func variables(pod *corev1.Pod) map[string]corev1.EnvVar {
+	env := make(map[string]corev1.EnvVar)
+	for _, v := range pod.Spec.Containers[0].Env {
+		env[v.Name] = v
+	}
+	return env
+}

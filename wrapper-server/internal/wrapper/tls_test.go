@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wrapper_test
+
+import (
+	"crypto/tls"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
+	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
+	"github.com/krm-function-runner/function-runner/wrapper-server/internal/applet"
+	"github.com/krm-function-runner/function-runner/wrapper-server/internal/wrapper"
+)
+
+const (
+	podID   = "spiffe://function-runner/function-pod/porch-fn-system/echo-1"
+	gateway = "spiffe://function-runner/gateway"
+	secret  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+
+// secure sets the variables of a pod that accepts gateways that the authority knows.
+func secure(t *testing.T, authority *mtlstest.Authority) {
+	t.Helper()
+	t.Setenv("FNR_TLS_ID", podID)
+	t.Setenv("FNR_TLS_SECRET", secret)
+	t.Setenv("FNR_TLS_AUTHORITIES", string(authority.PEM))
+	t.Setenv("FNR_TLS_CALLERS", gateway)
+}
+
+// transport is how a program with an ID connects to a pod.
+func transport(t *testing.T, authority *mtlstest.Authority, id, pod string) credentials.TransportCredentials {
+	t.Helper()
+	config, err := authority.Identity(t, id).ClientOfProven(pod, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return credentials.NewTLS(config)
+}
+
+// TestCallers has callers of all kinds evaluate in a pod. The network is open to all of them.
+func TestCallers(t *testing.T) {
+	authority, stranger := mtlstest.NewAuthority(t, time.Hour), mtlstest.NewAuthority(t, time.Hour)
+	secure(t, authority)
+	address := start(t, "echo", nil)
+	for name, test := range map[string]struct {
+		transport credentials.TransportCredentials
+		want      codes.Code
+	}{
+		"a gateway":                  {transport(t, authority, gateway, podID), codes.OK},
+		"another program":            {transport(t, authority, "spiffe://function-runner/image-resolver", podID), codes.PermissionDenied},
+		"a function pod":             {transport(t, authority, podID, podID), codes.PermissionDenied},
+		"a gateway of a stranger":    {transport(t, stranger, gateway, podID), codes.Unavailable},
+		"a gateway for another pod":  {transport(t, authority, gateway, podID+"0"), codes.Unavailable},
+		"TLS without a certificate":  {credentials.NewTLS(&tls.Config{InsecureSkipVerify: true}), codes.Unauthenticated},
+		"a caller that does not use": {insecure.NewCredentials(), codes.Unauthenticated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(test.transport))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			_, err = evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(),
+				&evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte(conformance.List)})
+			if got := status.Code(err); got != test.want {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
+	}
+	if _, port, err := net.SplitHostPort(address); err != nil || applet.Probe([]string{"-addr", "localhost:" + port}) != 0 {
+		t.Error("probes of Kubernetes, which have no certificate, find the pod unhealthy")
+	}
+}
+
+// TestPermissivePods accept callers that prove nothing, while a system changes to TLS.
+func TestPermissivePods(t *testing.T) {
+	authority := mtlstest.NewAuthority(t, time.Hour)
+	secure(t, authority)
+	t.Setenv("FNR_TLS_PERMISSIVE", "true")
+	if _, err := evaluate(t.Context(), t, start(t, "echo", nil)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBrokenTLSSettings(t *testing.T) {
+	for name, text := range map[string]string{"FNR_TLS_ID": "pod", "FNR_TLS_SECRET": "short", "FNR_TLS_CALLERS": "all"} {
+		t.Run(name, func(t *testing.T) {
+			secure(t, mtlstest.NewAuthority(t, time.Hour))
+			t.Setenv(name, text)
+			_, err := wrapper.LoadConfig([]string{"--", "fn"}, t.Output())
+			if err == nil || !strings.Contains(err.Error(), "FNR_TLS_") || strings.Contains(err.Error(), "short") {
+				t.Errorf("got %v, want an error that names the variable, without a secret", err)
+			}
+		})
+	}
+}
