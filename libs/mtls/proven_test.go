@@ -54,13 +54,13 @@ func TestProvenServers(t *testing.T) {
 	address := start(t, made(t, proofOf(t, pod, secret), authority.PEM))
 	own := authority.Identity(t, caller)
 	for name, test := range map[string]struct {
-		client          *mtls.Identity
-		server, secret  string
-		err             string
+		client         *mtls.Identity
+		server, secret string
+		err            string
 	}{
 		"right":                {own, pod, secret, ""},
 		"another secret":       {own, pod, strings.ToLower(secret), "does not prove it"},
-		"another pod":          {own, pod+"0", secret, "not " + pod + "0"},
+		"another pod":          {own, pod + "0", secret, "not " + pod + "0"},
 		"another caller":       {authority.Identity(t, server), pod, secret, "may not call"},
 		"a stranger's caller":  {stranger.Identity(t, caller), pod, secret, "bad certificate"},
 		"a proven client":      {made(t, proofOf(t, caller, secret), authority.PEM), pod, secret, "bad certificate"},

@@ -22,8 +22,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kubeclient"
@@ -129,14 +127,12 @@ func newManager(
 		return nil, err
 	}
 	var core *manager.Manager // its tasks run later than this function
-	file, err := cfg.functions(func(f map[string]cacheconfig.Entry) {
-		core.Configure(func(s *manager.Settings) { s.Functions = f })
-	}, log)
+	use := uses(func(change func(*manager.Settings)) { core.Configure(change) })
+	file, err := cfg.functions(use.functions, log)
 	if err != nil {
 		return nil, err
 	}
-	use := func(t podspec.Template) { core.Configure(func(s *manager.Settings) { s.Template = t }) }
-	launching := cfg.launching(client, func(l podspec.Launcher) { use(templates.UseLauncher(l)) }, log)
+	launching := cfg.launching(client, func(l podspec.Launcher) { use.template(templates.UseLauncher(l)) }, log)
 	handle := func(e pool.Event) { core.Handle(e) }
 	keeper, err := cfg.membership(client, clock, address, handle, frame)
 	if err != nil {
@@ -152,16 +148,11 @@ func newManager(
 	if err != nil {
 		return nil, err
 	}
-	configured, err := cfg.functionConfigs(templates, use, func(s *functionconfig.Set) {
-		core.Configure(func(all *manager.Settings) { all.Configs = s })
-	}, clock, client, frame)
+	configured, err := cfg.functionConfigs(templates, use.template, use.configs, clock, client, frame)
 	if err != nil {
 		return nil, err
 	}
-	prober := probe.New(frame.Identity, handle)
-	podTLS := cfg.podTLS(frame.Identity, callers, func(tls *podspec.TLS) {
-		core.Configure(func(s *manager.Settings) { s.TLS = tls })
-	})
+	prober, podTLS := probe.New(frame.Identity, handle), cfg.podTLS(frame.Identity, callers, use.tls)
 	synced, awaitSync := all(cluster.Synced(), configured.Synced(), keeper.Joined(), podTLS.known)
 	core, err = manager.New(manager.Config{
 		Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
@@ -172,7 +163,7 @@ func newManager(
 	if err != nil {
 		return nil, err
 	}
-	follow := func(ctx context.Context) error { return templates.Run(ctx, use) }
+	follow := func(ctx context.Context) error { return templates.Run(ctx, use.template) }
 	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Handle) }
 	ready, awaitReady := all(synced, templates.Available())
 	return &Manager{Manager: core, Binaries: configured.board, keeper: keeper, component: serve.Component{

@@ -19,14 +19,15 @@ func TestPodsFollowTheAuthorities(t *testing.T) {
 	dir, used := t.TempDir(), make(chan *podspec.TLS)
 	const own = "spiffe://td/pod-manager"
 	authority.Write(t, dir, own, time.Hour)
-	p := (&Config{PodTLS: true}).podTLS(mtlstest.Open(t, dir), []string{"spiffe://td/gateway"}, func(tls *podspec.TLS) { used <- tls })
+	callers := []string{"spiffe://td/gateway"}
+	p := (&Config{PodTLS: true}).podTLS(mtlstest.Open(t, dir), callers, func(tls *podspec.TLS) { used <- tls })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- p.Run(ctx) }()
 	defer func() { cancel(); <-ended }()
 
 	want := &podspec.TLS{
-		IDs: "spiffe://td/function-pod", Authorities: string(authority.PEM), Callers: []string{"spiffe://td/gateway"},
+		IDs: "spiffe://td/function-pod", Authorities: string(authority.PEM), Callers: callers,
 	}
 	if diff := cmp.Diff(want, <-used); diff != "" {
 		t.Errorf("at the start (-want +got):\n%s", diff)

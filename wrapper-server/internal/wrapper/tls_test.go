@@ -23,9 +23,10 @@ import (
 )
 
 const (
-	podID   = "spiffe://function-runner/function-pod/porch-fn-system/echo-1"
-	gateway = "spiffe://function-runner/gateway"
-	secret  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	podID    = "spiffe://function-runner/function-pod/porch-fn-system/echo-1"
+	gateway  = "spiffe://function-runner/gateway"
+	resolver = "spiffe://function-runner/image-resolver"
+	secret   = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
 // secure sets the variables of a pod that accepts gateways that the authority knows.
@@ -57,7 +58,7 @@ func TestCallers(t *testing.T) {
 		want      codes.Code
 	}{
 		"a gateway":                  {transport(t, authority, gateway, podID), codes.OK},
-		"another program":            {transport(t, authority, "spiffe://function-runner/image-resolver", podID), codes.PermissionDenied},
+		"another program":            {transport(t, authority, resolver, podID), codes.PermissionDenied},
 		"a function pod":             {transport(t, authority, podID, podID), codes.PermissionDenied},
 		"a gateway of a stranger":    {transport(t, stranger, gateway, podID), codes.Unavailable},
 		"a gateway for another pod":  {transport(t, authority, gateway, podID+"0"), codes.Unavailable},
@@ -77,7 +78,8 @@ func TestCallers(t *testing.T) {
 			}
 		})
 	}
-	if _, port, err := net.SplitHostPort(address); err != nil || applet.Probe([]string{"-addr", "localhost:" + port}) != 0 {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil || applet.Probe([]string{"-addr", "localhost:" + port}) != 0 {
 		t.Error("probes of Kubernetes, which have no certificate, find the pod unhealthy")
 	}
 }

@@ -59,7 +59,9 @@ func TestSettingsVersion(t *testing.T) {
 		},
 		"authorities": {
 			"pods that do not know a new one reject callers",
-			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.TLS = &podspec.TLS{Authorities: "PEM"} },
+			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) {
+				r.TLS = &podspec.TLS{Authorities: "PEM"}
+			},
 			false,
 		},
 		"by tag": {"", func(b *podspec.Builder, _ *podspec.Request, _ *podspec.Defaults) { b.ByTag = true }, false},

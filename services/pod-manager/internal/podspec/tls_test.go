@@ -63,7 +63,8 @@ func TestPodsWithoutAnIdentity(t *testing.T) {
 	if got, _ := podspec.Identify(pod); got.Identity != (pool.Identity{}) {
 		t.Errorf("the identity is %v", got.Identity)
 	}
-	if text, err := json.Marshal(pod); err != nil || strings.Contains(string(text), secret) || strings.Contains(string(text), "FNR_TLS") {
+	text, err := json.Marshal(pod)
+	if err != nil || strings.Contains(string(text), secret) || strings.Contains(string(text), "FNR_TLS") {
 		t.Errorf("the pod has an identity: %s, %v", text, err)
 	}
 }
