@@ -35,8 +35,9 @@ func TestANewClusterGetsAllNamespaces(t *testing.T) {
 	created := namespaces(t)
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		for _, object := range objects {
-			if _, ok := object.(*rbacv1.ClusterRoleBinding); ok {
-				continue // it is in none
+			switch object.(type) {
+			case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding:
+				continue // they are in none
 			}
 			meta := object.(metav1.Object)
 			if _, ok := created[meta.GetNamespace()]; !ok {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -248,16 +249,25 @@ func TestRolesAreBoundToAccounts(t *testing.T) {
 				t.Errorf("%s runs as %q, which does not exist", d.Name, d.Spec.Template.Spec.ServiceAccountName)
 			}
 		}
-		if len(of[*rbacv1.ClusterRole](objects)) > 0 {
-			t.Error("no program needs a ClusterRole of its own")
+		for _, r := range of[*rbacv1.ClusterRole](objects) {
+			if diff := cmp.Diff(reviewTokens, r.Rules); diff != "" || r.AggregationRule != nil {
+				t.Errorf("ClusterRole %s has other rights than to review tokens (-want +got):\n%s", r.Name, diff)
+			}
+			roles[r.Name] = true
 		}
 		for _, b := range of[*rbacv1.ClusterRoleBinding](objects) {
-			if !tokensAreReviewed(objects) || b.RoleRef.Name != "system:auth-delegator" || len(b.Subjects) != 1 ||
+			if !tokensAreReviewed(objects) || !roles[b.RoleRef.Name] || len(b.Subjects) != 1 ||
 				b.Subjects[0].Name != "gateway" {
 				t.Errorf("no program needs the rights of %s in the whole cluster", b.Name)
 			}
 		}
 	})
+}
+
+// reviewTokens is the one right for the whole cluster: to ask whose a token is. The ClusterRole
+// system:auth-delegator, which others use for it, also permits to ask what any user may do.
+var reviewTokens = []rbacv1.PolicyRule{
+	{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 }
 
 // tokensAreReviewed reports whether the gateway accepts tokens of Kubernetes.

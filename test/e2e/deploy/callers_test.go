@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"path/filepath"
 	"testing"
 
@@ -29,10 +30,11 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	at := aside("callers")
 	dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "mutual-tls", "callers")
-	t.Cleanup(func() { // it is in no namespace
-		err := s.Client.RbacV1().ClusterRoleBindings().Delete(context.Background(), "function-runner-token-review",
-			metav1.DeleteOptions{})
-		if err != nil {
+	t.Cleanup(func() { // they are in no namespace
+		const name = "function-runner-token-review"
+		rights := s.Client.RbacV1()
+		err := rights.ClusterRoleBindings().Delete(context.Background(), name, metav1.DeleteOptions{})
+		if err = errors.Join(err, rights.ClusterRoles().Delete(context.Background(), name, metav1.DeleteOptions{})); err != nil {
 			t.Error(err)
 		}
 	})
