@@ -173,6 +173,20 @@ func TestFailureIsRememberedBriefly(t *testing.T) {
 			false,
 			life,
 		},
+		"outage": {
+			"a source that could not answer said nothing that holds",
+			fault.New(fault.Unavailable, "no route"),
+			time.Second,
+			false,
+			cache.Lifetime{TTL: life.TTL, Failure: life.Failure, Outage: time.Second},
+		},
+		"refusal": {
+			"what a source said holds, however short an outage is remembered",
+			fault.New(fault.Precondition, "unknown"),
+			life.Failure,
+			false,
+			cache.Lifetime{TTL: life.TTL, Failure: life.Failure, Outage: time.Second},
+		},
 		"long hint": {
 			"no longer than an answer would hold",
 			fault.WithRetryAfter(fault.New(fault.Unavailable, "slow down"), 24*time.Hour),

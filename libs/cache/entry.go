@@ -28,8 +28,9 @@ type Lifetime struct {
 	// Stale is the age up to which an entry is returned if a new one cannot be had because
 	// its source is unavailable, or does not come within [Config.StaleWait].
 	Stale time.Duration
-	// Failure is how long a failed fetch is not tried again.
-	Failure time.Duration
+	// Failure is how long a failed fetch is not tried again, and Outage the same where the source could
+	// not answer; zero is Failure.
+	Failure, Outage time.Duration
 	// RemoteFailures is for sources that remember failures themselves. A refusal then
 	// removes the entry at once, and not when its TTL is over, and a failure is returned
 	// only to the callers that waited for it.
@@ -112,6 +113,9 @@ func (e *entry[V]) succeed(value V, now time.Time) {
 // before, unless that is longer than an entry would be used.
 func (e *entry[V]) fail(err error, life Lifetime, now time.Time) {
 	hold := life.Failure
+	if isOutage(err) {
+		hold = cmp.Or(life.Outage, life.Failure)
+	}
 	if after, ok := fault.RetryAfter(err); ok {
 		hold = max(hold, min(after, cmp.Or(life.TTL, maxRetryAfter)))
 	}

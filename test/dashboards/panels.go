@@ -131,6 +131,10 @@ var dashboards = map[string]board{
 			one("min by (certificate) (fn_certificate_expiry_timestamp_seconds{@} - time())", "{{certificate}}"),
 		},
 		{
+			"Reviews of tokens", "Tokens of callers that the Kubernetes API was asked about, by what it said.", "reqps",
+			one("sum by (outcome) (rate(fn_token_reviews_total{@}[$__rate_interval]))", "{{outcome}}"),
+		},
+		{
 			"Audit log", "Events that were written, could not be written, or were dropped; events that are queued.", "short",
 			[]query{
 				{"sum by (outcome) (rate(fn_audit_events_total{@}[$__rate_interval]))", "{{outcome}} in a second"},

@@ -73,9 +73,12 @@ func doors(cfg Config, handler http.Handler, frame program.Frame) ([]serve.Endpo
 	}
 	callers, tasks := identify.Callers{IDs: ids, Users: cfg.Token.Users}, []serve.Task(nil)
 	if len(cfg.Token.Users) > 0 {
-		reviewer := tokenreview.New(tokenreview.Config{
-			API: cfg.Token.API, Directory: cfg.Token.Directory, Audiences: cfg.Token.Audiences,
+		reviewer, err := tokenreview.New(tokenreview.Config{
+			API: cfg.Token.API, Directory: cfg.Token.Directory, Audiences: cfg.Token.Audiences, Telemetry: frame.Telemetry,
 		})
+		if err != nil {
+			return nil, nil, err
+		}
 		callers.Tokens, tasks = reviewer, append(tasks, reviewer.Run)
 	}
 	secure := door

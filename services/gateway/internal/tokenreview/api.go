@@ -63,11 +63,12 @@ type review struct {
 	} `json:"status"`
 }
 
-// ask returns whose token it is. The error for a token that is not valid has the class Denied.
+// ask returns whose token it is. The error for a token that is not valid has the class Denied. Others are failures of
+// the API, with details that are not for callers.
 func (a *api) ask(ctx context.Context, token string) (caller.Identity, error) {
 	answer, err := a.send(ctx, token)
 	if err != nil {
-		return caller.Identity{}, fault.New(fault.Unavailable, "ask the Kubernetes API about a caller's token: %w", err)
+		return caller.Identity{}, err
 	}
 	status := answer.Status
 	ours := func(audience string) bool { return slices.Contains(a.audiences, audience) }

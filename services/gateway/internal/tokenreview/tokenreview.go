@@ -6,13 +6,17 @@ package tokenreview
 import (
 	"context"
 	"crypto/sha256"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/caller"
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 const (
@@ -21,6 +25,10 @@ const (
 	validFor = time.Minute
 	// invalidFor is how long a token that is not valid is rejected without another review.
 	invalidFor = 10 * time.Second
+	// outageFor is how long the API is not asked again about a token after it could not review it.
+	outageFor = time.Second
+	// logEvery is the time between two lines about failures of the API.
+	logEvery = 10 * time.Second
 	// maxReviews bounds the reviews at a time: the API has other clients. One peer has a quarter of them.
 	maxReviews       = 16
 	maxReviewsOfPeer = maxReviews / 4
@@ -40,6 +48,7 @@ type Config struct {
 	Directory string
 	// Audiences are those of which a token has to have one.
 	Audiences []string
+	Telemetry *telemetry.Telemetry
 }
 
 // key is the hash of a token: tokens are not kept.
@@ -47,8 +56,12 @@ type key [sha256.Size]byte
 
 // Reviewer knows whose tokens are.
 type Reviewer struct {
-	api   api
-	cache *cache.Cache[key, caller.Identity]
+	api     *api
+	ask     func(ctx context.Context, token string) (caller.Identity, error)
+	cache   *cache.Cache[key, caller.Identity]
+	metrics metrics
+	log     *slog.Logger
+	lines   rate.Sometimes // of the log
 
 	mu sync.Mutex
 	// peers are the tokens that are being reviewed for each peer, with the number of requests that wait for them.
@@ -56,15 +69,23 @@ type Reviewer struct {
 }
 
 // New returns a Reviewer. Its Run has to run while it is used.
-func New(cfg Config) *Reviewer {
+func New(cfg Config) (*Reviewer, error) {
+	counts, err := newMetrics(cfg.Telemetry.Meters)
+	if err != nil {
+		return nil, err
+	}
+	kubernetes := &api{
+		address: strings.TrimSuffix(cfg.API, "/"), directory: cfg.Directory, audiences: cfg.Audiences,
+	}
 	return &Reviewer{
+		api: kubernetes, ask: kubernetes.ask, metrics: counts,
+		log: cfg.Telemetry.Log, lines: rate.Sometimes{Interval: logEvery},
 		peers: make(map[string]map[key]int),
-		api:   api{address: strings.TrimSuffix(cfg.API, "/"), directory: cfg.Directory, audiences: cfg.Audiences},
 		cache: cache.New(cache.Config[key, caller.Identity]{
 			MaxBytes: maxCacheBytes, Size: size, MaxFetches: maxReviews, FetchTimeout: reviewTimeout,
 			StaleWait: reviewTimeout,
 		}),
-	}
+	}, nil
 }
 
 func size(_ key, identity caller.Identity) int64 {
@@ -90,9 +111,9 @@ func (r *Reviewer) Identify(ctx context.Context, peer, token string) (caller.Ide
 	query := cache.Query[key, caller.Identity]{
 		Key: sha256.Sum256([]byte(token)),
 		Lifetime: cache.Lifetime{
-			TTL: validFor, Refresh: validFor / 2, Failure: invalidFor,
+			TTL: validFor, Refresh: validFor / 2, Failure: invalidFor, Outage: outageFor,
 		},
-		Fetch: func(ctx context.Context) (caller.Identity, error) { return r.api.ask(ctx, token) },
+		Fetch: func(ctx context.Context) (caller.Identity, error) { return r.review(ctx, token) },
 	}
 	if answer, ok := r.cache.Cached(ctx, query); ok {
 		return answer.Value, nil
@@ -104,6 +125,22 @@ func (r *Reviewer) Identify(ctx context.Context, peer, token string) (caller.Ide
 	defer r.leave(peer, query.Key)
 	answer, err := r.cache.Get(ctx, query)
 	return answer.Value, err
+}
+
+// review asks the API. Why the API fails is for operators: the log has it, and callers do not.
+func (r *Reviewer) review(ctx context.Context, token string) (caller.Identity, error) {
+	identity, err := r.ask(ctx, token)
+	switch r.metrics.count(ctx, err) {
+	case failed:
+		r.lines.Do(func() {
+			r.log.ErrorContext(ctx, "tokens cannot be reviewed; callers with new tokens are rejected", "error", err)
+		})
+		err = fault.WithRetryAfter(fault.New(fault.Unavailable,
+			"the gateway cannot check tokens now: try again later; the gateway's log has the cause"), outageFor)
+	case abandoned:
+		err = ctx.Err()
+	}
+	return identity, err
 }
 
 // enter reports whether a request of a peer may wait for the review of a token: a peer that sends tokens that are not

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/tokenreview"
 )
 
@@ -34,7 +35,12 @@ func reviewer(t *testing.T) (r *tokenreview.Reviewer, asked <-chan struct{}, ans
 			t.Fatal(err)
 		}
 	}
-	r = tokenreview.New(tokenreview.Config{API: server.URL, Directory: account, Audiences: []string{"a"}})
+	r, err := tokenreview.New(tokenreview.Config{
+		API: server.URL, Directory: account, Audiences: []string{"a"}, Telemetry: telemetry.Discard(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = r.Run(ctx) })
