@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -59,6 +60,9 @@ type Log struct {
 	events  chan Event
 	slots   chan struct{}
 	metrics *metrics
+
+	mu    sync.RWMutex // each recording holds it for reading
+	ended bool         // nothing is queued any more
 }
 
 // New returns a log. Its Run has to run while it is used.
@@ -88,13 +92,23 @@ func (l *Log) Admit() error {
 	}
 }
 
-// Record queues the event of an evaluation that was admitted.
+// Record queues the event of an evaluation that was admitted. An event that cannot be queued is counted, also after
+// the end of Run.
 func (l *Log) Record(ctx context.Context, e Event) {
 	if l == nil {
 		return
 	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.ended && l.reject {
+		return // the slot of this event was counted at the end
+	}
+	events := l.events
+	if l.ended {
+		events = nil
+	}
 	select {
-	case l.events <- e:
+	case events <- e:
 	default: // with slots there is always capacity
 		l.metrics.count(ctx, "dropped", 1)
 	}
@@ -173,16 +187,14 @@ func (l *Log) release(n int) {
 // finish writes what is queued until ctx ends, and closes the output. Evaluations that were admitted and have not
 // ended yet are waited for if each has a slot.
 func (l *Log) finish(ctx context.Context) error {
-	for len(l.events) > 0 || len(l.slots) > 0 {
+	for !l.end(ctx.Err() != nil) {
 		select {
 		case e := <-l.events:
 			l.write(ctx, l.batch(e))
-			continue
 		case <-ctx.Done():
 		}
-		break
 	}
-	if left := max(len(l.events), len(l.slots)); left > 0 {
+	if left := l.outstanding(); left > 0 {
 		l.metrics.count(ctx, "failed", left)
 		l.log.ErrorContext(ctx, "audit events not written", "events", left, "error", ctx.Err())
 	}
@@ -190,4 +202,15 @@ func (l *Log) finish(ctx context.Context) error {
 		return fmt.Errorf("close the audit log: %w", err)
 	}
 	return nil
+}
+
+// outstanding returns how many events are queued, or will be for evaluations that were admitted.
+func (l *Log) outstanding() int { return max(len(l.events), len(l.slots)) }
+
+// end has no event queued any more if none is outstanding, or at once, and reports whether it did.
+func (l *Log) end(now bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = now || l.outstanding() == 0
+	return l.ended
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,6 +151,37 @@ func TestTheEndWaitsForAdmittedEvaluations(t *testing.T) {
 			t.Errorf("written %q, closed %t, want the event of the evaluation", got, out.closed)
 		}
 	})
+}
+
+// TestEventsAfterTheEndAreCounted has evaluations that end while the log does, and after it.
+func TestEventsAfterTheEndAreCounted(t *testing.T) {
+	const early, late = 200, 3
+	tel, scrape := scrapetest.New(t)
+	out := &output{open: make(chan struct{})}
+	synctest.Test(t, func(t *testing.T) {
+		close(out.open)
+		l, end := run(t, audit.Config{Output: out, Queue: early + late, WhenFull: audit.Drop, Telemetry: tel})
+		var evaluations sync.WaitGroup
+		for i := range early {
+			evaluations.Go(func() { l.Record(t.Context(), event(i)) })
+		}
+		end()
+		evaluations.Wait()
+		for i := range late {
+			l.Record(t.Context(), event(early+i))
+		}
+	})
+	written, dropped := len(out.images), early+late-len(out.images)
+	if dropped < late {
+		t.Errorf("%d events written, the last of them after the end", written)
+	}
+	for _, want := range []string{
+		fmt.Sprintf(`fn_audit_events_total{outcome="dropped"} %d`+"\n", dropped), "fn_audit_queued 0\n",
+	} {
+		if !strings.Contains(scrape(), want) {
+			t.Errorf("%d events written, and no %s in\n%s", written, want, scrape())
+		}
+	}
 }
 
 // TestTheEndIsBounded has an output that never writes.

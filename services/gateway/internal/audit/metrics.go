@@ -19,7 +19,8 @@ func newMetrics(provider metric.MeterProvider, queued func() int64) (*metrics, e
 	m := &metrics{}
 	var errs [2]error
 	m.events, errs[0] = meter.Int64Counter("fn.audit.events",
-		metric.WithDescription("Events of the audit log: written, failed to be written, or dropped from a full queue."))
+		metric.WithDescription("Events of the audit log: written, failed to be written, or dropped from a full queue or "+
+			"after the end."))
 	_, errs[1] = meter.Int64ObservableGauge("fn.audit.queued",
 		metric.WithDescription("Events of the audit log that are queued."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
