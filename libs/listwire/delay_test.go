@@ -24,7 +24,7 @@ import (
 // BenchmarkRoundTrip has lists of 6 MB go to a server of ours and none come back, over networks with several times
 // of a round trip. It reports the shortest time: what the windows of HTTP/2 cost is the difference to no delay.
 func BenchmarkRoundTrip(b *testing.B) {
-	for _, windows := range []serve.Windows{serve.DefaultWindows, {Request: 512 << 10, Connection: 8 << 20}} {
+	for _, windows := range []serve.Windows{serve.DefaultWindows, {Request: 512 << 10, Connection: serve.MaxWindow}} {
 		address := servetest.Start(b, func(program.Frame) (serve.Component, error) {
 			mux := http.NewServeMux()
 			mux.Handle(listwire.NewHandler(serviceFunc(silent), 7<<20))

@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"fmt"
 	"net"
 	"sync"
 
@@ -19,6 +20,10 @@ const (
 	ReceiveWindow = 128 << 10
 	// ConnReceiveWindow is the same for all requests of a connection.
 	ConnReceiveWindow = 2 << 20
+	// MaxWindow is the largest window that net/http permits, and minConnWindow the smallest of a connection. It uses
+	// defaults in the place of other sizes.
+	MaxWindow     = 4<<20 - 1
+	minConnWindow = 64 << 10
 	// maxHeaderBytes bounds the headers of a request: some ids, and a token.
 	maxHeaderBytes = 16 << 10
 	// maxReadFrameBytes bounds the frames of HTTP/2, which the server reads whole.
@@ -28,6 +33,15 @@ const (
 // Windows are how much of its requests a server buffers before their handlers read it. A client that has sent as much
 // waits until it gets word, which takes a round trip.
 type Windows struct{ Request, Connection int }
+
+// check returns an error if net/http does not permit w.
+func (w Windows) check() error {
+	if w.Request <= 0 || w.Request > MaxWindow || w.Connection < minConnWindow || w.Connection > MaxWindow {
+		return fmt.Errorf("windows of %d and %d bytes are not between 1 or %d and %d", w.Request, w.Connection,
+			minConnWindow, MaxWindow)
+	}
+	return nil
+}
 
 // DefaultWindows are those of an endpoint that has none of its own.
 var DefaultWindows = Windows{Request: ReceiveWindow, Connection: ConnReceiveWindow}

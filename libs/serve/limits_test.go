@@ -296,7 +296,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		window    uint32
 	}{
 		"default": {0, serve.DefaultMaxStreams, serve.Windows{}, serve.ReceiveWindow},
-		"set":     {1000, 1000, serve.Windows{Request: 1 << 20, Connection: 8 << 20}, 1 << 20},
+		"set":     {1000, 1000, serve.Windows{Request: 1 << 20, Connection: serve.MaxWindow}, 1 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -315,6 +315,24 @@ func TestStreamsAreBounded(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestWindowsAreThoseOfNetHTTP has windows that net/http documents as not valid: it may use others in their place.
+func TestWindowsAreThoseOfNetHTTP(t *testing.T) {
+	for _, windows := range []serve.Windows{
+		{Request: 1 << 20, Connection: serve.MaxWindow + 1},
+		{Request: serve.MaxWindow + 1, Connection: serve.MaxWindow},
+		{Connection: serve.MaxWindow},
+		{Request: 16 << 10, Connection: 32 << 10},
+	} {
+		p := start(t, serve.Config{}, serve.Component{Endpoints: []serve.Endpoint{{
+			Name: "test", Listener: newPipes(), Handler: http.NotFoundHandler(), Windows: windows,
+		}}})
+		err := <-p.ended
+		if err == nil || !strings.Contains(err.Error(), "open the port of test: windows of") {
+			t.Errorf("%+v: %v, want an error about the windows", windows, err)
+		}
 	}
 }
 

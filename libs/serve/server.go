@@ -41,6 +41,10 @@ func bind(ctx context.Context, log *slog.Logger, components []Component) ([]*ser
 }
 
 func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, error) {
+	windows := cmp.Or(e.Windows, DefaultWindows)
+	if err := windows.check(); err != nil {
+		return nil, fmt.Errorf("open the port of %s: %w", e.Name, err)
+	}
 	listener := e.Listener
 	if listener == nil {
 		var lc net.ListenConfig
@@ -56,7 +60,6 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 		handler = secured(handler)
 		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, longestSecure)
 	}
-	windows := cmp.Or(e.Windows, DefaultWindows)
 	s := &server{name: e.Name, listener: listener, http: newHTTPServer(handler, streams(e), windows)}
 	if e.MaxConnectionAge > 0 {
 		s.aging = &agingListener{Listener: listener, age: e.MaxConnectionAge}

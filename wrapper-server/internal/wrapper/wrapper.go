@@ -67,7 +67,7 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Component, er
 // windows are larger than those of other endpoints: a list of megabytes that comes from another node would
 // wait for dozens of round trips. As few clients connect to a pod, gateways and what checks its health,
 // connections are fewer by as much.
-var windows = serve.Windows{Request: 4 * serve.ReceiveWindow, Connection: 4 * serve.ConnReceiveWindow}
+var windows = serve.Windows{Request: 4 * serve.ReceiveWindow, Connection: serve.MaxWindow}
 
 const (
 	maxConnections        = serve.DefaultMaxConnections / 4

@@ -24,6 +24,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/filewatch"
 	"github.com/krm-function-runner/function-runner/libs/registryname"
+	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/dialguard"
 )
 
@@ -193,7 +194,7 @@ func newTransport() *http.Transport {
 		MaxResponseHeaderBytes: 64 << 10,
 		// What is received and not read yet counts for memory: 16 fetches from one
 		// registry fill half of a connection's buffer.
-		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: 4<<20 - 1},
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 128 << 10, MaxReceiveBufferPerConnection: serve.MaxWindow},
 	}
 }
 
