@@ -37,6 +37,7 @@ var foreign = map[string]pod{
 	"Alibaba's":        {ip: "100.100.100.200"},
 	"Azure's":          {ip: "168.63.129.16"},
 	"some pod":         {namespace: "elsewhere"},
+	"cache server":     {namespace: "valkey"},
 }
 
 // pod is the part of a pod that policies use: its namespace, its labels and its address.
@@ -102,6 +103,10 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 		if has("tracing") {
 			traced, resolvers = everyone, everyone
 		}
+		remembering := anyPort
+		if has("result-cache") {
+			remembering = slices.Concat(anyPort, []string{"gateway", "function-runner"})
+		}
 		identified := []string(nil)
 		if has("callers") { // who prove who they are; and the API server reviews their tokens
 			identified, managers = others, slices.Clip(append(managers, "gateway"))
@@ -150,6 +155,8 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 			{"some pod", tcp, []int32{80, 4318}, anyPort},
 			{"porch", tcp, []int32{4443}, anyPort}, // whose own pods no policy is for
 			{"collector", tcp, []int32{4318}, traced},
+			{"cache server", tcp, []int32{6379}, remembering},
+			{"cache server", tcp, []int32{80}, anyPort},
 			// Metadata services have credentials of the node.
 			{"metadata", tcp, []int32{80}, others},
 			{"AWS's metadata", tcp, []int32{80}, others},

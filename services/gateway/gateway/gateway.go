@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"connectrpc.com/connect"
 
@@ -48,10 +49,11 @@ func newEvaluators(cfg Config, services Services, frame program.Frame) (e evalua
 		}
 		e.chain, e.tags, e.tasks = append(e.chain, exec), append(e.tags, exec), append(e.tasks, watch...)
 	}
-	remember, err := remembering(cfg, services, frame)
+	remember, tasks, err := remembering(cfg, services, frame)
 	if err != nil {
 		return e, err
 	}
+	e.tasks = append(e.tasks, tasks...)
 	if cfg.Enabled(RuntimeSandbox) && services.Sandboxes != nil {
 		sandbox, err := newSandbox(cfg, services, frame)
 		if err != nil {
@@ -129,7 +131,7 @@ func newExec(cfg Config, source binaries.Source, frame program.Frame) (*execeval
 			Queue:           cfg.Exec.Queue,
 			MaxMessageBytes: cfg.MaxMessageBytes,
 			PreforkTotal:    cfg.Exec.PreforkTotal,
-			Hidden:          append(cfg.Secrets, cfg.Exec.Functions),
+			Hidden:          slices.Concat(cfg.Secrets, cfg.ResultCache.secrets(), []string{cfg.Exec.Functions}),
 			Telemetry:       frame.Telemetry,
 		},
 	})

@@ -19,7 +19,7 @@ var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{
 		"api-server", "dev", "node-local-dns", "pod-template", "porch-main", "private-registry", "production",
-		"service-mesh", "tracing",
+		"result-cache", "service-mesh", "tracing",
 	}
 	// Microservices are components that only the base of that name has a use for.
 	Microservices = []string{"callers", "mutual-tls", "mutual-tls-permissive", "mutual-tls-secrets"}

@@ -27,8 +27,7 @@ func (e *evaluator) evaluate(ctx context.Context, req evaluation.Request, digest
 	key := NewKey(digest, req.ResourceList)
 	for start := time.Now(); ; {
 		if resp, ok := e.cache.entries.get(key); ok {
-			resp.Cache, resp.Evaluator = Hit, "cache"
-			return resp, nil
+			return cached(resp, Hit), nil
 		}
 		f, leads := e.cache.join(key)
 		if leads {
@@ -40,9 +39,7 @@ func (e *evaluator) evaluate(ctx context.Context, req evaluation.Request, digest
 		}
 		switch {
 		case f.response != nil:
-			resp := *f.response
-			resp.Cache, resp.Evaluator = Shared, "cache"
-			return resp, nil
+			return cached(*f.response, Shared), nil
 		case !f.left:
 			return missed(e.next.Evaluate(ctx, req))
 		}
@@ -74,7 +71,8 @@ func (c *Cache) join(key Key) (f *flight, leads bool) {
 	return f, true
 }
 
-// lead evaluates, remembers the response, and ends the flight, also if the evaluator panics.
+// lead asks the second tier, or evaluates and remembers the response, and ends the flight, also if the
+// evaluator panics.
 func (e *evaluator) lead(
 	ctx context.Context, req evaluation.Request, digest string, key Key, f *flight,
 ) (evaluation.Response, error) {
@@ -84,6 +82,11 @@ func (e *evaluator) lead(
 		e.cache.mu.Unlock()
 		close(f.done)
 	}()
+	if resp, ok := e.cache.cfg.Tier.get(ctx, key); ok {
+		e.cache.entries.put(key, resp)
+		f.response = &resp
+		return cached(resp, ServerHit), nil
+	}
 	resp, err := missed(e.next.Evaluate(ctx, req))
 	if err != nil {
 		f.left = ctx.Err() != nil
@@ -95,11 +98,23 @@ func (e *evaluator) lead(
 		// Callers change fields of their copies; the bytes are shared, and stay as they are.
 		shared := resp
 		f.response = &shared
-		e.cache.entries.put(key, resp)
+		e.cache.remember(ctx, key, resp)
 	default: // the tag has moved meanwhile: others evaluate what the key says
-		e.cache.entries.put(NewKey(resp.Digest, req.ResourceList), resp)
+		e.cache.remember(ctx, NewKey(resp.Digest, req.ResourceList), resp)
 	}
 	return resp, nil
+}
+
+// remember adds an entry to both tiers.
+func (c *Cache) remember(ctx context.Context, key Key, resp evaluation.Response) {
+	c.entries.put(key, resp)
+	c.cfg.Tier.put(ctx, key, resp)
+}
+
+// cached marks a response that no function was evaluated for.
+func cached(resp evaluation.Response, outcome string) evaluation.Response {
+	resp.Cache, resp.Evaluator = outcome, "cache"
+	return resp
 }
 
 // missed marks a response that a function was evaluated for.

@@ -8,6 +8,8 @@
 // context, limits and reservations, and the others wait for it. They get its response if it succeeds. If the leader
 // leaves before that, one of the others takes over; if its evaluation fails, each evaluates for itself, as without
 // a cache: failures are neither remembered nor shared.
+//
+// A second tier is a server that gateways share. It is not trusted, and no caller waits for it for long: see [Tier].
 package resultcache
 
 import (
@@ -55,7 +57,9 @@ type Config struct {
 	MaxBytes int64
 	// Digests resolves images that have no digest in their name; nil if nothing does.
 	Digests Digests
-	Meters  metric.MeterProvider
+	// Tier is the second tier; nil if there is none.
+	Tier   *Tier
+	Meters metric.MeterProvider
 }
 
 // Cache remembers results. It is shared by all evaluators that it wraps.
@@ -70,9 +74,10 @@ type Cache struct {
 
 // The outcomes of a lookup, in metrics, spans and response headers.
 const (
-	Hit    = "hit"    // an entry
-	Shared = "shared" // the response of a simultaneous evaluation
-	Miss   = "miss"   // a function was evaluated
+	Hit       = "hit"    // an entry
+	ServerHit = "server" // an entry of the second tier
+	Shared    = "shared" // the response of a simultaneous evaluation
+	Miss      = "miss"   // a function was evaluated
 )
 
 // New returns an empty cache.
