@@ -211,15 +211,15 @@ func TestLines(t *testing.T) {
 	full := audit.Event{
 		Time: time.Date(2026, 11, 23, 1, 2, 3, 0, time.UTC), TraceID: "t",
 		Caller:    audit.Caller{ID: "spiffe://a/b", Kind: "certificate", Groups: []string{"g"}, Address: "10.0.0.1"},
-		Image:     audit.Image{Given: "fn:v1", Name: "a.io/fn:v1", Digest: "sha256:x"},
+		Image:     audit.Image{Given: "fn:v1", Name: "a.io/fn:v1", Digest: "sha256:x", Signers: []string{"release"}},
 		Evaluator: "pod", Verdict: audit.Allowed, Rule: "r<1>", Input: content, Output: &content, Seconds: 0.5, Code: "ok",
 	}
 	if err := audit.Lines(&out).Write(t.Context(), []audit.Event{full, event(1)}); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"time":"2026-11-23T01:02:03Z","trace_id":"t","caller":{"id":"spiffe://a/b","kind":"certificate",` +
-		`"groups":["g"],"address":"10.0.0.1"},"image":{"given":"fn:v1","name":"a.io/fn:v1","digest":"sha256:x"},` +
-		`"evaluator":"pod","verdict":"allow","rule":"r<1>","input":{"bytes":19,"sha256":"SUM"},` +
+		`"groups":["g"],"address":"10.0.0.1"},"image":{"given":"fn:v1","name":"a.io/fn:v1","digest":"sha256:x",` +
+		`"signers":["release"]},"evaluator":"pod","verdict":"allow","rule":"r<1>","input":{"bytes":19,"sha256":"SUM"},` +
 		`"output":{"bytes":19,"sha256":"SUM"},"duration_seconds":0.5,"code":"ok"}` + "\n" +
 		`{"time":"0001-01-01T00:00:00Z","caller":{},"image":{"given":"fn-1"},"verdict":"none",` +
 		`"input":{"bytes":0,"sha256":""},"duration_seconds":0,"code":"ok"}` + "\n"

@@ -51,6 +51,9 @@ type Image struct {
 	Name  string `json:"name,omitempty"`
 	// Digest is the digest that ran, or the one in the image's name where that is not known.
 	Digest string `json:"digest,omitempty"`
+	// Signers are the signers of the policy that were verified to have signed this digest. Only evaluations whose
+	// verdict may depend on it have them.
+	Signers []string `json:"signers,omitempty"`
 }
 
 // Content describes a resource list.

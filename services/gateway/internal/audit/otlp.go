@@ -67,16 +67,13 @@ func record(e *Event) log.Record {
 	r.SetTimestamp(e.Time)
 	r.SetSeverity(log.SeverityInfo)
 	r.SetEventName("evaluation")
-	groups := make([]log.Value, 0, len(e.Caller.Groups))
-	for _, group := range e.Caller.Groups {
-		groups = append(groups, log.StringValue(group))
-	}
 	r.AddAttributes(
 		log.String("trace_id", e.TraceID),
 		log.String("caller.id", e.Caller.ID), log.String("caller.kind", e.Caller.Kind),
-		log.Slice("caller.groups", groups...), log.String("caller.address", e.Caller.Address),
+		slice("caller.groups", e.Caller.Groups), log.String("caller.address", e.Caller.Address),
 		log.String("image.given", e.Image.Given), log.String("image.name", e.Image.Name),
-		log.String("image.digest", e.Image.Digest), log.String("evaluator", e.Evaluator),
+		log.String("image.digest", e.Image.Digest), slice("image.signers", e.Image.Signers),
+		log.String("evaluator", e.Evaluator),
 		log.String("verdict", e.Verdict), log.String("rule", e.Rule),
 		log.Int("input.bytes", e.Input.Bytes), log.String("input.sha256", e.Input.SHA256),
 		log.Float64("duration_seconds", e.Seconds), log.String("code", e.Code), log.String("reason", e.Reason),
@@ -85,6 +82,15 @@ func record(e *Event) log.Record {
 		r.AddAttributes(log.Int("output.bytes", e.Output.Bytes), log.String("output.sha256", e.Output.SHA256))
 	}
 	return r
+}
+
+// slice returns an attribute with texts.
+func slice(key string, texts []string) log.KeyValue {
+	values := make([]log.Value, 0, len(texts))
+	for _, text := range texts {
+		values = append(values, log.StringValue(text))
+	}
+	return log.Slice(key, values...)
 }
 
 // Close implements Output.

@@ -43,8 +43,9 @@ func TestRecords(t *testing.T) {
 	content := Describe([]byte("a"))
 	events := []Event{
 		{
-			Time: time.Unix(1, 0), Caller: Caller{ID: "a", Groups: []string{"g"}}, Image: Image{Given: "fn"},
-			Verdict: Denied, Rule: "r", Input: content, Code: "denied", Reason: "no",
+			Time: time.Unix(1, 0), Caller: Caller{ID: "a", Groups: []string{"g"}},
+			Image: Image{Given: "fn", Signers: []string{"a", "b"}}, Verdict: Denied, Rule: "r",
+			Input: content, Code: "denied", Reason: "no",
 		},
 		{Image: Image{Given: "fn"}, Output: &content, Code: "ok"},
 	}
@@ -63,7 +64,8 @@ func TestRecords(t *testing.T) {
 		return true
 	})
 	for key, want := range map[string]string{
-		"caller.id": "a", "caller.groups": "[g]", "image.given": "fn", "verdict": "deny", "rule": "r",
+		"caller.id": "a", "caller.groups": "[g]", "image.given": "fn", "image.signers": "[a b]",
+		"verdict": "deny", "rule": "r",
 		"input.bytes": "1", "input.sha256": content.SHA256, "code": "denied", "reason": "no",
 	} {
 		if attributes[key] != want {

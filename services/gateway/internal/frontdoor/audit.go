@@ -45,6 +45,7 @@ func (h *Handler) record(ctx context.Context, s sample, input, output audit.Cont
 		},
 		Image: audit.Image{
 			Given: strings.Clone(excerpt.Middle(s.given, maxAuditName)), Name: s.image.String(), Digest: s.digest(),
+			Signers: s.measured.Signers(),
 		},
 		Input: input, Seconds: s.took.Seconds(), Code: code(s.err),
 		Reason: strings.Clone(excerpt.Middle(reason(s.err), maxAuditReason)),

@@ -5,6 +5,7 @@ package frontdoor_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -84,6 +85,7 @@ func TestAnEventHasTheVerdictOfItsRule(t *testing.T) {
 		func(evaluation.Request) (evaluation.Response, error) { return evaluation.Response{}, nil },
 		func(req evaluation.Request) (evaluation.Response, error) {
 			req.Measured.Decided("catalog")
+			req.Measured.Signed([]string{"release"})
 			return evaluation.Response{}, nil
 		},
 		func(req evaluation.Request) (evaluation.Response, error) {
@@ -106,6 +108,9 @@ func TestAnEventHasTheVerdictOfItsRule(t *testing.T) {
 	for i, e := range got {
 		if e.Verdict != want[i][0] || e.Rule != want[i][1] {
 			t.Errorf("evaluation %d: verdict %s by rule %q, want %v", i, e.Verdict, e.Rule, want[i])
+		}
+		if signed := slices.Equal(e.Image.Signers, []string{"release"}); signed != (i == 1) {
+			t.Errorf("evaluation %d: signers %v", i, e.Image.Signers)
 		}
 	}
 }

@@ -38,10 +38,13 @@ func (e guarded) Evaluate(ctx context.Context, req evaluation.Request) (evaluati
 		Caller: caller.From(ctx), Address: req.Caller, Image: req.Image,
 		Operation: policy.Evaluate, Evaluator: e.Name(), InputBytes: int64(len(req.ResourceList)),
 	}
+	var err error
 	if e.Name() != policy.Exec { // a local binary has no digest of its own: the one of the image's name counts
-		if err := e.guard.complete(ctx, p, &req, &facts); err != nil {
-			return evaluation.Response{}, err
-		}
+		err = e.guard.complete(ctx, p, &req, &facts)
+	}
+	req.Measured.Signed(facts.Signers) // as this evaluator takes the image: not those of an earlier one
+	if err != nil {
+		return evaluation.Response{}, err
 	}
 	d := p.Decide(facts)
 	e.guard.metrics.decided(ctx, d)

@@ -14,6 +14,7 @@ import (
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/guard"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // key and otherKey are public keys.
@@ -108,6 +109,20 @@ func evaluate(t *testing.T, g *guard.Guard, name string) (out outcome) {
 	}
 	_, out.err = g.Wrap(evaluator{name: name, run: run}).Evaluate(t.Context(), request("a.io/fn"))
 	return out
+}
+
+// TestSignersAreRecorded has an image that an evaluator takes in another form than the next one.
+func TestSignersAreRecorded(t *testing.T) {
+	v := &verifier{signatures: &imageresolverv1.Signatures{Signers: []string{"release"}}}
+	g := newGuard(t, signed, func(cfg *guard.Config) { cfg.Resolver = v })
+	req := request("a.io/fn")
+	req.Measured = new(measure.Evaluation)
+	for _, step := range []struct{ evaluator, want string }{{"pod", "release"}, {"exec", ""}, {"sandbox", "release"}} {
+		_, _ = g.Wrap(evaluator{name: step.evaluator}).Evaluate(t.Context(), req)
+		if got := strings.Join(req.Measured.Signers(), " "); got != step.want {
+			t.Errorf("%s: signers %q, want %q", step.evaluator, got, step.want)
+		}
+	}
 }
 
 // TestResolverIsAskedWithTheKeysOfTheSigners asks it only about images that need a signature.
