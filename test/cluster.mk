@@ -104,6 +104,14 @@ chaos: cluster-up ## Break replicas, networks, pods and the node at random under
 	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run TestChaos ./e2e/chaos \
 	  -args -chaos.time $(CHAOS_TIME) $(if $(CHAOS_SEED),-chaos.seed $(CHAOS_SEED))
 
+ROTATION_TIME ?= 5m
+
+.PHONY: rotation
+rotation: cluster-up ## Replace all certificates every ten seconds under callers (ROTATION_TIME=5m)
+	$(CLUSTER_COMMAND) images
+	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run TestCertificatesRotateUnderLoad ./e2e/deploy \
+	  -args -rotate.time $(ROTATION_TIME)
+
 # The OpenTelemetry Collector is built from its modules, which the other modules do without.
 COLLECTOR = $(BUILD)/bin/collector
 

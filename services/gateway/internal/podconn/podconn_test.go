@@ -22,12 +22,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newPool returns a pool that runs until the test ends.
-func newPool(t *testing.T, maxIdle int) *podconn.Pool {
+func newPool(t testing.TB, maxIdle int) *podconn.Pool {
 	t.Helper()
 	return newPoolOf(t, podconn.Config{Idle: time.Minute, Max: maxIdle, MaxMessageBytes: 1 << 20})
 }
 
-func newPoolOf(t *testing.T, cfg podconn.Config) *podconn.Pool {
+func newPoolOf(t testing.TB, cfg podconn.Config) *podconn.Pool {
 	t.Helper()
 	cfg.Telemetry = telemetry.Discard()
 	p := podconn.New(cfg)
@@ -38,9 +38,9 @@ func newPoolOf(t *testing.T, cfg podconn.Config) *podconn.Pool {
 	return p
 }
 
-func get(t *testing.T, p *podconn.Pool, uid, address string) *podconn.Conn {
+func get(t testing.TB, p *podconn.Pool, pod podconn.Pod) *podconn.Conn {
 	t.Helper()
-	c, err := p.Get(podconn.Pod{UID: uid, Address: address})
+	c, err := p.Get(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,16 +54,16 @@ func echo(_ context.Context, req *evaluator.EvaluateFunctionRequest) (*evaluator
 func TestOneConnectionForEachPod(t *testing.T) {
 	p := newPool(t, 10)
 	address := testpod.Serve(t, 1<<20, echo)
-	first := get(t, p, "uid", address)
+	first := get(t, p, podconn.Pod{UID: "uid", Address: address})
 	if err := first.Connect(t.Context()); err != nil || !first.Connected() {
 		t.Fatalf("not connected: %v", err)
 	}
-	if second := get(t, p, "uid", address); second != first {
+	if second := get(t, p, podconn.Pod{UID: "uid", Address: address}); second != first {
 		t.Error("a second connection to the same pod")
 	} else {
 		second.Release(false)
 	}
-	other := get(t, p, "another uid", address)
+	other := get(t, p, podconn.Pod{UID: "another uid", Address: address})
 	if other == first {
 		t.Error("a new pod got the connection of the earlier one")
 	}
@@ -73,7 +73,7 @@ func TestOneConnectionForEachPod(t *testing.T) {
 		t.Errorf("got %v, %v", resp, err)
 	}
 	first.Release(false)
-	if again := get(t, p, "uid", address); again != first || !again.Connected() {
+	if again := get(t, p, podconn.Pod{UID: "uid", Address: address}); again != first || !again.Connected() {
 		t.Error("the connection was not kept")
 	} else {
 		again.Release(false)
@@ -83,9 +83,9 @@ func TestOneConnectionForEachPod(t *testing.T) {
 func TestABrokenPodsConnectionIsNotUsedAgain(t *testing.T) {
 	p := newPool(t, 10)
 	address := testpod.Serve(t, 1<<20, echo)
-	broken, same := get(t, p, "uid", address), get(t, p, "uid", address)
+	broken, same := get(t, p, podconn.Pod{UID: "uid", Address: address}), get(t, p, podconn.Pod{UID: "uid", Address: address})
 	broken.Release(true)
-	if next := get(t, p, "uid", address); next == broken {
+	if next := get(t, p, podconn.Pod{UID: "uid", Address: address}); next == broken {
 		t.Error("the connection of a broken pod was used again")
 	} else {
 		next.Release(false)
@@ -102,8 +102,8 @@ func TestABrokenPodsConnectionIsNotUsedAgain(t *testing.T) {
 func TestUnusedConnectionsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(t, 10)
-		used := get(t, p, "used", "pod:1")
-		get(t, p, "unused", "pod:2").Release(false)
+		used := get(t, p, podconn.Pod{UID: "used", Address: "pod:1"})
+		get(t, p, podconn.Pod{UID: "unused", Address: "pod:2"}).Release(false)
 		<-time.After(30 * time.Second)
 		if p.Len() != 2 {
 			t.Errorf("%d connections before the idle time", p.Len())
@@ -120,7 +120,7 @@ func TestUnusedConnectionsAreBounded(t *testing.T) {
 	p := newPool(t, 3)
 	var conns []*podconn.Conn
 	for i := range 5 {
-		conns = append(conns, get(t, p, strconv.Itoa(i), "pod:1"))
+		conns = append(conns, get(t, p, podconn.Pod{UID: strconv.Itoa(i), Address: "pod:1"}))
 	}
 	if p.Len() != 5 {
 		t.Errorf("%d connections in use, want 5", p.Len())
@@ -131,7 +131,7 @@ func TestUnusedConnectionsAreBounded(t *testing.T) {
 	if p.Len() != 3 {
 		t.Errorf("%d connections, want 3", p.Len())
 	}
-	if newest := get(t, p, "4", "pod:1"); newest != conns[4] {
+	if newest := get(t, p, podconn.Pod{UID: "4", Address: "pod:1"}); newest != conns[4] {
 		t.Error("the most recently used connection was closed")
 	} else {
 		newest.Release(false)
@@ -143,15 +143,15 @@ func TestConnectionsInUseDoNotCountAsUnused(t *testing.T) {
 	p := newPool(t, 2)
 	var used []*podconn.Conn
 	for i := range 5 {
-		used = append(used, get(t, p, strconv.Itoa(i), "pod:1"))
+		used = append(used, get(t, p, podconn.Pod{UID: strconv.Itoa(i), Address: "pod:1"}))
 	}
 	for i := 5; i < 7; i++ {
-		get(t, p, strconv.Itoa(i), "pod:1").Release(false)
+		get(t, p, podconn.Pod{UID: strconv.Itoa(i), Address: "pod:1"}).Release(false)
 	}
 	if p.Len() != 7 {
 		t.Errorf("%d connections, want 5 in use and 2 without", p.Len())
 	}
-	get(t, p, "7", "pod:1").Release(false)
+	get(t, p, podconn.Pod{UID: "7", Address: "pod:1"}).Release(false)
 	if p.Len() != 7 {
 		t.Errorf("%d connections, want 5 in use and 2 without", p.Len())
 	}
@@ -164,7 +164,7 @@ func TestConnectionsInUseDoNotCountAsUnused(t *testing.T) {
 }
 
 func TestConnectSaysWhyNot(t *testing.T) {
-	c := get(t, newPool(t, 1), "uid", "127.0.0.1:1")
+	c := get(t, newPool(t, 1), podconn.Pod{UID: "uid", Address: "127.0.0.1:1"})
 	defer c.Release(false)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -23,7 +23,7 @@ const (
 )
 
 // secured starts a pod that proves who it is, to callers that the authority knows.
-func secured(t *testing.T, authority *mtlstest.Authority) (address string) {
+func secured(t testing.TB, authority *mtlstest.Authority) (address string) {
 	t.Helper()
 	proof, err := mtls.NewProof(podID, secret)
 	if err != nil {
@@ -34,7 +34,7 @@ func secured(t *testing.T, authority *mtlstest.Authority) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return testpod.ServeSecured(t, identity, gateway, 1<<20, echo)
+	return testpod.ServeSecured(t, identity, gateway, 1<<23, echo)
 }
 
 // TestPodsProveWhoTheyAre connects to pods that are the wanted ones, and to others at their address.

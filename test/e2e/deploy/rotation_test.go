@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package deploy_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"flag"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
+)
+
+var (
+	rotateFor   = flag.Duration("rotate.time", 40*time.Second, "how long certificates are rotated")
+	rotateEvery = flag.Duration("rotate.every", 10*time.Second, "the time between two rotations")
+)
+
+// programs are the ones that have a certificate each.
+var programs = []string{"gateway", "pod-manager", "image-resolver"}
+
+// TestCertificatesRotateUnderLoad replaces all certificates every ten seconds under 30 callers, and the authority in
+// the middle, in Secrets as cert-manager does. No request fails.
+func TestCertificatesRotateUnderLoad(t *testing.T) {
+	t.Parallel() // with other tests in their own namespaces
+	at, first, second := aside("rotation"), mtlstest.NewAuthority(t, 24*time.Hour), mtlstest.NewAuthority(t, 24*time.Hour)
+	dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "mutual-tls-secrets")
+	var secrets []*unstructured.Unstructured
+	for _, name := range programs {
+		secrets = append(secrets, secretOf(name, issued(t, name, first, first.PEM)))
+	}
+	at.install(t, append(secrets, s.OnTheBed(t, suite.Build(t, dir))...))
+	images := []string{setNamespace, inPod(t)}
+	for _, image := range images {
+		at.evaluates(t, image)
+	}
+	conns := make([]*grpc.ClientConn, 30)
+	for i := range conns {
+		conns[i] = at.caller(t)
+	}
+	seen := make(map[string]bool)
+	evaluations, err := suite.UnderLoad(t.Context(), len(conns), pause, func(ctx context.Context, number int) error {
+		return suite.SetNamespace(ctx, conns[number], images[number%len(images)])
+	}, func() {
+		both := append(append([]byte(nil), first.PEM...), second.PEM...)
+		for begin := time.Now(); time.Since(begin) < *rotateFor; {
+			switch part := 4 * time.Since(begin) / *rotateFor; part {
+			case 0:
+				at.rotate(t, first, first.PEM)
+			case 1:
+				at.rotate(t, first, both) // all trust the next authority before it issues
+			case 2:
+				at.rotate(t, second, both)
+			default:
+				at.rotate(t, second, second.PEM)
+			}
+			<-time.After(*rotateEvery)
+			seen[at.shown(t)] = true
+		}
+	})
+	t.Logf("%d evaluations, %d certificates of a pod-manager seen", evaluations, len(seen))
+	if err != nil {
+		t.Errorf("a caller failed: %v", err)
+	}
+	if rotations := int(*rotateFor / *rotateEvery); len(seen) < rotations/2 {
+		t.Errorf("a pod-manager showed %d certificates in %d rotations", len(seen), rotations)
+	}
+}
+
+// issued is the data of a program's Secret with a new certificate.
+func issued(t *testing.T, name string, authority *mtlstest.Authority, trusted []byte) map[string][]byte {
+	t.Helper()
+	certificate, key := authority.Issue(t, "spiffe://function-runner/"+name, time.Hour)
+	return map[string][]byte{mtls.CertificateFile: certificate, mtls.KeyFile: key, mtls.AuthoritiesFile: trusted}
+}
+
+// secretOf is the Secret of a program.
+func secretOf(name string, data map[string][]byte) *unstructured.Unstructured {
+	encoded := make(map[string]any, len(data))
+	for key, content := range data {
+		encoded[key] = base64.StdEncoding.EncodeToString(content)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "data": encoded,
+		"metadata": map[string]any{"name": name + "-tls", "namespace": usual.system},
+	}}
+}
+
+// rotate replaces the certificates of all programs, and has the kubelet bring them into the pods now.
+func (p place) rotate(t *testing.T, authority *mtlstest.Authority, trusted []byte) {
+	t.Helper()
+	ctx := suite.Context(t)
+	for _, name := range programs {
+		p.changeSecret(ctx, t, name+"-tls", issued(t, name, authority, trusted))
+		for _, pod := range p.serving(t, p.system, "app="+name) {
+			s.Touch(ctx, t, p.system, pod.Name)
+		}
+	}
+}
+
+// shown returns the certificate that a pod-manager shows.
+func (p place) shown(t *testing.T) string {
+	t.Helper()
+	pods := p.serving(t, p.system, "app=pod-manager")
+	if len(pods) == 0 {
+		return ""
+	}
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+	conn, err := dialer.DialContext(suite.Context(t), "tcp", pods[0].Status.PodIP+":9448")
+	if err != nil {
+		t.Errorf("connect to %s: %v", pods[0].Name, err)
+		return ""
+	}
+	defer func() { _ = conn.Close() }()
+	return string(conn.(*tls.Conn).ConnectionState().PeerCertificates[0].Raw)
+}
