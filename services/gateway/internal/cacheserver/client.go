@@ -64,8 +64,8 @@ func (c *Client) Close() {
 	c.closeIdle()
 }
 
-// do sends a command on some connection. If one that was idle fails, as all do after a restart of the server, it
-// tries again on a new one: commands may be repeated.
+// do sends a command on some connection. If one that was idle fails, the others may be as old: it closes them, and
+// tries again on a new one, as after a restart of the server. Commands may be repeated.
 func (c *Client) do(ctx context.Context, args ...[]byte) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -75,10 +75,12 @@ func (c *Client) do(ctx context.Context, args ...[]byte) ([]byte, error) {
 	}
 	if used := c.takeIdle(); used != nil {
 		value, err := c.on(ctx, used, args)
-		if err == nil || ctx.Err() != nil {
-			return value, err
+		if err == nil {
+			return value, nil
 		}
-		c.closeIdle()
+		if c.closeIdle(); ctx.Err() != nil {
+			return nil, err
+		}
 	}
 	made, err := c.dial(ctx)
 	if err != nil {

@@ -24,6 +24,10 @@ type conn struct {
 	w *bufio.Writer
 }
 
+func newConn(raw net.Conn) *conn {
+	return &conn{Conn: raw, r: bufio.NewReader(raw), w: bufio.NewWriter(raw)}
+}
+
 // dial connects to the server and logs in. It reads the files each time, so that they may change.
 func (c *Client) dial(ctx context.Context) (*conn, error) {
 	raw, err := new(net.Dialer).DialContext(ctx, "tcp", c.cfg.Address.HostPort)
@@ -33,7 +37,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	if raw, err = c.secure(ctx, raw); err != nil {
 		return nil, err
 	}
-	made := &conn{Conn: raw, r: bufio.NewReader(raw), w: bufio.NewWriter(raw)}
+	made := newConn(raw)
 	if err := c.login(ctx, made); err != nil {
 		_ = made.Close()
 		return nil, err
