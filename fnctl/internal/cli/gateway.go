@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -40,6 +41,7 @@ type gatewayFlags struct {
 	phases, trace   bool
 	local, offline  bool
 	credentials     client.Credentials
+	cluster         clusterFlags
 	// environment is that of functions, beside what they have anyway.
 	environment []string
 }
@@ -62,6 +64,7 @@ func Address(getenv func(name string) string) string {
 func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
 		"gateway as host:port, or as a URL of http or https; by default that of FNCTL_ADDRESS")
+	f.cluster.register(flags)
 	c := &f.credentials
 	flags.StringVar(&c.Token, "token", "", "token to show to the gateway; a file hides it from the process list")
 	flags.StringVar(&c.TokenFile, "token-file", "", "file with a token to show to the gateway")
@@ -94,6 +97,8 @@ func (f *gatewayFlags) check(flags *pflag.FlagSet) error {
 	switch {
 	case f.local && flags.Changed("address"):
 		return errors.New("takes --local or --address, not both")
+	case f.local && slices.ContainsFunc(clusterNames, flags.Changed):
+		return errors.New("takes --local or --" + strings.Join(clusterNames, ", --") + ", not both")
 	case f.local && slices.ContainsFunc(credentialFlags, flags.Changed):
 		return errors.New("shows credentials to a gateway only: leave --local out, or the credentials")
 	case f.offline && !f.local:
@@ -114,6 +119,10 @@ func (f *gatewayFlags) connect(env Environment) (*client.Gateway, error) {
 // config returns how the gateway at the address is called.
 func (f *gatewayFlags) config(env Environment) client.Config {
 	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes, Credentials: f.credentials}
+	if f.cluster.used() {
+		f.cluster.reach(&config)
+		return config
+	}
 	if env.Address == "" && f.address == DefaultAddress {
 		config.Unreachable = noGateway
 	}

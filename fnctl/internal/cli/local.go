@@ -36,7 +36,9 @@ func (f *gatewayFlags) start(ctx context.Context, progress *ui.Progress) (*local
 	if err != nil {
 		return nil, err
 	}
-	images.Gateway, err = client.New(client.Config{Dial: images.runner.Dial, MaxMessageBytes: f.maxMessageBytes})
+	images.Gateway, err = client.New(client.Config{
+		Dial: images.runner.Dial, InProcess: true, MaxMessageBytes: f.maxMessageBytes,
+	})
 	if err != nil {
 		return nil, errors.Join(err, images.runner.Close())
 	}

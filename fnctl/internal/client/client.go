@@ -30,8 +30,11 @@ type Config struct {
 	MaxMessageBytes int
 	// Credentials are shown to the gateway.
 	Credentials Credentials
-	// Dial, if not nil, connects to a gateway in this process, and Address is ignored.
-	Dial func(ctx context.Context) (net.Conn, error)
+	// Dial, if not nil, connects to the gateway, and Close, if not nil, ends that.
+	Dial  func(ctx context.Context) (net.Conn, error)
+	Close func()
+	// InProcess is set for a gateway in this process: Dial connects to it, and Address and Credentials are ignored.
+	InProcess bool
 	// Unreachable is what users can do if nothing answers at the address; empty for the usual advice.
 	Unreachable string
 }
@@ -47,20 +50,18 @@ type Gateway struct {
 	pools       podmanagerv1connect.PodManagerServiceClient
 	status      gatewayv1connect.StatusServiceClient
 	http        *http.Transport
+	close       func() // nil for nothing
 }
 
 // New returns a gateway. Nothing is sent before the first evaluation.
 func New(config Config) (*Gateway, error) {
 	texts := accounts
-	if config.Dial != nil {
-		config.Address, texts = "localhost", localAccounts()
+	if config.InProcess {
+		config.Address, config.Credentials, texts = "localhost", Credentials{}, localAccounts()
 	}
 	base, err := baseURL(config.Address)
 	if err != nil {
 		return nil, err
-	}
-	if config.Dial != nil {
-		config.Credentials = Credentials{}
 	}
 	transport, err := config.connect(base)
 	if err != nil {
@@ -77,6 +78,7 @@ func New(config Config) (*Gateway, error) {
 		texts:       texts,
 		unreachable: account{unreachable.problem, cmp.Or(config.Unreachable, unreachable.advice)},
 		http:        transport,
+		close:       config.Close,
 		pools:       podmanagerv1connect.NewPodManagerServiceClient(client, base, connect.WithGRPC()),
 		status:      gatewayv1connect.NewStatusServiceClient(client, base, connect.WithGRPC()),
 		rpc: evaluatorconnect.NewFunctionEvaluatorClient(client, base,
@@ -110,7 +112,12 @@ func (c Config) connect(base string) (*http.Transport, error) {
 }
 
 // Close closes the connections to the gateway.
-func (g *Gateway) Close() { g.http.CloseIdleConnections() }
+func (g *Gateway) Close() {
+	g.http.CloseIdleConnections()
+	if g.close != nil {
+		g.close()
+	}
+}
 
 // Evaluate runs a function once. It reports a failure of the function as a [FunctionError], any
 // other failure as a [CallError].

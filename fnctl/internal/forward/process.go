@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package forward
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+// process is a kubectl that forwards connections.
+type process struct {
+	// address is where it listens, as host:port.
+	address string
+	stop    context.CancelFunc
+	// ended closes when it has ended.
+	ended chan struct{}
+}
+
+// killDelay is how long the output of a kubectl that was ended may stay open.
+const killDelay = 5 * time.Second
+
+// start starts kubectl, and returns when it listens. It runs until it is ended, or its pod is gone.
+func start(ctx context.Context, args []string) (*process, error) {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	cmd := exec.CommandContext(running, "kubectl", args...)
+	cmd.WaitDelay = killDelay
+	read, write := io.Pipe()
+	problems := new(problems)
+	cmd.Stdout, cmd.Stderr = write, problems
+	if err := cmd.Start(); err != nil {
+		stop()
+		return nil, err
+	}
+	p := &process{stop: stop, ended: make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		_ = cmd.Wait() // what kubectl says is the reason
+		_ = write.Close()
+	}()
+	listens := make(chan string, 1)
+	go listen(read, listens)
+	select {
+	case p.address = <-listens:
+		if p.address != "" {
+			return p, nil
+		}
+		p.end()
+		return nil, fmt.Errorf("kubectl port-forward ended: %s", problems)
+	case <-ctx.Done():
+		p.end()
+		return nil, fmt.Errorf("kubectl port-forward has no connection: %w: %s", context.Cause(ctx), problems)
+	}
+}
+
+// forwarding is what kubectl prints when it listens.
+var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) -> `)
+
+// listen sends the address at which kubectl listens, or an empty one if its output ends before, or is none of
+// kubectl's. It reads the output to its end: kubectl prints a line for each connection.
+func listen(output *io.PipeReader, listens chan<- string) {
+	address := ""
+	for lines := bufio.NewScanner(output); address == "" && lines.Scan(); {
+		if found := forwarding.FindStringSubmatch(lines.Text()); found != nil {
+			address = found[1]
+		}
+	}
+	listens <- address
+	_, _ = io.Copy(io.Discard, output)
+}
+
+// runs reports whether it has not ended.
+func (p *process) runs() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// end ends it.
+func (p *process) end() {
+	p.stop()
+	<-p.ended
+}
+
+// problems keeps what kubectl says is wrong, as far as people read.
+type problems struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// maxProblems bounds it, in bytes.
+const maxProblems = 4 << 10
+
+// Write implements io.Writer.
+func (p *problems) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text = append(p.text, b[:min(len(b), maxProblems-len(p.text))]...)
+	return len(b), nil
+}
+
+// String returns it in one line.
+func (p *problems) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if text := strings.Join(strings.Fields(string(p.text)), " "); text != "" {
+		return text
+	}
+	return "it says nothing"
+}
