@@ -9,7 +9,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -20,6 +23,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
@@ -42,6 +46,7 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 	at.evaluates(t, inPod(t)) // as Porch does
 
 	const audience = "function-runner"
+	at.fnctlReachesIt(t, at.token(t, at.system, audience))
 	for name, tc := range map[string]struct {
 		token, certificate string
 		want               codes.Code
@@ -60,6 +65,28 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 		err := suite.SetNamespace(ctx, at.secureCaller(t, tc.certificate), setNamespace, grpc.WaitForReady(true))
 		if status.Code(err) != tc.want {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}
+
+// fnctlReachesIt has fnctl call the gateway through kubectl, and port 9443 with a token.
+func (p place) fnctlReachesIt(t *testing.T, token string) {
+	t.Helper()
+	fnctl, dir := gobuild.Program(t, filepath.Join(root, "fnctl"), "."), t.TempDir()
+	files := map[string][]byte{"token": []byte(token), "ca.crt": p.secret(suite.Context(t), t, "gateway-tls")["ca.crt"]}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secure := []string{
+		"--address=https://gateway:9443", "--token-file=" + filepath.Join(dir, "token"), "--ca=" + filepath.Join(dir, "ca.crt"),
+	}
+	for _, flags := range [][]string{nil, secure} {
+		args := append([]string{"pods", "--namespace=" + p.system}, flags...)
+		out, err := exec.CommandContext(suite.Context(t), fnctl, args...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "set-namespace") {
+			t.Errorf("fnctl %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
 }
