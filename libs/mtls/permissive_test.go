@@ -38,7 +38,12 @@ func openPermissive(t testing.TB, authority *mtlstest.Authority, id string, tel 
 // programOf returns a client of echo with the settings of a rollout.
 func programOf(t testing.TB, url string, secure *tls.Config, permissive bool) client {
 	t.Helper()
-	c, err := rpcclient.New(url, secure, telemetry.Discard(), rpcclient.OrPlaintext(permissive))
+	return observedOf(t, url, secure, permissive, telemetry.Discard())
+}
+
+func observedOf(t testing.TB, url string, secure *tls.Config, permissive bool, tel *telemetry.Telemetry) client {
+	t.Helper()
+	c, err := rpcclient.New(url, secure, tel, rpcclient.OrPlaintext(permissive))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,5 +133,30 @@ func TestPermissiveConnectionsAreSecure(t *testing.T) {
 	callers.Wait()
 	if calls.Load() == 0 || strings.Contains(withoutLabels(scrape()), "\nfn_tls_anonymous_requests_total ") {
 		t.Errorf("%d calls, of which some without TLS:\n%s", calls.Load(), scrape())
+	}
+}
+
+// TestRequestsWithoutTLSAreCounted has a permissive client, whose server does not know TLS or does.
+func TestRequestsWithoutTLSAreCounted(t *testing.T) {
+	authority := mtlstest.NewAuthority(t, time.Hour)
+	secure := authority.Identity(t, caller).Client(patterns(t, server))
+	for name, tc := range map[string]struct {
+		address string
+		want    bool
+	}{
+		"plaintext": {start(t, nil), true}, "TLS": {start(t, authority.Identity(t, server)), false},
+	} {
+		tel, scrape := scrapetest.New(t)
+		c := observedOf(t, "https://"+tc.address, secure, true, tel)
+		for range 3 {
+			if err := c.call(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := withoutLabels(scrape())
+		if tc.want != strings.Contains(got, "\nfn_tls_plaintext_requests_total 3\n") ||
+			tc.want != strings.Contains(got, "\nfn_tls_plaintext_requests_total ") {
+			t.Errorf("%s: counted %t, want %t:\n%s", name, !tc.want, tc.want, got)
+		}
 	}
 }

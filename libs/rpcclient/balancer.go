@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -146,7 +145,7 @@ func (b *balancer) markSilent(ctx context.Context, e *endpoint, err error) {
 	if e.silent.Swap(true) {
 		return
 	}
-	service, _, _ := strings.Cut(b.url.Hostname(), ".")
+	service := serviceOf(b.url)
 	b.silences.Add(ctx, 1, SilenceOf(service))
 	b.log.WarnContext(ctx, "a replica does not answer", "service", service, "address", e.address, "error", err)
 	e.renew()

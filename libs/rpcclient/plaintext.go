@@ -6,11 +6,16 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
 )
 
 // Option changes a client.
@@ -63,6 +68,32 @@ func (f fallback) connect(ctx context.Context, network, address string) (net.Con
 			"address", address)
 	})
 	return f.dial(ctx, network, address)
+}
+
+// counted counts the requests that a permissive client sends without TLS.
+type counted struct {
+	http.RoundTripper
+	trace *httptrace.ClientTrace
+}
+
+// newCounted returns a transport that counts requests to the named service.
+func newCounted(transport http.RoundTripper, service string, meters metric.MeterProvider) (*counted, error) {
+	requests, err := meters.Meter("rpcclient").Int64Counter("fn.tls.plaintext_requests", metric.WithDescription(
+		"Requests that a program with FNR_TLS_PERMISSIVE sent without TLS, by the service that does not know it."))
+	if err != nil {
+		return nil, fmt.Errorf("set up the metrics of calls without TLS: %w", err)
+	}
+	of := metric.WithAttributes(attribute.String("service", service))
+	return &counted{transport, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		if _, secure := got.Conn.(*tls.Conn); !secure {
+			requests.Add(context.Background(), 1, of)
+		}
+	}}}, nil
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *counted) RoundTrip(req *http.Request) (*http.Response, error) {
+	return c.RoundTripper.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), c.trace)))
 }
 
 // speaksPlaintext reports whether a handshake failed because the server answered with something else than TLS. A

@@ -91,6 +91,11 @@ func newClient(
 		url: u, lookup: lookup, dial: connections, silences: silences, log: tel.Log, closed: make(chan struct{}),
 	}
 	c.HTTP = &http.Client{Transport: router{c.transport}}
+	if c.permissive {
+		if c.HTTP.Transport, err = newCounted(c.HTTP.Transport, serviceOf(u), tel.Meters); err != nil {
+			return nil, err
+		}
+	}
 	c.balancer.health = connect.NewClient[grpc_health_v1.HealthCheckRequest, grpc_health_v1.HealthCheckResponse](
 		c.HTTP, address+grpc_health_v1.Health_Check_FullMethodName, connect.WithGRPC())
 	return c, nil

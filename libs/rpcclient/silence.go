@@ -4,6 +4,8 @@ package rpcclient
 
 import (
 	"fmt"
+	"net/url"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -17,6 +19,12 @@ func Silences(meters metric.MeterProvider) (metric.Int64Counter, error) {
 		return nil, fmt.Errorf("set up the metrics of calls to other services: %w", err)
 	}
 	return counter, nil
+}
+
+// serviceOf returns the name of the service at an address, without its namespace.
+func serviceOf(address *url.URL) string {
+	service, _, _ := strings.Cut(address.Hostname(), ".")
+	return service
 }
 
 // SilenceOf is the attribute of a replica of the named service.
