@@ -20,6 +20,11 @@ for name in image-resolver pod-manager gateway; do
   kubectl -n "$system" rollout status "deployment/$name" --timeout=2m
 done
 address=$(kubectl -n "$system" get service function-runner -o 'jsonpath={.spec.clusterIP}'):9445
+# Deployments are rolled out before nodes have the Services' rules.
+for _ in {1..60}; do
+  "$FNCTL" pods --address="$address" > /dev/null 2>&1 && break
+  sleep 1
+done
 
 FNCTL_ADDRESS="$address" "$here/demo.sh"
 
