@@ -32,9 +32,10 @@ type Facts struct {
 	// it was chosen; empty if they are not known.
 	Digest, IndexDigest string
 	// Signers are the signers of the policy that are verified to have signed the image. Found is what there is
-	// in their place if there are none, for callers.
+	// in their place if there are none, and Unread why others are not known, for callers.
 	Signers   []string
 	Found     string
+	Unread    string
 	Operation string
 	// Evaluator is the evaluator that would run the function: exec, sandbox or pod. It is empty if no
 	// function runs.

@@ -185,12 +185,19 @@ func (f Facts) isSigned(signers []string) bool {
 func (f Facts) unsigned(signers []string) string {
 	image := f.Image
 	image.Digest = cmp.Or(image.Digest, f.Digest)
-	found := cmp.Or(f.Found, "no signature was verified")
+	return fmt.Sprintf("%s has to be signed by %s. Found: %s", image, strings.Join(signers, " or "), f.Signatures())
+}
+
+// Signatures returns what is known of the signatures of what would run, for callers.
+func (f Facts) Signatures() string {
 	switch {
 	case f.Evaluator == Exec:
-		found = "a local binary, which has no signature"
-	case len(f.Signers) > 0:
-		found = "signed by " + strings.Join(f.Signers, ", ")
+		return "a local binary, which has no signature"
+	case len(f.Signers) == 0:
+		return cmp.Or(f.Found, "no signature was verified")
+	case f.Unread != "":
+		return fmt.Sprintf("signed by %s, and %s", strings.Join(f.Signers, ", "), f.Unread)
+	default:
+		return "signed by " + strings.Join(f.Signers, ", ")
 	}
-	return fmt.Sprintf("%s has to be signed by %s. Found: %s", image, strings.Join(signers, " or "), found)
 }

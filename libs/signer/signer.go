@@ -11,8 +11,8 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rsa"
-	"crypto/sha256"
-	"crypto/sha512"
+	_ "crypto/sha256" // for crypto.SHA256
+	_ "crypto/sha512" // for crypto.SHA384 and crypto.SHA512
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -99,31 +99,53 @@ func ParseDER(der []byte) (Key, error) {
 	return Key{DER: der, public: public}, nil
 }
 
+// Content is what may be signed, with its hashes: many keys and signatures are compared with each. One goroutine uses
+// it.
+type Content struct {
+	bytes  []byte
+	hashes map[crypto.Hash][]byte // each when it is needed
+}
+
+// NewContent returns a content, which must not change.
+func NewContent(bytes []byte) *Content {
+	return &Content{bytes: bytes, hashes: make(map[crypto.Hash][]byte)}
+}
+
+// Bytes returns the content itself.
+func (c *Content) Bytes() []byte { return c.bytes }
+
+// hash returns a hash of the content.
+func (c *Content) hash(by crypto.Hash) []byte {
+	if c.hashes[by] == nil {
+		h := by.New()
+		h.Write(c.bytes)
+		c.hashes[by] = h.Sum(nil)
+	}
+	return c.hashes[by]
+}
+
 // Verify reports whether a signature is that of the content by the key. ECDSA and RSA keys (PKCS #1 v1.5) sign
 // the SHA-256 hash, and ECDSA keys of larger curves also that of their size.
-func (k Key) Verify(content, signature []byte) bool {
-	hash := sha256.Sum256(content)
+func (k Key) Verify(content *Content, signature []byte) bool {
 	switch public := k.public.(type) {
 	case *ecdsa.PublicKey:
-		return ecdsa.VerifyASN1(public, hash[:], signature) || verifyLarge(public, content, signature)
+		return ecdsa.VerifyASN1(public, content.hash(crypto.SHA256), signature) || verifyLarge(public, content, signature)
 	case *rsa.PublicKey:
-		return rsa.VerifyPKCS1v15(public, crypto.SHA256, hash[:], signature) == nil
+		return rsa.VerifyPKCS1v15(public, crypto.SHA256, content.hash(crypto.SHA256), signature) == nil
 	case ed25519.PublicKey:
-		return ed25519.Verify(public, content, signature)
+		return ed25519.Verify(public, content.bytes, signature)
 	default:
 		return false
 	}
 }
 
 // verifyLarge verifies signatures of hashes that are as large as the curve.
-func verifyLarge(key *ecdsa.PublicKey, content, signature []byte) bool {
+func verifyLarge(key *ecdsa.PublicKey, content *Content, signature []byte) bool {
 	switch key.Curve {
 	case elliptic.P384():
-		hash := sha512.Sum384(content)
-		return ecdsa.VerifyASN1(key, hash[:], signature)
+		return ecdsa.VerifyASN1(key, content.hash(crypto.SHA384), signature)
 	case elliptic.P521():
-		hash := sha512.Sum512(content)
-		return ecdsa.VerifyASN1(key, hash[:], signature)
+		return ecdsa.VerifyASN1(key, content.hash(crypto.SHA512), signature)
 	default:
 		return false
 	}

@@ -72,11 +72,12 @@ func TestKeysVerifyTheirSignaturesOnly(t *testing.T) {
 			if err != nil || len(keys) != 1 {
 				t.Fatalf("%d keys, %v", len(keys), err)
 			}
-			if !keys[0].Verify(content, signature) {
+			of := signer.NewContent(content)
+			if !keys[0].Verify(of, signature) {
 				t.Error("the signature is not verified")
 			}
-			if keys[0].Verify([]byte("other"), signature) || keys[0].Verify(content, signature[1:]) ||
-				keys[0].Verify(content, nil) || (signer.Key{}).Verify(content, signature) {
+			if keys[0].Verify(signer.NewContent([]byte("other")), signature) || keys[0].Verify(of, signature[1:]) ||
+				keys[0].Verify(of, nil) || (signer.Key{}).Verify(of, signature) {
 				t.Error("something else is verified")
 			}
 		})

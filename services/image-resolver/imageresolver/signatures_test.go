@@ -66,7 +66,11 @@ func verdict(got *imageresolverv1.ResolveImageResponse, err error) string {
 	case err != nil:
 		return "error " + fault.Of(err).String()
 	case len(got.GetSignatures().GetSigners()) > 0:
-		return "signed by " + strings.Join(got.GetSignatures().GetSigners(), ", ")
+		words := "signed by " + strings.Join(got.GetSignatures().GetSigners(), ", ")
+		if unread := got.GetSignatures().GetUnread(); unread != "" {
+			words += ", unread " + unread
+		}
+		return words
 	default:
 		return got.GetSignatures().GetFound()
 	}
@@ -135,6 +139,18 @@ func TestVerdicts(t *testing.T) {
 		{"another image's artifact refers to it", func(t *testing.T, s *signing, digest string) {
 			s.PushReferrer(t, "fn", digest, testregistry.Sign(t, "sha256:"+strings.Repeat("b", 64), s.release), false)
 		}, "a signature by release that is of another image, sha256:" + strings.Repeat("b", 64)},
+		{"beside an artifact that is too large", func(t *testing.T, s *signing, digest string) {
+			s.PushLargeReferrer(t, "fn", digest)
+			s.PushReferrer(t, "fn", digest, testregistry.Sign(t, digest, s.release), false)
+		}, "signed by release, unread a signature is of 66560 bytes, and only up to 65536 are read: sign the image again"},
+		{"by all, beside an artifact that is too large", func(t *testing.T, s *signing, digest string) {
+			s.PushLargeReferrer(t, "fn", digest)
+			s.PushReferrer(t, "fn", digest, testregistry.Sign(t, digest, s.release, s.audit), false)
+		}, "signed by release, audit"},
+		{"by no key, beside an artifact that is too large", func(t *testing.T, s *signing, digest string) {
+			s.PushLargeReferrer(t, "fn", digest)
+			s.PushReferrer(t, "fn", digest, testregistry.Sign(t, digest, s.stranger), false)
+		}, "error precondition"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

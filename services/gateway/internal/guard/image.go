@@ -43,17 +43,18 @@ func (g *Guard) complete(ctx context.Context, p *policy.Policy, req *evaluation.
 		if err := g.resolve(ctx, req, facts, p.Signers()); err != nil {
 			return fmt.Errorf("verify the signatures of %s for the policy: %w", req.Given, err)
 		}
-		if facts.Found == notVerified && p.ReadsSigners(*facts) {
+		if (facts.Found == notVerified || facts.Unread != "") && p.ReadsSigners(*facts) {
 			return unverified(req, facts)
 		}
 	}
 	return nil
 }
 
-// unverified returns the error for an image about whose signers nothing is known, where a condition reads them.
+// unverified returns the error for an image whose signers are not all known, where a condition reads them.
 func unverified(req *evaluation.Request, facts *policy.Facts) error {
 	return &evaluation.PassedOverError{Reason: fault.New(fault.Denied,
-		"function %q is rejected: a condition of the policy reads who has signed it. Found: %s", req.Given, facts.Found)}
+		"function %q is rejected: a condition of the policy reads who has signed it. Found: %s",
+		req.Given, facts.Signatures())}
 }
 
 // resolve finds the digests of a request's image, and which of the signers have signed it. The function runs with
@@ -74,8 +75,9 @@ func (g *Guard) resolve(
 	}
 	req.Digest = resolved.GetDigest()
 	facts.Digest, facts.IndexDigest = req.Digest, resolved.GetIndexDigest()
-	facts.Signers, facts.Found = resolved.GetSignatures().GetSigners(), resolved.GetSignatures().GetFound()
-	if resolved.GetSignatures() == nil {
+	signatures := resolved.GetSignatures()
+	facts.Signers, facts.Found, facts.Unread = signatures.GetSigners(), signatures.GetFound(), signatures.GetUnread()
+	if signatures == nil {
 		facts.Found = notVerified
 	}
 	return nil

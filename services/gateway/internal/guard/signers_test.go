@@ -111,6 +111,31 @@ func evaluate(t *testing.T, g *guard.Guard, name string) (out outcome) {
 	return out
 }
 
+// TestConditionsNeedAllSignatures has an image of which not all signatures could be read: one of them may be that of
+// the signer whose images a condition rejects. Rules with signers need one that was verified.
+func TestConditionsNeedAllSignatures(t *testing.T) {
+	const unread = "a manifest cannot be read"
+	for name, tc := range map[string]struct {
+		rules, signer, says string
+	}{
+		"a signer that is verified": {"", "release", ""},
+		"another one":               {"", "team", "has to be signed by release. Found: signed by team, and " + unread},
+		"a condition": {
+			`{name: revoked, action: deny, when: '"team" in image.signers'}, `, "release",
+			"Found: signed by release, and " + unread,
+		},
+	} {
+		v := &verifier{signatures: &imageresolverv1.Signatures{Signers: []string{tc.signer}, Unread: unread}}
+		g := newGuard(t, strings.Replace(signed, "rules: [", "rules: ["+tc.rules, 1),
+			func(cfg *guard.Config) { cfg.Resolver = v })
+		ran := evaluate(t, g, "pod")
+		if (ran.err == nil) != (tc.says == "") ||
+			ran.err != nil && (fault.Of(ran.err) != fault.Denied || !strings.Contains(ran.err.Error(), tc.says)) {
+			t.Errorf("%s: %v, want %q", name, ran.err, tc.says)
+		}
+	}
+}
+
 // TestSignersAreRecorded has an image that an evaluator takes in another form than the next one.
 func TestSignersAreRecorded(t *testing.T) {
 	v := &verifier{signatures: &imageresolverv1.Signatures{Signers: []string{"release"}}}

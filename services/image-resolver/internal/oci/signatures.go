@@ -139,10 +139,15 @@ func ParseReferrers(raw []byte) ([]string, error) {
 		}
 	}
 	if len(digests) > MaxArtifacts {
-		return nil, fault.New(fault.Precondition,
-			"there are %d artifacts with signatures, and only up to %d are read: remove some", len(digests), MaxArtifacts)
+		return nil, TooManyArtifacts(len(digests))
 	}
 	return digests, nil
+}
+
+// TooManyArtifacts is the error for an image with more artifacts than are read.
+func TooManyArtifacts(n int) error {
+	return fault.New(fault.Precondition,
+		"there are %d artifacts with signatures, and only up to %d are read: remove some", n, MaxArtifacts)
 }
 
 // maySign reports whether a bundle with these annotations may be a signature: others state something else.

@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -23,27 +24,36 @@ var noReferrers = []int{
 	http.StatusNotImplemented,
 }
 
+// Signatures are the signatures of a digest, as a registry has them.
+type Signatures struct {
+	Found []oci.Signature
+	// Unread is why one of the documents that may have signatures could not be read; nil if all were.
+	Unread error
+}
+
+// Unreadable reports whether an error is about one document, as it will be the next time too: others count without
+// it. An error of the registry, or of what it permits, is not.
+func Unreadable(err error) bool { return fault.Of(err) == fault.Precondition && refusedWith(err) == 0 }
+
 // Signatures returns the signatures of a digest: from cosign's tag, and from artifacts that refer to the digest.
-func (s *Session) Signatures(ctx context.Context, digest string) ([]oci.Signature, error) {
-	found, err := s.signaturesAt(ctx, oci.SignatureTag(digest))
-	if err != nil {
-		return nil, err
-	}
+func (s *Session) Signatures(ctx context.Context, digest string) (Signatures, error) {
+	var all Signatures
 	artifacts, err := s.referrers(ctx, digest)
 	if err != nil {
-		return nil, err
+		return Signatures{}, err
 	}
-	for _, artifact := range artifacts {
-		more, err := s.signaturesAt(ctx, artifact)
-		if err != nil {
-			return nil, err
+	for _, reference := range append([]string{oci.SignatureTag(digest)}, artifacts...) {
+		found, err := s.signaturesAt(ctx, reference)
+		if err != nil && !Unreadable(err) {
+			return Signatures{}, err
 		}
-		if found = append(found, more...); len(found) > oci.MaxSignatures {
-			return nil, fault.New(fault.Precondition,
+		all.Unread = cmp.Or(all.Unread, err)
+		if all.Found = append(all.Found, found...); len(all.Found) > oci.MaxSignatures {
+			return Signatures{}, fault.New(fault.Precondition,
 				"the image has more than %d signatures, which is the limit: remove some", oci.MaxSignatures)
 		}
 	}
-	return found, nil
+	return all, nil
 }
 
 // signaturesAt returns the signatures in an artifact; none if the registry does not have it.
@@ -92,6 +102,9 @@ func (s *Session) referrerList(ctx context.Context, digest string) ([]string, er
 			return nil, err
 		}
 		artifacts = append(artifacts, more...)
+		if len(artifacts) > oci.MaxArtifacts {
+			return nil, oci.TooManyArtifacts(len(artifacts))
+		}
 		if next, err = s.nextPage(next, link); err != nil || next == nil {
 			return artifacts, err
 		}

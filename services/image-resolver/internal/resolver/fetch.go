@@ -19,6 +19,7 @@ type answer struct {
 	image   *oci.Image
 	tags    []string
 	signers []string
+	unread  string // why not all signatures were read
 }
 
 // bytes is what an answer takes in memory.
@@ -28,7 +29,7 @@ func (a answer) bytes() int64 {
 	if a.image != nil {
 		n += a.image.MemoryBytes()
 	}
-	for _, s := range slices.Concat(a.tags, a.signers) {
+	for _, s := range slices.Concat(a.tags, a.signers, []string{a.unread}) {
 		n += int64((len(s) + text - 1) / text * text)
 	}
 	return n

@@ -3,6 +3,7 @@
 package resolver
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,6 +25,8 @@ type Signatures struct {
 	Signers []string
 	// Found is which signatures there are if no signer has signed.
 	Found string
+	// Unread is why a document that may have further signatures could not be read; empty if all were.
+	Unread string
 }
 
 // signatures returns which of a request's signers have signed an image. It is remembered by digest.
@@ -37,7 +40,7 @@ func (r *Resolver) signatures(
 	if err != nil {
 		return nil, annotate(err, "verify the signatures of", repository+"@"+image.Digest)
 	}
-	return &Signatures{Signers: found.Value.signers}, nil
+	return &Signatures{Signers: found.Value.signers, Unread: found.Value.unread}, nil
 }
 
 // signaturesQuery asks who has signed an image. That no signer has is remembered as failures are, so that a new
@@ -81,21 +84,21 @@ type verification struct {
 // run verifies the signatures in the registry. A mirror that lacks one of a signer may not have copied it: the
 // registry itself is asked then.
 func (v verification) run(ctx context.Context) (a answer, err error) {
-	t := tally{signers: v.signers, payloads: map[string][]byte{}, signed: make([]bool, len(v.signers))}
+	t := tally{signers: v.signers, payloads: map[string]*signer.Content{}, signed: make([]bool, len(v.signers))}
 	err = v.resolver.cfg.Registry.With(ctx, v.repository, func(ctx context.Context, s *registry.Session) error {
-		t.total, t.other = 0, ""
+		t.total, t.other, t.unread = 0, "", nil
 		for _, digest := range v.digests {
 			if err := t.add(ctx, s, digest); err != nil {
 				return err
 			}
 		}
-		if len(t.names()) < len(v.signers) {
-			return fault.New(fault.Precondition, "%w", &unsignedError{t.found()})
-		}
-		return nil
+		return t.verdict()
 	})
 	if a.signers = t.names(); len(a.signers) > 0 && isUnsigned(err) {
 		err = nil // some have signed, and all sources were asked
+		if t.unread != nil {
+			a.unread = t.unread.Error()
+		}
 	}
 	return a, err
 }
@@ -109,56 +112,85 @@ func isUnsigned(err error) bool {
 // tally counts signatures.
 type tally struct {
 	signers  []signer.Signer
-	payloads map[string][]byte // by digest: many signatures are of the same one
-	signed   []bool            // by the signers
+	payloads map[string]*signer.Content // by digest: many signatures are of the same one
+	signed   []bool                     // by the signers
 
 	total int
 	// other is a signature by a signer that is of something else.
 	other string
+	// unread is why a document could not be read; nil if all were.
+	unread error
 }
 
-// add counts the signatures of a digest.
+// verdict returns nil if all signers have signed, and else what was found in a source.
+func (t *tally) verdict() error {
+	switch signed := len(t.names()); {
+	case signed == len(t.signers):
+		return nil
+	case signed == 0 && t.unread != nil: // it may have the signature
+		return fault.New(fault.Precondition, "%w (besides: %s)", t.unread, t.found())
+	default:
+		return fault.New(fault.Precondition, "%w", &unsignedError{t.found()})
+	}
+}
+
+// add counts the signatures of a digest. A document that cannot be read hides no signatures in others.
 func (t *tally) add(ctx context.Context, s *registry.Session, digest string) error {
-	found, err := s.Signatures(ctx, digest)
+	all, err := s.Signatures(ctx, digest)
 	if err != nil {
 		return err
 	}
-	for _, signature := range found {
+	t.unread = cmp.Or(t.unread, all.Unread)
+	for _, signature := range all.Found {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		payload, ok := t.payloads[signature.Payload]
-		if !ok {
-			if payload, err = s.Blob(ctx, signature.Payload); err != nil {
-				return err
-			}
-			if len(payload) > oci.MaxPayloadBytes {
-				return fault.New(fault.Precondition, "a signature of %s has a payload of %d bytes: at most %d are read",
-					digest, len(payload), oci.MaxPayloadBytes)
-			}
-			t.payloads[signature.Payload] = payload
+		switch payload, err := t.payload(ctx, s, signature.Payload); {
+		case err == nil:
+			t.verify(digest, payload, signature)
+		case registry.Unreadable(err):
+			t.unread = cmp.Or(t.unread, err)
+		default:
+			return err
 		}
-		t.verify(digest, payload, signature)
 	}
 	return nil
 }
 
+// payload returns the content with a digest that is signed.
+func (t *tally) payload(ctx context.Context, s *registry.Session, digest string) (*signer.Content, error) {
+	if known := t.payloads[digest]; known != nil {
+		return known, nil
+	}
+	content, err := s.Blob(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > oci.MaxPayloadBytes {
+		return nil, fault.New(fault.Precondition, "a signature has the payload %s of %d bytes: at most %d are read",
+			digest, len(content), oci.MaxPayloadBytes)
+	}
+	t.payloads[digest] = signer.NewContent(content)
+	return t.payloads[digest], nil
+}
+
 // verify counts a signature of a digest.
-func (t *tally) verify(digest string, payload []byte, signature oci.Signature) {
+func (t *tally) verify(digest string, payload *signer.Content, signature oci.Signature) {
 	t.total++
 	if !signature.Bundle {
-		t.count(digest, payload, signature.Value, func() []string { return oci.SignedDigests(payload) })
+		t.count(digest, payload, signature.Value, func() []string { return oci.SignedDigests(payload.Bytes()) })
 		return
 	}
-	if bundle, ok := oci.ParseBundle(payload); ok {
+	if bundle, ok := oci.ParseBundle(payload.Bytes()); ok {
+		signed := signer.NewContent(bundle.Signed)
 		for _, value := range bundle.Values {
-			t.count(digest, bundle.Signed, value, bundle.SignedDigests)
+			t.count(digest, signed, value, bundle.SignedDigests)
 		}
 	}
 }
 
 // count counts one signature. What it is of is read only when a signer's signature is verified.
-func (t *tally) count(digest string, signed, signature []byte, of func() []string) {
+func (t *tally) count(digest string, signed *signer.Content, signature []byte, of func() []string) {
 	for i, s := range t.signers {
 		if !slices.ContainsFunc(s.Keys, func(key signer.Key) bool { return key.Verify(signed, signature) }) {
 			continue

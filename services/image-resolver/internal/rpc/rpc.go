@@ -112,7 +112,7 @@ func response(r resolver.Result) *imageresolverv1.ResolveImageResponse {
 	image := r.Image
 	var signatures *imageresolverv1.Signatures
 	if s := r.Signatures; s != nil {
-		signatures = &imageresolverv1.Signatures{Signers: s.Signers, Found: s.Found}
+		signatures = &imageresolverv1.Signatures{Signers: s.Signers, Found: s.Found, Unread: s.Unread}
 	}
 	return &imageresolverv1.ResolveImageResponse{
 		Reference:   r.Reference,

@@ -69,8 +69,8 @@ func (r *Registry) PushSignatures(t testing.TB, repository, digest string, all [
 }
 
 // PushReferrer puts signatures into an artifact that refers to a digest, and into a list at a tag too if the
-// registry has none.
-func (r *Registry) PushReferrer(t testing.TB, repository, digest string, all []Signed, atTag bool) {
+// registry has none. It returns the digest of the artifact.
+func (r *Registry) PushReferrer(t testing.TB, repository, digest string, all []Signed, atTag bool) string {
 	t.Helper()
 	raw := r.signatures(t, repository, digest, all)
 	own := Digest(raw)
@@ -80,6 +80,15 @@ func (r *Registry) PushReferrer(t testing.TB, repository, digest string, all []S
 			manifestType, artifactType, own, len(raw))
 		r.put(t, repository, strings.Replace(digest, ":", "-", 1), indexType, []byte(index))
 	}
+	return own
+}
+
+// PushLargeReferrer puts an artifact that refers to a digest, with a signature of a payload that is larger than what is
+// read.
+func (r *Registry) PushLargeReferrer(t testing.TB, repository, digest string) {
+	t.Helper()
+	raw := r.signatures(t, repository, digest, []Signed{{Payload: strings.Repeat(" ", 65<<10)}})
+	r.put(t, repository, Digest(raw), manifestType, raw)
 }
 
 // PushBundle puts a statement about a digest with the signature of a key into an artifact that refers to the digest,

@@ -351,7 +351,11 @@ type Signatures struct {
 	// multi-platform index from which it was chosen, in the request's order.
 	Signers []string `protobuf:"bytes,1,rep,name=signers,proto3" json:"signers,omitempty"`
 	// found says which signatures there are if no signer has signed, for errors.
-	Found         string `protobuf:"bytes,2,opt,name=found,proto3" json:"found,omitempty"`
+	Found string `protobuf:"bytes,2,opt,name=found,proto3" json:"found,omitempty"`
+	// unread says why a document that may have further signatures could not be
+	// read; empty if all were. The request's signers that are not in signers may
+	// have signed then.
+	Unread        string `protobuf:"bytes,3,opt,name=unread,proto3" json:"unread,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -396,6 +400,13 @@ func (x *Signatures) GetSigners() []string {
 func (x *Signatures) GetFound() string {
 	if x != nil {
 		return x.Found
+	}
+	return ""
+}
+
+func (x *Signatures) GetUnread() string {
+	if x != nil {
+		return x.Unread
 	}
 	return ""
 }
@@ -605,11 +616,12 @@ const file_functionrunner_imageresolver_v1_image_resolver_proto_rawDesc = "" +
 	"signatures\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"<\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"T\n" +
 	"\n" +
 	"Signatures\x12\x18\n" +
 	"\asigners\x18\x01 \x03(\tR\asigners\x12\x14\n" +
-	"\x05found\x18\x02 \x01(\tR\x05found\"X\n" +
+	"\x05found\x18\x02 \x01(\tR\x05found\x12\x16\n" +
+	"\x06unread\x18\x03 \x01(\tR\x06unread\"X\n" +
 	"\bPlatform\x12\x0e\n" +
 	"\x02os\x18\x01 \x01(\tR\x02os\x12\"\n" +
 	"\farchitecture\x18\x02 \x01(\tR\farchitecture\x12\x18\n" +
