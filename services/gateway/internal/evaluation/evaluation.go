@@ -49,8 +49,13 @@ func (r Request) UsesNetwork(configured bool) bool {
 }
 
 // Moved is the error for a request whose image has another digest than the one that the policy decided
-// about.
+// about, or one that is not known.
 func (r Request) Moved(digest string) error {
+	if digest == "" {
+		return fault.New(fault.Precondition, "%s is rejected: the policy has decided about %s, and the function pod names "+
+			"its image by tag, so that its node may run another one: set FNR_PIN_DIGEST of the pod-manager to true",
+			r.Given, r.Digest)
+	}
 	return fault.New(fault.Unavailable, "%s moved from %s to %s while the policy was asked about it: try again",
 		r.Given, r.Digest, digest)
 }

@@ -44,5 +44,5 @@ func (e *Evaluator) lease(ctx context.Context, req evaluation.Request, tried *tr
 // that it keeps the text (reflect.Copy), which must not be on our stack therefore:
 // what Join returns is not.
 func repoDigest(g *lease.Granted) string {
-	return strings.Join([]string{g.GetReference(), g.GetDigest()}, "@")
+	return strings.TrimSuffix(strings.Join([]string{g.GetReference(), g.GetDigest()}, "@"), "@")
 }

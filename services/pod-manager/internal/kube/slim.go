@@ -5,6 +5,8 @@ package kube
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
 // slim returns what is read of an object: informers keep all objects in memory, at each replica.
@@ -54,7 +56,11 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 		})
 	}
 	for _, c := range pod.Spec.Containers {
-		slim.Spec.Containers = append(slim.Spec.Containers, corev1.Container{Name: c.Name, Command: c.Command})
+		kept := corev1.Container{Name: c.Name, Command: c.Command}
+		if c.Name == podspec.ContainerName {
+			kept.Image = c.Image
+		}
+		slim.Spec.Containers = append(slim.Spec.Containers, kept)
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled || c.Type == corev1.DisruptionTarget {

@@ -183,6 +183,9 @@ func (m *Manager) granted(got answer, unsynced, resolving time.Duration) *lease.
 	if g.Identity != (pool.Identity{}) {
 		granted.Identity = &podmanagerv1.PodIdentity{Id: g.Identity.ID, Secret: g.Identity.Secret}
 	}
+	if g.ByTag { // what the node runs is not known
+		granted.Digest = ""
+	}
 	if got.maxTime > 0 {
 		granted.MaxEvaluationTime = durationpb.New(got.maxTime)
 	}

@@ -63,6 +63,7 @@ func settingsVersion(of podspec.Workload) string {
 type cluster struct {
 	broken string // why they do not run
 	silent bool   // nothing is ever heard of them
+	byTag  bool   // their image is named by tag alone
 
 	mu       sync.Mutex
 	requests []podspec.Workload
@@ -81,7 +82,7 @@ func (c *cluster) Create(a pool.Create, pod podspec.Workload) {
 	o := pool.Observation{
 		Name: a.Name, UID: uid, Function: a.Function, Slot: a.Slot, ReclaimAfter: a.ReclaimAfter,
 		TemplateVersion: template.Version(), SettingsVersion: settingsVersion(pod),
-		Phase: pool.PhaseConnecting, Address: "10.0.0.1:9446",
+		Phase: pool.PhaseConnecting, Address: "10.0.0.1:9446", ByTag: c.byTag,
 	}
 	if c.broken != "" {
 		o.Problem = pool.Problem{Kind: pool.Fatal, Reason: c.broken}
@@ -191,6 +192,23 @@ func TestColdThenWarm(t *testing.T) {
 			t.Errorf("pods asked for: %+v", c.requests)
 		}
 	})
+}
+
+// TestTheDigestOfAPodByTagIsNotKnown has a node that pulls what the tag is then.
+func TestTheDigestOfAPodByTagIsNotKnown(t *testing.T) {
+	for byTag, want := range map[bool]string{false: "sha256:01", true: ""} {
+		synctest.Test(t, func(t *testing.T) {
+			m := start(t, &cluster{byTag: byTag}, resolver{})
+			held, err := m.Lease(t.Context(), open("fn:v1"), quietly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := held.Granted().GetDigest(); got != want {
+				t.Errorf("by tag %t: granted a pod with the digest %q, want %q", byTag, got, want)
+			}
+			held.Finish(podmanagerv1.LeaseRequest_OUTCOME_DONE, "")
+		})
+	}
 }
 
 // TestPodsAreAsTheirFunctionsSay has a function with settings of its own, and one without.

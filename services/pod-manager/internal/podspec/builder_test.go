@@ -248,6 +248,9 @@ func TestImage(t *testing.T) {
 			if c.Image != tc.want || c.ImagePullPolicy != tc.policy {
 				t.Errorf("image %q, pulled %q, want %q, %q: %s", c.Image, c.ImagePullPolicy, tc.want, tc.policy, tc.reason)
 			}
+			if o, _ := podspec.Identify(b.Pod(r)); o.ByTag == strings.Contains(c.Image, "@") {
+				t.Errorf("a pod with the image %s is taken to be by tag: %t", c.Image, o.ByTag)
+			}
 		})
 	}
 }

@@ -5,6 +5,7 @@ package podspec
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,7 @@ func Identify(pod *corev1.Pod) (pool.Observation, bool) {
 		Identity:        identity(pod),
 		Deleting:        pod.DeletionTimestamp != nil,
 	}
+	o.ByTag = !strings.HasSuffix(functionImage(pod), "@"+o.Function.Digest)
 	ours := err == nil && slot > 0 && pod.Labels[LabelID] != "" && o.Function.Reference != "" && o.Function.Digest != ""
 	return o, ours
 }
@@ -54,6 +56,16 @@ func Observe(pod *corev1.Pod) (pool.Observation, bool) {
 		o.Problem = *p
 	}
 	return o, true
+}
+
+// functionImage returns the image of the function container, as the pod names it.
+func functionImage(pod *corev1.Pod) string {
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == ContainerName {
+			return c.Image
+		}
+	}
+	return ""
 }
 
 // isReady reports whether Kubernetes finds that a pod serves.

@@ -19,6 +19,7 @@ type Grant struct {
 	Pod, UID string
 	Address  string
 	Identity Identity
+	ByTag    bool // see Observation
 	Cold     bool
 	Phases   []PhaseDuration
 }

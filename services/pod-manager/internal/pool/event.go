@@ -40,6 +40,8 @@ type Observation struct {
 	Name, UID, ResourceVersion string
 	Function                   Function
 	Slot                       int
+	// ByTag reports whether the pod names its image by tag alone: the node may run another one than Function.
+	ByTag bool
 	// TemplateVersion and SettingsVersion are empty if the pod does not have them.
 	TemplateVersion, SettingsVersion string
 	// Identity is how the pod proves who it is; zero if it does not.

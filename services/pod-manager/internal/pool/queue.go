@@ -139,7 +139,7 @@ func (ls *leases) grantOn(s *step, chosen *pod, l *lease) {
 	}
 	s.emit(Grant{
 		Lease: l.id, Function: p.function, Pod: chosen.name, UID: chosen.uid, Address: chosen.seen.Address,
-		Identity: chosen.seen.Identity, Cold: cold, Phases: l.phases,
+		Identity: chosen.seen.Identity, ByTag: chosen.seen.ByTag, Cold: cold, Phases: l.phases,
 	})
 }
 

@@ -1347,7 +1347,8 @@ type LeaseResponse_Granted struct {
 	PodUid string `protobuf:"bytes,4,opt,name=pod_uid,json=podUid,proto3" json:"pod_uid,omitempty"`
 	// reference is the resolved image name with tag, without digest.
 	Reference string `protobuf:"bytes,5,opt,name=reference,proto3" json:"reference,omitempty"`
-	// digest is the digest that the pod runs.
+	// digest is the digest that the pod runs; empty if the pod names its image by
+	// tag alone, so that its node may run another one.
 	Digest string `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`
 	// cold_start reports whether this lease waited for a pod to be created.
 	ColdStart bool `protobuf:"varint,7,opt,name=cold_start,json=coldStart,proto3" json:"cold_start,omitempty"`
