@@ -73,7 +73,8 @@ func (f fallback) connect(ctx context.Context, network, address string) (net.Con
 // counted counts the requests that a permissive client sends without TLS.
 type counted struct {
 	http.RoundTripper
-	trace *httptrace.ClientTrace
+	requests metric.Int64Counter
+	of       metric.MeasurementOption
 }
 
 // newCounted returns a transport that counts requests to the named service.
@@ -83,17 +84,18 @@ func newCounted(transport http.RoundTripper, service string, meters metric.Meter
 	if err != nil {
 		return nil, fmt.Errorf("set up the metrics of calls without TLS: %w", err)
 	}
-	of := metric.WithAttributes(attribute.String("service", service))
-	return &counted{transport, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
-		if _, secure := got.Conn.(*tls.Conn); !secure {
-			requests.Add(context.Background(), 1, of)
-		}
-	}}}, nil
+	return &counted{transport, requests, metric.WithAttributes(attribute.String("service", service))}, nil
 }
 
 // RoundTrip implements http.RoundTripper.
 func (c *counted) RoundTrip(req *http.Request) (*http.Response, error) {
-	return c.RoundTripper.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), c.trace)))
+	ctx := req.Context()
+	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		if _, secure := got.Conn.(*tls.Conn); !secure {
+			c.requests.Add(ctx, 1, c.of)
+		}
+	}}
+	return c.RoundTripper.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 }
 
 // speaksPlaintext reports whether a handshake failed because the server answered with something else than TLS. A

@@ -24,7 +24,9 @@ type Config struct {
 // args are the arguments of kubectl, which chooses a port of this machine.
 func (c Config) args() []string {
 	var args []string
-	for flag, value := range map[string]string{"context": c.Context, "kubeconfig": c.Kubeconfig, "namespace": c.Namespace} {
+	for flag, value := range map[string]string{
+		"context": c.Context, "kubeconfig": c.Kubeconfig, "namespace": c.Namespace,
+	} {
 		if value != "" {
 			args = append(args, "--"+flag+"="+value)
 		}

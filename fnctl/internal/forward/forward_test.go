@@ -27,7 +27,7 @@ func kubectl(t *testing.T, script string) (args string) {
 	dir := t.TempDir()
 	args = filepath.Join(dir, "args")
 	content := "#!/bin/sh\necho \"$@\" >> " + args + "\n" + script
-	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(content), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(content), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH")) //nolint:forbidigo // of the test
@@ -79,7 +79,8 @@ func dial(t *testing.T, f *forward.Forwarder) error {
 
 // TestOneKubectlForAllConnections connects several times.
 func TestOneKubectlForAllConnections(t *testing.T) {
-	args := kubectl(t, "echo 'Forwarding from "+echo(t)+" -> 9445'; echo 'Forwarding from [::1]:1 -> 9445'; exec sleep 600\n")
+	args := kubectl(t, "echo 'Forwarding from "+echo(t)+" -> 9445'\necho 'Forwarding from [::1]:1 -> 9445'\n"+
+		"exec sleep 600\n")
 	f := forward.New(forward.Config{Namespace: "porch-system", Service: "function-runner", Port: "9445"})
 	for range 3 {
 		if err := dial(t, f); err != nil {

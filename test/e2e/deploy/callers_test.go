@@ -37,8 +37,9 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 	t.Cleanup(func() { // they are in no namespace
 		const name = "function-runner-token-review"
 		rights := s.Client.RbacV1()
-		err := rights.ClusterRoleBindings().Delete(context.Background(), name, metav1.DeleteOptions{})
-		if err = errors.Join(err, rights.ClusterRoles().Delete(context.Background(), name, metav1.DeleteOptions{})); err != nil {
+		ctx, options := context.Background(), metav1.DeleteOptions{}
+		err := rights.ClusterRoleBindings().Delete(ctx, name, options)
+		if err = errors.Join(err, rights.ClusterRoles().Delete(ctx, name, options)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -80,7 +81,8 @@ func (p place) fnctlReachesIt(t *testing.T, token string) {
 		}
 	}
 	secure := []string{
-		"--address=https://gateway:9443", "--token-file=" + filepath.Join(dir, "token"), "--ca=" + filepath.Join(dir, "ca.crt"),
+		"--address=https://gateway:9443",
+		"--token-file=" + filepath.Join(dir, "token"), "--ca=" + filepath.Join(dir, "ca.crt"),
 	}
 	for _, flags := range [][]string{nil, secure} {
 		args := append([]string{"pods", "--namespace=" + p.system}, flags...)

@@ -83,9 +83,10 @@ func TestOneConnectionForEachPod(t *testing.T) {
 func TestABrokenPodsConnectionIsNotUsedAgain(t *testing.T) {
 	p := newPool(t, 10)
 	address := testpod.Serve(t, 1<<20, echo)
-	broken, same := get(t, p, podconn.Pod{UID: "uid", Address: address}), get(t, p, podconn.Pod{UID: "uid", Address: address})
+	pod := podconn.Pod{UID: "uid", Address: address}
+	broken, same := get(t, p, pod), get(t, p, pod)
 	broken.Release(true)
-	if next := get(t, p, podconn.Pod{UID: "uid", Address: address}); next == broken {
+	if next := get(t, p, pod); next == broken {
 		t.Error("the connection of a broken pod was used again")
 	} else {
 		next.Release(false)
