@@ -27,7 +27,9 @@ func TestObserve(t *testing.T) {
 				podspec.AnnotationReclaimAfter: "1000000000",
 			},
 		},
-		Spec: corev1.PodSpec{NodeName: "node"},
+		Spec: corev1.PodSpec{NodeName: "node", Containers: []corev1.Container{
+			{Name: podspec.ContainerName, Image: "example.com/fn@sha256:0123"},
+		}},
 		Status: corev1.PodStatus{PodIP: "10.1.2.3", ContainerStatuses: []corev1.ContainerStatus{
 			{Name: podspec.ContainerName, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
 		}},
@@ -58,7 +60,7 @@ func TestObserve(t *testing.T) {
 		"new": {"no component has updated it", func(p *corev1.Pod) {
 			p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{}
 		}, func(o *pool.Observation) {
-			o.Phase, o.Node = pool.PhaseCreating, ""
+			o.Phase, o.Node, o.ByTag = pool.PhaseCreating, "", true
 		}, true},
 		"deleting": {
 			"an end that has begun is no problem of the pod's",
@@ -66,7 +68,7 @@ func TestObserve(t *testing.T) {
 			func(o *pool.Observation) { o.Deleting = true }, true,
 		},
 		"unschedulable": {"room may appear", func(p *corev1.Pod) {
-			p.Spec, p.Status = corev1.PodSpec{}, corev1.PodStatus{Conditions: []corev1.PodCondition{
+			p.Spec.NodeName, p.Status = "", corev1.PodStatus{Conditions: []corev1.PodCondition{
 				{
 					Type:   corev1.PodScheduled,
 					Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available",
