@@ -148,7 +148,7 @@ run_each = for target in $(1); do echo "== $$target"; nice $(MAKE) --no-print-di
 .PHONY: test-here
 test-here:
 	@$(call run_each,check-generate check-proto check-modules lint cross-short unit test-collector kpt-compare-short demo \
-	 first-steps $(if $(shell command -v npm),site))
+	 $(if $(AS_ROOT),new-user-short) first-steps $(if $(shell command -v npm),site))
 
 .PHONY: test-bed
 test-bed:
@@ -185,6 +185,16 @@ unit: prepare testdata-times $(HELM) ## Run the tests that need only this machin
 .PHONY: first-steps
 first-steps: ## Run the commands of the README and docs/first-steps that need neither a cluster nor root, in a new clone
 	cd test && go test -vet=off -count=1 -timeout 30m -tags firststeps -run FirstSteps ./guide
+
+# They hide the other launchers of sandboxes, which needs root.
+AS_ROOT = $(and $(LINUX),$(filter 0,$(shell id -u)))
+NEW_USER = cd services/function-runner && go test -vet=off -count=1 -timeout 60m -tags newuser ./newuser
+
+.PHONY: new-user new-user-short
+new-user: ## Clone, build and render as users without rights, on machines with bubblewrap, runc or crun alone (needs root)
+	@$(NEW_USER) -newuser.clone
+new-user-short: build # The same, with what is built here.
+	@$(NEW_USER)
 
 # The cluster of make test has its own name: a developer's cluster is left alone. Leftovers
 # of an interrupted run are removed first.
@@ -313,6 +323,7 @@ prepare: ## Install what the tests need, as root on Debian
 	    command -v gcc >/dev/null || echo "skipped: the race detector, which needs gcc"; \
 	    command -v tmux >/dev/null || echo "skipped: fnctl on terminals, which needs tmux"; \
 	    command -v bwrap >/dev/null || echo "skipped: functions in sandboxes, which need bubblewrap"; \
+	    [ -n "$(AS_ROOT)" ] || echo "skipped: make new-user-short, which needs root"; \
 	    command -v chromium >/dev/null || echo "skipped: the status page in a browser, which needs chromium"; fi; }
 
 .PHONY: dashboards
