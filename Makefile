@@ -314,8 +314,9 @@ prepare: ## Install what the tests need, as root on Debian
 	 { [ -z "$(TEST_BED_POSSIBLE)" ] && echo "skipped: the unit tests of the alerts, which need Debian's promtool"; }
 	@{ command -v apt-get >/dev/null && $(MAKE) --no-print-directory redis; } || \
 	 { [ -z "$(TEST_BED_POSSIBLE)" ] && echo "skipped: the result cache with a server, which needs Debian's redis-server"; }
+	@[ -n "$(AS_ROOT)" ] || echo "skipped: make new-user-short, which needs root"
 	@command -v npm >/dev/null || echo "skipped: the TypeScript of docs/write-a-function.md, and make site, which need npm"
-	@{ command -v gcc && command -v tmux && command -v bwrap && command -v runc && command -v chromium; } >/dev/null || { \
+	@{ command -v gcc && command -v tmux && command -v bwrap && command -v runc && command -v crun && command -v chromium; } >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \
 	      gcc libc6-dev tmux bubblewrap crun runc chromium; \
@@ -323,7 +324,6 @@ prepare: ## Install what the tests need, as root on Debian
 	    command -v gcc >/dev/null || echo "skipped: the race detector, which needs gcc"; \
 	    command -v tmux >/dev/null || echo "skipped: fnctl on terminals, which needs tmux"; \
 	    command -v bwrap >/dev/null || echo "skipped: functions in sandboxes, which need bubblewrap"; \
-	    [ -n "$(AS_ROOT)" ] || echo "skipped: make new-user-short, which needs root"; \
 	    command -v chromium >/dev/null || echo "skipped: the status page in a browser, which needs chromium"; fi; }
 
 .PHONY: dashboards

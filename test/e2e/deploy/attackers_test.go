@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,26 +38,43 @@ import (
 type ownPort struct{ app, address, method string }
 
 // attackersGetNothing calls each port that only own programs may call, with all methods of all services, and the
-// credentials that an attacker can have. It calls from the node, from where no network policy keeps it. The
-// gateway's own certificate is answered, so what attackers get is not for lack of a server.
+// credentials that an attacker can have, from pods in each namespace with each label in turns: the test bed's network
+// enforces no policy. The gateway's own certificate is answered, so what attackers get is not for lack of a server.
 func (p place) attackersGetNothing(t *testing.T) {
 	t.Helper()
 	p.awaitStrictPods(t)
-	attackers, gateway := p.attackers(t), p.certificate(t, "gateway-tls")
-	for _, port := range p.ownPorts(t) {
-		for name, shown := range attackers {
-			got := make(map[codes.Code]int)
-			for _, method := range methods() {
-				code := call(t, port.address, method, shown)
-				got[code]++
-				if !rejected(code) {
-					t.Errorf("%s, %s: %s answers with %v", port.app, name, method, code)
+	credentials, gateway, ports := p.attackerCredentials(t), p.certificate(t, "gateway-tls"), p.ownPorts(t)
+	for _, from := range p.attackerPods(t) {
+		for _, labels := range disguises {
+			name := from.disguise(t, labels)
+			for with, shown := range credentials {
+				got := make(map[codes.Code]int)
+				for _, port := range ports {
+					from.attack(t, port, shown, got)
 				}
+				t.Logf("%-50s  %-40s  %v", name, with, got)
 			}
-			t.Logf("%-14s  %-40s  %v", port.app, name, got)
 		}
-		if code := call(t, port.address, port.method, gateway); rejected(code) {
-			t.Errorf("%s rejects the gateway with %v", port.app, code)
+		for _, port := range ports {
+			conn := clientOf(t, port.address, gateway, from.dial)
+			defer func() { _ = conn.Close() }()
+			if code := call(t, conn, port.method); rejected(code) {
+				t.Errorf("%s rejects the gateway with %v", port.app, code)
+			}
+		}
+	}
+}
+
+// attack calls all methods at a port, and counts what they answer.
+func (a attacker) attack(t *testing.T, port ownPort, shown *tls.Config, got map[codes.Code]int) {
+	t.Helper()
+	conn := clientOf(t, port.address, shown, a.dial)
+	defer func() { _ = conn.Close() }()
+	for _, method := range methods() {
+		code := call(t, conn, method)
+		got[code]++
+		if !rejected(code) {
+			t.Errorf("%s answers an attacker in %s, with %s: %v", port.app, a.namespace, method, code)
 		}
 	}
 }
@@ -133,19 +151,19 @@ func (p place) serving(t *testing.T, namespace, selector string) (serving []core
 	return serving
 }
 
-// attackers returns the credentials of attackers: of ones that have a network only, of a function that has its
-// pod's certificate, and of another own program that was taken over. Nil is plaintext.
-func (p place) attackers(t *testing.T) map[string]*tls.Config {
+// attackerCredentials returns what attackers can show: ones that have a network only, a function that has its pod's
+// certificate, and another own program that was taken over. Nil is plaintext.
+func (p place) attackerCredentials(t *testing.T) map[string]*tls.Config {
 	t.Helper()
-	attackers := map[string]*tls.Config{
+	credentials := map[string]*tls.Config{
 		"without TLS": nil, "with TLS, without a certificate": {InsecureSkipVerify: true},
 		"with the resolver's certificate":       p.certificate(t, "image-resolver-tls"),
 		"with a gateway's of another authority": forged(t, "spiffe://function-runner/gateway"),
 	}
 	for _, pod := range p.serving(t, p.functions, "fn.kpt.dev/image") {
-		attackers["with the certificate of "+pod.Name] = stolen(t, pod)
+		credentials["with the certificate of "+pod.Name] = stolen(t, pod)
 	}
-	return attackers
+	return credentials
 }
 
 // methods returns the full names of all methods of our services, and of reflection. Health checks are left out:
@@ -166,18 +184,26 @@ func methods() (names []string) {
 	return append(names, grpc_reflection_v1.ServerReflection_ServerReflectionInfo_FullMethodName)
 }
 
-// call calls a method with an empty message, and returns the code of the first answer.
-func call(t *testing.T, address, method string, secure *tls.Config) codes.Code {
+// clientOf returns a connection that is opened by the first call.
+func clientOf(
+	t *testing.T, address string, secure *tls.Config, dial func(context.Context, string) (net.Conn, error),
+) *grpc.ClientConn {
 	t.Helper()
 	transport := insecure.NewCredentials()
 	if secure != nil {
 		transport = tlscredentials.NewTLS(secure)
 	}
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(transport))
+	conn, err := grpc.NewClient(
+		"passthrough:///"+address, grpc.WithTransportCredentials(transport), grpc.WithContextDialer(dial))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close() }() // it has been answered
+	return conn
+}
+
+// call calls a method with an empty message, and returns the code of the first answer.
+func call(t *testing.T, conn *grpc.ClientConn, method string) codes.Code {
+	t.Helper()
 	ctx, cancel := context.WithCancel(suite.Context(t))
 	defer cancel()
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)

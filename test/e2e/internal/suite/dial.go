@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Dialer opens connections in the network of a process's pod.
+type Dialer struct{ Process }
+
+// DialContext connects to a numeric address.
+func (d Dialer) DialContext(ctx context.Context, address string) (net.Conn, error) {
+	type dialled struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan dialled, 1)
+	go func() {
+		// A socket is of the network in which its thread is when it is made. The thread ends with its goroutine,
+		// because that does not unlock it.
+		runtime.LockOSThread()
+		conn, err := d.dial(ctx, address)
+		done <- dialled{conn, err}
+	}()
+	got := <-done
+	return got.conn, got.err
+}
+
+func (d Dialer) dial(ctx context.Context, address string) (net.Conn, error) {
+	network, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", d.PID))
+	if err != nil {
+		return nil, fmt.Errorf("find a pod's network: %w", err)
+	}
+	defer func() { _ = network.Close() }()
+	if err := unix.Setns(int(network.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, fmt.Errorf("enter a pod's network: %w", err)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+}
