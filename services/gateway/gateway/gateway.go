@@ -59,14 +59,14 @@ func newEvaluators(cfg Config, services Services, frame program.Frame) (e evalua
 		if err != nil {
 			return e, err
 		}
-		e.chain, e.tasks = append(e.chain, remember(sandbox)), append(e.tasks, sandbox.Maintain)
+		e.chain, e.tasks = append(e.chain, remember(evaluation.Checked(sandbox))), append(e.tasks, sandbox.Maintain)
 	}
 	if cfg.Enabled(RuntimePod) && services.PodManager != nil {
 		pod, keep, err := newPod(cfg, services.PodManager, frame)
 		if err != nil {
 			return e, err
 		}
-		e.chain, e.tasks = append(e.chain, remember(pod)), append(e.tasks, keep)
+		e.chain, e.tasks = append(e.chain, remember(evaluation.Checked(pod))), append(e.tasks, keep)
 	}
 	if services.ImageResolver != nil {
 		e.tags = append(e.tags, registrytags.Source{Lister: services.ImageResolver})

@@ -121,6 +121,9 @@ func (c Chain) Evaluate(ctx context.Context, req Request) (Response, error) {
 			}
 			continue
 		}
+		if _, ok := errors.AsType[*InputError](err); ok {
+			return Response{}, err // of none
+		}
 		resp.Evaluator = cmp.Or(resp.Evaluator, e.Name())
 		return resp, err
 	}

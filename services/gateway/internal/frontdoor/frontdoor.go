@@ -180,8 +180,7 @@ func (h *Handler) evaluate(
 	return resp, function.Resolved(err, s.image.String())
 }
 
-// prepare resolves the image's name, waits until its function may have one more request, and checks the
-// input, within the limit. As long as the image's tag is looked up, the request is one for the image as
+// prepare resolves the image's name, and waits until its function may have one more request, within the limit. As long as the image's tag is looked up, the request is one for the image as
 // its caller wrote it.
 func (h *Handler) prepare(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest, measured *measure.Evaluation,
@@ -197,13 +196,7 @@ func (h *Handler) prepare(
 	if err == nil {
 		err = h.claim(ctx, req, name.Key())
 	}
-	if err != nil {
-		return name, err
-	}
-	if err := function.CheckInput(ctx, req.GetImage(), req.GetResourceList()); err != nil {
-		return name, &inputError{err}
-	}
-	return name, nil
+	return name, err
 }
 
 // claim waits until a function may have one more request.

@@ -72,7 +72,7 @@ func newHandler(t *testing.T) (*frontdoor.Handler, func() string) {
 // newHandlerWith returns a handler with cfg's telemetry and log.
 func newHandlerWith(t *testing.T, cfg frontdoor.Config) *frontdoor.Handler {
 	t.Helper()
-	cfg.Names, cfg.Chain = naming.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{catalog{}}
+	cfg.Names, cfg.Chain = naming.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{evaluation.Checked(catalog{})}
 	cfg.MaxMessageBytes, cfg.MaxInHandBytes = 1<<20, 1<<20
 	h, err := frontdoor.New(cfg)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 )
 
 // remember adds an evaluation to the history. Label is its image in metrics, or empty if its request was
@@ -52,19 +53,13 @@ func rejection(err error) *gatewayv1.Evaluation {
 	return &gatewayv1.Evaluation{Code: code(err), Reason: reason(err), StartTime: timestamppb.Now()}
 }
 
-// inputError is why a resource list is not valid. Its text may have parts of the list.
-type inputError struct{ error }
-
-// Unwrap returns the error for the caller.
-func (e *inputError) Unwrap() error { return e.error }
-
 // reason returns why an evaluation failed, without anything that a function or the resource list may have
 // put into the error.
 func reason(err error) string {
 	if err == nil {
 		return ""
 	}
-	if _, ok := errors.AsType[*inputError](err); ok && fault.Of(err) == fault.Invalid {
+	if _, ok := errors.AsType[*evaluation.InputError](err); ok && fault.Of(err) == fault.Invalid {
 		return "the resource list is not valid"
 	}
 	failure, ok := errors.AsType[*function.Failure](err)
