@@ -23,7 +23,9 @@ type bench struct {
 	budget, block        time.Duration
 	// examples is where the program is that serves images, launcher what starts sandboxes, and podman its command.
 	examples, launcher, podman string
-	out                        io.Writer
+	// kpt is the program kpt, which make kpt-compare builds.
+	kpt string
+	out io.Writer
 	// logLevel and stderr are those of the gateways.
 	logLevel string
 	stderr   io.Writer
@@ -41,6 +43,7 @@ type way struct {
 func (b *bench) tables(ctx context.Context, list string) error {
 	measure := map[string]func(context.Context) error{
 		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
+		"local": b.local,
 	}
 	for name := range strings.SplitSeq(list, ",") {
 		if measure[name] == nil {

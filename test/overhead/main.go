@@ -44,9 +44,10 @@ func run() error {
 	flag.StringVar(&b.launcher, "sandbox", "auto", "what starts sandboxes, as in FNR_SANDBOX")
 	flag.StringVar(&b.podman, "podman", "podman run --rm -i --network none --user 65534 --security-opt no-new-privileges",
 		"how podman runs an image, which comes behind it")
-	tables := flag.String("tables", "overhead,sandboxes,confinement,telemetry",
-		"what to measure: what servers add to the bare process, sandboxes beside podman, and what confinement and "+
-			"telemetry add to the gateway")
+	flag.StringVar(&b.kpt, "kpt", "../.build/kptcompare/kpt", "kpt, which make kpt-compare builds")
+	tables := flag.String("tables", "overhead,sandboxes,local,confinement,telemetry",
+		"what to measure: what servers add to the bare process, sandboxes beside podman, fnctl --local beside kpt, and "+
+			"what confinement and telemetry add to the gateway")
 	port := flag.String("hop", "", "serve as the hop, on this port: for the program itself")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -102,12 +102,12 @@ func (b *bench) sandboxed(dir, registry string) ([]sandboxed, error) {
 		return nil, err
 	}
 	config := "functions:\n" + entry(functions[0].image, b.function) + entry(functions[1].image, "pinned")
-	err = errors.Join(os.Mkdir(filepath.Join(dir, "exec"), 0o700), os.Mkdir(filepath.Join(dir, "none"), 0o700))
+	err = errors.Join(os.Mkdir(filepath.Join(dir, "exec"), 0o755), os.Mkdir(filepath.Join(dir, "none"), 0o700))
 	for path, content := range map[string]string{
 		functions[0].binary: string(program), functions[1].binary: "#!/usr/bin/env node\n" + string(script),
 		filepath.Join(dir, "exec", "config.yaml"): config, filepath.Join(dir, "none", "config.yaml"): "functions: []\n",
 	} {
-		err = errors.Join(err, os.WriteFile(path, []byte(content), 0o700))
+		err = errors.Join(err, os.WriteFile(path, []byte(content), 0o755))
 	}
 	return functions, err
 }
@@ -117,10 +117,7 @@ func (b *bench) sandboxRows(ctx context.Context, dir, registry string, fn sandbo
 	ways := []way{{"bare", bare(fn.binary), 0, ""}}
 	for name, env := range map[string][]string{
 		"exec": nil,
-		"none": {
-			"FNR_SANDBOX=" + b.launcher, "FNR_SANDBOX_STORE=" + filepath.Join(dir, "store"),
-			"FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES=" + registry,
-		},
+		"none": b.ofStore(dir, registry),
 	} {
 		gateway := *b
 		gateway.functions = filepath.Join(dir, name)

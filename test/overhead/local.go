@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// local measures what users of fnctl --local wait for, whose program has no sandbox ready: the first evaluation of an
+// image in the store, and a package with five functions.
+func (b *bench) local(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "overhead-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Chmod(dir, 0o755); err != nil { // other users run sandboxes
+		return err
+	}
+	registry, stop, err := b.startRegistry(ctx, dir)
+	if err != nil {
+		_, err = fmt.Fprintln(b.out, "skipped: fnctl --local:", err)
+		return err
+	}
+	defer stop()
+	functions, err := b.sandboxed(dir, registry)
+	if err != nil {
+		return err
+	}
+	if err := b.first(ctx, dir, registry, functions[0]); err != nil {
+		return fmt.Errorf("first evaluations: %w", err)
+	}
+	return b.fiveFunctions(ctx, dir, registry)
+}
+
+// ofStore are the settings with which a program runs the images of a registry on this machine.
+func (b *bench) ofStore(dir, registry string) []string {
+	return []string{
+		"FNR_SANDBOX=" + b.launcher, "FNR_SANDBOX_STORE=" + filepath.Join(dir, "store"),
+		"FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES=" + registry,
+	}
+}
+
+// first compares an evaluation that has to start its sandbox with the bare process, and with bubblewrap alone.
+func (b *bench) first(ctx context.Context, dir, registry string, fn sandboxed) error {
+	gateway := *b
+	gateway.functions = filepath.Join(dir, "none")
+	s, err := gateway.startGateway(ctx, append(b.ofStore(dir, registry), "FNR_GATEWAY_EXEC_PREFORK=0")...)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	ways := []way{
+		{"bare", bare(fn.binary), 0, ""}, {"launcher", launched(fn.binary), 0, ""},
+		{"sandbox", remote(s.conn, fn.image), 0, ""},
+	}
+	list := resourceList(1)
+	if err := sameOutput(ctx, ways, list); err != nil {
+		return err
+	}
+	took, err := b.inTurns(ctx, ways, list, fn.pause)
+	if err != nil {
+		return err
+	}
+	p := make([]time.Duration, len(took))
+	for i := range took {
+		p[i] = took[i].quantile(.5).Round(time.Microsecond)
+	}
+	_, err = fmt.Fprintf(b.out, "first evaluation, p50: bare %v, by bubblewrap alone %v, by the gateway %v: "+
+		"the bare process and %.2f times what bubblewrap takes\n",
+		p[0], p[1], p[2], float64(p[2]-p[0])/float64(p[1]-p[0]))
+	return err
+}
+
+// launched runs a binary of this machine by bubblewrap, as a user without rights, with the namespaces and file systems
+// of our sandboxes.
+func launched(binary string) func(context.Context, []byte) ([]byte, error) {
+	return func(ctx context.Context, list []byte) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, "bwrap", "--unshare-all", "--uid", "65532", "--gid", "65532",
+			"--ro-bind", "/", "/", "--ro-bind", filepath.Dir(binary), "/mnt", "--proc", "/proc", "--dev", "/dev",
+			"--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--chdir", "/", "--",
+			filepath.Join("/mnt", filepath.Base(binary)))
+		if os.Getuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+		}
+		cmd.Stdin = bytes.NewReader(list)
+		return cmd.Output()
+	}
+}
+
+// five are the functions of the package, in the order of its pipeline.
+var five = []string{"team:v1", "scale:v1", "team:v1", "scale:v1", "pinned:v1"}
+
+// fiveFunctions compares fnctl render --local with kpt and podman, and with podman alone.
+func (b *bench) fiveFunctions(ctx context.Context, dir, registry string) error {
+	pkg := filepath.Join(dir, "package")
+	if err := errors.Join(os.Mkdir(pkg, 0o700), writePackage(pkg, registry)); err != nil {
+		return err
+	}
+	fnctl := b.command(b.ofStore(dir, registry), filepath.Join(b.bin, "fnctl"), "render", pkg, "--local", "-o", "unwrap")
+	ways := []way{{"fnctl", fnctl, 0, ""}}
+	var podman []way
+	for _, image := range slices.Compact(slices.Sorted(slices.Values(five))) {
+		way, remove, err := b.podmanWay(ctx, registry+"/"+image)
+		if err != nil {
+			return err
+		}
+		defer remove()
+		podman = append(podman, way...)
+	}
+	if len(podman) > 0 {
+		ways = append(ways, way{"podman", b.oneByOne(registry), 0, ""})
+	}
+	if _, err := os.Stat(b.kpt); err == nil && len(podman) > 0 {
+		kpt := b.command([]string{"KPT_FN_RUNTIME=podman"}, b.kpt, "fn", "render", pkg, "-o", "unwrap",
+			"--image-pull-policy", "IfNotPresent")
+		ways = append(ways, way{"kpt", kpt, 0, ""})
+	}
+	list := resourceList(1)
+	for _, w := range ways {
+		if _, err := w.evaluate(ctx, list); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+	}
+	took, err := b.inTurns(ctx, ways, list, time.Second)
+	if err != nil {
+		return err
+	}
+	for i, w := range ways {
+		p := took[i].quantile(.5)
+		_, err := fmt.Fprintf(b.out, "five functions, p50: %-8s %12s %10.1f times fnctl\n", w.name, p.Round(time.Millisecond),
+			float64(p)/float64(took[0].quantile(.5)))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// command runs a program that renders the package.
+func (b *bench) command(env []string, program string, args ...string) func(
+	context.Context, []byte) ([]byte, error) {
+	return func(ctx context.Context, _ []byte) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, program, args...)
+		cmd.Env = append(cmd.Environ(), env...)
+		var log bytes.Buffer
+		cmd.Stderr = &log
+		out, err := cmd.Output()
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, log.String())
+		}
+		return out, err
+	}
+}
+
+// oneByOne runs the five functions by podman, each with what the one before returned.
+func (b *bench) oneByOne(registry string) func(context.Context, []byte) ([]byte, error) {
+	return func(ctx context.Context, list []byte) (out []byte, err error) {
+		out = list
+		for _, image := range five {
+			command := append(strings.Fields(b.podman), registry+"/"+image)
+			cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+			cmd.Stdin = bytes.NewReader(out)
+			var log bytes.Buffer
+			cmd.Stderr = &log
+			if out, err = cmd.Output(); err != nil {
+				return nil, fmt.Errorf("%s: %w: %s", image, err, log.String())
+			}
+		}
+		return out, nil
+	}
+}
+
+// writePackage writes a package of one resource and five functions.
+func writePackage(dir, registry string) error {
+	var kptfile strings.Builder
+	kptfile.WriteString("apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata:\n  name: package\npipeline:\n  mutators:\n")
+	for _, image := range five {
+		fmt.Fprintf(&kptfile, "    - image: %s/%s\n      configMap: {team: shop, namespace: shop}\n", registry, image)
+	}
+	resource := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\ndata:\n  colour: blue\n"
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "Kptfile"), []byte(kptfile.String()), 0o600),
+		os.WriteFile(filepath.Join(dir, "settings.yaml"), []byte(resource), 0o600))
+}
