@@ -19,6 +19,8 @@ import (
 	// take precedence.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
+	"go.opentelemetry.io/otel"
+
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
@@ -156,6 +158,6 @@ func flush(ctx context.Context, tel *telemetry.Telemetry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
 	if err := tel.Shutdown(ctx); err != nil {
-		tel.Log.WarnContext(ctx, "last telemetry not sent", "error", err)
+		otel.Handle(fmt.Errorf("send what is left at the end: %w", err)) // one line a minute at most, as before
 	}
 }

@@ -36,7 +36,7 @@ type errorLog struct {
 // Handle implements otel.ErrorHandler.
 func (l *errorLog) Handle(err error) {
 	if left, ok := l.admit(); ok {
-		l.log.Warn("telemetry not sent; evaluations go on", "error", err, "unlogged", left)
+		l.log.Warn("telemetry not sent; evaluations do not need it", "error", err, "unlogged", left)
 	}
 }
 
