@@ -116,11 +116,11 @@ rotation: cluster-up ## Replace all certificates every ten seconds under callers
 COLLECTOR = $(BUILD)/bin/collector
 
 .PHONY: e2e-observe
-e2e-observe: cluster-up ## Cause the incident of each alert, and trace a cold start through a real collector (minutes)
+e2e-observe: cluster-up ## Cause the incident of each alert, and trace a cold start through a real collector (CHARTS=docs/images draws the dashboards)
 	$(CLUSTER_COMMAND) images
 	cd test/collector && go build -o $(COLLECTOR) .
 	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run 'TestPanelsHaveData|TestTracesAreWhole|TestEachAlert' ./e2e/deploy \
-	  -args -observe.long -observe.collector $(COLLECTOR)
+	  -args -observe.long -observe.collector $(COLLECTOR) $(if $(CHARTS),-observe.charts $(abspath $(CHARTS)))
 
 EVALUATIONS ?= 100000
 

@@ -14,12 +14,11 @@ import (
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	// The images of the programs have no certificate authorities: without the built-in ones, no
 	// public registry and no collector with TLS could be trusted. The authorities of the system
 	// take precedence.
 	_ "golang.org/x/crypto/x509roots/fallback"
-
-	"go.opentelemetry.io/otel"
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"

@@ -67,7 +67,8 @@ func runWith(t *testing.T, collector string) (r ran) {
 	program.Env = append(program.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
 	if collector != "" {
 		program.Env = append(program.Env,
-			"OTEL_EXPORTER_OTLP_ENDPOINT="+collector, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf", "OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_METRIC_EXPORT_INTERVAL=100")
+			"OTEL_EXPORTER_OTLP_ENDPOINT="+collector, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+			"OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_METRIC_EXPORT_INTERVAL=100")
 	}
 	var log bytes.Buffer
 	program.Stderr = io.MultiWriter(&log, t.Output())

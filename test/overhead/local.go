@@ -61,7 +61,8 @@ func (b *bench) first(ctx context.Context, dir, registry string, fn sandboxed) e
 	}
 	defer s.stop()
 	ways := []way{
-		{"bare", bare(fn.binary), 0, ""}, {"launcher", launched(fn.binary), 0, ""},
+		{"bare", bare(fn.binary), 0, ""},
+		{"launcher", launched(fn.binary), 0, ""},
 		{"sandbox", remote(s.conn, fn.image), 0, ""},
 	}
 	list := resourceList(1)

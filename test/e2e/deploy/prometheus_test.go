@@ -37,7 +37,7 @@ func TestPanelsHaveData(t *testing.T) {
 	ctx := suite.Context(t)
 	at := aside("panels")
 	at.installObserved(t)
-	prometheus := at.prometheus(t)
+	prometheus, began := at.prometheus(t), time.Now()
 	loaded, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -54,6 +54,7 @@ func TestPanelsHaveData(t *testing.T) {
 	for n, one := range incidents {
 		if *observeLong && n == len(incidents)-1 { // in the last one, programs end that have panels
 			prometheus.awaitPanels(suite.Context(t), t, panelQueries(t, at.system, rare))
+			prometheus.draw(suite.Context(t), t, at.system, began)
 		}
 		if one.short || *observeLong {
 			one.happens(t, at, prometheus, happened)

@@ -180,8 +180,8 @@ func (h *Handler) evaluate(
 	return resp, function.Resolved(err, s.image.String())
 }
 
-// prepare resolves the image's name, and waits until its function may have one more request, within the limit. As long as the image's tag is looked up, the request is one for the image as
-// its caller wrote it.
+// prepare resolves the image's name, and waits until its function may have one more request, within the limit.
+// As long as the image's tag is looked up, the request is one for the image as its caller wrote it.
 func (h *Handler) prepare(
 	ctx context.Context, limit function.TimeLimit, req *evaluator.EvaluateFunctionRequest, measured *measure.Evaluation,
 ) (imagename.Name, error) {
