@@ -80,6 +80,26 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestATagBesideADigestIsNoFact has a caller that writes a tag of its choice before the digest of another image: the
+// digest alone selects what runs.
+func TestATagBesideADigestIsNoFact(t *testing.T) {
+	for when, want := range map[string]bool{
+		`image.tag == "approved"`:                              false,
+		`image.tag == ""`:                                      true,
+		`image.name.contains("approved")`:                      false,
+		`image.name == "ghcr.io/team-a/fn@` + digest + `"`:     true,
+		`image.digest == "` + digest + `" && image.tag == ""`:  true,
+		`image.tag.matches("^approved$") || image.tag == "v1"`: false,
+	} {
+		p := compile(t, "default: deny\nrules: [{name: r, action: allow, when: '"+when+"'}]", policy.Lists{})
+		f := call()
+		f.Image.Tag, f.Image.Digest, f.Digest = "approved", digest, ""
+		if got := p.Decide(f); got.Allow != want {
+			t.Errorf("%s decides %+v about %s, want it to hold: %t", when, got, f.Image, want)
+		}
+	}
+}
+
 // TestImages has patterns, which also match other spellings of a registry.
 func TestImages(t *testing.T) {
 	tests := map[string]struct {

@@ -65,6 +65,9 @@ func newValues(f Facts) *values {
 	registry, _, _ := strings.Cut(repository, "/")
 	image := f.Image
 	image.Repository = repository
+	if image.Digest != "" {
+		image.Tag = "" // it selects nothing, and callers may write any
+	}
 	digest, index := f.digests()
 	v.text = [fields]string{
 		fieldCallerID: f.Caller.ID, fieldCallerKind: string(f.Caller.Kind), fieldCallerAddress: f.Address,
