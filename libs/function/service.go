@@ -70,7 +70,7 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	}
 	s := &Service{
 		gate: admission.New(cfg.slots()), confiner: confiner,
-		env: WithProcessors(cfg.Env, cfg.Processors), took: cfg.Took,
+		env: cfg.WithGo(cfg.Env, cfg.memory()), took: cfg.Took,
 	}
 	s.runner = Runner{
 		Processes: fnproc.Runner{
@@ -95,6 +95,15 @@ func (c ServiceConfig) confiner() (*confine.Confiner, error) {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
 	}
 	return c.Confiner(c.Telemetry.Log, c.ReadAll, c.Hidden...)
+}
+
+// memory returns what a function may use, in bytes; zero if that is not known.
+func (c ServiceConfig) memory() int64 {
+	if c.Sandboxed {
+		return 0 // its launcher knows
+	}
+	limit, _ := cgroup.MemoryLimit(cgroup.Container)
+	return limit
 }
 
 // slots returns the bounds of how many functions run and wait.

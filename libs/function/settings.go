@@ -24,6 +24,9 @@ type Settings struct {
 	// Processors is how many processors a function written in Go uses at a time; 0
 	// leaves it to Go, which takes all.
 	Processors int `default:"1"`
+	// GCPercent is how much garbage, in percent of the memory in use, a function written in Go makes
+	// before it is collected; 0 leaves it to Go, which takes 100.
+	GCPercent int `split_words:"true" default:"200"`
 }
 
 // CheckSettings adds the problems of the settings, whose names begin with prefix. It is a
@@ -33,6 +36,7 @@ func CheckSettings(checks *config.Checks, prefix string, s Settings) {
 	checks.That(s.Prefork >= 0 && s.Prefork <= MaxPrefork, prefix+"Prefork", s.Prefork,
 		fmt.Sprintf("0 (off) to %d", MaxPrefork))
 	checks.That(s.Processors >= 0, prefix+"Processors", s.Processors, "0 or more")
+	checks.That(s.GCPercent >= 0, prefix+"GCPercent", s.GCPercent, "0 or more")
 }
 
 // concurrency returns how many functions run at a time.

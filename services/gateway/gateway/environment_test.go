@@ -20,7 +20,7 @@ func TestFunctionsGetAnEnvironmentOfTheirOwn(t *testing.T) {
 		MaxMessageBytes: conformance.MaxMessageBytes, DisableRuntimes: []string{gateway.RuntimePod},
 		Exec: gateway.ExecConfig{
 			Config: install(t, dir, "env"), Functions: dir,
-			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Processors: 3},
+			Settings: function.Settings{MaxLogBytes: conformance.MaxLogBytes, Processors: 3, GCPercent: 150},
 		},
 	}
 	address := startConfigured(t, cfg)
@@ -31,7 +31,10 @@ func TestFunctionsGetAnEnvironmentOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := string(resp.GetResourceList())
-	for variable, want := range map[string]bool{"PATH=/": true, "HOME=/": true, "GOMAXPROCS=3": true, "SECRET": false} {
+	for variable, want := range map[string]bool{
+		"PATH=/": true, "HOME=/": true, "GOMAXPROCS=3": true,
+		"GOGC=150": true, "SECRET": false,
+	} {
 		if strings.Contains(list, variable) != want {
 			t.Errorf("%s in the function's environment: %v, want %v", variable, !want, want)
 		}

@@ -145,6 +145,7 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 		"Exec.MaxLogBytes":   func(c *gateway.Config) { c.Exec.MaxLogBytes = -1 },
 		"Exec.Prefork":       func(c *gateway.Config) { c.Exec.Prefork = 65 },
 		"Exec.Processors":    func(c *gateway.Config) { c.Exec.Processors = -1 },
+		"Exec.GCPercent":     func(c *gateway.Config) { c.Exec.GCPercent = -1 },
 		"Exec.PreforkTotal":  func(c *gateway.Config) { c.Exec.PreforkTotal = -1 },
 		"ImageResolver":      func(c *gateway.Config) { c.ImageResolver = "image-resolver:9449" },
 		"Pod.MaxRetries":     func(c *gateway.Config) { c.Pod.MaxRetries = -1 },

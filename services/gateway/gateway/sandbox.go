@@ -48,7 +48,8 @@ func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandb
 	launcher, err := sandbox.Find(ctx, sandbox.Config{
 		Launcher: cfg.Sandbox.Launcher, Required: cfg.Sandbox.Required, MaxMemory: cfg.Sandbox.MaxMemoryBytes,
 		MaxTemp: cfg.MaxTempBytes, MaxProcesses: cfg.Sandbox.MaxProcesses, Log: frame.Telemetry.Log,
-		Env: function.WithProcessors(nil, cfg.Exec.Processors), // crun and runc pass on nothing of their own
+		// crun and runc pass on nothing of their own.
+		Env: cfg.Exec.WithGo(nil, cfg.Sandbox.MaxMemoryBytes),
 	})
 	if launcher == nil || err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func BenchmarkWarm(b *testing.B) {
 	for _, name := range []string{sandbox.Bubblewrap, sandbox.Crun, sandbox.Runc} {
 		launcher, err := sandbox.Find(b.Context(), sandbox.Config{
 			Launcher: name, MaxMemory: 1 << 30, MaxProcesses: 100, Log: slog.New(slog.DiscardHandler),
-			Env: function.WithProcessors(nil, 1),
+			Env: function.Settings{Processors: 1}.WithGo(nil, 0),
 		})
 		if err != nil {
 			b.Logf("not measured: %v", err)
