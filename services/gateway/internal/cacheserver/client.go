@@ -65,7 +65,8 @@ func (c *Client) Close() {
 }
 
 // do sends a command on some connection. If one that was idle fails, the others may be as old: it closes them, and
-// tries again on a new one, as after a restart of the server. Commands may be repeated.
+// tries again on a new one, as after a restart of the server. Commands may be repeated. An error that the server
+// replied to the command is the answer: the connection works.
 func (c *Client) do(ctx context.Context, args ...[]byte) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -75,8 +76,8 @@ func (c *Client) do(ctx context.Context, args ...[]byte) ([]byte, error) {
 	}
 	if used := c.takeIdle(); used != nil {
 		value, err := c.on(ctx, used, args)
-		if err == nil {
-			return value, nil
+		if err == nil || answers(err) {
+			return value, err
 		}
 		if c.closeIdle(); ctx.Err() != nil {
 			return nil, err
@@ -89,11 +90,11 @@ func (c *Client) do(ctx context.Context, args ...[]byte) ([]byte, error) {
 	return c.on(ctx, made, args)
 }
 
-// on sends a command on a connection, and keeps the connection if that succeeds.
+// on sends a command on a connection, and keeps the connection if the server replied to the command.
 func (c *Client) on(ctx context.Context, used *conn, args [][]byte) ([]byte, error) {
 	value, err := used.do(ctx, c.cfg.MaxValueBytes, args...)
-	if err == nil && c.keep(used) {
-		return value, nil
+	if (err == nil || answers(err)) && c.keep(used) {
+		return value, err
 	}
 	_ = used.Close()
 	return value, err

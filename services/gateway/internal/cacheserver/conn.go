@@ -110,8 +110,8 @@ func (c *Client) login(ctx context.Context, made *conn) error {
 	return nil
 }
 
-// do sends a command and returns the value in its reply, of at most limit bytes. After an error, the connection
-// has to be closed.
+// do sends a command and returns the value in its reply, of at most limit bytes. After an error that is no
+// answer of the server, the connection has to be closed.
 func (c *conn) do(ctx context.Context, limit int, args ...[]byte) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	err := writeCommand(c.w, args)
@@ -121,7 +121,7 @@ func (c *conn) do(ctx context.Context, limit int, args ...[]byte) ([]byte, error
 	} else {
 		err = fmt.Errorf("write to the cache server: %w", err)
 	}
-	if !stop() && err == nil {
+	if !stop() && (err == nil || answers(err)) {
 		err = errors.New("the cache server's reply came too late")
 	}
 	return value, err

@@ -9,12 +9,24 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // ReplyError is an error that the server replied.
 type ReplyError string
 
 func (e ReplyError) Error() string { return "the cache server replied " + strconv.Quote(string(e)) }
+
+// answers reports whether an error is what the server replied to a command: the next reply follows it. Some replies
+// are about the connection, and not the command: it is not logged in, or it leads to a server that was replaced.
+func answers(err error) bool {
+	reply, ok := errors.AsType[ReplyError](err)
+	switch code, _, _ := strings.Cut(string(reply), " "); code {
+	case "NOAUTH", "READONLY", "MASTERDOWN":
+		return false
+	}
+	return ok
+}
 
 // maxErrorBytes bounds what is kept of a server's error.
 const maxErrorBytes = 200
