@@ -36,8 +36,11 @@ import (
 // evaluators are those of a gateway, in their order, with what they know of tags and the tasks that they need.
 type evaluators struct {
 	chain evaluation.Chain
-	tags  []naming.TagSource
-	tasks []serve.Task
+	// remembers reports whether results of an image are remembered. Those of local binaries are not: nothing is
+	// known of them but a path.
+	remembers func(imagename.Name) bool
+	tags      []naming.TagSource
+	tasks     []serve.Task
 }
 
 // newEvaluators returns the evaluators that are enabled.
@@ -49,24 +52,24 @@ func newEvaluators(cfg Config, services Services, frame program.Frame) (e evalua
 		}
 		e.chain, e.tags, e.tasks = append(e.chain, exec), append(e.tags, exec), append(e.tasks, watch...)
 	}
-	remember, tasks, err := remembering(cfg, services, frame)
+	cache, tasks, err := newResultCache(cfg, services, frame)
 	if err != nil {
 		return e, err
 	}
-	e.tasks = append(e.tasks, tasks...)
+	e.remembers, e.tasks = cache.Remembers, append(e.tasks, tasks...)
 	if cfg.Enabled(RuntimeSandbox) && services.Sandboxes != nil {
 		sandbox, err := newSandbox(cfg, services, frame)
 		if err != nil {
 			return e, err
 		}
-		e.chain, e.tasks = append(e.chain, remember(evaluation.Checked(sandbox))), append(e.tasks, sandbox.Maintain)
+		e.chain, e.tasks = append(e.chain, cache.Wrap(evaluation.Checked(sandbox))), append(e.tasks, sandbox.Maintain)
 	}
 	if cfg.Enabled(RuntimePod) && services.PodManager != nil {
 		pod, keep, err := newPod(cfg, services.PodManager, frame)
 		if err != nil {
 			return e, err
 		}
-		e.chain, e.tasks = append(e.chain, remember(evaluation.Checked(pod))), append(e.tasks, keep)
+		e.chain, e.tasks = append(e.chain, cache.Wrap(evaluation.Checked(pod))), append(e.tasks, keep)
 	}
 	if services.ImageResolver != nil {
 		e.tags = append(e.tags, registrytags.Source{Lister: services.ImageResolver})
@@ -97,7 +100,7 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Component, e
 		tasks = append(tasks, audited.Run)
 	}
 	handler, shown, err := newHandler(cfg, services, frame, frontdoor.Config{
-		Names: names, Chain: guardedBy(policy, evaluate.chain), Audit: audited,
+		Names: names, Chain: guardedBy(policy, evaluate.chain), Remembers: evaluate.remembers, Audit: audited,
 	})
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)

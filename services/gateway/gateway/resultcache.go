@@ -12,7 +12,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/cacheserver"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/resultcache"
 )
 
@@ -70,13 +69,10 @@ func hidePassword(url string) string {
 	return scheme + "://…" + rest[strings.LastIndex(rest, "@"):]
 }
 
-// remembering returns a function that puts the result cache, if there is one, before an evaluator, and the tasks
-// that the cache needs. Local binaries have none: nothing is known of them but a path.
-func remembering(
-	cfg Config, services Services, frame program.Frame,
-) (func(evaluation.Evaluator) evaluation.Evaluator, []serve.Task, error) {
+// newResultCache returns the result cache, nil if there is none, and the tasks that it needs.
+func newResultCache(cfg Config, services Services, frame program.Frame) (*resultcache.Cache, []serve.Task, error) {
 	if len(cfg.ResultCache.Images) == 0 {
-		return func(e evaluation.Evaluator) evaluation.Evaluator { return e }, nil, nil
+		return nil, nil, nil
 	}
 	images, err := imagename.ParsePatterns(cfg.ResultCache.Images)
 	if err != nil {
@@ -101,5 +97,5 @@ func remembering(
 	if err != nil {
 		return nil, nil, err
 	}
-	return cache.Wrap, tasks, nil
+	return cache, tasks, nil
 }

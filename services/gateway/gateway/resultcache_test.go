@@ -13,7 +13,9 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
@@ -132,6 +134,21 @@ func TestResultsAreRemembered(t *testing.T) {
 	}
 	if n := calls.Load(); n != 2 {
 		t.Errorf("%d evaluations in the pod, want 2", n)
+	}
+}
+
+// TestInvalidListsAreRejectedBesideACache has lists that are not valid, of images with and without a cache.
+func TestInvalidListsAreRejectedBesideACache(t *testing.T) {
+	address, calls := startRemembering(t, 1<<20)
+	for _, image := range []string{"example.com/fn/set:v1", "example.com/other:v1"} {
+		_, err := newCaller(t, address).client.EvaluateFunction(t.Context(),
+			&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte("kind: [")})
+		if status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%s: %v", image, err)
+		}
+	}
+	if n := calls.Load(); n != 0 {
+		t.Errorf("%d evaluations in the pod", n)
 	}
 }
 

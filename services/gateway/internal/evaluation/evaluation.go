@@ -37,6 +37,9 @@ type Request struct {
 	Limit function.TimeLimit
 	// Measured is what is measured of the evaluation; nil if nothing is.
 	Measured *measure.Evaluation
+
+	// checked reports whether the resource list is known to be valid.
+	checked bool
 }
 
 // UsesNetwork reports whether the function may use the network, where configured is what the evaluator's

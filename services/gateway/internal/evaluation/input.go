@@ -14,14 +14,19 @@ type InputError struct{ error }
 // Unwrap returns the error for the caller.
 func (e *InputError) Unwrap() error { return e.error }
 
-// CheckInput returns an [*InputError] if the resource list is not valid. Evaluators call it before all that costs
-// them more than reading a list; the result cache is before it, because it knows valid lists.
-func (r Request) CheckInput(ctx context.Context) error {
+// CheckInput returns an [*InputError] if the resource list is not valid. The front door calls it, except for images
+// whose results are remembered: the result cache knows valid lists without reading them. For those, evaluators call
+// it before all that costs them more.
+func (r *Request) CheckInput(ctx context.Context) error {
+	if r.checked {
+		return nil
+	}
 	ctx, cancel := r.Limit.Context(ctx)
 	defer cancel()
 	if err := function.CheckInput(ctx, r.Given, r.ResourceList); err != nil {
 		return &InputError{err}
 	}
+	r.checked = true
 	return nil
 }
 

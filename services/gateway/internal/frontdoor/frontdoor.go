@@ -38,6 +38,9 @@ type Config struct {
 	Names Namer
 	// Chain evaluates requests.
 	Chain evaluation.Chain
+	// Remembers reports whether evaluators remember results of an image: they then know valid lists, and check
+	// the others themselves. Nil if they remember none.
+	Remembers func(image imagename.Name) bool
 	// MaxMessageBytes bounds each request, and MaxInHandBytes, the memory budget, all that
 	// are in memory at a time, with their outputs.
 	MaxMessageBytes, MaxInHandBytes int64
@@ -66,6 +69,7 @@ type Config struct {
 type Handler struct {
 	names      Namer
 	chain      evaluation.Chain
+	remembers  func(image imagename.Name) bool
 	lines      *lines
 	tracer     trace.Tracer
 	metrics    *metrics
@@ -81,8 +85,9 @@ type Handler struct {
 func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
-		names: cfg.Names, chain: cfg.Chain, history: cfg.History, audit: cfg.Audit, tracer: tel.Tracers.Tracer("gateway"),
-		lines: newLines(tel.Log, cfg.LogFunctionOutput, cfg.MaxLogRate), maxMessage: cfg.MaxMessageBytes,
+		names: cfg.Names, chain: cfg.Chain, remembers: cfg.Remembers, history: cfg.History, audit: cfg.Audit,
+		tracer: tel.Tracers.Tracer("gateway"),
+		lines:  newLines(tel.Log, cfg.LogFunctionOutput, cfg.MaxLogRate), maxMessage: cfg.MaxMessageBytes,
 		maxTime: cfg.MaxEvaluationTime, setting: "the gateway's setting " + cfg.MaxTimeSetting,
 		budget: membudget.New(cfg.MaxInHandBytes, cfg.MaxInHandWait, "the gateway's setting "+cfg.MaxInHandSetting),
 	}
@@ -173,10 +178,16 @@ func (h *Handler) evaluate(
 	if s.image, err = h.prepare(ctx, limit, req, s.measured); err != nil {
 		return evaluation.Response{}, err
 	}
-	resp, err := h.chain.Evaluate(ctx, evaluation.Request{
+	request := evaluation.Request{
 		Given: s.given, Image: s.image, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx), Limit: limit,
 		Measured: s.measured,
-	})
+	}
+	if h.remembers == nil || !h.remembers(s.image) {
+		if err := request.CheckInput(ctx); err != nil {
+			return evaluation.Response{}, err
+		}
+	}
+	resp, err := h.chain.Evaluate(ctx, request)
 	return resp, function.Resolved(err, s.image.String())
 }
 

@@ -72,7 +72,7 @@ func newHandler(t *testing.T) (*frontdoor.Handler, func() string) {
 // newHandlerWith returns a handler with cfg's telemetry and log.
 func newHandlerWith(t *testing.T, cfg frontdoor.Config) *frontdoor.Handler {
 	t.Helper()
-	cfg.Names, cfg.Chain = naming.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{evaluation.Checked(catalog{})}
+	cfg.Names, cfg.Chain = naming.Resolver{DefaultPrefix: "example.com"}, evaluation.Chain{catalog{}}
 	cfg.MaxMessageBytes, cfg.MaxInHandBytes = 1<<20, 1<<20
 	h, err := frontdoor.New(cfg)
 	if err != nil {
@@ -135,6 +135,45 @@ func TestImageLabelsAreBounded(t *testing.T) {
 	if n := strings.Count(scrape(), "\nfn_evaluations_total{"); n > 201 {
 		t.Errorf("%d series, one for each image that a caller named", n)
 	}
+}
+
+// TestInvalidListsReachNoEvaluator has lists that are not valid for images that are served, and that are not. Only
+// with remembered results do evaluators get them.
+func TestInvalidListsReachNoEvaluator(t *testing.T) {
+	for image, remembered := range map[string]bool{"good:v1": false, "unknown:v1": false, "pure:v1": true} {
+		asked := 0
+		h, err := frontdoor.New(frontdoor.Config{
+			Names: naming.Resolver{DefaultPrefix: "example.com"}, MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20,
+			Chain:     evaluation.Chain{counted{catalog{}, &asked}},
+			Remembers: func(image imagename.Name) bool { return image.Repository == "example.com/pure" },
+			Telemetry: telemetry.Discard(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, list := range []string{"kind: [", ""} {
+			_, err := h.EvaluateFunction(t.Context(),
+				&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte(list)})
+			if !remembered && fault.Of(err) != fault.Invalid {
+				t.Errorf("%s, %q: %v, want that the list is not valid", image, list, err)
+			}
+		}
+		if (asked > 0) != remembered {
+			t.Errorf("%s: %d lists that are not valid reached the evaluator, and its results are remembered: %v", image,
+				asked, remembered)
+		}
+	}
+}
+
+// counted counts what an evaluator is asked.
+type counted struct {
+	evaluation.Evaluator
+	asked *int
+}
+
+func (c counted) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
+	*c.asked++
+	return c.Evaluator.Evaluate(ctx, req)
 }
 
 // TestInventedNamesUseNoLabels has a caller name images that cannot be pulled.

@@ -52,7 +52,7 @@ func telemetered(b *testing.B) func(context.Context) error {
 	}
 	b.Cleanup(func() { _ = tel.Shutdown(context.Background()) })
 	door, err := frontdoor.New(frontdoor.Config{
-		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{evaluation.Checked(catalog{})},
+		Names: naming.Resolver{DefaultPrefix: "example.com"}, Chain: evaluation.Chain{catalog{}},
 		History:         history.New(),
 		MaxMessageBytes: 1 << 20, MaxInHandBytes: 1 << 20, MaxLogRate: 10, Telemetry: tel,
 	})

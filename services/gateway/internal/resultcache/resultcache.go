@@ -99,8 +99,18 @@ func New(cfg Config) (*Cache, error) {
 	return c, nil
 }
 
-// Wrap returns next with the cache before it.
-func (c *Cache) Wrap(next evaluation.Evaluator) evaluation.Evaluator { return &evaluator{c, next} }
+// Wrap returns next with the cache before it. A nil cache changes nothing.
+func (c *Cache) Wrap(next evaluation.Evaluator) evaluation.Evaluator {
+	if c == nil {
+		return next
+	}
+	return &evaluator{c, next}
+}
+
+// Remembers reports whether results of an image are remembered. A nil cache remembers none.
+func (c *Cache) Remembers(image imagename.Name) bool {
+	return c != nil && c.cfg.Images.Match(image) && !c.cfg.Except.Match(image)
+}
 
 // evaluator evaluates what the cache does not know.
 type evaluator struct {
@@ -127,7 +137,7 @@ func (e *evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 // digest returns the digest of a request's image, if its results are remembered. A digest that cannot be
 // resolved makes no evaluation fail: the evaluator knows better than the cache what that means.
 func (c *Cache) digest(ctx context.Context, req evaluation.Request) (digest string, ok bool) {
-	if !c.cfg.Images.Match(req.Image) || c.cfg.Except.Match(req.Image) {
+	if !c.Remembers(req.Image) {
 		return "", false
 	}
 	if req.Network != nil && *req.Network {
