@@ -56,6 +56,7 @@ func (p *pool) arrive(now time.Time) {
 // recordNeed records how many pods the pool needs now.
 func (p *pool) recordNeed(now time.Time) {
 	if p.ahead {
+		p.forecast.hold(now, p.demand())
 		needed := max(p.forecastPods(now), p.podsFor(float64(p.demand())))
 		p.forecast.peak.record(now, needed, p.limits.TTL)
 	}

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
-
-	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
 var (
@@ -42,23 +40,6 @@ func loads() []load {
 			return 0.01 + 1.99*math.Pow(max(0, sun), 2)
 		}},
 	}
-}
-
-// rules returns the configuration of the pools without and with scaling ahead.
-func rules() (present, ahead pool.Config) {
-	present = pool.Config{
-		MaxWaiting: 10000, ScanInterval: time.Minute, SchedulingTimeout: 10 * time.Second, Template: "v1",
-		PodName: playName, PodID: playID,
-		Limits: func(pool.Function) pool.Limits {
-			return pool.Limits{
-				MaxPods: 100, MaxWaitlistLength: 2, MaxConcurrency: 8, MaxQueue: 10000,
-				TTL: 30 * time.Minute, ReadyTimeout: time.Minute,
-			}
-		},
-	}
-	ahead = present
-	ahead.ScaleAhead = true
-	return present, ahead
 }
 
 // TestScalingAheadWaitsLess holds that with scaling ahead evaluations wait for less time in each load, fewer of them

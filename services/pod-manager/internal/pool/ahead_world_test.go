@@ -16,6 +16,23 @@ const (
 	podSlots = 2                       // evaluations that a pod runs at a time
 )
 
+// rules returns the configuration of the pools without and with scaling ahead.
+func rules() (present, ahead pool.Config) {
+	present = pool.Config{
+		MaxWaiting: 10000, ScanInterval: time.Minute, SchedulingTimeout: 10 * time.Second, Template: "v1",
+		PodName: playName, PodID: playID,
+		Limits: func(pool.Function) pool.Limits {
+			return pool.Limits{
+				MaxPods: 100, MaxWaitlistLength: 2, MaxConcurrency: 8, MaxQueue: 10000,
+				TTL: 30 * time.Minute, ReadyTimeout: time.Minute,
+			}
+		},
+	}
+	ahead = present
+	ahead.ScaleAhead = true
+	return present, ahead
+}
+
 // load is requests for one function as they come over some hours.
 type load struct {
 	name   string
@@ -48,6 +65,8 @@ type plant struct {
 	draws   *rand.Rand
 	pods    map[string]*plantPod
 	jobs    map[pool.LeaseID]job
+	// answered is called when an evaluation has ended; nil for nothing.
+	answered func()
 	result
 }
 
@@ -66,13 +85,32 @@ type job struct {
 
 // serve runs a load to its end, with the same requests for a seed whatever the machine does.
 func (l load) serve(seed uint64, service time.Duration, config pool.Config) result {
-	p := &plant{
+	p := newPlant(seed, config)
+	p.request(l, service)
+	return p.run(l.length)
+}
+
+// serveCallers runs callers that each call again as soon as they have an answer.
+func serveCallers(seed uint64, callers int, service, length time.Duration, config pool.Config) result {
+	p := newPlant(seed, config)
+	p.answered = func() { p.ask(p.draw(service)) }
+	for range callers {
+		p.answered()
+	}
+	return p.run(length)
+}
+
+func newPlant(seed uint64, config pool.Config) *plant {
+	return &plant{
 		now: start, machine: pool.New(config), draws: rand.New(rand.NewPCG(seed, 1)),
 		pods: make(map[string]*plantPod), jobs: make(map[pool.LeaseID]job),
 	}
+}
+
+// run runs the plant for a time.
+func (p *plant) run(length time.Duration) result {
 	p.every(time.Second, func() { p.tell(pool.Tick{}) })
-	p.request(l, service)
-	for end := start.Add(l.length); p.agenda[0].at.Before(end); {
+	for end := start.Add(length); p.agenda[0].at.Before(end); {
 		next := heap.Pop(&p.agenda).(task)
 		p.now = next.at
 		next.do()
@@ -83,21 +121,30 @@ func (l load) serve(seed uint64, service time.Duration, config pool.Config) resu
 	return p.result
 }
 
-// request sends the next request, and those after it: a Poisson process of a rate that changes. Half of the
-// service time is the same for all, half is random.
+// request sends the next request, and those after it: a Poisson process of a rate that changes.
 func (p *plant) request(l load, service time.Duration) {
 	pause := time.Duration(p.draws.ExpFloat64() / l.most * float64(time.Second))
-	spread := time.Duration(p.draws.ExpFloat64() * float64(service/2))
+	takes := p.draw(service)
 	asks := p.draws.Float64()*l.most < l.rate(p.now.Sub(start))
 	p.after(pause, func() {
 		if asks {
-			p.requests++
-			id := pool.LeaseID(p.requests)
-			p.jobs[id] = job{asked: p.now, service: service/2 + spread}
-			p.tell(pool.LeaseRequested{Lease: id, Function: function("f")})
+			p.ask(takes)
 		}
 		p.request(l, service)
 	})
+}
+
+// draw returns a service time: half of it is the same for all, half is random.
+func (p *plant) draw(service time.Duration) time.Duration {
+	return service/2 + time.Duration(p.draws.ExpFloat64()*float64(service/2))
+}
+
+// ask sends a request that takes a time.
+func (p *plant) ask(service time.Duration) {
+	p.requests++
+	id := pool.LeaseID(p.requests)
+	p.jobs[id] = job{asked: p.now, service: service}
+	p.tell(pool.LeaseRequested{Lease: id, Function: function("f")})
 }
 
 // tell has the machine handle an event, and does what it asks for.
@@ -149,6 +196,9 @@ func (p *plant) work(pod *plantPod) {
 			pod.running--
 			p.tell(pool.LeaseEnded{Lease: id})
 			p.work(pod)
+			if p.answered != nil {
+				p.answered()
+			}
 		})
 	}
 }

@@ -15,6 +15,9 @@ const (
 	// headroom is for how many standard deviations of random arrivals (Poisson's) there is capacity beyond
 	// the mean of the slow rate. The quick rate itself varies as much as the number of leases does.
 	headroom = 4
+	// spread bounds the headroom: so many times as far as the most leases at a time were above the mean. Arrivals
+	// that are not random have no spread: a caller that calls again as soon as it has an answer never has two leases.
+	spread = 2
 	// serviceWindow is over how many leases the time that one takes is averaged.
 	serviceWindow = 64
 )
@@ -25,7 +28,8 @@ type forecast struct {
 	quick, slow rate
 	service     float64 // mean time of a lease, in seconds
 	ended       int     // the leases in it, up to serviceWindow
-	peak        peak
+	most        peak    // leases at a time
+	peak        peak    // pods that were needed
 }
 
 // arrive counts a request.
@@ -33,6 +37,12 @@ func (f *forecast) arrive(now time.Time) {
 	quick, slow := f.windows()
 	f.quick.count(now, quick)
 	f.slow.count(now, slow)
+}
+
+// hold records how many leases there are at a time.
+func (f *forecast) hold(now time.Time, leases int) {
+	_, slow := f.windows()
+	f.most.record(now, leases, slow)
 }
 
 // retract takes back a request that came at a time, and was rejected: its caller tries again, which
@@ -61,7 +71,8 @@ func (f *forecast) windows() (quick, slow time.Duration) {
 func (f *forecast) leases(now time.Time) float64 {
 	quick, slow := f.windows()
 	mean := f.slow.at(now, slow) * f.service
-	return max(f.quick.at(now, quick)*f.service, mean+headroom*math.Sqrt(mean))
+	above := max(float64(f.most.at(now, slow))-mean, 0)
+	return max(f.quick.at(now, quick)*f.service, mean+min(headroom*math.Sqrt(mean), spread*above))
 }
 
 // rate is an exponentially weighted number of events.
