@@ -39,7 +39,11 @@ func (pool *PreforkPool) begin(cmd Command, stdin []byte) *claim {
 	pool.policy.began()
 	now := time.Now()
 	c.set = pool.policy.want(cmd, now)
-	if c.set == nil || len(stdin) == 0 {
+	if c.set == nil {
+		return c
+	}
+	c.set.demand.began(now)
+	if len(stdin) == 0 {
 		return c
 	}
 	for p := pool.policy.pop(c.set); p != nil; p = pool.policy.pop(c.set) {
@@ -73,6 +77,7 @@ func (c *claim) finish() {
 		return
 	}
 	c.set.lastUse = now
+	c.set.demand.ended()
 	if c.pool.policy.early(c.set) {
 		c.pool.Changed()
 	}

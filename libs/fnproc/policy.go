@@ -40,7 +40,8 @@ type spareSet struct {
 	processes []*process // the one that was started first is first
 	lastUse   time.Time
 	lastTaken time.Time // when an evaluation took a process
-	failures  int       // of processes in a row
+	demand    demand
+	failures  int // of processes in a row
 	notUntil  time.Time
 }
 
@@ -144,8 +145,12 @@ func (policy *preforkPolicy) next(now time.Time) plan {
 			continue
 		}
 		todo.wakeAt(policy.expiry(set))
+		if keep > policy.base(set) {
+			todo.wakeAt(set.demand.since.Add(demandWindow))
+		}
 		switch {
 		case len(set.processes) == keep || !policy.hasCapacity():
+		case len(set.processes) >= policy.base(set) && !policy.spacious():
 		case policy.due(set).After(now):
 			todo.wakeAt(policy.due(set))
 		case todo.start == nil || set.lastUse.After(todo.start.lastUse):
@@ -194,7 +199,17 @@ func (policy *preforkPolicy) keep(set *spareSet, now time.Time) int {
 	if !policy.expiry(set).After(now) {
 		return 0
 	}
+	return set.demand.spares(policy.base(set), now)
+}
+
+// base returns how many are kept however few evaluations run at a time.
+func (policy *preforkPolicy) base(set *spareSet) int {
 	return max(0, policy.cfg.Keep(set.cmd.Function()))
+}
+
+// spacious reports whether there is memory for more than these.
+func (policy *preforkPolicy) spacious() bool {
+	return policy.cfg.Spacious == nil || policy.cfg.Spacious()
 }
 
 // expiry returns when a set is not in use any more.

@@ -13,8 +13,12 @@ import (
 // PreforkConfig is what a PreforkPool works with.
 type PreforkConfig struct {
 	// Keep returns how many processes to keep started of a function, which [Command.Function]
-	// names. It is asked often, by any goroutine, and must not call the pool.
+	// names; after that many and more evaluations at a time, up to [MostSpares]. It is asked often, by
+	// any goroutine, and must not call the pool.
 	Keep func(function string) int
+	// Spacious reports whether there is memory for more than Keep returns; nil is always. It must not call
+	// the pool.
+	Spacious func() bool
 	// Total is how many to keep of all programs together; zero is none.
 	Total int
 	// Unused is how long to keep processes of a command that is not in use.

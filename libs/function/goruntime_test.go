@@ -19,15 +19,21 @@ func TestWithGo(t *testing.T) {
 		want     []string
 	}{
 		"not set": {
-			"a function shares the machine with others", []string{"HOME=/"}, all, 1000,
+			"a function shares the machine with others",
+			[]string{"HOME=/"},
+			all, 1000,
 			[]string{"HOME=/", "GOMAXPROCS=1", "GOGC=200", "GOMEMLIMIT=500"},
 		},
 		"set": {
-			"the image's own settings count", []string{"GOMAXPROCS=4", "GOMEMLIMIT=7", "GOGC=off"}, all, 1000,
+			"the image's own settings count",
+			[]string{"GOMAXPROCS=4", "GOMEMLIMIT=7", "GOGC=off"},
+			all, 1000,
 			[]string{"GOMAXPROCS=4", "GOMEMLIMIT=7", "GOGC=off"},
 		},
 		"names like those": {
-			"they are other variables", []string{"GOMAXPROCS_OLD=4", "GOGCC=1"}, all, 0,
+			"they are other variables",
+			[]string{"GOMAXPROCS_OLD=4", "GOGCC=1"},
+			all, 0,
 			[]string{"GOMAXPROCS_OLD=4", "GOGCC=1", "GOMAXPROCS=1", "GOGC=200"},
 		},
 		"left to Go": {"it has its own defaults", []string{"HOME=/"}, function.Settings{}, 1000, []string{"HOME=/"}},

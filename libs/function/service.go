@@ -120,6 +120,12 @@ func containerMemory() (memory fnproc.Memory, ok bool) {
 	return fnproc.Memory{Limit: limit, Free: limit - limit/16 - used}, limited && known
 }
 
+// spacious reports whether half of the container's memory is free, or has no limit.
+func spacious() bool {
+	memory, limited := containerMemory()
+	return !limited || memory.Free > memory.Limit/2
+}
+
 // newPool returns the pool of spare processes.
 func (c ServiceConfig) newPool() *fnproc.PreforkPool {
 	keep := c.Keep
@@ -127,7 +133,7 @@ func (c ServiceConfig) newPool() *fnproc.PreforkPool {
 		keep = func(string) int { return c.Prefork }
 	}
 	return fnproc.NewPreforkPool(fnproc.PreforkConfig{
-		Keep: keep, Total: c.PreforkTotal, Unused: PreforkUnused, Log: c.Telemetry.Log,
+		Keep: keep, Spacious: spacious, Total: c.PreforkTotal, Unused: PreforkUnused, Log: c.Telemetry.Log,
 	})
 }
 

@@ -18,7 +18,7 @@ type Settings struct {
 	Concurrency int `default:"0"`
 	// MaxLogBytes is how much a function may log.
 	MaxLogBytes int `split_words:"true" default:"1048576"`
-	// Prefork is how many spare processes each function in use has, unless its own
+	// Prefork is how many spare processes each function in use has at least, unless its own
 	// configuration says otherwise; 0 is none.
 	Prefork int `default:"2"`
 	// Processors is how many processors a function written in Go uses at a time; 0

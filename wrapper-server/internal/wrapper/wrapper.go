@@ -83,7 +83,7 @@ func newService(cfg Config, env []string, frame program.Frame) (*function.Servic
 		Queue:           cfg.Queue,
 		MaxMessageBytes: cfg.MaxRequestBodySize,
 		Env:             env,
-		PreforkTotal:    cfg.Prefork,
+		PreforkTotal:    fnproc.MostSpares(cfg.Prefork),
 		ReadAll:         true,
 		Hidden:          hidden(cfg.Network),
 		Wording:         function.WrapperWording,
