@@ -12,14 +12,24 @@ import (
 	"strings"
 )
 
-// maxLinks bounds how many symbolic links lead to an entry, as in Linux.
-const maxLinks = 40
+// Bounds of the way to an entry. Linux takes no longer paths, and each directory of a path costs calls of the
+// kernel whenever something is done there.
+const (
+	maxName  = 4096 // bytes
+	maxDepth = 128  // directories
+	maxLinks = 40   // symbolic links, as in Linux
+	// maxSteps bounds the directories that are passed with all links followed.
+	maxSteps = 1024
+)
 
 func quote(s string) string { return strconv.Quote(s) }
 
 // clean returns the path of an entry in the image. A name that begins with a slash is meant in the
 // image, as container runtimes understand it: ko writes such names.
 func clean(name string) (string, error) {
+	if len(name) > maxName {
+		return "", rejected(name, "has a name of more than "+strconv.Itoa(maxName)+" bytes")
+	}
 	if slices.Contains(strings.Split(name, "/"), "..") {
 		return "", rejected(name, `leads out of the image with ".."`)
 	}
@@ -33,26 +43,29 @@ func clean(name string) (string, error) {
 // resolve returns the directory at dir without symbolic links, which lead to places in the image as
 // they do in a container. What is missing of it is made.
 func (t *Tree) resolve(dir string) (string, error) {
+	if dir == t.last.name {
+		return t.last.dir, nil
+	}
 	at, links := ".", 0
 	rest := strings.Split(dir, "/")
-	for len(rest) > 0 {
-		part := rest[0]
+	for steps := 0; len(rest) > 0; steps++ {
+		if steps == maxSteps {
+			return "", rejected(dir, "is behind symbolic links that take too many steps")
+		}
+		next, down, err := step(dir, at, rest[0])
+		if err != nil {
+			return "", err
+		}
 		rest = rest[1:]
-		switch {
-		case part == "" || part == ".":
-			continue
-		case part == ".." && at == ".":
-			return "", rejected(dir, "leads out of the image by a symbolic link")
-		case part == "..":
-			at = path.Dir(at)
+		if !down {
+			at = next
 			continue
 		}
-		next := path.Join(at, part)
 		target, err := t.enter(next)
-		switch {
-		case err != nil:
+		if err != nil {
 			return "", err
-		case target == "":
+		}
+		if target == "" {
 			at = next
 			continue
 		}
@@ -64,7 +77,26 @@ func (t *Tree) resolve(dir string) (string, error) {
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
+	t.last.name, t.last.dir = dir, at
 	return at, nil
+}
+
+// step returns the path one step on from a directory, and whether it leads down to what may not be there.
+func step(dir, at, part string) (next string, down bool, err error) {
+	switch {
+	case part == "" || part == ".":
+		return at, false, nil
+	case part == ".." && at == ".":
+		return "", false, rejected(dir, "leads out of the image by a symbolic link")
+	case part == "..":
+		return path.Dir(at), false, nil
+	}
+	next = path.Join(at, part)
+	if len(next) > maxName || strings.Count(next, "/") >= maxDepth {
+		return "", false, rejected(dir, "is below more than "+strconv.Itoa(maxDepth)+" directories, or at a path of "+
+			"more than "+strconv.Itoa(maxName)+" bytes")
+	}
+	return next, true, nil
 }
 
 // enter makes the directory at a place if it is missing. It returns the target of a symbolic link.
@@ -90,6 +122,10 @@ func (t *Tree) enter(at string) (target string, err error) {
 // is a root.
 func (t *Tree) symbolicLink(header *tar.Header, at string) error {
 	target := header.Linkname
+	if target == "" || len(target) >= maxName {
+		return rejected(header.Name, "is a symbolic link with no target, or with one of "+
+			strconv.Itoa(maxName)+" bytes or more")
+	}
 	if !path.IsAbs(target) {
 		reached := path.Join(path.Dir(at), target) //nolint:gosec // what leads out is rejected below
 		if reached == ".." || strings.HasPrefix(reached, "../") {

@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"syscall"
 
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -47,12 +48,18 @@ type Tree struct {
 	limits Limits
 	bytes  int64
 	files  int64
-	// layer are the paths that the present layer has written, which its whiteouts leave.
-	layer map[string]bool
+	// layer is what the present layer has written, which its whiteouts leave.
+	layer paths
+	// last is the directory that was resolved last, by its name in the layer.
+	last struct{ name, dir string }
 }
 
 // New returns a tree in root, which is empty and nothing else writes to.
-func New(root *os.Root, limits Limits) *Tree { return &Tree{root: root, limits: limits} }
+func New(root *os.Root, limits Limits) *Tree {
+	t := &Tree{root: root, limits: limits, layer: newPaths()}
+	t.last.name, t.last.dir = ".", "."
+	return t
+}
 
 // Bytes returns what was written so far takes on disk, at most.
 func (t *Tree) Bytes() int64 { return t.bytes }
@@ -63,7 +70,7 @@ func (t *Tree) Files() int64 { return t.files }
 // Layer applies the next layer, an uncompressed tar archive. An archive that must not be applied
 // is an error of class fault.Precondition; the tree is of no use then.
 func (t *Tree) Layer(ctx context.Context, archive io.Reader) error {
-	t.layer = map[string]bool{}
+	t.layer = newPaths()
 	entries := tar.NewReader(archive)
 	for {
 		header, err := entries.Next()
@@ -76,7 +83,7 @@ func (t *Tree) Layer(ctx context.Context, archive io.Reader) error {
 			return ctx.Err()
 		}
 		if err := t.add(header, entries); err != nil {
-			return err
+			return unfit(header.Name, err)
 		}
 	}
 }
@@ -161,7 +168,7 @@ func (t *Tree) take(name string, bytes int64) error {
 
 // directory makes a directory, or keeps the one that is there.
 func (t *Tree) directory(at string) error {
-	t.layer[at] = true
+	t.layer.add(at)
 	info, err := t.root.Lstat(at)
 	if err == nil && info.IsDir() {
 		return nil
@@ -182,10 +189,16 @@ func (t *Tree) mkdir(at string) error {
 
 // replace removes what is at a place, for the entry that is written next.
 func (t *Tree) replace(at string) error {
-	t.layer[at] = true
+	t.layer.add(at)
 	if _, err := t.root.Lstat(at); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	return t.remove(at)
+}
+
+// remove removes what is at a place, if there is something.
+func (t *Tree) remove(at string) error {
+	t.last.name, t.last.dir = ".", "." // the last directory may be gone
 	return t.root.RemoveAll(at)
 }
 
@@ -223,6 +236,19 @@ func (r readFrom) Read(p []byte) (int, error) {
 // rejected is the error for an entry that must not be written.
 func rejected(name, why string) error {
 	return fault.New(fault.Precondition, "its entry %s %s", quoted(name), why)
+}
+
+// unfitting are the errors of file systems about names and links that they do not take.
+var unfitting = []error{syscall.ENAMETOOLONG, syscall.EMLINK, syscall.ELOOP, syscall.EILSEQ, syscall.EINVAL}
+
+// unfit rejects an entry whose name or link the file system does not take. Other errors stay.
+func unfit(name string, err error) error {
+	for _, reason := range unfitting {
+		if errors.Is(err, reason) && fault.Of(err) == fault.Internal {
+			return rejected(name, "has a name or a link that the file system does not take: "+reason.Error())
+		}
+	}
+	return err
 }
 
 // maxQuoted bounds what is quoted of an image in an error, in bytes.

@@ -33,6 +33,9 @@ func whiteout(base string) (hidden string, ok bool) {
 
 // hide removes what lower layers have at a name in dir.
 func (t *Tree) hide(entry, dir, name string) error {
+	if err := t.count(entry); err != nil {
+		return err
+	}
 	switch name {
 	case "":
 		return nil
@@ -42,14 +45,17 @@ func (t *Tree) hide(entry, dir, name string) error {
 		return rejected(entry, "hides nothing that could be there")
 	}
 	at := path.Join(dir, name)
-	if t.layer[at] {
+	if t.layer.has(at) {
 		return t.clear(at)
 	}
-	return t.root.RemoveAll(at)
+	return t.remove(at)
 }
 
 // clear removes what is in a directory, except what the present layer has written.
 func (t *Tree) clear(dir string) error {
+	if !t.layer.clear(dir) {
+		return nil // there is nothing of lower layers any more
+	}
 	entries, err := fs.ReadDir(t.root.FS(), dir)
 	if err != nil {
 		return nil //nolint:nilerr // this layer has put a file at the place, which stays
@@ -58,8 +64,8 @@ func (t *Tree) clear(dir string) error {
 	for _, entry := range entries {
 		at := path.Join(dir, entry.Name())
 		switch {
-		case !t.layer[at]:
-			failed = errors.Join(failed, t.root.RemoveAll(at))
+		case !t.layer.has(at):
+			failed = errors.Join(failed, t.remove(at))
 		case entry.IsDir():
 			failed = errors.Join(failed, t.clear(at))
 		}

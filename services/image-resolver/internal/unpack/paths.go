@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unpack
+
+import (
+	"hash/maphash"
+	"path"
+)
+
+// paths are the paths that a layer has written, with the directories above them. It keeps hashes, whose seed is
+// random: names may have kilobytes each, and there are hundreds of thousands of them.
+type paths struct {
+	seed    maphash.Seed
+	written map[uint64]struct{}
+	// cleared are the directories in which nothing of lower layers is left.
+	cleared map[uint64]struct{}
+}
+
+func newPaths() paths {
+	return paths{seed: maphash.MakeSeed(), written: map[uint64]struct{}{}, cleared: map[uint64]struct{}{}}
+}
+
+// add records that the layer has written what is at a path.
+func (p paths) add(at string) {
+	for ; at != "." && !p.has(at); at = path.Dir(at) {
+		p.written[maphash.String(p.seed, at)] = struct{}{}
+	}
+}
+
+// has reports whether the layer has written what is at a path, or below it.
+func (p paths) has(at string) bool {
+	_, ok := p.written[maphash.String(p.seed, at)]
+	return ok
+}
+
+// clear records that a directory is cleared, and reports whether it was not before.
+func (p paths) clear(dir string) bool {
+	key := maphash.String(p.seed, dir)
+	if _, ok := p.cleared[key]; ok {
+		return false
+	}
+	p.cleared[key] = struct{}{}
+	return true
+}
