@@ -4,7 +4,6 @@ package imageresolver
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -223,6 +222,6 @@ func (o offline) Image(_ context.Context, repository, digest string) (*oci.Manif
 	return nil, oci.RootFS{}, o.local.missing(repository + "@" + digest)
 }
 
-func (o offline) Layer(_ context.Context, repository, digest string, _ func(io.Reader) error) error {
+func (o offline) Layer(_ context.Context, repository, digest string, _ imagestore.ReadLayer) error {
 	return o.local.missing(repository + "@" + digest)
 }

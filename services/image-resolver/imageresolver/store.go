@@ -60,6 +60,10 @@ func (s *Store) Open(
 	return image.Root, image.Close, nil
 }
 
+// WhenFull has the store call free before it rejects an image because all others are in use: free closes images that
+// are open for a next use only.
+func (s *Store) WhenFull(free func()) { s.images.WhenFull(free) }
+
 // StoredImage is an image in a store.
 type StoredImage = imagestore.Record
 

@@ -78,7 +78,15 @@ func TestStoreOfAPrivateRegistry(t *testing.T) {
 
 // TestStoreOfAMirror pulls from a mirror, and from the registry where the mirror's layer is broken.
 func TestStoreOfAMirror(t *testing.T) {
-	registry, mirror := testregistry.Start(t, nil), testregistry.Start(t, nil)
+	var broken atomic.Bool
+	tamper := func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		if broken.Load() {
+			_, _ = w.Write([]byte("another layer"))
+			return
+		}
+		next.ServeHTTP(w, req)
+	}
+	registry, mirror := testregistry.Start(t, nil), testregistry.Start(t, nil, testregistry.On("/blobs/", tamper))
 	image := registry.Push(t, "fn:v1", function)
 	copyTo(t, mirror, "copies/fn:v1", image)
 	cfg := newConfig(t)
@@ -90,6 +98,16 @@ func TestStoreOfAMirror(t *testing.T) {
 	}
 	if n := registry.Count("GET /v2/fn/blobs"); n > 0 {
 		t.Errorf("%d blobs came from the registry, want all from its mirror", n)
+	}
+	if _, err := store.Prune(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	broken.Store(true)
+	if _, err := pull(t, store, r, registry.Host+"/fn:v1"); err != nil {
+		t.Fatal(err)
+	}
+	if n := registry.Count("GET /v2/fn/blobs"); n == 0 {
+		t.Error("no blob came from the registry, where its mirror has another one")
 	}
 }
 
@@ -143,8 +161,10 @@ func TestRegistryThatStopsInTheMiddle(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), named) || broken.Load() != tc.want {
 				t.Errorf("error %v after %d attempts, want one that says %q after %d", err, broken.Load(), named, tc.want)
 			}
-			if stages, _ := filepath.Glob(filepath.Join(dir, "*s", "sha*")); len(stages) > 0 {
-				t.Errorf("%v is left", stages)
+			for _, part := range []string{"stages", "images", "locks"} {
+				if left, err := os.ReadDir(filepath.Join(dir, part)); err != nil || len(left) > 0 {
+					t.Errorf("%v is left in %s, %v", left, part, err)
+				}
 			}
 		})
 	}

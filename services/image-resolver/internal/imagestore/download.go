@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	"github.com/krm-function-runner/function-runner/libs/pace"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
@@ -50,23 +51,13 @@ func (p *pull) download(ctx context.Context, layer oci.Layer) (*os.File, error) 
 
 // attempt downloads a layer once.
 func (p *pull) attempt(ctx context.Context, layer oci.Layer, file *os.File) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stall := p.store.cfg.Stall
-	stalled := fault.New(fault.Unavailable, "the registry has sent nothing of the layer %s for %v", layer.Digest, stall)
-	err := p.store.cfg.Source.Layer(ctx, p.repository, layer.Digest, func(content io.Reader) error {
-		timer := time.AfterFunc(stall, func() { cancel(stalled) })
-		defer timer.Stop()
-		watched := &watched{Reader: content, step: func(n int64) {
-			timer.Reset(stall)
-			p.progress(n)
-		}}
+	slow := fault.New(fault.Unavailable, "the registry has sent the layer %s too slowly: it may pause for %v, "+
+		"and has to send %d KiB per second", layer.Digest, pace.Grace, pace.BytesPerSecond>>10)
+	return p.store.cfg.Source.Layer(ctx, p.repository, layer.Digest, func(content io.Reader, stop func(error)) error {
+		meter := pace.New(func() { stop(slow) })
+		watched := &watched{Reader: content, keepsPace: meter.Do, slow: slow, step: p.progress}
 		return store(watched, layer, file)
 	})
-	if cause := context.Cause(ctx); errors.Is(cause, stalled) {
-		return cause
-	}
-	return err
 }
 
 // store writes a layer to a file that it empties first, and checks its size and digest.
@@ -91,15 +82,23 @@ func store(content io.Reader, layer oci.Layer, file *os.File) error {
 	return nil
 }
 
-// watched is a reader that reports how much was read.
+// watched is a reader that reports how much was read, and ends with an error where that is too slow.
 type watched struct {
 	io.Reader
-	read int64
-	step func(read int64)
+	keepsPace func(transfer func() (earned int)) bool
+	slow      error
+	read      int64
+	step      func(read int64)
 }
 
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.Reader.Read(p)
+func (w *watched) Read(p []byte) (n int, err error) {
+	inTime := w.keepsPace(func() int {
+		n, err = w.Reader.Read(p)
+		return n
+	})
+	if !inTime {
+		return 0, w.slow
+	}
 	w.read += int64(n)
 	w.step(w.read)
 	return n, err

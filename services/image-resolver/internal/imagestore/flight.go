@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // errClosed is a store that is closed.
@@ -20,12 +22,21 @@ type flights struct {
 	wait   sync.WaitGroup
 }
 
+// linger is how long a pull that has begun goes on without waiters: callers with timeouts come again, and an image that
+// takes longer than they wait arrives all the same.
+const linger = 5 * time.Minute
+
+// pullFunc pulls an image, and reports to p what it does.
+type pullFunc func(ctx context.Context, p *flight) error
+
 // flight is a pull that all callers share.
 type flight struct {
-	waiters int
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when err is set
-	err     error
+	waiters  int
+	cancel   context.CancelFunc
+	unwanted *time.Timer   // ends it without waiters; nil as long as it has had some all the time
+	begun    atomic.Bool   // it downloads
+	done     chan struct{} // closed when err is set
+	err      error
 
 	mu      sync.Mutex
 	phase   string
@@ -34,7 +45,7 @@ type flight struct {
 
 // join waits for the pull of an image, and begins it if there is none.
 func (f *flights) join(
-	ctx context.Context, key string, phase func(string), pull func(ctx context.Context, report func(string)) error,
+	ctx context.Context, key string, phase func(string), pull pullFunc,
 ) error {
 	p, err := f.enter(ctx, key, pull)
 	if err != nil {
@@ -57,9 +68,7 @@ func (f *flights) join(
 }
 
 // enter returns the pull of an image, with one waiter more.
-func (f *flights) enter(
-	ctx context.Context, key string, pull func(ctx context.Context, report func(string)) error,
-) (*flight, error) {
+func (f *flights) enter(ctx context.Context, key string, pull pullFunc) (*flight, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -70,13 +79,14 @@ func (f *flights) enter(
 		p = f.begin(ctx, key, pull)
 	}
 	p.waiters++
+	if p.unwanted != nil {
+		p.unwanted.Stop()
+	}
 	return p, nil
 }
 
 // begin begins the pull of an image. The caller holds mu.
-func (f *flights) begin(
-	ctx context.Context, key string, pull func(ctx context.Context, report func(string)) error,
-) *flight {
+func (f *flights) begin(ctx context.Context, key string, pull pullFunc) *flight {
 	p := &flight{done: make(chan struct{}), changed: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx)) // it is for all callers
 	if f.byKey == nil {
@@ -85,22 +95,41 @@ func (f *flights) begin(
 	f.byKey[key] = p
 	f.wait.Go(func() {
 		defer p.cancel()
-		p.err = pull(ctx, p.report)
+		p.err = pull(ctx, p)
 		f.mu.Lock()
-		f.remove(key, p)
+		f.end(key, p)
 		f.mu.Unlock()
 		close(p.done)
 	})
 	return p
 }
 
-// leave takes a waiter away. A pull that has none ends.
+// leave takes a waiter away. A pull that has none ends, at once if it has not begun.
 func (f *flights) leave(key string, p *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if p.waiters--; p.waiters == 0 {
-		f.remove(key, p) // the next caller does not join a pull that is about to end
-		p.cancel()
+	if p.waiters--; p.waiters > 0 || f.byKey[key] != p {
+		return
+	}
+	if !p.begun.Load() {
+		f.end(key, p)
+		return
+	}
+	p.unwanted = time.AfterFunc(linger, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if p.waiters == 0 {
+			f.end(key, p)
+		}
+	})
+}
+
+// end ends a pull. The next caller does not join it. The caller holds mu.
+func (f *flights) end(key string, p *flight) {
+	f.remove(key, p)
+	p.cancel()
+	if p.unwanted != nil {
+		p.unwanted.Stop()
 	}
 }
 

@@ -18,7 +18,6 @@
 package imagestore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +28,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -47,9 +47,12 @@ const (
 type Source interface {
 	// Image returns the layers of an image, whose manifest and configuration have their digests.
 	Image(ctx context.Context, repository, digest string) (*oci.Manifest, oci.RootFS, error)
-	// Layer calls read with the content of a layer, again from its beginning if it broke off.
-	Layer(ctx context.Context, repository, digest string, read func(io.Reader) error) error
+	// Layer calls read with the content of a layer, again from its beginning if there is another place that has it.
+	Layer(ctx context.Context, repository, digest string, read ReadLayer) error
 }
+
+// ReadLayer reads a layer. By stop it ends the content, with an error, while a read of it hangs.
+type ReadLayer func(content io.Reader, stop func(error)) error
 
 // Config is what a store works with.
 type Config struct {
@@ -59,10 +62,8 @@ type Config struct {
 	Group int
 	// MaxBytes bounds what all images take on disk, MaxImageBytes and MaxImageFiles each of them.
 	MaxBytes, MaxImageBytes, MaxImageFiles int64
-	// Stall is how long a registry may send nothing in the middle of a layer; zero is 30 seconds.
-	Stall  time.Duration
-	Source Source
-	Log    *slog.Logger
+	Source                                 Source
+	Log                                    *slog.Logger
 }
 
 // Store is a store of images.
@@ -70,17 +71,18 @@ type Store struct {
 	cfg     Config
 	root    *os.Root
 	flights flights
-	pulls   chan struct{} // as many as may be under way
+	pulls   *slots
+	// whenFull, if not nil, closes images that are open without being needed.
+	whenFull atomic.Pointer[func()]
 }
 
-// maxPulls is how many images a process pulls at a time: each takes space that is not counted before it
-// is in the store.
-const maxPulls = 4
+// WhenFull has the store call free before it rejects an image because all others are in use: free closes images that
+// are open for a next use only.
+func (s *Store) WhenFull(free func()) { s.whenFull.Store(&free) }
 
 // Open opens a store, and removes what killed processes left in it.
 func Open(cfg Config) (*Store, error) {
-	cfg.Stall = cmp.Or(cfg.Stall, 30*time.Second)
-	s := &Store{cfg: cfg, pulls: make(chan struct{}, maxPulls)}
+	s := &Store{cfg: cfg, pulls: newSlots()}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("open the image store %s: %w: set FNR_SANDBOX_STORE to a directory of its own", cfg.Dir, err)
 	}
@@ -160,7 +162,7 @@ func (i *Image) Close() {
 }
 
 // Open returns an image of a repository, and pulls it if it is not in the store. All callers share
-// one pull, which ends when none waits for it any more. The phase is called with what the pull is
+// one pull, which ends some minutes after the last of them has given up. The phase is called with what the pull is
 // doing, such as "pulling 2 of 7 layers, 12 of 80 MiB", whenever that changes.
 func (s *Store) Open(ctx context.Context, repository, digest string, phase func(string)) (*Image, error) {
 	key, err := keyOf(digest)
@@ -172,8 +174,8 @@ func (s *Store) Open(ctx context.Context, repository, digest string, phase func(
 		if image, err := s.use(ctx, key); image != nil || err != nil {
 			return image, err
 		}
-		if err := s.flights.join(ctx, key, phase, func(ctx context.Context, report func(string)) error {
-			return s.fetch(ctx, repository, digest, key, report)
+		if err := s.flights.join(ctx, key, phase, func(ctx context.Context, p *flight) error {
+			return s.fetch(ctx, repository, digest, key, p)
 		}); err != nil {
 			return nil, err
 		}
@@ -223,13 +225,4 @@ func (s *Store) has(key string) bool {
 func (s *Store) used(key string) {
 	now := time.Now()
 	_ = s.root.Chtimes(path.Join(locksDir, key), now, now) // best effort: only the order of removal depends on it
-}
-
-// full words an error of a full disk.
-func (s *Store) full(err error) error {
-	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
-		return fault.New(fault.Exhausted, "write to the image store %s: %w: "+
-			"free some space there, or set FNR_SANDBOX_STORE to another directory", s.cfg.Dir, pathErr.Err)
-	}
-	return err
 }

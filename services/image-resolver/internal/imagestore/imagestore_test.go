@@ -4,16 +4,14 @@ package imagestore_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/imagestore"
@@ -80,69 +78,6 @@ func TestPhasesOfAPull(t *testing.T) {
 		if !slices.Contains(known, phase) {
 			t.Errorf("phase %q, want what the pull does", phase)
 		}
-	}
-}
-
-// TestPullsAreBounded opens more images than are pulled at a time.
-func TestPullsAreBounded(t *testing.T) {
-	const most = 4
-	begun, proceed := make(chan struct{}, 9), make(chan struct{})
-	source := &images{dir: t.TempDir(), before: func(context.Context, string) error {
-		begun <- struct{}{}
-		<-proceed
-		return nil
-	}}
-	store := newStore(t, t.TempDir(), source)
-	var callers sync.WaitGroup
-	for i := range cap(begun) {
-		digest := source.push(t, map[string]string{"a": string(rune('a' + i))})
-		waits := make(chan struct{}, 1)
-		callers.Go(func() {
-			image, err := store.Open(t.Context(), repository, digest, func(string) {
-				select {
-				case waits <- struct{}{}:
-				default:
-				}
-			})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			image.Close()
-		})
-		<-waits
-	}
-	for range most {
-		<-begun
-	}
-	if n := len(begun); n > 0 {
-		t.Errorf("%d images more than %d are pulled at a time", n, most)
-	}
-	close(proceed)
-	callers.Wait()
-}
-
-func TestPullEndsWithItsLastCaller(t *testing.T) {
-	dir := t.TempDir()
-	blocked := make(chan struct{})
-	source := &images{dir: t.TempDir(), before: func(ctx context.Context, _ string) error {
-		close(blocked)
-		<-ctx.Done()
-		return ctx.Err()
-	}}
-	store := newStore(t, dir, source)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-blocked
-		cancel()
-	}()
-	digest := source.push(t, map[string]string{"a": "1"})
-	if _, err := store.Open(ctx, repository, digest, nil); fault.Of(err) != fault.Canceled {
-		t.Errorf("error %v, want that of the caller's context", err)
-	}
-	store.Close()
-	if got := left(t, dir); got != "" {
-		t.Errorf("%s is left in the store", got)
 	}
 }
 
@@ -258,24 +193,50 @@ func TestRefusedImages(t *testing.T) {
 	})
 }
 
-func TestSilentRegistryIsGivenUp(t *testing.T) {
-	source, dir := &images{dir: t.TempDir()}, t.TempDir()
-	digest := source.push(t, map[string]string{"a": "1"})
-	synctest.Test(t, func(t *testing.T) {
-		store, err := imagestore.Open(imagestore.Config{
-			Dir: dir, MaxBytes: mib, MaxImageBytes: mib, MaxImageFiles: 100, Source: silent{source}, Log: discard(),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer store.Close()
-		start := time.Now()
-		_, err = store.Open(t.Context(), repository, digest, nil)
-		if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "has sent nothing of the layer") {
-			t.Errorf("error %v, want one that says that the registry stopped", err)
-		}
-		if took := time.Since(start); took < 90*time.Second || took > 92*time.Second {
-			t.Errorf("given up after %v, want three times 30 s", took)
+// TestImagesThatAreOnlyKeptGiveWay opens an image while all others are open, one of them without being needed.
+func TestImagesThatAreOnlyKeptGiveWay(t *testing.T) {
+	source := &images{dir: t.TempDir()}
+	big := strings.Repeat("x", mib)
+	var digests []string
+	for _, name := range []string{"a", "b", "c"} {
+		digests = append(digests, source.push(t, map[string]string{name: big}))
+	}
+	store := newStore(t, t.TempDir(), source, func(cfg *imagestore.Config) {
+		cfg.MaxBytes, cfg.MaxImageBytes = 5*mib/2, 2*mib
+	})
+	inUse, kept := open(t, store, digests[0]), open(t, store, digests[1])
+	defer inUse.Close()
+	asked := 0
+	store.WhenFull(func() {
+		if asked++; asked == 1 {
+			kept.Close()
 		}
 	})
+	open(t, store, digests[2]).Close()
+	if got := stored(t, store); asked != 1 || len(got) != 2 || got[0] != digests[0] || got[1] != digests[2] {
+		t.Errorf("%v is stored after %d calls, want what is in use, and the newest", got, asked)
+	}
+}
+
+// TestPullWithoutCapacityIsNotBegun opens an image for which there is no capacity beside those in use.
+func TestPullWithoutCapacityIsNotBegun(t *testing.T) {
+	source := &images{dir: t.TempDir()}
+	var digests []string
+	for i := range 2 {
+		plain := archive(t, map[string]string{strconv.Itoa(i): strings.Repeat("x", mib)})
+		var image pushed
+		source.add(t, &image, plain, oci.Digest(plain))
+		digests = append(digests, source.seal(t, image))
+	}
+	store := newStore(t, t.TempDir(), source, func(cfg *imagestore.Config) {
+		cfg.MaxBytes, cfg.MaxImageBytes = 2*mib, 2*mib
+	})
+	defer open(t, store, digests[0]).Close()
+	_, err := store.Open(t.Context(), repository, digests[1], nil)
+	if fault.Of(err) != fault.Exhausted || !strings.Contains(err.Error(), "all other images in it are in use") {
+		t.Errorf("error %v, want one that says that nothing can be removed", err)
+	}
+	if n := source.layers.Load(); n != 1 {
+		t.Errorf("%d layers were pulled, want that of the first image", n)
+	}
 }

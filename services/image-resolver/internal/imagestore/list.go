@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
@@ -48,23 +49,71 @@ func (s *Store) record(key string) (image Record, err error) {
 // makeFit removes images after a pull until all fit. The new one, which the caller has locked, goes
 // if all others are in use.
 func (s *Store) makeFit(ctx context.Context, repository, digest, key string) error {
-	left, err := s.Prune(ctx, s.cfg.MaxBytes)
-	if err != nil {
+	fits := func() (bool, error) {
+		left, err := s.Prune(ctx, s.cfg.MaxBytes)
+		return bytesOf(left) <= s.cfg.MaxBytes, err
+	}
+	ok, err := s.freed(fits)
+	if ok || err != nil {
 		return err
-	}
-	total := int64(0)
-	for _, image := range left {
-		total += image.Bytes
-	}
-	if total <= s.cfg.MaxBytes {
-		return nil
 	}
 	if err := s.removeLocked(key); err != nil {
 		return err
 	}
+	return s.allInUse(repository, digest)
+}
+
+// mayFit rejects a pull of at least so many bytes for which there is no capacity beside the images in use.
+func (s *Store) mayFit(repository, digest string, bytes int64) error {
+	fits := func() (bool, error) {
+		images, err := s.List()
+		used := images[:0]
+		for _, image := range images {
+			if s.inUse(strings.TrimPrefix(image.Digest, "sha256:")) {
+				used = append(used, image)
+			}
+		}
+		return bytesOf(used)+bytes <= s.cfg.MaxBytes, err
+	}
+	ok, err := s.freed(fits)
+	if ok || err != nil {
+		return err
+	}
+	return s.allInUse(repository, digest)
+}
+
+// freed returns whether something fits, after images were closed that are not needed if it does not at once.
+func (s *Store) freed(fits func() (bool, error)) (bool, error) {
+	ok, err := fits()
+	free := s.whenFull.Load()
+	if ok || err != nil || free == nil {
+		return ok, err
+	}
+	(*free)()
+	return fits()
+}
+
+// inUse reports whether a process uses an image now.
+func (s *Store) inUse(key string) bool {
+	lock, err := s.tryLock(path.Join(locksDir, key), exclusive)
+	if err == nil {
+		_ = lock.Close()
+	}
+	return err != nil
+}
+
+// allInUse is the error for an image without capacity.
+func (s *Store) allInUse(repository, digest string) error {
 	return fault.New(fault.Exhausted, "image %s@%s: the image store %s may take %d MiB, "+
 		"and all other images in it are in use: raise FNR_SANDBOX_MAX_BYTES, or try again later",
 		repository, digest, s.cfg.Dir, s.cfg.MaxBytes>>20)
+}
+
+func bytesOf(images []Record) (total int64) {
+	for _, image := range images {
+		total += image.Bytes
+	}
+	return total
 }
 
 // size returns how many bytes came where so many were expected.

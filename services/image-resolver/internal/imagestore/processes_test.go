@@ -7,10 +7,8 @@ package imagestore_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/imagestore"
@@ -33,6 +30,9 @@ var (
 	childRounds = flag.Int("child.rounds", 1, "for child processes: how often")
 	childMount  = flag.String("child.mount", "", "for child processes: the options of a tmpfs at the store's directory")
 )
+
+// What a child process writes when it downloads a layer, and when it has an image.
+const pulling, pulled = "pulling\n", "pulled\n"
 
 // child returns a child process, which runs TestChild.
 func child(t *testing.T, store string, source *images, digests []string, flags ...string) (*exec.Cmd, *bytes.Buffer) {
@@ -57,13 +57,17 @@ func TestChild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	store := newStore(t, *childStore, &images{dir: *childSource})
+	store := newStore(t, *childStore, &images{dir: *childSource, before: func(context.Context, string) error {
+		_, _ = os.Stdout.WriteString(pulling)
+		return nil
+	}})
 	for range *childRounds {
 		for digest := range strings.SplitSeq(*childImages, ",") {
 			image, err := store.Open(t.Context(), repository, digest, nil)
 			if err != nil {
 				t.Fatalf("%v; left: %q", err, left(t, *childStore))
 			}
+			_, _ = os.Stdout.WriteString(pulled)
 			if content, err := os.ReadFile(filepath.Join(image.Root, "last")); err != nil || string(content) != "last" {
 				t.Errorf("the image is not whole while it is open: %q, %v", content, err)
 			}
@@ -131,79 +135,6 @@ func TestStagesBesideSweeps(t *testing.T) {
 	}
 	stop()
 	sweeping.Wait()
-}
-
-// TestKilledPullsLeaveNothing kills processes at any point of a pull. What is in the store is whole at
-// any time, and the next process removes the rest.
-func TestKilledPullsLeaveNothing(t *testing.T) {
-	source, dir := &images{dir: t.TempDir()}, t.TempDir()
-	digests, files := someImages(t, source, 2)
-	longest := 200 * time.Millisecond
-	killed := 0
-	for i := range 100 {
-		cmd, out := child(t, dir, source, digests)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		kill := time.AfterFunc(time.Duration(rand.Int64N(int64(longest))), func() { _ = cmd.Process.Kill() })
-		err := cmd.Wait()
-		kill.Stop()
-		if err == nil { // it was done before: the next ones are killed earlier, and find nothing there
-			longest = max(time.Since(start), 10*time.Millisecond)
-			prune(t, dir, source)
-			continue
-		}
-		killed++
-		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != -1 {
-			t.Fatalf("process %d: %v\n%s", i, err, out)
-		}
-		expectWhole(t, dir, files)
-	}
-	t.Logf("%d of 100 processes were killed", killed)
-	store := newStore(t, dir, source) // which removes what they left
-	for _, digest := range digests {
-		open(t, store, digest).Close()
-	}
-	expectWhole(t, dir, files)
-	if _, err := store.Prune(t.Context(), 0); err != nil || left(t, dir) != "" {
-		t.Errorf("%q is left, %v", left(t, dir), err)
-	}
-}
-
-// prune empties a store.
-func prune(t *testing.T, dir string, source *images) {
-	t.Helper()
-	if _, err := newStore(t, dir, source).Prune(t.Context(), 0); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestFullDisk pulls an image into a small file system, in a namespace of its own.
-func TestFullDisk(t *testing.T) {
-	source, dir := &images{dir: t.TempDir()}, t.TempDir()
-	digests, _ := someImages(t, source, 1)
-	for options, want := range map[string]string{
-		"size=600k":   "no space left on device",
-		"nr_inodes=9": "no space left on device",
-	} {
-		cmd, out := child(t, dir, source, digests, "-child.mount="+options)
-		cmd.SysProcAttr = &syscall.SysProcAttr{
-			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-		}
-		err := cmd.Run()
-		for _, part := range []string{want, "write to the image store " + dir, repository + "@" + digests[0], `left: ""`} {
-			if err == nil || !strings.Contains(out.String(), part) {
-				t.Errorf("%s: %v\n%s\nwant a failure that says %q", options, err, out, part)
-			}
-		}
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) > 0 {
-		t.Errorf("%v was written outside of the file system, %v", entries, err)
-	}
 }
 
 func TestStoreThatCannotBeOpened(t *testing.T) {

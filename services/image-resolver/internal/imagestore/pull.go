@@ -38,24 +38,41 @@ type Record struct {
 	Used time.Time `json:"-"`
 }
 
+// pullTimeout bounds a pull, which takes one of few slots.
+const pullTimeout = 2 * time.Hour
+
 // fetch puts an image into the store, unless another process has just done so.
-func (s *Store) fetch(ctx context.Context, repository, digest, key string, report func(string)) error {
-	lock, err := s.lockForPull(ctx, key, report)
+func (s *Store) fetch(ctx context.Context, repository, digest, key string, p *flight) error {
+	lock, err := s.lockForPull(ctx, key, p.report)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }()
+	defer s.unlockPulled(key, lock)
 	if s.has(key) {
 		return nil
 	}
-	report("waiting for other pulls")
-	select {
-	case s.pulls <- struct{}{}:
-		defer func() { <-s.pulls }()
-	case <-ctx.Done():
-		return ctx.Err()
+	p.report("waiting for other pulls")
+	release, err := s.pulls.take(ctx, repository)
+	if err != nil {
+		return err
 	}
-	return s.pull(ctx, repository, digest, key, report)
+	defer release()
+	p.begun.Store(true)
+	bounded, cancel := context.WithTimeout(ctx, pullTimeout)
+	defer cancel()
+	err = s.pull(bounded, repository, digest, key, p.report)
+	if bounded.Err() != nil && ctx.Err() == nil {
+		return fault.New(fault.Unavailable, "%w: the pull has taken %v, which is the limit", err, pullTimeout)
+	}
+	return err
+}
+
+// unlockPulled ends the lock of a pull, whose file is for images that are there.
+func (s *Store) unlockPulled(key string, lock *os.File) {
+	if !s.has(key) {
+		_ = s.root.Remove(path.Join(locksDir, key)) // a next sweep removes it too
+	}
+	_ = lock.Close()
 }
 
 // lockForPull locks an image that no other process uses or pulls any more.
@@ -115,6 +132,9 @@ func (p *pull) run(ctx context.Context) error {
 		return fault.New(fault.Precondition, "its layers have %d MiB, and an image may take %d MiB unpacked: "+
 			"raise FNR_SANDBOX_MAX_IMAGE_BYTES, or use a smaller image",
 			manifest.LayerBytes>>20, p.store.cfg.MaxImageBytes>>20)
+	}
+	if err := p.store.mayFit(p.repository, p.digest, manifest.LayerBytes); err != nil {
+		return err
 	}
 	p.manifest = manifest
 	tree, err := p.unpack(ctx, config)

@@ -3,17 +3,26 @@
 package imagestore
 
 import (
+	"cmp"
 	"context"
 	"io"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
 
+// answerTimeout bounds how long a registry and its mirrors together may take for a manifest and a configuration.
+const answerTimeout = time.Minute
+
 // Registries are the source of images that registries have, with the credentials, authorities and
 // mirrors of a client.
-type Registries struct{ Client *registry.Client }
+type Registries struct {
+	Client *registry.Client
+	// Timeout bounds the answers that are no layers; zero is a minute.
+	Timeout time.Duration
+}
 
 var _ Source = Registries{}
 
@@ -21,7 +30,10 @@ var _ Source = Registries{}
 func (r Registries) Image(
 	ctx context.Context, repository, digest string,
 ) (manifest *oci.Manifest, config oci.RootFS, err error) {
-	err = r.Client.With(ctx, repository, func(ctx context.Context, s *registry.Session) (err error) {
+	timeout := cmp.Or(r.Timeout, answerTimeout)
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err = r.Client.With(bounded, repository, func(ctx context.Context, s *registry.Session) (err error) {
 		if manifest, err = s.Manifest(ctx, digest); err != nil {
 			return err
 		}
@@ -35,12 +47,22 @@ func (r Registries) Image(
 		config, err = oci.ParseRootFS(manifest, raw)
 		return err
 	})
+	if bounded.Err() != nil && ctx.Err() == nil {
+		err = fault.New(fault.Unavailable, "the manifest and configuration of the image have not come in %v: %w",
+			timeout, err)
+	}
 	return manifest, config, err
 }
 
 // Layer implements Source.
-func (r Registries) Layer(ctx context.Context, repository, digest string, read func(io.Reader) error) error {
+func (r Registries) Layer(ctx context.Context, repository, digest string, read ReadLayer) error {
 	return r.Client.With(ctx, repository, func(ctx context.Context, s *registry.Session) error {
-		return s.Layer(ctx, digest, read)
+		session, stop := context.WithCancelCause(ctx)
+		defer stop(nil)
+		err := s.Layer(session, digest, func(content io.Reader) error { return read(content, stop) })
+		if session.Err() != nil && ctx.Err() == nil {
+			return context.Cause(session) // the next one may have the layer
+		}
+		return err
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -108,7 +107,7 @@ func (i *images) Image(_ context.Context, _, digest string) (*oci.Manifest, oci.
 	return &image.Manifest, image.RootFS, json.Unmarshal(raw, &image)
 }
 
-func (i *images) Layer(ctx context.Context, _, digest string, read func(io.Reader) error) error {
+func (i *images) Layer(ctx context.Context, _, digest string, read imagestore.ReadLayer) error {
 	i.layers.Add(1)
 	if i.before != nil {
 		if err := i.before(ctx, digest); err != nil {
@@ -120,7 +119,7 @@ func (i *images) Layer(ctx context.Context, _, digest string, read func(io.Reade
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	return read(file)
+	return read(file, func(error) {})
 }
 
 const mib = 1 << 20
@@ -168,7 +167,7 @@ func expectFile(t testing.TB, image *imagestore.Image, name, want string) {
 func left(t testing.TB, dir string) string {
 	t.Helper()
 	var all []string
-	for _, part := range []string{"images", "stages"} {
+	for _, part := range []string{"images", "stages", "locks"} {
 		entries, err := os.ReadDir(filepath.Join(dir, part))
 		if err != nil {
 			t.Fatal(err)

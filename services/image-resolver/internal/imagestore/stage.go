@@ -41,10 +41,14 @@ func (s *Store) newStage() (*stage, error) {
 	return st, nil
 }
 
-// discard removes a stage with all that is in it.
+// discard removes a stage with all that is in it. Its lock goes last: by that, the next sweep finds what could not be
+// removed.
 func (st *stage) discard() {
-	root := st.store.root
-	if err := errors.Join(root.RemoveAll(st.dir), root.Remove(st.dir+lockSuffix)); err != nil {
+	err := st.store.root.RemoveAll(st.dir)
+	if err == nil {
+		err = st.store.root.Remove(st.dir + lockSuffix)
+	}
+	if err != nil {
 		st.store.cfg.Log.Warn("stage of the image store not removed", "stage", st.dir, "error", err)
 	}
 	_ = st.lock.Close()
@@ -69,8 +73,24 @@ func (st *stage) temporary() (*os.File, error) {
 	return file, st.store.root.Remove(at)
 }
 
-// sweep removes the stages of processes that have ended.
+// sweep removes what processes that have ended left: stages, and locks of images that are not there.
 func (s *Store) sweep() {
+	s.sweepStages()
+	entries, err := fs.ReadDir(s.root.FS(), locksDir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if s.has(entry.Name()) {
+			continue
+		}
+		if lock, err := s.tryLock(path.Join(locksDir, entry.Name()), exclusive); err == nil {
+			s.unlockPulled(entry.Name(), lock)
+		}
+	}
+}
+
+func (s *Store) sweepStages() {
 	entries, err := fs.ReadDir(s.root.FS(), stagesDir)
 	if err != nil {
 		return
@@ -124,10 +144,7 @@ func (s *Store) Prune(ctx context.Context, maxBytes int64) ([]Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	total := int64(0)
-	for _, image := range images {
-		total += image.Bytes
-	}
+	total := bytesOf(images)
 	left := images[:0]
 	for _, image := range images {
 		if total <= maxBytes || s.remove(strings.TrimPrefix(image.Digest, "sha256:")) != nil {

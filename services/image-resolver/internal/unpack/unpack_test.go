@@ -235,7 +235,8 @@ func TestLimits(t *testing.T) {
 		"files":       {unpack.Limits{Bytes: 1 << 20, Files: 2}, []entry{dir("a"), dir("b"), dir("c")}, "more than 2 files"},
 		"directories": {unpack.Limits{Bytes: 1 << 20, Files: 2}, []entry{file("a/b/c", "")}, "more than 2 files"},
 		"whiteouts": {
-			unpack.Limits{Bytes: 1 << 20, Files: 2}, []entry{dir("a"), file(".wh.b", ""), file(".wh.b", "")},
+			unpack.Limits{Bytes: 1 << 20, Files: 2},
+			[]entry{dir("a"), file(".wh.b", ""), file(".wh.b", "")},
 			"more than 2 files",
 		},
 		"bytes": {unpack.Limits{Bytes: 1 << 20, Files: 9}, []entry{file("a", big)}, `with "a" it takes more`},
