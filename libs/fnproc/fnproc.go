@@ -120,6 +120,10 @@ func (r Runner) Run(ctx context.Context, cmd Command, stdin []byte) (Outcome, er
 // Prepare has spare processes of cmd started before its first evaluation, if it gets any.
 func (r Runner) Prepare(cmd Command) { r.Prefork.prepare(cmd) }
 
+// Forget ends the spare processes of functions, which [Command.Function] names, before what they use goes. Evaluations
+// go on.
+func (r Runner) Forget(which func(function string) bool) { r.Prefork.forget(which) }
+
 // Maintain does what goes on beside evaluations until ctx ends. No spare process and no
 // temporary directory is left then. The evaluations should be over by that time.
 func (r Runner) Maintain(ctx context.Context) {

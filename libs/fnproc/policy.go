@@ -43,6 +43,7 @@ type spareSet struct {
 	demand    demand
 	failures  int // of processes in a row
 	notUntil  time.Time
+	forgotten bool // it is no set of the policy any more
 }
 
 func newPolicy(cfg PreforkConfig) *preforkPolicy {
@@ -108,6 +109,21 @@ func (policy *preforkPolicy) drop(set *spareSet, p *process) bool {
 	set.processes = slices.Delete(set.processes, i, i+1)
 	policy.kept--
 	return true
+}
+
+// forget removes the sets of functions, and returns the processes that were in them.
+func (policy *preforkPolicy) forget(which func(function string) bool) (ending []*process) {
+	for k, set := range policy.byKey {
+		if !which(set.cmd.Function()) {
+			continue
+		}
+		for p := policy.pop(set); p != nil; p = policy.pop(set) {
+			ending = append(ending, p)
+		}
+		set.forgotten = true
+		delete(policy.byKey, k)
+	}
+	return ending
 }
 
 // worked records that a process of the set was of use.

@@ -85,6 +85,23 @@ func (pool *PreforkPool) prepare(cmd Command) {
 	pool.Changed()
 }
 
+// forget ends the spare processes of functions, and starts no further ones until an evaluation uses their commands
+// again. It returns when those have ended that had been started.
+func (pool *PreforkPool) forget(which func(function string) bool) {
+	if pool == nil {
+		return
+	}
+	pool.mu.Lock()
+	ending := pool.policy.forget(which)
+	for _, p := range ending {
+		p.retire()
+	}
+	pool.mu.Unlock()
+	for _, p := range ending {
+		<-p.exited
+	}
+}
+
 // run starts and ends processes until ctx ends, and then ends all spare ones.
 func (pool *PreforkPool) run(ctx context.Context, runner Runner) {
 	if pool == nil {
@@ -138,7 +155,11 @@ func (pool *PreforkPool) start(set *spareSet, runner Runner) {
 		pool.failed(set, err.Error())
 		return
 	}
-	pool.policy.put(set, p)
+	if set.forgotten {
+		p.retire() // while it was started
+	} else {
+		pool.policy.put(set, p)
+	}
 	pool.ends.Go(func() { pool.attend(set, p) })
 }
 

@@ -196,6 +196,9 @@ func (s *Service) command(cmd fnproc.Command) fnproc.Command {
 // Prepare starts the spare processes of cmd before its first evaluation.
 func (s *Service) Prepare(cmd fnproc.Command) { s.runner.Prepare(s.command(cmd)) }
 
+// Forget ends the spare processes of functions, which [fnproc.Command.Function] names. They have ended when it returns.
+func (s *Service) Forget(which func(function string) bool) { s.runner.Processes.Forget(which) }
+
 // NotStarted returns the error of a function of image that cannot be started because of err, as
 // [Service.Evaluate] would find it out.
 func (s *Service) NotStarted(image string, err *fnproc.StartError) error {

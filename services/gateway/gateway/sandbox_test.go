@@ -115,10 +115,13 @@ func (i images) Open(_ context.Context, _, digest string, _ func(string)) (strin
 	return filepath.Join(i.dir, strings.TrimPrefix(digest, "sha256:")), func() {}, nil
 }
 
+func (images) WhenFull(func()) {}
+
 // sandboxImages are what the sandbox evaluator needs of images.
 type sandboxImages interface {
 	ResolveImage(context.Context, *imageresolverv1.ResolveImageRequest) (*imageresolverv1.ResolveImageResponse, error)
 	Open(ctx context.Context, repository, digest string, phase func(string)) (string, func(), error)
+	WhenFull(free func())
 }
 
 // startSandbox runs a gateway that has sandboxes only.

@@ -4,6 +4,7 @@ package sandboxeval
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -94,12 +95,36 @@ func (k *keeper) run(ctx context.Context) {
 
 // close closes the images that were not used since.
 func (k *keeper) close(since time.Time) {
+	for _, image := range k.take(since) {
+		image.release()
+	}
+}
+
+// take takes out the images that were not used since.
+func (k *keeper) take(since time.Time) map[string]*kept {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	taken := map[string]*kept{}
 	for digest, image := range k.images {
 		if image.users == 0 && !image.used.After(since) {
-			image.release()
+			taken[digest] = image
 			delete(k.images, digest)
 		}
 	}
+	return taken
 }
+
+// closeIdle closes all images that no evaluation uses, after their spare processes were ended by forget.
+func (k *keeper) closeIdle(forget func(which func(function string) bool)) {
+	idle := k.take(time.Now())
+	forget(func(function string) bool {
+		_, digest, _ := strings.Cut(function, nameEnd(""))
+		return idle[digest] != nil
+	})
+	for _, image := range idle {
+		image.release()
+	}
+}
+
+// nameEnd ends the name of a function whose image has a digest.
+func nameEnd(digest string) string { return "@" + digest }

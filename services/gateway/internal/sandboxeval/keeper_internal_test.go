@@ -5,6 +5,7 @@ package sandboxeval
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -70,5 +71,37 @@ func TestImageThatCannotBeOpened(t *testing.T) {
 	_, err := k.open("sha256:a", func() (string, func(), error) { return "", nil, refused })
 	if !errors.Is(err, refused) || len(k.images) != 0 {
 		t.Errorf("error %v, %d images kept", err, len(k.images))
+	}
+}
+
+// TestIdleImagesAreClosedWhenTheStoreIsFull closes the images that no evaluation uses, after their spare processes.
+func TestIdleImagesAreClosedWhenTheStoreIsFull(t *testing.T) {
+	var events []string
+	k := keeper{images: map[string]*kept{}}
+	use := func(digest string) *held {
+		image, err := k.open(digest, func() (string, func(), error) {
+			return "/root", func() { events = append(events, "closed "+digest) }, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return image
+	}
+	use("sha256:idle").release()
+	used := use("sha256:used")
+	k.closeIdle(func(which func(function string) bool) {
+		for _, function := range []string{"fn@sha256:idle", "fn@sha256:used", "fn"} {
+			if which(function) {
+				events = append(events, "ended "+function)
+			}
+		}
+	})
+	if want := []string{"ended fn@sha256:idle", "closed sha256:idle"}; !slices.Equal(events, want) {
+		t.Errorf("%v, want %v", events, want)
+	}
+	used.release()
+	k.closeIdle(func(func(string) bool) {})
+	if len(k.images) > 0 || events[len(events)-1] != "closed sha256:used" {
+		t.Errorf("%v, and %d images are open, want none", events, len(k.images))
 	}
 }

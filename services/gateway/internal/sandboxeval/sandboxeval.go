@@ -33,6 +33,8 @@ type Images interface {
 	// Open returns the directory with an image's root file system, which is pulled if it is not there.
 	// It stays until release is called. The phase is called with what the pull is doing.
 	Open(ctx context.Context, repository, digest string, phase func(string)) (root string, release func(), err error)
+	// WhenFull has free called before an image is rejected because all others are open: free closes some.
+	WhenFull(free func())
 }
 
 // Config is what the evaluator works with.
@@ -65,6 +67,7 @@ func New(cfg Config) (*Evaluator, error) {
 	if e.service, err = function.NewService(cfg.Service); err != nil {
 		return nil, fmt.Errorf("set up the sandbox evaluator: %w", err)
 	}
+	cfg.Images.WhenFull(func() { e.kept.closeIdle(e.service.Forget) })
 	return e, nil
 }
 
@@ -79,7 +82,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}
 	defer image.release()
 	command, startErr := image.command(run{
-		name:     path.Base(req.Image.Repository) + "@" + resolved.GetDigest(),
+		name:     path.Base(req.Image.Repository) + nameEnd(resolved.GetDigest()),
 		resolved: resolved, network: req.UsesNetwork(e.cfg.Network.Match(req.Image)),
 	}, e.cfg.Launcher.Command)
 	if startErr != nil {

@@ -38,6 +38,8 @@ func (i oneImage) Open(context.Context, string, string, func(string)) (string, f
 	return i.root, func() {}, nil
 }
 
+func (oneImage) WhenFull(func()) {}
+
 // newImage makes an image with a function that returns its input.
 func newImage(b *testing.B) oneImage {
 	b.Helper()
