@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"sync"
@@ -59,54 +60,17 @@ const (
 	DefaultMaxStreams = 250
 )
 
-// limits counts the connections of an endpoint.
-type limits struct {
-	total, perPeer int
-
-	mu    sync.Mutex
-	open  int
-	peers map[string]int // open connections by address
-}
-
-// newLimits returns the limits of e.
-func newLimits(e Endpoint) *limits {
-	l := &limits{total: DefaultMaxConnections, perPeer: DefaultMaxConnectionsPerPeer, peers: make(map[string]int)}
-	if e.MaxConnections > 0 {
-		l.total = e.MaxConnections
-	}
-	if e.MaxConnectionsPerPeer > 0 {
-		l.perPeer = e.MaxConnectionsPerPeer
-	}
-	return l
-}
-
-// admit reports whether there may be another connection of a peer, and counts it then.
-func (l *limits) admit(peer string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open >= l.total || l.peers[peer] >= l.perPeer {
-		return false
-	}
-	l.open++
-	l.peers[peer]++
-	return true
-}
-
-// release ends the count of a connection.
-func (l *limits) release(peer string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open--
-	if l.peers[peer]--; l.peers[peer] == 0 {
-		delete(l.peers, peer)
-	}
+// newLimits returns how many connections e may have.
+func newLimits(e Endpoint) *PeerLimit {
+	return NewPeerLimit(cmp.Or(max(e.MaxConnections, 0), DefaultMaxConnections),
+		cmp.Or(max(e.MaxConnectionsPerPeer, 0), DefaultMaxConnectionsPerPeer))
 }
 
 // limitedListener accepts as many connections as its limits admit, and closes further ones
 // at once: a client learns more from that than from a connection that never answers.
 type limitedListener struct {
 	net.Listener
-	limits *limits
+	limits *PeerLimit
 	// rejected is called with the peer of each connection that is closed.
 	rejected func(peer string)
 }
@@ -119,22 +83,12 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		peer := Peer(conn.RemoteAddr().String())
-		if l.limits.admit(peer) {
-			return newLimitedConn(conn, func() { l.limits.release(peer) }), nil
+		if l.limits.Admit(peer) {
+			return newLimitedConn(conn, func() { l.limits.Release(peer) }), nil
 		}
 		_ = conn.Close()
 		l.rejected(peer)
 	}
-}
-
-// Peer returns the host of an address as net/http gives it. Clients that share it count as
-// one peer.
-func Peer(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	return host
 }
 
 // limitedConn is a connection that is counted, and closed if its client does not read

@@ -4,7 +4,9 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,10 +21,12 @@ import (
 
 const topHelp = `Top shows what the gateway does: for each function how many evaluations end and fail
 in a second, how long half of them and 99 of 100 take at most, how many of its pods are ready, and how
-many evaluations wait for one. Below are the last evaluations that failed, and why.
+many evaluations wait for one; those of the last minute. Below are the evaluations that wait, with what for, and
+the last ones that failed, with why.
 
-The numbers are those of the last minute, of the one replica of the gateway that fnctl is connected to.
-Pods and queues are those of all.
+Rates, durations, failures and what evaluations wait for are those of one replica of the gateway, which the first
+line names: fnctl is connected to one. To see another one, give the address of its pod, or of a port that
+'kubectl port-forward' opens to it. Pods and the column QUEUE are those of all replicas.
 
 On a terminal the screen is refreshed until you press Ctrl-C. Elsewhere each refresh is written below the
 one before.`
@@ -139,10 +143,10 @@ func (c *topCommand) follow(ctx context.Context, gateway *client.Gateway, snapsh
 func (c *topCommand) show(snapshot top.Snapshot, problem error, screen bool) {
 	switch {
 	case screen:
-		text := c.frame(snapshot, terminalHeight(c.env.Stdout)-1)
 		if problem != nil {
-			text = ui.OneLine(problem.Error()) + "\n" + text
+			snapshot.Problems = append(slices.Clone(snapshot.Problems), problem.Error())
 		}
+		text := c.frame(snapshot, terminalHeight(c.env.Stdout)-1)
 		fmt.Fprint(c.env.Stdout, toTop+strings.ReplaceAll(text, "\n", clearLine+"\n")+clearBelow)
 	case problem != nil:
 		c.env.errPrinter().Line("fnctl: %s", ui.OneLine(problem.Error()))
@@ -156,26 +160,40 @@ func (c *topCommand) show(snapshot top.Snapshot, problem error, screen bool) {
 // frame returns a snapshot as text, in at most so many lines if height is not zero.
 func (c *topCommand) frame(snapshot top.Snapshot, height int) string {
 	if c.output == asJSON {
-		return fmt.Sprintf(`{"status":%s,"pods":%s,"failures":%s}`+"\n", ui.JSON(snapshot.Status, ""),
+		return fmt.Sprintf(`{"status":%s,"pods":%s,"failures":%s,"problems":%s}`+"\n", ui.JSON(snapshot.Status, ""),
 			ui.JSON(&podmanagerv1.ListPoolsResponse{Pools: snapshot.Pools}, ""),
-			ui.JSON(&gatewayv1.ListEvaluationsResponse{Evaluations: snapshot.Failures}, ""))
+			ui.JSON(&gatewayv1.ListEvaluationsResponse{Evaluations: snapshot.Failures}, ""), problems(snapshot.Problems))
 	}
 	return strings.Join(snapshot.Lines(terminalWidth(c.env.Stdout), height), "\n") + "\n"
 }
 
-// take asks the gateway what it does now. A gateway without function pods has no pools.
+// problems returns texts as a list in JSON.
+func problems(texts []string) []byte {
+	list, _ := json.Marshal(append([]string{}, texts...)) // strings always can be
+	return list
+}
+
+// poolsTimeout is how long the gateway may take to list pods. It asks all pod-managers, of which some may hang.
+const poolsTimeout = 3 * time.Second
+
+// take asks the gateway what it does now. What only other programs know may be missing. A gateway without
+// function pods has no pools.
 func take(ctx context.Context, gateway *client.Gateway) (top.Snapshot, error) {
 	snapshot := top.Snapshot{Now: time.Now()}
 	var err error
 	if snapshot.Status, err = gateway.Status(ctx); err != nil {
 		return snapshot, err
 	}
-	list, err := gateway.ListPools(ctx)
-	if err != nil && !client.IsUnimplemented(err) {
+	failed := &gatewayv1.ListEvaluationsRequest{Failed: true, Max: maxFailures}
+	if snapshot.Failures, err = gateway.Evaluations(ctx, failed); err != nil {
 		return snapshot, err
 	}
+	limited, cancel := context.WithTimeout(ctx, poolsTimeout)
+	defer cancel()
+	list, err := gateway.ListPools(limited)
+	if err != nil && !client.IsUnimplemented(err) {
+		snapshot.Problems = append(snapshot.Problems, ui.OneLine(err.Error()))
+	}
 	snapshot.Pools = list.GetPools()
-	failed := &gatewayv1.ListEvaluationsRequest{Failed: true, Max: maxFailures}
-	snapshot.Failures, err = gateway.Evaluations(ctx, failed)
-	return snapshot, err
+	return snapshot, ctx.Err()
 }

@@ -5,6 +5,7 @@ package cli_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,13 +21,17 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 )
 
 // gatewayStatus is the status of a gateway that has evaluated each trace that it is asked for.
 type gatewayStatus struct {
 	gatewayv1connect.UnimplementedStatusServiceHandler
 
-	traceparent string // of the last evaluation
+	pods        lease.Manager // nil for none
+	traceparent string        // of the last evaluation
 }
 
 func (*gatewayStatus) GetStatus(context.Context, *gatewayv1.GetStatusRequest) (*gatewayv1.GetStatusResponse, error) {
@@ -66,11 +71,11 @@ func (s *gatewayStatus) run(
 	ctx context.Context, t *testing.T, stdout *screen, args ...string,
 ) (code int, stderr string) {
 	t.Helper()
-	address := fntest.Gateway{"echo:v1": s.echo}.ServeWithStatus(t, s)
-	errors := newScreen()
-	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: errors}
+	address := fntest.Gateway{"echo:v1": s.echo}.ServeWithStatus(t, s, s.pods)
+	problems := newScreen()
+	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: problems}
 	code = cli.Run(ctx, env, append(args, "--address", address))
-	stderr, _ = errors.now()
+	stderr, _ = problems.now()
 	return code, stderr
 }
 
@@ -107,6 +112,34 @@ func TestTopAsJSON(t *testing.T) {
 	}
 	if got.Status.Functions[0].Rate != 2.5 || got.Failures.Evaluations[0].Reason == "" {
 		t.Errorf("shown %s", shown)
+	}
+}
+
+// unreachable is a pod-manager that does not answer.
+type unreachable struct{ *leasetest.Manager }
+
+func (unreachable) ListPools(
+	context.Context, *podmanagerv1.ListPoolsRequest,
+) (*podmanagerv1.ListPoolsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnavailable, errors.New("no pod-manager\nanswers"))
+}
+
+// TestTopWithoutPodManagers shows what the gateway itself knows.
+func TestTopWithoutPodManagers(t *testing.T) {
+	for _, args := range [][]string{{"top", "--once"}, {"top", "--once", "-o", "json"}} {
+		stdout := newScreen()
+		s := &gatewayStatus{pods: unreachable{leasetest.NewManager(nil)}}
+		if code, stderr := s.run(t.Context(), t, stdout, args...); code != 0 {
+			t.Fatalf("%s: exit code %d: %s", args, code, stderr)
+		}
+		shown, _ := stdout.now()
+		for _, want := range []string{
+			"echo:v1", "no pod-manager answers", "the gateway cannot reach the pod-manager (no pod-manager answers)",
+		} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%s shows\n%s\nlacks %q", args, shown, want)
+			}
+		}
 	}
 }
 

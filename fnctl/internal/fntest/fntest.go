@@ -49,31 +49,44 @@ func (g Gateway) EvaluateFunction(ctx context.Context,
 // the end of the test.
 func (g Gateway) Serve(tb testing.TB) string {
 	tb.Helper()
-	server := g.server()
-	server.Start()
-	tb.Cleanup(server.Close)
-	return server.Listener.Addr().String()
+	return g.serve(tb)
 }
 
 // ServeWithPods is Serve with the service that reports pods.
 func (g Gateway) ServeWithPods(tb testing.TB, pods lease.Manager) string {
 	tb.Helper()
-	mux := http.NewServeMux()
-	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(g))
-	mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(pods, nil)))
-	server := newServer(mux)
-	server.Start()
-	tb.Cleanup(server.Close)
-	return server.Listener.Addr().String()
+	return g.serve(tb, podsHandler(pods))
 }
 
-// ServeWithStatus is Serve with the service that shows what the gateway does.
-func (g Gateway) ServeWithStatus(tb testing.TB, status gatewayv1connect.StatusServiceHandler) string {
+// ServeWithStatus is Serve with the service that shows what the gateway does, and with that which reports pods,
+// unless that is nil.
+func (g Gateway) ServeWithStatus(
+	tb testing.TB, status gatewayv1connect.StatusServiceHandler, pods lease.Manager,
+) string {
 	tb.Helper()
-	mux := http.NewServeMux()
-	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(g))
-	mux.Handle(gatewayv1connect.NewStatusServiceHandler(status))
-	server := newServer(mux)
+	services := []service{statusHandler(status)}
+	if pods != nil {
+		services = append(services, podsHandler(pods))
+	}
+	return g.serve(tb, services...)
+}
+
+// service adds a service to those of a gateway.
+type service func(*http.ServeMux)
+
+func podsHandler(pods lease.Manager) service {
+	return func(mux *http.ServeMux) {
+		mux.Handle(podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(pods, nil)))
+	}
+}
+
+func statusHandler(status gatewayv1connect.StatusServiceHandler) service {
+	return func(mux *http.ServeMux) { mux.Handle(gatewayv1connect.NewStatusServiceHandler(status)) }
+}
+
+func (g Gateway) serve(tb testing.TB, services ...service) string {
+	tb.Helper()
+	server := g.server(services...)
 	server.Start()
 	tb.Cleanup(server.Close)
 	return server.Listener.Addr().String()
@@ -90,13 +103,12 @@ func (g Gateway) ServeTLS(tb testing.TB) *httptest.Server {
 	return server
 }
 
-func (g Gateway) server() *httptest.Server {
+func (g Gateway) server(services ...service) *httptest.Server {
 	mux := http.NewServeMux()
 	mux.Handle(evaluatorconnect.NewFunctionEvaluatorHandler(g))
-	return newServer(mux)
-}
-
-func newServer(mux *http.ServeMux) *httptest.Server {
+	for _, add := range services {
+		add(mux)
+	}
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.Config.Protocols = new(http.Protocols)

@@ -28,14 +28,14 @@ const (
 // columns, and any number of lines.
 func (s Snapshot) Lines(width, height int) []string {
 	width = cmp.Or(width, usualWidth) - 1
-	lines, failures := append(s.summary(), ""), s.failures()
+	lines, below := append(s.summary(), ""), append(s.waiting(), s.failures()...)
 	name := max(width-fixed, minName)
 	lines = append(lines, fmt.Sprintf("%-*s  %7s  %8s  %7s  %7s  %5s  %5s",
 		name, "FUNCTION", "EVALS/S", "FAILED/S", "P50", "P99", "PODS", "QUEUE"))
 	rows := s.rows()
 	shown := len(rows)
 	if height > 0 {
-		shown = min(shown, max(height-len(lines)-len(failures)-1, 1))
+		shown = min(shown, max(height-len(lines)-len(below)-1, 1))
 	}
 	for _, r := range rows[:shown] {
 		lines = append(lines, r.line(name))
@@ -46,7 +46,7 @@ func (s Snapshot) Lines(width, height int) []string {
 	if len(rows) == 0 {
 		lines = append(lines, "no evaluations in the last minute, and no function pods")
 	}
-	lines = append(lines, failures...)
+	lines = append(lines, below...)
 	if height > 0 {
 		lines = lines[:min(len(lines), height)]
 	}
@@ -72,12 +72,33 @@ func (r row) line(name int) string {
 	return fmt.Sprintf("%s  %7s  %8s  %7s  %7s  %5s  %5s", function, rate, fail, p50, p99, podCount, queue)
 }
 
-// failures returns the lines below the table.
+// maxWaiting is how many functions and phases are shown in which evaluations wait.
+const maxWaiting = 5
+
+// waiting returns the lines about what evaluations wait for.
+func (s Snapshot) waiting() []string {
+	all := s.Status.GetWaiting()
+	if len(all) == 0 {
+		return nil
+	}
+	lines := []string{"", "WAITING HERE"}
+	for _, w := range all[:min(len(all), maxWaiting)] {
+		text := fmt.Sprintf("%6d  %s  %s for %s: %s", w.GetCount(), cmp.Or(pods.Base(w.GetImage()), "-"), w.GetPhase(),
+			pods.Short(w.GetLongest().AsDuration()), w.GetReason())
+		lines = append(lines, strings.TrimSuffix(text, ": "))
+	}
+	if left := len(all) - maxWaiting; left > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", left))
+	}
+	return lines
+}
+
+// failures returns the lines about the last failures.
 func (s Snapshot) failures() []string {
 	if len(s.Failures) == 0 {
 		return nil
 	}
-	lines := []string{"", "LAST FAILURES"}
+	lines := []string{"", "LAST FAILURES HERE"}
 	for _, e := range s.Failures {
 		lines = append(lines, s.failure(e))
 	}

@@ -24,6 +24,8 @@ type Snapshot struct {
 	Pools  []*podmanagerv1.Pool
 	// Failures are the last evaluations that failed, the newest first.
 	Failures []*gatewayv1.Evaluation
+	// Problems are why something is not known, or not known any more.
+	Problems []string
 	Now      time.Time
 }
 
@@ -78,9 +80,9 @@ func (s Snapshot) summary() []string {
 		rate, fail = rate+f.GetRate(), fail+f.GetFailedRate()
 	}
 	up := s.Now.Sub(s.Status.GetStartTime().AsTime())
-	return []string{
+	return append([]string{
 		fmt.Sprintf("gateway %s, version %s, up %s", s.Status.GetReplica(), s.Status.GetVersion(), pods.Short(up)),
-		fmt.Sprintf("last minute: %s evaluations/s, %s failed/s; now: %s", number(rate), number(fail),
+		fmt.Sprintf("here, last minute: %s evals/s, %s failed/s; now: %s", number(rate), number(fail),
 			cmp.Or(strings.Join(phase.Counts(s.Status.GetActive()), ", "), "none")),
-	}
+	}, s.Problems...)
 }

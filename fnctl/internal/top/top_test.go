@@ -26,6 +26,13 @@ func snapshot() top.Snapshot {
 		Status: &gatewayv1.GetStatusResponse{
 			Replica: "gateway-0", Version: "v1", StartTime: timestamppb.New(now.Add(-time.Hour)),
 			Active: map[string]int32{"run": 3, "queue": 12},
+			Waiting: []*gatewayv1.GetStatusResponse_Waiting{
+				{
+					Image: "example.com/fns/set-namespace:v0.4.5", Phase: "queue", Count: 12,
+					Longest: durationpb.New(65 * time.Second), Reason: "all 3 pods of the function\nare busy",
+				},
+				{Image: "a:v1", Phase: "resolve", Count: 1},
+			},
 			Functions: []*gatewayv1.GetStatusResponse_Function{
 				{
 					Image: "set-namespace:v0.4.5", Rate: 123.4, FailedRate: 0.02,
@@ -47,14 +54,18 @@ func snapshot() top.Snapshot {
 
 func TestTop(t *testing.T) {
 	want := `gateway gateway-0, version v1, up 1h0m
-last minute: 123 evaluations/s, 0.02 failed/s; now: 12 queue, 3 run
+here, last minute: 123 evals/s, 0.02 failed/s; now: 12 queue, 3 run
 
 FUNCTION                      EVALS/S  FAILED/S      P50      P99   PODS  QUEUE
 slow-with-a-very-long-name-…        -         -        -        -    1/2      7
 set-namespace:v0.4.5              123      0.02   3.46ms    1.23s      -      -
 rare:v1                          0.05         0     2m0s     2m0s      -      -
 
-LAST FAILURES
+WAITING HERE
+    12  set-namespace:v0.4.5  queue for 1m5s: all 3 pods of the function are b…
+     1  a:v1  resolve for 0s
+
+LAST FAILURES HERE
     5s ago  typo:v1  failed_precondition: the registry says: no such image, an…`
 	if diff := cmp.Diff(want, strings.Join(snapshot().Lines(80, 0), "\n")); diff != "" {
 		t.Errorf("top (-want +got):\n%s", diff)
@@ -68,7 +79,11 @@ func TestTopFitsTheTerminal(t *testing.T) {
 		s.Status.Functions = append(s.Status.Functions, &gatewayv1.GetStatusResponse_Function{
 			Image: fmt.Sprintf("関数の名前がとても長い-%d\x1b[31m", i), Rate: 1, Median: durationpb.New(time.Second),
 		})
+		s.Status.Waiting = append(s.Status.Waiting, &gatewayv1.GetStatusResponse_Waiting{
+			Image: "関数", Phase: "queue", Reason: strings.Repeat("長い", 100), Count: int32(i),
+		})
 	}
+	s.Problems = []string{strings.Repeat("the pods are not known\n", 10)}
 	for _, size := range [][2]int{{80, 24}, {66, 10}, {200, 50}} {
 		lines := s.Lines(size[0], size[1])
 		if len(lines) > size[1] {

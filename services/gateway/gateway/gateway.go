@@ -168,7 +168,7 @@ func newHandler(
 	if err != nil {
 		return nil, nil, err
 	}
-	shown := status.New(remembered, door.Active, hostname())
+	shown := status.New(remembered, door.Active(), hostname())
 	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health}
 	served := []rpcserve.Service{{
 		Name:            evaluatorconnect.FunctionEvaluatorName,
@@ -179,9 +179,10 @@ func newHandler(
 			return path, door.Bounded(handler)
 		},
 	}}
-	served = append(served, statusService(shown))
+	shows := newQueries()
+	served = append(served, statusService(shown, shows))
 	if services.PodManager != nil {
-		served = append(served, pools(cfg, services.PodManager, frame))
+		served = append(served, pools(cfg, services.PodManager, shows, frame))
 	}
 	handler, err := rpcserve.NewHandler(rpc, served...)
 	return handler, shown, err

@@ -33,13 +33,14 @@ func newPod(cfg Config, manager lease.Manager, frame program.Frame) (*podeval.Ev
 
 // pools returns the service that shows the pools of m, so that users need to know
 // one address only.
-func pools(cfg Config, m lease.Manager, frame program.Frame) rpcserve.Service {
+func pools(cfg Config, m lease.Manager, q queries, frame program.Frame) rpcserve.Service {
 	return rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: cfg.MaxMessageBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
 			handler := lease.Handler(readOnly{m}, frame.Health.Stopping())
-			return podmanagerv1connect.NewPodManagerServiceHandler(handler, options...)
+			path, served := podmanagerv1connect.NewPodManagerServiceHandler(handler, options...)
+			return path, q.bounded(served)
 		},
 	}
 }

@@ -24,12 +24,13 @@ const (
 )
 
 // statusService returns the service that shows what this replica does.
-func statusService(s *status.Service) rpcserve.Service {
+func statusService(s *status.Service, q queries) rpcserve.Service {
 	return rpcserve.Service{
 		Name:            gatewayv1connect.StatusServiceName,
 		MaxRequestBytes: maxStatusRequestBytes, MaxResponseBytes: maxStatusResponseBytes,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
-			return gatewayv1connect.NewStatusServiceHandler(s, options...)
+			path, handler := gatewayv1connect.NewStatusServiceHandler(s, options...)
+			return path, q.bounded(handler)
 		},
 	}
 }
@@ -43,8 +44,9 @@ func statusPage(cfg Config, s *status.Service, manager lease.Manager, frame prog
 	if manager != nil {
 		pools = manager
 	}
+	page := s.Page(pools, frame.Telemetry.Log, cfg.StatusHosts...)
 	return serve.Endpoint{
-		Name: "status", Address: cfg.StatusAddress, Handler: s.Page(pools, frame.Telemetry.Log, cfg.StatusHosts...),
+		Name: "status", Address: cfg.StatusAddress, Handler: newQueries().bounded(page),
 		MaxConnections: maxStatusConnections, MaxConnectionsPerPeer: maxStatusConnections,
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
 // TestStatusPageHasItsOwnPort serves the page only where it is asked for.
@@ -101,5 +103,20 @@ func TestCallersFindTheirEvaluations(t *testing.T) {
 	_, err = status.ListEvaluations(t.Context(), &gatewayv1.ListEvaluationsRequest{TraceId: "../etc"})
 	if connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("an id that is none: %v", err)
+	}
+}
+
+// TestEvaluationsAreListedInBoundedNumber asks a gateway that remembers many evaluations for all of them.
+func TestEvaluationsAreListedInBoundedNumber(t *testing.T) {
+	remembered := history.New()
+	for range 300 {
+		remembered.Add("echo:v1", &gatewayv1.Evaluation{Code: history.OK})
+	}
+	s := status.New(remembered, nil, "gateway-0")
+	for asked, want := range map[int32]int{0: 100, -1: 100, 1: 1, 200: 200, 1000: 300} {
+		got, err := s.ListEvaluations(t.Context(), &gatewayv1.ListEvaluationsRequest{Max: asked})
+		if err != nil || len(got.GetEvaluations()) != want {
+			t.Errorf("max %d: %d evaluations, %v, want %d", asked, len(got.GetEvaluations()), err, want)
+		}
 	}
 }

@@ -42,6 +42,9 @@ type Request struct {
 	checked bool
 }
 
+// AllSlotsTaken is what evaluations on this machine wait for in their queue.
+const AllSlotsTaken = "others have all processes that may run at once"
+
 // UsesNetwork reports whether the function may use the network, where configured is what the evaluator's
 // settings say.
 func (r Request) UsesNetwork(configured bool) bool {

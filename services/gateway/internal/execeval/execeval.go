@@ -119,6 +119,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}
 	req.Measured.Attempt()
 	req.Measured.Enter("queue")
+	req.Measured.WaitsNow(evaluation.AllSlotsTaken)
 	result, err := e.service.Evaluate(ctx, function.Evaluation{
 		Image:        req.Given,
 		Command:      fnproc.Command{Path: binary, Dir: "/", Network: req.UsesNetwork(e.cfg.Network.Match(req.Image))},

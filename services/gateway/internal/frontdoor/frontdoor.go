@@ -110,7 +110,8 @@ func (h *Handler) EvaluateFunction(
 		return nil, err
 	}
 	s := sample{
-		given: req.GetImage(), requestBytes: len(req.GetResourceList()), measured: h.metrics.active.Begin(), err: errPanic,
+		given: req.GetImage(), requestBytes: len(req.GetResourceList()),
+		measured: h.metrics.active.Begin(req.GetImage()), err: errPanic,
 	}
 	input, output := h.describeList(req.GetResourceList()), audit.Content{}
 	defer func() { // also if it panics, which is handled further out
@@ -205,6 +206,7 @@ func (h *Handler) prepare(
 	name, took, err := h.resolve(ctx, limit, req)
 	measured.Resolving(took)
 	if err == nil {
+		measured.Names(name.String())
 		err = h.claim(ctx, req, name.Key())
 	}
 	return name, err
@@ -261,5 +263,5 @@ func (h *Handler) rejected(ctx context.Context, err error) {
 	h.remember("", rejection(err))
 }
 
-// Active returns the evaluations that have not ended, by the phase that they are in.
-func (h *Handler) Active() map[string]int32 { return h.metrics.active.Counts() }
+// Active returns the evaluations that have not ended.
+func (h *Handler) Active() *measure.Active { return h.metrics.active }

@@ -49,8 +49,10 @@ func (s *sampler) admit() (unlogged int64, ok bool) {
 
 // admit reports whether to write a line, and how many were not written before it. Debug logs have all.
 func (l *lines) admit(ctx context.Context, s *sampler) (unlogged int64, ok bool) {
-	unlogged, ok = s.admit()
-	return unlogged, ok || l.log.Enabled(ctx, slog.LevelDebug)
+	if l.log.Enabled(ctx, slog.LevelDebug) {
+		return 0, true
+	}
+	return s.admit()
 }
 
 // evaluated logs one evaluation.

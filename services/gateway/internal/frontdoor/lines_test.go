@@ -80,15 +80,21 @@ func TestLinesAreSampled(t *testing.T) {
 	})
 }
 
+// TestDebugLogsHaveAllEvaluations has more evaluations than the rate, and one after a pause: none is unlogged.
 func TestDebugLogsHaveAllEvaluations(t *testing.T) {
-	h, log := logged(t, slog.LevelDebug)
-	for range 100 {
-		if _, err := h.EvaluateFunction(t.Context(),
-			&evaluator.EvaluateFunctionRequest{Image: "good:v1", ResourceList: []byte(list)}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		h, log := logged(t, slog.LevelDebug)
+		for n := range 101 {
+			if n == 100 {
+				<-time.After(time.Minute)
+			}
+			if _, err := h.EvaluateFunction(t.Context(),
+				&evaluator.EvaluateFunctionRequest{Image: "good:v1", ResourceList: []byte(list)}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if n := log.Count(`"evaluated"`); n != 100 {
-		t.Errorf("%d lines, want 100", n)
-	}
+		if n, unlogged := log.Count(`"evaluated"`), log.Count(`"unlogged"`); n != 101 || unlogged != 0 {
+			t.Errorf("%d lines, of which %d count evaluations without a line; want 101 and 0", n, unlogged)
+		}
+	})
 }

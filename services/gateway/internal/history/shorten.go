@@ -30,3 +30,9 @@ func shorten(e *gatewayv1.Evaluation) {
 
 // text returns s in a form that a message may have.
 func text(s string, limit int) string { return strings.ToValidUTF8(excerpt.Middle(s, limit), "�") }
+
+// Name returns the name of an image in the length in which it is shown.
+func Name(s string) string { return text(s, maxNameBytes) }
+
+// Reason returns what an evaluation waits for in the length in which it is shown.
+func Reason(s string) string { return text(s, maxPhaseBytes) }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,13 +16,19 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/phase"
 )
 
-// Active counts the evaluations that have not ended, by the phase that they are in. Durations of phases
-// are known only when the phases have ended; this shows what callers wait for now.
-type Active struct{ phases map[string]*atomic.Int64 }
+// Active has the evaluations that have not ended: it counts them by the phase that they are in, and knows what
+// they wait for. Durations of phases are known only when the phases have ended; this shows what callers wait
+// for now.
+type Active struct {
+	phases map[string]*atomic.Int64
+
+	mu      sync.Mutex
+	waiting map[*Evaluation]wait
+}
 
 // NewActive returns the count of active evaluations, which is zero in each phase.
 func NewActive(provider metric.MeterProvider) (*Active, error) {
-	a := &Active{phases: make(map[string]*atomic.Int64, len(phase.Names))}
+	a := &Active{phases: make(map[string]*atomic.Int64, len(phase.Names)), waiting: make(map[*Evaluation]wait)}
 	labels := make(map[string]metric.MeasurementOption, len(phase.Names))
 	for _, name := range phase.Names {
 		a.phases[name] = new(atomic.Int64)
@@ -41,9 +48,9 @@ func NewActive(provider metric.MeterProvider) (*Active, error) {
 	return a, nil
 }
 
-// Begin returns the record of an evaluation, which is in no phase yet.
-func (a *Active) Begin() *Evaluation {
-	return &Evaluation{active: a, began: time.Now(), steps: make([]Step, 0, 4)}
+// Begin returns the record of an evaluation of an image, which is in no phase yet.
+func (a *Active) Begin(image string) *Evaluation {
+	return &Evaluation{active: a, image: image, began: time.Now(), steps: make([]Step, 0, 4)}
 }
 
 // Counts returns the evaluations that have not ended, by phase. Phases without any are left out.
@@ -58,14 +65,15 @@ func (a *Active) Counts() map[string]int32 {
 }
 
 // move counts an evaluation in another phase. Names that no phase has are not counted.
-func (a *Active) move(from, to string) {
+func (a *Active) move(e *Evaluation, to string) {
 	if a == nil {
 		return
 	}
-	if count, ok := a.phases[from]; ok {
+	if count, ok := a.phases[e.phase]; ok {
 		count.Add(-1)
 	}
 	if count, ok := a.phases[to]; ok {
 		count.Add(1)
 	}
+	a.wait(e, to, "")
 }

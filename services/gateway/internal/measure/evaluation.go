@@ -9,6 +9,7 @@ import "time"
 // A nil Evaluation records nothing.
 type Evaluation struct {
 	active    *Active
+	image     string
 	began     time.Time
 	phase     string // empty before the first and after the last
 	steps     []Step
@@ -48,7 +49,7 @@ func (e *Evaluation) Enter(phase string) {
 	if e == nil || e.phase == phase {
 		return
 	}
-	e.active.move(e.phase, phase)
+	e.active.move(e, phase)
 	now := time.Since(e.began)
 	if step := e.step(); step != nil {
 		step.Took = now - step.Offset
@@ -70,13 +71,29 @@ func (e *Evaluation) step() *Step {
 	return nil
 }
 
+// Names records the canonical name of the image. It shows from the next phase on.
+func (e *Evaluation) Names(image string) {
+	if e != nil {
+		e.image = image
+	}
+}
+
 // Waits records what the present phase waits for.
 func (e *Evaluation) Waits(reason string) {
-	if e == nil {
+	if e == nil || reason == "" {
 		return
 	}
-	if step := e.step(); step != nil && reason != "" {
+	e.WaitsNow(reason)
+	if step := e.step(); step != nil {
 		step.Reason = reason
+	}
+}
+
+// WaitsNow has the reason shown while the present phase lasts. The step does not record it: most evaluations
+// do not wait for it.
+func (e *Evaluation) WaitsNow(reason string) {
+	if e != nil {
+		e.active.wait(e, e.phase, reason)
 	}
 }
 

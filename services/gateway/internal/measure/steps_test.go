@@ -25,7 +25,7 @@ func newActive(t *testing.T) *measure.Active {
 func TestStepsOfAnEvaluation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		active := newActive(t)
-		e := active.Begin()
+		e := active.Begin("fn:v1")
 		for _, step := range []struct {
 			phase, reason string
 			took          time.Duration
@@ -62,7 +62,7 @@ func TestStepsOfAnEvaluation(t *testing.T) {
 
 func TestStepsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newActive(t).Begin()
+		e := newActive(t).Begin("fn:v1")
 		for range 100 {
 			for _, phase := range []string{"queue", "run"} {
 				e.Enter(phase)

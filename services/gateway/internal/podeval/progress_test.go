@@ -52,7 +52,7 @@ func TestWaitsAreVisibleWhileTheyLast(t *testing.T) {
 				return nil, fault.New(fault.Precondition, "no such image")
 			})
 		measured := request
-		measured.Measured = active.Begin()
+		measured.Measured = active.Begin("fn:v1")
 		e := newEvaluator(t, manager, tel)
 		if _, err := e.Evaluate(t.Context(), measured); fault.Of(err) != fault.Precondition {
 			t.Fatalf("error %v, want that of the lease", err)

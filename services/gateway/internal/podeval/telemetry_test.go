@@ -160,7 +160,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	measured := request
-	measured.Measured = active.Begin()
+	measured.Measured = active.Begin("fn:v1")
 	for range 4 {
 		_, _ = e.Evaluate(t.Context(), measured)
 	}

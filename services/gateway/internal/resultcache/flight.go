@@ -34,6 +34,7 @@ func (e *evaluator) evaluate(ctx context.Context, req evaluation.Request, digest
 			return e.lead(ctx, req, digest, key, f)
 		}
 		req.Measured.Enter("queue")
+		req.Measured.Waits("the same input is evaluated already")
 		if err := f.await(ctx, req, start); err != nil {
 			return evaluation.Response{}, err
 		}

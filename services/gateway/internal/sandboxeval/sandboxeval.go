@@ -90,6 +90,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	}
 	req.Measured.Attempt()
 	req.Measured.Enter("queue")
+	req.Measured.WaitsNow(evaluation.AllSlotsTaken)
 	req.Measured.On(measure.Leased{Image: req.Image.Repository + "@" + resolved.GetDigest()})
 	result, err := e.service.Evaluate(ctx, function.Evaluation{
 		Image: req.Given, Command: command,

@@ -33,6 +33,9 @@ const (
 	// shownEvaluations and shownFailures are how many of the last ones a page has.
 	shownEvaluations = 100
 	shownFailures    = 50
+	// openPools is up to how many pools the pods of all are shown. With more pools, the user opens the ones
+	// without problems.
+	openPools = 10
 )
 
 // policy permits the page its own two files, and nothing else: texts of functions and registries are on it.
@@ -91,9 +94,11 @@ func (s *Service) view(ctx context.Context, pools Pools, now time.Time) view {
 		}
 		list = resp.GetPools()
 	}
-	v.Functions = functions(status.GetFunctions())
+	v.Functions, v.Waiting = functions(status.GetFunctions()), waiting(status.GetWaiting())
 	for _, pool := range list {
-		v.Pools = append(v.Pools, newPool(pool, now))
+		shown := newPool(pool, now)
+		shown.Open = shown.Open || len(list) <= openPools
+		v.Pools = append(v.Pools, shown)
 	}
 	for _, e := range s.history.Evaluations(history.Select{Max: shownEvaluations}) {
 		v.Evaluations = append(v.Evaluations, newEvaluation(e, now))

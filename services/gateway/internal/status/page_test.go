@@ -19,6 +19,7 @@ import (
 	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/status"
 )
 
@@ -32,10 +33,15 @@ func (f poolsFunc) ListPools(
 	return &podmanagerv1.ListPoolsResponse{Pools: pools}, err
 }
 
+// active is what evaluations wait for that have not ended.
+type active []measure.Waiting
+
+func (active) Counts() map[string]int32        { return map[string]int32{"run": 2, "queue": 1} }
+func (a active) Waiting(int) []measure.Waiting { return a }
+
 // handler returns the page with a history and pools.
-func handler(h *history.History, pools status.Pools) http.Handler {
-	active := func() map[string]int32 { return map[string]int32{"run": 2, "queue": 1} }
-	return status.New(h, active, "gateway-0").Page(pools, slog.New(slog.DiscardHandler))
+func handler(h *history.History, pools status.Pools, waiting ...measure.Waiting) http.Handler {
+	return status.New(h, active(waiting), "gateway-0").Page(pools, slog.New(slog.DiscardHandler))
 }
 
 // get returns what the handler answers.
@@ -56,8 +62,7 @@ func request(t *testing.T, method, target string) *http.Request {
 
 // TestOnlyOwnHostNamesAreServed has a web site that gives its name the address of the page.
 func TestOnlyOwnHostNamesAreServed(t *testing.T) {
-	active := func() map[string]int32 { return nil }
-	h := status.New(evaluated(), active, "gateway-0").Page(nil, slog.New(slog.DiscardHandler), "Status.example.com")
+	h := status.New(evaluated(), active(nil), "gateway-0").Page(nil, slog.New(slog.DiscardHandler), "Status.example.com")
 	for host, want := range map[string]int{
 		"localhost:9447": http.StatusOK, "LOCALHOST": http.StatusOK, "fnr.localhost:9447": http.StatusOK,
 		"127.0.0.1:9447": http.StatusOK, "10.1.2.3": http.StatusOK, "[::1]:9447": http.StatusOK, "[fd00::1]": http.StatusOK,
@@ -138,10 +143,16 @@ func evaluated() *history.History {
 }
 
 func TestPage(t *testing.T) {
-	page := get(t, handler(evaluated(), poolsFunc(func() ([]*podmanagerv1.Pool, error) { return fleet(1, 2), nil })), "/")
+	pools := poolsFunc(func() ([]*podmanagerv1.Pool, error) { return fleet(1, 2), nil })
+	page := get(t, handler(evaluated(), pools, measure.Waiting{
+		Image: "registry.example/fns/slow:v2", Phase: "queue", Reason: "all 3 pods are busy", Count: 12,
+		Longest: 65 * time.Second,
+	}), "/")
 	for _, want := range []string{
 		"gateway-0", "1 queue", "2 run", "1 of 2 pods ready", "3 queued", "Back-off pulling image", "cold start",
-		"the registry says: no such image", "set-namespace:v0.4.5", `<rect class="pull" x="500" width="125"`,
+		"the registry says: no such image", "set-namespace:v0.4.5",
+		`>slow:v2</th><td class="n" data-label="evaluations">12<`, "1m5s", "all 3 pods are busy",
+		`<rect class="pull" x="500" width="125"`,
 	} {
 		if !strings.Contains(page.Body.String(), want) {
 			t.Errorf("the page lacks %q:\n%s", want, page.Body)
@@ -222,7 +233,9 @@ func TestHostileTextsAreEscaped(t *testing.T) {
 	pools[0].Key.Reference, pools[0].Key.Digest, pools[0].LastFailure = hostile, hostile, hostile
 	pod := pools[0].GetPods()[0]
 	pod.Name, pod.Node, pod.Reason = hostile, hostile, hostile
-	page := get(t, handler(h, poolsFunc(func() ([]*podmanagerv1.Pool, error) { return pools, nil })), "/").Body.String()
+	listed := poolsFunc(func() ([]*podmanagerv1.Pool, error) { return pools, nil })
+	waiting := measure.Waiting{Image: hostile, Phase: hostile, Reason: hostile, Count: 1}
+	page := get(t, handler(h, listed, waiting), "/").Body.String()
 	if n := strings.Count(page, "<script"); n != 1 { // the page's own
 		t.Errorf("the page has %d scripts:\n%s", n, page)
 	}
@@ -238,5 +251,28 @@ func TestPageOf500Pods(t *testing.T) {
 	const maxBytes = 512 << 10
 	if n := strings.Count(page.Body.String(), "-0a1b2c3d</th>"); n != 500 || page.Body.Len() > maxBytes {
 		t.Errorf("the page has %d pods in %d bytes, want 500 in at most %d", n, page.Body.Len(), maxBytes)
+	}
+}
+
+// TestPoolsWithProblemsAreOpen has more pools than are open without a problem.
+func TestPoolsWithProblemsAreOpen(t *testing.T) {
+	pools := fleet(20, 1)
+	for i, pool := range pools {
+		pool.Waiting, pool.Pods[0].State = 0, podmanagerv1.Pod_STATE_READY
+		switch i {
+		case 0:
+			pool.Waiting = 1
+		case 1:
+			pool.LastFailure = "no such image"
+		case 2:
+			pool.Pods[0].State = podmanagerv1.Pod_STATE_FAILED
+		}
+	}
+	for n, want := range map[int]int{20: 3, 10: 10} {
+		listed := poolsFunc(func() ([]*podmanagerv1.Pool, error) { return pools[:n], nil })
+		page := get(t, handler(evaluated(), listed), "/").Body.String()
+		if all, open := strings.Count(page, "<details"), strings.Count(page, ` open>`); all != n || open != want {
+			t.Errorf("%d pools, of which %d are open, want %d and %d", all, open, n, want)
+		}
 	}
 }

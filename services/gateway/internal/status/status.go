@@ -7,8 +7,10 @@ package status
 import (
 	"context"
 	"encoding/hex"
+	"math"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -16,6 +18,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
 	"github.com/krm-function-runner/function-runner/libs/version"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // Service implements the RPC service.
@@ -23,13 +26,24 @@ type Service struct {
 	gatewayv1connect.UnimplementedStatusServiceHandler
 
 	history *history.History
-	active  func() map[string]int32
+	active  Active
 	replica string
 	started time.Time
 }
 
-// New returns the service of the replica with that host name, with the active evaluations by phase.
-func New(h *history.History, active func() map[string]int32, replica string) *Service {
+// Active has the evaluations that have not ended.
+type Active interface {
+	// Counts returns how many there are in each phase.
+	Counts() map[string]int32
+	// Waiting returns what evaluations wait for before they run, the longest wait first.
+	Waiting(most int) []measure.Waiting
+}
+
+// maxWaiting is how many functions and phases are shown in which evaluations wait.
+const maxWaiting = 50
+
+// New returns the service of the replica with that host name.
+func New(h *history.History, active Active, replica string) *Service {
 	return &Service{history: h, active: active, replica: replica, started: time.Now()}
 }
 
@@ -39,12 +53,29 @@ func (s *Service) GetStatus(
 ) (*gatewayv1.GetStatusResponse, error) {
 	return &gatewayv1.GetStatusResponse{
 		Replica: s.replica, Version: version.String(), StartTime: timestamppb.New(s.started),
-		Functions: s.history.Functions(time.Now()), Active: s.active(),
+		Functions: s.history.Functions(time.Now()), Active: s.active.Counts(), Waiting: s.waiting(),
 	}, nil
 }
 
-// traceBytes is the size of a trace id.
-const traceBytes = 16
+// waiting returns what evaluations wait for.
+func (s *Service) waiting() []*gatewayv1.GetStatusResponse_Waiting {
+	var all []*gatewayv1.GetStatusResponse_Waiting
+	for _, w := range s.active.Waiting(maxWaiting) {
+		all = append(all, &gatewayv1.GetStatusResponse_Waiting{
+			Image: history.Name(w.Image), Phase: w.Phase, Reason: history.Reason(w.Reason),
+			Count:   int32(min(w.Count, math.MaxInt32)), //nolint:gosec // bounded here
+			Longest: durationpb.New(w.Longest),
+		})
+	}
+	return all
+}
+
+const (
+	// traceBytes is the size of a trace id.
+	traceBytes = 16
+	// defaultEvaluations is how many evaluations are listed for clients that do not say how many they want.
+	defaultEvaluations = 100
+)
 
 // ListEvaluations implements the service.
 func (s *Service) ListEvaluations(
@@ -55,7 +86,9 @@ func (s *Service) ListEvaluations(
 			return nil, fault.New(fault.Invalid, "trace_id %.64q has to be 32 hexadecimal digits", id)
 		}
 	}
-	return &gatewayv1.ListEvaluationsResponse{Evaluations: s.history.Evaluations(history.Select{
-		TraceID: req.GetTraceId(), Failed: req.GetFailed(), Max: int(req.GetMax()),
-	})}, nil
+	selected := history.Select{TraceID: req.GetTraceId(), Failed: req.GetFailed(), Max: int(req.GetMax())}
+	if selected.Max <= 0 {
+		selected.Max = defaultEvaluations
+	}
+	return &gatewayv1.ListEvaluationsResponse{Evaluations: s.history.Evaluations(selected)}, nil
 }

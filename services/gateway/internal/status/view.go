@@ -22,6 +22,7 @@ type view struct {
 	// Problem is why the pools are not known.
 	Problem     string
 	Functions   []functionView
+	Waiting     []waitingView
 	Pools       []poolView
 	Evaluations []evaluationView
 	Failures    []evaluationView
@@ -29,12 +30,19 @@ type view struct {
 
 type functionView struct{ Image, Rate, Failed, Median, P99 string }
 
+type waitingView struct {
+	Function, Image, Phase, For, Reason string
+	Count                               int32
+}
+
 type poolView struct {
 	Name, Reference, Digest string
 	Ready, Pods, Waiting    int
 	Active                  int32
 	Failure                 string
 	Rows                    []podView
+	// Open is whether the page shows the pods before the user has chosen.
+	Open bool
 }
 
 type podView struct{ Name, State, Class, Reason, Load, Age, Expires, Node string }
@@ -63,6 +71,17 @@ func functions(all []*gatewayv1.GetStatusResponse_Function) []functionView {
 	return views
 }
 
+func waiting(all []*gatewayv1.GetStatusResponse_Waiting) []waitingView {
+	views := make([]waitingView, len(all))
+	for i, w := range all {
+		views[i] = waitingView{
+			Function: path.Base(w.GetImage()), Image: w.GetImage(), Phase: w.GetPhase(),
+			For: short(w.GetLongest().AsDuration()), Reason: w.GetReason(), Count: w.GetCount(),
+		}
+	}
+	return views
+}
+
 // states are the states of pods, and the classes of the style sheet for them.
 var states = map[podmanagerv1.Pod_State][2]string{
 	podmanagerv1.Pod_STATE_STARTING: {"starting", "busy"},
@@ -84,6 +103,7 @@ func newPool(p *podmanagerv1.Pool, now time.Time) poolView {
 		}
 		v.Rows = append(v.Rows, newPod(pod, p.GetLimits().GetMaxConcurrency(), now))
 	}
+	v.Open = v.Waiting > 0 || v.Failure != "" || v.Ready < v.Pods
 	return v
 }
 

@@ -62,7 +62,7 @@ func All() []Attack {
 	return []Attack{
 		healthBomb, reflectionBomb, manyBombs, unknownFields,
 		slowUploads, manyUploads,
-		unreadAnswers, unreadReflection, manyStreams, manyConnections, malformed,
+		unreadAnswers, unreadReflection, unreadQueries, manyStreams, manyConnections, malformed,
 		tagsInput, tagsOutput, oddLists,
 		hanging, largeHanging, orphans,
 		lookAround, stealMemory, readToken, readDockerConfig, readFunction, fillTemporary, stopServer, limitServer,
@@ -77,6 +77,7 @@ func All() []Attack {
 const (
 	evaluatePath   = "/evaluator.FunctionEvaluator/EvaluateFunction"
 	healthPath     = "/grpc.health.v1.Health/Check"
+	historyPath    = "/functionrunner.gateway.v1.StatusService/ListEvaluations"
 	reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 )
 

@@ -74,7 +74,10 @@ type GetStatusResponse struct {
 	// functions are the functions that were evaluated in the last minute, ordered by image.
 	Functions []*GetStatusResponse_Function `protobuf:"bytes,4,rep,name=functions,proto3" json:"functions,omitempty"`
 	// active are the evaluations that have not ended, by the phase that they are in.
-	Active        map[string]int32 `protobuf:"bytes,5,rep,name=active,proto3" json:"active,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Active map[string]int32 `protobuf:"bytes,5,rep,name=active,proto3" json:"active,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// waiting are the evaluations that have not ended and do not run yet, by function and phase: those whose
+	// oldest waits longest first, up to a bounded number.
+	Waiting       []*GetStatusResponse_Waiting `protobuf:"bytes,6,rep,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -144,13 +147,20 @@ func (x *GetStatusResponse) GetActive() map[string]int32 {
 	return nil
 }
 
+func (x *GetStatusResponse) GetWaiting() []*GetStatusResponse_Waiting {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
 // ListEvaluationsRequest selects evaluations.
 type ListEvaluationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// trace_id, if not empty, selects the evaluations of one trace: 32 hexadecimal digits, as in the
 	// header traceparent of the request.
 	TraceId string `protobuf:"bytes,1,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
-	// max is how many evaluations to return at most; 0 for all that are remembered.
+	// max is how many evaluations to return at most; 0 is 100.
 	Max int32 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
 	// failed selects failed evaluations.
 	Failed        bool `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
@@ -510,6 +520,88 @@ func (x *EvaluationPhase) GetReason() string {
 	return ""
 }
 
+// Waiting is what evaluations of one function wait for in one phase.
+type GetStatusResponse_Waiting struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// image is the function's canonical name, or the image as the callers named it while it is resolved.
+	Image string `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
+	// phase is the phase that they are in.
+	Phase string `protobuf:"bytes,2,opt,name=phase,proto3" json:"phase,omitempty"`
+	// reason is what the one that waits longest waits for; empty if that is not known.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// count is how many there are.
+	Count int32 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	// longest is how long the oldest has been in the phase.
+	Longest       *durationpb.Duration `protobuf:"bytes,5,opt,name=longest,proto3" json:"longest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStatusResponse_Waiting) Reset() {
+	*x = GetStatusResponse_Waiting{}
+	mi := &file_functionrunner_gateway_v1_status_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStatusResponse_Waiting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStatusResponse_Waiting) ProtoMessage() {}
+
+func (x *GetStatusResponse_Waiting) ProtoReflect() protoreflect.Message {
+	mi := &file_functionrunner_gateway_v1_status_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStatusResponse_Waiting.ProtoReflect.Descriptor instead.
+func (*GetStatusResponse_Waiting) Descriptor() ([]byte, []int) {
+	return file_functionrunner_gateway_v1_status_proto_rawDescGZIP(), []int{1, 1}
+}
+
+func (x *GetStatusResponse_Waiting) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *GetStatusResponse_Waiting) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *GetStatusResponse_Waiting) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *GetStatusResponse_Waiting) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *GetStatusResponse_Waiting) GetLongest() *durationpb.Duration {
+	if x != nil {
+		return x.Longest
+	}
+	return nil
+}
+
 // Function is what one function did in the last minute.
 type GetStatusResponse_Function struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -533,7 +625,7 @@ type GetStatusResponse_Function struct {
 
 func (x *GetStatusResponse_Function) Reset() {
 	*x = GetStatusResponse_Function{}
-	mi := &file_functionrunner_gateway_v1_status_proto_msgTypes[7]
+	mi := &file_functionrunner_gateway_v1_status_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -545,7 +637,7 @@ func (x *GetStatusResponse_Function) String() string {
 func (*GetStatusResponse_Function) ProtoMessage() {}
 
 func (x *GetStatusResponse_Function) ProtoReflect() protoreflect.Message {
-	mi := &file_functionrunner_gateway_v1_status_proto_msgTypes[7]
+	mi := &file_functionrunner_gateway_v1_status_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -558,7 +650,7 @@ func (x *GetStatusResponse_Function) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse_Function.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse_Function) Descriptor() ([]byte, []int) {
-	return file_functionrunner_gateway_v1_status_proto_rawDescGZIP(), []int{1, 1}
+	return file_functionrunner_gateway_v1_status_proto_rawDescGZIP(), []int{1, 2}
 }
 
 func (x *GetStatusResponse_Function) GetImage() string {
@@ -608,17 +700,24 @@ var File_functionrunner_gateway_v1_status_proto protoreflect.FileDescriptor
 const file_functionrunner_gateway_v1_status_proto_rawDesc = "" +
 	"\n" +
 	"&functionrunner/gateway/v1/status.proto\x12\x19functionrunner.gateway.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xb6\x04\n" +
+	"\x10GetStatusRequest\"\xa1\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x129\n" +
 	"\n" +
 	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12S\n" +
 	"\tfunctions\x18\x04 \x03(\v25.functionrunner.gateway.v1.GetStatusResponse.FunctionR\tfunctions\x12P\n" +
-	"\x06active\x18\x05 \x03(\v28.functionrunner.gateway.v1.GetStatusResponse.ActiveEntryR\x06active\x1a9\n" +
+	"\x06active\x18\x05 \x03(\v28.functionrunner.gateway.v1.GetStatusResponse.ActiveEntryR\x06active\x12N\n" +
+	"\awaiting\x18\x06 \x03(\v24.functionrunner.gateway.v1.GetStatusResponse.WaitingR\awaiting\x1a9\n" +
 	"\vActiveEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a\xcf\x01\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1a\x98\x01\n" +
+	"\aWaiting\x12\x14\n" +
+	"\x05image\x18\x01 \x01(\tR\x05image\x12\x14\n" +
+	"\x05phase\x18\x02 \x01(\tR\x05phase\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\x05R\x05count\x123\n" +
+	"\alongest\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\alongest\x1a\xcf\x01\n" +
 	"\bFunction\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12\x12\n" +
 	"\x04rate\x18\x02 \x01(\x01R\x04rate\x12\x1f\n" +
@@ -676,7 +775,7 @@ func file_functionrunner_gateway_v1_status_proto_rawDescGZIP() []byte {
 	return file_functionrunner_gateway_v1_status_proto_rawDescData
 }
 
-var file_functionrunner_gateway_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_functionrunner_gateway_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_functionrunner_gateway_v1_status_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),           // 0: functionrunner.gateway.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),          // 1: functionrunner.gateway.v1.GetStatusResponse
@@ -685,31 +784,34 @@ var file_functionrunner_gateway_v1_status_proto_goTypes = []any{
 	(*Evaluation)(nil),                 // 4: functionrunner.gateway.v1.Evaluation
 	(*EvaluationPhase)(nil),            // 5: functionrunner.gateway.v1.EvaluationPhase
 	nil,                                // 6: functionrunner.gateway.v1.GetStatusResponse.ActiveEntry
-	(*GetStatusResponse_Function)(nil), // 7: functionrunner.gateway.v1.GetStatusResponse.Function
-	(*timestamppb.Timestamp)(nil),      // 8: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 9: google.protobuf.Duration
+	(*GetStatusResponse_Waiting)(nil),  // 7: functionrunner.gateway.v1.GetStatusResponse.Waiting
+	(*GetStatusResponse_Function)(nil), // 8: functionrunner.gateway.v1.GetStatusResponse.Function
+	(*timestamppb.Timestamp)(nil),      // 9: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 10: google.protobuf.Duration
 }
 var file_functionrunner_gateway_v1_status_proto_depIdxs = []int32{
-	8,  // 0: functionrunner.gateway.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	7,  // 1: functionrunner.gateway.v1.GetStatusResponse.functions:type_name -> functionrunner.gateway.v1.GetStatusResponse.Function
+	9,  // 0: functionrunner.gateway.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	8,  // 1: functionrunner.gateway.v1.GetStatusResponse.functions:type_name -> functionrunner.gateway.v1.GetStatusResponse.Function
 	6,  // 2: functionrunner.gateway.v1.GetStatusResponse.active:type_name -> functionrunner.gateway.v1.GetStatusResponse.ActiveEntry
-	4,  // 3: functionrunner.gateway.v1.ListEvaluationsResponse.evaluations:type_name -> functionrunner.gateway.v1.Evaluation
-	8,  // 4: functionrunner.gateway.v1.Evaluation.start_time:type_name -> google.protobuf.Timestamp
-	9,  // 5: functionrunner.gateway.v1.Evaluation.duration:type_name -> google.protobuf.Duration
-	5,  // 6: functionrunner.gateway.v1.Evaluation.phases:type_name -> functionrunner.gateway.v1.EvaluationPhase
-	9,  // 7: functionrunner.gateway.v1.EvaluationPhase.offset:type_name -> google.protobuf.Duration
-	9,  // 8: functionrunner.gateway.v1.EvaluationPhase.duration:type_name -> google.protobuf.Duration
-	9,  // 9: functionrunner.gateway.v1.GetStatusResponse.Function.median:type_name -> google.protobuf.Duration
-	9,  // 10: functionrunner.gateway.v1.GetStatusResponse.Function.p99:type_name -> google.protobuf.Duration
-	0,  // 11: functionrunner.gateway.v1.StatusService.GetStatus:input_type -> functionrunner.gateway.v1.GetStatusRequest
-	2,  // 12: functionrunner.gateway.v1.StatusService.ListEvaluations:input_type -> functionrunner.gateway.v1.ListEvaluationsRequest
-	1,  // 13: functionrunner.gateway.v1.StatusService.GetStatus:output_type -> functionrunner.gateway.v1.GetStatusResponse
-	3,  // 14: functionrunner.gateway.v1.StatusService.ListEvaluations:output_type -> functionrunner.gateway.v1.ListEvaluationsResponse
-	13, // [13:15] is the sub-list for method output_type
-	11, // [11:13] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	7,  // 3: functionrunner.gateway.v1.GetStatusResponse.waiting:type_name -> functionrunner.gateway.v1.GetStatusResponse.Waiting
+	4,  // 4: functionrunner.gateway.v1.ListEvaluationsResponse.evaluations:type_name -> functionrunner.gateway.v1.Evaluation
+	9,  // 5: functionrunner.gateway.v1.Evaluation.start_time:type_name -> google.protobuf.Timestamp
+	10, // 6: functionrunner.gateway.v1.Evaluation.duration:type_name -> google.protobuf.Duration
+	5,  // 7: functionrunner.gateway.v1.Evaluation.phases:type_name -> functionrunner.gateway.v1.EvaluationPhase
+	10, // 8: functionrunner.gateway.v1.EvaluationPhase.offset:type_name -> google.protobuf.Duration
+	10, // 9: functionrunner.gateway.v1.EvaluationPhase.duration:type_name -> google.protobuf.Duration
+	10, // 10: functionrunner.gateway.v1.GetStatusResponse.Waiting.longest:type_name -> google.protobuf.Duration
+	10, // 11: functionrunner.gateway.v1.GetStatusResponse.Function.median:type_name -> google.protobuf.Duration
+	10, // 12: functionrunner.gateway.v1.GetStatusResponse.Function.p99:type_name -> google.protobuf.Duration
+	0,  // 13: functionrunner.gateway.v1.StatusService.GetStatus:input_type -> functionrunner.gateway.v1.GetStatusRequest
+	2,  // 14: functionrunner.gateway.v1.StatusService.ListEvaluations:input_type -> functionrunner.gateway.v1.ListEvaluationsRequest
+	1,  // 15: functionrunner.gateway.v1.StatusService.GetStatus:output_type -> functionrunner.gateway.v1.GetStatusResponse
+	3,  // 16: functionrunner.gateway.v1.StatusService.ListEvaluations:output_type -> functionrunner.gateway.v1.ListEvaluationsResponse
+	15, // [15:17] is the sub-list for method output_type
+	13, // [13:15] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_functionrunner_gateway_v1_status_proto_init() }
@@ -723,7 +825,7 @@ func file_functionrunner_gateway_v1_status_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_functionrunner_gateway_v1_status_proto_rawDesc), len(file_functionrunner_gateway_v1_status_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

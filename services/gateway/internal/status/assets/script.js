@@ -16,12 +16,11 @@ function applyFilter() {
   }
 }
 
-// replace shows the main part of another page. Pools that the user closed stay closed.
+// replace shows the main part of another page. Pools stay open or closed.
 function replace(html) {
   const next = new DOMParser().parseFromString(html, "text/html").getElementById("main");
-  const closed = new Set([...main.querySelectorAll("details:not([open])")].map((d) => d.id));
   for (const details of next.querySelectorAll("details")) {
-    details.open = !closed.has(details.id);
+    details.open = document.getElementById(details.id)?.open ?? details.open;
   }
   const focused = document.activeElement?.closest?.("details")?.id;
   main.replaceChildren(...next.childNodes);
@@ -42,24 +41,38 @@ async function refresh() {
       throw new Error(`status ${response.status}`);
     }
     replace(await response.text());
-    state.textContent = "";
-    state.className = "";
+    showState();
   } catch (error) {
-    state.textContent = `not refreshed: ${error.message}`;
-    state.className = "bad";
+    showState(`not refreshed: ${error.message}`);
   } finally {
     busy = false;
   }
 }
 
+// showState shows a problem, or else whether the page is paused.
+function showState(problem) {
+  state.textContent = problem ?? (paused ? "paused" : "");
+  state.className = problem ? "bad" : "";
+}
+
 function togglePause() {
   paused = !paused;
   pause.setAttribute("aria-pressed", String(paused));
-  state.textContent = paused ? "paused" : "";
+  showState();
+}
+
+// togglePools closes all pools, or opens all if one is closed.
+function togglePools() {
+  const pools = [...main.querySelectorAll("details")];
+  const open = pools.some((pool) => !pool.open);
+  for (const pool of pools) {
+    pool.open = open;
+  }
 }
 
 pause.addEventListener("click", togglePause);
 document.getElementById("refresh").addEventListener("click", refresh);
+document.getElementById("toggle").addEventListener("click", togglePools);
 filter.addEventListener("input", applyFilter);
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) {
@@ -83,6 +96,9 @@ document.addEventListener("keydown", (event) => {
       break;
     case "r":
       refresh();
+      break;
+    case "o":
+      togglePools();
       break;
   }
 });

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attacks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/system"
+	"github.com/krm-function-runner/function-runner/test/attack/internal/wire"
+)
+
+// unreadQueries fills the gateway's history with long names, and has 40 callers ask for all of it on 100 streams
+// each and not read the answers.
+var unreadQueries = Attack{
+	Name: "4000 unread histories", Programs: []string{system.FunctionRunner, system.Gateway}, Short: runner,
+	Run: func(ctx context.Context, t *Target) error {
+		if err := t.fillHistory(ctx); err != nil {
+			return err
+		}
+		all512 := []byte{2 << 3, 0x80, 4} // max: 512
+		err := t.unread(ctx, historyPath, wire.Envelope(all512, false, len(all512)), 40, 100, true)
+		if err != nil && ctx.Err() == nil {
+			return nil // the server ends connections of which it has had enough
+		}
+		return err
+	},
+}
+
+// fillHistory has images evaluated whose names are long, and not valid.
+func (t *Target) fillHistory(ctx context.Context) error {
+	conn, err := t.connect()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	caller := evaluator.NewFunctionEvaluatorClient(conn)
+	request := &evaluator.EvaluateFunctionRequest{Image: strings.Repeat("long/", 200) + ":", ResourceList: List("", "", 0)}
+	for range 600 {
+		_, err := caller.EvaluateFunction(ctx, request)
+		if code := status.Code(err); code == codes.OK || code == codes.Unavailable {
+			return fmt.Errorf("a name that is not valid is answered with %w", err)
+		}
+	}
+	return nil
+}
