@@ -83,11 +83,13 @@ type terminal struct {
 }
 
 // open runs a command of the shell in a terminal, and shows its exit status behind it.
-func open(t *testing.T, dir string, width int, env []string, command string) *terminal {
+func open(t *testing.T, dir string, width, height int, env []string, command string) *terminal {
 	t.Helper()
 	term := &terminal{t, filepath.Join(t.TempDir(), "tmux")}
 	script := "trap : INT; " + command + `; echo "status $?"; exec cat`
-	args := []string{"-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", "45", "-c", dir}
+	args := []string{
+		"-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height), "-c", dir,
+	}
 	for _, e := range env {
 		args = append(args, "-e", e)
 	}
@@ -147,9 +149,9 @@ func TestScreens(t *testing.T) {
 				}
 				//nolint:forbidigo // where this test's fnctl is
 				env := []string{colours, "FNCTL_ADDRESS=" + address, "PATH=" + os.Getenv("PATH")}
-				good := open(t, dir, width, env, "fnctl render good").await("status 0")
-				bad := open(t, dir, width, env, "fnctl render bad").await("status 1")
-				slow := open(t, dir, width, env, "fnctl render slow")
+				good := open(t, dir, width, 45, env, "fnctl render good").await("status 0")
+				bad := open(t, dir, width, 45, env, "fnctl render bad").await("status 1")
+				slow := open(t, dir, width, 45, env, "fnctl render slow")
 				running := slow.await("hang:v1 on")
 				slow.tmux("send-keys", "C-c")
 				interrupted := slow.await("status 2")

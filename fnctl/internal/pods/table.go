@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mattn/go-runewidth"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 )
 
@@ -108,9 +110,9 @@ func Short(d time.Duration) string {
 // Table formats rows.
 type Table struct {
 	// Wide has all columns on one line. Otherwise a row fits into 80 columns unless the pod's name is
-	// very long, and the reason has a line of its own.
+	// very long, and the reason has lines of its own.
 	Wide bool
-	// Width is that of the terminal, to which long names of pods are cut; 0 for none.
+	// Width is that of the terminal, which long names of pods and reasons are cut to fit; 0 for none.
 	Width int
 
 	widths []int // they only grow
@@ -163,7 +165,35 @@ func (t *Table) Lines(r Row) []string {
 	}
 	lines := []string{strings.TrimRight(b.String(), " ")}
 	if reason != "" && r != Header {
-		lines = append(lines, "    "+reason)
+		lines = append(lines, t.reason(reason)...)
+	}
+	return lines
+}
+
+const (
+	indent = "    "
+	// maxReasonLines is in how many lines a reason is shown on a terminal. The wide table has all of it.
+	maxReasonLines = 3
+)
+
+// reason returns a reason in lines that fit the terminal.
+func (t *Table) reason(text string) []string {
+	text = ui.OneLine(text)
+	if t.Width == 0 {
+		return []string{indent + text}
+	}
+	width := max(t.Width-len(indent), minName)
+	var lines []string
+	for text != "" && len(lines) < maxReasonLines-1 {
+		line := runewidth.Truncate(text, width, "")
+		if space := strings.LastIndexByte(line, ' '); len(line) < len(text) && text[len(line)] != ' ' && space > 0 {
+			line = line[:space]
+		}
+		lines = append(lines, indent+strings.TrimRight(line, " "))
+		text = strings.TrimLeft(text[len(line):], " ")
+	}
+	if text != "" {
+		lines = append(lines, indent+runewidth.Truncate(text, width, "…"))
 	}
 	return lines
 }

@@ -3,10 +3,12 @@
 package pods_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/mattn/go-runewidth"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
 )
@@ -25,14 +27,33 @@ var rowsOfPods = []pods.Row{
 func TestNarrowTable(t *testing.T) {
 	want := `POD                                 STATE     LOAD  WAITING  AGE    TTL
 apply-replacements-v015-0-1a2b3c4d  Starting  1/4   12       1h12m  in use
-    pulling images (Back-off pulling image, which is a long story that goes on for more than one line)
+    pulling images (Back-off pulling image, which is a long story that goes on
+    for more than one line)
 cold:v2                             Queued    -     2        -      -`
 	if diff := cmp.Diff(want, format(&pods.Table{Width: 80})); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
-	for line := range strings.Lines(format(&pods.Table{Width: 60})) {
-		if !strings.HasPrefix(line, " ") && len(line) > 61 {
-			t.Errorf("%d columns on a terminal of 60: %q", len(line), line)
+	if whole := format(&pods.Table{}); !strings.Contains(whole, "goes on for more than one line)") {
+		t.Errorf("what is no terminal got\n%s\nwant the reason on one line", whole)
+	}
+}
+
+// TestTableFitsTheTerminal has a reason of thousands of words, one without spaces, and one in wide characters.
+func TestTableFitsTheTerminal(t *testing.T) {
+	rows := slices.Clone(rowsOfPods)
+	for _, reason := range []string{strings.Repeat("word ", 5000), strings.Repeat("x", 500), strings.Repeat("理由", 200)} {
+		rows = append(rows, pods.Row{Pod: "fn-" + strings.Repeat("long-", 20), State: "Failed", Reason: reason})
+	}
+	for _, width := range []int{50, 60, 80, 200} {
+		lines := format(&pods.Table{Width: width}, rows...)
+		for line := range strings.Lines(lines) {
+			if n := runewidth.StringWidth(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%d columns on a terminal of %d: %q", n, width, line)
+			}
+		}
+		if n := strings.Count(lines, "\n    "); n > 3*len(rows) || strings.Count(lines, "…") < 2 {
+			t.Errorf("%d lines of reasons on a terminal of %d, want three for each, and a mark of what is left out:\n%s",
+				n, width, lines)
 		}
 	}
 }
@@ -51,12 +72,15 @@ func TestWideTable(t *testing.T) {
 	}
 }
 
-func format(table *pods.Table) string {
-	for _, row := range rowsOfPods {
+func format(table *pods.Table, rows ...pods.Row) string {
+	if rows == nil {
+		rows = rowsOfPods
+	}
+	for _, row := range rows {
 		table.Fit(row)
 	}
 	var lines []string
-	for _, row := range rowsOfPods {
+	for _, row := range rows {
 		lines = append(lines, table.Lines(row)...)
 	}
 	return strings.Join(lines, "\n")
