@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	code := cli.Run(ctx, cli.Environment{
 		Address:          cli.Address(os.Getenv),
 		NoColour:         os.Getenv("NO_COLOR") != "",
@@ -27,4 +27,14 @@ func main() {
 	}, os.Args[1:])
 	stop()
 	os.Exit(code)
+}
+
+// stopSignals are the signals that end fnctl in good order. That of a lost terminal is one of them, unless nohup has it
+// ignored: sandboxes would go on.
+func stopSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }

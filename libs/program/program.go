@@ -95,9 +95,12 @@ func Begin() {
 		os.Exit(ok)
 	}
 	signal.Notify(stopSignals, syscall.SIGTERM, os.Interrupt)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it; else functions would outlive a lost terminal
+		signal.Notify(stopSignals, syscall.SIGHUP)
+	}
 }
 
-// Main runs the named program until SIGTERM or SIGINT, since Begin, and returns its exit code.
+// Main runs the named program until SIGTERM, SIGINT or SIGHUP, since Begin, and returns its exit code.
 func Main(name string, settings Settings, build Build) int {
 	Begin()
 	ctx, stop := context.WithCancel(context.Background())

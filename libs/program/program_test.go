@@ -37,9 +37,16 @@ func TestRunUntilTheContextEnds(t *testing.T) {
 
 // TestAProgramThatIsStoppedWhileItBegins sends the signal before there is anything to stop.
 func TestAProgramThatIsStoppedWhileItBegins(t *testing.T) {
+	for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sent.String(), func(t *testing.T) { stopWhileItBegins(t, sent) })
+	}
+}
+
+func stopWhileItBegins(t *testing.T, sent syscall.Signal) {
+	t.Helper()
 	program.Begin()
-	t.Cleanup(func() { signal.Reset(syscall.SIGTERM, os.Interrupt) })
-	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+	t.Cleanup(func() { signal.Reset(syscall.SIGTERM, syscall.SIGHUP, os.Interrupt) })
+	if err := syscall.Kill(os.Getpid(), sent); err != nil {
 		t.Fatal(err)
 	}
 	served := false

@@ -63,7 +63,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	}
 	images, err := OpenImages(ctx, cfg.Settings, cfg.Offline)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, sandboxes.Close())
 	}
 	// No port, and no events: they are settings of servers.
 	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress, cfg.Gateway.RequireIdentity = "", "", false
@@ -73,7 +73,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 		Digests: extended{images, cfg.Environment}, Images: watched{images, cfg.Progress},
 	}, frame)
 	if err != nil {
-		return nil, errors.Join(err, images.Close())
+		return nil, errors.Join(err, images.Close(), sandboxes.Close())
 	}
 	r := &Runner{images: images, listener: bufconn.Listen(connectionBytes), ended: make(chan error, 1)}
 	component.Endpoints[0].Listener = r.listener

@@ -135,3 +135,21 @@ func write(t *testing.T, file, content string) {
 		t.Fatal(err)
 	}
 }
+
+// TestStartThatFailsLeavesNothing starts a runner without a store. What starts sandboxes is closed then, as the check
+// for goroutines shows.
+func TestStartThatFailsLeavesNothing(t *testing.T) {
+	setUp(t)
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "")
+	t.Setenv("FNR_SANDBOX_STORE", filepath.Join(file, "store"))
+	settings, err := machine.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = machine.Start(t.Context(), machine.Config{Settings: settings})
+	if err == nil || !strings.Contains(err.Error(), "FNR_SANDBOX_STORE") {
+		t.Errorf("error %v, want one that names the setting", err)
+	}
+	goleak.VerifyNone(t)
+}

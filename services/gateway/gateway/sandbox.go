@@ -57,6 +57,14 @@ func FindSandboxes(ctx context.Context, cfg Config, frame program.Frame) (*Sandb
 	return &Sandboxes{launcher: launcher}, nil
 }
 
+// Close frees what sandboxes have that no gateway was made with. A gateway frees it itself.
+func (s *Sandboxes) Close() error {
+	if s == nil {
+		return nil
+	}
+	return s.launcher.Close()
+}
+
 // newSandbox returns the sandbox evaluator, whose Maintain has to run.
 func newSandbox(cfg Config, services Services, frame program.Frame) (*sandboxeval.Evaluator, error) {
 	network, err := imagename.ParsePatterns(cfg.FunctionNetwork)

@@ -5,6 +5,7 @@ package compose
 
 import (
 	"context"
+	"errors"
 
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -26,11 +27,11 @@ func Components(ctx context.Context, s settings.Settings, frame program.Frame) (
 	services := gateway.Services{Sandboxes: sandboxes}
 	components, err := addServices(s, &services, frame)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, sandboxes.Close())
 	}
 	front, err := gateway.New(s.Gateway, services, frame)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, sandboxes.Close())
 	}
 	return append([]serve.Component{front}, components...), nil
 }

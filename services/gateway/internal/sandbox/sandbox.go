@@ -14,6 +14,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"os"
 	"slices"
@@ -62,6 +63,7 @@ type Launcher struct {
 	root    bool           // this program runs as root, and sandboxes must not
 	file    *os.File       // nil, or what the launcher reads
 	groups  *cgroup.Groups // nil where this program may make none
+	seed    maphash.Seed   // of functions' users
 }
 
 // Find returns the launcher that the configuration chooses, after it has started a sandbox for a
@@ -94,7 +96,7 @@ func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 
 func newLauncher(cfg Config, groups *cgroup.Groups, path string) *Launcher {
 	cfg.MaxTemp = cmp.Or(cfg.MaxTemp, defaultTemp)
-	return &Launcher{cfg: cfg, path: path, root: os.Getuid() == 0, groups: groups}
+	return &Launcher{cfg: cfg, path: path, root: os.Getuid() == 0, groups: groups, seed: maphash.MakeSeed()}
 }
 
 // limits returns what bounds memory and processes.

@@ -3,7 +3,7 @@
 package sandbox
 
 import (
-	"hash/crc32"
+	"hash/maphash"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -13,7 +13,8 @@ import (
 
 // Where this program runs as root, each function has a user of its own on the machine, of so many from
 // the first one on: no other program has them. The kernel bounds the processes of a user, so that a
-// function that takes all of its own leaves those of others.
+// function that takes all of its own leaves those of others. Which function has which user is random, so that no name
+// of an image can be made for the user of another one.
 const (
 	firstUser = 0x70000000
 	users     = 1 << 20
@@ -24,7 +25,7 @@ func (l *Launcher) userOf(name string) uint32 {
 	if !l.root {
 		return 0
 	}
-	return firstUser + crc32.ChecksumIEEE([]byte(name))%users
+	return firstUser + uint32(maphash.String(l.seed, name)%users) //nolint:gosec // it fits
 }
 
 // attributes returns the attributes of a launcher's process: it leads a session, as those of functions do.
