@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,36 +25,46 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
 )
 
-// ran is how a program ran: how long its evaluations and its end took, and its lines about telemetry.
-type ran struct {
-	evaluations, end time.Duration
-	lines            int
-}
-
-// TestProgramsDoNotNoticeTheirCollector compares programs whose collector does not do its work with one that has none.
+// TestProgramsDoNotNoticeTheirCollector compares programs whose collector does not do its work with one that has
+// none. Both run at the same time, and evaluate in turns: what else the machine does concerns both.
 func TestProgramsDoNotNoticeTheirCollector(t *testing.T) {
-	without := runWith(t, "")
+	program := gobuild.Program(t, ".", ".")
 	for name, address := range map[string]string{
-		"down": "http://127.0.0.1:1", "hangs": hangs(t), "never answers": silent(t), "refuses": refuses(t),
+		"down": "http://127.0.0.1:1", "hangs": hangs(t), "never answers": silent(t), "refuses": refuses(t), "slow": slow(t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := runWith(t, address)
-			// Two seconds are ours, and OpenTelemetry waits for ten by itself.
-			if later := got.end - without.end; later > 6*time.Second {
+			with, without := start(t, program, address), start(t, program, "")
+			for range 200 {
+				with.evaluate(t)
+				without.evaluate(t)
+			}
+			got, want := median(with.took), median(without.took)
+			if got > want+want/2 {
+				t.Errorf("evaluations take %v, and %v without a collector", got, want)
+			}
+			// Two seconds are ours, and half a one is for a busy machine. OpenTelemetry would wait for ten.
+			later := with.stop(t) - without.stop(t)
+			if later > 2500*time.Millisecond {
 				t.Errorf("the program ends %v later", later)
 			}
-			if got.evaluations > 5*without.evaluations {
-				t.Errorf("evaluations take %v, and %v without a collector", got.evaluations, without.evaluations)
-			}
-			if got.lines > 1 {
-				t.Errorf("%d lines about telemetry, want one a minute at most", got.lines)
+			if n := strings.Count(with.log.String(), "telemetry not sent"); n > 1 {
+				t.Errorf("%d lines about telemetry, want one a minute at most", n)
 			}
 		})
 	}
 }
 
-// runWith runs the program with a collector at an address, none if it is empty, and has it evaluate functions.
-func runWith(t *testing.T, collector string) (r ran) {
+// running is a program that runs, and how long its evaluations took.
+type running struct {
+	*exec.Cmd
+
+	log     bytes.Buffer
+	callers evaluator.FunctionEvaluatorClient
+	took    []time.Duration
+}
+
+// start runs the program with a collector at an address, none if it is empty, and has it evaluate once.
+func start(t *testing.T, program, collector string) *running {
 	t.Helper()
 	functions := t.TempDir()
 	testfn.Install(t, functions, "echo")
@@ -62,52 +73,66 @@ func runWith(t *testing.T, collector string) (r ran) {
 		t.Fatal(err)
 	}
 	port := freePort(t)
-	program := exec.CommandContext(t.Context(), gobuild.Program(t, ".", "."),
-		"--port="+port, "--disable-runtimes=pod", "--functions="+functions, "--config="+config)
-	program.Env = append(program.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
+	r := &running{Cmd: exec.CommandContext(t.Context(), program,
+		"--port="+port, "--disable-runtimes=pod", "--functions="+functions, "--config="+config)}
+	r.Env = append(r.Environ(), "FNR_TELEMETRY_METRICS_ADDRESS=off", "FNR_SERVE_DRAIN_DELAY=0s")
 	if collector != "" {
-		program.Env = append(program.Env,
+		r.Env = append(r.Env,
 			"OTEL_EXPORTER_OTLP_ENDPOINT="+collector, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
 			"OTEL_BSP_SCHEDULE_DELAY=10", "OTEL_METRIC_EXPORT_INTERVAL=100")
 	}
-	var log bytes.Buffer
-	program.Stderr = io.MultiWriter(&log, t.Output())
-	if err := program.Start(); err != nil {
+	r.Stderr = io.MultiWriter(&r.log, t.Output())
+	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close() }()
-	r.evaluations = evaluations(t, conn)
-	start := time.Now()
-	if err := program.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := program.Wait(); err != nil {
-		t.Errorf("the program ended with %v", err)
-	}
-	r.end, r.lines = time.Since(start), strings.Count(log.String(), "telemetry not sent")
+	t.Cleanup(func() { _ = conn.Close() })
+	r.callers = evaluator.NewFunctionEvaluatorClient(conn)
+	r.evaluate(t)
+	r.took = nil
 	return r
 }
 
-// evaluations returns how long many evaluations take, after a first one.
-func evaluations(t *testing.T, conn *grpc.ClientConn) time.Duration {
+// evaluate has the program evaluate a function, as soon as it serves.
+func (r *running) evaluate(t *testing.T) {
 	t.Helper()
-	client, start := evaluator.NewFunctionEvaluatorClient(conn), time.Now()
-	for n := range 200 {
-		if n == 1 {
-			start = time.Now()
-		}
-		_, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{
-			Image: "echo:v1", ResourceList: []byte("kind: ResourceList\nitems: []\n"),
-		}, grpc.WaitForReady(true))
-		if err != nil {
-			t.Fatal(err)
-		}
+	start := time.Now()
+	_, err := r.callers.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{
+		Image: "echo:v1", ResourceList: []byte("kind: ResourceList\nitems: []\n"),
+	}, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.took = append(r.took, time.Since(start))
+}
+
+// stop ends the program in order, and returns how long that took.
+func (r *running) stop(t *testing.T) time.Duration {
+	t.Helper()
+	start := time.Now()
+	if err := r.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Wait(); err != nil {
+		t.Errorf("the program ended with %v", err)
 	}
 	return time.Since(start)
+}
+
+func median(all []time.Duration) time.Duration { return slices.Sorted(slices.Values(all))[len(all)/2] }
+
+// slow starts a collector that takes half a second for each request.
+func slow(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-time.After(500 * time.Millisecond)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // hangs starts a collector that reads requests, and answers none.
