@@ -44,3 +44,22 @@ type Function struct {
 	// Network allows sockets.
 	Network bool
 }
+
+// Resource limits of functions.
+const (
+	// MaxFiles is how many files a process may have open at a time.
+	MaxFiles = 4096
+	// MaxCore is the size with which the kernel writes no core file, and pipes none to a program of
+	// the machine either, which would keep what callers sent. Zero bounds only files.
+	MaxCore = 1
+	// KillFirst is the score with which the kernel ends functions before any other program when memory runs out.
+	KillFirst = 1000
+)
+
+// Limits bound what a process and its later children use, beside [MaxFiles] and [MaxCore]. Zero is no limit.
+type Limits struct {
+	// FileBytes bounds each file, and DataBytes the private memory of each process.
+	FileBytes, DataBytes int64
+	// Processes bounds the processes and threads of the process's user.
+	Processes int64
+}

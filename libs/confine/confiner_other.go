@@ -6,6 +6,7 @@ package confine
 
 import (
 	"context"
+	"errors"
 	"os"
 	"runtime"
 )
@@ -35,6 +36,9 @@ func (c *Confiner) Start(_ Function, env []string,
 	p, err := start(env)
 	return p, nil, err
 }
+
+// Set fails.
+func (Limits) Set(int, uint32, uint32) error { return errors.ErrUnsupported }
 
 // TempDir is the temporary directory of one process: always nil.
 type TempDir struct{}

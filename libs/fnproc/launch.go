@@ -3,10 +3,13 @@
 package fnproc
 
 import (
+	"errors"
 	"os"
+	"sync"
 	"syscall"
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
+	"github.com/krm-function-runner/function-runner/libs/confine"
 )
 
 // Launch is how a command's program starts the function in a sandbox: a launcher, such as bubblewrap,
@@ -25,6 +28,11 @@ type Launch struct {
 	Advice   string
 	// Files are opened for reading for each process, which has them as descriptors from 3 on.
 	Files []string
+	// Arguments, if there are any, are what the launcher reads from the descriptor after those of Files before it does
+	// anything. They are not seen in lists of processes.
+	Arguments []byte
+	// Limits, if not nil, returns the limits of a process that has started, which are set before it gets its Arguments.
+	Limits func() confine.Limits
 	// User and Group are what the launcher runs as; user zero is the runner's own, and its group.
 	User, Group uint32
 	// Groups are control groups, of which each process gets one for itself; nil for none.
@@ -51,21 +59,52 @@ func (c Command) parts() []string {
 	}
 }
 
-// open opens the files that the launcher inherits. The caller closes them.
-func (l *Launch) open() ([]*os.File, error) {
+// open opens the files that the launcher inherits, and the pipe for its arguments, nil if it reads none. The caller
+// closes them.
+func (l *Launch) open() (files []*os.File, arguments *os.File, err error) {
 	if l == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	files := make([]*os.File, 0, len(l.Files))
 	for _, path := range l.Files {
 		file, err := os.Open(path)
 		if err != nil {
 			closeAll(files)
-			return nil, err
+			return nil, nil, err
 		}
 		files = append(files, file)
 	}
-	return files, nil
+	if len(l.Arguments) == 0 {
+		return files, nil, nil
+	}
+	theirs, arguments, err := os.Pipe()
+	if err != nil {
+		closeAll(files)
+		return nil, nil, err
+	}
+	return append(files, theirs), arguments, nil
+}
+
+// instruct limits a process of the launcher, and then writes its arguments to pipe, which is closed at last. A process
+// that has ended reports that itself.
+func (l *Launch) instruct(pid int, pipe *os.File, background *sync.WaitGroup) error {
+	if l != nil && l.Limits != nil {
+		if err := l.Limits().Set(pid, l.User, l.Group); err != nil && !errors.Is(err, syscall.ESRCH) {
+			_ = pipe.Close()
+			return err
+		}
+	}
+	if pipe == nil {
+		return nil
+	}
+	n := writeAvailable(pipe, l.Arguments)
+	if n == len(l.Arguments) {
+		return pipe.Close()
+	}
+	background.Go(func() {
+		_, _ = pipe.Write(l.Arguments[n:])
+		_ = pipe.Close()
+	})
+	return nil
 }
 
 // group returns a control group for a process, nil without.

@@ -5,6 +5,7 @@ package fnproc
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -100,7 +101,7 @@ func (w *MemoryWatch) killLargest(least int64) {
 	var largest *process
 	most := least
 	for p, freed := range w.running {
-		if size := resident(p.Pid); freed == 0 && size > most {
+		if size := residentTree(p.Pid); freed == 0 && size > most {
 			largest, most = p, size
 		}
 	}
@@ -108,6 +109,34 @@ func (w *MemoryWatch) killLargest(least int64) {
 		w.running[largest] = most
 		largest.endForMemory()
 	}
+}
+
+// maxMeasured bounds how many processes of a function are measured.
+const maxMeasured = 64
+
+// residentTree returns how many bytes of memory a process has with its descendants: the function is one of those of a
+// launcher.
+func residentTree(pid int) (size int64) {
+	pids := []int{pid}
+	for measured := 0; len(pids) > 0 && measured < maxMeasured; measured++ {
+		size += resident(pids[0])
+		pids = append(pids[1:], childrenOfThreads(pids[0])...)
+	}
+	return size
+}
+
+// childrenOfThreads returns the children of all threads of a process; none on a kernel that does not list them.
+func childrenOfThreads(pid int) (pids []int) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, thread := range threads {
+		children, _ := os.ReadFile(thread)
+		for child := range strings.FieldsSeq(string(children)) {
+			if id, err := strconv.Atoi(child); err == nil {
+				pids = append(pids, id)
+			}
+		}
+	}
+	return pids
 }
 
 // resident returns how many bytes of memory a process has; zero if it has ended.

@@ -19,6 +19,20 @@ import (
 // TestMemoryWatchKillsTheLargest has memory run out while a small and a large function run. The
 // small one goes on: what the end of the large one frees is enough.
 func TestMemoryWatchKillsTheLargest(t *testing.T) {
+	t.Run("a process", func(t *testing.T) {
+		killLargest(t, func(large fnproc.Command) fnproc.Command { return large })
+	})
+	t.Run("child of a launcher", func(t *testing.T) {
+		killLargest(t, func(large fnproc.Command) fnproc.Command {
+			large.Args = []string{"-c", large.Path + "; exit $?"}
+			large.Path, large.Launch = "/bin/sh", &fnproc.Launch{Name: "fn"}
+			return large
+		})
+	})
+}
+
+func killLargest(t *testing.T, started func(fnproc.Command) fnproc.Command) {
+	t.Helper()
 	const limit = 64 << 20
 	small, smallDir := install(t, "hang")
 	large, largeDir := install(t, fmt.Sprintf("keep=%d", limit))
@@ -36,7 +50,7 @@ func TestMemoryWatchKillsTheLargest(t *testing.T) {
 		}
 	})
 	testfn.AwaitRunning(t, smallDir, 1)
-	got, err := runner.Run(t.Context(), large, nil)
+	got, err := runner.Run(t.Context(), started(large), nil)
 	if err != nil || !got.OutOfMemory || got.Signal != syscall.SIGKILL || got.Status != "signal: killed" {
 		t.Errorf("the large function: %+v, %v, want that it was killed for memory", got, err)
 	}

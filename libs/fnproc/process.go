@@ -25,6 +25,7 @@ type process struct {
 	group                 *cgroup.Group    // nil without
 	tempWatch             tempWatch
 	stdin, stdout, stderr *os.File
+	arguments             *os.File // those of its launcher are written to it; nil without
 	output, log           *collector
 	background            sync.WaitGroup // serving the pipes, and the check of temp
 	exited                chan struct{}  // closed when the main process has ended, which is unreaped then
@@ -84,10 +85,11 @@ func (p *process) start(size int) error {
 
 // fork starts the process with these ends of its pipes, and has pidfd filled in.
 func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
-	inherited, err := p.cmd.Launch.open()
+	inherited, arguments, err := p.cmd.Launch.open()
 	if err != nil {
 		return err
 	}
+	p.arguments = arguments
 	defer closeAll(inherited)
 	if p.group, err = p.cmd.Launch.group(); err != nil {
 		return err
@@ -107,7 +109,17 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 		})
 		return started, err
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	if err := p.cmd.Launch.instruct(p.Pid, arguments, &p.background); err != nil {
+		p.kill(err)
+		_, _ = p.reap()
+		p.handle = newHandle(*pidfd) // which is closed
+		p.temp.RemoveLater()
+		return err
+	}
+	return nil
 }
 
 // openPipes makes the three pipes and returns the function's ends, which the caller
@@ -125,7 +137,7 @@ func (p *process) openPipes() (theirs []*os.File, err error) {
 }
 
 func (p *process) closePipes() {
-	closeAll([]*os.File{p.stdin, p.stdout, p.stderr, p.spare.input, p.handle})
+	closeAll([]*os.File{p.stdin, p.stdout, p.stderr, p.arguments, p.spare.input, p.handle})
 }
 
 // closeAll closes pipes. It ignores errors, since they need no action: some pipes are nil
@@ -207,6 +219,7 @@ func (p *process) finish() (*os.ProcessState, error) {
 func (p *process) interrupt() {
 	past := time.Unix(1, 0)
 	_ = p.stdin.SetWriteDeadline(past)
+	_ = p.arguments.SetWriteDeadline(past)
 	_ = p.stdout.SetReadDeadline(past)
 	_ = p.stderr.SetReadDeadline(past)
 }

@@ -25,8 +25,8 @@ type SandboxSettings struct {
 	SandboxMaxImageFiles int64 `split_words:"true" default:"300000"`
 	// SandboxMaxMemoryBytes bounds the private memory of each process; 0 is any.
 	SandboxMaxMemoryBytes int64 `split_words:"true" default:"2147483648"`
-	// SandboxMaxProcesses is how many processes and threads the sandboxes of a function may have where
-	// this program runs as root, and all sandboxes together elsewhere.
+	// SandboxMaxProcesses is how many processes and threads a sandbox may have, and with bubblewrap the
+	// sandboxes of a function together where this program runs as root.
 	SandboxMaxProcesses int64 `split_words:"true" default:"1024"`
 }
 

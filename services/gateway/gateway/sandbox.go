@@ -23,8 +23,8 @@ type SandboxConfig struct {
 	Launcher string
 	// Required makes it an error that auto finds no launcher.
 	Required bool
-	// MaxMemoryBytes bounds the private memory of each process, and MaxProcesses how many the sandboxes
-	// of a function have at a time where this program is root, and all sandboxes elsewhere.
+	// MaxMemoryBytes bounds the private memory of each process, and MaxProcesses how many a sandbox has, with
+	// bubblewrap the sandboxes of a function together where this program is root.
 	MaxMemoryBytes, MaxProcesses int64
 }
 

@@ -3,51 +3,49 @@
 package sandbox
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// firstFile is the descriptor of the first file that a launcher inherits.
-const firstFile = "3"
+// The descriptors of what a launcher inherits: the seccomp program, and its arguments.
+const (
+	filterFile    = "3"
+	argumentsFile = "4"
+)
 
 // bubblewrap starts functions by bubblewrap, which takes all settings as arguments.
+//
+// It reads them from a pipe, so that its resource limits are set before it starts anything, and its processes' command
+// lines are without paths of this machine and without the function's environment.
 type bubblewrap struct {
-	cfg     Config
-	path    string
-	limiter string // the path of prlimit
-	filter  string // the path by which the seccomp program is opened
-	// perUser limits the processes of the user that sandboxes run as. Where that is this program's own and there are
-	// control groups, these limit each sandbox instead.
-	perUser bool
+	cfg    Config
+	path   string
+	filter string // the path by which the seccomp program is opened
+	// processes returns how many processes the user of a sandbox may have now, 0 for any number.
+	processes func() int64
 }
 
 func (b *bubblewrap) command(fn Function) fnproc.Command {
 	return fnproc.Command{
-		Path: b.limiter, Args: slices.Concat(b.limits(), []string{b.path}, b.arguments(fn)),
-		Launch: &fnproc.Launch{Messages: []string{"bwrap: ", "prlimit: "}, Files: []string{b.filter}},
+		Path: b.path, Args: append([]string{"--args", argumentsFile, "--"}, fn.Program...),
+		Launch: &fnproc.Launch{
+			Messages: []string{"bwrap: "}, Files: []string{b.filter}, Limits: b.limits,
+			Arguments: []byte(strings.Join(b.arguments(fn), "\x00") + "\x00"),
+		},
 	}
 }
 
-// limits returns the arguments of prlimit, which sets resource limits before it becomes the launcher:
-// no function runs a moment without them.
-func (b *bubblewrap) limits() []string {
-	limit := func(name string, value int64) string { return "--" + name + "=" + strconv.FormatInt(value, 10) }
-	args := []string{"--core=0", limit("fsize", b.cfg.MaxTemp)}
-	if b.perUser {
-		args = append(args, limit("nproc", b.cfg.MaxProcesses))
-	}
-	if b.cfg.MaxMemory > 0 {
-		args = append(args, limit("data", b.cfg.MaxMemory))
-	}
-	return append(args, "--")
+// limits returns the limits of a process of the launcher that starts now.
+func (b *bubblewrap) limits() confine.Limits {
+	return confine.Limits{FileBytes: b.cfg.MaxTemp, DataBytes: b.cfg.MaxMemory, Processes: b.processes()}
 }
 
 func (b *bubblewrap) arguments(fn Function) []string {
 	uid, gid := user(fn.User)
-	temp := strconv.FormatInt(b.cfg.MaxTemp, 10)
+	temp := number(b.cfg.MaxTemp)
 	args := []string{
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
 		"--uid", uid, "--gid", gid, "--hostname", hostname,
@@ -65,8 +63,7 @@ func (b *bubblewrap) arguments(fn Function) []string {
 		key, value, _ := strings.Cut(variable, "=")
 		args = append(args, "--setenv", key, value)
 	}
-	args = append(args, "--cap-drop", "ALL", "--seccomp", firstFile, "--chdir", fn.Dir, "--")
-	return append(args, fn.Program...)
+	return append(args, "--cap-drop", "ALL", "--seccomp", filterFile, "--chdir", fn.Dir)
 }
 
 // user returns the ids that a function has: those of its image if they are numbers and not root.

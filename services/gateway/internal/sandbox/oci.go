@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
@@ -89,7 +90,7 @@ func (o *oci) config(fn Function) []byte {
 		"root":       object{"path": root, "readonly": true},
 		"process": object{
 			"args": fn.Program, "env": fn.environment(), "cwd": fn.Dir, "user": object{"uid": 0, "gid": 0},
-			"noNewPrivileges": true, "rlimits": o.limits(),
+			"noNewPrivileges": true, "rlimits": o.limits(), "oomScoreAdj": confine.KillFirst,
 			"capabilities": object{
 				"bounding": none, "effective": none, "permitted": none, "inheritable": none, "ambient": none,
 			},
@@ -139,7 +140,10 @@ func (o *oci) limits() []object {
 	limit := func(kind string, value int64) object {
 		return object{"type": "RLIMIT_" + kind, "soft": value, "hard": value}
 	}
-	limits := []object{limit("CORE", 0), limit("FSIZE", o.cfg.MaxTemp), limit("NPROC", o.cfg.MaxProcesses)}
+	limits := []object{
+		limit("CORE", confine.MaxCore), limit("NOFILE", confine.MaxFiles), limit("FSIZE", o.cfg.MaxTemp),
+		limit("NPROC", o.cfg.MaxProcesses),
+	}
 	if o.cfg.MaxMemory > 0 {
 		limits = append(limits, limit("DATA", o.cfg.MaxMemory))
 	}

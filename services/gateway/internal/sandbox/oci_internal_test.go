@@ -56,7 +56,7 @@ func TestOCIConfiguration(t *testing.T) {
 	if config.Root.Path != root || !slices.Equal(config.Process.Args, fn.Program) || !network(config.Linux.Namespaces) {
 		t.Errorf("got %+v", config)
 	}
-	for kind, want := range map[string]int64{"CORE": 0, "FSIZE": 1 << 20, "NPROC": 100, "DATA": 1 << 30} {
+	for kind, want := range map[string]int64{"CORE": 1, "NOFILE": 4096, "FSIZE": 1 << 20, "NPROC": 100, "DATA": 1 << 30} {
 		isSet := func(l named) bool { return l.Type == "RLIMIT_"+kind && l.Hard == want }
 		if !slices.ContainsFunc(config.Process.Rlimits, isSet) {
 			t.Errorf("no limit of %s to %d in %v", kind, want, config.Process.Rlimits)

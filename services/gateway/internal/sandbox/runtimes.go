@@ -12,20 +12,11 @@ const (
 )
 
 func newBubblewrap(l *Launcher, path string) (starter, error) {
-	tools, err := lookUpAll("prlimit")
-	if err != nil {
-		return nil, err
-	}
-	if !l.root && l.groups == nil {
-		l.cfg.MaxProcesses += ownThreads()
-	}
 	filter, err := l.writeFilter()
 	if err != nil {
 		return nil, err
 	}
-	return &bubblewrap{
-		cfg: l.cfg, path: path, limiter: tools[0], filter: filter, perUser: l.root || l.groups == nil,
-	}, nil
+	return &bubblewrap{cfg: l.cfg, path: path, filter: filter, processes: l.processes()}, nil
 }
 
 func newCrun(l *Launcher, path string) (starter, error) {

@@ -47,8 +47,7 @@ type Config struct {
 	Required bool
 	// MaxMemory bounds the private memory of each process, and all of a sandbox where there are control groups;
 	// MaxTemp bounds each of /tmp and /dev/shm, in bytes. MaxProcesses is how many processes a sandbox may have;
-	// with bubblewrap, the sandboxes of a function together where this program is root, and all sandboxes where it
-	// is not and there are no control groups.
+	// with bubblewrap, the sandboxes of a function together where this program is root.
 	MaxMemory, MaxTemp, MaxProcesses int64
 	// Env is what functions have beside the environment of their images, which counts more, as KEY=value.
 	Env []string
@@ -116,7 +115,8 @@ func (l *Launcher) Command(fn Function) fnproc.Command {
 	cmd := l.starter.command(fn)
 	cmd.Dir = "/"
 	cmd.Launch.Name, cmd.Launch.User, cmd.Launch.Group = fn.Name, l.userOf(fn.Name), Unprivileged
-	sum := sha256.Sum256([]byte(strings.Join(cmd.Args, "\x00"))) // the arguments of a runtime have 40 KB
+	all := slices.Concat(cmd.Launch.Arguments, []byte(strings.Join(cmd.Args, "\x00")))
+	sum := sha256.Sum256(all) // the arguments of a runtime have 40 KB
 	cmd.Launch.Groups = l.groups
 	cmd.Launch.Key, cmd.Launch.Advice = string(sum[:]), advice+"choose another launcher with FNR_SANDBOX"
 	return cmd

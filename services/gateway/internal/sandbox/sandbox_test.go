@@ -11,13 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
@@ -96,11 +96,15 @@ func TestCommand(t *testing.T) {
 		Name: "fn@x", Root: "/store/x", Program: []string{"/fn", "--", "a"}, Dir: "/srv",
 		Env: []string{"A=b", "HOME=/h", "=", "c"},
 	}
-	args := strings.Join(l.Command(fn).Args, " ")
+	arguments := func(fn sandbox.Function) string {
+		cmd := l.Command(fn)
+		return strings.ReplaceAll(string(cmd.Launch.Arguments), "\x00", " ") + strings.Join(cmd.Args, " ")
+	}
+	args := arguments(fn)
 	for _, want := range []string{
-		"--data=1073741824", "--core=0", "--unshare-user", "--unshare-net", "--ro-bind /store/x / ",
+		"--unshare-user", "--unshare-net", "--ro-bind /store/x / ",
 		"--size 1048576 --tmpfs /tmp",
-		"--cap-drop ALL", "--seccomp 3", "--setenv A b", "--setenv HOME /h", "--chdir /srv -- /fn -- a",
+		"--cap-drop ALL", "--seccomp 3", "--setenv A b", "--setenv HOME /h", "--chdir /srv --args 4 -- /fn -- a",
 	} {
 		if !strings.Contains(args, want) {
 			t.Errorf("no %q in %s", want, args)
@@ -113,12 +117,12 @@ func TestCommand(t *testing.T) {
 		"1000:users": "--uid 1000 --gid 1000",
 	} {
 		fn.User = user
-		if args := strings.Join(l.Command(fn).Args, " "); !strings.Contains(args, want) {
+		if args := arguments(fn); !strings.Contains(args, want) {
 			t.Errorf("user %q: no %q in %s", user, want, args)
 		}
 	}
 	fn.Network = true
-	if slices.Contains(l.Command(fn).Args, "--unshare-net") {
+	if strings.Contains(arguments(fn), "--unshare-net") {
 		t.Error("a function that may use the network has none")
 	}
 }
@@ -131,11 +135,8 @@ func TestLauncherThatReachesALimit(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	cmd := l.Command(sandbox.Function{Name: "fn@x", Root: "/", Program: []string{"/bin/true"}, Dir: "/"})
-	i := slices.IndexFunc(cmd.Args, func(arg string) bool { return strings.HasPrefix(arg, "--nproc=") })
-	if i < 0 {
-		t.Skip("control groups limit this user's sandboxes, each by itself")
-	}
-	cmd.Args[i], cmd.MaxOutput, cmd.MaxLog = "--nproc=1", 1<<10, 1<<10
+	cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<10
+	cmd.Launch.Limits = func() confine.Limits { return confine.Limits{Processes: 1} }
 	_, err = fnproc.Runner{}.Run(t.Context(), cmd, nil)
 	if _, hint := fault.RetryAfter(err); fault.Of(err) != fault.Exhausted || !hint {
 		t.Errorf("got %v, want an error with a retry hint", err)
@@ -256,5 +257,41 @@ func share(t *testing.T, dir string) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestLimitsOfSandboxes looks at what runs in a sandbox of each launcher.
+func TestLimitsOfSandboxes(t *testing.T) {
+	for name, program := range map[string]string{"bubblewrap": "bwrap", "crun": "crun", "runc": "runc"} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := exec.LookPath(program); err != nil {
+				t.Skip(err)
+			}
+			l, err := sandbox.Find(t.Context(), config(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			cmd := l.Command(sandbox.Function{
+				Name: "fn@x", Root: "/", Program: []string{"/bin/cat", "/proc/self/limits", "/proc/self/oom_score_adj"}, Dir: "/",
+			})
+			cmd.MaxOutput, cmd.MaxLog = 1<<14, 1<<14
+			out, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+			if err != nil || out.ExitCode != 0 {
+				t.Fatalf("%v, %v: %s", err, out.Status, out.Log)
+			}
+			have := strings.Join(strings.Fields(string(out.Output)), " ")
+			for _, want := range []string{
+				"Max core file size 1 1 ", "Max open files 4096 4096 ", "Max file size 1048576 1048576 ",
+				"Max data size 1073741824 1073741824 ",
+			} {
+				if !strings.Contains(have, want) {
+					t.Errorf("the limits are %s, want %s", have, want)
+				}
+			}
+			if !strings.HasSuffix(have, " 1000") {
+				t.Errorf("%s, want the score with which the kernel kills it first", have)
+			}
+		})
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"hash/maphash"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
-
-	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"time"
 )
 
 // Where this program runs as root, each function has a user of its own on the machine, of so many from
@@ -28,28 +28,50 @@ func (l *Launcher) userOf(name string) uint32 {
 	return firstUser + uint32(maphash.String(l.seed, name)%users) //nolint:gosec // it fits
 }
 
-// attributes returns the attributes of a launcher's process: it leads a session, as those of functions do.
-func attributes(launch *fnproc.Launch) *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Setsid: true}
-	if launch.User != 0 {
-		attr.Credential = &syscall.Credential{Uid: launch.User, Gid: launch.Group}
+// processes returns what tells how many processes the user of a sandbox may have, 0 for any number. The kernel counts
+// all of that user. Where it is this program's own, control groups limit each sandbox instead, and without them
+// it may have so many more than the user has.
+func (l *Launcher) processes() func() int64 {
+	switch {
+	case l.root:
+		return func() int64 { return l.cfg.MaxProcesses }
+	case l.groups != nil:
+		return func() int64 { return 0 }
 	}
-	return attr
+	own := &threads{user: uint32(os.Getuid())} //nolint:gosec // ids are not negative
+	return func() int64 { return own.count(time.Now()) + l.cfg.MaxProcesses }
 }
 
-// ownThreads returns how many threads the user of this program has now: the kernel counts them
-// together with those of sandboxes.
-func ownThreads() (n int64) {
-	id := uint32(os.Getuid()) //nolint:gosec // ids are not negative
-	tasks, _ := filepath.Glob("/proc/[0-9]*/task/[0-9]*")
-	for _, task := range tasks {
-		info, err := os.Stat(task)
+// threads are those of a user.
+type threads struct {
+	user uint32
+
+	mu    sync.Mutex
+	n     int64
+	until time.Time
+}
+
+// countAgain is how long a number of threads is used: to count them takes milliseconds.
+const countAgain = time.Second
+
+// count returns how many threads the user has, or had a moment ago.
+func (t *threads) count(now time.Time) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Before(t.until) {
+		return t.n
+	}
+	t.n, t.until = 0, now.Add(countAgain)
+	processes, _ := filepath.Glob("/proc/[0-9]*")
+	for _, process := range processes {
+		info, err := os.Stat(process)
 		if err != nil {
 			continue // it has ended
 		}
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid == id {
-			n++
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid == t.user {
+			tasks, _ := os.ReadDir(filepath.Join(process, "task"))
+			t.n += int64(len(tasks))
 		}
 	}
-	return n
+	return t.n
 }
