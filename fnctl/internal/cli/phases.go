@@ -11,12 +11,17 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pipeline"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pods"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/ui"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 )
 
 // phasesAfter is the delay before the command shows what an evaluation waits for. An evaluation in
 // a warm pod takes less.
 const phasesAfter = 150 * time.Millisecond
+
+// phasesAgain is the interval in which a gateway without pods is asked what evaluations wait for.
+const phasesAgain = 500 * time.Millisecond
 
 // phases is an evaluator that shows what evaluations wait for.
 type phases struct {
@@ -41,28 +46,50 @@ func (p *phases) Evaluate(ctx context.Context, req pipeline.Request) (pipeline.R
 	return resp, client.WaitedFor(err, last)
 }
 
-// show prints what req waits for, until ctx ends, and returns the last of it. A gateway without a pod
-// evaluator reports nothing.
+// show prints what req waits for, until ctx ends, and returns the last of it. A gateway that has no pods reports what
+// it waits for itself, such as the image of a sandbox.
 func (p *phases) show(ctx context.Context, req pipeline.Request) (last string) {
-	select {
-	case <-time.After(phasesAfter):
-	case <-ctx.Done():
+	if !retry.Sleep(ctx, phasesAfter) {
 		return ""
 	}
+	show := func(now string) {
+		if now != last {
+			last = now
+			p.progress.Waiting(now)
+		}
+	}
+	p.showPods(ctx, req, show)
+	for retry.Sleep(ctx, phasesAgain) {
+		status, err := p.Status(ctx)
+		if err != nil {
+			break
+		}
+		show(reason(status.GetWaiting(), req))
+	}
+	return last
+}
+
+// showPods shows what the pods of the function wait for, until ctx ends or the gateway has no pods.
+func (p *phases) showPods(ctx context.Context, req pipeline.Request, show func(string)) {
 	var state pods.Pools
 	synced := false
 	_ = p.WatchPools(ctx, func(change *podmanagerv1.WatchPoolsResponse) error {
 		state.Apply(change)
-		if synced = synced || change.GetSynced() != nil; !synced {
-			return nil
-		}
-		if now := pods.Waits(functionPools(&state, req)); now != last {
-			last = now
-			p.progress.Waiting(now)
+		if synced = synced || change.GetSynced() != nil; synced {
+			show(pods.Waits(functionPools(&state, req)))
 		}
 		return nil
 	})
-	return last
+}
+
+// reason returns what evaluations of the function of req wait for, empty if that is not known.
+func reason(waiting []*gatewayv1.GetStatusResponse_Waiting, req pipeline.Request) string {
+	for _, w := range waiting {
+		if pods.Is(w.GetImage(), req.Image, req.Tag) && w.GetReason() != "" {
+			return w.GetReason()
+		}
+	}
+	return ""
 }
 
 // functionPools returns the pools of the function of req.

@@ -17,6 +17,8 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/fntest"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	gatewayv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1/gatewayv1connect"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
 )
@@ -122,6 +124,37 @@ func TestEvalShowsWhatItWaitsFor(t *testing.T) {
 		address,
 	}); code != 0 {
 		shown, _ := stderr.now()
+		t.Errorf("exit code %d:\n%s", code, shown)
+	}
+}
+
+// pulls is a gateway without pods, where a function's image is pulled.
+type pulls struct {
+	gatewayv1connect.UnimplementedStatusServiceHandler
+}
+
+func (pulls) GetStatus(context.Context, *gatewayv1.GetStatusRequest) (*gatewayv1.GetStatusResponse, error) {
+	return &gatewayv1.GetStatusResponse{Waiting: []*gatewayv1.GetStatusResponse_Waiting{
+		{Image: "example.com/fns/other:v1", Phase: "pull", Reason: "another image"},
+		{Image: "example.com/fns/slow:v1", Phase: "pull", Reason: "pulling the image, 1 of 3 layers"},
+	}}, nil
+}
+
+// TestEvalShowsThePullOfItsImage waits for an image at a gateway that has sandboxes and no pods.
+func TestEvalShowsThePullOfItsImage(t *testing.T) {
+	stderr := newScreen()
+	slow := func(ctx context.Context,
+		req *evaluator.EvaluateFunctionRequest,
+	) (*evaluator.EvaluateFunctionResponse, error) {
+		stderr.await(ctx, "pulling the image, 1 of 3 layers\n")
+		return &evaluator.EvaluateFunctionResponse{ResourceList: req.GetResourceList()}, nil
+	}
+	address := fntest.Gateway{"slow:v1": slow}.ServeWithStatus(t, pulls{}, nil)
+	env := cli.Environment{Stdin: strings.NewReader(""), Stdout: newScreen(), Stderr: stderr}
+	code := cli.Run(t.Context(), env, []string{
+		"eval", t.TempDir(), "--image=slow:v1", "--phases", "--timeout=1m", "--address", address,
+	})
+	if shown, _ := stderr.now(); code != 0 || strings.Contains(shown, "another image") {
 		t.Errorf("exit code %d:\n%s", code, shown)
 	}
 }

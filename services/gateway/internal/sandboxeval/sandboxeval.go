@@ -129,7 +129,10 @@ func (e *Evaluator) open(
 	pulling := time.Now()
 	req.Measured.Enter("pull")
 	root, err := e.kept.open(resolved.GetDigest(), func() (string, func(), error) {
-		return e.cfg.Images.Open(ctx, req.Image.Repository, resolved.GetDigest(), func(phase string) { doing = phase })
+		return e.cfg.Images.Open(ctx, req.Image.Repository, resolved.GetDigest(), func(phase string) {
+			doing = phase
+			req.Measured.Waits(phase)
+		})
 	})
 	e.took(ctx, "pull", time.Since(pulling))
 	if err != nil {

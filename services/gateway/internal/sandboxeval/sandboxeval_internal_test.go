@@ -10,7 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/metric/noop"
+
 	"github.com/krm-function-runner/function-runner/libs/fault"
+	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
 )
 
 // TestImagesThatAreNotThere checks the errors of images that are not opened. None is NotFound, on which
@@ -37,4 +42,48 @@ func TestImagesThatAreNotThere(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	})
+}
+
+// pulled is an image whose pull reports a phase.
+type pulled struct{ during func() }
+
+func (pulled) ResolveImage(
+	context.Context, *imageresolverv1.ResolveImageRequest,
+) (*imageresolverv1.ResolveImageResponse, error) {
+	return &imageresolverv1.ResolveImageResponse{Digest: "sha256:a", Command: []string{"/fn"}}, nil
+}
+
+func (p pulled) Open(_ context.Context, _, _ string, phase func(string)) (string, func(), error) {
+	phase("pulling the image, 1 of 3 layers")
+	p.during()
+	return "/root", func() {}, nil
+}
+
+func (pulled) WhenFull(func()) {}
+
+// TestCallersSeeWhatAPullDoes looks at what evaluations wait for while an image is pulled.
+func TestCallersSeeWhatAPullDoes(t *testing.T) {
+	active, err := measure.NewActive(noop.NewMeterProvider())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waiting []measure.Waiting
+	images := pulled{func() { waiting = active.Waiting(9) }}
+	e := &Evaluator{
+		cfg: Config{Resolver: images, Images: images}, kept: keeper{images: map[string]*kept{}},
+		took: func(context.Context, string, time.Duration) {},
+	}
+	measured := active.Begin("fn:v1")
+	image, _, err := e.open(t.Context(), evaluation.Request{Given: "fn:v1", Measured: measured})
+	if err != nil {
+		t.Fatal(err)
+	}
+	image.release()
+	const want = "pulling the image, 1 of 3 layers"
+	if len(waiting) != 1 || waiting[0].Phase != "pull" || waiting[0].Reason != want {
+		t.Errorf("it waits for %+v, want %q", waiting, want)
+	}
+	if steps := measured.Steps(); len(steps) != 1 || steps[0].Reason != want {
+		t.Errorf("steps %+v, want the reason", steps)
+	}
 }
