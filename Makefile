@@ -235,15 +235,15 @@ UNIX_PROGRAMS := services/function-runner services/gateway wrapper-server fnctl
 .PHONY: cross
 cross: cross-short ## Compile programs and tests for Linux and macOS on arm64, and fnctl for Windows
 	@$(call vet_for,linux,arm64,$(WORKSPACE_PACKAGES))
-	@$(call vet_for,windows,amd64,./fnctl/...)
 	@mkdir -p $(BUILD)/cross
 	@$(call build_for,linux,arm64,$(UNIX_PROGRAMS))
 	@$(call build_for,darwin,arm64,$(UNIX_PROGRAMS))
 	@$(call build_for,windows,amd64,fnctl)
 
 .PHONY: cross-short
-cross-short: ## The same without programs, for macOS alone: what only Linux has shows there
+cross-short: ## The same without programs, for macOS and Windows: what only Linux has shows there
 	@$(call vet_for,darwin,arm64,$(filter-out ./test/...,$(WORKSPACE_PACKAGES)))
+	@$(call vet_for,windows,amd64,./fnctl/...)
 
 .PHONY: test-collector
 test-collector: ## Test the configuration of the OpenTelemetry Collector with a real one
