@@ -34,10 +34,10 @@ exec setpriv --reuid=64321 --regid=64321 --clear-groups --bounding-set=-all --in
 // user is a new user's account.
 type user struct{ home, hidden string }
 
-// newUser returns a user of a machine with one launcher.
+// newUser returns a user of a machine with one launcher, or with none if that is empty.
 func newUser(t *testing.T, launcher string) user {
 	t.Helper()
-	if _, err := exec.LookPath(launcher); err != nil {
+	if _, err := exec.LookPath(launcher); err != nil && launcher != "" {
 		t.Fatalf("install the package %s: %v", launchers[launcher], err)
 	}
 	u := user{home: machinetest.SharedDir(t)}
@@ -94,6 +94,22 @@ func TestExamples(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestExamplesWithoutALauncher has a new user render the examples where nothing starts sandboxes: the demo names the
+// package to install, and renders the rest.
+func TestExamplesWithoutALauncher(t *testing.T) {
+	u := newUser(t, "")
+	u.give(t, "cp", "-R", "--parents", "examples", ".build/bin", ".build/functions", ".build/examples")
+	out := u.run(t, "env", "LOG_LEVEL=2", "examples/run.sh")
+	for _, want := range []string{
+		"no sandbox on this machine", "skipped: its functions run in sandboxes", "install the package bubblewrap",
+		"All examples are as expected, but for any-image, which was skipped.",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@
 package compose_test
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,5 +40,25 @@ func TestImageRunsInASandbox(t *testing.T) {
 	if st := status.Convert(err); st.Code() != codes.FailedPrecondition ||
 		!strings.HasPrefix(st.Message(), "unable to get the sandbox for missing:v1: ") {
 		t.Errorf("error %v, want one of the registry", err)
+	}
+}
+
+// TestDisabledSandboxRunsNothing disables sandboxes on a machine that has a launcher.
+func TestDisabledSandboxRunsNothing(t *testing.T) {
+	registry := machinetest.Open(t)
+	registry.Push(t, "fn/echo:v1", "echo")
+	store := filepath.Join(machinetest.SharedDir(t), "store")
+	t.Setenv("FNR_SANDBOX", "bubblewrap")
+	t.Setenv("FNR_SANDBOX_STORE", store)
+	t.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", registry.Host)
+	client, _ := start(t, "", "--disable-runtimes=pod,sandbox")
+	_, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{
+		Image: registry.Host + "/fn/echo:v1", ResourceList: []byte("kind: ResourceList\n"),
+	})
+	if status.Code(err) != codes.NotFound {
+		t.Errorf("error %v, want that no evaluator serves the image", err)
+	}
+	if _, err := os.Stat(store); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a store was made, %v", err)
 	}
 }

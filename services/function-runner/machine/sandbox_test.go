@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package machine_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
+)
+
+// TestPlaceOfTheStore checks the default of FNR_SANDBOX_STORE. Sandboxes of root cannot enter its home directory.
+func TestPlaceOfTheStore(t *testing.T) {
+	home := t.TempDir()
+	ofHome := filepath.Join(home, ".cache", "function-runner", "images")
+	if os.Getuid() == 0 {
+		ofHome = "/var/cache/function-runner/images"
+	}
+	for name, tc := range map[string]struct{ store, cache, home, want string }{
+		"setting":         {"/srv/images", "/cache", home, "/srv/images"},
+		"XDG_CACHE_HOME":  {"", "/cache", home, "/cache/function-runner/images"},
+		"home directory":  {"", "", home, ofHome},
+		"neither of them": {"", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("XDG_CACHE_HOME", tc.cache)
+			t.Setenv("HOME", tc.home)
+			settings := machine.SandboxSettings{SandboxStore: tc.store}
+			if got := settings.Store().Dir; got != tc.want {
+				t.Errorf("the store is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
