@@ -19,7 +19,8 @@ func BenchmarkDecide(b *testing.B) {
 		"groups":      `when: '"team-0%d" in caller.groups || caller.id == "ci"'`,
 		"mixed":       `images: ["ghcr.io/team-%d/**"], when: 'image.tag.matches("^v[0-9]+$")'`,
 		"sizes":       `when: 'input.bytes > 5%d00 && evaluator == "pod"'`,
-		"expressions": `when: 'image.tag.matches("^w%d")'`,
+		"expressions": `when: 'image.tag.matches("^[a-w]+-%d")'`,
+		"beginnings":  `when: 'image.tag.matches("^w%d[.]")'`,
 	} {
 		b.Run(name, func(b *testing.B) {
 			var rules strings.Builder
@@ -34,6 +35,32 @@ func BenchmarkDecide(b *testing.B) {
 			for b.Loop() {
 				if got := p.Decide(f); got.Rule != "last" {
 					b.Fatalf("decided %+v", got)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSigners has 1,000 rules of which the last has a signer, and asks all that an evaluation asks.
+func BenchmarkSigners(b *testing.B) {
+	for name, rule := range map[string]string{
+		"conditions":  `when: 'caller.id == "spiffe://example.com/ns/team-%d/sa/ci"'`,
+		"expressions": `when: 'image.tag.matches("^[a-w]+-%d")'`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			var rules strings.Builder
+			rules.WriteString(signers + "rules:\n")
+			for i := range 999 {
+				fmt.Fprintf(&rules, "- {name: r%d, action: allow, %s}\n", i, fmt.Sprintf(rule, i))
+			}
+			rules.WriteString("- {name: last, action: allow, signers: [release]}\n")
+			p := compile(b, rules.String(), policy.Lists{})
+			f := call()
+			f.Signers = []string{"release"}
+			b.ReportAllocs()
+			for b.Loop() {
+				if p.NeedsDigest(f) || !p.NeedsSigners(f) || p.Decide(f).Rule != "last" {
+					b.Fatal("decided wrongly")
 				}
 			}
 		})

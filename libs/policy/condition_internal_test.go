@@ -18,6 +18,8 @@ func FuzzConditionsAreWhatCELTakesThemFor(f *testing.F) {
 		`image.digest.matches("a+")`, `caller.groups[0] == "g"`, `caller.groups.exists(g, g == caller.id)`,
 		`image.repository in [image.registry, "a"]`, `evaluator == "nothing"`, `evaluator == "pod" && evaluator == "exec"`,
 		`size(caller.groups) > 1 ? image.tag == "a" : true`, `image.tag < "w"`, `input.bytes in [1, 2]`,
+		`image.tag.matches("^v(?i)V1$") || image.tag.matches("^v1[.]*")`, `image.tag.matches("(?m)^1")`,
+		`image.tag.matches("(v1)+1?") && !image.tag.matches("v|w")`, `image.tag.matches("^\ufffd")`,
 		`"g" in image.signers || image.signers.exists(s, s > "h")`,
 	} {
 		f.Add(seed, "a", "v1", "g", int64(5))
@@ -55,6 +57,20 @@ func FuzzConditionsAreWhatCELTakesThemFor(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestFixedTextsOfExpressions has what texts begin with, and what they have, by which expressions are found and tried.
+func TestFixedTextsOfExpressions(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"^v1[.]": {"v1.", ""}, "^v1.*-rc$": {"v1", "-rc"}, "v1": {"", "v1"}, "^[a-z]+-fn[0-9]": {"", "-fn"}, "": {},
+		"^(?i)v1": {}, "(?m)^v1": {"", "v1"}, "^v1|w1": {}, "^(v1)": {}, "^v1*": {"v", ""}, "^v1?": {"v", ""},
+		"\ufffd": {}, `\Av`: {"v", ""}, `^\Qa.b\E`: {"a.b", ""},
+	} {
+		e, ok := newExpression(fieldTag, text).(expression)
+		if got := [2]string{e.prefix, e.literal}; !ok || got != want {
+			t.Errorf("%s has %q, want %q", text, got, want)
+		}
+	}
 }
 
 // FuzzParse has any file. One that compiles decides about any call.

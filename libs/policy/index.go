@@ -115,22 +115,29 @@ func (r *rule) keys() [][]key {
 	return choices
 }
 
+// indexed reports whether values of a field are keys. Fields that have few values would find too many rules, and
+// digests are not known where the index finds the rules that depend on them.
+func indexed(f field) bool {
+	_, few := domains[f]
+	return !few && f != fieldDigest && f != fieldIndexDigest
+}
+
 // keysOf returns keys of which each call has one for which a node holds. It reports whether there are such
-// keys. Fields that have few values make no keys: these would find too many rules.
+// keys.
 func keysOf(n node) ([]key, bool) {
 	switch n := n.(type) {
 	case equals:
-		_, few := domains[n.field]
-		return []key{{exactKey, n.field, n.text}}, !few
+		return []key{{exactKey, n.field, n.text}}, indexed(n.field)
 	case oneOf:
-		_, few := domains[n.field]
 		keys := make([]key, 0, len(n.texts))
 		for _, text := range n.texts {
 			keys = append(keys, key{exactKey, n.field, text})
 		}
-		return keys, !few && len(keys) > 0
+		return keys, indexed(n.field) && len(keys) > 0
 	case hasPrefix:
-		return []key{{prefixKey, n.field, n.text}}, true
+		return []key{{prefixKey, n.field, n.text}}, indexed(n.field)
+	case expression:
+		return []key{{prefixKey, n.field, n.prefix}}, indexed(n.field) && n.prefix != ""
 	case inGroup:
 		return []key{{groupKey, 0, string(n)}}, true
 	case both:

@@ -139,27 +139,6 @@ func (p *Policy) Warnings() []string { return p.warnings }
 // UsesDigest reports whether a rule depends on the digest of images.
 func (p *Policy) UsesDigest() bool { return p != nil && p.usesDigest }
 
-// NeedsDigest reports whether the decision about a call depends on the digest of its image. Rules that decide
-// before one that uses the digest do not need it.
-func (p *Policy) NeedsDigest(f Facts) bool {
-	if !p.UsesDigest() {
-		return false
-	}
-	v := newValues(f)
-	for _, r := range p.rules { // the index would use the digest
-		if r.usesDigest() {
-			if r.hasImage(v) {
-				return true
-			}
-			continue
-		}
-		if matches, err := r.matches(v); matches || err != nil {
-			return false
-		}
-	}
-	return false
-}
-
 // Compile returns the policy of a file, whose keys were read, and of lists; a nil file has no rules and allows.
 // Its errors name the rule and the field.
 func Compile(file *File, lists Lists) (*Policy, error) {

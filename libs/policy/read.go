@@ -3,7 +3,6 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -100,11 +99,7 @@ func textNode(call ast.CallExpr) node {
 	case "endsWith":
 		return comparison{f, text, strings.HasSuffix}
 	case "matches":
-		expr, err := regexp.Compile(text)
-		if err != nil {
-			return nil
-		}
-		return comparison{f, text, func(value, _ string) bool { return expr.MatchString(value) }}
+		return newExpression(f, text)
 	default:
 		return comparison{f, text, strings.Contains}
 	}

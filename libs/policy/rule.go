@@ -43,7 +43,10 @@ func (r *rule) usesDigest() bool {
 }
 
 // usesSigners reports whether the rule depends on who has signed an image.
-func (r *rule) usesSigners() bool { return len(r.signers) > 0 || r.condition.usesSigners }
+func (r *rule) usesSigners() bool { return len(r.signers) > 0 || r.readsSigners() }
+
+// readsSigners reports whether the rule's condition depends on who has signed an image.
+func (r *rule) readsSigners() bool { return r.condition.usesSigners }
 
 // compile returns the rules of a file.
 func (f *File) compile() ([]*rule, error) {

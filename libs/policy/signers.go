@@ -138,36 +138,6 @@ func (p *Policy) UsesSigners() bool {
 	return p != nil && slices.ContainsFunc(p.rules, (*rule).usesSigners)
 }
 
-// NeedsSigners reports whether the decision about a call depends on who has signed its image. Where it depends on
-// the digest too, that has to be among the facts.
-func (p *Policy) NeedsSigners(f Facts) bool {
-	if f.Operation != Evaluate || !p.UsesSigners() {
-		return false
-	}
-	v := newValues(f)
-	for _, r := range p.rules { // the index would look for the condition's values of signers
-		if r.condition.usesSigners {
-			if r.hasImage(v) {
-				return true
-			}
-			continue
-		}
-		if matches, err := r.matches(v); matches || err != nil {
-			return err == nil && len(r.signers) > 0
-		}
-	}
-	return false
-}
-
-// ReadsSigners reports whether a condition that may decide about a call reads who has signed the image. It would be
-// wrong about an image whose signatures are not verified: such a condition may be that a signer has not signed.
-func (p *Policy) ReadsSigners(f Facts) bool {
-	v := newValues(f)
-	return f.Operation == Evaluate && slices.ContainsFunc(p.rules, func(r *rule) bool {
-		return r.condition.usesSigners && r.hasImage(v)
-	})
-}
-
 // signedBy returns the names of the signers that have signed what would run: a local binary is no image.
 func (f Facts) signedBy() []string {
 	if f.Evaluator == Exec {

@@ -90,8 +90,9 @@ func TestSignersInConditions(t *testing.T) {
 		p := compile(t, signers+"rules: [{name: r, images: [ghcr.io/**], action: allow, when: '"+when+"'}]", policy.Lists{})
 		f := call()
 		f.Signers = []string{"release"}
-		if got := p.Decide(f); got.Allow != want || !p.NeedsSigners(f) {
-			t.Errorf("%s decides %+v, want %t", when, got, want)
+		isOpen := !strings.Contains(when, `"audit" in caller.groups`) // the caller is not in this group
+		if got := p.Decide(f); got.Allow != want || p.NeedsSigners(f) != isOpen {
+			t.Errorf("%s decides %+v, want %t, and needs the signers: %t", when, got, want, !isOpen)
 		}
 		f.Image.Repository = "b.io/fn"
 		if p.NeedsSigners(f) {

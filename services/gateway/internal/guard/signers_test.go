@@ -95,6 +95,23 @@ func TestConditionsNeedVerifiedSignatures(t *testing.T) {
 	}
 }
 
+// TestEarlierRulesNeedNoSignatures has a rule that decides before the one that reads who has signed the image.
+func TestEarlierRulesNeedNoSignatures(t *testing.T) {
+	const open, revoked = `{name: open, action: allow, when: 'caller.id == ""'}, `,
+		`{name: revoked, action: deny, when: '"release" in image.signers'}, `
+	for rules, says := range map[string]string{
+		open + revoked: "", revoked + open: "reads who has signed",
+		// The rule that decides requires a signature.
+		"": "has to be signed by release", open[:len(open)-3] + ", signers: [release]}, " + revoked: "has to be signed by release",
+	} {
+		g := newGuard(t, strings.Replace(signed, "rules: [", "rules: ["+rules, 1), nil)
+		ran := evaluate(t, g, "pod")
+		if (ran.err == nil) != (says == "") || ran.err != nil && !strings.Contains(ran.err.Error(), says) {
+			t.Errorf("%s without an image-resolver: %v, want %q", rules, ran.err, says)
+		}
+	}
+}
+
 // outcome is the digest that an evaluator had to run, or the error.
 type outcome struct {
 	digest string

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+// NeedsDigest reports whether the decision about a call depends on the digest of its image. Rules that decide
+// before one that uses the digest do not need it.
+func (p *Policy) NeedsDigest(f Facts) bool {
+	if !p.UsesDigest() {
+		return false
+	}
+	r, _ := p.first(f, (*rule).usesDigest, (*rule).usesDigest)
+	return r != nil && r.usesDigest()
+}
+
+// NeedsSigners reports whether the decision about a call depends on who has signed its image. Where it depends on
+// the digest too, that has to be among the facts.
+func (p *Policy) NeedsSigners(f Facts) bool {
+	r, err := p.firstOfSigners(f)
+	return r != nil && (r.readsSigners() || err == nil && len(r.signers) > 0)
+}
+
+// ReadsSigners reports whether the decision about a call depends on a condition that reads who has signed the image.
+// Such a condition would be wrong about an image whose signatures are not verified: it may be that a signer has not
+// signed.
+func (p *Policy) ReadsSigners(f Facts) bool {
+	r, _ := p.firstOfSigners(f)
+	return r != nil && r.readsSigners()
+}
+
+// firstOfSigners returns the first rule that decides, or would do so by a condition that reads who has signed. It is
+// nil if no rule that may be about the call depends on signers.
+func (p *Policy) firstOfSigners(f Facts) (*rule, error) {
+	if f.Operation != Evaluate || !p.UsesSigners() {
+		return nil, nil
+	}
+	return p.first(f, (*rule).usesSigners, (*rule).readsSigners)
+}
+
+// first returns the first rule about the image of a call whose condition is open, since it uses what is not among the
+// facts, or that matches, or whose condition fails with the error. It evaluates no condition, and returns nil, if no
+// rule that may match is of interest.
+func (p *Policy) first(f Facts, ofInterest, open func(*rule) bool) (first *rule, err error) {
+	v, interesting := newValues(f), false
+	p.index.candidates(v, func(i int) bool {
+		interesting = ofInterest(p.rules[i]) && p.rules[i].hasImage(v)
+		return !interesting
+	})
+	if !interesting {
+		return nil, nil
+	}
+	p.index.candidates(v, func(i int) bool {
+		r, found := p.rules[i], false
+		if open(r) {
+			found = r.hasImage(v)
+		} else {
+			found, err = r.matches(v)
+		}
+		if found || err != nil {
+			first = r
+		}
+		return first == nil
+	})
+	return first, err
+}
