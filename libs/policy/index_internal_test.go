@@ -18,7 +18,8 @@ func TestTheIndexLosesNoRule(t *testing.T) {
 	atoms := []string{
 		`caller.id == "a"`, `caller.id in ["a", "b"]`, `"g" in caller.groups`, `image.tag.startsWith("v")`,
 		`image.tag.startsWith("v1")`, `image.tag == ""`, `evaluator == "pod"`, `!(caller.id == "b")`, `input.bytes > 5`,
-		`image.tag.matches("1$")`, `image.tag.matches("^v[0-9]")`, `image.digest == "sha256:a"`, `image.registry == "a.io"`, `caller.id.startsWith("")`, `caller.id in []`,
+		`image.tag.matches("1$")`, `image.tag.matches("^v[0-9]")`, `image.digest == "sha256:a"`,
+		`image.registry == "a.io"`, `caller.id.startsWith("")`, `caller.id in []`,
 	}
 	for range 20 {
 		file := File{Default: actionDeny}

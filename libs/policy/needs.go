@@ -49,10 +49,9 @@ func (p *Policy) first(f Facts, ofInterest, open func(*rule) bool) (first *rule,
 		return nil, nil
 	}
 	p.index.candidates(v, func(i int) bool {
-		r, found := p.rules[i], false
-		if open(r) {
-			found = r.hasImage(v)
-		} else {
+		r := p.rules[i]
+		found := open(r) && r.hasImage(v)
+		if !open(r) {
 			found, err = r.matches(v)
 		}
 		if found || err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/rpcfault"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
 // Access decides whether a request is answered, before anything of it is read but its headers. It
@@ -51,26 +53,58 @@ func Unauthenticated(text string) error {
 	return connect.NewError(connect.CodeUnauthenticated, errors.New(text))
 }
 
-// Restricted has next answer the requests that access admits, and health checks: probes of Kubernetes
-// have no identity. A nil access admits all.
-func Restricted(access Access, next http.Handler) http.Handler {
+// Restricted has next answer the requests that access admits at a port, and health checks: probes of Kubernetes
+// have no identity. A nil access admits all. The connections of admitted requests are those of known clients from
+// then on.
+func Restricted(port string, access Access, t *telemetry.Telemetry, next http.Handler) (http.Handler, error) {
 	if access == nil {
-		return next
+		access = func(r *http.Request) (context.Context, error) { return r.Context(), nil }
 	}
-	rejections := connect.NewErrorWriter()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/"+grpchealth.HealthV1ServiceName+"/") {
-			next.ServeHTTP(w, r)
+	rejected, err := newRejections(port, t)
+	return restricted{access: access, rejected: rejected, writer: connect.NewErrorWriter(), next: next}, err
+}
+
+// restricted is a handler for requests of some callers.
+type restricted struct {
+	access   Access
+	rejected *rejections
+	writer   *connect.ErrorWriter
+	next     http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (h restricted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/"+grpchealth.HealthV1ServiceName+"/") {
+		h.checkHealth(w, r)
+		return
+	}
+	ctx, err := h.access(r)
+	if err != nil {
+		h.reject(w, r, err)
+		return
+	}
+	if serve.Admit(r) { // otherwise the connection is closed
+		h.next.ServeHTTP(w, r.WithContext(ctx)) //nolint:contextcheck // access returns the request's context with an identity
+	}
+}
+
+// checkHealth answers a health check. Clients whose certificate access admits are known by it too.
+func (h restricted) checkHealth(w http.ResponseWriter, r *http.Request) {
+	if mtls.Peer(r.TLS) != (mtls.ID{}) {
+		if _, err := h.access(r); err == nil && !serve.Admit(r) {
 			return
 		}
-		ctx, err := access(r)
-		switch {
-		case err == nil:
-			next.ServeHTTP(w, r.WithContext(ctx)) //nolint:contextcheck // access returns the request's context with an identity
-		case rejections.IsSupported(r):
-			_ = rejections.Write(w, r, rpcfault.ToConnect(err)) // otherwise the client has left
-		default:
-			http.Error(w, err.Error(), http.StatusForbidden)
-		}
-	})
+	}
+	h.next.ServeHTTP(w, r)
+}
+
+// reject answers a request with an error.
+func (h restricted) reject(w http.ResponseWriter, r *http.Request, err error) {
+	answer := rpcfault.ToConnect(err)
+	h.rejected.record(r, answer)
+	if h.writer.IsSupported(r) {
+		_ = h.writer.Write(w, r, answer) // otherwise the client has left
+		return
+	}
+	http.Error(w, err.Error(), http.StatusForbidden)
 }

@@ -40,8 +40,10 @@ type Service struct {
 type Config struct {
 	Telemetry *telemetry.Telemetry
 	Health    *serve.Health
-	// Access, if not nil, decides which requests are answered, besides health checks.
+	// Access, if not nil, decides which requests are answered, besides health checks. Port names the port in
+	// metrics and log lines about the others.
 	Access Access
+	Port   string
 }
 
 // healthBytes bounds the messages of health checks: the name of a service.
@@ -76,7 +78,10 @@ func NewHandler(cfg Config, services ...Service) (http.Handler, error) {
 	err = health.on(mux, func(options ...connect.HandlerOption) (string, http.Handler) {
 		return grpchealth.NewHandler(cfg.Health.Checker(names...), options...)
 	})
-	return Restricted(cfg.Access, mux), errors.Join(err, reflection(mux, names))
+	if err = errors.Join(err, reflection(mux, names)); err != nil {
+		return nil, err
+	}
+	return Restricted(cfg.Port, cfg.Access, cfg.Telemetry, mux)
 }
 
 // recovered answers a request whose handler panicked: one request fails, the

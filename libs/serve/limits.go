@@ -3,10 +3,10 @@
 package serve
 
 import (
-	"cmp"
 	"fmt"
 	"net"
-	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/pace"
 )
@@ -60,34 +60,35 @@ const (
 	DefaultMaxStreams = 250
 )
 
-// newLimits returns how many connections e may have.
-func newLimits(e Endpoint) *PeerLimit {
-	return NewPeerLimit(cmp.Or(max(e.MaxConnections, 0), DefaultMaxConnections),
-		cmp.Or(max(e.MaxConnectionsPerPeer, 0), DefaultMaxConnectionsPerPeer))
-}
-
 // limitedListener accepts as many connections as its limits admit, and closes further ones
 // at once: a client learns more from that than from a connection that never answers.
 type limitedListener struct {
 	net.Listener
-	limits *PeerLimit
-	// rejected is called with the peer of each connection that is closed.
-	rejected func(peer string)
+	limits *limits
+	// rejected is called with the peer of each connection that is closed, and stranger likewise if it is one that
+	// others need.
+	rejected, stranger func(peer string)
 }
 
 // Accept implements net.Listener.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
-		conn, err := l.Listener.Accept()
+		accepted, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		peer := Peer(conn.RemoteAddr().String())
-		if l.limits.Admit(peer) {
-			return newLimitedConn(conn, func() { l.limits.Release(peer) }), nil
+		conn := newLimitedConn(accepted, l)
+		stays, leaves := l.limits.enter(conn)
+		if leaves != nil {
+			_ = leaves.Close()
+			l.stranger(leaves.peer)
+		}
+		if stays {
+			conn.await()
+			return conn, nil
 		}
 		_ = conn.Close()
-		l.rejected(peer)
+		l.rejected(conn.peer)
 	}
 }
 
@@ -95,14 +96,53 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 // what the server writes.
 type limitedConn struct {
 	net.Conn
-	released func()
+	listener *limitedListener
+	peer     string
+	began    time.Time
 	meter    *pace.Meter
+	// admitted is set once the client is known.
+	admitted atomic.Bool
+	// counted is where the connection is counted, nil if it is not. The lock of the limits guards it.
+	counted *quota
+	life    *time.Timer // of a stranger, or nil
 }
 
-func newLimitedConn(conn net.Conn, release func()) *limitedConn {
-	c := &limitedConn{Conn: conn, released: sync.OnceFunc(release)}
+func newLimitedConn(conn net.Conn, l *limitedListener) *limitedConn {
+	c := &limitedConn{Conn: conn, listener: l, peer: Peer(conn.RemoteAddr().String()), began: time.Now()}
 	c.meter = pace.New(func() { _ = c.Close() })
 	return c
+}
+
+// await begins the life of a stranger's connection, before it is used.
+func (c *limitedConn) await() {
+	if c.listener.limits.restricted {
+		c.life = time.AfterFunc(strangerLife, c.expire)
+	}
+}
+
+// expire closes the connection if it is a stranger's.
+func (c *limitedConn) expire() {
+	if c.listener.limits.expel(c) {
+		_ = c.Close()
+	}
+}
+
+// admit has the connection be one of a known client. It closes the connection, and returns false, if it cannot be.
+func (c *limitedConn) admit() bool {
+	if c.admitted.Load() {
+		return true
+	}
+	stays, full := c.listener.limits.admit(c)
+	switch {
+	case stays:
+		c.admitted.Store(true)
+		c.life.Stop()
+		return true
+	case full:
+		c.listener.rejected(c.peer)
+	}
+	_ = c.Close()
+	return false
 }
 
 // Write implements net.Conn. The server writes one thing after the other.
@@ -116,7 +156,10 @@ func (c *limitedConn) Write(p []byte) (int, error) {
 
 // Close implements net.Conn.
 func (c *limitedConn) Close() error {
-	c.released()
+	c.listener.limits.leave(c)
+	if c.life != nil {
+		c.life.Stop()
+	}
 	return c.Conn.Close()
 }
 

@@ -53,10 +53,22 @@ func newServer(ctx context.Context, log *slog.Logger, e Endpoint) (*server, erro
 			return nil, fmt.Errorf("open the port of %s: %w", e.Name, err)
 		}
 	}
-	listener = &limitedListener{Listener: listener, limits: newLimits(e), rejected: rejection(log, e.Name)}
+	tooMany, strangers, failed := Occasionally(), Occasionally(), Occasionally()
+	log = log.With("endpoint", e.Name)
+	listener = &limitedListener{
+		Listener: listener, limits: newLimits(e),
+		rejected: func(peer string) {
+			tooMany(func(n int) { log.Warn("connections rejected: too many are open", "peer", peer, "count", n) })
+		},
+		stranger: func(peer string) {
+			strangers(func(n int) { log.Warn("connections without valid identity closed", "peer", peer, "count", n) })
+		},
+	}
 	handler := paced(e.Handler)
 	if e.TLS != nil {
-		listener = &secureListener{Listener: listener, config: e.TLS, failed: failedHandshake(log, e.Name)}
+		listener = &secureListener{Listener: listener, config: e.TLS, failed: func(peer string, err error) {
+			failed(func(n int) { log.Warn("TLS handshake failed", "peer", peer, "count", n, "error", err) })
+		}}
 		handler = secured(handler)
 		e.MaxConnectionAge = cmp.Or(e.MaxConnectionAge, longestSecure)
 	}
@@ -76,35 +88,19 @@ func streams(e Endpoint) int {
 	return DefaultMaxStreams
 }
 
-// rejection returns a function that logs rejected connections of an endpoint, once a minute
-// at most. One goroutine calls it.
-func rejection(log *slog.Logger, endpoint string) func(peer string) {
-	var last time.Time
-	count := 0
-	return func(peer string) {
-		count++
-		if time.Since(last) < time.Minute {
-			return
-		}
-		log.Warn("connections rejected: too many are open", "endpoint", endpoint, "peer", peer, "count", count)
-		last, count = time.Now(), 0
-	}
-}
-
-// failedHandshake returns a function that logs failed TLS handshakes of an endpoint, once a minute at
-// most.
-func failedHandshake(log *slog.Logger, endpoint string) func(peer string, err error) {
+// Occasionally returns a function that calls what it gets once a minute at most, with how many calls there were.
+func Occasionally() func(log func(count int)) {
 	var mu sync.Mutex
 	var last time.Time
 	count := 0
-	return func(peer string, err error) {
+	return func(log func(count int)) {
 		mu.Lock()
 		defer mu.Unlock()
 		count++
 		if time.Since(last) < time.Minute {
 			return
 		}
-		log.Warn("TLS handshake failed", "endpoint", endpoint, "peer", peer, "count", count, "error", err)
+		log(count)
 		last, count = time.Now(), 0
 	}
 }

@@ -142,8 +142,12 @@ var dashboards = map[string]board{
 			one("min by (certificate) (fn_certificate_expiry_timestamp_seconds{@} - time())", "{{certificate}}"),
 		},
 		{
-			"Reviews of tokens", "Tokens of callers that the Kubernetes API was asked about, by what it said.", "reqps",
-			one("sum by (outcome) (rate(fn_token_reviews_total{@}[$__rate_interval]))", "{{outcome}}"),
+			"Identities of callers", "Requests rejected because of who sent them, and tokens that the Kubernetes API was " +
+				"asked about.", "reqps",
+			[]query{
+				{"sum by (port, reason) (rate(fn_callers_rejected_total{@}[$__rate_interval]))", "{{port}}: {{reason}}"},
+				{"sum by (outcome) (rate(fn_token_reviews_total{@}[$__rate_interval]))", "token: {{outcome}}"},
+			},
 		},
 		{
 			"Audit log", "Events that were written, could not be written, or were dropped; events that are queued.", "short",

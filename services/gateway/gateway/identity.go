@@ -83,7 +83,10 @@ func doors(cfg Config, handler http.Handler, frame program.Frame) ([]serve.Endpo
 	}
 	secure := door
 	secure.Name, secure.Address, secure.TLS = "evaluator with TLS", cfg.TLSAddress, frame.Identity.Server()
-	secure.Handler = rpcserve.Restricted(identify.Access(callers), handler)
+	secure.Handler, err = rpcserve.Restricted(secure.Name, identify.Access(callers), frame.Telemetry, handler)
+	if err != nil {
+		return nil, nil, err
+	}
 	if cfg.RequireIdentity {
 		return []serve.Endpoint{secure}, tasks, nil
 	}

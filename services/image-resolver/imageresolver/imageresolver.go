@@ -62,7 +62,7 @@ func New(cfg Config, frame program.Frame) (serve.Component, error) {
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the image-resolver: %w", err)
 	}
-	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
+	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "image-resolver"}
 	handler, err := rpcserve.NewHandler(options, rpcserve.Service{
 		Name:            imageresolverv1connect.ImageResolverServiceName,
 		MaxRequestBytes: maxRequestBytes, MaxResponseBytes: maxResponseBytes,

@@ -76,7 +76,7 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
-	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
+	options := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "pod-manager"}
 	handler, err := rpcserve.NewHandler(options, binaryService(m.Binaries, frame), rpcserve.Service{
 		Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
 		MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: maxResponseBytes,

@@ -45,7 +45,7 @@ func New(cfg Config, environ []string, frame program.Frame) (serve.Component, er
 		budget: membudget.NewBehind(
 			windows, membudget.Default(cgroup.Container, cfg.MaxRequestBodySize), budgetTimeout, ""),
 	}
-	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
+	rpc := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "evaluator"}
 	handler, err := rpcserve.NewHandler(rpc, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, Handler: s.handler,
 		MaxRequestBytes: cfg.MaxRequestBodySize, MaxResponseBytes: cfg.MaxRequestBodySize,

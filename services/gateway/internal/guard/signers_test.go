@@ -102,7 +102,8 @@ func TestEarlierRulesNeedNoSignatures(t *testing.T) {
 	for rules, says := range map[string]string{
 		open + revoked: "", revoked + open: "reads who has signed",
 		// The rule that decides requires a signature.
-		"": "has to be signed by release", open[:len(open)-3] + ", signers: [release]}, " + revoked: "has to be signed by release",
+		"": "has to be signed by release",
+		open[:len(open)-3] + ", signers: [release]}, " + revoked: "has to be signed by release",
 	} {
 		g := newGuard(t, strings.Replace(signed, "rules: [", "rules: ["+rules, 1), nil)
 		ran := evaluate(t, g, "pod")

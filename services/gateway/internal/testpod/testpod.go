@@ -56,7 +56,7 @@ func ServeSecured(t testing.TB, identity *mtls.Identity, callers string, limit i
 func component(
 	limit int, f Func, identity *mtls.Identity, access rpcserve.Access, frame program.Frame,
 ) (serve.Component, error) {
-	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
+	cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access, Port: "evaluator"}
 	handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
 		Name: evaluatorconnect.FunctionEvaluatorName, MaxRequestBytes: limit, MaxResponseBytes: limit,
 		Handler: func(options ...connect.HandlerOption) (string, http.Handler) {

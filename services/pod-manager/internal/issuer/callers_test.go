@@ -100,9 +100,13 @@ func open(t *testing.T, dir string) *mtls.Identity {
 // serveOK serves an empty answer to the gateway, and returns its address.
 func serveOK(t *testing.T, identity *mtls.Identity) string {
 	t.Helper()
-	return servetest.Start(t, func(program.Frame) (serve.Component, error) {
+	return servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
 		access, err := rpcserve.Callers(identity, []string{ids["gateway-tls"].String()})
-		handler := rpcserve.Restricted(access, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		if err != nil {
+			return serve.Component{}, err
+		}
+		ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+		handler, err := rpcserve.Restricted("test", access, frame.Telemetry, ok)
 		return serve.Component{Endpoints: []serve.Endpoint{{Name: "test", Handler: handler, TLS: identity.Server()}}}, err
 	})
 }

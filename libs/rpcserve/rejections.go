@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rpcserve
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+
+	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
+	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+)
+
+// maxPathBytes is how much of a path is logged.
+const maxPathBytes = 200
+
+// rejections counts and logs the requests that a port does not answer, because of who sends them.
+type rejections struct {
+	port      string
+	telemetry *telemetry.Telemetry
+	total     metric.Int64Counter
+
+	mu sync.Mutex
+	// lines log rejections of a reason: frequent ones hide no others.
+	lines map[string]func(log func(count int))
+}
+
+func newRejections(port string, t *telemetry.Telemetry) (*rejections, error) {
+	total, err := t.Meters.Meter("rpcserve").Int64Counter("fn.callers.rejected",
+		metric.WithDescription("Requests that were not answered because of who sent them."))
+	if err != nil {
+		return nil, fmt.Errorf("set up the metrics of rejected callers: %w", err)
+	}
+	return &rejections{
+		port: port, telemetry: t, total: total, lines: make(map[string]func(func(int))),
+	}, nil
+}
+
+// record counts a request that is rejected with an error, and logs one a minute of each reason.
+func (r *rejections) record(req *http.Request, err error) {
+	reason := connect.CodeOf(err).String()
+	r.total.Add(req.Context(), 1, metric.WithAttributes(
+		attribute.String("port", r.port), attribute.String("reason", reason)))
+	r.line(reason)(func(count int) {
+		path, _ := excerpt.Start(req.URL.Path, maxPathBytes)
+		r.telemetry.Log.Warn("caller rejected", "endpoint", r.port,
+			"peer", serve.Peer(req.RemoteAddr), "id", mtls.Peer(req.TLS).String(), "path", path, "count", count, "error", err)
+	})
+}
+
+// line returns the function that logs rejections of a reason, of which there are as many as codes.
+func (r *rejections) line(reason string) func(log func(count int)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	line, ok := r.lines[reason]
+	if !ok {
+		line = serve.Occasionally()
+		r.lines[reason] = line
+	}
+	return line
+}
