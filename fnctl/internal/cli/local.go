@@ -36,6 +36,9 @@ func (f *gatewayFlags) start(ctx context.Context, progress *ui.Progress) (*local
 	if err != nil {
 		return nil, err
 	}
+	if f.phases {
+		progress.Line("Sandboxes by %s", images.runner.Sandboxes())
+	}
 	images.Gateway, err = client.New(client.Config{
 		Dial: images.runner.Dial, InProcess: true, MaxMessageBytes: f.maxMessageBytes,
 	})

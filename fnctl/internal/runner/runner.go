@@ -27,6 +27,8 @@ type Config struct {
 type Runner interface {
 	// Dial connects to its gateway.
 	Dial(ctx context.Context) (net.Conn, error)
+	// Sandboxes returns what starts sandboxes and what limits them.
+	Sandboxes() string
 	// Close ends it.
 	Close() error
 }

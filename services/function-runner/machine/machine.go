@@ -25,6 +25,7 @@ import (
 // Runner is a function runner in this process.
 type Runner struct {
 	images   *Images
+	starts   string // sandboxes
 	listener *bufconn.Listener
 	stop     context.CancelFunc
 	ended    chan error
@@ -75,7 +76,7 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, errors.Join(err, images.Close(), sandboxes.Close())
 	}
-	r := &Runner{images: images, listener: bufconn.Listen(connectionBytes), ended: make(chan error, 1)}
+	r := &Runner{images: images, starts: sandboxes.String(), listener: bufconn.Listen(connectionBytes), ended: make(chan error, 1)}
 	component.Endpoints[0].Listener = r.listener
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx)) // [Runner.Close] ends it, after the last evaluation
 	go func() {
@@ -84,6 +85,9 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	}()
 	return r, nil
 }
+
+// Sandboxes returns what starts sandboxes and what limits them, for users.
+func (r *Runner) Sandboxes() string { return r.starts }
 
 // Dial connects to the runner's gateway.
 func (r *Runner) Dial(ctx context.Context) (net.Conn, error) { return r.listener.DialContext(ctx) }

@@ -106,6 +106,9 @@ func (l *Launcher) limits() string {
 	return fmt.Sprintf("control groups of version %d, and resource limits", l.groups.Version())
 }
 
+// String returns what starts sandboxes and what limits them, for users.
+func (l *Launcher) String() string { return l.path + ", with " + l.limits() }
+
 // Command returns the command that starts a function in a sandbox. To make it takes a while: callers keep it.
 //
 // The processes of a sandbox end with the launcher: the first one in its pid namespace stays in the
