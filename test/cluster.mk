@@ -25,10 +25,14 @@ RELEASE_KEY := $(CURDIR)/.build/release/key.pem
 # The directory for logs, events and objects of a failing run.
 E2E_EVIDENCE ?= $(CURDIR)/.build/e2e/$(CLUSTER)
 
+# The OpenTelemetry Collector is built from its modules, which the other modules do without.
+COLLECTOR := $(CURDIR)/.build/bin/collector
+BUILD_COLLECTOR = cd test/collector && $(COMPILER_ENV) go build -o $(COLLECTOR) .
+
 CLUSTER_PROGRAM := $(CURDIR)/.build/bin/cluster
 CLUSTER_COMMAND = $(CLUSTER_PROGRAM) --root $(CURDIR) --name $(CLUSTER)
-# Tests start Debian's Prometheus.
-BED_GO = cd test && PATH=$(PROMETHEUS):$$PATH FNR_EVIDENCE=$(E2E_EVIDENCE) go
+# Tests start Debian's Prometheus, and the collector.
+BED_GO = cd test && PATH=$(PROMETHEUS):$$PATH FNR_EVIDENCE=$(E2E_EVIDENCE) FNR_COLLECTOR=$(COLLECTOR) go
 E2E_TEST = $(BED_GO) test -vet=off -count=1 -tags e2e
 E2E_IN_CLUSTER = -exec '$(CLUSTER_COMMAND) exec --'
 E2E_TWICE = $(E2E_TEST) -count=2 $(E2E_IN_CLUSTER)
@@ -62,7 +66,7 @@ e2e: cluster-up
 # What a package needs besides our images is built and pushed first, as for e2e-here.
 e2e-one: e2e-one-named cluster-up
 	$(CLUSTER_COMMAND) images
-	$(if $(filter $(E2E_ROLLOUT_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) previous $(PREVIOUS))
+	$(if $(filter $(E2E_ROLLOUT_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) previous $(PREVIOUS) && $(BUILD_COLLECTOR))
 	$(if $(filter $(E2E_PORCH_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) porch)
 	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch) FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
 	 $(E2E_TEST) -timeout 30m $(E2E_IN_CLUSTER) -run '$(RUN)' $(PACKAGE)
@@ -72,7 +76,7 @@ e2e-one: e2e-one-named cluster-up
 .PHONY: e2e-here
 e2e-here:
 	$(CLUSTER_COMMAND) images & failed=; ($(E2E_TWICE) $(E2E_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
-	{ $(CLUSTER_COMMAND) previous $(PREVIOUS) && $(CLUSTER_COMMAND) porch; } & \
+	{ $(CLUSTER_COMMAND) previous $(PREVIOUS) && $(CLUSTER_COMMAND) porch && $(BUILD_COLLECTOR); } & \
 	 failed=; ($(E2E_TWICE) $(E2E_BED_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
 	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
 	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) $(E2E_SYSTEM_PACKAGES)
@@ -112,15 +116,12 @@ rotation: cluster-up ## Replace all certificates every ten seconds under callers
 	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run TestCertificatesRotateUnderLoad ./e2e/deploy \
 	  -args -rotate.time $(ROTATION_TIME)
 
-# The OpenTelemetry Collector is built from its modules, which the other modules do without.
-COLLECTOR = $(BUILD)/bin/collector
-
 .PHONY: e2e-observe
 e2e-observe: cluster-up ## Cause the incident of each alert, and trace a cold start through a real collector (CHARTS=docs/images draws the dashboards)
 	$(CLUSTER_COMMAND) images
-	cd test/collector && go build -o $(COLLECTOR) .
+	$(BUILD_COLLECTOR)
 	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run 'TestPanelsHaveData|TestTracesAreWhole|TestEachAlert' ./e2e/deploy \
-	  -args -observe.long -observe.collector $(COLLECTOR) $(if $(CHARTS),-observe.charts $(abspath $(CHARTS)))
+	  -args -observe.long $(if $(CHARTS),-observe.charts $(abspath $(CHARTS)))
 
 EVALUATIONS ?= 100000
 

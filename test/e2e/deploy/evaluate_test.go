@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
@@ -26,11 +25,7 @@ func inPod(t *testing.T) string {
 // (Names are for pods; tests do not run in one.)
 func (p place) caller(t *testing.T) *grpc.ClientConn {
 	t.Helper()
-	service, err := s.Client.CoreV1().Services(p.system).Get(suite.Context(t), "function-runner", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return suite.Connect(t, service.Spec.ClusterIP+":9445")
+	return suite.Connect(t, p.address(t))
 }
 
 // evaluates checks that the system evaluates a function.

@@ -6,17 +6,20 @@ package deploy_test
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
@@ -24,125 +27,139 @@ import (
 // collector is the address to which the component for tracing sends traces.
 const collector = "http://otel-collector.observability:4318"
 
-// span is a span as the toolbox's collector prints it.
-type span struct{ trace, id, parent, service, name string }
-
-// phases are the spans of a cold start, besides the spans of RPCs. (A node may be found, and containers
-// may start, before the next report.)
-var phases = []string{
-	"fn.evaluate", "fn.resolve", "fn.registry.manifest", "fn.lease", "fn.lease.create", "fn.lease.connect", "fn.exec",
+// leased are the spans of the phases of a cold start. (A container that was created and does not run yet is seldom
+// seen on a real node: TestSpans of podeval has the span fn.lease.start.)
+var leased = []string{
+	"fn.lease.queue", "fn.lease.create", "fn.lease.schedule", "fn.lease.pull", "fn.lease.connect",
 }
 
-// TestTracesAreWhole has two callers evaluate in a pod, and looks for the one trace of the cold start, with
-// spans of every service, each with its parent, and of the phases, and for the link to it from the other one, which
-// waited for the same pod.
+// phases are all spans of a cold start, besides those of RPCs.
+var phases = append([]string{"fn.evaluate", "fn.resolve", "fn.registry.manifest", "fn.lease", "fn.exec"}, leased...)
+
+// The trace of a caller that waits for a pod of another one, and its span.
+const waitingTrace, waitingSpan = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+
+// TestTracesAreWhole has fnctl render a package in a pod for which there is no capacity at first, and then no node.
+// Another caller waits for the same pod. Both send a trace of their own, of which the spans of every service and
+// phase are parts, each with its parent; the trace of the second one has a link to that of the first.
 func TestTracesAreWhole(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
-	ctx, namespace := suite.Context(t), s.Namespace(t)
-	s.Create(ctx, t, namespace, suite.Pod("collector", s.Toolbox, "collect", ":4318"))
-	address := "http://" + s.Await(ctx, t, namespace, "collector", suite.Ready).Status.PodIP + ":4318"
-	if *observeCollector != "" {
-		address = collectorBefore(t, address)
-	}
-	here := strings.NewReplacer(collector, address, "value: parentbased_traceidratio", "value: parentbased_always_on")
-	objects := suite.Rewrite(t, suite.Build(t,
-		manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "tracing")), here.Replace)
-	at := aside("tracing")
-	at.install(t, s.OnTheBed(t, objects))
-	var both errgroup.Group
-	conn, image := at.caller(t), inPod(t)
-	evaluate := func() error { return suite.SetNamespace(ctx, conn, image, grpc.WaitForReady(true)) }
-	both.Go(evaluate)
-	// Without this, one of them may resolve the image, and the other one start the pod.
-	suite.Until(ctx, t, "the first caller starts a pod", func() (bool, string) {
-		pods, err := s.Client.CoreV1().Pods(at.functions).List(ctx, metav1.ListOptions{})
-		return err == nil && len(pods.Items) > 0, fmt.Sprint(err)
-	})
-	both.Go(evaluate)
-	if err := both.Wait(); err != nil {
+	ctx, at := suite.Context(t), aside("tracing")
+	spans := at.installTraced(t)
+	conn, image, fnctl := at.caller(t), inPod(t), gobuild.Program(t, filepath.Join(root, "fnctl"), ".")
+	ended := make(chan error)
+	go func() {
+		ended <- suite.Sleep(ctx, conn, s.Registry(t, "open").Host+"/test/sleep:v1", time.Second, grpc.WaitForReady(true))
+	}()
+	sleeping := at.await(t, "sleep") // the only pod that there may be
+	rendered := at.render(ctx, t, fnctl, image)
+	at.waiting(ctx, t, fnctl, "queue", 1)
+	at.release(t, sleeping)
+	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"gateway", "image-resolver", "pod-manager", "wrapper-server"}
-	suite.Until(ctx, t, fmt.Sprintf("a trace has spans of %v", want), func() (bool, string) {
+	pod := at.await(t, "set-namespace")
+	go func() {
+		own := metadata.AppendToOutgoingContext(ctx, "traceparent", "00-"+waitingTrace+"-"+waitingSpan+"-01")
+		ended <- suite.SetNamespace(own, conn, image)
+	}()
+	at.waiting(ctx, t, fnctl, "schedule", 2)
+	at.release(t, pod)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	id := <-rendered
+	suite.Until(ctx, t, "two callers have whole traces", func() (bool, string) {
+		log := spans()
+		problem := incomplete(whole(log), linked(log), id)
+		return problem == "", fmt.Sprintf("%s; the traces are %s and %s, and there are\n%s", problem, id, waitingTrace, log)
+	})
+}
+
+// incomplete returns what the trace of the caller for which a pod was started lacks, or that of the waiting one.
+func incomplete(traces map[string]trace, links map[string][]string, id string) string {
+	services := []string{"gateway", "image-resolver", "pod-manager", "wrapper-server"}
+	first, started := traces[id]
+	second, waited := traces[waitingTrace]
+	switch {
+	case !started || !waited:
+		return "a trace has spans without their parents, or is not there"
+	case !slices.Equal(first.services, services):
+		return fmt.Sprintf("there are spans of %v only", first.services)
+	case !first.has(phases...) || !second.has("fn.evaluate", "fn.lease.schedule", "fn.exec"):
+		return "a phase has no span"
+	case !first.under("fn.evaluate", "fn.lease") || !first.under("fn.lease", leased...):
+		return "a phase has another parent"
+	case first.caller == "-" || second.caller != waitingSpan:
+		return fmt.Sprintf("the callers' spans are %s and %s", first.caller, second.caller)
+	case !slices.Contains(links[id], waitingTrace):
+		return fmt.Sprintf("links to the first trace are those of %v", links[id])
+	default:
+		return ""
+	}
+}
+
+// installTraced installs a system of one replica of each service and at most one function pod, which is scheduled
+// when the test permits it. It returns what the collector prints.
+func (p place) installTraced(t *testing.T) (spans func() string) {
+	t.Helper()
+	ctx, namespace := suite.Context(t), s.Namespace(t)
+	s.Create(ctx, t, namespace, suite.Pod("collector", s.Toolbox, "collect", ":4318"))
+	address := collectorBefore(t,
+		"http://"+s.Await(ctx, t, namespace, "collector", suite.Ready).Status.PodIP+":4318")
+	here := strings.NewReplacer(collector, address, "value: parentbased_traceidratio", "value: parentbased_always_on")
+	objects := suite.Rewrite(t, suite.Build(t,
+		manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "tracing", "pod-template")), here.Replace)
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == "HorizontalPodAutoscaler"
+	})
+	for _, o := range objects {
+		switch o.GetKind() + " " + o.GetName() {
+		case "Deployment pod-manager":
+			suite.SetVariable(t, o, "FNR_MAX_PODS", "1")
+		case "ConfigMap function-pod-template":
+			template, _, _ := unstructured.NestedString(o.Object, "data", "template")
+			held := strings.Replace(template, "\nspec:\n", "\nspec:\n  schedulingGates: [{name: test/held}]\n", 1)
+			if err := unstructured.SetNestedField(o.Object, held, "data", "template"); err != nil || held == template {
+				t.Fatalf("no gate in the template: %v\n%s", err, template)
+			}
+		}
+	}
+	p.install(t, s.OnTheBed(t, objects))
+	return func() string {
 		log, err := s.Client.CoreV1().Pods(namespace).GetLogs("collector", &corev1.PodLogOptions{}).DoRaw(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		traces, links := whole(string(log)), linked(string(log))
-		return slices.ContainsFunc(traces, func(one trace) bool {
-				return slices.Equal(one.services, want) && one.has(phases) && one.under("fn.lease", "fn.lease.create") &&
-					links[one.id] != "" && links[one.id] != one.id
-			}),
-			fmt.Sprintf("whole traces have spans of %v, links to them are %v, and there are\n%s", traces, links, log)
-	})
-}
-
-// linked returns the traces that others have a link to, with one of those.
-func linked(log string) map[string]string {
-	from := map[string]string{}
-	for line := range strings.Lines(log) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "link" {
-			from[fields[2]] = fields[1]
-		}
+		return string(log)
 	}
-	return from
 }
 
-// trace is a trace in which every span has its parent, except for one root span.
-type trace struct {
-	id       string
-	services []string
-	spans    map[string]span
-}
-
-// has reports whether there are spans of all names.
-func (t trace) has(names []string) bool {
-	for _, name := range names {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(t.spans)), func(s span) bool { return s.name == name }) {
-			return false
+// await returns the name of a function's pod when it has one.
+func (p place) await(t *testing.T, function string) (pod string) {
+	t.Helper()
+	ctx := suite.Context(t)
+	suite.Until(ctx, t, function+" has a pod", func() (bool, string) {
+		list, err := s.Client.CoreV1().Pods(p.functions).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err.Error()
 		}
-	}
-	return true
-}
-
-// under reports whether the spans of a name are children of one with the name of their parent.
-func (t trace) under(parent, name string) bool {
-	for _, s := range t.spans {
-		if s.name == name && t.spans[s.parent].name != parent {
-			return false
-		}
-	}
-	return true
-}
-
-// whole returns the traces in which every span has its parent, except for one root span.
-func whole(log string) []trace {
-	traces := make(map[string]map[string]span)
-	for line := range strings.Lines(log) {
-		fields := strings.SplitN(strings.TrimSpace(line), " ", 6)
-		if len(fields) != 6 || fields[0] != "span" {
-			continue
-		}
-		one := span{fields[1], fields[2], fields[3], fields[4], fields[5]}
-		if traces[one.trace] == nil {
-			traces[one.trace] = make(map[string]span)
-		}
-		traces[one.trace][one.id] = one
-	}
-	var found []trace
-	for id, spans := range traces {
-		services, roots, lost := make(map[string]bool), 0, 0
-		for _, one := range spans {
-			services[one.service] = true
-			if _, known := spans[one.parent]; one.parent == "-" {
-				roots++
-			} else if !known {
-				lost++
+		for _, one := range list.Items {
+			if strings.HasPrefix(one.Name, function) && one.DeletionTimestamp == nil {
+				pod = one.Name
 			}
 		}
-		if roots == 1 && lost == 0 {
-			found = append(found, trace{id, slices.Sorted(maps.Keys(services)), spans})
-		}
+		return pod != "", fmt.Sprintf("there are %d pods", len(list.Items))
+	})
+	return pod
+}
+
+// release permits a pod to be scheduled.
+func (p place) release(t *testing.T, pod string) {
+	t.Helper()
+	_, err := s.Client.CoreV1().Pods(p.functions).Patch(suite.Context(t), pod, types.JSONPatchType,
+		[]byte(`[{"op": "remove", "path": "/spec/schedulingGates"}]`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return found
 }
