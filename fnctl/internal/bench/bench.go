@@ -19,10 +19,16 @@ import (
 type Target struct {
 	Name     string
 	Evaluate Evaluate
+	// Loop is what a caller of a closed loop does; nil for one call of Evaluate after the other.
+	Loop Loop
 }
 
 // Evaluate evaluates one resource list, and returns the function's output.
 type Evaluate func(ctx context.Context, list []byte) ([]byte, error)
+
+// Loop evaluates a list again and again. It calls each after every evaluation, with its error, and returns when each
+// returns false.
+type Loop func(ctx context.Context, list []byte, each func(error) bool)
 
 // Input is a resource list that is evaluated.
 type Input struct {
@@ -31,11 +37,13 @@ type Input struct {
 }
 
 // Load is how many evaluations are asked for: by a number of callers, of which each waits for
-// its answer before it calls again (closed loop), or at a rate in a second, whether or not
-// earlier ones were answered (open loop). One of the two is zero.
+// its answer before it calls again (closed loop), at a rate in a second, whether or not
+// earlier ones were answered (open loop), or by so many callers at the same moment, once in each turn (burst).
+// The others of the three are zero.
 type Load struct {
 	Callers int
 	Rate    float64
+	Burst   int
 }
 
 // String returns the load for readers.
@@ -43,6 +51,8 @@ func (l Load) String() string {
 	switch {
 	case l.Rate > 0:
 		return fmt.Sprintf("%g/s", l.Rate)
+	case l.Burst > 0:
+		return fmt.Sprintf("burst of %d", l.Burst)
 	case l.Callers == 1:
 		return "1 caller"
 	}
@@ -60,6 +70,9 @@ type Plan struct {
 	Duration, Turn time.Duration
 	// WarmUp is how long each target is called with an input and a load before its turns count.
 	WarmUp time.Duration
+	// Settle is the time before each turn in which no target is called: what another one does after its last
+	// answer, such as starting processes for later evaluations, ends there.
+	Settle time.Duration
 	// MaxInFlight bounds the evaluations of an open loop at a time. Others that are due wait; the wait
 	// is in their latency.
 	MaxInFlight int
@@ -86,7 +99,8 @@ func Run(ctx context.Context, plan Plan) ([]Level, error) {
 			}
 			level := summarize(plan.Targets, rounds, rng)
 			level.Input, level.Bytes = input.Name, len(input.List)
-			level.Callers, level.Rate, level.Different = load.Callers, load.Rate, different
+			level.Callers, level.Rate, level.Burst = load.Callers, load.Rate, load.Burst
+			level.Different = different
 			levels = append(levels, level)
 		}
 	}
@@ -125,7 +139,7 @@ func (p Plan) measure(ctx context.Context, input Input, load Load, rng *rand.Ran
 			}
 		}
 	}
-	rounds := make([][]turn, countRounds(p.Duration, p.Turn, len(p.Targets)))
+	rounds := make([][]turn, countRounds(p.Duration, p.Settle+p.Turn, len(p.Targets)))
 	for r := range rounds {
 		rounds[r] = make([]turn, len(p.Targets))
 		for _, i := range rng.Perm(len(p.Targets)) {

@@ -9,47 +9,82 @@ import (
 	"time"
 )
 
-// take calls a target for one turn. Evaluations that nothing is measured of come first, one for each
-// caller: another target had the machine before.
+// take calls a target for one turn. Evaluations that nothing is measured of come before a loop, one for each
+// caller: another target had the machine before. A burst meets an idle target.
 func (p Plan) take(
 	ctx context.Context, target Target, list []byte, load Load, length time.Duration, rng *rand.Rand, to *recorder,
 ) error {
+	if !waitUntil(ctx, time.Now().Add(p.Settle)) {
+		return ctx.Err()
+	}
 	evaluate := func() error {
 		_, err := target.Evaluate(ctx, list)
 		return err
 	}
-	var first sync.WaitGroup
-	for range max(load.Callers, 1) {
-		first.Go(func() { _ = evaluate() }) // one that fails is counted when it is repeated
+	if load.Burst == 0 {
+		together(max(load.Callers, 1), func() { _ = evaluate() }) // one that fails is counted when it is repeated
 	}
-	first.Wait()
+	var due []time.Duration
 	if load.Rate > 0 {
-		due := arrivals(rng, load.Rate, length)
-		open(ctx, due, p.MaxInFlight, evaluate, to)
-	} else {
-		closed(ctx, load.Callers, length, evaluate, to)
+		due = arrivals(rng, load.Rate, length)
 	}
+	start, used := time.Now(), processorTime()
+	switch {
+	case load.Rate > 0:
+		open(ctx, due, p.MaxInFlight, evaluate, to)
+	case load.Burst > 0:
+		burst(load.Burst, evaluate, to)
+	default:
+		closed(ctx, load.Callers, length, target.loop(ctx, list), to)
+	}
+	to.took, to.client = time.Since(start), processorTime()-used
 	return ctx.Err()
 }
 
-// closed has callers evaluate for a time, each one evaluation after the other, and at least one.
-func closed(ctx context.Context, callers int, length time.Duration, evaluate func() error, to *recorder) {
-	start := time.Now()
-	var calling sync.WaitGroup
-	for range callers {
-		calling.Go(func() {
-			for {
-				began := time.Now()
-				err := evaluate()
-				to.add(time.Since(began), err)
-				if time.Since(start) >= length || ctx.Err() != nil {
-					return
-				}
-			}
-		})
+// together has n callers do something at a time, and returns when all have.
+func together(n int, do func()) {
+	var running sync.WaitGroup
+	for range n {
+		running.Go(do)
 	}
-	calling.Wait()
-	to.took = time.Since(start)
+	running.Wait()
+}
+
+// loop returns what a caller of a closed loop does.
+func (t Target) loop(ctx context.Context, list []byte) func(each func(error) bool) {
+	return func(each func(error) bool) {
+		if t.Loop != nil {
+			t.Loop(ctx, list, each)
+			return
+		}
+		for more := true; more; {
+			_, err := t.Evaluate(ctx, list)
+			more = each(err)
+		}
+	}
+}
+
+// closed has callers evaluate for a time, each one evaluation after the other, and at least one.
+func closed(ctx context.Context, callers int, length time.Duration, loop func(func(error) bool), to *recorder) {
+	start := time.Now()
+	together(callers, func() {
+		began := time.Now()
+		loop(func(err error) bool {
+			now := time.Now()
+			to.add(now.Sub(began), err)
+			began = now
+			return now.Sub(start) < length && ctx.Err() == nil
+		})
+	})
+}
+
+// burst begins evaluations at the same moment. All latencies count from it.
+func burst(callers int, evaluate func() error, to *recorder) {
+	start := time.Now()
+	together(callers, func() {
+		err := evaluate()
+		to.add(time.Since(start), err)
+	})
 }
 
 // open begins an evaluation at each time that one is due. Latencies count from that time, not
@@ -78,7 +113,6 @@ func open(ctx context.Context, due []time.Duration, maxInFlight int, evaluate fu
 		})
 	}
 	running.Wait()
-	to.took = time.Since(start)
 }
 
 // waitUntil waits until a time, and reports whether ctx has not ended before.

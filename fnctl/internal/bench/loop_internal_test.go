@@ -88,6 +88,59 @@ func TestLoopsEndWithTheirContext(t *testing.T) {
 	}
 }
 
+// TestBurstsBeginTogether has a target that evaluates one list at a time.
+func TestBurstsBeginTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := make(chan struct{}, 1)
+		target := Target{Name: "narrow", Evaluate: func(context.Context, []byte) ([]byte, error) {
+			one <- struct{}{}
+			<-time.After(10 * time.Millisecond)
+			<-one
+			return nil, nil
+		}}
+		levels, err := Run(t.Context(), Plan{
+			Targets: []Target{target}, Inputs: []Input{{Name: "list"}}, Loads: []Load{{Burst: 100}},
+			Duration: 5 * time.Second, Turn: time.Second,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := levels[0].Results[0]
+		if got := result.Milliseconds; result.Evaluations != 500 || got.P50 < 499 || got.P50 > 501 || got.Max < 999 {
+			t.Errorf("%d evaluations, %+v; want 5 times 100 callers, of which half wait for half a second", result.Evaluations, got)
+		}
+	})
+}
+
+// TestTargetsRestBetweenTurns measures a target that does something else for a time after each answer, in which it is
+// slow.
+func TestTargetsRestBetweenTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var busyUntil atomic.Int64
+		now := func() int64 { return time.Now().UnixNano() }
+		base := Target{Name: "base", Evaluate: func(context.Context, []byte) ([]byte, error) {
+			<-time.After(time.Millisecond)
+			busyUntil.Store(now() + int64(50*time.Millisecond))
+			return nil, nil
+		}}
+		other := Target{Name: "other", Evaluate: func(context.Context, []byte) ([]byte, error) {
+			<-time.After(time.Millisecond)
+			if now() < busyUntil.Load() {
+				t.Error("it was called while the other target used the machine")
+			}
+			return nil, nil
+		}}
+		plan := Plan{
+			Targets:  []Target{base, other},
+			Duration: 10 * time.Second, Turn: time.Second, WarmUp: time.Second, Settle: 100 * time.Millisecond,
+		}
+		rounds, err := plan.measure(t.Context(), Input{}, Load{Callers: 1}, rand.New(rand.NewPCG(1, 2)))
+		if err != nil || len(rounds) != 4 {
+			t.Fatal(err)
+		}
+	})
+}
+
 // TestTwoTargets measures one target that takes twice as long as the other.
 func TestTwoTargets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -98,8 +151,11 @@ func TestTwoTargets(t *testing.T) {
 			}
 		}
 		plan := Plan{
-			Targets: []Target{{"base", taking(10*time.Millisecond, "a")}, {"slow", taking(20*time.Millisecond, "b")}},
-			Inputs:  []Input{{"list", []byte("items")}}, Loads: []Load{{Callers: 2}, {Rate: 50}},
+			Targets: []Target{
+				{Name: "base", Evaluate: taking(10*time.Millisecond, "a")},
+				{Name: "slow", Evaluate: taking(20*time.Millisecond, "b")},
+			},
+			Inputs: []Input{{"list", []byte("items")}}, Loads: []Load{{Callers: 2}, {Rate: 50}},
 			Duration: 20 * time.Second, Turn: time.Second, MaxInFlight: 100,
 		}
 		levels, err := Run(t.Context(), plan)
@@ -115,6 +171,9 @@ func TestTwoTargets(t *testing.T) {
 				t.Errorf("ratio %+v, want 2", ratio)
 			}
 		}
+		if rate := levels[0].Results[1].PerSecondRatio; rate == nil || rate.Value < .49 || rate.Value > .51 {
+			t.Errorf("ratio of evaluations in a second %+v, want 0.5", rate)
+		}
 		if got := levels[0].Results[0].PerSecond; got < 199 || got > 201 {
 			t.Errorf("two callers of 10 ms each evaluate %v times a second, want 200", got)
 		}
@@ -125,7 +184,7 @@ func TestTwoTargets(t *testing.T) {
 func TestFailuresAreNoLatencies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
-		target := Target{"flaky", func(context.Context, []byte) ([]byte, error) {
+		target := Target{Name: "flaky", Evaluate: func(context.Context, []byte) ([]byte, error) {
 			if calls.Add(1)%2 == 0 {
 				<-time.After(time.Millisecond)
 				return nil, errors.New("no capacity")

@@ -55,6 +55,9 @@ func (r Report) SVG() string {
 func (r Report) plots() []*plot {
 	var plots []*plot
 	for _, level := range r.Levels {
+		if level.Burst > 0 {
+			continue // it has no load that goes on
+		}
 		i := slices.IndexFunc(plots, func(p *plot) bool { return p.input == level.Input })
 		if i < 0 {
 			i = len(plots)

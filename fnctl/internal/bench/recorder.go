@@ -29,11 +29,13 @@ type turn struct {
 	// failure is the text of the last failure.
 	failure string
 	took    time.Duration
+	// client is the processor time of this program.
+	client time.Duration
 }
 
 // recorder records one turn at a time.
 type recorder struct {
-	took time.Duration // set at the end of a turn
+	took, client time.Duration // set at the end of a turn
 
 	mu        sync.Mutex
 	latencies *hdrhistogram.Histogram
@@ -61,7 +63,7 @@ func (r *recorder) add(latency time.Duration, err error) {
 func (r *recorder) turn() turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := turn{failed: r.failed, took: r.took}
+	t := turn{failed: r.failed, took: r.took, client: r.client}
 	if r.failure != nil {
 		t.failure = r.failure.Error()
 	}
@@ -71,6 +73,6 @@ func (r *recorder) turn() turn {
 		}
 	}
 	r.latencies.Reset()
-	r.failed, r.failure, r.took = 0, nil, 0
+	r.failed, r.failure, r.took, r.client = 0, nil, 0, 0
 	return t
 }

@@ -21,10 +21,11 @@ type Report struct {
 type Level struct {
 	Input string `json:"input"`
 	Bytes int    `json:"bytes"`
-	// Callers is the number of callers of a closed loop, and Rate that of evaluations in a second of
-	// an open one.
+	// Callers is the number of callers of a closed loop, Rate that of evaluations in a second of an open one,
+	// and Burst that of callers at the same moment.
 	Callers int     `json:"callers,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
+	Burst   int     `json:"burst,omitempty"`
 	Rounds  int     `json:"rounds"`
 	// Different are the targets whose output differs from that of the first.
 	Different []string `json:"different,omitempty"`
@@ -39,11 +40,15 @@ type Result struct {
 	// Failure is why the last one failed.
 	Failure   string  `json:"failure,omitempty"`
 	PerSecond float64 `json:"perSecond"`
+	// ClientMilliseconds is the processor time of fnctl itself for an evaluation; zero where the system does not
+	// show it.
+	ClientMilliseconds float64 `json:"clientMilliseconds,omitempty"`
 	// Milliseconds is nil if all evaluations failed, and the ratios also for the first target.
-	Milliseconds *Latencies `json:"milliseconds,omitempty"`
-	P50Ratio     *Ratio     `json:"p50Ratio,omitempty"`
-	P99Ratio     *Ratio     `json:"p99Ratio,omitempty"`
-	MeanRatio    *Ratio     `json:"meanRatio,omitempty"`
+	Milliseconds   *Latencies `json:"milliseconds,omitempty"`
+	PerSecondRatio *Ratio     `json:"perSecondRatio,omitempty"`
+	P50Ratio       *Ratio     `json:"p50Ratio,omitempty"`
+	P99Ratio       *Ratio     `json:"p99Ratio,omitempty"`
+	MeanRatio      *Ratio     `json:"meanRatio,omitempty"`
 }
 
 // Latencies are how long evaluations took that succeeded.
@@ -80,10 +85,10 @@ func (r Report) Failure() string {
 
 // Text returns the report as a description of the machine and a table, which is Markdown too.
 func (r Report) Text() string {
-	head := []string{"input", "load", "target", "evaluations", "failed", "per second", "p50", "p99", "max"}
+	head := []string{"input", "load", "target", "evaluations", "failed", "per second", "client", "p50", "p99", "max"}
 	if len(r.Levels) > 0 && len(r.Levels[0].Results) > 1 {
 		over := "over " + r.Levels[0].Results[0].Target
-		head = append(head, "p50 "+over, "p99 "+over)
+		head = append(head, "per second "+over, "p50 "+over, "p99 "+over)
 	}
 	rows := [][]string{head}
 	for _, level := range r.Levels {
@@ -97,9 +102,12 @@ func (r Report) Text() string {
 // row returns the cells of a result.
 func (l Level) row(result Result) []string {
 	row := []string{
-		l.Input, Load{l.Callers, l.Rate}.String(), result.Target,
+		l.Input, Load{l.Callers, l.Rate, l.Burst}.String(), result.Target,
 		strconv.FormatInt(result.Evaluations, 10), strconv.FormatInt(result.Failed, 10),
-		fmt.Sprintf("%.1f", result.PerSecond),
+		fmt.Sprintf("%.1f", result.PerSecond), "",
+	}
+	if result.ClientMilliseconds > 0 {
+		row[len(row)-1] = milliseconds(result.ClientMilliseconds)
 	}
 	if ms := result.Milliseconds; ms != nil {
 		row = append(row, milliseconds(ms.P50), milliseconds(ms.P99), milliseconds(ms.Max))
@@ -107,7 +115,7 @@ func (l Level) row(result Result) []string {
 		row = append(row, "", "", "")
 	}
 	if len(l.Results) > 1 {
-		row = append(row, result.P50Ratio.String(), result.P99Ratio.String())
+		row = append(row, result.PerSecondRatio.String(), result.P50Ratio.String(), result.P99Ratio.String())
 	}
 	return row
 }

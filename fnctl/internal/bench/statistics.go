@@ -17,8 +17,11 @@ const (
 	confidence = 0.95
 )
 
-// distribution is the latencies of one target in all rounds.
-type distribution []entry
+// sample is what was measured of one target in all rounds.
+type sample struct {
+	latencies []entry         // ascending
+	took      []time.Duration // of each round
+}
 
 // entry is a bar with its round.
 type entry struct {
@@ -26,40 +29,47 @@ type entry struct {
 	round int
 }
 
-// newDistribution returns the latencies of the target at a place of each round.
-func newDistribution(rounds [][]turn, target int) distribution {
-	var d distribution
+// newSample returns the sample of the target at a place of each round.
+func newSample(rounds [][]turn, target int) sample {
+	var s sample
 	for r, turns := range rounds {
+		s.took = append(s.took, turns[target].took)
 		for _, b := range turns[target].bars {
-			d = append(d, entry{b, r})
+			s.latencies = append(s.latencies, entry{b, r})
 		}
 	}
-	slices.SortStableFunc(d, func(a, b entry) int { return cmp.Compare(a.latency, b.latency) })
-	return d
+	slices.SortStableFunc(s.latencies, func(a, b entry) int { return cmp.Compare(a.latency, b.latency) })
+	return s
 }
 
-// figures are what targets are compared by, in nanoseconds. Without an evaluation they are not numbers.
-type figures struct{ p50, p90, p99, most, mean float64 }
+// figures are what targets are compared by: latencies in nanoseconds, which are not numbers if there was no evaluation,
+// and evaluations in a second.
+type figures struct{ p50, p90, p99, most, mean, perSecond float64 }
 
 // figures returns the figures if each round had occurred as often as its weight says.
-func (d distribution) figures(weights []int) figures {
+func (s sample) figures(weights []int) figures {
 	var total int64
-	var sum float64
-	for _, e := range d {
+	var sum, seconds float64
+	for r, took := range s.took {
+		seconds += float64(weights[r]) * took.Seconds()
+	}
+	for _, e := range s.latencies {
 		n := e.count * int64(weights[e.round])
 		total += n
 		sum += float64(n) * float64(e.latency)
 	}
-	at := d.quantiles(weights, total, .5, .9, .99, 1)
-	return figures{p50: at[0], p90: at[1], p99: at[2], most: at[3], mean: sum / float64(total)}
+	at := s.quantiles(weights, total, .5, .9, .99, 1)
+	return figures{
+		p50: at[0], p90: at[1], p99: at[2], most: at[3], mean: sum / float64(total), perSecond: float64(total) / seconds,
+	}
 }
 
 // quantiles returns the latencies at ascending shares of so many evaluations.
-func (d distribution) quantiles(weights []int, total int64, shares ...float64) []float64 {
+func (s sample) quantiles(weights []int, total int64, shares ...float64) []float64 {
 	values := slices.Repeat([]float64{math.NaN()}, len(shares))
 	var seen int64
 	next := 0
-	for _, e := range d {
+	for _, e := range s.latencies {
 		seen += e.count * int64(weights[e.round])
 		for next < len(shares) && seen > 0 && float64(seen) >= shares[next]*float64(total) {
 			values[next] = float64(e.latency)
@@ -89,28 +99,35 @@ type Ratio struct {
 	High  float64 `json:"high"`
 }
 
-// compare returns the ratios of the medians, of the 99th percentiles and of the means. Rounds are drawn, not
-// evaluations: those of one turn depend on each other, and each round has the turns of both targets
-// (a paired bootstrap, with so many resamples).
-func compare(of, base distribution, rounds, resamples int, rng *rand.Rand) (p50, p99, mean *Ratio) {
-	type ratios struct{ p50, p99, mean float64 }
-	ratio := func(weights []int) ratios {
-		a, b := of.figures(weights), base.figures(weights)
-		return ratios{a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}
-	}
-	measured := ratio(once(rounds))
-	var p50s, p99s, means []float64
+// ratios are those of all figures by which targets are compared.
+type ratios struct{ perSecond, p50, p99, mean *Ratio }
+
+// compare returns the ratios of one target to another. Rounds are drawn, not evaluations: those of one turn depend on
+// each other, and each round has the turns of both targets (a paired bootstrap, with so many resamples).
+func compare(of, base sample, resamples int, rng *rand.Rand) ratios {
+	rounds := len(of.took)
+	measured := divide(of, base, once(rounds))
+	var resampled [4][]float64
 	for range resamples {
-		r := ratio(draw(rng, rounds))
-		p50s, p99s, means = append(p50s, r.p50), append(p99s, r.p99), append(means, r.mean)
+		for i, ratio := range divide(of, base, draw(rng, rounds)) {
+			resampled[i] = append(resampled[i], ratio)
+		}
 	}
-	return interval(measured.p50, p50s), interval(measured.p99, p99s), interval(measured.mean, means)
+	at := func(i int) *Ratio { return interval(measured[i], resampled[i]) }
+	return ratios{perSecond: at(0), p50: at(1), p99: at(2), mean: at(3)}
+}
+
+// divide returns the ratios of the figures in the order of ratios, if each round had occurred as often as its weight says.
+func divide(of, base sample, weights []int) [4]float64 {
+	a, b := of.figures(weights), base.figures(weights)
+	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}
 }
 
 // interval returns a ratio and its bounds; nil if it is not a number.
 func interval(measured float64, resampled []float64) *Ratio {
-	resampled = slices.DeleteFunc(resampled, math.IsNaN)
-	if math.IsNaN(measured) || math.IsInf(measured, 0) || len(resampled) == 0 {
+	none := func(ratio float64) bool { return math.IsNaN(ratio) || math.IsInf(ratio, 0) }
+	resampled = slices.DeleteFunc(resampled, none)
+	if none(measured) || len(resampled) == 0 {
 		return nil
 	}
 	slices.Sort(resampled)
@@ -122,38 +139,40 @@ func interval(measured float64, resampled []float64) *Ratio {
 // summarize returns the results of all targets with one input and one load.
 func summarize(targets []Target, rounds [][]turn, rng *rand.Rand) Level {
 	level := Level{Rounds: len(rounds)}
-	base := newDistribution(rounds, 0)
+	base := newSample(rounds, 0)
 	for i, target := range targets {
-		d := newDistribution(rounds, i)
-		result, took := count(rounds, i)
+		s := newSample(rounds, i)
+		result, client := count(rounds, i)
 		result.Target = target.Name
 		if result.Evaluations > 0 {
-			f := d.figures(once(len(rounds)))
-			result.PerSecond = float64(result.Evaluations) / took.Seconds()
+			f := s.figures(once(len(rounds)))
+			result.PerSecond = f.perSecond
+			result.ClientMilliseconds = millis(float64(client)) / float64(result.Evaluations)
 			result.Milliseconds = &Latencies{
 				P50: millis(f.p50), P90: millis(f.p90), P99: millis(f.p99), Max: millis(f.most), Mean: millis(f.mean),
 			}
 		}
 		if i > 0 {
-			result.P50Ratio, result.P99Ratio, result.MeanRatio = compare(d, base, len(rounds), resamples, rng)
+			r := compare(s, base, resamples, rng)
+			result.PerSecondRatio, result.P50Ratio, result.P99Ratio, result.MeanRatio = r.perSecond, r.p50, r.p99, r.mean
 		}
 		level.Results = append(level.Results, result)
 	}
 	return level
 }
 
-// count returns the evaluations of the target at a place of each round, and how long its turns took.
-func count(rounds [][]turn, target int) (result Result, took time.Duration) {
+// count returns the evaluations of the target at a place of each round, and the processor time of this program.
+func count(rounds [][]turn, target int) (result Result, client time.Duration) {
 	for _, turns := range rounds {
 		t := turns[target]
-		took += t.took
+		client += t.client
 		result.Failed += t.failed
 		result.Failure = cmp.Or(t.failure, result.Failure)
 		for _, b := range t.bars {
 			result.Evaluations += b.count
 		}
 	}
-	return result, took
+	return result, client
 }
 
 // millis turns nanoseconds into milliseconds.

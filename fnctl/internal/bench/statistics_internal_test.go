@@ -31,31 +31,31 @@ func TestFigures(t *testing.T) {
 	tests := map[string]struct {
 		rounds  [][]turn
 		weights []int
-		want    figures // in milliseconds
+		want    figures // latencies in milliseconds
 		reason  string
 	}{
 		"ranks": {
 			[][]turn{{ofMillis(hundred...)}},
 			[]int{1},
-			figures{50, 90, 99, 100, 50.5},
+			figures{50, 90, 99, 100, 50.5, 100},
 			"a percentile is a value that occurred",
 		},
 		"rounds together": {
 			[][]turn{{ofMillis(10, 20)}, {ofMillis(30, 40)}},
 			[]int{1, 1},
-			figures{20, 40, 40, 40, 25},
+			figures{20, 40, 40, 40, 25, 2},
 			"rounds are one population",
 		},
 		"weights": {
 			[][]turn{{ofMillis(10, 20)}, {ofMillis(30, 40)}},
 			[]int{0, 2},
-			figures{30, 40, 40, 40, 35},
+			figures{30, 40, 40, 40, 35, 2},
 			"a round that was not drawn does not count",
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := newDistribution(tc.rounds, 0).figures(tc.weights)
+			got := newSample(tc.rounds, 0).figures(tc.weights)
 			for _, pair := range [][2]float64{
 				{got.p50, tc.want.p50},
 				{got.p90, tc.want.p90},
@@ -67,6 +67,9 @@ func TestFigures(t *testing.T) {
 					t.Errorf("%v ms, want %v: %s", ms, pair[1], tc.reason)
 				}
 			}
+			if got.perSecond != tc.want.perSecond {
+				t.Errorf("%v evaluations in a second, want %v: %s", got.perSecond, tc.want.perSecond, tc.reason)
+			}
 		})
 	}
 }
@@ -76,7 +79,7 @@ func TestFigures(t *testing.T) {
 func TestIntervalsHoldTheTruth(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const truth, experiments = 1.5, 40
-	held := 0
+	held, rates := 0, 0
 	for range experiments {
 		var rounds [][]turn
 		for range 20 {
@@ -86,16 +89,27 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 				a = append(a, bar{time.Duration(1e9 * machine * (1 + rng.ExpFloat64()/5)), 1})
 				b = append(b, bar{time.Duration(truth * 1e9 * machine * (1 + rng.ExpFloat64()/5)), 1})
 			}
-			rounds = append(rounds, []turn{{bars: a}, {bars: b}})
+			rounds = append(rounds, []turn{{bars: a, took: sum(a)}, {bars: b, took: sum(b)}})
 		}
-		_, _, mean := compare(newDistribution(rounds, 1), newDistribution(rounds, 0), len(rounds), 200, rng)
-		if mean.Low <= truth && truth <= mean.High {
+		got := compare(newSample(rounds, 1), newSample(rounds, 0), 200, rng)
+		if got.mean.Low <= truth && truth <= got.mean.High {
 			held++
 		}
+		if rate := got.perSecond; rate.Low <= 1/truth && 1/truth <= rate.High {
+			rates++
+		}
 	}
-	if held < 34 {
-		t.Errorf("%d of %d intervals hold the true ratio, want about 38", held, experiments)
+	if held < 34 || rates < 34 {
+		t.Errorf("%d and %d of %d intervals hold the true ratios, want about 38", held, rates, experiments)
 	}
+}
+
+// sum is how long one caller takes for these evaluations.
+func sum(bars []bar) (total time.Duration) {
+	for _, b := range bars {
+		total += b.latency
+	}
+	return total
 }
 
 // TestTargetsThatAlwaysFail have no figures, in no format.

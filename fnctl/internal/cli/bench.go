@@ -23,15 +23,20 @@ a ConfigMap of the key=value pairs after '--', or the kind that is named before 
 
 With --callers each caller waits for its answer before it calls again (closed loop). With --rate evaluations begin
 at random times, so many in a second, whether or not earlier ones were answered (open loop); latency then counts
-from the time at which an evaluation was due, so a stall is seen by all evaluations that it delays.
+from the time at which an evaluation was due, so a stall is seen by all evaluations that it delays. With --burst all
+callers evaluate once, at the same moment.
 
 Several targets take turns, in a new order in each round. The first one is what the others are compared with: the
-ratio, and the bounds that it is within with a confidence of 95 percent.`
+ratio, and the bounds that it is within with a confidence of 95 percent. Between two turns all targets rest for
+--settle. A target shell:COMMAND is a loop in a shell for each caller, as fast as it can, whose output is discarded.`
 
 const benchExamples = `  # Measure a gateway with 1, 2, 4 and 8 callers
   fnctl bench --image set-namespace:v0.4.5 --callers 1,2,4,8 -- namespace=shop
   # Compare it with the function's program on this machine
   fnctl bench --image set-namespace:v0.4.5 --target bare=exec:./set-namespace \
+    --target gateway=localhost:9445 -- namespace=shop
+  # Compare 8 callers with 8 shells that start the program in a loop
+  fnctl bench --image set-namespace:v0.4.5 --items 1 --callers 8 --target shells=shell:./set-namespace \
     --target gateway=localhost:9445 -- namespace=shop
   # See at which rate latency goes up
   fnctl bench list.yaml --image set-namespace:v0.4.5 --rate 20,50,100,200 --svg latency.svg`
@@ -43,9 +48,10 @@ type benchCommand struct {
 	image, tag      string
 	targets         []string
 	items, callers  []int
+	bursts          []int
 	rates           []float64
 	duration, turn  time.Duration
-	warmUp          time.Duration
+	warmUp, settle  time.Duration
 	maxInFlight     int
 	seed            uint64
 	output, svgFile string
@@ -82,14 +88,17 @@ func (c *benchCommand) register(cmd *cobra.Command) {
 	flags.StringVarP(&c.image, "image", "i", "", "image of the function")
 	flags.StringVar(&c.tag, "tag", "", "tag of the image, or a version constraint")
 	flags.StringArrayVar(&c.targets, "target", nil,
-		"what to measure, as NAME=ADDRESS of a gateway or NAME=exec:PROGRAM; may be repeated; by default --address")
+		"what to measure, as NAME=ADDRESS of a gateway, NAME=exec:PROGRAM or NAME=shell:COMMAND; may be repeated; "+
+			"by default --address")
 	flags.IntSliceVar(&c.items, "items", []int{1, 200, 2000}, "numbers of resources in the lists")
-	flags.IntSliceVar(&c.callers, "callers", nil, "numbers of callers at a time; by default 1 if there is no --rate")
+	flags.IntSliceVar(&c.callers, "callers", nil, "numbers of callers at a time; by default 1 if there is no other load")
 	flags.Float64SliceVar(&c.rates, "rate", nil, "rates of evaluations in a second")
+	flags.IntSliceVar(&c.bursts, "burst", nil, "numbers of callers at the same moment, once in each turn")
 	flags.DurationVar(&c.duration, "duration", 30*time.Second, "about how long each list is measured with each load")
 	flags.DurationVar(&c.turn, "turn", time.Second, "how long a target is measured before the next one")
 	flags.DurationVar(&c.warmUp, "warm-up", 2*time.Second,
 		"how long each target is called with a list and a load before anything counts; 0 for not at all")
+	flags.DurationVar(&c.settle, "settle", 200*time.Millisecond, "rest before each turn, in which no target is called")
 	flags.IntVar(&c.maxInFlight, "max-in-flight", 1000, "with --rate: most evaluations at a time; others wait")
 	flags.Uint64Var(&c.seed, "seed", 1, "decides the order of turns, and when evaluations are due with --rate")
 	flags.StringVarP(&c.output, "output", "o", "", "json for all figures")
@@ -107,7 +116,8 @@ func (c *benchCommand) run(ctx context.Context, inputs []bench.Input) error {
 	progress := c.env.progress()
 	levels, err := bench.Run(ctx, bench.Plan{
 		Targets: targets, Inputs: inputs, Loads: c.loads(), Duration: c.duration, Turn: c.turn, WarmUp: c.warmUp,
-		MaxInFlight: c.maxInFlight, Seed: c.seed, Progress: func(what string) { progress.Line("measuring %s", what) },
+		Settle: c.settle, MaxInFlight: c.maxInFlight, Seed: c.seed,
+		Progress: func(what string) { progress.Line("measuring %s", what) },
 	})
 	if err != nil {
 		if _, failed := errors.AsType[*client.FunctionError](err); failed {
@@ -118,7 +128,7 @@ func (c *benchCommand) run(ctx context.Context, inputs []bench.Input) error {
 	return c.report(bench.Report{Machine: bench.ThisMachine(), Image: c.image, Seed: c.seed, Levels: levels})
 }
 
-// loads returns the closed loops, then the open ones.
+// loads returns the closed loops, then the open ones, then bursts.
 func (c *benchCommand) loads() []bench.Load {
 	var loads []bench.Load
 	for _, n := range c.callers {
@@ -126,6 +136,9 @@ func (c *benchCommand) loads() []bench.Load {
 	}
 	for _, rate := range c.rates {
 		loads = append(loads, bench.Load{Rate: rate})
+	}
+	for _, n := range c.bursts {
+		loads = append(loads, bench.Load{Burst: n})
 	}
 	if len(loads) == 0 {
 		return []bench.Load{{Callers: 1}}

@@ -40,7 +40,8 @@ func echoed(t *testing.T, failAfter int64) (address string, last *atomic.Pointer
 func runBench(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	short := []string{"bench", "-i", "echo", "--duration", "60ms", "--turn", "10ms", "--warm-up", "1ms"}
+	short := []string{"bench", "-i", "echo", "--duration", "60ms", "--turn", "10ms", "--warm-up", "1ms",
+		"--settle", "0s"}
 	code = cli.Run(t.Context(), cli.Environment{Stdout: &out, Stderr: &errs}, append(short, args...))
 	return code, out.String(), errs.String()
 }
@@ -99,6 +100,21 @@ func TestBenchPrintsATable(t *testing.T) {
 	}
 }
 
+// TestBenchComparesThroughput has a loop in a shell, and bursts, which need another target.
+func TestBenchComparesThroughput(t *testing.T) {
+	address, _ := echoed(t, 0)
+	gateway := "gateway=" + address
+	for load, args := range map[string][]string{
+		"3 callers":  {"--callers", "3", "--target", "shells=shell:cat | cat", "--target", gateway},
+		"burst of 5": {"--burst", "5", "--target", "bare=exec:cat", "--target", gateway},
+	} {
+		code, out, errs := runBench(t, append(args, "--items", "1", "--settle", "1ms")...)
+		if code != 0 || strings.Contains(errs, "another output") || !strings.Contains(out, "| "+load+" ") || !strings.Contains(out, "per second over ") {
+			t.Errorf("%s: exit code %d: %s\n%s", load, code, out, errs)
+		}
+	}
+}
+
 func TestBenchReportsFailures(t *testing.T) {
 	address, _ := echoed(t, 20)
 	code, out, errs := runBench(t, "--address", address, "--items", "1", "--rate", "5000", "--duration", "1s",
@@ -117,6 +133,10 @@ func TestBenchChecksItsFlags(t *testing.T) {
 		{"--rate", "0"},
 		{"--rate", "-1"},
 		{"--callers", "0"},
+		{"--burst", "-1"},
+		{"--settle", "-1s"},
+		{"--target", "a=shell:cat", "--rate", "5"},
+		{"--target", "a=shell:cat", "--burst", "5"},
 		{"--turn", "0s"},
 		{"--max-in-flight", "0"},
 		{"--output", "yaml"},
@@ -133,11 +153,11 @@ func TestBenchChecksItsFlags(t *testing.T) {
 func TestBenchRejects(t *testing.T) {
 	address, _ := echoed(t, 0)
 	tests := map[string][]string{
-		"sends a token with TLS only":     {"--token", "t", "--target", "gateway=" + address}, // it is for targets too
-		"takes numbers above zero":        {"--address", address, "--rate", "NaN"},
-		"at most 1000000 for --rate":      {"--address", address, "--rate", "+Inf"},
-		"takes --target or --address":     {"--address", address, "--target", "gateway=" + address},
-		"takes NAME=ADDRESS or NAME=exec": {"--target", address},
+		"sends a token with TLS only":   {"--token", "t", "--target", "gateway=" + address}, // it is for targets too
+		"takes numbers above zero":      {"--address", address, "--rate", "NaN"},
+		"at most 1000000 for --rate":    {"--address", address, "--rate", "+Inf"},
+		"takes --target or --address":   {"--address", address, "--target", "gateway=" + address},
+		"takes NAME=ADDRESS, NAME=exec": {"--target", address},
 	}
 	for want, args := range tests {
 		if code, _, errs := runBench(t, args...); code != 2 || !strings.Contains(errs, want) {

@@ -23,6 +23,8 @@ const (
 	maxBenchItems = 1_000_000
 	// maxBenchRate bounds the evaluations per second: their times are planned ahead.
 	maxBenchRate = 1_000_000
+	// shellPrefix is that of targets that are loops in shells.
+	shellPrefix = "shell:"
 )
 
 // check checks the flags.
@@ -34,8 +36,8 @@ func (c *benchCommand) check(cmd *cobra.Command) error {
 		return fmt.Errorf("takes json for --output, got %q", c.output)
 	case c.turn <= 0 || c.duration <= 0:
 		return errors.New("takes more than zero for --turn and --duration")
-	case c.warmUp < 0:
-		return fmt.Errorf("takes zero or more for --warm-up, got %v", c.warmUp)
+	case c.warmUp < 0 || c.settle < 0:
+		return errors.New("takes zero or more for --warm-up and --settle")
 	case c.maxInFlight < 1:
 		return fmt.Errorf("takes 1 or more for --max-in-flight, got %d", c.maxInFlight)
 	case len(c.targets) > 0 && cmd.Flags().Changed("address"):
@@ -46,8 +48,9 @@ func (c *benchCommand) check(cmd *cobra.Command) error {
 	}
 	for _, load := range c.loads() {
 		possible := load.Rate >= 0 && load.Rate <= maxBenchRate // not a number is neither
-		if load.Callers < 0 || !possible || load == (bench.Load{}) {
-			return fmt.Errorf("takes numbers above zero for --callers and --rate, and at most %d for --rate", maxBenchRate)
+		if load.Callers < 0 || load.Burst < 0 || !possible || load == (bench.Load{}) {
+			return fmt.Errorf("takes numbers above zero for --callers, --rate and --burst, and at most %d for --rate",
+				maxBenchRate)
 		}
 	}
 	return nil
@@ -58,9 +61,13 @@ func (c *benchCommand) checkTargets() error {
 	for _, target := range c.targets {
 		name, where, _ := strings.Cut(target, "=")
 		if name == "" || where == "" || names[name] {
-			return fmt.Errorf("takes NAME=ADDRESS or NAME=exec:PROGRAM for --target, each name once, got %q", target)
+			return fmt.Errorf("takes NAME=ADDRESS, NAME=exec:PROGRAM or NAME=shell:COMMAND for --target, each name once, "+
+				"got %q", target)
 		}
 		names[name] = true
+		if strings.HasPrefix(where, shellPrefix) && len(c.rates)+len(c.bursts) > 0 {
+			return fmt.Errorf("takes --callers only with the loop in a shell of target %s", name)
+		}
 	}
 	return nil
 }
@@ -88,6 +95,10 @@ func (c *benchCommand) open(ctx context.Context) (targets []bench.Target, stop f
 			targets = append(targets, c.programTarget(name, program))
 			continue
 		}
+		if command, ok := strings.CutPrefix(where, shellPrefix); ok {
+			targets = append(targets, c.shellTarget(name, command))
+			continue
+		}
 		config.Address, config.Unreachable = where, ""
 		gateway, err := client.New(config)
 		if err != nil {
@@ -103,6 +114,15 @@ func (c *benchCommand) open(ctx context.Context) (targets []bench.Target, stop f
 func (c *benchCommand) programTarget(name, program string) bench.Target {
 	programs := &local.Evaluator{Environment: c.env.Environ, MaxOutputBytes: c.gateway.maxMessageBytes}
 	return bench.Target{Name: name, Evaluate: c.evaluate(programs, pipeline.Request{Exec: program})}
+}
+
+// shellTarget returns a loop in a shell for each caller as a target. A single evaluation is by a new shell.
+func (c *benchCommand) shellTarget(name, command string) bench.Target {
+	target := c.programTarget(name, "sh -c '"+strings.ReplaceAll(command, "'", `'"'"'`)+"'")
+	target.Loop = func(ctx context.Context, list []byte, each func(error) bool) {
+		local.Shell(ctx, c.env.Environ, command, list, c.gateway.timeout, each)
+	}
+	return target
 }
 
 // evaluate evaluates the image, or the program of a request.

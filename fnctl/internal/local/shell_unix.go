@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package local
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Shell has a shell run a command again and again, as fast as it can, over a list on its standard input. The output is
+// discarded. It calls each when the command has ended, with an error unless it succeeded, and returns when each
+// returns false, when ctx ends, or when the command takes longer than a limit, unless that is zero. The shell and the
+// command are killed then.
+func Shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
+	each func(error) bool,
+) {
+	if err := shell(ctx, environ, command, list, limit, each); err != nil {
+		each(fmt.Errorf("run %q in a shell: %w", command, err))
+	}
+}
+
+// shell returns an error if the loop ended before each or ctx wanted it.
+func shell(ctx context.Context, environ []string, command string, list []byte, limit time.Duration,
+	each func(error) bool,
+) error {
+	input, err := temporary(list)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(input) }()
+	running, kill := context.WithCancel(ctx)
+	// The shell writes a line with the command's exit code, and goes on at once.
+	loop := "while :; do { " + command + `; } <"$1" >/dev/null; echo $?; done`
+	cmd := exec.CommandContext(running, "sh", "-c", loop, "sh", input)
+	cmd.Env, cmd.SysProcAttr = environ, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	codes, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		kill()
+		return err
+	}
+	defer func() { kill(); _ = cmd.Wait() }()
+	limit = cmp.Or(limit, math.MaxInt64)
+	late := time.AfterFunc(limit, kill)
+	defer late.Stop()
+	for lines := bufio.NewScanner(codes); lines.Scan(); late.Reset(limit) {
+		var failure error
+		if code := lines.Text(); code != "0" {
+			failure = fmt.Errorf("%q exited with code %s", command, code)
+		}
+		if !each(failure) {
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("it ended, or took longer than %v", limit)
+}
+
+// temporary returns the path of a new file with this content.
+func temporary(content []byte) (string, error) {
+	file, err := os.CreateTemp("", "fnctl-list-")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(content)
+	return file.Name(), errors.Join(err, file.Close())
+}
