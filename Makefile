@@ -172,7 +172,7 @@ unit: prepare testdata-times $(HELM) ## Run the tests that need only this machin
 	 GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(SANDBOX_TAG) $(filter-out ./test/...,$(WORKSPACE_PACKAGES)) || failed=1; \
 	 ! command -v chromium >/dev/null || (cd services/gateway && go test -vet=off -tags chromium -run Browser ./gateway) || failed=1; \
 	 ! command -v tmux >/dev/null || (cd fnctl && go test -vet=off -tags tmux -run Screens ./internal/cli) || failed=1; \
-	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day' ./internal/pool) || failed=1; \
+	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day|ScalingAhead' ./internal/pool) || failed=1; \
 	 (cd functions && $(GO_TEST) ./...) || failed=1; \
 	 $(if $(LINUX),(cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$')) || failed=1; ,\
 	 echo "skipped: tests of the test bed, which need Linux"; )\
