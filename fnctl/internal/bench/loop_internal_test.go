@@ -107,7 +107,8 @@ func TestBurstsBeginTogether(t *testing.T) {
 		}
 		result := levels[0].Results[0]
 		if got := result.Milliseconds; result.Evaluations != 500 || got.P50 < 499 || got.P50 > 501 || got.Max < 999 {
-			t.Errorf("%d evaluations, %+v; want 5 times 100 callers, of which half wait for half a second", result.Evaluations, got)
+			t.Errorf("%d evaluations, %+v; want 5 times 100 callers, of which half wait for half a second",
+				result.Evaluations, got)
 		}
 	})
 }

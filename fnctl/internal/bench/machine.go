@@ -17,6 +17,10 @@ type Machine struct {
 	Processor string `json:"processor,omitempty"`
 	Memory    string `json:"memory,omitempty"`
 	Kernel    string `json:"kernel,omitempty"`
+	// Go is the version of Go that fnctl was built with.
+	Go string `json:"go"`
+	// Description is all of it in one line.
+	Description string `json:"description"`
 }
 
 // ThisMachine describes the machine that this program runs on.
@@ -25,7 +29,9 @@ func ThisMachine() Machine {
 		content, _ := os.ReadFile("/proc/" + name) // elsewhere than on Linux it is not there
 		return string(content)
 	}
-	return describe(read("cpuinfo"), read("meminfo"), read("sys/kernel/osrelease"))
+	m := describe(read("cpuinfo"), read("meminfo"), read("sys/kernel/osrelease"))
+	m.Description = m.String()
+	return m
 }
 
 // describe returns the machine whose files of /proc have these contents.
@@ -33,6 +39,7 @@ func describe(cpuinfo, meminfo, osrelease string) Machine {
 	m := Machine{
 		System: runtime.GOOS + "/" + runtime.GOARCH, Processors: runtime.NumCPU(),
 		Processor: field(cpuinfo, "model name"), Kernel: strings.TrimSpace(osrelease),
+		Go: runtime.Version(),
 	}
 	var kib int64
 	if _, err := fmt.Sscanf(field(meminfo, "MemTotal"), "%d kB", &kib); err == nil {
@@ -54,7 +61,7 @@ func field(content, name string) string {
 // String describes the machine in one line.
 func (m Machine) String() string {
 	parts := []string{fmt.Sprintf("Measured on %s with %d processors", m.System, m.Processors)}
-	for _, part := range []string{m.Processor, m.Memory, m.Kernel} {
+	for _, part := range []string{m.Processor, m.Memory, m.Kernel, m.Go} {
 		if part != "" {
 			parts = append(parts, part)
 		}

@@ -117,7 +117,8 @@ func compare(of, base sample, resamples int, rng *rand.Rand) ratios {
 	return ratios{perSecond: at(0), p50: at(1), p99: at(2), mean: at(3)}
 }
 
-// divide returns the ratios of the figures in the order of ratios, if each round had occurred as often as its weight says.
+// divide returns the ratios of the figures, in the order of ratios, if each round had occurred as often as its weight
+// says.
 func divide(of, base sample, weights []int) [4]float64 {
 	a, b := of.figures(weights), base.figures(weights)
 	return [4]float64{a.perSecond / b.perSecond, a.p50 / b.p50, a.p99 / b.p99, a.mean / b.mean}

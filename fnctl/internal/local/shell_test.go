@@ -15,12 +15,15 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/local"
 )
 
+// environ is that of the commands.
+var environ = []string{"PATH=/usr/bin:/bin"}
+
 // TestShellRunsACommandInALoop counts what a command appends to a file, and what the loop reports.
 func TestShellRunsACommandInALoop(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	file := filepath.Join(t.TempDir(), "calls")
 	reported := 0
-	local.Shell(t.Context(), os.Environ(), "cat >>"+file, []byte("list\n"), time.Minute, func(err error) bool {
+	local.Shell(t.Context(), environ, "cat >>"+file, []byte("list\n"), time.Minute, func(err error) bool {
 		if err != nil {
 			t.Error(err)
 		}
@@ -51,7 +54,7 @@ func TestShellReportsFailures(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got error
-			local.Shell(t.Context(), os.Environ(), tc.command, nil, tc.limit, func(err error) bool {
+			local.Shell(t.Context(), environ, tc.command, nil, tc.limit, func(err error) bool {
 				got = err
 				return false
 			})
@@ -75,7 +78,7 @@ func TestShellEndsWithItsContext(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 	}()
-	local.Shell(ctx, os.Environ(), "touch "+pipe+"; sleep 3600", nil, 0, func(err error) bool {
+	local.Shell(ctx, environ, "touch "+pipe+"; sleep 3600", nil, 0, func(err error) bool {
 		t.Errorf("reported: %v", err)
 		return true
 	})
