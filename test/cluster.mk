@@ -135,9 +135,21 @@ soak: cluster-up ## Evaluate functions many times, and compare what each program
 e2e-teardown: cluster-program ## Test that a cluster leaves nothing behind
 	$(E2E_TEST) -timeout 30m ./e2e/teardown -args -cluster $(CLUSTER_PROGRAM) -root $(CURDIR)
 
+# How long each list is measured with each load, how many bursts there are, and where the tables go.
+BENCH_TIME   ?= 1m
+BENCH_BURSTS ?= 10
+BENCH_TABLES := $(BUILD)/bench
+E2E_BENCH = $(E2E_TEST) -v -run '^$$' -timeout 60m $(E2E_IN_CLUSTER)
+BENCH_PODS = ./e2e/pods -args -bench.fnctl $(BUILD)/bin/fnctl -bench.functions $(FUNCTIONS_DIR) \
+  -bench.time $(BENCH_TIME) -bench.tables $(BENCH_TABLES)
+
 .PHONY: bench-cluster
-bench-cluster: cluster-up ## Measure a bare pod, from create to ready
-	$(E2E_TEST) -run '^$$' -bench BarePod -benchtime 10x $(E2E_IN_CLUSTER) ./e2e/cluster
+bench-cluster: build cluster-up ## Measure function pods beside bare processes: one caller, 8 with 4 pods, bursts of 100 (BENCH_TIME=1m, BENCH_BURSTS=10)
+	$(CLUSTER_COMMAND) images
+	@mkdir -p $(BENCH_TABLES)
+	$(E2E_BENCH) -bench BarePod -benchtime 10x ./e2e/cluster
+	$(E2E_BENCH) -bench 'Warm|Throughput' -benchtime 1x $(BENCH_PODS)
+	$(E2E_BENCH) -bench Burst -benchtime $(BENCH_BURSTS)x $(BENCH_PODS)
 
 .PHONY: bench-cold
 bench-cold: cluster-up ## Measure cold starts of each kind, and of a bare pod

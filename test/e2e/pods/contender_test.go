@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -87,20 +88,26 @@ func coldStart(b testing.TB, name string, env map[string]string) *contender {
 			b.Fatal(err)
 		}
 		took := time.Since(begin)
-		for _, pod := range sys.functionPods(b) {
-			remove(b, sys.functions, pod.Name)
-		}
-		ctx := suite.Context(b)
-		for len(pools(b, conn)) > 0 && len(pools(b, conn)[0].GetPods()) > 0 {
-			select {
-			case <-time.After(10 * time.Millisecond):
-			case <-ctx.Done():
-				b.Fatalf("the function has pods after its pods were removed: %v", pools(b, conn))
-			}
-		}
+		sys.removeFunctionPods(b, conn)
 		return took
 	}
 	return &contender{name: name, start: start, phases: func() string { return sys.phases(b) }}
+}
+
+// removeFunctionPods deletes the pods of the only function, and waits until the system has none.
+func (sys *system) removeFunctionPods(b testing.TB, conn *grpc.ClientConn) {
+	b.Helper()
+	for _, pod := range sys.functionPods(b) {
+		remove(b, sys.functions, pod.Name)
+	}
+	ctx := suite.Context(b)
+	for len(pools(b, conn)) > 0 && len(pools(b, conn)[0].GetPods()) > 0 {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			b.Fatalf("the function has pods after its pods were removed: %v", pools(b, conn))
+		}
+	}
 }
 
 // remove deletes a pod and waits until it is gone.
