@@ -21,4 +21,10 @@ func (group *Group) open() error { return errors.ErrUnsupported }
 // Start calls start.
 func (group *Group) Start(_ *syscall.SysProcAttr, start func()) { start() }
 
+func (group *Group) hold() error { return nil }
+
+func isHeld(string) bool { return false }
+
+func killMembers(string) {}
+
 func mayUse(string, string) bool { return false }

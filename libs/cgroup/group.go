@@ -18,6 +18,7 @@ type Group struct {
 	dirs   []string
 	events string
 	kills  int64 // until it was taken
+	held   []*os.File
 	entrance
 }
 
@@ -73,6 +74,9 @@ func (group *Group) empty() bool {
 // remove removes the group.
 func (group *Group) remove() error {
 	failures := group.close()
+	for _, dir := range group.held {
+		_ = dir.Close()
+	}
 	for _, dir := range group.dirs {
 		failures = errors.Join(failures, removeSoon(dir))
 	}

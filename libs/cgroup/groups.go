@@ -130,7 +130,7 @@ func (g *Groups) create(name string) (*Group, error) {
 			group.events = filepath.Join(dir, h.events)
 		}
 	}
-	if err := group.open(); err != nil {
+	if err := errors.Join(group.hold(), group.open()); err != nil {
 		return nil, errors.Join(err, group.remove())
 	}
 	return group, nil
@@ -149,13 +149,16 @@ func (s setting) write(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-// removeLeft removes the groups of programs that have ended. Those with processes stay.
+// removeLeft removes the groups of programs that have ended, with what still runs in them: a program that was killed
+// has ended nothing.
 func removeLeft(dir string) {
 	groups, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	for _, group := range groups {
 		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(group), prefix), "-")
-		if _, err := os.Stat("/proc/" + id); errors.Is(err, os.ErrNotExist) {
-			_ = os.Remove(group)
+		if _, err := os.Stat("/proc/" + id); !errors.Is(err, os.ErrNotExist) || isHeld(group) {
+			continue
 		}
+		killMembers(group)
+		_ = removeSoon(group)
 	}
 }

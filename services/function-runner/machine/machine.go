@@ -76,7 +76,9 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, errors.Join(err, images.Close(), sandboxes.Close())
 	}
-	r := &Runner{images: images, starts: sandboxes.String(), listener: bufconn.Listen(connectionBytes), ended: make(chan error, 1)}
+	r := &Runner{
+		images: images, starts: sandboxes.String(), listener: bufconn.Listen(connectionBytes), ended: make(chan error, 1),
+	}
 	component.Endpoints[0].Listener = r.listener
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx)) // [Runner.Close] ends it, after the last evaluation
 	go func() {
