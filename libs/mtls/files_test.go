@@ -5,6 +5,7 @@ package mtls_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -112,16 +113,37 @@ func TestWhatIsNotAnIdentity(t *testing.T) {
 	}
 }
 
+// TestMetricOfExpiry has a certificate that lives for a minute, and an authority that lives for a day.
 func TestMetricOfExpiry(t *testing.T) {
 	dir := t.TempDir()
-	mtlstest.NewAuthority(t, time.Hour).Write(t, dir, server, time.Minute)
+	began := time.Now()
+	mtlstest.NewAuthority(t, 24*time.Hour).Write(t, dir, server, time.Minute)
 	tel, scrape := scrapetest.New(t)
 	if _, err := mtls.Open(mtls.Config{Directory: dir}, tel.Log, tel.Meters); err != nil {
 		t.Fatal(err)
 	}
-	for _, what := range []string{"certificate", "issuer"} {
-		if want := `fn_certificate_expiry_timestamp_seconds{certificate="` + what + `"}`; !strings.Contains(scrape(), want) {
-			t.Errorf("no %s in:\n%s", want, scrape())
+	for what, want := range map[string]struct{ life, warned time.Duration }{
+		"certificate": {time.Minute, 15 * time.Second}, "issuer": {24 * time.Hour, time.Hour},
+	} {
+		expiry := value(t, scrape(), `fn_certificate_expiry_timestamp_seconds{certificate="`+what+`"}`)
+		warning := value(t, scrape(), `fn_certificate_warning_timestamp_seconds{certificate="`+what+`"}`)
+		if after := expiry.Sub(began); after < want.life-time.Minute || after > want.life+time.Minute {
+			t.Errorf("the %s expires after %v, want %v", what, after, want.life)
+		}
+		if before := expiry.Sub(warning); before < want.warned || before > want.warned+want.warned/2 {
+			t.Errorf("the %s is warned of %v before, want %v", what, before, want.warned)
 		}
 	}
+}
+
+// value returns the time in a metric.
+func value(t *testing.T, metrics, name string) time.Time {
+	t.Helper()
+	_, text, _ := strings.Cut(metrics, "\n"+name+" ")
+	text, _, _ = strings.Cut(text, "\n")
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatalf("no value of %s in %s", name, metrics)
+	}
+	return time.Unix(int64(seconds), 0)
 }

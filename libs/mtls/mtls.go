@@ -264,14 +264,24 @@ func (i *Identity) measure(meter metric.Meter) error {
 		return fmt.Errorf("set up the metrics of certificates: %w", err)
 	}
 	i.anonymous = anonymous
-	_, err = meter.Float64ObservableGauge("fn.certificate.expiry.timestamp", metric.WithUnit("s"),
-		metric.WithDescription("When the certificate of this program, or its issuer, expires, in Unix time."),
-		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
-			for _, e := range i.expiries() {
-				o.Observe(float64(e.at.Unix()), metric.WithAttributes(attribute.String("certificate", e.what)))
-			}
-			return nil
-		}))
+	expires, err := meter.Float64ObservableGauge("fn.certificate.expiry.timestamp", metric.WithUnit("s"),
+		metric.WithDescription("When the certificate of this program, or its issuer, expires, in Unix time."))
+	if err != nil {
+		return fmt.Errorf("set up the metrics of certificates: %w", err)
+	}
+	warns, err := meter.Float64ObservableGauge("fn.certificate.warning.timestamp", metric.WithUnit("s"),
+		metric.WithDescription("When the program begins to report that it expires, in Unix time."))
+	if err != nil {
+		return fmt.Errorf("set up the metrics of certificates: %w", err)
+	}
+	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		for _, e := range i.expiries() {
+			what := metric.WithAttributes(attribute.String("certificate", e.what))
+			o.ObserveFloat64(expires, float64(e.at.Unix()), what)
+			o.ObserveFloat64(warns, float64(e.warn.Unix()), what)
+		}
+		return nil
+	}, expires, warns)
 	if err != nil {
 		return fmt.Errorf("set up the metrics of certificates: %w", err)
 	}

@@ -35,7 +35,7 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
-// Output writes events. One goroutine uses it.
+// Output writes events. It is used by one goroutine at a time.
 type Output interface {
 	// Write writes events in their order. After an error it may be called with them again.
 	Write(ctx context.Context, events []Event) error
@@ -53,7 +53,7 @@ type Config struct {
 
 // Log is the audit log. A nil Log records nothing.
 type Log struct {
-	output Output
+	output writer
 	reject bool
 	log    *slog.Logger
 	// events are queued. Each admitted evaluation has a slot, if evaluations are rejected when no slot is free.
@@ -68,7 +68,7 @@ type Log struct {
 // New returns a log. Its Run has to run while it is used.
 func New(cfg Config) (*Log, error) {
 	l := &Log{
-		output: cfg.Output, reject: cfg.WhenFull == Reject, log: cfg.Telemetry.Log,
+		output: writer{output: cfg.Output}, reject: cfg.WhenFull == Reject, log: cfg.Telemetry.Log,
 		events: make(chan Event, cfg.Queue), slots: make(chan struct{}, cfg.Queue),
 	}
 	var err error
@@ -158,8 +158,8 @@ func (l *Log) batch(first Event) []Event {
 // write writes events. If evaluations are rejected when no slot is free, it tries again until they are
 // written or ctx ends; otherwise, events that cannot be written are counted.
 func (l *Log) write(ctx context.Context, batch []Event) {
-	err := l.output.Write(ctx, batch)
-	for logged := false; err != nil; err = l.output.Write(ctx, batch) {
+	err := l.output.write(ctx, batch)
+	for logged := false; err != nil; err = l.output.write(ctx, batch) {
 		if !logged {
 			l.log.ErrorContext(ctx, "audit events not written", "events", len(batch), "error", err)
 			logged = true
@@ -198,7 +198,7 @@ func (l *Log) finish(ctx context.Context) error {
 		l.metrics.count(ctx, "failed", left)
 		l.log.ErrorContext(ctx, "audit events not written", "events", left, "error", ctx.Err())
 	}
-	if err := l.output.Close(); err != nil {
+	if err := l.output.close(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("close the audit log: %w", err)
 	}
 	return nil

@@ -204,6 +204,60 @@ func TestTheEndIsBounded(t *testing.T) {
 	})
 }
 
+// blocked is an output that knows no context, such as a pipe that is not read.
+type blocked struct{ open chan struct{} }
+
+func (b blocked) Write(context.Context, []audit.Event) error {
+	<-b.open
+	return nil
+}
+
+func (b blocked) Close() error {
+	<-b.open
+	return nil
+}
+
+// TestABlockedOutputDoesNotHoldUpTheEnd has one that does not return from Write, and one that does not from Close.
+func TestABlockedOutputDoesNotHoldUpTheEnd(t *testing.T) {
+	for _, events := range []int{0, 3} {
+		for _, whenFull := range []string{audit.Drop, audit.Reject} {
+			tel, scrape := scrapetest.New(t)
+			synctest.Test(t, func(t *testing.T) {
+				out := blocked{open: make(chan struct{})}
+				l, err := audit.New(audit.Config{Output: out, Queue: 10, WhenFull: whenFull, Telemetry: tel})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- l.Run(ctx) }()
+				for i := range events {
+					if err := l.Admit(); err != nil {
+						t.Error(err)
+					}
+					l.Record(t.Context(), event(i))
+				}
+				synctest.Wait()
+				cancel()
+				select {
+				case err := <-ended:
+					if err == nil || !strings.Contains(err.Error(), "does not end") {
+						t.Errorf("%d events, %s: ended with %v, want an error about the output", events, whenFull, err)
+					}
+				case <-time.After(20 * time.Second):
+					t.Errorf("%d events, %s: the log does not end", events, whenFull)
+				}
+				close(out.open)
+				synctest.Wait()
+			})
+			want := fmt.Sprintf(`fn_audit_events_total{outcome="failed"} %d`+"\n", events)
+			if metrics := scrape(); events > 0 && !strings.Contains(metrics, want) {
+				t.Errorf("%s: no %s in %s", whenFull, want, metrics)
+			}
+		}
+	}
+}
+
 // TestLines has an event with all fields, and one with few.
 func TestLines(t *testing.T) {
 	var out bytes.Buffer
