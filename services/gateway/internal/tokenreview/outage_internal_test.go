@@ -7,16 +7,65 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/krm-function-runner/function-runner/libs/caller"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/testing/logtest"
 	"github.com/krm-function-runner/function-runner/libs/testing/scrapetest"
 )
+
+// TestFloodsOfTokensAreNotReviewed has a peer that invents a token for each of many requests, and another one whose
+// token stays valid without another review.
+func TestFloodsOfTokensAreNotReviewed(t *testing.T) {
+	const seconds, perSecond = 20, 1000
+	tel, _ := scrapetest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		r, err := New(Config{Telemetry: tel})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reviews := map[string]int{}
+		r.ask = func(_ context.Context, token string) (caller.Identity, error) {
+			if reviews[token[:4]]++; token == "known" {
+				return caller.Identity{ID: "u"}, nil
+			}
+			return caller.Identity{}, fault.New(fault.Denied, "the token is not valid")
+		}
+		for i := range seconds * perSecond {
+			_, err := r.Identify(t.Context(), "192.0.2.1", fmt.Sprint("junk", i))
+			if class := fault.Of(err); class != fault.Denied && class != fault.Exhausted {
+				t.Fatalf("an invented token: %v", err)
+			}
+			if identity, err := r.Identify(t.Context(), "192.0.2.2", "known"); err != nil || identity.ID != "u" {
+				t.Fatalf("a valid token during the flood: %+v, %v", identity, err)
+			}
+			<-time.After(time.Second / perSecond)
+		}
+		if most := reviewBurst + seconds*reviewsPerSecond; reviews["junk"] > most || reviews["know"] != 1 {
+			t.Errorf("%v reviews, want at most %d of invented tokens", reviews, most)
+		}
+	})
+}
+
+// TestRatesAreBounded has more peers than are known.
+func TestRatesAreBounded(t *testing.T) {
+	r := rates{peers: make(map[string]*rate.Limiter)}
+	for i := range 2 * maxRates {
+		if !r.allow(strconv.Itoa(i)) {
+			t.Fatalf("the first review of peer %d does not begin", i)
+		}
+	}
+	if len(r.peers) > maxRates {
+		t.Errorf("%d peers are known, want at most %d", len(r.peers), maxRates)
+	}
+}
 
 // TestTheAPIFails has an API that cannot review tokens for a while: it says no word about any of them.
 func TestTheAPIFails(t *testing.T) {

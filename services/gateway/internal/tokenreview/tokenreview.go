@@ -62,6 +62,7 @@ type Reviewer struct {
 	metrics metrics
 	log     *slog.Logger
 	lines   rate.Sometimes // of the log
+	rates   rates
 
 	mu sync.Mutex
 	// peers are the tokens that are being reviewed for each peer, with the number of requests that wait for them.
@@ -80,7 +81,7 @@ func New(cfg Config) (*Reviewer, error) {
 	return &Reviewer{
 		api: kubernetes, ask: kubernetes.ask, metrics: counts,
 		log: cfg.Telemetry.Log, lines: rate.Sometimes{Interval: logEvery},
-		peers: make(map[string]map[key]int),
+		peers: make(map[string]map[key]int), rates: rates{peers: make(map[string]*rate.Limiter)},
 		cache: cache.New(cache.Config[key, caller.Identity]{
 			MaxBytes: maxCacheBytes, Size: size, MaxFetches: maxReviews, FetchTimeout: reviewTimeout,
 			StaleWait: reviewTimeout,
@@ -113,18 +114,28 @@ func (r *Reviewer) Identify(ctx context.Context, peer, token string) (caller.Ide
 		Lifetime: cache.Lifetime{
 			TTL: validFor, Refresh: validFor / 2, Failure: invalidFor, Outage: outageFor,
 		},
-		Fetch: func(ctx context.Context) (caller.Identity, error) { return r.review(ctx, token) },
+		Fetch: func(ctx context.Context) (caller.Identity, error) {
+			if !r.rates.allow(peer) {
+				return caller.Identity{}, tooMany(peer)
+			}
+			return r.review(ctx, token)
+		},
 	}
 	if answer, ok := r.cache.Cached(ctx, query); ok {
 		return answer.Value, nil
 	}
 	if !r.enter(peer, query.Key) {
-		return caller.Identity{}, fault.WithRetryAfter(fault.New(fault.Exhausted,
-			"too many tokens of %s are being reviewed: try again later", peer), time.Second)
+		return caller.Identity{}, tooMany(peer)
 	}
 	defer r.leave(peer, query.Key)
 	answer, err := r.cache.Get(ctx, query)
 	return answer.Value, err
+}
+
+// tooMany returns the error for a peer that shows more tokens than may be reviewed for it.
+func tooMany(peer string) error {
+	return fault.WithRetryAfter(fault.New(fault.Exhausted,
+		"too many tokens of %s are being reviewed: try again later", peer), time.Second)
 }
 
 // review asks the API. Why the API fails is for operators: the log has it, and callers do not.
