@@ -286,8 +286,9 @@ bench: build ## Measure what gateway and wrapper-server add to a bare process, a
 	cd test && go run ./overhead
 
 .PHONY: bench-docs
-bench-docs: build ## Measure the same, and write it into docs/performance.md
-	cd test && go run ./overhead -tables overhead -document ../docs/performance.md
+bench-docs: build redis ## Measure the same, and what is remembered, and write all of it into docs/performance.md
+	cd test && PATH=$(REDIS):$$PATH go run ./overhead -document ../docs/performance.md \
+	  -tables overhead,throughput,sandboxes,local,confinement,telemetry,hits,memory,round-trips
 
 ##@ Develop
 

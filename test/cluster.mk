@@ -146,7 +146,7 @@ BENCH_PODS = ./e2e/pods -args -bench.fnctl $(BUILD)/bin/fnctl -bench.functions $
 .PHONY: bench-cluster
 bench-cluster: build cluster-up ## Measure function pods beside bare processes: one caller, 8 with 4 pods, bursts of 100 (BENCH_TIME=1m, BENCH_BURSTS=10)
 	$(CLUSTER_COMMAND) images
-	@mkdir -p $(BENCH_TABLES)
+	@rm -rf $(BENCH_TABLES) && mkdir -p $(BENCH_TABLES)
 	$(E2E_BENCH) -bench BarePod -benchtime 10x ./e2e/cluster
 	$(E2E_BENCH) -bench 'Warm|Throughput' -benchtime 1x $(BENCH_PODS)
 	$(E2E_BENCH) -bench Burst -benchtime $(BENCH_BURSTS)x $(BENCH_PODS)
@@ -154,7 +154,12 @@ bench-cluster: build cluster-up ## Measure function pods beside bare processes: 
 .PHONY: bench-cold
 bench-cold: cluster-up ## Measure cold starts of each kind, and of a bare pod
 	$(CLUSTER_COMMAND) images
-	$(E2E_TEST) -run '^$$' -bench ColdStart -benchtime 20x -timeout 30m $(E2E_IN_CLUSTER) ./e2e/pods
+	@mkdir -p $(BENCH_TABLES)
+	$(E2E_BENCH) -bench ColdStart -benchtime 20x $(BENCH_PODS)
+
+.PHONY: bench-docs-cluster
+bench-docs-cluster: bench-cluster bench-cold ## Measure function pods and cold starts, and write them into docs/performance.md
+	cd test && go run ./overhead -document ../docs/performance.md -insert $(BENCH_TABLES)
 
 .PHONY: cluster-demo
 cluster-demo: build cluster-up ## Deploy to the cluster, render the examples in pods, show the pods

@@ -39,51 +39,65 @@ type way struct {
 	target   string // for fnctl
 }
 
+// measurements returns what measures each table.
+func (b *bench) measurements() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
+		"local": b.local, "throughput": b.throughput, "hits": b.hits, "memory": b.memory, "round-trips": b.roundTrips,
+	}
+}
+
 // tables measures what is in a list with commas.
 func (b *bench) tables(ctx context.Context, list string) error {
-	measure := map[string]func(context.Context) error{
-		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
-		"local": b.local,
-	}
+	measure := b.measurements()
 	for name := range strings.SplitSeq(list, ",") {
 		if measure[name] == nil {
 			return fmt.Errorf("%q is not one of the tables", name)
 		}
-		if err := measure[name](ctx); err != nil {
+		if err := b.keep(ctx, name, measure[name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// run has fnctl measure all sizes and numbers of callers, and writes what it prints into the document, if there is
-// one, with a picture beside it.
+// run has fnctl measure all sizes and numbers of callers, with a picture beside the document, if there is one.
 func (b *bench) run(ctx context.Context) error {
 	ways, stop, err := b.open(ctx)
 	defer stop()
 	if err != nil {
 		return err
 	}
-	args := []string{
-		"bench", "--image", b.image, "--items", b.items, "--callers", b.callers, "--duration", b.budget.String(),
-		"--turn", b.block.String(), "--max-message-size", strconv.Itoa(maxMessage),
-	}
+	args := []string{"--items", b.items, "--callers", b.callers}
 	for _, w := range ways {
 		args = append(args, "--target", w.name+"="+w.target)
 	}
 	if b.document != "" {
 		args = append(args, "--svg", filepath.Join(filepath.Dir(b.document), "images", "latency.svg"))
 	}
+	figures, err := b.fnctl(ctx, args...)
+	if b.document != "" {
+		figures += "\n![Latency against load](images/latency.svg)\n"
+	}
+	if err == nil {
+		_, err = fmt.Fprint(b.out, figures)
+	}
+	return err
+}
+
+// fnctl has fnctl measure the function, and returns what it prints.
+func (b *bench) fnctl(ctx context.Context, args ...string) (string, error) {
+	args = append([]string{
+		"bench", "--image", b.image, "--duration", b.budget.String(), "--turn", b.block.String(),
+		"--max-message-size", strconv.Itoa(maxMessage),
+	}, args...)
 	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, "fnctl"), append(args, "--", "namespace=shop")...)
 	cmd.Stderr = b.stderr
 	figures, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("run fnctl bench: %w", err)
+		return "", fmt.Errorf("run fnctl bench: %w", err)
 	}
-	if _, err := b.out.Write(figures); err != nil {
-		return err
-	}
-	return b.updateDocument(string(figures))
+	return string(figures), nil
 }
 
 // open returns the ways to measure. The caller must call stop, even after an error.

@@ -3,19 +3,23 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
-// The lines between which a document has the figures.
-const (
-	beginFigures = "<!-- Written by make bench-docs: begin -->\n"
-	endFigures   = "<!-- Written by make bench-docs: end -->\n"
-)
+// linesOf returns the lines between which a document has the figures of a table.
+func linesOf(table string) (begin, end string) {
+	return fmt.Sprintf("<!-- Written by make bench-docs, %s: begin -->\n", table),
+		fmt.Sprintf("<!-- Written by make bench-docs, %s: end -->\n", table)
+}
 
-// updateDocument writes figures into the document, if there is one.
-func (b *bench) updateDocument(figures string) error {
+// updateDocument writes the figures of a table into the document, if there is one.
+func (b *bench) updateDocument(table, figures string) error {
 	if b.document == "" {
 		return nil
 	}
@@ -23,19 +27,62 @@ func (b *bench) updateDocument(figures string) error {
 	if err != nil {
 		return fmt.Errorf("read the document: %w", err)
 	}
-	updated, err := withFigures(string(content), figures+"\n![Latency against load](images/latency.svg)\n")
+	updated, err := withFigures(string(content), table, figures)
 	if err != nil {
 		return fmt.Errorf("update %s: %w", b.document, err)
 	}
 	return os.WriteFile(b.document, []byte(updated), 0o644)
 }
 
-// withFigures returns a document with new figures in place of its old ones.
-func withFigures(document, figures string) (string, error) {
-	before, rest, begun := strings.Cut(document, beginFigures)
-	_, after, ended := strings.Cut(rest, endFigures)
+// withFigures returns a document with new figures of a table in place of its old ones.
+func withFigures(document, table, figures string) (string, error) {
+	begin, end := linesOf(table)
+	before, rest, begun := strings.Cut(document, begin)
+	_, after, ended := strings.Cut(rest, end)
 	if !begun || !ended {
-		return "", fmt.Errorf("it has no lines %q and %q", strings.TrimSpace(beginFigures), strings.TrimSpace(endFigures))
+		return "", fmt.Errorf("it has no lines %q and %q", strings.TrimSpace(begin), strings.TrimSpace(end))
 	}
-	return before + beginFigures + "\n" + figures + "\n" + endFigures + after, nil
+	return before + begin + "\n" + figures + "\n" + end + after, nil
+}
+
+// keep runs a measurement, and writes what it prints into the document, if there is one.
+func (b *bench) keep(ctx context.Context, table string, measure func(context.Context) error) error {
+	var printed bytes.Buffer
+	out := b.out
+	b.out = io.MultiWriter(out, &printed)
+	err := measure(ctx)
+	b.out = out
+	if err != nil {
+		return err
+	}
+	return b.updateDocument(table, markdown(printed.String()))
+}
+
+// markdown returns figures that are no table in Markdown as a block.
+func markdown(figures string) string {
+	if strings.HasPrefix(figures, "|") || strings.Contains(figures, "\n|") {
+		return figures
+	}
+	return "```text\n" + strings.TrimRight(figures, "\n") + "\n```\n"
+}
+
+// insert writes the figures that are in files of a directory into the document, each by the name of its file.
+func (b *bench) insert(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.md"))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("no figures are in %s", dir)
+	}
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		figures, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read figures: %w", err)
+		}
+		if err := b.updateDocument(strings.TrimSuffix(filepath.Base(file), ".md"), string(figures)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -32,7 +32,7 @@ func run() error {
 	flag.StringVar(&b.functions, "functions", "../.build/functions", "directory with the functions and their config.yaml")
 	flag.StringVar(&b.image, "image", "ghcr.io/kptdev/krm-functions-catalog/set-namespace:v0.4.5", "image of the function")
 	flag.StringVar(&b.function, "function", "set-namespace", "its binary")
-	flag.StringVar(&b.document, "document", "", "Markdown file to write the figures of the table overhead into")
+	flag.StringVar(&b.document, "document", "", "Markdown file to write the figures into, in which each table has a place")
 	flag.StringVar(&b.items, "items", "1,200,2000", "numbers of items in the lists")
 	flag.StringVar(&b.callers, "callers", "1,2,4,8", "numbers of callers at once")
 	flag.StringVar(&b.ways, "ways", "bare,hop,gateway,wrapper",
@@ -45,15 +45,21 @@ func run() error {
 	flag.StringVar(&b.podman, "podman", "podman run --rm -i --network none --user 65534 --security-opt no-new-privileges",
 		"how podman runs an image, which comes behind it")
 	flag.StringVar(&b.kpt, "kpt", "../.build/kptcompare/kpt", "kpt, which make kpt-compare builds")
-	tables := flag.String("tables", "overhead,sandboxes,local,confinement,telemetry",
-		"what to measure: what servers add to the bare process, sandboxes beside podman, fnctl --local beside kpt, and "+
-			"what confinement and telemetry add to the gateway")
+	tables := flag.String("tables", "overhead,throughput,sandboxes,local,confinement,telemetry",
+		"what to measure: what servers add to the bare process, the exec evaluator beside shells, sandboxes beside podman, "+
+			"fnctl --local beside kpt, what confinement and telemetry add to the gateway, and hits, memory and round-trips, "+
+			"which are benchmarks of Go")
+	insert := flag.String("insert", "",
+		"directory with figures of the test bed: write them into the document, and measure nothing")
 	port := flag.String("hop", "", "serve as the hop, on this port: for the program itself")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *port != "" {
 		return serveHop(ctx, *port, filepath.Join(b.functions, b.function))
+	}
+	if *insert != "" {
+		return b.insert(*insert)
 	}
 	return b.tables(ctx, *tables)
 }

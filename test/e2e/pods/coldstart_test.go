@@ -80,5 +80,5 @@ func report(b *testing.B, contenders []*contender) {
 		b.ReportMetric(ratio, strings.ReplaceAll(c.name, " ", "_")+"-ratio")
 	}
 	_ = table.Flush()
-	b.Logf("%d starts of each:\n%s", len(contenders[0].times), &text)
+	publish(b, "cold", fmt.Sprintf("```text\n%d starts of each\n%s```\n", len(contenders[0].times), &text))
 }

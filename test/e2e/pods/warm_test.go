@@ -79,7 +79,7 @@ func BenchmarkThroughput(b *testing.B) {
 	table.row(fmt.Sprintf("%d callers of %d pods", throughputCallers, throughputPods), fmt.Sprintf("%.0f", pods.PerSecond),
 		pods.PerSecondRatio.String(), fmt.Sprint(throughputGoal), ms(pods.Milliseconds.P50), ms(pods.Milliseconds.P99),
 		ms(pods.ClientMilliseconds))
-	publish(b, "throughput", table.String())
+	publish(b, "throughput-pods", table.String())
 	b.ReportMetric(pods.PerSecondRatio.Value, "throughput-ratio")
 	b.ReportMetric(0, "ns/op")
 }

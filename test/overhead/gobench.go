@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// redisServer is the program without which results that gateways share are not measured.
+const redisServer = "redis-server"
+
+// hits measures results that the gateway remembers.
+func (b *bench) hits(ctx context.Context) error {
+	var flags []string
+	if _, err := exec.LookPath(redisServer); err == nil {
+		flags = []string{"-tags", "redis"}
+	}
+	if err := b.goBench(ctx, "services/gateway", "./gateway", "Hit", flags...); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(b.out, "\nThe goal is a p50 under 1 ms in the gateway's memory, and under 2 ms from a server.")
+	return err
+}
+
+// memory measures what a gateway has resident under large messages.
+func (b *bench) memory(ctx context.Context) error {
+	if err := b.goBench(ctx, "services/gateway", ".", "MemoryInFlight"); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(b.out, "\nThe goal is at most 2.2 times the bytes in flight.")
+	return err
+}
+
+// roundTrips measures large messages over connections with a delay.
+func (b *bench) roundTrips(ctx context.Context) error {
+	return b.goBench(ctx, "libs", "./listwire", "RoundTrip")
+}
+
+// goBench prints the results of a benchmark of Go in a module.
+func (b *bench) goBench(ctx context.Context, module, pkg, name string, flags ...string) error {
+	args := append([]string{"test", "-vet=off", "-run", "^$", "-bench", name}, flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	cmd.Dir, cmd.Stderr = filepath.Join("..", module), b.stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("go %s in %s: %w: %s", strings.Join(args, " "), module, err, out)
+	}
+	table := benchTable(string(out))
+	if table == "" {
+		return errors.New("no benchmark is named " + name)
+	}
+	_, err = fmt.Fprint(b.out, table)
+	return err
+}
+
+// benchTable returns the results that go test prints as a table; empty if there are none.
+func benchTable(out string) string {
+	var rows strings.Builder
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
+			continue
+		}
+		name := strings.TrimPrefix(fields[0], "Benchmark")
+		if i := strings.LastIndexByte(name, '-'); i > 0 { // the number of processors
+			name = name[:i]
+		}
+		var figures []string
+		for figure := range slices.Chunk(fields[2:], 2) {
+			figures = append(figures, strings.Join(figure, " "))
+		}
+		fmt.Fprintf(&rows, "| %s | %s |\n", name, strings.Join(figures, ", "))
+	}
+	if rows.Len() == 0 {
+		return ""
+	}
+	return "| benchmark | figures |\n|---|---|\n" + rows.String()
+}

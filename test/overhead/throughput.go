@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+)
+
+// throughputGoal is how many evaluations the exec evaluator should do at least, over as many shells as there are
+// callers.
+const throughputGoal = 1.25
+
+// throughput compares 8 callers of the gateway's exec evaluator with 8 shells that start the binary in a loop.
+func (b *bench) throughput(ctx context.Context) error {
+	s, err := b.startGateway(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	shells := "shell:" + filepath.Join(b.functions, b.function)
+	figures, err := b.fnctl(ctx, "--items", "1", "--callers", "8", "--target", "shells="+shells,
+		"--target", "exec="+s.conn.Target())
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(b.out, "%s\nThe goal for evaluations in a second is %v times those of the shells.\n",
+		figures, throughputGoal)
+	return err
+}
