@@ -69,8 +69,12 @@ func (c Callers) find(r *http.Request) (caller.Identity, error) {
 	return identity, err
 }
 
-// permits reports whether a user may call.
+// permits reports whether a user may call. One that is named like a program with a certificate may not: policies
+// have both in caller.id.
 func (c Callers) permits(name string) bool {
+	if strings.HasPrefix(strings.ToLower(name), "spiffe:") {
+		return false
+	}
 	return slices.ContainsFunc(c.Users, func(user string) bool {
 		beginning, all := strings.CutSuffix(user, "*")
 		return name == user || all && strings.HasPrefix(name, beginning)
