@@ -24,6 +24,8 @@ type oci struct {
 	unshare, shell, mount string
 	// scratch is a directory of every machine that the runtime does not need, to mount on.
 	scratch string
+	// before is what the shell does first.
+	before string
 	// arguments are the runtime's, before its command; offline are those for functions without network.
 	arguments, offline, online []string
 	// messages are how the runtime's own messages begin.
@@ -35,16 +37,21 @@ type oci struct {
 // and the runtime's command, which a name completes: sockets of runsc have it, and are not of the mount namespace.
 // A trial has the machine's own files, which a runtime takes only as a mount of their own.
 const (
-	prepare      = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
+	prepare = `"$1" -t tmpfs -o mode=700,size=16m sandbox "$0" && `
+	// runc makes a control group of version 2 beside the one that it is started in, outside of its limits, unless it
+	// cannot. The mount keeps its other flags.
+	readOnlyGroups = `if [ -e ` + cgroupDirectory + `/cgroup.procs ]; then ` +
+		`"$1" --bind ` + cgroupDirectory + ` ` + cgroupDirectory + ` && ` +
+		`"$1" -o remount,bind,ro,nosuid,nodev,noexec ` + cgroupDirectory + `; fi && `
 	prepareTrial = `mkdir "$0/root" && "$1" --rbind / "$0/root" && `
 	become       = `printf %s "$2" >"$0/config.json" && shift 2 && ` +
 		`read -r id </proc/sys/kernel/random/uuid && exec "$@" "$id"`
 )
 
 func (o *oci) command(fn Function) fnproc.Command {
-	script := prepare + become
+	script := o.before + prepare + become
 	if fn.Root == "/" {
-		script = prepare + prepareTrial + become
+		script = o.before + prepare + prepareTrial + become
 		fn.Root = filepath.Join(o.scratch, "root")
 	}
 	args := []string{

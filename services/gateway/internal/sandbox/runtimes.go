@@ -28,7 +28,7 @@ func newCrun(l *Launcher, path string) (starter, error) {
 
 func newRunc(l *Launcher, path string) (starter, error) {
 	return newOCI(l, path, oci{
-		scratch: kernelDirectory, arguments: []string{"--rootless=true"},
+		scratch: kernelDirectory, arguments: []string{"--rootless=true"}, before: readOnlyGroups,
 		messages: []string{`time="*" level=error msg="runc run failed: `},
 	})
 }
