@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/krm-function-runner/function-runner/libs/dial"
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 )
 
@@ -80,30 +81,21 @@ func (c *Conn) notConnected(ctx context.Context) error {
 	return fmt.Errorf("connect to %s: %w", c.pod.Address, context.Cause(ctx))
 }
 
-// firstDialTimeout bounds the first attempt. Packets to a Service whose rules the node does not
-// have yet are dropped; the next attempt is answered. The kernel alone would retransmit only after
-// a second.
-const firstDialTimeout = 250 * time.Millisecond
-
-// dial opens a connection to address, with a longer timeout for each further attempt. A refused
+// dial opens a connection to address, also to a Service whose rules the node does not have yet. A refused
 // connection is an error: retries after it are the caller's.
 func (c *Conn) dial(ctx context.Context, address string) (net.Conn, error) {
-	for timeout := firstDialTimeout; ; timeout *= 2 {
-		conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, "tcp", address)
-		if err == nil {
-			if c.pod.ID == "" { // otherwise the handshake may fail yet
-				c.dialError.Store(nil)
-			}
-			return conn, nil
-		}
-		c.dialError.Store(&err)
-		if !isTimeout(err) || ctx.Err() != nil {
-			return nil, err
-		}
+	conn, err := dial.Staggered(ctx, c.attempt, address)
+	if err == nil && c.pod.ID == "" { // otherwise the handshake may fail yet
+		c.dialError.Store(nil)
 	}
+	return conn, err
 }
 
-func isTimeout(err error) bool {
-	failed, ok := errors.AsType[net.Error](err)
-	return ok && failed.Timeout()
+// attempt makes one attempt to connect, and remembers why it failed.
+func (c *Conn) attempt(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) { // another attempt has connected
+		c.dialError.Store(&err)
+	}
+	return conn, err
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/krm-function-runner/function-runner/libs/dial"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
@@ -24,10 +26,8 @@ const (
 	// server takes some milliseconds to start once its container does.
 	firstBackoff = 5 * time.Millisecond
 	maxBackoff   = 100 * time.Millisecond
-	// connectTimeout bounds one attempt to connect: before the rules for a Service
-	// are in place its address swallows what is sent to it, and TCP would try again
-	// after a second.
-	connectTimeout = 250 * time.Millisecond
+	// connectTimeout bounds one connection with its TLS.
+	connectTimeout = time.Second
 	// askTimeout bounds one question, with all attempts to connect.
 	askTimeout = time.Second
 )
@@ -46,6 +46,7 @@ func (a asker) ask(ctx context.Context, p pool.Probe) error {
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(transport),
 		grpc.WithNoProxy(), // a proxy is for what is outside; pods are here
+		grpc.WithContextDialer(connect),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: firstBackoff, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxBackoff},
 			MinConnectTimeout: connectTimeout,
@@ -67,6 +68,11 @@ func (a asker) ask(ctx context.Context, p pool.Probe) error {
 			return fmt.Errorf("ask %s for its health: %w", address, err)
 		}
 	}
+}
+
+// connect opens a connection to a pod or its Service, also if the node does not have the rules for it yet.
+func connect(ctx context.Context, address string) (net.Conn, error) {
+	return dial.Staggered(ctx, new(net.Dialer).DialContext, address)
 }
 
 // transport returns how to connect to a pod. One that does not prove who it is has no TLS.
