@@ -155,7 +155,7 @@ bench-cluster: build cluster-up ## Measure function pods beside bare processes: 
 bench-cold: cluster-up ## Measure cold starts of each kind, and of a bare pod
 	$(CLUSTER_COMMAND) images
 	@mkdir -p $(BENCH_TABLES)
-	$(E2E_BENCH) -bench ColdStart -benchtime 20x $(BENCH_PODS)
+	$(E2E_BENCH) -bench ColdStart -benchtime 30x $(BENCH_PODS)
 
 .PHONY: bench-docs-cluster
 bench-docs-cluster: bench-cluster bench-cold ## Measure function pods and cold starts, and write them into docs/performance.md

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -74,6 +75,31 @@ func TestMeshPermitsKnownCallersOnly(t *testing.T) {
 						t.Errorf("%s with %v: may %q call %s at %d: %v, want %v", base, others, caller, a.program, a.port, got, want)
 					}
 				}
+			}
+		}
+	}
+}
+
+// TestEndpointOfFunctionPods holds that pods are called by their addresses, unless there is a mesh, or a template may
+// have one for Services.
+func TestEndpointOfFunctionPods(t *testing.T) {
+	for base, set := range map[string]struct{ program, variable string }{
+		"microservices":   {"pod-manager", "FNR_ENDPOINT"},
+		"function-runner": {"function-runner", "FNR_POD_MANAGER_ENDPOINT"},
+	} {
+		for component, want := range map[string]string{
+			"dev": "pod-ip", "service-mesh": "service", "pod-template": "service", "porch-main": "service",
+		} {
+			var got []string
+			for _, d := range of[*appsv1.Deployment](combined(t, base, "production", component)) {
+				for _, e := range d.Spec.Template.Spec.Containers[0].Env {
+					if d.Name == set.program && e.Name == set.variable {
+						got = append(got, e.Value)
+					}
+				}
+			}
+			if !slices.Equal(got, []string{want}) {
+				t.Errorf("%s with %v: %s is %q, want %s", base, component, set.variable, got, want)
 			}
 		}
 	}

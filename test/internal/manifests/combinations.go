@@ -18,8 +18,8 @@ import (
 var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{
-		"api-server", "dev", "node-local-dns", "pod-template", "porch-main", "private-registry", "production",
-		"result-cache", "service-mesh", "tracing",
+		"api-server", "dev", "node-local-dns", "pod-services", "pod-template", "porch-main", "private-registry",
+		"production", "result-cache", "service-mesh", "tracing",
 	}
 	// Microservices are components that only the base of that name has a use for.
 	Microservices = []string{"callers", "mutual-tls", "mutual-tls-permissive", "mutual-tls-secrets"}
