@@ -35,6 +35,8 @@ type Config[K comparable, V any] struct {
 	// StaleWait is how long a fetch may take until its callers get a stale entry, if there
 	// is one: a source that hangs delays no caller for longer.
 	StaleWait time.Duration
+	// Keeping is for queries with Keep.
+	Keeping Keeping
 }
 
 // Query asks for the value of a key.
@@ -45,6 +47,8 @@ type Query[K comparable, V any] struct {
 	Fetch func(ctx context.Context) (V, error)
 	// Renew asks for a fetch even if there is an entry.
 	Renew bool
+	// Keep refreshes the entry while it is in use: see [Keeping].
+	Keep bool
 	// CallerDeadline gives a fetch that a caller waits for that caller's deadline, for
 	// sources that answer what they know so far shortly before it. Callers with more time
 	// start another fetch then.
@@ -80,6 +84,7 @@ type Cache[K comparable, V any] struct {
 	entries *simplelru.LRU[K, *entry[V]]
 	bytes   int64
 	fetches map[K]*fetch[V]
+	kept    *simplelru.LRU[K, kept[K, V]] // nil if none are
 	stopped bool
 	// forgotten is how often failures were forgotten.
 	forgotten int
@@ -90,7 +95,7 @@ func New[K comparable, V any](cfg Config[K, V]) *Cache[K, V] {
 	if cfg.MaxRefreshes == 0 {
 		cfg.MaxRefreshes = cfg.MaxFetches
 	}
-	c := &Cache[K, V]{cfg: cfg, fetches: make(map[K]*fetch[V])}
+	c := &Cache[K, V]{cfg: cfg, fetches: make(map[K]*fetch[V]), kept: newKept[K, V](cfg.Keeping)}
 	evicted := func(key K, e *entry[V]) { c.bytes -= c.size(key, e) }
 	// The only error is a size below one.
 	c.entries, _ = simplelru.NewLRU(math.MaxInt, evicted)
@@ -103,6 +108,7 @@ func (c *Cache[K, V]) Cached(ctx context.Context, q Query[K, V]) (Answer[V], boo
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.use(q, now)
 	return c.cached(ctx, q, c.entry(q.Key), now)
 }
 
@@ -123,6 +129,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, q Query[K, V]) (Answer[V], error)
 func (c *Cache[K, V]) get(ctx context.Context, q Query[K, V]) (Answer[V], error) {
 	now := time.Now()
 	c.mu.Lock()
+	c.use(q, now)
 	e := c.entry(q.Key)
 	if answer, ok := c.cached(ctx, q, e, now); ok {
 		c.mu.Unlock()
@@ -205,10 +212,10 @@ func (c *Cache[K, V]) await(ctx context.Context, q Query[K, V], f *fetch[V], sta
 	return Answer[V]{Source: Miss}, err
 }
 
-// Run waits for ctx to end, then ends all fetches and returns when they have
+// Run keeps entries in use until ctx ends, then ends all fetches and returns when they have
 // ended. The cache fetches nothing after that.
 func (c *Cache[K, V]) Run(ctx context.Context) error {
-	<-ctx.Done()
+	c.keep(ctx)
 	c.mu.Lock()
 	c.stopped = true
 	for _, f := range c.fetches {

@@ -71,8 +71,8 @@ type Config struct {
 type CacheConfig struct {
 	// MaxBytes bounds what is kept.
 	MaxBytes int64 `split_words:"true" default:"67108864"`
-	// TagTTL is how long the answer about a tag is used. One in use is refreshed
-	// in the background when half of that is over.
+	// TagTTL is how long the answer about a tag is used. One in use is refreshed in the background: when half of
+	// that is over and it is asked for, and without a request until an hour after the last.
 	TagTTL time.Duration `split_words:"true" default:"5m"`
 	// StaleTTL is the age up to which the meaning of a tag is used while its
 	// registry is unavailable, limits how often it is asked, or has not answered

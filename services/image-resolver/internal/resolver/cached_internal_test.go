@@ -3,9 +3,11 @@
 package resolver
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
 )
@@ -42,6 +44,29 @@ func TestCachedDoesNotWait(t *testing.T) {
 			if _, ok := r.Cached(t.Context(), Request{Image: "registry.example/fn:v1.0.0", Constraint: constraint}); ok {
 				t.Errorf("constraint %q: Cached returns an image that the policy denies", constraint)
 			}
+		}
+	})
+}
+
+// TestTagsInUseDoNotExpire asks once for the tags of a repository, and for one of them: they are refreshed before their
+// hour is over.
+func TestTagsInUseDoNotExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newResolver(t, &tagged{tags: `"v1.0.0"`}, forAnswers, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = r.Run(ctx) }() // it returns nil
+		req := Request{Image: "registry.example/fn:v1.0.0", Constraint: "^1"}
+		if _, err := r.Resolve(ctx, req); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(90 * time.Minute)
+		if _, ok := r.Cached(ctx, req); !ok {
+			t.Error("after 90 minutes, a caller waits for the registry")
+		}
+		<-time.After(2 * time.Hour)
+		if _, ok := r.Cached(ctx, req); ok {
+			t.Error("a tag that is not in use is kept for hours")
 		}
 	})
 }

@@ -43,7 +43,7 @@ func (r *Resolver) forever() cache.Lifetime {
 // tagsQuery asks for all tags of a repository.
 func (r *Resolver) tagsQuery(repository string, renew bool) cache.Query[string, answer] {
 	return cache.Query[string, answer]{
-		Key: "tags " + repository, Lifetime: r.cfg.Cache.Tags, Renew: renew,
+		Key: "tags " + repository, Lifetime: r.cfg.Cache.Tags, Renew: renew, Keep: true,
 		Fetch: func(ctx context.Context) (a answer, err error) {
 			err = r.cfg.Registry.With(ctx, repository, func(ctx context.Context, s *registry.Session) error {
 				a.tags, err = s.Tags(ctx)
@@ -61,7 +61,7 @@ func (r *Resolver) imageQuery(name imagename.Name, req Request) cache.Query[stri
 	q := cache.Query[string, answer]{Key: imageKey(name.Key(), platforms), Lifetime: r.forever()}
 	f := fetch{resolver: r, repository: name.Repository, reference: name.Digest, platforms: platforms}
 	if name.Digest == "" {
-		q.Lifetime, q.Renew = r.cfg.Cache.Tags, req.Renew
+		q.Lifetime, q.Renew, q.Keep = r.cfg.Cache.Tags, req.Renew, true
 		f.reference, f.isTag, f.key = name.Tag, true, q.Key
 	}
 	q.Fetch = f.run

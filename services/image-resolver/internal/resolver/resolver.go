@@ -69,6 +69,14 @@ type Result struct {
 // staleWait is how long a registry may take until requests get a stale answer, if there is one.
 const staleWait = 2 * time.Second
 
+const (
+	// inUse is how long after a request a tag is refreshed before its answer expires: a function that is called now and
+	// then does not wait for its registry in each cold start.
+	inUse = time.Hour
+	// maxKept bounds the tags and lists of tags for which that is done, by one small request every few minutes.
+	maxKept = 1000
+)
+
 // Resolver answers requests.
 type Resolver struct {
 	cfg     Config
@@ -80,7 +88,8 @@ type Resolver struct {
 func New(cfg Config) (*Resolver, error) {
 	r := &Resolver{cfg: cfg, cache: cache.New(cache.Config[string, answer]{
 		MaxBytes: cfg.Cache.MaxBytes, MaxFetches: cfg.Fetches, FetchTimeout: cfg.FetchTimeout, StaleWait: staleWait,
-		Size: func(key string, a answer) int64 { return int64(len(key)) + a.bytes() },
+		Size:    func(key string, a answer) int64 { return int64(len(key)) + a.bytes() },
+		Keeping: cache.Keeping{Max: maxKept, For: inUse, Every: cfg.Cache.Tags.TTL / 8},
 	})}
 	var err error
 	if r.metrics, err = newMetrics(cfg.Telemetry, r.cache.Bytes); err != nil {

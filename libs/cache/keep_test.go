@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/cache"
+	"github.com/krm-function-runner/function-runner/libs/fault"
+)
+
+// keeper is a source that keeps three entries for an hour.
+type keeper struct {
+	*source
+	// away is what fetches bring; nil for values.
+	away atomic.Pointer[error]
+}
+
+// fail has fetches bring an error from now on.
+func (s *keeper) fail(class fault.Class) {
+	err := fault.New(class, "no answer")
+	s.away.Store(&err)
+}
+
+// keeping runs a keeper.
+func keeping(t *testing.T) *keeper {
+	t.Helper()
+	s := newSource(t, func(c *cache.Config[string, int]) {
+		c.Keeping = cache.Keeping{Max: 3, For: time.Hour, Every: life.TTL / 8}
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = s.Run(ctx) }() // it returns nil
+	t.Cleanup(func() { cancel(); <-ended })
+	return &keeper{source: s}
+}
+
+// ask asks for a key, and reports whether the answer was an entry.
+func (s *keeper) ask(t *testing.T, key string, keep bool) bool {
+	t.Helper()
+	q := s.query(key)
+	q.Keep = keep
+	q.Fetch = func(ctx context.Context) (int, error) {
+		n, err := s.fetch(ctx)
+		if away := s.away.Load(); away != nil {
+			err = *away
+		}
+		return n, err
+	}
+	got, err := s.Get(t.Context(), q)
+	if err != nil {
+		t.Errorf("Get(%s): %v", key, err)
+	}
+	return got.Source == cache.Hit || got.Source == cache.Refresh
+}
+
+// TestEntriesInUseNeverExpire asks for entries rarely.
+func TestEntriesInUseNeverExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := keeping(t)
+		s.ask(t, "kept", true)
+		s.ask(t, "not kept", false)
+		for range 3 {
+			pass(59 * time.Minute)
+			if !s.ask(t, "kept", true) {
+				t.Error("an entry in use expires")
+			}
+		}
+		if s.ask(t, "not kept", true) {
+			t.Error("an entry is kept that no query asks to keep")
+		}
+		if n := s.fetches.Load(); n > 3*60/5+10 {
+			t.Errorf("%d fetches in three hours, of a lifetime of ten minutes", n)
+		}
+	})
+}
+
+// TestEntriesOutOfUseAreForgotten has an entry that is not asked for any more, one that its source refuses, and more
+// of them than are kept.
+func TestEntriesOutOfUseAreForgotten(t *testing.T) {
+	for name, test := range map[string]func(t *testing.T, s *keeper){
+		"not asked for": func(*testing.T, *keeper) { pass(61 * time.Minute) },
+		"refused": func(_ *testing.T, s *keeper) {
+			s.fail(fault.Precondition)
+			pass(20 * time.Minute)
+		},
+		"too many": func(t *testing.T, s *keeper) {
+			for i := range 3 {
+				s.ask(t, strconv.Itoa(i), false)
+				s.ask(t, strconv.Itoa(i), true)
+			}
+			pass(61 * time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := keeping(t)
+				s.ask(t, "k", true)
+				test(t, s)
+				before := s.fetches.Load()
+				pass(time.Hour)
+				if n := s.fetches.Load() - before; n > 0 {
+					t.Errorf("%d fetches that nothing needs", n)
+				}
+			})
+		})
+	}
+}
+
+// TestKeptEntriesOutlastOutages has a source that is away for a while.
+func TestKeptEntriesOutlastOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := keeping(t)
+		s.ask(t, "k", true)
+		s.fail(fault.Unavailable)
+		pass(30 * time.Minute)
+		if n := s.fetches.Load(); n < 5 || n > 40 {
+			t.Errorf("a source that is away is asked %d times in 30 minutes", n)
+		}
+		s.away.Store(nil)
+		pass(3 * time.Minute)
+		if !s.ask(t, "k", true) {
+			t.Error("an entry is not refreshed after an outage")
+		}
+	})
+}
