@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,30 @@ func TestASpanPasses(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Fatal("the span did not arrive")
+	}
+}
+
+// TestMetricsAreNotTaken checks that the collector's backends, which are for traces, are sent no metrics: the programs
+// offer theirs to Prometheus.
+func TestMetricsAreNotTaken(t *testing.T) {
+	address := freeAddress(t)
+	run(t, newCollector(t,
+		"exporters::otlphttp::endpoint: http://"+freeAddress(t), "receivers::otlp::protocols::http::endpoint: "+address,
+		"receivers::otlp::protocols::grpc::endpoint: "+freeAddress(t), "service::telemetry::metrics::level: none"))
+	send(t, "http://"+address+"/v1/traces")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/v1/metrics",
+		strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusNotFound {
+		t.Errorf("the collector answers %s to metrics, want not found", resp.Status)
 	}
 }
 

@@ -79,10 +79,10 @@ func (b board) json(name string) object {
 		"uid": "function-runner-" + name, "title": b.title, "description": b.description, "tags": []string{"function-runner"},
 		"schemaVersion": 39, "editable": true, "refresh": "30s", "timezone": "browser",
 		"time":       object{"from": "now-1h", "to": "now"},
-		"templating": object{"list": choices}, "panels": panels,
+		"templating": object{"list": choices}, "panels": panels, "annotations": object{"list": []object{}},
 		"links": []object{{
 			"type": "dashboards", "tags": []string{"function-runner"}, "title": "Function Runner", "asDropdown": true,
-			"keepTime": true, "includeVars": true,
+			"keepTime": true, "includeVars": true, "icon": "", "tooltip": "The other dashboards", "targetBlank": false,
 		}},
 	}
 }
@@ -130,7 +130,8 @@ func (p panel) json(n int) object {
 		"gridPos":     place(n),
 		"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0}, "overrides": []object{}},
 		"options": object{
-			"legend": object{"displayMode": "list", "placement": "bottom"}, "tooltip": object{"mode": "multi"},
+			"legend":  object{"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []string{}},
+			"tooltip": object{"mode": "multi", "sort": "desc"},
 		},
 		"targets": targets,
 	}

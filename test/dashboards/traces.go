@@ -2,10 +2,11 @@
 
 package main
 
-// Selectors of spans and lines by what a user has chosen. TraceQL and LogQL match whole values.
+// Selectors of spans and lines by what a user has chosen. TraceQL and LogQL match whole values, and images of spans
+// have registry and digest too.
 const (
 	spanSelector = `resource.service.name=~"gateway|function-runner" && resource.k8s.namespace.name=~"$namespace"` +
-		` && name="fn.evaluate" && span.container.image.name=~"($function).*"`
+		` && name="fn.evaluate" && span.container.image.name=~"(.*/)?($function)(@.*)?"`
 	lineSelector = `{namespace=~"$namespace", app=~"gateway|pod-manager|image-resolver|function-runner"}`
 )
 
@@ -20,13 +21,13 @@ type search struct {
 
 // traceQL returns what Tempo is asked for.
 func traceQL(query string) object {
-	return object{"queryType": "traceql", "query": query, "limit": 20, "tableType": "traces"}
+	return object{"queryType": "traceql", "query": query, "limit": 20, "tableType": "traces", "filters": []object{}}
 }
 
 // jaeger returns what Jaeger is asked for. It matches no patterns: a user gives tags.
 func jaeger(tags string) object {
 	return object{
-		"queryType": "search", "service": "gateway", "operation": "fn.evaluate", "limit": 20, "tags": "$tags" + tags,
+		"queryType": "search", "service": "$service", "operation": "fn.evaluate", "limit": 20, "tags": "$tags" + tags,
 	}
 }
 
@@ -67,8 +68,18 @@ func (s search) json(n int) object {
 		"id": n + 1, "type": s.kind, "title": s.title, "description": s.description, "datasource": datasource,
 		"gridPos": place(n), "targets": []object{target},
 		"fieldConfig": object{"defaults": object{}, "overrides": []object{}},
-		"options":     object{"showTime": true, "enableLogDetails": true, "sortOrder": "Descending"},
+		"options":     searchOptions[s.kind],
 	}
+}
+
+// searchOptions are the options of panels by their kind.
+var searchOptions = map[string]object{
+	"table": {"showHeader": true, "frameIndex": 0},
+	"logs": {
+		"showTime": true, "enableLogDetails": true, "sortOrder": "Descending", "showLabels": false,
+		"showCommonLabels": false, "wrapLogMessage": false, "prettifyLogMessage": false, "showLogContextToggle": false,
+		"dedupStrategy": "none",
+	},
 }
 
 // searchVariables returns the further variables of a dashboard with searches.
@@ -78,6 +89,14 @@ func searchVariables() []object {
 	}
 	return []object{
 		source("tempo", "Tempo"), source("jaeger", "Jaeger"), source("loki", "Loki"),
+		{
+			"name": "service", "type": "custom", "label": "Service in Jaeger", "query": "gateway,function-runner",
+			"current": object{"text": "gateway", "value": "gateway"},
+			"options": []object{
+				{"text": "gateway", "value": "gateway", "selected": true},
+				{"text": "function-runner", "value": "function-runner", "selected": false},
+			},
+		},
 		{
 			"name": "tags", "type": "textbox", "label": "Tags for Jaeger", "query": "k8s.namespace.name=porch-system",
 			"current": object{

@@ -52,9 +52,13 @@ func run() error {
 	insert := flag.String("insert", "",
 		"directory with figures of the test bed: write them into the document, and measure nothing")
 	port := flag.String("hop", "", "serve as the hop, on this port: for the program itself")
+	metrics := flag.String("observe", "", "be the collector, and scrape these metrics: for the program itself")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *metrics != "" {
+		return observe(ctx, *metrics)
+	}
 	if *port != "" {
 		return serveHop(ctx, *port, filepath.Join(b.functions, b.function))
 	}

@@ -96,8 +96,14 @@ func (p place) fnctlReachesIt(t *testing.T, token string) {
 // token returns a token of the account "default" of a namespace.
 func (p place) token(t *testing.T, namespace, audience string) string {
 	t.Helper()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}}
-	granted, err := s.Client.CoreV1().ServiceAccounts(namespace).CreateToken(suite.Context(t), "default", request,
+	return tokenOf(t, namespace, "default", audience)
+}
+
+// tokenOf returns a token of an account, for the Kubernetes API if no audience is given.
+func tokenOf(t *testing.T, namespace, account string, audiences ...string) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
+	granted, err := s.Client.CoreV1().ServiceAccounts(namespace).CreateToken(suite.Context(t), account, request,
 		metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

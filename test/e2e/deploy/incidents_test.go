@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
@@ -39,7 +40,8 @@ var incidents = []incident{
 	{"a crowd", []string{"CallersWait", "RequestsAreRefused", "EvaluationsAreSlow"}, false, crowd},
 	{"pods that break", []string{"PodsBreak"}, false, breakingPods},
 	{"no Kubernetes API", []string{"KubernetesAPIFails", "NoReplicaOwnsFunctions"}, false, noAPI},
-	{"a pod-manager that is gone", []string{"ProgramIsDown"}, true, noManager},
+	{"one pod-manager of two that is gone", []string{"ReplicaIsMissing"}, false, lostManager},
+	{"no pod-manager", []string{"ProgramIsDown"}, true, noManager},
 }
 
 // atOnce runs n callers until ctx ends, with the number of the caller and of its call.
@@ -186,11 +188,39 @@ func noAPI(ctx context.Context, t *testing.T, at place) {
 	<-ctx.Done()
 }
 
+// lostManager deletes a pod-manager, which no other one replaces.
+func lostManager(ctx context.Context, t *testing.T, at place) {
+	at.lose(ctx, t, "pod-manager", 1)
+}
+
+// noManager deletes all pod-managers.
 func noManager(ctx context.Context, t *testing.T, at place) {
-	err := s.Client.CoreV1().Pods(at.system).DeleteCollection(ctx, metav1.DeleteOptions{},
-		metav1.ListOptions{LabelSelector: "app=pod-manager"})
+	at.lose(ctx, t, "pod-manager", len(at.replicas(ctx, t, "pod-manager")))
+}
+
+// lose deletes pods of a program. Until ctx ends, a quota leaves no capacity for others in their place, as a node that
+// is lost may.
+func (p place) lose(ctx context.Context, t *testing.T, app string, number int) {
+	pods, err := s.Client.CoreV1().Pods(p.system).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		t.Errorf("delete the pod-manager: %v", err)
+		t.Errorf("list pods: %v", err)
+		return
+	}
+	left := *resource.NewQuantity(int64(len(pods.Items)-number), resource.DecimalSI)
+	quotas := s.Client.CoreV1().ResourceQuotas(p.system)
+	_, err = quotas.Create(ctx, &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "lost-node"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: left}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Errorf("limit the pods: %v", err)
+		return
+	}
+	defer func() { _ = quotas.Delete(context.WithoutCancel(ctx), "lost-node", metav1.DeleteOptions{}) }()
+	for _, pod := range p.replicas(ctx, t, app)[:number] {
+		if err := s.Client.CoreV1().Pods(p.system).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete %s: %v", pod.Name, err)
+		}
 	}
 	<-ctx.Done()
 }

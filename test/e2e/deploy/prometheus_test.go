@@ -9,19 +9,15 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
@@ -46,6 +42,7 @@ func TestPanelsHaveData(t *testing.T) {
 	}()
 	defer func() { stop(); <-done }()
 	prometheus.awaitPanels(ctx, t, panelQueries(t, at.system, uneventful))
+	prometheus.awaitTargets(ctx, t, at)
 	prometheus.awaitPanels(ctx, t, recorded(t))
 	if alerts := prometheus.firing(ctx, t); len(alerts) > 0 {
 		t.Errorf("the alerts %v fire for a system that does its work", alerts)
@@ -106,84 +103,25 @@ func load(ctx context.Context, conn *grpc.ClientConn, image string) {
 // prometheus is a running Prometheus.
 type prometheus struct{ url string }
 
-// minutes is how long an alert's condition has to hold. In tests a minute is a second: conditions have to hold for a
-// sixtieth of the time.
-var minutes = regexp.MustCompile(`(?m)^( +for: \d+)m$`)
-
-// prometheus starts one that scrapes the pods of the place each second, with our rules. Conditions of
-// alerts have to hold for seconds instead of minutes.
-func (p place) prometheus(t *testing.T) prometheus {
-	t.Helper()
-	dir := t.TempDir()
-	for _, name := range []string{"rules.yaml", "alerts.yaml"} {
-		content, err := os.ReadFile(filepath.Join(root, "deploy/observability/prometheus", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		soon := minutes.ReplaceAll(content, []byte("${1}s"))
-		if err := os.WriteFile(filepath.Join(dir, name), soon, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	config, err := yaml.Marshal(map[string]any{
-		"global":     map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
-		"rule_files": []string{filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "alerts.yaml")},
-		"scrape_configs": []any{
-			map[string]any{"job_name": "function-runner", "static_configs": p.targets(t)},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "prometheus.yaml")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	const address = "127.0.0.1:19090"
-	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, "prometheus", "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+address, "--log.level=warn", "--enable-feature=exemplar-storage")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stop(); _ = cmd.Wait() })
-	return prometheus{"http://" + address}
-}
-
-// targets returns the pods of the place, with the labels that scrape.yaml gives them.
-func (p place) targets(t *testing.T) []any {
-	t.Helper()
-	for _, deployment := range []string{"gateway", "pod-manager", "image-resolver"} {
-		p.replicas(suite.Context(t), t, deployment) // autoscalers create the second one after the rollout
-	}
-	pods, err := s.Client.CoreV1().Pods(p.system).List(suite.Context(t), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var targets []any
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		targets = append(targets, map[string]any{
-			"targets": []string{pod.Status.PodIP + ":9464"},
-			"labels":  map[string]string{"namespace": p.system, "pod": pod.Name, "app": pod.Labels["app"]},
-		})
-	}
-	return targets
-}
-
-// series returns the number of series of a query's answer; it is zero while there is no answer.
+// series returns the number of series of a query's answer that have a number; it is zero while there is no answer.
 func (p prometheus) series(ctx context.Context, t *testing.T, query string) int {
 	t.Helper()
 	var answer struct {
 		Error string
-		Data  struct{ Result []any }
+		Data  struct{ Result []struct{ Value [2]any } }
 	}
 	p.get(ctx, t, "/api/v1/query?query="+url.QueryEscape(query), &answer)
 	if answer.Error != "" {
 		t.Fatalf("%s: %s", query, answer.Error)
 	}
-	return len(answer.Data.Result)
+	n := 0
+	for _, series := range answer.Data.Result {
+		text, _ := series.Value[1].(string)
+		if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(v) {
+			n++
+		}
+	}
+	return n
 }
 
 // firing returns the alerts that fire.

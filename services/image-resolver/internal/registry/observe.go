@@ -50,8 +50,11 @@ func operation(req *http.Request) string {
 	}
 }
 
-// maxRegistries bounds the label of that name: callers choose the registries.
-const maxRegistries = 100
+// maxRegistries bounds the label of that name: callers choose the registries. All others have otherRegistries.
+const (
+	maxRegistries   = 100
+	otherRegistries = "other"
+)
 
 // metrics counts and traces requests.
 type metrics struct {
@@ -59,7 +62,7 @@ type metrics struct {
 	requests metric.Int64Counter
 
 	mu         sync.Mutex
-	registries map[string]bool
+	registries map[string]bool // those with a label
 }
 
 func newMetrics(tel *telemetry.Telemetry) (*metrics, error) {
@@ -105,22 +108,23 @@ func (m *metrics) observe(
 	default:
 		span.SetStatus(codes.Error, kind(err))
 	}
+	label := m.label(registry, err == nil)
 	m.requests.Add(ctx, 1, metric.WithAttributes(
-		attribute.String("registry", m.label(registry)), attribute.String("op", op), attribute.String("code", code)))
+		attribute.String("registry", label), attribute.String("op", op), attribute.String("code", code)))
 	return resp, err
 }
 
-// label returns registry, or "other" once there are too many.
-func (m *metrics) label(registry string) string {
+// label returns the label of a registry: its name if it has answered, while there are few enough of them.
+func (m *metrics) label(registry string, answered bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.registries[registry] {
-		if len(m.registries) >= maxRegistries {
-			return "other"
-		}
+	if answered && len(m.registries) < maxRegistries {
 		m.registries[registry] = true
 	}
-	return registry
+	if m.registries[registry] {
+		return registry
+	}
+	return otherRegistries
 }
 
 // kind returns what failed in a few words, without any text from outside.

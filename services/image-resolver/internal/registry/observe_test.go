@@ -38,7 +38,7 @@ func TestTheAttemptWithTLSIsNoFailure(t *testing.T) {
 	metrics := scrape()
 	if strings.Contains(metrics, `{code="error",op="ping",registry="plain.example"}`) ||
 		!strings.Contains(metrics, `{code="200",op="ping",registry="plain.example"} 1`) ||
-		!strings.Contains(metrics, `{code="error",op="ping",registry="gone.example"}`) {
+		!strings.Contains(metrics, `{code="error",op="ping",registry="other"}`) {
 		t.Errorf("the attempt with TLS at plain.example is counted, or a registry that is gone is not:\n%s", metrics)
 	}
 }

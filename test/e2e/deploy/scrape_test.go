@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package deploy_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/krm-function-runner/function-runner/test/internal/manifests"
+)
+
+// minutes is how long an alert's condition has to hold. In tests a minute is a second: conditions have to hold for a
+// sixtieth of the time.
+var minutes = regexp.MustCompile(`(?m)^( +for: \d+)m$`)
+
+// prometheus starts one with the files of deploy/observability/prometheus: it finds the place's pods with the rights of
+// its account, scrapes them each second, and has our rules. Conditions of alerts have to hold for seconds instead of
+// minutes.
+func (p place) prometheus(t *testing.T) prometheus {
+	t.Helper()
+	dir := t.TempDir()
+	scraped, found := append(p.scrapeConfigs(t), p.operatorConfig(t)), discovery(t, p.mayFindPods(t))
+	for _, config := range scraped {
+		find := config["kubernetes_sd_configs"].([]any)[0].(map[string]any)
+		namespace := find["namespaces"].(map[string]any)["names"].([]any)[0].(string)
+		config["http_sd_configs"] = []any{map[string]any{"url": found + "/" + namespace, "refresh_interval": "1s"}}
+		delete(config, "kubernetes_sd_configs")
+	}
+	config, err := yaml.Marshal(map[string]any{
+		"global":     map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
+		"rule_files": []string{filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "alerts.yaml")}, "scrape_configs": scraped,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{"prometheus.yaml": config}
+	for _, name := range []string{"rules.yaml", "alerts.yaml"} {
+		files[name] = minutes.ReplaceAll(observabilityFile(t, "prometheus/"+name), []byte("${1}s"))
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return startPrometheus(t, dir)
+}
+
+// observabilityFile returns a file of deploy/observability.
+func observabilityFile(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "deploy/observability", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// startPrometheus starts the program with the configuration in a directory.
+func startPrometheus(t *testing.T, dir string) prometheus {
+	t.Helper()
+	const address = "127.0.0.1:19090"
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, "prometheus", "--config.file="+filepath.Join(dir, "prometheus.yaml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn",
+		"--enable-feature=exemplar-storage")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(); _ = cmd.Wait() })
+	return prometheus{"http://" + address}
+}
+
+// scrapeConfigs returns those of scrape.yaml for the place.
+func (p place) scrapeConfigs(t *testing.T) []map[string]any {
+	t.Helper()
+	names := strings.NewReplacer(usual.system, p.system, usual.functions, p.functions)
+	var file struct {
+		Configs []map[string]any `json:"scrape_configs"`
+	}
+	content := names.Replace(string(observabilityFile(t, "prometheus/scrape.yaml")))
+	if err := yaml.Unmarshal([]byte(content), &file); err != nil {
+		t.Fatal(err)
+	}
+	return file.Configs
+}
+
+// operatorJob is the job with the PodMonitor for function pods.
+const operatorJob = "operator"
+
+// operatorConfig returns what Prometheus' operator makes of the PodMonitor for function pods. It keeps none of their
+// metrics, which the other configurations have already.
+func (p place) operatorConfig(t *testing.T) map[string]any {
+	t.Helper()
+	var monitor struct {
+		Spec struct {
+			Endpoints []struct {
+				Port        string
+				Relabelings []struct {
+					SourceLabels               []string `json:"sourceLabels"`
+					Regex, Replacement, Action string
+					TargetLabel                string `json:"targetLabel"`
+				}
+			} `json:"podMetricsEndpoints"`
+		}
+	}
+	for _, o := range suite.Build(t, filepath.Join(root, "deploy", manifests.Operator)) {
+		if o.GetKind() != "PodMonitor" || o.GetName() != "function-pods" {
+			continue
+		}
+		content, err := o.MarshalJSON()
+		if err = errors.Join(err, json.Unmarshal(content, &monitor)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(monitor.Spec.Endpoints) != 1 || monitor.Spec.Endpoints[0].Port != "" {
+		t.Fatalf("the PodMonitor has endpoints %+v, want one without a port", monitor.Spec.Endpoints)
+	}
+	type relabel = map[string]any
+	steps := []any{
+		relabel{"source_labels": []string{"__meta_kubernetes_pod_labelpresent_fn_kpt_dev_image"}, "regex": "true", "action": "keep"},
+		relabel{"source_labels": []string{"__meta_kubernetes_namespace"}, "target_label": "namespace"},
+		relabel{"source_labels": []string{"__meta_kubernetes_pod_container_name"}, "target_label": "container"},
+		relabel{"source_labels": []string{"__meta_kubernetes_pod_name"}, "target_label": "pod"},
+	}
+	for _, r := range monitor.Spec.Endpoints[0].Relabelings {
+		step := relabel{"regex": r.Regex, "action": cmp.Or(r.Action, "replace")}
+		if len(r.SourceLabels) > 0 {
+			step["source_labels"] = r.SourceLabels
+		}
+		if r.TargetLabel != "" {
+			step["target_label"], step["replacement"] = r.TargetLabel, cmp.Or(r.Replacement, "$1")
+		}
+		steps = append(steps, step)
+	}
+	return map[string]any{
+		"job_name": operatorJob, "relabel_configs": steps,
+		"kubernetes_sd_configs":  []any{map[string]any{"role": "pod", "namespaces": map[string]any{"names": []any{p.functions}}}},
+		"metric_relabel_configs": []any{relabel{"source_labels": []string{"__name__"}, "regex": ".+", "action": "drop"}},
+	}
+}
+
+// monitoring is the namespace of Prometheus in the manifests.
+const monitoring = "namespace: monitoring"
+
+// mayFindPods gives Prometheus' account its rights, and returns a kubeconfig for it. The account is in the place.
+func (p place) mayFindPods(t *testing.T) []byte {
+	t.Helper()
+	ctx := suite.Context(t)
+	objects := suite.Build(t, filepath.Join(root, "deploy/observability/prometheus"))
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ConfigMap" })
+	objects = suite.Rewrite(t, objects, func(document string) string {
+		return strings.ReplaceAll(document, monitoring, "namespace: "+usual.system)
+	})
+	s.Apply(ctx, t, false, p.objects(t, suite.Current, objects)...)
+	const account = "prometheus"
+	_, err := s.Client.CoreV1().ServiceAccounts(p.system).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Kubeconfig(t, tokenOf(t, p.system, account))
+}
+
+// awaitTargets waits until Prometheus scrapes all ready pods of the place: our programs' by one job, function pods by
+// another one, and as its operator has it. Each is one target of a job.
+func (p prometheus) awaitTargets(ctx context.Context, t *testing.T, at place) {
+	t.Helper()
+	suite.Until(ctx, t, "each pod is scraped", func() (bool, string) {
+		want := map[string]int{}
+		for namespace, jobs := range map[string][]string{
+			at.system: {"function-runner"}, at.functions: {"function-pods", operatorJob},
+		} {
+			pods, err := s.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range pods.Items {
+				for _, job := range jobs {
+					want[job+" "+pods.Items[i].Name]++
+				}
+			}
+		}
+		scraped := p.healthy(ctx, t)
+		return len(want) > 6 && maps.Equal(scraped, want), fmt.Sprintf("%v, and there are %v", scraped, want)
+	})
+}
+
+// healthy returns how many targets of each job and pod answer.
+func (p prometheus) healthy(ctx context.Context, t *testing.T) map[string]int {
+	t.Helper()
+	var answer struct {
+		Data struct {
+			ActiveTargets []struct {
+				Labels map[string]string
+				Health string
+			}
+		}
+	}
+	p.get(ctx, t, "/api/v1/targets?state=active", &answer)
+	found := map[string]int{}
+	for _, target := range answer.Data.ActiveTargets {
+		if target.Health == "up" {
+			found[target.Labels["job"]+" "+target.Labels["pod"]]++
+		}
+	}
+	return found
+}
