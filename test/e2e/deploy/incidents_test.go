@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
@@ -24,24 +27,56 @@ import (
 type incident struct {
 	name   string
 	alerts []string
-	short  bool // also without -observe.long
+	also   []string // may fire too
+	short  bool     // also without -observe.long
 	// cause begins the incident. It lasts until ctx ends, or until the test does if nothing undoes it.
 	cause func(ctx context.Context, t *testing.T, at place)
+	look  look // how the cause is found; empty if no on-call engineer looks for it
 }
 
-// incidents are in the order in which they happen to a system: conditions are about the last minutes, so that an
-// alert may still fire in a later incident. None fires before its own.
+// failing are the alerts that are about evaluations that fail, whatever the cause.
+var failing = []string{"EvaluationsFailForOurReasons", "ErrorBudgetBurns", "ColdStartsFail", "EvaluationsAreSlow"}
+
+// incidents are in the order in which they happen to a system. None fires before its own.
 var incidents = []incident{
-	{"an image with a typo", []string{"ColdStartsFail"}, false, typo},
-	{"unreadable credentials", []string{"PullSecretIsBehind"}, false, unreadableCredentials},
-	{"a broken policy", []string{"PolicyIsBehind"}, false, brokenPolicy},
-	{"an authority that was overwritten", []string{"IssuerIsBehind", "CertificateExpires"}, false, noAuthority},
-	{"a dead registry", []string{"RegistryFails", "EvaluationsFailForOurReasons", "ErrorBudgetBurns"}, true, deadRegistry},
-	{"a crowd", []string{"CallersWait", "RequestsAreRefused", "EvaluationsAreSlow"}, false, crowd},
-	{"pods that break", []string{"PodsBreak"}, false, breakingPods},
-	{"no Kubernetes API", []string{"KubernetesAPIFails", "NoReplicaOwnsFunctions"}, false, noAPI},
-	{"one pod-manager of two that is gone", []string{"ReplicaIsMissing"}, false, lostManager},
-	{"no pod-manager", []string{"ProgramIsDown"}, true, noManager},
+	{name: "an image with a typo", alerts: []string{"ColdStartsFail"}, cause: typo, look: look{
+		"ColdStartsFail", "overview.json: Evaluations", regexp.MustCompile("set-namespase.*(MANIFEST|NAME)_UNKNOWN"),
+	}},
+	{name: "unreadable credentials", alerts: []string{"PullSecretIsBehind"}, cause: unreadableCredentials},
+	{name: "a broken policy", alerts: []string{"PolicyIsBehind"}, cause: brokenPolicy},
+	{
+		name: "an authority that was overwritten", alerts: []string{"IssuerIsBehind", "CertificateExpires"},
+		cause: noAuthority,
+	},
+	{
+		name: "a dead registry", alerts: []string{"RegistryFails", "EvaluationsFailForOurReasons", "ErrorBudgetBurns"},
+		also: failing, short: true, cause: deadRegistry, look: look{
+			"RegistryFails", "registries.json: Requests", regexp.MustCompile("connection refused"),
+		},
+	},
+	{
+		name: "a crowd", alerts: []string{"CallersWait", "RequestsAreRefused", "EvaluationsAreSlow"}, also: failing,
+		cause: crowd, look: look{
+			"RequestsAreRefused", "overview.json: Rejected", regexp.MustCompile(`"exhausted".*queue`),
+		},
+	},
+	{name: "pods that break", alerts: []string{"PodsBreak"}, also: failing, cause: breakingPods},
+	{name: "a node out of memory", alerts: []string{"ColdStartsFail"}, also: failing, cause: memoryPressure, look: look{
+		"ColdStartsFail", "overview.json: What callers wait for now", regexp.MustCompile("memory-pressure"),
+	}},
+	{
+		name: "no Kubernetes API", alerts: []string{"KubernetesAPIFails", "NoReplicaOwnsFunctions"}, also: failing,
+		cause: noAPI, look: look{
+			"KubernetesAPIFails", "pods.json: Kubernetes API", regexp.MustCompile("watch interrupted.*refused"),
+		},
+	},
+	{name: "one pod-manager of two that is gone", alerts: []string{"ReplicaIsMissing"}, cause: lostManager, look: look{
+		"ReplicaIsMissing", "pods.json: Replicas", regexp.MustCompile("exceeded quota"),
+	}},
+	{
+		name: "no pod-manager", alerts: []string{"ProgramIsDown"}, short: true, cause: noManager,
+		also: slices.Concat(failing, []string{"NoReplicaOwnsFunctions", "ReplicaIsMissing"}),
+	},
 }
 
 // atOnce runs n callers until ctx ends, with the number of the caller and of its call.
@@ -68,13 +103,10 @@ func fail(ctx context.Context, t *testing.T, client evaluator.FunctionEvaluatorC
 // typo names images that the registry does not have.
 func typo(ctx context.Context, t *testing.T, at place) {
 	client, registry := evaluator.NewFunctionEvaluatorClient(at.caller(t)), s.Registry(t, "open").Host
-	for n := range 6 {
+	for n := 0; ctx.Err() == nil; n++ {
 		fail(ctx, t, client, fmt.Sprintf("%s/krm-functions-catalog/set-namespase:v0.4.%d", registry, n))
-		if n == 0 {
-			wait(ctx, 3*time.Second) // Prometheus does not count what happens before it has seen the counter
-		}
+		wait(ctx, 3*time.Second) // a user tries a few times, which is not enough for other alerts
 	}
-	<-ctx.Done()
 }
 
 // noRegistry is an address of the node without a registry.
@@ -90,10 +122,18 @@ func deadRegistry(ctx context.Context, t *testing.T, at place) {
 // unreadableCredentials breaks the file that the pod-manager copies to the pull secret.
 func unreadableCredentials(ctx context.Context, t *testing.T, at place) {
 	at.credentials(ctx, t, "{")
-	for _, pod := range at.replicas(ctx, t, "pod-manager") {
-		s.Touch(ctx, t, at.system, pod.Name) // has the kubelet write the file
-	}
+	at.touch(ctx, t, "pod-manager")
 	<-ctx.Done()
+	over := context.WithoutCancel(ctx)
+	at.credentials(over, t, `{"auths":{}}`)
+	at.touch(over, t, "pod-manager")
+}
+
+// touch has the kubelet write the files of a program's pods.
+func (p place) touch(ctx context.Context, t *testing.T, deployment string) {
+	for _, pod := range p.replicas(ctx, t, deployment) {
+		s.Touch(ctx, t, p.system, pod.Name)
+	}
 }
 
 // credentials writes the docker configuration of the component private-registry.
@@ -119,7 +159,10 @@ const crowdQueue = "60"
 // crowd has more callers of a slow function than it has pods, and more than may be queued.
 func crowd(ctx context.Context, t *testing.T, at place) {
 	conn, image := at.caller(t), s.Registry(t, "open").Host+"/test/sleep:v1"
-	atOnce(ctx, 110, func(int, int) {
+	atOnce(ctx, 110, func(caller, call int) {
+		if call == 0 { // not all at once, so that some end in each second
+			wait(ctx, time.Duration(caller)*150*time.Millisecond)
+		}
 		limited, cancel := context.WithTimeout(ctx, 15*time.Second) // longer than EvaluationsAreSlow is for
 		defer cancel()
 		_ = suite.Sleep(limited, conn, image, time.Minute)
@@ -216,11 +259,31 @@ func (p place) lose(ctx context.Context, t *testing.T, app string, number int) {
 		t.Errorf("limit the pods: %v", err)
 		return
 	}
-	defer func() { _ = quotas.Delete(context.WithoutCancel(ctx), "lost-node", metav1.DeleteOptions{}) }()
+	defer p.restore(context.WithoutCancel(ctx), t, app)
 	for _, pod := range p.replicas(ctx, t, app)[:number] {
 		if err := s.Client.CoreV1().Pods(p.system).Delete(ctx, pod.Name, metav1.DeleteOptions{}); err != nil {
 			t.Errorf("delete %s: %v", pod.Name, err)
 		}
 	}
 	<-ctx.Done()
+}
+
+// restore removes the quota, and has the ReplicaSets of a program try again at once.
+func (p place) restore(ctx context.Context, t *testing.T, app string) {
+	if err := s.Client.CoreV1().ResourceQuotas(p.system).Delete(ctx, "lost-node", metav1.DeleteOptions{}); err != nil {
+		t.Errorf("remove the limit of pods: %v", err)
+	}
+	sets := s.Client.AppsV1().ReplicaSets(p.system)
+	list, err := sets.List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+	if err != nil {
+		t.Errorf("list ReplicaSets: %v", err)
+		return
+	}
+	for i := range list.Items {
+		patch := []byte(`{"metadata":{"annotations":{"tests/restored":"true"}}}`)
+		_, err := sets.Patch(ctx, list.Items[i].Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil {
+			t.Errorf("touch ReplicaSet %s: %v", list.Items[i].Name, err)
+		}
+	}
 }

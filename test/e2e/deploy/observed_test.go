@@ -54,9 +54,12 @@ func (p place) installObserved(t *testing.T) {
 		s.Apply(ctx, t, false, p.objects(t, suite.Current, []*unstructured.Unstructured{namespace})...)
 	}
 	p.credentials(ctx, t, `{"auths":{}}`)
-	p.policy(ctx, t, "default: allow\nrules: [{name: none, images: [none.example.com/**], action: deny}]")
+	p.policy(ctx, t, allowAll)
 	p.replace(t, objects)
 }
+
+// allowAll is a policy with a rule.
+const allowAll = "default: allow\nrules: [{name: none, images: [none.example.com/**], action: deny}]"
 
 // policyMap is the ConfigMap with the policy.
 const policyMap = "policy"
@@ -99,10 +102,11 @@ func (p place) policy(ctx context.Context, t *testing.T, content string) {
 // brokenPolicy writes a policy that no gateway takes.
 func brokenPolicy(ctx context.Context, t *testing.T, at place) {
 	at.policy(ctx, t, "default: perhaps")
-	for _, pod := range at.replicas(ctx, t, "gateway") {
-		s.Touch(ctx, t, at.system, pod.Name)
-	}
+	at.touch(ctx, t, "gateway")
 	<-ctx.Done()
+	over := context.WithoutCancel(ctx)
+	at.policy(over, t, allowAll)
+	at.touch(over, t, "gateway")
 }
 
 // noAuthority overwrites the key that certificates are issued with, until ctx ends, after it has issued a certificate
@@ -116,12 +120,16 @@ func noAuthority(ctx context.Context, t *testing.T, at place) {
 		return
 	}
 	at.changeSecret(ctx, t, authority, map[string][]byte{mtls.KeyFile: []byte("not a key")})
-	defer at.changeSecret(context.WithoutCancel(ctx), t, authority, issuing)
 	at.changeSecret(ctx, t, "gateway-tls", shortLived(t, pair))
-	for _, pod := range at.replicas(ctx, t, "gateway") {
-		s.Touch(ctx, t, at.system, pod.Name)
-	}
+	at.touch(ctx, t, "gateway")
 	<-ctx.Done()
+	over := context.WithoutCancel(ctx)
+	at.changeSecret(over, t, authority, issuing)
+	at.changeSecret(over, t, "gateway-tls", map[string][]byte{mtls.CertificateFile: nil, mtls.KeyFile: nil})
+	suite.Until(over, t, "the gateway's certificate is issued again", func() (bool, string) {
+		return len(at.secret(over, t, "gateway-tls")[mtls.CertificateFile]) > 0, ""
+	})
+	at.touch(over, t, "gateway")
 }
 
 // shortLived returns a certificate for the gateway and its key, as they are in a Secret.

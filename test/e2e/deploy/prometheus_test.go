@@ -8,11 +8,9 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"math"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -26,14 +24,15 @@ import (
 var observeLong = flag.Bool("observe.long", false, "cause the incident of each alert, not only of some")
 
 // TestPanelsHaveData has a real Prometheus scrape the system while it evaluates, is asked for what does not
-// exist, and starts pods, and asks it each query of each dashboard. No alert may fire until the incident that it
-// is for. Then the panels about incidents have data too.
+// exist, and starts pods, and asks it each query of each dashboard. No alert may fire but in the incident that it
+// is for. After the incidents, the panels about them have data too.
 func TestPanelsHaveData(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	ctx := suite.Context(t)
 	at := aside("panels")
 	at.installObserved(t)
 	prometheus, began := at.prometheus(t), time.Now()
+	guard, oncall := prometheus.guard(t), at.onCall(t)
 	loaded, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -44,45 +43,13 @@ func TestPanelsHaveData(t *testing.T) {
 	prometheus.awaitPanels(ctx, t, panelQueries(t, at.system, uneventful))
 	prometheus.awaitTargets(ctx, t, at)
 	prometheus.awaitPanels(ctx, t, recorded(t))
-	if alerts := prometheus.firing(ctx, t); len(alerts) > 0 {
-		t.Errorf("the alerts %v fire for a system that does its work", alerts)
-	}
-	happened := map[string]bool{}
 	for n, one := range incidents {
 		if *observeLong && n == len(incidents)-1 { // in the last one, programs end that have panels
 			prometheus.awaitPanels(suite.Context(t), t, panelQueries(t, at.system, rare))
 			prometheus.draw(suite.Context(t), t, at.system, began)
 		}
 		if one.short || *observeLong {
-			one.happens(t, at, prometheus, happened)
-		}
-	}
-}
-
-// happens causes the incident until its alerts fire. Others fire only if their incidents have happened.
-func (i incident) happens(t *testing.T, at place, prometheus prometheus, happened map[string]bool) {
-	t.Helper()
-	ctx, end := context.WithCancel(t.Context())
-	caused := make(chan struct{})
-	go func() {
-		defer close(caused)
-		i.cause(ctx, t, at)
-	}()
-	defer func() { end(); <-caused }()
-	for _, alert := range i.alerts {
-		happened[alert] = true
-	}
-	for _, alert := range i.alerts {
-		began := time.Now()
-		suite.Until(suite.Context(t), t, i.name+": "+alert+" fires", func() (bool, string) {
-			firing := prometheus.firing(ctx, t)
-			return slices.Contains(firing, alert), fmt.Sprintf("firing are %v", firing)
-		})
-		t.Logf("%s: %s fires after %v more", i.name, alert, time.Since(began).Round(time.Second))
-	}
-	for _, alert := range prometheus.firing(ctx, t) {
-		if !happened[alert] {
-			t.Errorf("%s: %s fires too", i.name, alert)
+			one.happens(t, at, prometheus, guard, oncall)
 		}
 	}
 }

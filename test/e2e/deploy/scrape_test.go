@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,9 +29,23 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// minutes is how long an alert's condition has to hold. In tests a minute is a second: conditions have to hold for a
-// sixtieth of the time.
+// minutes is how long an alert's condition has to hold. In tests a minute is a second.
 var minutes = regexp.MustCompile(`(?m)^( +for: \d+)m$`)
+
+// windows are the times that rates are about. In tests a minute is three seconds, as many scrapes.
+var windows = regexp.MustCompile(`\[(\d+)([mh])\]`)
+
+// hasten returns rules for tests.
+func hasten(rules []byte) []byte {
+	return windows.ReplaceAllFunc(minutes.ReplaceAll(rules, []byte("${1}s")), func(window []byte) []byte {
+		match := windows.FindSubmatch(window)
+		n, _ := strconv.Atoi(string(match[1]))
+		if string(match[2]) == "h" {
+			n *= 60
+		}
+		return fmt.Appendf(nil, "[%ds]", 3*n)
+	})
+}
 
 // prometheus starts one with the files of deploy/observability/prometheus: it finds the place's pods with the rights of
 // its account, scrapes them each second, and has our rules. Conditions of alerts have to hold for seconds instead of
@@ -54,7 +69,7 @@ func (p place) prometheus(t *testing.T) prometheus {
 	}
 	files := map[string][]byte{"prometheus.yaml": config}
 	for _, name := range []string{"rules.yaml", "alerts.yaml"} {
-		files[name] = minutes.ReplaceAll(observabilityFile(t, "prometheus/"+name), []byte("${1}s"))
+		files[name] = hasten(observabilityFile(t, "prometheus/"+name))
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
