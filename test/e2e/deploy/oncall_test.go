@@ -18,8 +18,8 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// look is how an on-call engineer gets from an alert to the cause, as docs/runbooks/README.md has it: the panel that the
-// alert's page names, and the output of the page's commands.
+// look is how an on-call engineer gets from an alert to the cause, as docs/runbooks/README.md has it: the panel that
+// the alert's page names, and the output of the page's commands.
 type look struct {
 	page, panel string
 	cause       *regexp.Regexp

@@ -5,10 +5,7 @@
 package deploy_test
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -26,7 +23,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
-	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
 // minutes is how long an alert's condition has to hold. In tests a minute is a second.
@@ -61,8 +57,9 @@ func (p place) prometheus(t *testing.T) prometheus {
 		delete(config, "kubernetes_sd_configs")
 	}
 	config, err := yaml.Marshal(map[string]any{
-		"global":     map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
-		"rule_files": []string{filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "alerts.yaml")}, "scrape_configs": scraped,
+		"global":         map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
+		"rule_files":     []string{filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "alerts.yaml")},
+		"scrape_configs": scraped,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -117,61 +114,6 @@ func (p place) scrapeConfigs(t *testing.T) []map[string]any {
 		t.Fatal(err)
 	}
 	return file.Configs
-}
-
-// operatorJob is the job with the PodMonitor for function pods.
-const operatorJob = "operator"
-
-// operatorConfig returns what Prometheus' operator makes of the PodMonitor for function pods. It keeps none of their
-// metrics, which the other configurations have already.
-func (p place) operatorConfig(t *testing.T) map[string]any {
-	t.Helper()
-	var monitor struct {
-		Spec struct {
-			Endpoints []struct {
-				Port        string
-				Relabelings []struct {
-					SourceLabels               []string `json:"sourceLabels"`
-					Regex, Replacement, Action string
-					TargetLabel                string `json:"targetLabel"`
-				}
-			} `json:"podMetricsEndpoints"`
-		}
-	}
-	for _, o := range suite.Build(t, filepath.Join(root, "deploy", manifests.Operator)) {
-		if o.GetKind() != "PodMonitor" || o.GetName() != "function-pods" {
-			continue
-		}
-		content, err := o.MarshalJSON()
-		if err = errors.Join(err, json.Unmarshal(content, &monitor)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(monitor.Spec.Endpoints) != 1 || monitor.Spec.Endpoints[0].Port != "" {
-		t.Fatalf("the PodMonitor has endpoints %+v, want one without a port", monitor.Spec.Endpoints)
-	}
-	type relabel = map[string]any
-	steps := []any{
-		relabel{"source_labels": []string{"__meta_kubernetes_pod_labelpresent_fn_kpt_dev_image"}, "regex": "true", "action": "keep"},
-		relabel{"source_labels": []string{"__meta_kubernetes_namespace"}, "target_label": "namespace"},
-		relabel{"source_labels": []string{"__meta_kubernetes_pod_container_name"}, "target_label": "container"},
-		relabel{"source_labels": []string{"__meta_kubernetes_pod_name"}, "target_label": "pod"},
-	}
-	for _, r := range monitor.Spec.Endpoints[0].Relabelings {
-		step := relabel{"regex": r.Regex, "action": cmp.Or(r.Action, "replace")}
-		if len(r.SourceLabels) > 0 {
-			step["source_labels"] = r.SourceLabels
-		}
-		if r.TargetLabel != "" {
-			step["target_label"], step["replacement"] = r.TargetLabel, cmp.Or(r.Replacement, "$1")
-		}
-		steps = append(steps, step)
-	}
-	return map[string]any{
-		"job_name": operatorJob, "relabel_configs": steps,
-		"kubernetes_sd_configs":  []any{map[string]any{"role": "pod", "namespaces": map[string]any{"names": []any{p.functions}}}},
-		"metric_relabel_configs": []any{relabel{"source_labels": []string{"__name__"}, "regex": ".+", "action": "drop"}},
-	}
 }
 
 // monitoring is the namespace of Prometheus in the manifests.
