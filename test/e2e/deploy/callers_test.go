@@ -34,15 +34,7 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	at := aside("callers")
 	dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "mutual-tls", "callers")
-	t.Cleanup(func() { // they are in no namespace
-		const name = "function-runner-token-review"
-		rights := s.Client.RbacV1()
-		ctx, options := context.Background(), metav1.DeleteOptions{}
-		err := rights.ClusterRoleBindings().Delete(ctx, name, options)
-		if err = errors.Join(err, rights.ClusterRoles().Delete(ctx, name, options)); err != nil {
-			t.Error(err)
-		}
-	})
+	reviewsEnd(t)
 	at.install(t, s.OnTheBed(t, suite.Build(t, dir)))
 	at.evaluates(t, inPod(t)) // as Porch does
 
@@ -68,6 +60,20 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
 		}
 	}
+}
+
+// reviewsEnd removes the rights to review tokens at the end of the test: they are in no namespace.
+func reviewsEnd(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		const name = "function-runner-token-review"
+		rights := s.Client.RbacV1()
+		ctx, options := context.Background(), metav1.DeleteOptions{}
+		err := rights.ClusterRoleBindings().Delete(ctx, name, options)
+		if err = errors.Join(err, rights.ClusterRoles().Delete(ctx, name, options)); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // fnctlReachesIt has fnctl call the gateway through kubectl, and port 9443 with a token.

@@ -60,6 +60,7 @@ var incidents = []incident{
 			"RequestsAreRefused", "overview.json: Rejected", regexp.MustCompile(`"exhausted".*queue`),
 		},
 	},
+	{name: "no image-resolver", alerts: []string{"ProgramIsDown"}, also: failing, cause: noResolver},
 	{name: "pods that break", alerts: []string{"PodsBreak"}, also: failing, cause: breakingPods},
 	{name: "a node out of memory", alerts: []string{"ColdStartsFail"}, also: failing, cause: memoryPressure, look: look{
 		"ColdStartsFail", "overview.json: What callers wait for now", regexp.MustCompile("memory-pressure"),
@@ -239,6 +240,11 @@ func lostManager(ctx context.Context, t *testing.T, at place) {
 // noManager deletes all pod-managers.
 func noManager(ctx context.Context, t *testing.T, at place) {
 	at.lose(ctx, t, "pod-manager", len(at.replicas(ctx, t, "pod-manager")))
+}
+
+// noResolver deletes all image-resolvers. Tags that were known before go on.
+func noResolver(ctx context.Context, t *testing.T, at place) {
+	at.lose(ctx, t, "image-resolver", len(at.replicas(ctx, t, "image-resolver")))
 }
 
 // lose deletes pods of a program. Until ctx ends, a quota leaves no capacity for others in their place, as a node that

@@ -30,13 +30,15 @@ import (
 )
 
 // installObserved installs a system with a short queue, and credentials for registries; with -observe.long also with
-// mutual TLS and a policy, on which pods wait for a while when they start.
+// mutual TLS and a policy, on which pods wait for a while when they start, an audit log, remembered results, and callers
+// with identities.
 func (p place) installObserved(t *testing.T) {
 	t.Helper()
 	ctx := suite.Context(t)
 	components := []string{"private-registry"}
 	if *observeLong {
-		components = append(components, "mutual-tls")
+		components = append(components, "mutual-tls", "callers")
+		reviewsEnd(t)
 	}
 	objects := s.OnTheBed(t, suite.Build(t,
 		manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", components...)))
@@ -45,8 +47,12 @@ func (p place) installObserved(t *testing.T) {
 		case o.GetKind() != "Deployment":
 		case o.GetName() == "pod-manager":
 			suite.SetVariable(t, o, "FNR_MAX_QUEUE_PER_FUNCTION", crowdQueue)
+		case o.GetName() == "image-resolver":
+			suite.SetVariable(t, o, "FNR_CACHE_TAG_TTL", movingTag.String())
 		case o.GetName() == "gateway" && *observeLong:
 			mountPolicy(t, o)
+			suite.SetVariable(t, o, "FNR_AUDIT_OUTPUT", "stdout")
+			suite.SetVariable(t, o, "FNR_RESULT_CACHE_IMAGES", remembered(t)+"/*")
 		}
 	}
 	p.clean(t)

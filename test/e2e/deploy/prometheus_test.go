@@ -8,10 +8,13 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,18 +43,37 @@ func TestPanelsHaveData(t *testing.T) {
 		load(loaded, at.caller(t), inPod(t))
 	}()
 	defer func() { stop(); <-done }()
-	prometheus.awaitPanels(ctx, t, panelQueries(t, at.system, uneventful))
+	at.coldStarts(ctx, func() { prometheus.awaitPanels(ctx, t, panelQueries(t, at.system, uneventful)) })
 	prometheus.awaitTargets(ctx, t, at)
 	prometheus.awaitPanels(ctx, t, recorded(t))
-	for n, one := range incidents {
-		if *observeLong && n == len(incidents)-1 { // in the last one, programs end that have panels
-			prometheus.awaitPanels(suite.Context(t), t, panelQueries(t, at.system, rare))
-			prometheus.draw(suite.Context(t), t, at.system, began)
-		}
+	if *observeLong {
+		at.events(t)
+	}
+	for _, one := range incidents {
 		if one.short || *observeLong {
 			one.happens(t, at, prometheus, guard, oncall)
 		}
 	}
+	if *observeLong {
+		queries := panelQueries(t, at.system, slices.Collect(maps.Keys(rare)))
+		prometheus.sawPanels(suite.Context(t), t, slices.Concat(queries, recorded(t)), began)
+		prometheus.draw(suite.Context(t), t, at.system, began)
+	}
+}
+
+// coldStarts deletes pods now and then while a task runs: the first cold start ends before Prometheus has seen its
+// counters, and a counter that stays the same has no quantiles.
+func (p place) coldStarts(ctx context.Context, do func()) {
+	ctx, stop := context.WithCancel(ctx)
+	var deleting sync.WaitGroup
+	deleting.Go(func() {
+		for ctx.Err() == nil {
+			wait(ctx, 4*time.Second)
+			p.killReady(ctx)
+		}
+	})
+	defer func() { stop(); deleting.Wait() }()
+	do()
 }
 
 // load has functions succeed, fail and not exist until ctx ends.

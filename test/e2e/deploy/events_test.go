@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package deploy_test
+
+import (
+	"context"
+	"path"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+)
+
+// movingTag is how long a tag is fresh: shorter than the tests.
+const movingTag = 5 * time.Second
+
+// remembered are the images in the open registry whose functions' results are remembered.
+func remembered(t *testing.T) string { return s.Registry(t, "open").Host + "/panels" }
+
+// events are what no alert is about and panels show: a tag that moves, results that are remembered, and a caller's
+// token that is reviewed.
+func (p place) events(t *testing.T) {
+	t.Helper()
+	ctx := suite.Context(t)
+	conn, image := p.caller(t), path.Join(remembered(t), "moving:v1")
+	retag(ctx, t, inPod(t), image)
+	for range 2 { // the second one is remembered
+		if err := suite.SetNamespace(ctx, conn, image, grpc.WaitForReady(true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	retag(ctx, t, s.Registry(t, "open").Host+"/test/sleep:v1", image)
+	for range 4 {
+		wait(ctx, movingTag/2)
+		_ = suite.SetNamespace(ctx, conn, image) // by the former image, or the next one
+	}
+	token := p.token(t, p.system, "function-runner")
+	identified := metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+	err := suite.SetNamespace(identified, p.secureCaller(t, ""), setNamespace, grpc.WaitForReady(true))
+	if err != nil {
+		t.Errorf("a caller with a token: %v", err)
+	}
+}
+
+// retag has one name in the open registry lead to the image of another one.
+func retag(ctx context.Context, t *testing.T, from, to string) {
+	t.Helper()
+	source, err := name.ParseReference(from, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := name.ParseReference(to, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := remote.Image(source, remote.WithContext(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(target, image, remote.WithContext(ctx)); err != nil {
+		t.Fatal(err)
+	}
+}
