@@ -30,8 +30,8 @@ import (
 )
 
 // installObserved installs a system with a short queue, and credentials for registries; with -observe.long also with
-// mutual TLS and a policy, on which pods wait for a while when they start, an audit log, remembered results, and callers
-// with identities.
+// mutual TLS and a policy, on which pods wait for a while when they start, an audit log, remembered results, and
+// callers with identities.
 func (p place) installObserved(t *testing.T) {
 	t.Helper()
 	ctx := suite.Context(t)
