@@ -25,7 +25,7 @@ const movingTag = 5 * time.Second
 func remembered(t *testing.T) string { return s.Registry(t, "open").Host + "/panels" }
 
 // events are what no alert is about and panels show: a tag that moves, results that are remembered, and a caller's
-// token that is reviewed.
+// token that is reviewed, or missing.
 func (p place) events(t *testing.T) {
 	t.Helper()
 	ctx := suite.Context(t)
@@ -46,6 +46,9 @@ func (p place) events(t *testing.T) {
 	err := suite.SetNamespace(identified, p.secureCaller(t, ""), setNamespace, grpc.WaitForReady(true))
 	if err != nil {
 		t.Errorf("a caller with a token: %v", err)
+	}
+	if suite.SetNamespace(ctx, p.secureCaller(t, ""), setNamespace) == nil {
+		t.Error("a caller without a token was answered")
 	}
 }
 
