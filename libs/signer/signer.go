@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package signer reads the public keys of signers of images, and verifies signatures by them as cosign makes
-// them. It uses no network and no clock: a key is trusted until it is removed.
+// Package signer has the signers of images: it reads and checks what is trusted of them, and verifies signatures by
+// public keys as cosign makes them. It uses no network and no clock: a key is trusted until it is removed. Signatures
+// by certificates are verified by the image-resolver.
 package signer
 
 import (
@@ -36,10 +37,15 @@ const (
 	maxRSA = 8192
 )
 
-// Signer is a signer with its keys, of which each may sign.
+// Signer is a signer of one kind.
 type Signer struct {
 	Name string
+	// Keys are public keys, of which each may sign.
 	Keys []Key
+	// Keyless is a signer whose certificates are for some minutes, and whose signatures are in a log; nil for others.
+	Keyless *Keyless
+	// Notation is a signer with certificates of an authority; nil for others.
+	Notation *Notation
 }
 
 // Key is a public key.
