@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// maxRequestBytes bounds requests: the name of an image and a constraint.
-	maxRequestBytes = 64 << 10
+	// maxRequestBytes bounds requests: the name of an image, a constraint, and signers with what is trusted of them.
+	maxRequestBytes = 320 << 10
 	// maxResponseBytes bounds answers, of which lists of tags are the largest.
 	maxResponseBytes = 32 << 20
 )

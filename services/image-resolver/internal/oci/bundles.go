@@ -27,13 +27,19 @@ type Bundle struct {
 	// Signed is the text that the values are signatures of.
 	Signed []byte
 	Values [][]byte
-
-	statement []byte
+	// Certified reports whether the bundle has a certificate: it is not by a key of the signer then.
+	Certified bool
+	// Statement is what is signed, without its type.
+	Statement []byte
 }
 
 // ParseBundle reads a bundle, and reports whether it is one with a statement.
 func ParseBundle(raw []byte) (Bundle, bool) {
 	var bundle struct {
+		Material struct {
+			Certificate      json.RawMessage `json:"certificate"`
+			CertificateChain json.RawMessage `json:"x509CertificateChain"`
+		} `json:"verificationMaterial"`
 		Envelope struct {
 			Payload    []byte `json:"payload"`
 			Type       string `json:"payloadType"`
@@ -49,7 +55,8 @@ func ParseBundle(raw []byte) (Bundle, bool) {
 	if e.Type != envelopeType || len(e.Signatures) > maxEnvelopeSignatures {
 		return Bundle{}, false
 	}
-	out := Bundle{statement: e.Payload}
+	out := Bundle{Statement: e.Payload}
+	out.Certified = bundle.Material.Certificate != nil || bundle.Material.CertificateChain != nil
 	out.Signed = fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(e.Type), e.Type, len(e.Payload), e.Payload)
 	for _, s := range e.Signatures {
 		out.Values = append(out.Values, s.Value)
@@ -57,9 +64,12 @@ func ParseBundle(raw []byte) (Bundle, bool) {
 	return out, true
 }
 
-// SignedDigests returns the digests of the images that the bundle states to be signed; none if it states something
+// SignedDigests returns those of its statement.
+func (b Bundle) SignedDigests() []string { return StatedDigests(b.Statement) }
+
+// StatedDigests returns the digests of the images that a statement states to be signed; none if it states something
 // else about them.
-func (b Bundle) SignedDigests() []string {
+func StatedDigests(text []byte) []string {
 	var statement struct {
 		Type     string `json:"_type"`
 		Subjects list[struct {
@@ -67,7 +77,7 @@ func (b Bundle) SignedDigests() []string {
 		}] `json:"subject"`
 		Predicate string `json:"predicateType"`
 	}
-	if json.Unmarshal(b.statement, &statement) != nil || statement.Type != statementType ||
+	if json.Unmarshal(text, &statement) != nil || statement.Type != statementType ||
 		statement.Predicate != signPredicate {
 		return nil
 	}

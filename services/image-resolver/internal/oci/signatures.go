@@ -22,9 +22,20 @@ const (
 	payloadMediaType    = "application/vnd.dev.cosign.simplesigning.v1+json"
 	signatureAnnotation = "dev.cosignproject.cosign/signature"
 	payloadKind         = "cosign container image signature"
+	// These annotations have what proves who has signed without a key.
+	certificateAnnotation = "dev.sigstore.cosign/certificate"
+	logAnnotation         = "dev.sigstore.cosign/bundle"
+	timestampAnnotation   = "dev.sigstore.cosign/rfc3161timestamp"
 )
 
-// signatureArtifacts are the types of artifacts that may have signatures.
+// What notation calls its signatures.
+const (
+	notationArtifact = "application/vnd.cncf.notary.signature"
+	jwsMediaType     = "application/jose+json"
+	coseMediaType    = "application/cose"
+)
+
+// signatureArtifacts are the types of artifacts that may have cosign's signatures.
 var signatureArtifacts = []string{signatureArtifact, bundleMediaType, emptyArtifact}
 
 // Bounds of signatures.
@@ -41,12 +52,17 @@ const (
 
 // Signature is a signature of an image. It is only what a registry says until it is verified.
 type Signature struct {
-	// Payload is the digest of the text that is signed, or of a bundle that has it.
+	// Payload is the digest of the text that is signed, or of a bundle or an envelope that has it.
 	Payload string
 	// Bundle reports whether it is one.
 	Bundle bool
-	// Value is the signature of the text; nil if it is not in cosign's form, or in the bundle.
+	// Envelope is the media type of notation's envelopes; empty for others.
+	Envelope string
+	// Value is the signature of the text; nil if it is not in cosign's form, or in the bundle or the envelope.
 	Value []byte
+	// Certificate is the signer's certificate beside a value, Log its entry in a log, and Timestamp that of an
+	// authority; empty if there is none.
+	Certificate, Log, Timestamp string
 }
 
 // SignatureTag returns the tag at which cosign stores the signatures of a digest.
@@ -98,13 +114,19 @@ func (l *signatureLayer) signature(bundles bool) (s Signature, ok bool, err erro
 	case l.MediaType == bundleMediaType:
 		s.Bundle = true
 		return s, bundles && l.Size <= MaxPayloadBytes, nil
+	case l.MediaType == jwsMediaType, l.MediaType == coseMediaType:
+		s.Envelope = l.MediaType
 	case l.MediaType != payloadMediaType || !signed:
 		return s, false, nil
-	case l.Size > MaxPayloadBytes:
+	}
+	if l.Size > MaxPayloadBytes {
 		return s, false, fault.New(fault.Precondition,
 			"a signature is of %d bytes, and only up to %d are read: sign the image again", l.Size, MaxPayloadBytes)
 	}
-	s.Value = decodeSignature(text)
+	if s.Envelope == "" {
+		s.Value, s.Certificate = decodeSignature(text), l.Annotations[certificateAnnotation]
+		s.Log, s.Timestamp = l.Annotations[logAnnotation], l.Annotations[timestampAnnotation]
+	}
 	return s, true, nil
 }
 
@@ -120,8 +142,9 @@ func decodeSignature(text string) []byte {
 	return value
 }
 
-// ParseReferrers reads the index of what refers to an image, and returns the digests of artifacts with signatures.
-func ParseReferrers(raw []byte) ([]string, error) {
+// ParseReferrers reads the index of what refers to an image, and returns the digests of artifacts with signatures: with
+// those of cosign, and with those of notation if they are wanted.
+func ParseReferrers(raw []byte, notation bool) ([]string, error) {
 	var index struct {
 		Manifests list[struct {
 			ArtifactType string  `json:"artifactType"`
@@ -134,7 +157,8 @@ func ParseReferrers(raw []byte) ([]string, error) {
 	}
 	var digests []string
 	for _, d := range index.Manifests {
-		if slices.Contains(signatureArtifacts, d.ArtifactType) && maySign(d.Annotations) {
+		if notation && d.ArtifactType == notationArtifact ||
+			slices.Contains(signatureArtifacts, d.ArtifactType) && maySign(d.Annotations) {
 			digests = append(digests, d.Digest.String())
 		}
 	}

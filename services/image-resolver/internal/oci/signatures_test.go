@@ -28,6 +28,43 @@ func bundleLayer(size int) string {
 	return fmt.Sprintf(`{"mediaType":"application/vnd.dev.sigstore.bundle.v0.3+json","size":%d,"digest":%q}`, size, some)
 }
 
+// TestArtifactsOfNotationAreReadIfWanted has one, and an envelope in it.
+func TestArtifactsOfNotationAreReadIfWanted(t *testing.T) {
+	index := []byte(`{"manifests":[{"artifactType":"application/vnd.cncf.notary.signature","digest":"` + some + `"}]}`)
+	for wanted, n := range map[bool]int{true: 1, false: 0} {
+		if got, err := oci.ParseReferrers(index, wanted); len(got) != n || err != nil {
+			t.Errorf("wanted %t: %q, %v", wanted, got, err)
+		}
+	}
+	for form, size := range map[string]int{"application/jose+json": 100, "application/cose": oci.MaxPayloadBytes + 1} {
+		got, err := oci.ParseSignatures(layers(fmt.Sprintf(`{"mediaType":%q,"size":%d,"digest":%q}`, form, size, some)))
+		if size == 100 && (err != nil || len(got) != 1 || got[0].Envelope != form || got[0].Value != nil) ||
+			size != 100 && fault.Of(err) != fault.Precondition {
+			t.Errorf("%s: %+v, %v", form, got, err)
+		}
+	}
+}
+
+// TestCertificatesAreReadBesideSignatures has what cosign puts there.
+func TestCertificatesAreReadBesideSignatures(t *testing.T) {
+	layer := strings.Replace(signatureLayer(100, "YQ=="), `"annotations":{`, `"annotations":{`+
+		`"dev.sigstore.cosign/certificate":"c","dev.sigstore.cosign/bundle":"l",`+
+		`"dev.sigstore.cosign/rfc3161timestamp":"t",`, 1)
+	got, err := oci.ParseSignatures(layers(layer))
+	if err != nil || len(got) != 1 || got[0].Certificate != "c" || got[0].Log != "l" || got[0].Timestamp != "t" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	raw := bundle(`{}`, "YQ==")
+	for with, want := range map[string]bool{
+		`"certificate":{}`: true, `"x509CertificateChain":{}`: true, `"publicKey":{}`: false,
+	} {
+		text := strings.Replace(string(raw), "{", `{"verificationMaterial":{`+with+"},", 1)
+		if got, ok := oci.ParseBundle([]byte(text)); !ok || got.Certified != want {
+			t.Errorf("%s: %+v, %t", with, got, ok)
+		}
+	}
+}
+
 func layers(all ...string) []byte { return []byte(`{"layers":[` + strings.Join(all, ",") + `]}`) }
 
 func TestSignaturesAreReadWithinBounds(t *testing.T) {
@@ -78,11 +115,11 @@ func TestReferrersAreReadWithinBounds(t *testing.T) {
 		return []byte(`{"manifests":[` + strings.Repeat(one, n) + `{"artifactType":"application/spdx+json","digest":"` +
 			some + `"}]}`)
 	}
-	if got, err := oci.ParseReferrers(index(oci.MaxArtifacts)); len(got) != oci.MaxArtifacts || err != nil {
+	if got, err := oci.ParseReferrers(index(oci.MaxArtifacts), false); len(got) != oci.MaxArtifacts || err != nil {
 		t.Errorf("%d digests, %v", len(got), err)
 	}
 	for _, raw := range [][]byte{index(oci.MaxArtifacts + 1), []byte(`[]`)} {
-		if _, err := oci.ParseReferrers(raw); fault.Of(err) != fault.Precondition {
+		if _, err := oci.ParseReferrers(raw, false); fault.Of(err) != fault.Precondition {
 			t.Errorf("%v of class %v, want precondition", err, fault.Of(err))
 		}
 	}
@@ -132,7 +169,7 @@ func TestBundlesStateWhatIsSigned(t *testing.T) {
 	text := statement(hex, sign)
 	signed := fmt.Sprintf("DSSEv1 28 application/vnd.in-toto+json %d %s", len(text), text)
 	if !ok || string(got.Signed) != signed || string(got.Values[0]) != "a" {
-		t.Errorf("%q, %v", got, ok)
+		t.Errorf("%+v, %v", got, ok)
 	}
 	if digests := got.SignedDigests(); !slices.Equal(digests, []string{some}) {
 		t.Errorf("signed: %q", digests)

@@ -35,10 +35,11 @@ type Signatures struct {
 // it. An error of the registry, or of what it permits, is not.
 func Unreadable(err error) bool { return fault.Of(err) == fault.Precondition && refusedWith(err) == 0 }
 
-// Signatures returns the signatures of a digest: from cosign's tag, and from artifacts that refer to the digest.
-func (s *Session) Signatures(ctx context.Context, digest string) (Signatures, error) {
+// Signatures returns the signatures of a digest: from cosign's tag, and from artifacts that refer to the digest, those
+// of notation only if they are wanted.
+func (s *Session) Signatures(ctx context.Context, digest string, notation bool) (Signatures, error) {
 	var all Signatures
-	artifacts, err := s.referrers(ctx, digest)
+	artifacts, err := s.referrers(ctx, digest, notation)
 	if err != nil {
 		return Signatures{}, err
 	}
@@ -73,8 +74,8 @@ func (s *Session) signaturesAt(ctx context.Context, reference string) ([]oci.Sig
 
 // referrers returns the digests of artifacts with signatures that refer to a digest. A registry without a list
 // may have one that cosign has pushed, at a tag.
-func (s *Session) referrers(ctx context.Context, digest string) ([]string, error) {
-	artifacts, err := s.referrerList(ctx, digest)
+func (s *Session) referrers(ctx context.Context, digest string, notation bool) ([]string, error) {
+	artifacts, err := s.referrerList(ctx, digest, notation)
 	if !slices.Contains(noReferrers, declinedWith(err)) {
 		return artifacts, err
 	}
@@ -85,11 +86,11 @@ func (s *Session) referrers(ctx context.Context, digest string) ([]string, error
 	if err != nil {
 		return nil, err
 	}
-	return oci.ParseReferrers(raw)
+	return oci.ParseReferrers(raw, notation)
 }
 
 // referrerList returns the digests in all pages of the registry's list.
-func (s *Session) referrerList(ctx context.Context, digest string) ([]string, error) {
+func (s *Session) referrerList(ctx context.Context, digest string, notation bool) ([]string, error) {
 	var artifacts []string
 	next := s.url("referrers", digest)
 	for range maxReferrerPages {
@@ -97,7 +98,7 @@ func (s *Session) referrerList(ctx context.Context, digest string) ([]string, er
 		if err != nil {
 			return nil, err
 		}
-		more, err := oci.ParseReferrers(raw)
+		more, err := oci.ParseReferrers(raw, notation)
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ package resolver
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -18,21 +17,25 @@ import (
 type answer struct {
 	image   *oci.Image
 	tags    []string
-	signers []string
+	signers []signedBy
 	unread  string // why not all signatures were read
 }
 
 // bytes is what an answer takes in memory.
 func (a answer) bytes() int64 {
-	const text = 16 // a string besides its content, and what that is rounded up to
-	n := int64((cap(a.tags) + cap(a.signers)) * text)
+	const text, signer = 16, 40 // a string besides its content, and what that is rounded up to; one with a time
+	n := int64(cap(a.tags)*text + cap(a.signers)*signer)
 	if a.image != nil {
 		n += a.image.MemoryBytes()
 	}
-	for _, s := range slices.Concat(a.tags, a.signers, []string{a.unread}) {
-		n += int64((len(s) + text - 1) / text * text)
+	size := func(s string) int64 { return int64((len(s) + text - 1) / text * text) }
+	for _, tag := range a.tags {
+		n += size(tag)
 	}
-	return n
+	for _, s := range a.signers {
+		n += size(s.name)
+	}
+	return n + size(a.unread)
 }
 
 // forever is the lifetime of what a digest means. A failure to fetch it expires.

@@ -134,9 +134,9 @@ func TestMemoryIsWhatItIsTakenToBe(t *testing.T) {
 			r.cache.Put(fmt.Sprintf("tags example.com/fn%d", n), answer{tags: tags})
 		}},
 		"signers": {"so do names of signers", forAnswers, nil, func(_ *testing.T, r *Resolver, n int) {
-			names := make([]string, 0, 20)
+			names := make([]signedBy, 0, 20)
 			for i := range 20 {
-				names = append(names, fmt.Sprintf("signer-%d-of-%d", i, n))
+				names = append(names, signedBy{name: fmt.Sprintf("signer-%d-of-%d", i, n)})
 			}
 			r.cache.Put(fmt.Sprintf("signatures example.com/fn%d@sha256:", n), answer{signers: names})
 		}},

@@ -3,17 +3,15 @@
 package resolver
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/cache"
-	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/signer"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
@@ -29,18 +27,48 @@ type Signatures struct {
 	Unread string
 }
 
-// signatures returns which of a request's signers have signed an image. It is remembered by digest.
+// signedBy is a signer that has signed.
+type signedBy struct {
+	name string
+	// until is when the signature expires; zero if it does not.
+	until time.Time
+}
+
+// ended reports whether the signature counts no more.
+func (s signedBy) ended(now time.Time) bool { return !s.until.IsZero() && !now.Before(s.until) }
+
+// signatures returns which of a request's signers have signed an image. It is remembered by digest, and no longer than
+// the certificates are valid.
 func (r *Resolver) signatures(
 	ctx context.Context, repository string, image *oci.Image, req Request,
 ) (*Signatures, error) {
-	found, err := r.get(ctx, r.signaturesQuery(repository, image, req))
+	query := r.signaturesQuery(repository, image, req)
+	found, err := r.get(ctx, query)
+	names, ended := found.Value.signedAt(time.Now())
+	if err == nil && ended {
+		query.Renew = true
+		found, err = r.get(ctx, query)
+		names, _ = found.Value.signedAt(time.Now())
+	}
 	if unsigned, ok := errors.AsType[*unsignedError](err); ok {
 		return &Signatures{Found: unsigned.found}, nil
 	}
 	if err != nil {
 		return nil, annotate(err, "verify the signatures of", repository+"@"+image.Digest)
 	}
-	return &Signatures{Signers: found.Value.signers, Unread: found.Value.unread}, nil
+	return &Signatures{Signers: names, Found: "a signature that has expired", Unread: found.Value.unread}, nil
+}
+
+// signedAt returns the names of the signers whose signatures count, and reports whether others do not any more.
+func (a answer) signedAt(now time.Time) (names []string, ended bool) {
+	for _, s := range a.signers {
+		if s.ended(now) {
+			ended = true
+		} else {
+			names = append(names, s.name)
+		}
+	}
+	return names, ended
 }
 
 // signaturesQuery asks who has signed an image. That no signer has is remembered as failures are, so that a new
@@ -56,13 +84,24 @@ func (r *Resolver) signaturesQuery(repository string, image *oci.Image, req Requ
 	}
 }
 
-// hashOf returns what distinguishes signers and their keys.
+// hashOf returns what distinguishes signers and all that is trusted of them.
 func hashOf(signers []signer.Signer) string {
-	hash := sha256.New()
+	hash, roots := sha256.New(), map[*byte][sha256.Size]byte{} // signers share roots
 	for _, s := range signers {
 		fmt.Fprintf(hash, "%d %q", len(s.Keys), s.Name)
 		for _, key := range s.Keys {
 			fmt.Fprintf(hash, " %x", key.DER)
+		}
+		if k := s.Keyless; k != nil && len(k.TrustedRoot) > 0 {
+			root, known := roots[&k.TrustedRoot[0]]
+			if !known {
+				root = sha256.Sum256(k.TrustedRoot)
+				roots[&k.TrustedRoot[0]] = root
+			}
+			fmt.Fprintf(hash, " keyless %x %q", root, k.Identities)
+		}
+		if n := s.Notation; n != nil {
+			fmt.Fprintf(hash, " notation %x %q", n.Authorities, n.Identities)
 		}
 	}
 	return hex.EncodeToString(hash.Sum(nil))
@@ -72,6 +111,12 @@ func hashOf(signers []signer.Signer) string {
 type unsignedError struct{ found string }
 
 func (e *unsignedError) Error() string { return e.found }
+
+// isUnsigned reports whether the sources have no further signature.
+func isUnsigned(err error) bool {
+	_, ok := errors.AsType[*unsignedError](err)
+	return ok
+}
 
 // verification finds who has signed an image: its digest, or that of the index from which it was chosen.
 type verification struct {
@@ -84,9 +129,12 @@ type verification struct {
 // run verifies the signatures in the registry. A mirror that lacks one of a signer may not have copied it: the
 // registry itself is asked then.
 func (v verification) run(ctx context.Context) (a answer, err error) {
-	t := tally{signers: v.signers, payloads: map[string]*signer.Content{}, signed: make([]bool, len(v.signers))}
+	t, err := newTally(v.signers)
+	if err != nil {
+		return a, err
+	}
 	err = v.resolver.cfg.Registry.With(ctx, v.repository, func(ctx context.Context, s *registry.Session) error {
-		t.total, t.other, t.unread = 0, "", nil
+		t.begin()
 		for _, digest := range v.digests {
 			if err := t.add(ctx, s, digest); err != nil {
 				return err
@@ -94,139 +142,11 @@ func (v verification) run(ctx context.Context) (a answer, err error) {
 		}
 		return t.verdict()
 	})
-	if a.signers = t.names(); len(a.signers) > 0 && isUnsigned(err) {
+	if a.signers = t.signedBy(); len(a.signers) > 0 && isUnsigned(err) {
 		err = nil // some have signed, and all sources were asked
 		if t.unread != nil {
 			a.unread = t.unread.Error()
 		}
 	}
 	return a, err
-}
-
-// isUnsigned reports whether the sources have no further signature.
-func isUnsigned(err error) bool {
-	_, ok := errors.AsType[*unsignedError](err)
-	return ok
-}
-
-// tally counts signatures.
-type tally struct {
-	signers  []signer.Signer
-	payloads map[string]*signer.Content // by digest: many signatures are of the same one
-	signed   []bool                     // by the signers
-
-	total int
-	// other is a signature by a signer that is of something else.
-	other string
-	// unread is why a document could not be read; nil if all were.
-	unread error
-}
-
-// verdict returns nil if all signers have signed, and else what was found in a source.
-func (t *tally) verdict() error {
-	switch signed := len(t.names()); {
-	case signed == len(t.signers):
-		return nil
-	case signed == 0 && t.unread != nil: // it may have the signature
-		return fault.New(fault.Precondition, "%w (besides: %s)", t.unread, t.found())
-	default:
-		return fault.New(fault.Precondition, "%w", &unsignedError{t.found()})
-	}
-}
-
-// add counts the signatures of a digest. A document that cannot be read hides no signatures in others.
-func (t *tally) add(ctx context.Context, s *registry.Session, digest string) error {
-	all, err := s.Signatures(ctx, digest)
-	if err != nil {
-		return err
-	}
-	t.unread = cmp.Or(t.unread, all.Unread)
-	for _, signature := range all.Found {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		switch payload, err := t.payload(ctx, s, signature.Payload); {
-		case err == nil:
-			t.verify(digest, payload, signature)
-		case registry.Unreadable(err):
-			t.unread = cmp.Or(t.unread, err)
-		default:
-			return err
-		}
-	}
-	return nil
-}
-
-// payload returns the content with a digest that is signed.
-func (t *tally) payload(ctx context.Context, s *registry.Session, digest string) (*signer.Content, error) {
-	if known := t.payloads[digest]; known != nil {
-		return known, nil
-	}
-	content, err := s.Blob(ctx, digest)
-	if err != nil {
-		return nil, err
-	}
-	if len(content) > oci.MaxPayloadBytes {
-		return nil, fault.New(fault.Precondition, "a signature has the payload %s of %d bytes: at most %d are read",
-			digest, len(content), oci.MaxPayloadBytes)
-	}
-	t.payloads[digest] = signer.NewContent(content)
-	return t.payloads[digest], nil
-}
-
-// verify counts a signature of a digest.
-func (t *tally) verify(digest string, payload *signer.Content, signature oci.Signature) {
-	t.total++
-	if !signature.Bundle {
-		t.count(digest, payload, signature.Value, func() []string { return oci.SignedDigests(payload.Bytes()) })
-		return
-	}
-	if bundle, ok := oci.ParseBundle(payload.Bytes()); ok {
-		signed := signer.NewContent(bundle.Signed)
-		for _, value := range bundle.Values {
-			t.count(digest, signed, value, bundle.SignedDigests)
-		}
-	}
-}
-
-// count counts one signature. What it is of is read only when a signer's signature is verified.
-func (t *tally) count(digest string, signed *signer.Content, signature []byte, of func() []string) {
-	for i, s := range t.signers {
-		if !slices.ContainsFunc(s.Keys, func(key signer.Key) bool { return key.Verify(signed, signature) }) {
-			continue
-		}
-		switch images := of(); {
-		case slices.Contains(images, digest):
-			t.signed[i] = true
-		case len(images) > 0:
-			t.other = fmt.Sprintf("a signature by %s that is of another image, %.71s", s.Name, images[0])
-		default:
-			t.other = fmt.Sprintf("a signature by %s that is of no image", s.Name)
-		}
-	}
-}
-
-// names returns the names of the signers that have signed.
-func (t *tally) names() []string {
-	var names []string
-	for i, s := range t.signers {
-		if t.signed[i] {
-			names = append(names, s.Name)
-		}
-	}
-	return names
-}
-
-// found returns what there is in place of a signature by a signer.
-func (t *tally) found() string {
-	switch {
-	case t.other != "":
-		return t.other
-	case t.total == 0:
-		return "no signature"
-	case t.total == 1:
-		return "1 signature, which is not by a key of the policy"
-	default:
-		return fmt.Sprintf("%d signatures, none by a key of the policy", t.total)
-	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
-	"github.com/krm-function-runner/function-runner/libs/signer"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/resolver"
 )
@@ -61,35 +60,11 @@ func (h *Handler) Cached(req *imageresolverv1.ResolveImageRequest) (*imageresolv
 }
 
 func request(req *imageresolverv1.ResolveImageRequest) (resolver.Request, error) {
-	trusted, err := signers(req.GetSigners())
+	trusted, err := signers(req.GetSigners(), req.GetTrustedRoots())
 	return resolver.Request{
 		Image: req.GetImage(), Constraint: req.GetTagConstraint(), Platform: platform(req.GetPlatform()),
 		Renew: req.GetRefresh(), Signers: trusted,
 	}, err
-}
-
-// signers reads the signers of a request.
-func signers(list []*imageresolverv1.Signer) ([]signer.Signer, error) {
-	if len(list) > signer.MaxSigners {
-		return nil, fault.New(fault.Invalid, "the request names %d signers, and may name %d", len(list), signer.MaxSigners)
-	}
-	var out []signer.Signer
-	for _, s := range list {
-		if len(s.GetPublicKeys()) > signer.MaxKeys || len(s.GetName()) > signer.MaxNameBytes {
-			return nil, fault.New(fault.Invalid, "the signer %.63q has more than %d keys, or a name of more than %d bytes",
-				s.GetName(), signer.MaxKeys, signer.MaxNameBytes)
-		}
-		trusted := signer.Signer{Name: s.GetName()}
-		for _, der := range s.GetPublicKeys() {
-			key, err := signer.ParseDER(der)
-			if err != nil {
-				return nil, fault.New(fault.Invalid, "signer %s: %w", s.GetName(), err)
-			}
-			trusted.Keys = append(trusted.Keys, key)
-		}
-		out = append(out, trusted)
-	}
-	return out, nil
 }
 
 // ListTags lists tags.
@@ -112,7 +87,7 @@ func response(r resolver.Result) *imageresolverv1.ResolveImageResponse {
 	image := r.Image
 	var signatures *imageresolverv1.Signatures
 	if s := r.Signatures; s != nil {
-		signatures = &imageresolverv1.Signatures{Signers: s.Signers, Found: s.Found, Unread: s.Unread}
+		signatures = &imageresolverv1.Signatures{Signers: s.Signers, Found: s.Found, Unread: s.Unread, Kinds: kinds}
 	}
 	return &imageresolverv1.ResolveImageResponse{
 		Reference:   r.Reference,

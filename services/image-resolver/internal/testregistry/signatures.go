@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -44,8 +45,24 @@ func Payload(digest string) string {
 		`"},"type":"cosign container image signature"},"optional":null}`
 }
 
-// Signed is a payload with a signature.
-type Signed struct{ Payload, Signature string }
+// Signed is a payload with a signature, and what else cosign puts beside it; empty for what it does not.
+type Signed struct{ Payload, Signature, Certificate, Log string }
+
+// annotations returns those of a layer.
+func (s Signed) annotations() string {
+	all := map[string]string{"dev.cosignproject.cosign/signature": s.Signature}
+	if s.Certificate != "" {
+		all["dev.sigstore.cosign/certificate"] = s.Certificate
+	}
+	if s.Log != "" {
+		all["dev.sigstore.cosign/bundle"] = s.Log
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		panic(err) // they are texts
+	}
+	return string(text)
+}
 
 // Sign returns the payload of a digest with the signature of each key.
 func Sign(t testing.TB, digest string, keys ...*ecdsa.PrivateKey) []Signed {
@@ -57,7 +74,7 @@ func Sign(t testing.TB, digest string, keys ...*ecdsa.PrivateKey) []Signed {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, Signed{Payload(digest), base64.StdEncoding.EncodeToString(raw)})
+		all = append(all, Signed{Payload: Payload(digest), Signature: base64.StdEncoding.EncodeToString(raw)})
 	}
 	return all
 }
@@ -103,16 +120,36 @@ func (r *Registry) PushBundle(t testing.TB, repository, digest, of, predicate st
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := []byte("{}")
 	bundle := fmt.Appendf(nil, `{"mediaType":%q,"verificationMaterial":{"publicKey":{"hint":"x"}},"dsseEnvelope":`+
 		`{"payload":%q,"payloadType":%q,"signatures":[{"sig":%q}]}}`, bundleType,
 		base64.StdEncoding.EncodeToString([]byte(statement)), kind, base64.StdEncoding.EncodeToString(signature))
+	r.PushArtifact(t, repository, digest, Artifact{bundleType, bundleType, bundle})
+}
+
+// Artifact is an artifact with one layer.
+type Artifact struct {
+	Type, LayerType string
+	Content         []byte
+}
+
+// BundleArtifact returns the artifact of a bundle, as cosign 3 writes it.
+func BundleArtifact(bundle []byte) Artifact { return Artifact{bundleType, bundleType, bundle} }
+
+// EnvelopeArtifact returns the artifact of an envelope, as notation writes it.
+func EnvelopeArtifact(envelope []byte, form string) Artifact {
+	return Artifact{"application/vnd.cncf.notary.signature", form, envelope}
+}
+
+// PushArtifact puts an artifact that refers to a digest.
+func (r *Registry) PushArtifact(t testing.TB, repository, digest string, a Artifact) {
+	t.Helper()
+	config := []byte("{}")
 	r.blob(t, repository, config)
-	r.blob(t, repository, bundle)
+	r.blob(t, repository, a.Content)
 	manifest := fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":%q,"artifactType":%q,"config":{"mediaType":`+
 		`"application/vnd.oci.empty.v1+json","digest":%q,"size":2},"layers":[{"mediaType":%q,"digest":%q,"size":%d}],`+
 		`"subject":{"mediaType":%q,"digest":%q,"size":1}}`,
-		manifestType, bundleType, Digest(config), bundleType, Digest(bundle), len(bundle), manifestType, digest)
+		manifestType, a.Type, Digest(config), a.LayerType, Digest(a.Content), len(a.Content), manifestType, digest)
 	r.put(t, repository, Digest(manifest), manifestType, manifest)
 }
 
@@ -125,8 +162,7 @@ func (r *Registry) signatures(t testing.TB, repository, subject string, all []Si
 	for _, s := range all {
 		r.blob(t, repository, []byte(s.Payload))
 		layers = append(layers, fmt.Sprintf(`{"mediaType":"application/vnd.dev.cosign.simplesigning.v1+json","size":%d,`+
-			`"digest":%q,"annotations":{"dev.cosignproject.cosign/signature":%q}}`,
-			len(s.Payload), Digest([]byte(s.Payload)), s.Signature))
+			`"digest":%q,"annotations":%s}`, len(s.Payload), Digest([]byte(s.Payload)), s.annotations()))
 	}
 	refers := ""
 	if subject != "" {
