@@ -3,7 +3,6 @@
 package policy
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -18,22 +17,28 @@ import (
 
 // Bounds of signers.
 const (
-	// maxKeyFileBytes is how large a file of keys may be.
+	// maxKeyFileBytes is how large a file of keys or certificates may be.
 	maxKeyFileBytes = 16 << 10
-	// maxKeysBytes is how large all keys may be together: each question about an image has them.
-	maxKeysBytes = 32 << 10
+	// maxKeysBytes is how large all keys may be together, and maxTrustBytes all that is trusted of signers: each
+	// question about an image has them.
+	maxKeysBytes  = 32 << 10
+	maxTrustBytes = 256 << 10
 )
 
-// Signer is a signer of images, as users write it. Each of its keys may sign.
+// Signer is a signer of images, as users write it: one with keys, of which each may sign, or one of another kind.
 type Signer struct {
 	Name string `yaml:"name"`
 	// Keys are public keys in PEM, such as the content of a cosign.pub.
 	Keys string `yaml:"keys"`
 	// KeyFiles are names of files with such keys, beside the file of the policy.
 	KeyFiles []string `yaml:"keyFiles"`
+	// Keyless is a signer whose certificates are for some minutes.
+	Keyless *Keyless `yaml:"keyless"`
+	// Notation is a signer with certificates of an authority.
+	Notation *Notation `yaml:"notation"`
 }
 
-// Read reads the policy at path with the key files that it names. It returns what it read of all files, which
+// Read reads the policy at path with the files that its signers name. It returns what it read of all files, which
 // differs if one has changed.
 func Read(path string) (file *File, content []byte, err error) {
 	if content, err = readUpTo(path, MaxFileBytes); err != nil {
@@ -46,25 +51,53 @@ func Read(path string) (file *File, content []byte, err error) {
 	return file, append(content, keys...), err
 }
 
-// ReadKeys reads the key files that signers name, from dir. It returns what it read.
+// ReadKeys reads the files that signers name, from dir: keys, certificates and trusted roots. It returns what it read.
 func (f *File) ReadKeys(dir string) (content []byte, err error) {
+	files := beside{dir: dir}
 	for i := range f.Signers {
-		s := &f.Signers[i]
-		for _, name := range s.KeyFiles {
-			if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
-				return nil, fmt.Errorf("signer %s: keyFiles has %q: it has to be the name of a file beside the policy",
-					s.Name, name)
-			}
-			keys, err := readUpTo(filepath.Join(dir, name), maxKeyFileBytes)
-			if err != nil {
-				return nil, fmt.Errorf("signer %s: read the key file: %w", s.Name, err)
-			}
-			s.Keys += "\n" + string(keys)
-			content = fmt.Appendf(content, "\n%q %d\n", name, len(keys)) // a key may move to another file
-			content = append(content, keys...)
+		if err := f.Signers[i].read(&files); err != nil {
+			return nil, fmt.Errorf("signer %s: %w", f.Signers[i].Name, err)
 		}
-		s.KeyFiles = nil
 	}
+	return files.content, nil
+}
+
+// read reads the files of a signer.
+func (s *Signer) read(files *beside) error {
+	for _, name := range s.KeyFiles {
+		keys, err := files.read("keyFiles", name, maxKeyFileBytes)
+		if err != nil {
+			return err
+		}
+		s.Keys += "\n" + string(keys)
+	}
+	s.KeyFiles = nil
+	if s.Keyless != nil {
+		return s.Keyless.read(files)
+	}
+	if s.Notation != nil {
+		return s.Notation.read(files)
+	}
+	return nil
+}
+
+// beside are the files beside a policy.
+type beside struct {
+	dir     string
+	content []byte // what was read of all
+}
+
+// read reads a file that a field names, and one byte more than limit of a larger one.
+func (b *beside) read(field, name string, limit int64) ([]byte, error) {
+	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
+		return nil, fmt.Errorf("%s has %q: it has to be the name of a file beside the policy", field, name)
+	}
+	content, err := readUpTo(filepath.Join(b.dir, name), limit)
+	if err != nil {
+		return nil, fmt.Errorf("%s: read the key file: %w", field, err)
+	}
+	b.content = fmt.Appendf(b.content, "\n%q %d\n", name, len(content)) // a key may move to another file
+	b.content = append(b.content, content...)
 	return content, nil
 }
 
@@ -90,8 +123,9 @@ func (f *File) checkSigners() error {
 			return fmt.Errorf("signers[%d].name is %q: it has to be up to 63 lower-case letters, digits and hyphens", i, s.Name)
 		case slices.Contains(names, s.Name):
 			return fmt.Errorf("signers[%d].name is %q, which is the name of another signer already", i, s.Name)
-		case s.Keys == "" && len(s.KeyFiles) == 0:
-			return fmt.Errorf("signer %s: it has neither keys nor keyFiles", s.Name)
+		}
+		if err := s.checkKind(); err != nil {
+			return fmt.Errorf("signer %s: %w", s.Name, err)
 		}
 		names = append(names, s.Name)
 	}
@@ -103,26 +137,6 @@ func (f *File) checkSigners() error {
 		}
 	}
 	return nil
-}
-
-// signers returns the signers with their keys, which are to be read before.
-func (f *File) signers() ([]signer.Signer, error) {
-	var out []signer.Signer
-	total := 0
-	for _, s := range f.Signers {
-		keys, err := signer.ParsePEM(bytes.TrimSpace([]byte(s.Keys)))
-		if err != nil {
-			return nil, fmt.Errorf("signer %s: keys: %w", s.Name, err)
-		}
-		for _, key := range keys {
-			total += len(key.DER)
-		}
-		out = append(out, signer.Signer{Name: s.Name, Keys: keys})
-	}
-	if total > maxKeysBytes {
-		return nil, fmt.Errorf("the keys of all signers have %d bytes, and may have up to %d", total, maxKeysBytes)
-	}
-	return out, nil
 }
 
 // Signers returns the signers that the policy trusts.

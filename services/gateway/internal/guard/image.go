@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -65,7 +66,7 @@ func (g *Guard) resolve(
 	ctx, cancel := req.Limit.Context(ctx)
 	defer cancel()
 	resolved, err := g.cfg.Resolver.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{
-		Image: req.Image.String(), Signers: messages(signers),
+		Image: req.Image.String(), Signers: messages(signers), TrustedRoots: trustedRoots(signers),
 	})
 	if err != nil {
 		if err = rpcfault.FromConnect(err); fault.Of(err) == fault.NotFound {
@@ -79,19 +80,11 @@ func (g *Guard) resolve(
 	facts.Signers, facts.Found, facts.Unread = signatures.GetSigners(), signatures.GetFound(), signatures.GetUnread()
 	if signatures == nil {
 		facts.Found = notVerified
+	} else if kind := unknownKind(signers, signatures); kind != "" {
+		facts.Unread = cmp.Or(facts.Unread, "the image-resolver does not verify "+kind+": update it")
+	}
+	if facts.Unread != "" && facts.Found != "" {
+		facts.Found += ", and " + facts.Unread
 	}
 	return nil
-}
-
-// messages returns signers as the image-resolver reads them.
-func messages(signers []signer.Signer) []*imageresolverv1.Signer {
-	var out []*imageresolverv1.Signer
-	for _, s := range signers {
-		message := &imageresolverv1.Signer{Name: s.Name}
-		for _, key := range s.Keys {
-			message.PublicKeys = append(message.PublicKeys, key.DER)
-		}
-		out = append(out, message)
-	}
-	return out
 }
