@@ -63,6 +63,11 @@ func read(directory string, now time.Time) (*material, error) {
 		}
 		content[name] = c
 	}
+	return parse(content, now)
+}
+
+// parse returns the material in the content of the files.
+func parse(content map[string][]byte, now time.Time) (*material, error) {
 	m := &material{
 		content:     string(content[CertificateFile]) + string(content[KeyFile]) + string(content[AuthoritiesFile]),
 		authorities: x509.NewCertPool(), bundle: string(content[AuthoritiesFile]),

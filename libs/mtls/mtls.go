@@ -154,6 +154,10 @@ const warnInterval = time.Second
 
 // Run follows the files until ctx ends. Files that cannot be used change nothing.
 func (i *Identity) Run(ctx context.Context) error {
+	if i.directory == "" {
+		i.warn(ctx)
+		return nil
+	}
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -199,7 +203,7 @@ func (i *Identity) warn(ctx context.Context) {
 			}
 			i.told[e.what] = e.at
 			i.log.ErrorContext(ctx, "a certificate expires soon and was not replaced; calls fail then",
-				"what", e.what, "expires", e.at, "directory", i.directory)
+				"what", e.what, "expires", e.at, "directory", i.place())
 		}
 		select {
 		case <-tick.C:
@@ -237,7 +241,7 @@ func (i *Identity) Details() []string {
 	var details []string
 	for _, e := range i.near(time.Now()) {
 		details = append(details, fmt.Sprintf("the %s in %s expires at %s: replace it",
-			e.what, i.directory, e.at.UTC().Format(time.RFC3339)))
+			e.what, i.place(), e.at.UTC().Format(time.RFC3339)))
 	}
 	if err := i.failure.Load(); err != nil {
 		details = append(details, (*err).Error())

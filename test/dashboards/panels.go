@@ -259,6 +259,7 @@ var dashboards = map[string]board{
 		}},
 		{"Issuer", "1 while all certificates are up to date, and certificates that were issued.", "short", []query{
 			{"min(fn_issuer_in_step{@})", "in step"},
+			{"min(fn_pods_certified{@})", "new pods have certificates"},
 			{"sum by (secret) (rate(fn_issuer_certificates_total{@}[$__rate_interval]))", "{{secret}}"},
 		}},
 		{

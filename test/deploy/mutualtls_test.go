@@ -19,7 +19,7 @@ import (
 // TestMutualTLSIsWhole checks that each program has a certificate where one has, and that all of them call
 // each other with TLS.
 func TestMutualTLSIsWhole(t *testing.T) {
-	found := 0
+	found, alone := 0, map[string]bool{}
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		with, deployments := 0, of[*appsv1.Deployment](objects)
 		for _, d := range deployments {
@@ -39,9 +39,30 @@ func TestMutualTLSIsWhole(t *testing.T) {
 			t.Errorf("%d of %d programs have a certificate", with, len(deployments))
 		}
 		found += with
+		for _, d := range deployments {
+			if variable(d.Spec.Template.Spec.Containers[0], "FNR_POD_MANAGER_ISSUER_SECRET") != "" {
+				alone[strings.TrimPrefix(t.Name(), "TestMutualTLSIsWhole/")] = true
+				checkAuthority(t, objects)
+			}
+		}
 	})
+	for _, overlay := range []string{"porch", "porch-main", "dev-function-runner"} {
+		if !alone["overlays/"+overlay] {
+			t.Errorf("function pods of the overlay %s answer all that reach them: mutual TLS is on in %v", overlay, alone)
+		}
+	}
 	if found < 2*3 {
 		t.Errorf("%d programs have a certificate, want those of both components", found)
+	}
+}
+
+// checkAuthority checks that function-runner has the Secret for its authority, where function pods are.
+func checkAuthority(t *testing.T, objects []runtime.Object) {
+	t.Helper()
+	secrets := of[*corev1.Secret](objects)
+	i := slices.IndexFunc(secrets, func(s *corev1.Secret) bool { return s.Name == "function-runner-authority" })
+	if i < 0 || secrets[i].Namespace != "porch-fn-system" {
+		t.Errorf("function-runner has no Secret for its authority among %d", len(secrets))
 	}
 }
 
@@ -78,8 +99,15 @@ func checkCertificate(t *testing.T, d *appsv1.Deployment, directory string) {
 // TestIssuerHasItsSecrets checks that the issuer may write the Secrets that there are, which applying the
 // manifests again does not change.
 func TestIssuerHasItsSecrets(t *testing.T) {
-	const name = "microservices+mutual-tls"
-	all := objects(t, name, manifests.Combinations(t, deploy)[name])
+	for _, name := range []string{"microservices+mutual-tls", "function-runner+mutual-tls-pods"} {
+		t.Run(name, func(t *testing.T) {
+			issuerHasItsSecrets(t, objects(t, name, manifests.Combinations(t, deploy)[name]))
+		})
+	}
+}
+
+func issuerHasItsSecrets(t *testing.T, all []runtime.Object) {
+	t.Helper()
 	var secrets []string
 	for _, s := range of[*corev1.Secret](all) {
 		secrets = append(secrets, s.Name)

@@ -54,6 +54,10 @@ func TestRightsAreExact(t *testing.T) {
 		"porch-system secrets/function-runner-authority,gateway-tls,image-resolver-tls,pod-manager-tls get",
 		"porch-system secrets/function-runner-authority,gateway-tls,image-resolver-tls,pod-manager-tls update",
 	}
+	podIssuer := []string{ // the Secret of an authority for calls of function pods
+		"porch-fn-system secrets/function-runner-authority get",
+		"porch-fn-system secrets/function-runner-authority update",
+	}
 	manages := map[string]string{"pod-manager": "pod-manager", "function-runner": "porch-fn-runner"}
 	eachDeployable(t, func(t *testing.T, objects []runtime.Object) {
 		want := map[string][]string{}
@@ -78,6 +82,9 @@ func TestRightsAreExact(t *testing.T) {
 			}
 			if variable(d.Spec.Template.Spec.Containers[0], "FNR_ISSUER_SECRET") != "" {
 				rights = append(rights, issuer...)
+			}
+			if variable(d.Spec.Template.Spec.Containers[0], "FNR_POD_MANAGER_ISSUER_SECRET") != "" {
+				rights = append(rights, podIssuer...)
 			}
 			slices.Sort(rights)
 			want["porch-system/"+account] = rights

@@ -11,6 +11,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1/imageresolverv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -29,6 +30,8 @@ type Services struct {
 	// PodManager grants leases of function pods; nil if there is none. Functions run
 	// as local binaries only then.
 	PodManager lease.Manager
+	// PodIdentity is what function pods know this program by, nil for the identity of the program.
+	PodIdentity *mtls.Identity
 	// Binaries knows which images FunctionConfigs run as local binaries; nil if there are no
 	// FunctionConfigs.
 	Binaries binaries.Source

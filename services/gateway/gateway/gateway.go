@@ -65,7 +65,7 @@ func newEvaluators(cfg Config, services Services, frame program.Frame) (e evalua
 		e.chain, e.tasks = append(e.chain, cache.Wrap(evaluation.Checked(sandbox))), append(e.tasks, sandbox.Maintain)
 	}
 	if cfg.Enabled(RuntimePod) && services.PodManager != nil {
-		pod, keep, err := newPod(cfg, services.PodManager, frame)
+		pod, keep, err := newPod(cfg, services, frame)
 		if err != nil {
 			return e, err
 		}

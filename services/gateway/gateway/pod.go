@@ -3,6 +3,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -19,13 +20,14 @@ import (
 )
 
 // newPod returns the pod evaluator and the task that it needs.
-func newPod(cfg Config, manager lease.Manager, frame program.Frame) (*podeval.Evaluator, serve.Task, error) {
+func newPod(cfg Config, services Services, frame program.Frame) (*podeval.Evaluator, serve.Task, error) {
+	identity := cmp.Or(services.PodIdentity, frame.Identity)
 	conns := podconn.New(podconn.Config{
 		Idle: cfg.Pod.IdleTimeout, Max: cfg.Pod.MaxIdleConnections,
-		MaxMessageBytes: cfg.MaxMessageBytes, Identity: frame.Identity, Telemetry: frame.Telemetry,
+		MaxMessageBytes: cfg.MaxMessageBytes, Identity: identity, Telemetry: frame.Telemetry,
 	})
 	pod, err := podeval.New(podeval.Config{
-		Leases: manager, Conns: conns, MaxRetries: cfg.Pod.MaxRetries,
+		Leases: services.PodManager, Conns: conns, MaxRetries: cfg.Pod.MaxRetries,
 		ConnectTimeout: cfg.Pod.ConnectTimeout, Telemetry: frame.Telemetry,
 	})
 	return pod, conns.Run, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
@@ -33,6 +34,8 @@ type IssuerConfig struct {
 	// Life is how long certificates are valid, and AuthorityLife how long authorities are.
 	Life          time.Duration `default:"24h"`
 	AuthorityLife time.Duration `split_words:"true" default:"720h"`
+	// Permissive has function pods accept callers without a certificate too, where this program alone has one.
+	Permissive bool `ignored:"true"`
 }
 
 // ownPrograms are the certificates that are issued by default.
@@ -105,16 +108,21 @@ func (c *Config) issuer(frame program.Frame) (serve.Component, error) {
 	if err != nil {
 		return serve.Component{}, err
 	}
-	i, err := issuer.New(issuer.Config{
-		Secrets: client.CoreV1().Secrets(namespace), Authority: c.Issuer.Secret, Certificates: ids,
-		Own: c.Issuer.Own, Directory: frame.Identity.Directory(),
-		Life: c.Issuer.Life, AuthorityLife: c.Issuer.AuthorityLife, Spread: c.Issuer.Life,
-		Pause: min(longestPause, c.Issuer.Life/20),
-		Log:   log, Meter: frame.Telemetry.Meters.Meter("pod-manager/issuer"),
-	})
+	config := c.Issuer.config(client.CoreV1().Secrets(namespace), frame)
+	config.Certificates, config.Own, config.Directory = ids, c.Issuer.Own, frame.Identity.Directory()
+	i, err := issuer.New(config)
 	if err != nil {
 		return serve.Component{}, err
 	}
 	frame.Health.Explain(func() []string { return slices.Concat(frame.Identity.Details(), i.Details()) })
 	return serve.Component{Tasks: []serve.Task{i.Run}}, nil
+}
+
+// config is what each issuer needs.
+func (c *IssuerConfig) config(secrets corev1client.SecretInterface, frame program.Frame) issuer.Config {
+	return issuer.Config{
+		Secrets: secrets, Authority: c.Secret,
+		Life: c.Life, AuthorityLife: c.AuthorityLife, Spread: c.Life, Pause: min(longestPause, c.Life/20),
+		Log: frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/issuer"),
+	}
 }

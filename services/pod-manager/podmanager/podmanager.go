@@ -19,6 +19,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/cache"
 	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/serve"
@@ -49,7 +50,9 @@ type Images = manager.Images
 type Manager struct {
 	lease.Manager
 	// Binaries has the local binaries of FunctionConfigs.
-	Binaries  binaries.Source
+	Binaries binaries.Source
+	// Identity is what function pods know this program by, nil for pods that ask for none.
+	Identity  *mtls.Identity
 	component serve.Component
 	keeper    *membership.Keeper
 }
@@ -68,7 +71,7 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
-	m, err := newManager(cfg, cached, address, cfg.Callers, frame)
+	m, err := newManager(cfg, cached, callers{address: address, ids: cfg.Callers}, frame)
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
@@ -104,18 +107,20 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 // NewManager returns a manager. It starts nothing: its component has to run while it is
 // called. It sends no request either: the informers start later.
 func NewManager(cfg Config, resolver Images, frame program.Frame) (*Manager, error) {
-	m, err := newManager(cfg, resolver, "", nil, frame)
+	held, refused, err := cfg.hold(&frame)
+	if err != nil {
+		return nil, fmt.Errorf("set up the certificate of this program: %w", err)
+	}
+	m, err := newManager(cfg, resolver, callers{refused: refused}, frame)
 	if err != nil {
 		return nil, fmt.Errorf("set up the pod-manager: %w", err)
 	}
+	m.component.Tasks = append(m.component.Tasks, held.Tasks...)
 	return m, nil
 }
 
-// newManager wires the service. Callers are patterns of the IDs of programs that lease pods, none for
-// this one alone.
-func newManager(
-	cfg Config, resolver Images, address string, callers []string, frame program.Frame,
-) (*Manager, error) {
+// newManager wires the service.
+func newManager(cfg Config, resolver Images, callers callers, frame program.Frame) (*Manager, error) {
 	log := frame.Telemetry.Log
 	clock := kubeclient.NewClock(log)
 	client, err := kubeclient.Connect(cfg.Kubeconfig, clock, log)
@@ -134,7 +139,7 @@ func newManager(
 	}
 	launching := cfg.launching(client, func(l podspec.Launcher) { use.template(templates.UseLauncher(l)) }, log)
 	handle := func(e pool.Event) { core.Handle(e) }
-	keeper, err := cfg.membership(client, clock, address, handle, frame)
+	keeper, err := cfg.membership(client, clock, callers.address, handle, frame)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +157,7 @@ func newManager(
 	if err != nil {
 		return nil, err
 	}
-	prober, podTLS := probe.New(frame.Identity, handle), cfg.podTLS(frame.Identity, callers, use.tls)
+	prober, podTLS := probe.New(frame.Identity, handle), cfg.podTLS(callers, use.tls, frame)
 	synced, awaitSync := all(cluster.Synced(), configured.Synced(), keeper.Joined(), podTLS.known)
 	core, err = manager.New(manager.Config{
 		Images: resolver, Cluster: guarded, Prober: prober, StandDown: keeper.StandDown,
@@ -166,13 +171,14 @@ func newManager(
 	follow := func(ctx context.Context) error { return templates.Run(ctx, use.template) }
 	watch := func(ctx context.Context) error { return cluster.Run(ctx, core.Handle) }
 	ready, awaitReady := all(synced, templates.Available())
-	return &Manager{Manager: core, Binaries: configured.board, keeper: keeper, component: serve.Component{
+	component := serve.Component{
 		Tasks: []serve.Task{
 			core.Run, watch, follow, configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run,
 			keep(keeper, frame.Health.Stopping()), podTLS.Run, awaitSync, awaitReady,
 		},
 		Ready: ready,
-	}}, nil
+	}
+	return &Manager{core, configured.board, frame.Identity, component, keeper}, nil
 }
 
 // all returns what closes when all signals have come, and the task that sees to that.

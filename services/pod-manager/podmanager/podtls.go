@@ -4,32 +4,45 @@ package podmanager
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
 // podTLS keeps what function pods need to prove who they are, and to accept the programs that may lease them.
 type podTLS struct {
 	identity *mtls.Identity
-	callers  []string // none for this program itself
+	callers  callers
 	use      func(*podspec.TLS)
+	log      *slog.Logger
+	meter    metric.Meter
 	changed  chan struct{} // with a capacity of one
-	// known closes when use was called for the first time, or never will be.
-	known chan struct{}
+	// known closes when it is known whether pods get certificates.
+	known     chan struct{}
+	closeOnce sync.Once
+	// inUse reports whether new pods get certificates.
+	inUse atomic.Bool
 }
 
 // podTLS returns what keeps it, as long as this program has an identity.
-func (c *Config) podTLS(identity *mtls.Identity, callers []string, use func(*podspec.TLS)) *podTLS {
+func (c *Config) podTLS(callers callers, use func(*podspec.TLS), frame program.Frame) *podTLS {
 	p := &podTLS{
-		callers: callers, use: use, changed: make(chan struct{}, 1), known: make(chan struct{}),
+		callers: callers, use: use, log: frame.Telemetry.Log, meter: frame.Telemetry.Meters.Meter("pod-manager"),
+		changed: make(chan struct{}, 1), known: make(chan struct{}),
 	}
-	if identity == nil || !c.PodTLS {
+	if frame.Identity == nil || !c.PodTLS {
 		close(p.known)
 		return p
 	}
-	p.identity = identity
-	identity.OnChange(func() {
+	p.identity = frame.Identity
+	p.identity.OnChange(func() {
 		select {
 		case p.changed <- struct{}{}:
 		default: // that it has changed is known already
@@ -38,29 +51,65 @@ func (c *Config) podTLS(identity *mtls.Identity, callers []string, use func(*pod
 	return p
 }
 
-// Run follows the certificate of this program and the authorities that it trusts, until ctx ends.
+// measure sets up the metric of pods without certificates.
+func (p *podTLS) measure() error {
+	_, err := p.meter.Int64ObservableGauge("fn.pods.certified", metric.WithDescription(
+		"1 if new function pods have a certificate, and answer only the programs that lease them, or 0."),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			value := int64(0)
+			if p.inUse.Load() {
+				value = 1
+			}
+			o.Observe(value)
+			return nil
+		}))
+	if err != nil {
+		return fmt.Errorf("set up the metric of certificates of pods: %w", err)
+	}
+	return nil
+}
+
+// Run follows the certificate of this program and the authorities that it trusts, until ctx ends. Where this
+// program is refused a certificate, pods are created without any: functions that run in pods would fail otherwise.
 func (p *podTLS) Run(ctx context.Context) error {
-	for first := true; ; first = false {
+	if p.identity != nil {
+		if err := p.measure(); err != nil {
+			return err
+		}
+	}
+	for {
 		select {
 		case <-p.changed:
+			p.use(p.current())
+			p.inUse.Store(true)
+		case why := <-p.callers.refused:
+			p.without(ctx, why)
 		case <-ctx.Done():
 			return nil
 		}
-		p.use(p.current())
-		if first {
-			close(p.known)
-		}
+		p.closeOnce.Do(func() { close(p.known) })
 	}
+}
+
+// without reports that pods are created without certificates, once.
+func (p *podTLS) without(ctx context.Context, why error) {
+	select {
+	case <-p.known:
+		return
+	default:
+	}
+	p.log.ErrorContext(ctx, "function pods have no certificates, and answer all that reach them", "error", why,
+		"hint", "let the account of this program get and update the Secret, as the manifests do")
 }
 
 // current is what pods get that are created now.
 func (p *podTLS) current() *podspec.TLS {
-	own, callers := p.identity.ID(), p.callers
-	if len(callers) == 0 {
-		callers = []string{own.String()}
+	own, ids := p.identity.ID(), p.callers.ids
+	if len(ids) == 0 {
+		ids = []string{own.String()}
 	}
 	return &podspec.TLS{
-		IDs: own.Sibling("function-pod").String(), Authorities: p.identity.Authorities(), Callers: callers,
+		IDs: own.Sibling("function-pod").String(), Authorities: p.identity.Authorities(), Callers: ids,
 		Permissive: p.identity.Permissive(),
 	}
 }

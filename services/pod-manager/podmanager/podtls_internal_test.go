@@ -9,9 +9,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
+
+// podTLSOf returns what keeps the certificates of the pods of a program.
+func podTLSOf(t *testing.T, c *Config, identity *mtls.Identity, of callers, use func(*podspec.TLS)) *podTLS {
+	t.Helper()
+	return c.podTLS(of, use, program.Frame{Telemetry: telemetry.Discard(), Identity: identity})
+}
 
 // TestPodsFollowTheAuthorities has pods know the authorities that this program trusts.
 func TestPodsFollowTheAuthorities(t *testing.T) {
@@ -19,15 +28,16 @@ func TestPodsFollowTheAuthorities(t *testing.T) {
 	dir, used := t.TempDir(), make(chan *podspec.TLS)
 	const own = "spiffe://td/pod-manager"
 	authority.Write(t, dir, own, time.Hour)
-	callers := []string{"spiffe://td/gateway"}
-	p := (&Config{PodTLS: true}).podTLS(mtlstest.Open(t, dir), callers, func(tls *podspec.TLS) { used <- tls })
+	ids := []string{"spiffe://td/gateway"}
+	p := podTLSOf(t, &Config{PodTLS: true}, mtlstest.Open(t, dir), callers{ids: ids},
+		func(tls *podspec.TLS) { used <- tls })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- p.Run(ctx) }()
 	defer func() { cancel(); <-ended }()
 
 	want := &podspec.TLS{
-		IDs: "spiffe://td/function-pod", Authorities: string(authority.PEM), Callers: callers,
+		IDs: "spiffe://td/function-pod", Authorities: string(authority.PEM), Callers: ids,
 	}
 	if diff := cmp.Diff(want, <-used); diff != "" {
 		t.Errorf("at the start (-want +got):\n%s", diff)
@@ -43,9 +53,9 @@ func TestPodsFollowTheAuthorities(t *testing.T) {
 func TestPodsWithoutCertificates(t *testing.T) {
 	identity := mtlstest.NewAuthority(t, time.Hour).Identity(t, "spiffe://td/function-runner")
 	unused := func(*podspec.TLS) { t.Error("pods get certificates") }
-	<-(&Config{PodTLS: true}).podTLS(nil, nil, unused).known
-	<-(&Config{}).podTLS(identity, nil, unused).known
-	alone := (&Config{PodTLS: true}).podTLS(identity, nil, unused)
+	<-podTLSOf(t, &Config{PodTLS: true}, nil, callers{}, unused).known
+	<-podTLSOf(t, &Config{}, identity, callers{}, unused).known
+	alone := podTLSOf(t, &Config{PodTLS: true}, identity, callers{}, unused)
 	if got := alone.current().Callers; len(got) != 1 || got[0] != "spiffe://td/function-runner" {
 		t.Errorf("a program without gateways has pods accept %v, want itself", got)
 	}

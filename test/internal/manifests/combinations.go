@@ -18,11 +18,12 @@ import (
 var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{
-		"api-server", "dev", "node-local-dns", "pod-services", "pod-template", "porch-main", "private-registry",
-		"production", "result-cache", "service-mesh", "tracing",
+		"api-server", "dev", "mutual-tls-permissive", "node-local-dns", "pod-services", "pod-template", "porch-main",
+		"private-registry", "production", "result-cache", "service-mesh", "tracing",
 	}
-	// Microservices are components that only the base of that name has a use for.
-	Microservices = []string{"callers", "mutual-tls", "mutual-tls-permissive", "mutual-tls-secrets"}
+	// Microservices and FunctionRunner are components that only the base of that name has a use for.
+	Microservices  = []string{"callers", "mutual-tls", "mutual-tls-secrets"}
+	FunctionRunner = []string{"mutual-tls-pods"}
 )
 
 // ComponentsOf returns the components for a base.
@@ -30,7 +31,7 @@ func ComponentsOf(base string) []string {
 	if base == "microservices" {
 		return slices.Concat(Components, Microservices)
 	}
-	return Components
+	return slices.Concat(Components, FunctionRunner)
 }
 
 // Namespaces is the kustomization, below the directory deploy, that creates the namespaces for all

@@ -75,7 +75,7 @@ func addPods(
 	if err != nil {
 		return serve.Component{}, err
 	}
-	services.PodManager, services.Binaries = manager, manager.Binaries
+	services.PodManager, services.Binaries, services.PodIdentity = manager, manager.Binaries, manager.Identity
 	return startsReady(manager.Component()), nil
 }
 

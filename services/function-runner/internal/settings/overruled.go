@@ -38,11 +38,8 @@ var overruled = map[string]string{
 	"PodManager.Callers":         inProcess,
 	"ImageResolver.Callers":      inProcess,
 
-	"PodManager.Issuer.Secret":        inProcess,
-	"PodManager.Issuer.Certificates":  inProcess,
-	"PodManager.Issuer.Own":           inProcess,
-	"PodManager.Issuer.Life":          inProcess,
-	"PodManager.Issuer.AuthorityLife": inProcess,
+	"PodManager.Issuer.Certificates": inProcess,
+	"PodManager.Issuer.Own":          inProcess,
 
 	"Gateway.Confine":            confinement,
 	"Gateway.MaxTempBytes":       confinement,

@@ -126,6 +126,7 @@ func (s *Settings) share() {
 		s.Gateway.Secrets = append(s.Gateway.Secrets, s.TLS.Directory)
 	}
 	s.PodManager.Confine, s.PodManager.FunctionNetwork = s.Confine, s.FunctionNetwork
+	s.PodManager.Issuer.Permissive = s.TLS.Permissive
 	s.PodManager.AuthSecretPath = s.ImageResolver.AuthSecretPath
 	s.Gateway.Sandbox = s.Launcher()
 	lists := s.ImageResolver.Policy

@@ -35,6 +35,10 @@ type Config struct {
 	Certificates map[string]mtls.ID
 	// Own is the one of these Secrets that is written into Directory as well, for this program; empty for none.
 	Own, Directory string
+	// Held is a certificate that is in no Secret, nil for none.
+	Held *Held
+	// Create has the Secret of Authority created where there is none.
+	Create bool
 	// Life is how long certificates are valid, and AuthorityLife how long authorities are.
 	Life, AuthorityLife time.Duration
 	// Spread is how long an authority is in the Secrets before it issues certificates: longer than any program
@@ -51,6 +55,8 @@ type Issuer struct {
 	config  Config
 	metrics *metrics
 	files   files
+	// held is the data of the certificate that is in no Secret.
+	held map[string][]byte
 	// failure is why the last attempt failed, nil if it did not.
 	failure atomic.Pointer[error]
 }
@@ -61,7 +67,9 @@ func New(config Config) (*Issuer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Issuer{config: config, metrics: metrics, files: files{directory: config.Directory}}, nil
+	return &Issuer{
+		config: config, metrics: metrics, files: files{directory: config.Directory}, held: make(map[string][]byte, 3),
+	}, nil
 }
 
 const (
@@ -106,7 +114,8 @@ func (i *Issuer) attempt(ctx context.Context) error {
 		return nil
 	}
 	if former := i.failure.Swap(&err); former == nil || (*former).Error() != err.Error() {
-		i.config.Log.ErrorContext(ctx, "certificates not renewed; they are valid for half of their life yet", "error", err)
+		i.config.Log.ErrorContext(ctx, "certificates not renewed; existing ones are valid for half of their life yet",
+			"error", err)
 	}
 	return err
 }
@@ -119,12 +128,13 @@ func (i *Issuer) issue(ctx context.Context) error {
 		return written, err
 	})
 	if err != nil {
+		i.refused(ctx, err)
 		return err
 	}
-	var problems []error
+	problems := []error{i.hold(ctx, all)}
 	for _, name := range slices.Sorted(maps.Keys(i.config.Certificates)) {
 		problems = append(problems, i.update(ctx, name, func(data map[string][]byte) (func(), error) {
-			return i.certificate(ctx, all, name, data)
+			return i.certificate(ctx, all, name, i.config.Certificates[name], data)
 		}))
 	}
 	return errors.Join(problems...)
@@ -150,9 +160,9 @@ func (i *Issuer) authorities(
 
 // certificate renews the certificate in a Secret if it is due, and the authorities beside it.
 func (i *Issuer) certificate(
-	ctx context.Context, all authorities, name string, data map[string][]byte,
+	ctx context.Context, all authorities, name string, id mtls.ID, data map[string][]byte,
 ) (written func(), err error) {
-	now, id := time.Now(), i.config.Certificates[name]
+	now := time.Now()
 	if bundle := all.bundle(); string(data[mtls.AuthoritiesFile]) != string(bundle) {
 		data[mtls.AuthoritiesFile], written = bundle, func() {}
 	}

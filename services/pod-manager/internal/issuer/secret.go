@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,12 +25,13 @@ type change func(data map[string][]byte) (written func(), err error)
 func (i *Issuer) update(ctx context.Context, name string, change change) error {
 	var err error
 	for range races {
-		if err = i.compareAndWrite(ctx, name, change); !apierrors.IsConflict(err) {
+		err = i.compareAndWrite(ctx, name, change)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			break
 		}
 	}
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("the Secret %s does not exist: create it without data, as the manifests do", name)
+		return fmt.Errorf("the Secret %s does not exist: create it without data, as the manifests do: %w", name, err)
 	}
 	if err != nil {
 		return fmt.Errorf("update the Secret %s: %w", name, err)
@@ -40,6 +42,10 @@ func (i *Issuer) update(ctx context.Context, name string, change change) error {
 // compareAndWrite reads a Secret and writes it if it has changed, and has the program's own files follow it.
 func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change) error {
 	secret, err := i.config.Secrets.Get(ctx, name, metav1.GetOptions{})
+	write := i.replace
+	if i.config.Create && name == i.config.Authority && apierrors.IsNotFound(err) {
+		secret, write, err = i.missing(), i.create, nil
+	}
 	if err != nil {
 		return err
 	}
@@ -54,8 +60,7 @@ func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change
 	if written != nil {
 		secret = secret.DeepCopy()
 		secret.Data = data
-		options := metav1.UpdateOptions{FieldManager: podspec.FieldManager}
-		if _, err := i.config.Secrets.Update(ctx, secret, options); err != nil {
+		if err := write(ctx, secret); err != nil {
 			return err
 		}
 		written()
@@ -64,4 +69,25 @@ func (i *Issuer) compareAndWrite(ctx context.Context, name string, change change
 		return nil
 	}
 	return i.files.write(data)
+}
+
+// missing is the Secret of the authority where there is none.
+func (i *Issuer) missing() *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name: i.config.Authority,
+		Labels: map[string]string{
+			"app.kubernetes.io/managed-by": podspec.FieldManager, "app.kubernetes.io/part-of": "function-runner",
+		},
+	}}
+}
+
+func (i *Issuer) create(ctx context.Context, secret *corev1.Secret) error {
+	_, err := i.config.Secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: podspec.FieldManager})
+	return err
+}
+
+// replace updates a Secret, unless it has changed in between.
+func (i *Issuer) replace(ctx context.Context, secret *corev1.Secret) error {
+	_, err := i.config.Secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: podspec.FieldManager})
+	return err
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mtls_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/libs/testing/mtlstest"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+)
+
+// TestHeldCertificate has a program keep its certificate in memory, with another one in between.
+func TestHeldCertificate(t *testing.T) {
+	authority, tel := mtlstest.NewAuthority(t, time.Hour), telemetry.Discard()
+	identity, err := mtls.Hold(false, tel.Log, tel.Meters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	servetest.Go(t, identity.Run)
+	address := start(t, identity)
+	call := func() error {
+		secure := authority.Identity(t, caller).Client(patterns(t, server))
+		return dial(t, "https://"+address, secure).call(t.Context())
+	}
+	if err := call(); err == nil {
+		t.Error("a server without a certificate answers")
+	}
+	for range 2 {
+		if err := identity.Replace(files(t, authority, time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		<-identity.Available()
+		if err := call(); err != nil {
+			t.Errorf("with a certificate: %v", err)
+		}
+	}
+	if err := identity.Replace(nil); err == nil {
+		t.Error("nothing is accepted as a certificate")
+	}
+	if err := call(); err != nil {
+		t.Errorf("after one that cannot be used: %v", err)
+	}
+	if err := identity.Replace(files(t, authority, time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for len(identity.Details()) == 0 {
+		<-time.After(10 * time.Millisecond)
+	}
+	if d := identity.Details(); !strings.Contains(d[0], "in memory expires") {
+		t.Errorf("details %q, want the expiry", d)
+	}
+}
+
+// files returns a certificate of the server as it would be in files.
+func files(t *testing.T, authority *mtlstest.Authority, life time.Duration) map[string][]byte {
+	t.Helper()
+	dir, content := t.TempDir(), make(map[string][]byte)
+	authority.Write(t, dir, server, life)
+	for _, name := range []string{mtls.CertificateFile, mtls.KeyFile, mtls.AuthoritiesFile} {
+		c, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content[name] = c
+	}
+	return content
+}
