@@ -35,6 +35,7 @@ require (
 	codeberg.org/go-latex/latex v0.1.0 // indirect
 	codeberg.org/go-pdf/fpdf v0.10.0 // indirect
 	connectrpc.com/grpchealth v1.5.0 // indirect
+	connectrpc.com/grpcreflect v1.3.0 // indirect
 	connectrpc.com/otelconnect v0.9.0 // indirect
 	git.sr.ht/~sbinet/gg v0.6.0 // indirect
 	github.com/VictoriaMetrics/metrics v1.34.0 // indirect

@@ -45,12 +45,14 @@ func run() error {
 	flag.StringVar(&b.podman, "podman", "podman run --rm -i --network none --user 65534 --security-opt no-new-privileges",
 		"how podman runs an image, which comes behind it")
 	flag.StringVar(&b.kpt, "kpt", "../.build/kptcompare/kpt", "kpt, which make kpt-compare builds")
-	tables := flag.String("tables", "overhead,throughput,sandboxes,local,confinement,telemetry",
-		"what to measure: what servers add to the bare process, the exec evaluator beside shells, sandboxes beside podman, "+
+	tables := flag.String("tables", "overhead,throughput,mutualtls,sandboxes,local,confinement,telemetry",
+		"what to measure: what servers add to the bare process, the exec evaluator beside shells, mutual TLS beside "+
+			"plaintext, sandboxes beside podman, "+
 			"fnctl --local beside kpt, what confinement and telemetry add to the gateway, and hits, memory and round-trips, "+
 			"which are benchmarks of Go")
 	insert := flag.String("insert", "",
 		"directory with figures of the test bed: write them into the document, and measure nothing")
+	lend := flag.String("lend", "", "serve leases at this address, of the pod in the arguments: for the program itself")
 	port := flag.String("hop", "", "serve as the hop, on this port: for the program itself")
 	metrics := flag.String("observe", "", "be the collector, and scrape these metrics: for the program itself")
 	flag.Parse()
@@ -61,6 +63,13 @@ func run() error {
 	}
 	if *port != "" {
 		return serveHop(ctx, *port, filepath.Join(b.functions, b.function))
+	}
+	if *lend != "" {
+		var l lender
+		if err := l.parse(append([]string{*lend}, flag.Args()...)); err != nil {
+			return err
+		}
+		return l.serve(ctx)
 	}
 	if *insert != "" {
 		return b.insert(*insert)

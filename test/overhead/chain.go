@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+)
+
+// chain is a gateway, what lends it a pod, and the pod's wrapper server.
+type chain struct {
+	way
+
+	servers []*server
+}
+
+// stop ends the servers, the first one of the chain first.
+func (c *chain) stop() {
+	for i := range c.servers {
+		c.servers[len(c.servers)-1-i].stop()
+	}
+}
+
+// startChain starts a chain with plaintext or mutual TLS, with its certificates below dir. The caller stops it, even
+// after an error.
+func (b *bench) startChain(ctx context.Context, dir string, secure bool) (*chain, error) {
+	c := &chain{way: way{name: "plaintext"}}
+	var pod, gateway, lender []string
+	id, secret, scheme, certificate := "", "", "http://", ""
+	if secure {
+		c.name, id, secret, scheme = "mutual TLS", podID, podSecret, "https://"
+		a, err := newAuthority()
+		if err != nil {
+			return c, err
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return c, err
+		}
+		own, err := a.write(dir, "gateway")
+		if err != nil {
+			return c, err
+		}
+		if certificate, err = a.write(dir, "pod-manager"); err != nil {
+			return c, err
+		}
+		gateway = []string{"FNR_TLS_DIRECTORY=" + own}
+		pod = []string{
+			"FNR_TLS_ID=" + id, "FNR_TLS_SECRET=" + secret, "FNR_TLS_AUTHORITIES=" + string(a.pem()),
+			"FNR_TLS_CALLERS=" + gatewayID,
+		}
+	}
+	wrapper, err := b.startWrapper(ctx, filepath.Join(b.functions, b.function), pod...)
+	if err != nil {
+		return c, err
+	}
+	c.servers = append(c.servers, wrapper)
+	lender = []string{certificate, wrapper.conn.Target(), id, secret}
+	manager, err := b.startLender(ctx, lender...)
+	if err != nil {
+		return c, err
+	}
+	c.servers = append(c.servers, manager)
+	front, err := b.startFront(ctx, append(gateway, "FNR_POD_MANAGER="+scheme+manager.conn.Target())...)
+	if err != nil {
+		return c, err
+	}
+	c.servers = append(c.servers, front)
+	c.evaluate = remote(front.conn, "example.com/fn:v1")
+	return c, nil
+}
+
+// startLender runs this program once more, as a lender.
+func (b *bench) startLender(ctx context.Context, args ...string) (*server, error) {
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return b.start(ctx, port, nil, self, append([]string{"-lend", "127.0.0.1:" + port}, args...)...)
+}
+
+// startFront starts a gateway whose functions run in pods alone.
+func (b *bench) startFront(ctx context.Context, env ...string) (*server, error) {
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	env = append(env, "FNR_ADDRESS=127.0.0.1:"+port, "FNR_DISABLE_RUNTIMES=exec,sandbox", "FNR_TELEMETRY_LOG_VERBOSITY=1")
+	return b.start(ctx, port, env, filepath.Join(b.bin, "gateway"))
+}

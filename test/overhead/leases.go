@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+
+	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
+	"github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1/podmanagerv1connect"
+	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/mtls"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/rpcserve"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/telemetry"
+)
+
+// lender serves leases as a pod-manager does, with its server, its access and its streams. It has one pod, a wrapper
+// server of this machine, and no Kubernetes.
+type lender struct {
+	lease.Manager
+
+	// address is where it serves, and directory has its certificate, empty for plaintext.
+	address, directory string
+	pod                *lease.Granted
+}
+
+// Lease implements lease.Manager.
+func (l *lender) Lease(context.Context, *lease.Open, func(*lease.Waiting)) (lease.Lease, error) {
+	return lent{l.pod}, nil
+}
+
+// lent is a lease of the one pod.
+type lent struct{ pod *lease.Granted }
+
+func (l lent) Granted() *lease.Granted      { return l.pod }
+func (l lent) Finish(lease.Outcome, string) {}
+
+// serve serves leases until ctx ends.
+func (l *lender) serve(ctx context.Context) error {
+	settings := program.Settings{
+		Serve:     serve.Config{ShutdownTimeout: time.Minute},
+		Telemetry: telemetry.Config{MetricsAddress: "off", LogFormat: "json", LogVerbosity: 1},
+		TLS:       mtls.Config{Directory: l.directory},
+	}
+	return program.Run(ctx, "lender", settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
+		access, err := rpcserve.Callers(frame.Identity, []string{gatewayID})
+		if err != nil {
+			return nil, err
+		}
+		cfg := rpcserve.Config{Telemetry: frame.Telemetry, Health: frame.Health, Access: access}
+		handler, err := rpcserve.NewHandler(cfg, rpcserve.Service{
+			Name: podmanagerv1connect.PodManagerServiceName, Streams: true,
+			MaxRequestBytes: lease.MaxRequestBytes, MaxResponseBytes: 1 << 20,
+			Handler: func(options ...connect.HandlerOption) (string, http.Handler) {
+				return podmanagerv1connect.NewPodManagerServiceHandler(lease.Handler(l, frame.Health.Stopping()), options...)
+			},
+		})
+		return []serve.Component{{Endpoints: []serve.Endpoint{{
+			Name: "lender", Address: l.address, Handler: handler, MaxStreams: 1000, TLS: frame.Identity.Server(),
+		}}}}, err
+	})
+}
+
+// parse reads what startLender passes.
+func (l *lender) parse(args []string) error {
+	if len(args) != 5 {
+		return errors.New("a lender takes its address, its directory, and its pod's address, ID and secret")
+	}
+	l.address, l.directory = args[0], args[1]
+	l.pod = &lease.Granted{
+		Address: args[2], Pod: "pod", Namespace: "porch-fn-system", PodUid: "uid", Reference: "example.com/fn:v1",
+		MaxMessageBytes: maxMessage,
+	}
+	if args[3] != "" {
+		l.pod.Identity = &podmanagerv1.PodIdentity{Id: args[3], Secret: args[4]}
+	}
+	return nil
+}
