@@ -111,9 +111,9 @@ chaos: cluster-up ## Break replicas, networks, pods and the node at random under
 ROTATION_TIME ?= 5m
 
 .PHONY: rotation
-rotation: cluster-up ## Replace all certificates every ten seconds under callers (ROTATION_TIME=5m)
+rotation: cluster-up ## Replace all certificates every ten seconds under callers, and have the issuer do so (ROTATION_TIME=5m)
 	$(CLUSTER_COMMAND) images
-	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run TestCertificatesRotateUnderLoad ./e2e/deploy \
+	$(E2E_TEST) -v -timeout 30m $(E2E_IN_CLUSTER) -run 'TestCertificatesRotateUnderLoad|TestIssuerRotatesUnderLoad' ./e2e/deploy \
 	  -args -rotate.time $(ROTATION_TIME)
 
 .PHONY: e2e-observe

@@ -34,6 +34,8 @@ type IssuerConfig struct {
 	// Life is how long certificates are valid, and AuthorityLife how long authorities are.
 	Life          time.Duration `default:"24h"`
 	AuthorityLife time.Duration `split_words:"true" default:"720h"`
+	// VolumeDelay is how long a change of a Secret takes at most until pods have it.
+	VolumeDelay time.Duration `split_words:"true" default:"5m"`
 	// Permissive has function pods accept callers without a certificate too, where this program alone has one.
 	Permissive bool `ignored:"true"`
 }
@@ -64,7 +66,7 @@ func (c *IssuerConfig) ids() (map[string]mtls.ID, error) {
 
 // Bounds of the issuer's settings.
 const (
-	leastLife        = 10 * time.Minute // volumes are updated a minute or two after their Secret
+	volumeDelays     = 2 // certificates are renewed at half of their life
 	livesOfAuthority = 8
 	longestPause     = time.Minute
 )
@@ -84,7 +86,8 @@ func (c *IssuerConfig) check(checks *config.Checks) {
 		"pairs of another Secret and a SPIFFE ID, such as gateway-tls=spiffe://function-runner/gateway")
 	checks.That(c.Own == "" || ids[c.Own] != mtls.ID{}, "Issuer.Own", c.Own,
 		"one of the Secrets in FNR_ISSUER_CERTIFICATES, or nothing")
-	checks.That(c.Life >= leastLife, "Issuer.Life", c.Life, "ten minutes or more")
+	checks.That(c.VolumeDelay > 0, "Issuer.VolumeDelay", c.VolumeDelay, "more than zero")
+	checks.That(c.Life >= volumeDelays*c.VolumeDelay, "Issuer.Life", c.Life, "twice FNR_ISSUER_VOLUME_DELAY, or more")
 	checks.That(c.AuthorityLife >= livesOfAuthority*c.Life, "Issuer.AuthorityLife", c.AuthorityLife,
 		"eight times FNR_ISSUER_LIFE, or more")
 }
