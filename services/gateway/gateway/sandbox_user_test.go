@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build bubblewrap
+
+package gateway_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+)
+
+// ordinary is a user that is known nowhere else, and its group.
+const ordinary = 64321
+
+// ofSandboxes are the tests that an ordinary user runs too.
+const ofSandboxes = "Sandbox|HostileFunctions|ForkBomb|FunctionThatIsKilled"
+
+// TestAsAnOrdinaryUser runs the tests of sandboxes as a user without rights, with all launchers at the same time.
+func TestAsAnOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("the user who runs the tests is one")
+	}
+	home := newHome(t)
+	t.Run("each", func(t *testing.T) {
+		eachLauncher(t, func(t *testing.T, launcher string) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), filepath.Join(home, "tests"),
+				"-test.v", "-test.timeout=10m", "-test.run=^Test.*("+ofSandboxes+")/^"+launcher+"$")
+			cmd.Dir = home
+			cmd.Env = []string{
+				"PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, testfn.Built + "=" + filepath.Join(home, "testfn"),
+			}
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "--- PASS: TestSandboxConformance/"+launcher) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	})
+}
+
+// newHome returns a directory of the ordinary user, with these tests and the program of the functions.
+func newHome(t *testing.T) string {
+	t.Helper()
+	home, err := os.MkdirTemp("", "home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	testfn.Install(t, home, "testfn")
+	share(t, filepath.Join(home, "testfn"))
+	tests, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "cp", tests, filepath.Join(home, "tests")).CombinedOutput(); err != nil {
+		t.Fatalf("copy the tests: %v: %s", err, out)
+	}
+	if err := os.Chown(home, ordinary, ordinary); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
