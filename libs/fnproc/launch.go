@@ -35,6 +35,8 @@ type Launch struct {
 	Limits func() confine.Limits
 	// User and Group are what the launcher runs as; user zero is the runner's own, and its group.
 	User, Group uint32
+	// Starter, if not nil, starts the launcher, which then ends with this program. It has to end what it starts itself.
+	Starter *Starter
 	// Groups are control groups, of which each process gets one for itself; nil for none.
 	Groups *cgroup.Groups
 }
@@ -113,6 +115,14 @@ func (l *Launch) group() (*cgroup.Group, error) {
 		return nil, nil //nolint:nilnil // nil limits nothing
 	}
 	return l.Groups.Take()
+}
+
+// starter returns what starts the launcher.
+func (l *Launch) starter() *Starter {
+	if l == nil {
+		return nil
+	}
+	return l.Starter
 }
 
 // credential returns the user to run as, nil for the runner's own.

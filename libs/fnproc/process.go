@@ -3,6 +3,7 @@
 package fnproc
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -102,12 +103,14 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 	function := confine.Function{Path: p.cmd.Path, Dir: p.cmd.Dir, Network: p.cmd.Network}
 	p.Process, p.temp, err = p.confiner.Start(function, p.cmd.Env, func(env []string) (started *os.Process, err error) {
 		attr.Env = append([]string{}, env...) // nil would mean our own
-		p.group.Start(attr.Sys, func() {
-			started, err = withSlack(func() (*os.Process, error) {
-				return functions.start(func() (*os.Process, error) { return os.StartProcess(p.cmd.Path, args, attr) })
+		closed := p.cmd.Launch.starter().run(func() {
+			p.group.Start(attr.Sys, func() { // a group's own thread lives as long as the starter
+				started, err = withSlack(func() (*os.Process, error) {
+					return functions.start(func() (*os.Process, error) { return os.StartProcess(p.cmd.Path, args, attr) })
+				})
 			})
 		})
-		return started, err
+		return started, errors.Join(closed, err)
 	})
 	if err != nil {
 		return err

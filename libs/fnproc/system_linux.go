@@ -11,9 +11,14 @@ import (
 // unreadBytes is the ioctl for how much of a pipe is unread.
 const unreadBytes = unix.TIOCINQ
 
-// attributes returns how a process is started: as the leader of a session, with pidfd filled in.
+// attributes returns how a process is started: as the leader of a session, with pidfd filled in, which the
+// kernel kills with its starter.
 func attributes(launch *Launch, pidfd *int) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, PidFD: pidfd, Credential: launch.credential()}
+	attr := &syscall.SysProcAttr{Setsid: true, PidFD: pidfd, Credential: launch.credential()}
+	if launch.starter() != nil {
+		attr.Pdeathsig = syscall.SIGKILL
+	}
+	return attr
 }
 
 func idOf(stat *syscall.Stat_t) fileID {

@@ -50,7 +50,7 @@ type Texts struct {
 	// Exit1Garbage is for one that exits 1 with an output that does not parse.
 	Exit1Garbage string
 	// Signal is for one that kills itself; empty where it cannot, because it is the first process of a
-	// pid namespace.
+	// pid namespace, as with crun and runc, and in containers.
 	Signal string
 }
 

@@ -251,21 +251,27 @@ func TestFunctionThatIsKilled(t *testing.T) {
 // killFunction kills the function that runs with this root.
 func killFunction(t *testing.T, root string) {
 	t.Helper()
+	pid := awaitFunction(t, filepath.Join(filepath.Base(filepath.Dir(root)), filepath.Base(root))+" / ")
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitFunction waits for a function that runs in a sandbox, with this text in the list of its mounts, and returns its
+// pid.
+func awaitFunction(t *testing.T, mount string) (pid int) {
+	t.Helper()
 	for start := time.Now(); time.Since(start) < time.Minute; runtime.Gosched() {
 		processes, _ := filepath.Glob("/proc/[0-9]*")
 		for _, process := range processes {
 			line, _ := os.ReadFile(filepath.Join(process, "cmdline"))
 			mounts, _ := os.ReadFile(filepath.Join(process, "mountinfo"))
-			image := filepath.Join(filepath.Base(filepath.Dir(root)), filepath.Base(root))
-			inside := strings.Contains(string(mounts), image+" / ")
-			if pid, err := strconv.Atoi(filepath.Base(process)); err == nil && inside &&
-				strings.HasPrefix(string(line), "/fn/testfn\x00") {
-				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
-				return
+			pid, err := strconv.Atoi(filepath.Base(process))
+			if err == nil && strings.Contains(string(mounts), mount) && strings.HasPrefix(string(line), "/fn/testfn\x00") {
+				return pid
 			}
 		}
 	}
 	t.Fatal("the function does not run")
+	return 0
 }

@@ -33,9 +33,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), filepath.Join(home, "tests"),
 				"-test.v", "-test.timeout=10m", "-test.run=^Test.*("+ofSandboxes+")/^"+launcher+"$")
 			cmd.Dir = home
-			cmd.Env = []string{
-				"PATH=" + os.Getenv("PATH"), "TMPDIR=" + home, testfn.Built + "=" + filepath.Join(home, "testfn"),
-			}
+			cmd.Env = append(cmd.Environ(), "HOME="+home, "TMPDIR="+home, testfn.Built+"="+filepath.Join(home, "testfn"))
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary}}
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "--- PASS: TestSandboxConformance/"+launcher) {
@@ -59,7 +57,8 @@ func newHome(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "cp", tests, filepath.Join(home, "tests")).CombinedOutput(); err != nil {
+	out, err := exec.CommandContext(t.Context(), "cp", tests, filepath.Join(home, "tests")).CombinedOutput()
+	if err != nil {
 		t.Fatalf("copy the tests: %v: %s", err, out)
 	}
 	if err := os.Chown(home, ordinary, ordinary); err != nil {

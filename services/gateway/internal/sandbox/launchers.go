@@ -117,7 +117,7 @@ func start(
 		err = l.try(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, l.closeFile())
+		return nil, errors.Join(err, l.free())
 	}
 	return l, nil
 }

@@ -55,7 +55,7 @@ func (o *oci) command(fn Function) fnproc.Command {
 		fn.Root = filepath.Join(o.scratch, "root")
 	}
 	args := []string{
-		"--user", "--map-root-user", "--pid", "--fork", "--mount", "--mount-proc", "--",
+		"--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--",
 		o.shell, "-c", script, o.scratch, o.mount, string(o.config(fn)),
 		o.path,
 	}

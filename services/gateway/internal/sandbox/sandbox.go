@@ -58,9 +58,10 @@ type Config struct {
 type Launcher struct {
 	cfg     Config
 	starter starter
-	path    string         // of the launcher
-	root    bool           // this program runs as root, and sandboxes must not
-	file    *os.File       // nil, or what the launcher reads
+	path    string   // of the launcher
+	root    bool     // this program runs as root, and sandboxes must not
+	file    *os.File // nil, or what the launcher reads
+	starts  *fnproc.Starter
 	groups  *cgroup.Groups // nil where this program may make none
 	seed    maphash.Seed   // of functions' users
 }
@@ -95,7 +96,10 @@ func Find(ctx context.Context, cfg Config) (*Launcher, error) {
 
 func newLauncher(cfg Config, groups *cgroup.Groups, path string) *Launcher {
 	cfg.MaxTemp = cmp.Or(cfg.MaxTemp, defaultTemp)
-	return &Launcher{cfg: cfg, path: path, root: os.Getuid() == 0, groups: groups, seed: maphash.MakeSeed()}
+	return &Launcher{
+		cfg: cfg, path: path, root: os.Getuid() == 0, starts: fnproc.NewStarter(), groups: groups,
+		seed: maphash.MakeSeed(),
+	}
 }
 
 // limits returns what bounds memory and processes.
@@ -112,7 +116,7 @@ func (l *Launcher) String() string { return l.path + ", with " + l.limits() }
 // Command returns the command that starts a function in a sandbox. To make it takes a while: callers keep it.
 //
 // The processes of a sandbox end with the launcher: the first one in its pid namespace stays in the
-// launcher's process group, which is killed as a whole.
+// launcher's process group, which is killed as a whole. The launcher ends with this program, and that process with it.
 func (l *Launcher) Command(fn Function) fnproc.Command {
 	fn.Env = slices.Concat(l.cfg.Env, fn.Env)
 	cmd := l.starter.command(fn)
@@ -120,7 +124,7 @@ func (l *Launcher) Command(fn Function) fnproc.Command {
 	cmd.Launch.Name, cmd.Launch.User, cmd.Launch.Group = fn.Name, l.userOf(fn.Name), Unprivileged
 	all := slices.Concat(cmd.Launch.Arguments, []byte(strings.Join(cmd.Args, "\x00")))
 	sum := sha256.Sum256(all) // the arguments of a runtime have 40 KB
-	cmd.Launch.Groups = l.groups
+	cmd.Launch.Groups, cmd.Launch.Starter = l.groups, l.starts
 	cmd.Launch.Key, cmd.Launch.Advice = string(sum[:]), advice+"choose another launcher with FNR_SANDBOX"
 	return cmd
 }
@@ -130,10 +134,12 @@ func (l *Launcher) Close() error {
 	if l == nil {
 		return nil
 	}
-	return errors.Join(l.closeFile(), l.groups.Close())
+	return errors.Join(l.free(), l.groups.Close())
 }
 
-func (l *Launcher) closeFile() error {
+// free frees what is the launcher's alone.
+func (l *Launcher) free() error {
+	l.starts.Close()
 	if l.file == nil {
 		return nil
 	}
