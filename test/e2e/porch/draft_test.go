@@ -5,6 +5,7 @@
 package porch_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ const catalog = "ghcr.io/kptdev/krm-functions-catalog/"
 // inPod returns the image of a function of the catalog under a name without a binary.
 func inPod(t testing.TB, function string) string {
 	t.Helper()
-	return s.Registry(t, "open").Host + "/krm-functions-catalog/" + function
+	return cmp.Or(pods, s.Registry(t, "open").Host+"/krm-functions-catalog") + "/" + function
 }
 
 // setNamespace sets the namespace of all objects.

@@ -13,7 +13,8 @@ import (
 )
 
 // TestPorch works with packages as users of Porch do: with its published Deployment and our
-// function-runner's image in place of its own, with our overlay over that, and with our services.
+// function-runner's image in place of its own, with our overlay over that, and with our services, which
+// decide who may call and what may run.
 // Porch's own function runner comes first, to compare how long users wait.
 func TestPorch(t *testing.T) {
 	install(t)
@@ -33,6 +34,9 @@ func TestPorch(t *testing.T) {
 			inANewPod(t, mode.name, func(d *draft) bool { d.render(t); return true })
 			t.Run("one package", func(t *testing.T) { publishesAPackage(t, mode.name) })
 			t.Run("many packages", func(t *testing.T) { rendersManyPackages(t, mode.name) })
+			if mode.name == "microservices" {
+				t.Run("decisions", decidesAndRecords)
+			}
 		})
 	}
 }

@@ -135,14 +135,6 @@ func installOurs(t *testing.T, dir string) {
 	s.Install(suite.Context(t), t, suite.Rewrite(t, objects, own)...)
 }
 
-// useMicroservices installs our services in place of function-runner, under the Service that Porch
-// calls.
-func useMicroservices(t *testing.T) {
-	t.Helper()
-	kubectl(t, "-n", system, "delete", "deployment", "function-runner", "--cascade=foreground")
-	installOurs(t, "../../../deploy/overlays/porch-microservices")
-}
-
 // remove removes Porch, in the order in which each step still finds what it needs: Porch forgets the
 // packages, the API server forgets Porch, and then nothing waits for Porch any more.
 func remove(t *testing.T, objects []*unstructured.Unstructured) {
