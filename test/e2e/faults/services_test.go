@@ -24,9 +24,6 @@ const callers = 50
 // functionProgram is the command line of functions.
 const functionProgram = "/usr/local/bin/function"
 
-// kept is the number of spare processes of a function in its pod: FNR_PREFORK's default.
-const kept = 2
-
 // startMany begins evaluations, one of each caller, and returns their results.
 func (f *function) startMany(t *testing.T) <-chan error {
 	t.Helper()
@@ -90,11 +87,12 @@ func failsAsGone(t *testing.T, err error) {
 // allWait reports whether all callers wait for one pod.
 func allWait(p *podmanagerv1.Pool) bool { return p.GetWaiting() == callers && len(p.GetPods()) == 1 }
 
-// minuteLong returns a function that takes a minute.
+// minuteLong returns a function that takes a minute, without spare processes: each of its processes evaluates.
 func (sys *system) minuteLong(t *testing.T) *function {
 	t.Helper()
 	return sys.variant(t, "conformance/echo", "minute-long", func(config *v1.Config) {
 		config.Entrypoint = []string{functionProgram, "sleep=1m"}
+		withoutPrefork(config)
 	})
 }
 
@@ -115,7 +113,7 @@ func (f *function) awaitEnded(ctx context.Context, t *testing.T, pod *corev1.Pod
 	f.awaitPool(ctx, t, "the leases have ended", func(p *podmanagerv1.Pool) bool { return p.GetActive() == 0 })
 	t.Logf("the leases have ended %v later", time.Since(start).Round(time.Millisecond))
 	suite.Until(ctx, t, "the functions have ended",
-		func() (bool, string) { return suite.CountProcesses(t, pod, functionProgram) <= kept, "" })
+		func() (bool, string) { return suite.CountProcesses(t, pod, functionProgram) == 0, "" })
 	t.Logf("the functions have ended %v later", time.Since(start).Round(time.Millisecond))
 }
 
