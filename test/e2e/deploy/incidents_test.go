@@ -48,6 +48,7 @@ var incidents = []incident{
 		name: "an authority that was overwritten", alerts: []string{"IssuerIsBehind", "CertificateExpires"},
 		cause: noAuthority,
 	},
+	{name: "an audit log that cannot be written", alerts: []string{"AuditEventsAreLost"}, cause: noAuditLog},
 	{
 		name: "a dead registry", alerts: []string{"RegistryFails", "EvaluationsFailForOurReasons", "ErrorBudgetBurns"},
 		also: failing, short: true, cause: deadRegistry, look: look{

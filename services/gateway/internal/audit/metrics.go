@@ -30,6 +30,9 @@ func newMetrics(provider metric.MeterProvider, queued func() int64) (*metrics, e
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the metrics of the audit log: %w", err)
 	}
+	for _, outcome := range []string{"written", "failed", "dropped"} { // a counter that appears has not increased
+		m.count(context.Background(), outcome, 0)
+	}
 	return m, nil
 }
 
