@@ -137,6 +137,7 @@ func Run(ctx context.Context, name string, settings Settings, build Build) error
 	if err != nil {
 		return err
 	}
+	warnOfCallers(ctx, tel.Log, identity)
 	frame := Frame{Telemetry: tel, Health: new(serve.Health), Identity: identity}
 	frame.Health.Explain(identity.Details)
 	components, err := build(ctx, frame)

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/mtls"
+)
+
+// warnOfCallers warns of a program whose settings name its callers, which it cannot tell apart without an identity.
+func warnOfCallers(ctx context.Context, log *slog.Logger, identity *mtls.Identity) {
+	if identity == nil && config.IsSet("Callers") {
+		log.WarnContext(ctx, "setting has no effect; any caller is answered",
+			"setting", "FNR_CALLERS", "missing", "FNR_TLS_DIRECTORY")
+	}
+}
