@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -280,54 +278,6 @@ func TestLines(t *testing.T) {
 		`"input":{"bytes":0,"sha256":""},"duration_seconds":0,"code":"ok"}` + "\n"
 	if got := out.String(); got != strings.ReplaceAll(want, "SUM", content.SHA256) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-// TestRotation renames the file, removes it, and truncates it.
-func TestRotation(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.jsonl")
-	out, err := audit.OpenFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(i int) {
-		t.Helper()
-		if err := out.Write(t.Context(), []audit.Event{event(i)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wants := func(file, want string) {
-		t.Helper()
-		content, err := os.ReadFile(file)
-		if err != nil || strings.Count(string(content), "\n") != 1 || !strings.Contains(string(content), want) {
-			t.Errorf("%s has %q, %v, want %s alone", file, content, err, want)
-		}
-	}
-	write(0)
-	if err := os.Rename(path, path+".1"); err != nil {
-		t.Fatal(err)
-	}
-	write(1)
-	wants(path+".1", "fn-0")
-	wants(path, "fn-1")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	write(2)
-	wants(path, "fn-2")
-	if err := os.Truncate(path, 0); err != nil {
-		t.Fatal(err)
-	}
-	write(3)
-	wants(path, "fn-3")
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the file has the mode %v, %v", info.Mode(), err)
-	}
-	if err := out.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := audit.OpenFile(filepath.Join(path, "below-a-file")); err == nil {
-		t.Error("a path that cannot be: no error")
 	}
 }
 
