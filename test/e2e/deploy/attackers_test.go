@@ -5,213 +5,112 @@
 package deploy_test
 
 import (
-	"context"
 	"crypto/tls"
+	"flag"
 	"fmt"
-	"net"
-	"slices"
-	"strconv"
+	"os"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	tlscredentials "google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/reflection/grpc_reflection_v1"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/known/emptypb"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
-	_ "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/gateway/v1" // its methods
-	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
-	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
+	"github.com/google/go-cmp/cmp"
 )
 
-// ownPort is a port that only the system's own programs may call, and a method that the gateway may call there.
-type ownPort struct{ app, address, method string }
+// writeAttackers has the table of attackers written instead of compared.
+var writeAttackers = flag.String("attackers.write", "", "a file for the table of attackers, to compare it with ours")
 
-// attackersGetNothing calls each port that only own programs may call, with all methods of all services, and the
-// credentials that an attacker can have, from pods in each namespace with each label in turns: the test bed's network
-// enforces no policy. The gateway's own certificate is answered, so what attackers get is not for lack of a server.
-func (p place) attackersGetNothing(t *testing.T) {
+// attackedPort is a port that attackers call.
+type attackedPort struct {
+	name string
+	// app selects the pod with the port: the value of the label "app", or nothing for function pods.
+	app  string
+	port int
+}
+
+// attackedPorts are all ports of a system. The status page is for the pod's own network alone.
+var attackedPorts = []attackedPort{
+	{"gateway, plaintext", "gateway", 9445},
+	{"gateway, with identities", "gateway", 9443},
+	{"gateway, status", "gateway", 9447},
+	{"gateway, metrics", "gateway", 9464},
+	{"pod-manager", "pod-manager", 9448},
+	{"pod-manager, metrics", "pod-manager", 9464},
+	{"image-resolver", "image-resolver", 9449},
+	{"image-resolver, metrics", "image-resolver", 9464},
+	{"function pod", "", 9446},
+	{"function pod, metrics", "", 9464},
+}
+
+// credential is what an attacker shows.
+type credential struct {
+	name string
+	tls  *tls.Config // nil for plaintext
+	// token is one of Kubernetes, empty for none.
+	token string
+}
+
+// attackerCredentials returns what attackers can have: a network only, tokens of accounts, the certificate of a
+// function pod, of each of our programs, and one that they issue.
+func (p place) attackerCredentials(t *testing.T) []credential {
 	t.Helper()
-	p.awaitStrictPods(t)
-	credentials, gateway, ports := p.attackerCredentials(t), p.certificate(t, "gateway-tls"), p.ownPorts(t)
+	anonymous := &tls.Config{InsecureSkipVerify: true}
+	all := []credential{
+		{"nothing, plaintext", nil, ""},
+		{"nothing, TLS", anonymous, ""},
+		{"a token of the system's namespace, plaintext", nil, p.token(t, p.system, "function-runner")},
+		{"a token of the system's namespace", anonymous, p.token(t, p.system, "function-runner")},
+		{"a token of the functions' namespace", anonymous, p.token(t, p.functions, "function-runner")},
+		{"a token for another audience", anonymous, p.token(t, p.system, "other")},
+		{"a gateway's certificate of another authority", forged(t, "spiffe://function-runner/gateway"), ""},
+		{"a function pod's certificate", stolen(t, p.first(t, "")), ""},
+	}
+	for _, program := range programs {
+		all = append(all, credential{"the certificate of the " + program, p.certificate(t, program+"-tls"), ""})
+	}
+	return all
+}
+
+// attackersGetTheTable calls each port, with all methods of all services and each credential, from pods in each
+// namespace with each label: the test bed's network enforces no policy, so all of them get the same.
+func (p place) attackersGetTheTable(t *testing.T) {
+	t.Helper()
+	want, err := os.ReadFile("testdata/attackers.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	credentials := p.attackerCredentials(t)
 	for _, from := range p.attackerPods(t) {
 		for _, labels := range disguises {
 			name := from.disguise(t, labels)
-			for with, shown := range credentials {
-				got := make(map[codes.Code]int)
-				for _, port := range ports {
-					from.attack(t, port, shown, got)
+			got := p.tableOf(t, from, credentials)
+			if *writeAttackers != "" {
+				if err := os.WriteFile(*writeAttackers, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
 				}
-				t.Logf("%-50s  %-40s  %v", name, with, got)
 			}
-		}
-		for _, port := range ports {
-			conn := clientOf(t, port.address, gateway, from.dial)
-			defer func() { _ = conn.Close() }()
-			if code := call(t, conn, port.method); rejected(code) {
-				t.Errorf("%s rejects the gateway with %v", port.app, code)
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Fatalf("attackers in %s do not get what testdata/attackers.txt has (-want, +got):\n%s", name, diff)
 			}
 		}
 	}
 }
 
-// attack calls all methods at a port, and counts what they answer.
-func (a attacker) attack(t *testing.T, port ownPort, shown *tls.Config, got map[codes.Code]int) {
+// tableOf returns the table of what an attacker gets, from all ports at the same time.
+func (p place) tableOf(t *testing.T, from attacker, credentials []credential) string {
 	t.Helper()
-	conn := clientOf(t, port.address, shown, a.dial)
-	defer func() { _ = conn.Close() }()
-	for _, method := range methods() {
-		code := call(t, conn, method)
-		got[code]++
-		if !rejected(code) {
-			t.Errorf("%s answers an attacker in %s, with %s: %v", port.app, a.namespace, method, code)
-		}
-	}
-}
-
-// rejected reports whether a call was rejected before its method: its caller has no identity, may not call, or
-// gets no connection.
-func rejected(code codes.Code) bool {
-	return code == codes.Unauthenticated || code == codes.PermissionDenied || code == codes.Unavailable
-}
-
-// ownPorts returns the ports of each pod that serves.
-func (p place) ownPorts(t *testing.T) []ownPort {
-	t.Helper()
-	var ports []ownPort
-	for _, of := range []struct {
-		namespace, selector string
-		port                int
-		method              string
-	}{
-		{p.system, "app=pod-manager", 9448, podmanagerv1.PodManagerService_ListPools_FullMethodName},
-		{p.system, "app=image-resolver", 9449, imageresolverv1.ImageResolverService_ResolveImage_FullMethodName},
-		{p.functions, "fn.kpt.dev/image", 9446, evaluator.FunctionEvaluator_EvaluateFunction_FullMethodName},
-	} {
-		before := len(ports)
-		for _, pod := range p.serving(t, of.namespace, of.selector) {
-			address := pod.Status.PodIP + ":" + strconv.Itoa(of.port)
-			ports = append(ports, ownPort{pod.Name, address, of.method})
-		}
-		if len(ports) == before {
-			t.Errorf("no pod with %s serves", of.selector)
-		}
-	}
-	return ports
-}
-
-// awaitStrictPods waits until the function pods of a permissive system, and those without TLS, have been replaced:
-// those in use are, within the minute that pod-managers leave to pods of versions that they do not know.
-func (p place) awaitStrictPods(t *testing.T) {
-	t.Helper()
-	ctx := suite.Context(t)
-	for {
-		pods := p.serving(t, p.functions, "fn.kpt.dev/image")
-		if len(pods) > 0 && !slices.ContainsFunc(pods, notStrict) {
-			return
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			t.Fatal("there are function pods still that accept callers without certificate")
-		}
-	}
-}
-
-// notStrict reports whether a function pod accepts callers without certificate.
-func notStrict(pod corev1.Pod) bool {
-	env := pod.Spec.Containers[0].Env
-	return pod.Annotations["fn.kpt.dev/identity"] == "" ||
-		slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == "FNR_TLS_PERMISSIVE" })
-}
-
-// serving returns the pods that are ready, and not about to end.
-func (p place) serving(t *testing.T, namespace, selector string) (serving []corev1.Pod) {
-	t.Helper()
-	options := metav1.ListOptions{LabelSelector: selector}
-	pods, err := s.Client.CoreV1().Pods(namespace).List(suite.Context(t), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range pods.Items {
-		if suite.Ready(&pods.Items[i]) && pods.Items[i].DeletionTimestamp == nil {
-			serving = append(serving, pods.Items[i])
-		}
-	}
-	return serving
-}
-
-// attackerCredentials returns what attackers can show: ones that have a network only, a function that has its pod's
-// certificate, and another own program that was taken over. Nil is plaintext.
-func (p place) attackerCredentials(t *testing.T) map[string]*tls.Config {
-	t.Helper()
-	credentials := map[string]*tls.Config{
-		"without TLS": nil, "with TLS, without a certificate": {InsecureSkipVerify: true},
-		"with the resolver's certificate":       p.certificate(t, "image-resolver-tls"),
-		"with a gateway's of another authority": forged(t, "spiffe://function-runner/gateway"),
-	}
-	for _, pod := range p.serving(t, p.functions, "fn.kpt.dev/image") {
-		credentials["with the certificate of "+pod.Name] = stolen(t, pod)
-	}
-	return credentials
-}
-
-// methods returns the full names of all methods of our services, and of reflection. Health checks are left out:
-// all clients may call them.
-func methods() (names []string) {
-	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {
-		if pkg := string(file.Package()); pkg != "evaluator" && !strings.HasPrefix(pkg, "functionrunner.") {
-			return true
-		}
-		for i := range file.Services().Len() {
-			service := file.Services().Get(i)
-			for n := range service.Methods().Len() {
-				names = append(names, fmt.Sprintf("/%s/%s", service.FullName(), service.Methods().Get(n).Name()))
+	parts := make([]string, len(attackedPorts))
+	var called sync.WaitGroup
+	for i, port := range attackedPorts {
+		address := fmt.Sprintf("%s:%d", p.first(t, port.app).Status.PodIP, port.port)
+		called.Go(func() {
+			var part strings.Builder
+			fmt.Fprintf(&part, "%s (%d)\n", port.name, port.port)
+			for _, with := range credentials {
+				fmt.Fprintf(&part, "  %-46s %s\n", with.name, from.tries(t, address, with))
 			}
-		}
-		return true
-	})
-	return append(names, grpc_reflection_v1.ServerReflection_ServerReflectionInfo_FullMethodName)
-}
-
-// clientOf returns a connection that is opened by the first call.
-func clientOf(
-	t *testing.T, address string, secure *tls.Config, dial func(context.Context, string) (net.Conn, error),
-) *grpc.ClientConn {
-	t.Helper()
-	transport := insecure.NewCredentials()
-	if secure != nil {
-		transport = tlscredentials.NewTLS(secure)
+			parts[i] = part.String()
+		})
 	}
-	conn, err := grpc.NewClient(
-		"passthrough:///"+address, grpc.WithTransportCredentials(transport), grpc.WithContextDialer(dial))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return conn
-}
-
-// call calls a method with an empty message, and returns the code of the first answer.
-func call(t *testing.T, conn *grpc.ClientConn, method string) codes.Code {
-	t.Helper()
-	ctx, cancel := context.WithCancel(suite.Context(t))
-	defer cancel()
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
-	if err != nil {
-		return status.Code(err)
-	}
-	// What fails while the message is sent is what is received.
-	_ = stream.SendMsg(new(emptypb.Empty))
-	_ = stream.CloseSend()
-	return status.Code(stream.RecvMsg(new(emptypb.Empty)))
+	called.Wait()
+	return strings.Join(parts, "\n")
 }

@@ -28,17 +28,24 @@ import (
 	"github.com/krm-function-runner/function-runner/test/internal/manifests"
 )
 
-// TestCallersProveWhoTheyAre installs the component callers, and calls port 9443 with tokens of accounts, and with
-// stolen certificates of our own programs.
+// TestCallersProveWhoTheyAre installs the component callers, and calls all ports as attackers do, and port 9443 with
+// tokens of accounts, and with stolen certificates of our own programs.
 func TestCallersProveWhoTheyAre(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	at := aside("callers")
 	dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "mutual-tls", "callers")
 	reviewsEnd(t)
-	at.install(t, s.OnTheBed(t, suite.Build(t, dir)))
+	objects := s.OnTheBed(t, suite.Build(t, dir))
+	for _, o := range objects {
+		if o.GetKind() == "Deployment" && o.GetName() == "gateway" {
+			suite.SetVariable(t, o, "FNR_STATUS_ADDRESS", "127.0.0.1:9447")
+		}
+	}
+	at.install(t, objects)
 	at.evaluates(t, inPod(t)) // as Porch does
 
 	const audience = "function-runner"
+	at.attackersGetTheTable(t)
 	at.fnctlReachesIt(t, at.token(t, at.system, audience))
 	for name, tc := range map[string]struct {
 		token, certificate string

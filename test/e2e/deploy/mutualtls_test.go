@@ -15,7 +15,7 @@ import (
 )
 
 // TestMutualTLSArrivesUnderLoad changes a system to mutual TLS and back, by the steps of deploy/README.md,
-// under callers. In between, attackers get no answer of its programs.
+// under callers. In between, attackers get no answer of its programs. (TestCallersProveWhoTheyAre has all ports.)
 func TestMutualTLSArrivesUnderLoad(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	at := aside("mutual-tls")
@@ -31,7 +31,7 @@ func TestMutualTLSArrivesUnderLoad(t *testing.T) {
 	evaluations, err := at.underLoad(t, func() {
 		at.replace(t, permissive)
 		at.replace(t, strict)
-		at.attackersGetNothing(t)
+		at.strangersGetNothing(t)
 		at.replace(t, permissive)
 		at.replace(t, plain)
 	})
