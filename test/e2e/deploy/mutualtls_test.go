@@ -18,12 +18,22 @@ import (
 // under callers. In between, attackers get no answer of its programs. (TestCallersProveWhoTheyAre has all ports.)
 func TestMutualTLSArrivesUnderLoad(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
-	at := aside("mutual-tls")
+	for mode, component := range map[string]string{"microservices": "mutual-tls", "function-runner": "mutual-tls-pods"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			mutualTLSArrives(t, mode, component)
+		})
+	}
+}
+
+func mutualTLSArrives(t *testing.T, mode, component string) {
+	t.Helper()
+	at := aside("mutual-tls-" + mode)
 	system := func(components ...string) []*unstructured.Unstructured {
-		dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", components...)
+		dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/"+mode, components...)
 		return s.OnTheBed(t, suite.Build(t, dir))
 	}
-	plain, permissive, strict := system(), system("mutual-tls", "mutual-tls-permissive"), system("mutual-tls")
+	plain, permissive, strict := system(), system(component, "mutual-tls-permissive"), system(component)
 	at.install(t, plain)
 	for _, image := range []string{setNamespace, inPod(t)} {
 		at.evaluates(t, image)
@@ -33,6 +43,7 @@ func TestMutualTLSArrivesUnderLoad(t *testing.T) {
 		at.replace(t, strict)
 		at.strangersGetNothing(t)
 		at.replace(t, permissive)
+		at.awaitPods(t, false)
 		at.replace(t, plain)
 	})
 	t.Logf("%d evaluations", evaluations)
