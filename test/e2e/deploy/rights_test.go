@@ -29,6 +29,7 @@ type managing struct {
 	deployment string // of the program that manages pods
 	account    string // of that program
 	prefix     string // of its variables
+	components []string
 	// ask makes one of all replicas provide a function's pod.
 	ask func(ctx context.Context, t *testing.T, replica *corev1.Pod, all []corev1.Pod) error
 }
@@ -39,8 +40,12 @@ type managing struct {
 func TestRightsAreMinimal(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	for _, m := range []managing{
-		{"microservices", "pod-manager", "pod-manager", "FNR_", lease},
-		{"function-runner", "function-runner", "porch-fn-runner", "FNR_POD_MANAGER_", evaluate},
+		{"microservices", "pod-manager", "pod-manager", "FNR_", []string{"pod-template"}, lease},
+		{
+			"function-runner", "function-runner", "porch-fn-runner", "FNR_POD_MANAGER_",
+			[]string{"pod-template", "mutual-tls-pods"},
+			evaluate,
+		},
 	} {
 		t.Run(m.mode, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +55,7 @@ func TestRightsAreMinimal(t *testing.T) {
 }
 
 func (m managing) usesItsRights(t *testing.T, at place) {
-	dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/"+m.mode, "pod-template")
+	dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/"+m.mode, m.components...)
 	objects := s.OnTheBed(t, suite.Build(t, dir))
 	for _, o := range objects {
 		if o.GetKind() == "Deployment" && o.GetName() == m.deployment {
