@@ -248,3 +248,20 @@ func TestVerificationsAreBounded(t *testing.T) {
 		t.Errorf("%v of class %v, want precondition with the limit", err, fault.Of(err))
 	}
 }
+
+// TestWithoutVerifiers has a program that verifies signatures by keys alone: signers of other kinds have signed
+// nothing, and the answer says which kinds count.
+func TestWithoutVerifiers(t *testing.T) {
+	c := newCertified(t, func(cfg *imageresolver.Config) { cfg.Verifiers = nil })
+	digest := digestOf(t, c.Push(t, "fn:v1", function))
+	c.keyless(t, c.sigstore, [2]string{subject, issuer}, digest, digest, true)
+	c.envelope(t, c.authority, digest, digest, testsign.Envelope{Form: testsign.JWS, Name: "release"})
+	got, err := c.verify(t, "fn:v1")
+	if words := verdict(got, err); !strings.HasPrefix(words, "1 signature, which is not by a key of the policy") {
+		t.Errorf("%s, want that no signer has signed it", words)
+	}
+	kinds := got.GetSignatures().GetKinds()
+	if len(kinds) != 1 || kinds[0] != imageresolverv1.SignerKind_SIGNER_KIND_PUBLIC_KEYS {
+		t.Errorf("the kinds %v count, want keys alone", kinds)
+	}
+}

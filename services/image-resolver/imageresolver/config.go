@@ -15,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/registryname"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/certified"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
 )
@@ -65,7 +66,13 @@ type Config struct {
 	Cache  CacheConfig
 	Fetch  FetchConfig
 	Policy PolicyConfig
+
+	// Verifiers verify signatures by certificates; nil for signatures by keys alone.
+	Verifiers *Verifiers `ignored:"true"`
 }
+
+// Verifiers make verifiers of signatures by certificates; the package verifiers has them.
+type Verifiers = certified.Verifiers
 
 // CacheConfig bounds what is cached, and for how long.
 type CacheConfig struct {

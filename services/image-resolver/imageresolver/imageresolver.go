@@ -125,7 +125,8 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Cli
 	core, err = resolver.New(resolver.Config{
 		DefaultPrefix: cfg.DefaultImagePrefix, Platforms: platforms, Policy: rules, Registry: client,
 		Cache:        resolver.CacheConfig{MaxBytes: cfg.Cache.MaxBytes, Tags: cfg.Cache.lifetime()},
-		FetchTimeout: cfg.Fetch.Timeout, Fetches: cfg.Fetch.Queue, Telemetry: frame.Telemetry,
+		FetchTimeout: cfg.Fetch.Timeout, Fetches: cfg.Fetch.Queue, Verifiers: cfg.Verifiers,
+		Telemetry: frame.Telemetry,
 	})
 	// The resolver is stopped before what it needs.
 	return core, client, []serve.Task{core.Run, creds.Run, trusted.Run}, err

@@ -26,6 +26,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/imageresolver"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/verifiers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,7 +49,8 @@ func newConfig(t testing.TB) imageresolver.Config {
 			StaleTTL:   time.Hour,
 			FailureTTL: 0,
 		},
-		Fetch: imageresolver.FetchConfig{Timeout: 20 * time.Second, Concurrency: 64, Queue: 10_000},
+		Fetch:     imageresolver.FetchConfig{Timeout: 20 * time.Second, Concurrency: 64, Queue: 10_000},
+		Verifiers: verifiers.New(),
 	}
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)

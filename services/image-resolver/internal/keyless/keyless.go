@@ -15,26 +15,17 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
+
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/certified"
 )
 
 // statementType is what the envelope of a bundle has to have.
 const statementType = "application/vnd.in-toto+json"
 
-// ErrNoCertificate is the error for a signature without a certificate: it is one by a key.
-var ErrNoCertificate = errors.New("the signature has no certificate")
-
 // Root is a trusted root: the authorities whose certificates count, and the logs.
 type Root struct {
 	material *root.TrustedRoot
 	verifier *verify.Verifier
-}
-
-// Signed is a signature that is verified.
-type Signed struct {
-	// Issuer and Subject are whom the certificate is for.
-	Issuer, Subject string
-	// Text is what is signed.
-	Text []byte
 }
 
 // NewRoot reads sigstore's trusted_root.json. A certificate has to be in one of its certificate transparency logs, if
@@ -58,31 +49,31 @@ func NewRoot(text []byte) (*Root, error) {
 }
 
 // VerifyBundle verifies a bundle with a statement, as cosign 3 writes it.
-func (r *Root) VerifyBundle(raw []byte) (Signed, error) {
+func (r *Root) VerifyBundle(raw []byte) (certified.Identity, error) {
 	var b bundle.Bundle
 	if err := b.UnmarshalJSON(raw); err != nil {
-		return Signed{}, fmt.Errorf("it cannot be read: %w", err)
+		return certified.Identity{}, fmt.Errorf("it cannot be read: %w", err)
 	}
 	signed, err := r.verify(&b, verify.WithoutArtifactUnsafe()) // the caller compares the statement's digests
 	if err != nil {
-		return Signed{}, err
+		return certified.Identity{}, err
 	}
 	envelope, err := b.Envelope()
 	if err != nil {
-		return Signed{}, err
+		return certified.Identity{}, err
 	}
 	if envelope.PayloadType != statementType {
-		return Signed{}, fmt.Errorf("its envelope has the type %.100q", envelope.PayloadType)
+		return certified.Identity{}, fmt.Errorf("its envelope has the type %.100q", envelope.PayloadType)
 	}
 	signed.Text, err = envelope.DecodeB64Payload()
 	return signed, err
 }
 
 // VerifyPayload verifies the signature of a payload, as cosign 2 writes it.
-func (r *Root) VerifyPayload(payload, signature []byte, p Proof) (Signed, error) {
-	converted, err := p.bundle(payload, signature)
+func (r *Root) VerifyPayload(payload, signature []byte, p certified.Proof) (certified.Identity, error) {
+	converted, err := bundleOf(payload, signature, p)
 	if err != nil {
-		return Signed{}, err
+		return certified.Identity{}, err
 	}
 	signed, err := r.verify(converted, verify.WithArtifact(bytes.NewReader(payload)))
 	signed.Text = payload
@@ -90,30 +81,30 @@ func (r *Root) VerifyPayload(payload, signature []byte, p Proof) (Signed, error)
 }
 
 // verify verifies a bundle, and returns whom its certificate is for.
-func (r *Root) verify(b *bundle.Bundle, of verify.ArtifactPolicyOption) (Signed, error) {
+func (r *Root) verify(b *bundle.Bundle, of verify.ArtifactPolicyOption) (certified.Identity, error) {
 	content, err := b.VerificationContent()
 	if err != nil {
-		return Signed{}, err
+		return certified.Identity{}, err
 	}
 	certificate := content.Certificate()
 	if certificate == nil {
-		return Signed{}, ErrNoCertificate
+		return certified.Identity{}, certified.ErrNoCertificate
 	}
 	if entries, err := b.TlogEntries(); err != nil || len(entries) == 0 {
-		return Signed{}, errors.Join(errors.New("it is in no transparency log"), err)
+		return certified.Identity{}, errors.Join(errors.New("it is in no transparency log"), err)
 	}
 	if err := r.checkAuthority(certificate); err != nil {
-		return Signed{}, err
+		return certified.Identity{}, err
 	}
 	result, err := r.verifier.Verify(b, verify.NewPolicy(of, verify.WithoutIdentitiesUnsafe())) // the caller compares them
 	if err != nil {
-		return Signed{}, err
+		return certified.Identity{}, err
 	}
 	found := result.Signature.Certificate
 	if found == nil {
-		return Signed{}, ErrNoCertificate
+		return certified.Identity{}, certified.ErrNoCertificate
 	}
-	return Signed{Issuer: found.Issuer, Subject: found.SubjectAlternativeName}, nil
+	return certified.Identity{Issuer: found.Issuer, Subject: found.SubjectAlternativeName}, nil
 }
 
 // checkAuthority words the two most frequent reasons why a certificate does not count. All of it is verified

@@ -13,6 +13,7 @@ import (
 	common "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	"github.com/sigstore/sigstore-go/pkg/testing/data"
 
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/certified"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/keyless"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/testsign"
 )
@@ -51,8 +52,8 @@ func TestPublicBundle(t *testing.T) {
 }
 
 // proof returns what cosign 2 writes of a signature.
-func proof(s testsign.Signature) keyless.Proof {
-	return keyless.Proof{Certificate: s.Certificate, Log: s.Log}
+func proof(s testsign.Signature) certified.Proof {
+	return certified.Proof{Certificate: s.Certificate, Log: s.Log}
 }
 
 func TestPayloads(t *testing.T) {
@@ -63,25 +64,25 @@ func TestPayloads(t *testing.T) {
 	tests := map[string]struct {
 		root    []byte
 		payload string
-		proof   keyless.Proof
+		proof   certified.Proof
 		says    string // empty if it is verified
 	}{
 		"signed":          {root, payload, proof(signed), ""},
 		"another payload": {root, payload + ".", proof(signed), "could not verify message"},
-		"no log":          {root, payload, keyless.Proof{Certificate: signed.Certificate}, "it is in no transparency log"},
+		"no log":          {root, payload, certified.Proof{Certificate: signed.Certificate}, "it is in no transparency log"},
 		"the entry of another signature": {
-			root, payload, keyless.Proof{Certificate: signed.Certificate, Log: other.Log}, "does not match",
+			root, payload, certified.Proof{Certificate: signed.Certificate, Log: other.Log}, "does not match",
 		},
 		"another time in the entry": {
-			root, payload, keyless.Proof{
+			root, payload, certified.Proof{
 				Certificate: signed.Certificate, Log: strings.Replace(signed.Log, `"integratedTime":1`, `"integratedTime":2`, 1),
 			}, "failed to verify log inclusion",
 		},
-		"a broken entry": {root, payload, keyless.Proof{Certificate: signed.Certificate, Log: "{"}, "its log entry"},
+		"a broken entry": {root, payload, certified.Proof{Certificate: signed.Certificate, Log: "{"}, "its log entry"},
 		"a broken timestamp": {
-			root, payload, keyless.Proof{Certificate: signed.Certificate, Timestamp: "{}"}, "its timestamp cannot be read",
+			root, payload, certified.Proof{Certificate: signed.Certificate, Timestamp: "{}"}, "its timestamp cannot be read",
 		},
-		"a broken certificate": {root, payload, keyless.Proof{Certificate: "x"}, "its certificate cannot be read"},
+		"a broken certificate": {root, payload, certified.Proof{Certificate: "x"}, "its certificate cannot be read"},
 		"another authority": {
 			stranger.TrustedRoot(t, testsign.RootOptions{}), payload, proof(signed), "which the trusted root does not have",
 		},
@@ -135,7 +136,7 @@ func TestBundles(t *testing.T) {
 	bundle.VerificationMaterial.Content = &protobundle.VerificationMaterial_PublicKey{
 		PublicKey: &common.PublicKeyIdentifier{Hint: "a key"},
 	}
-	if _, err := root.VerifyBundle(testsign.JSON(t, bundle)); !errors.Is(err, keyless.ErrNoCertificate) {
+	if _, err := root.VerifyBundle(testsign.JSON(t, bundle)); !errors.Is(err, certified.ErrNoCertificate) {
 		t.Errorf("by a key: %v", err)
 	}
 }
@@ -160,7 +161,7 @@ func FuzzProofs(f *testing.F) {
 	f.Add([]byte("x"), signed.Certificate, `{"SignedEntryTimestamp":"YQ==","Payload":{"body":"e30=","logID":"00"}}`,
 		`{"SignedRFC3161Timestamp":"YQ=="}`)
 	f.Fuzz(func(t *testing.T, value []byte, certificate, log, timestamp string) {
-		p := keyless.Proof{Certificate: certificate, Log: log, Timestamp: timestamp}
+		p := certified.Proof{Certificate: certificate, Log: log, Timestamp: timestamp}
 		if got, err := root.VerifyPayload([]byte("another payload"), value, p); err == nil {
 			t.Errorf("%+v", got)
 		}

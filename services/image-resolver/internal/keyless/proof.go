@@ -14,24 +14,15 @@ import (
 	common "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
 	rekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
+
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/certified"
 )
 
 // bundleType is the type of bundles whose log entries have a promise instead of a proof, as those of cosign 2 do.
 const bundleType = "application/vnd.dev.sigstore.bundle+json;version=0.1"
 
-// Proof is what cosign 2 has beside a signature, in annotations. Intermediate certificates count only if the trusted
-// root has them.
-type Proof struct {
-	// Certificate is the signer's certificate in PEM.
-	Certificate string
-	// Log is the entry in a transparency log with the log's promise, in JSON; empty without one.
-	Log string
-	// Timestamp is that of an authority, in JSON; empty without one.
-	Timestamp string
-}
-
-// bundle returns a signature of a payload as a bundle.
-func (p Proof) bundle(payload, signature []byte) (*bundle.Bundle, error) {
+// bundleOf returns a signature of a payload as a bundle.
+func bundleOf(payload, signature []byte, p certified.Proof) (*bundle.Bundle, error) {
 	block, _ := pem.Decode([]byte(p.Certificate))
 	if block == nil || block.Type != "CERTIFICATE" {
 		return nil, errors.New("its certificate cannot be read")

@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/notaryproject/notation-core-go/signature"
 	_ "github.com/notaryproject/notation-core-go/signature/cose" // for [signature.ParseEnvelope]
@@ -21,6 +20,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/krm-function-runner/function-runner/libs/signer"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/certified"
 )
 
 const (
@@ -33,14 +33,6 @@ const (
 
 // Verifier verifies signatures by a signer.
 type Verifier struct{ verifier notation.Verifier }
-
-// Signed is a signature that is verified.
-type Signed struct {
-	// Digest is that of the image that is signed.
-	Digest string
-	// Until is when the signature expires, or a certificate does.
-	Until time.Time
-}
 
 // New returns a verifier.
 func New(s *signer.Notation) (*Verifier, error) {
@@ -80,23 +72,23 @@ func (t trusted) GetCertificates(_ context.Context, kind truststore.Type, _ stri
 }
 
 // Verify verifies an envelope.
-func (v *Verifier) Verify(ctx context.Context, envelope []byte, mediaType string) (Signed, error) {
+func (v *Verifier) Verify(ctx context.Context, envelope []byte, mediaType string) (certified.Envelope, error) {
 	target, err := targetOf(envelope, mediaType)
 	if err != nil {
-		return Signed{}, fmt.Errorf("it cannot be read: %w", err)
+		return certified.Envelope{}, fmt.Errorf("it cannot be read: %w", err)
 	}
 	outcome, err := v.verifier.Verify(ctx, target, envelope, notation.VerifierVerifyOptions{
 		ArtifactReference: reference, SignatureMediaType: mediaType,
 	})
 	if err != nil {
 		if outcome != nil && outcome.EnvelopeContent != nil && len(outcome.EnvelopeContent.SignerInfo.CertificateChain) > 0 {
-			return Signed{}, fmt.Errorf("its certificate is for %.200q: %w",
+			return certified.Envelope{}, fmt.Errorf("its certificate is for %.200q: %w",
 				outcome.EnvelopeContent.SignerInfo.CertificateChain[0].Subject, err)
 		}
-		return Signed{}, err
+		return certified.Envelope{}, err
 	}
 	info := outcome.EnvelopeContent.SignerInfo
-	signed := Signed{Digest: target.Digest.String(), Until: info.SignedAttributes.Expiry}
+	signed := certified.Envelope{Digest: target.Digest.String(), Until: info.SignedAttributes.Expiry}
 	for _, certificate := range info.CertificateChain {
 		if signed.Until.IsZero() || certificate.NotAfter.Before(signed.Until) {
 			signed.Until = certificate.NotAfter

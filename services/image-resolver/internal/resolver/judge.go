@@ -12,8 +12,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/signer"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/keyless"
-	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/notation"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/certified"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 )
 
@@ -24,25 +23,27 @@ type judge struct {
 	// matches reports whether a subject of an issuer is one of the signer's identities; nil for others than keyless ones.
 	matches func(issuer, subject string) bool
 	// notation is nil for signers of other kinds.
-	notation *notation.Verifier
+	notation certified.Notation
 }
 
 // trustedRoot is that of the keyless signers with these places.
 type trustedRoot struct {
 	text   []byte
-	root   *keyless.Root
+	root   certified.Keyless
 	judges []int
 }
 
-// newTally returns a tally for signers. The error names one that cannot be used.
-func newTally(signers []signer.Signer) (*tally, error) {
+// newTally returns a tally for signers. The error names one that cannot be used. Without verifiers, only signatures by
+// keys count.
+func newTally(signers []signer.Signer, verifiers *certified.Verifiers) (*tally, error) {
 	t := &tally{
 		payloads: map[string]*signer.Content{}, signed: make([]signature, len(signers)), onlyKeys: true,
+		verifiers: verifiers,
 	}
 	for i, s := range signers {
 		j := judge{name: s.Name, keys: s.Keys}
 		var err error
-		if s.Keyless != nil {
+		if s.Keyless != nil && verifiers != nil {
 			t.onlyKeys = false
 			if err = s.Keyless.Check(); err == nil {
 				j.matches, err = s.Keyless.Matcher()
@@ -51,10 +52,10 @@ func newTally(signers []signer.Signer) (*tally, error) {
 				err = t.trust(i, s.Keyless.TrustedRoot)
 			}
 		}
-		if s.Notation != nil {
+		if s.Notation != nil && verifiers != nil {
 			t.onlyKeys, t.notation = false, true
 			if err = s.Notation.Check(); err == nil {
-				j.notation, err = notation.New(s.Notation)
+				j.notation, err = verifiers.Notation(s.Notation)
 			}
 		}
 		if err != nil {
@@ -69,7 +70,7 @@ func newTally(signers []signer.Signer) (*tally, error) {
 func (t *tally) trust(i int, text []byte) error {
 	at := slices.IndexFunc(t.roots, func(r trustedRoot) bool { return bytes.Equal(r.text, text) })
 	if at < 0 {
-		root, err := keyless.NewRoot(text)
+		root, err := t.verifiers.Keyless(text)
 		if err != nil {
 			return fmt.Errorf("read the trusted root: %w", err)
 		}
@@ -92,15 +93,15 @@ func (t *tally) verify(ctx context.Context, digest string, payload *signer.Conte
 			return nil
 		}
 		if bundle.Certified {
-			return t.byIdentity(ctx, digest, oci.StatedDigests, func(root *keyless.Root) (keyless.Signed, error) {
+			return t.byIdentity(ctx, digest, oci.StatedDigests, func(root certified.Keyless) (certified.Identity, error) {
 				return root.VerifyBundle(payload.Bytes())
 			})
 		}
 		return t.byKey(ctx, digest, signer.NewContent(bundle.Signed), bundle.Values, bundle.SignedDigests)
 	default:
 		if s.Certificate != "" {
-			proof := keyless.Proof{Certificate: s.Certificate, Log: s.Log, Timestamp: s.Timestamp}
-			err := t.byIdentity(ctx, digest, oci.SignedDigests, func(root *keyless.Root) (keyless.Signed, error) {
+			proof := certified.Proof{Certificate: s.Certificate, Log: s.Log, Timestamp: s.Timestamp}
+			err := t.byIdentity(ctx, digest, oci.SignedDigests, func(root certified.Keyless) (certified.Identity, error) {
 				return root.VerifyPayload(payload.Bytes(), s.Value, proof)
 			})
 			if err != nil {
@@ -134,15 +135,15 @@ func (t *tally) byKey(
 // byIdentity counts a signature by a certificate for an identity, with each trusted root.
 func (t *tally) byIdentity(
 	ctx context.Context, digest string, of func(signed []byte) []string,
-	verify func(*keyless.Root) (keyless.Signed, error),
+	verify func(certified.Keyless) (certified.Identity, error),
 ) error {
 	for _, r := range t.roots {
 		if err := t.spend(ctx); err != nil {
 			return err
 		}
-		signed, err := guarded(func() (keyless.Signed, error) { return verify(r.root) })
+		signed, err := guarded(func() (certified.Identity, error) { return verify(r.root) })
 		if err != nil {
-			if !errors.Is(err, keyless.ErrNoCertificate) {
+			if !errors.Is(err, certified.ErrNoCertificate) {
 				t.note(err.Error())
 			}
 			continue
@@ -170,7 +171,7 @@ func (t *tally) byAuthority(ctx context.Context, digest string, envelope []byte,
 		if err := t.spend(ctx); err != nil {
 			return err
 		}
-		signed, err := guarded(func() (notation.Signed, error) { return j.notation.Verify(ctx, envelope, mediaType) })
+		signed, err := guarded(func() (certified.Envelope, error) { return j.notation.Verify(ctx, envelope, mediaType) })
 		if err != nil {
 			t.note(err.Error())
 			continue

@@ -15,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/signer"
 	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/certified"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/policy"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
@@ -32,7 +33,9 @@ type Config struct {
 	// FetchTimeout bounds one fetch, and Fetches how many may be under way.
 	FetchTimeout time.Duration
 	Fetches      int
-	Telemetry    *telemetry.Telemetry
+	// Verifiers verify signatures by certificates; nil for signatures by keys alone.
+	Verifiers *certified.Verifiers
+	Telemetry *telemetry.Telemetry
 }
 
 // CacheConfig bounds what is cached, and for how long.

@@ -84,6 +84,9 @@ func (r *Resolver) signaturesQuery(repository string, image *oci.Image, req Requ
 	}
 }
 
+// VerifiesCertificates reports whether signatures by certificates count, and not only those by keys.
+func (r *Resolver) VerifiesCertificates() bool { return r.cfg.Verifiers != nil }
+
 // hashOf returns what distinguishes signers and all that is trusted of them.
 func hashOf(signers []signer.Signer) string {
 	hash, roots := sha256.New(), map[*byte][sha256.Size]byte{} // signers share roots
@@ -129,7 +132,7 @@ type verification struct {
 // run verifies the signatures in the registry. A mirror that lacks one of a signer may not have copied it: the
 // registry itself is asked then.
 func (v verification) run(ctx context.Context) (a answer, err error) {
-	t, err := newTally(v.signers)
+	t, err := newTally(v.signers, v.resolver.cfg.Verifiers)
 	if err != nil {
 		return a, err
 	}

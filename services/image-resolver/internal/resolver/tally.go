@@ -13,6 +13,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/signer"
+	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/certified"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/oci"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/registry"
 )
@@ -28,12 +29,13 @@ const (
 
 // tally counts signatures.
 type tally struct {
-	judges   []judge
-	roots    []trustedRoot
-	notation bool                       // a signer uses it
-	onlyKeys bool                       // all signers have keys
-	payloads map[string]*signer.Content // by digest: many signatures are of the same one
-	signed   []signature                // by the signers
+	verifiers *certified.Verifiers // nil without
+	judges    []judge
+	roots     []trustedRoot
+	notation  bool                       // a signer uses it
+	onlyKeys  bool                       // all signers have keys
+	payloads  map[string]*signer.Content // by digest: many signatures are of the same one
+	signed    []signature                // by the signers
 
 	total, verifications int
 	// other is a signature by a signer that is of something else, and notes are about signatures by none.

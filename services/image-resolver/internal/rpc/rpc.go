@@ -43,7 +43,7 @@ func (h *Handler) ResolveImage(
 		span.SetStatus(codes.Error, fault.Of(err).String())
 		return nil, err
 	}
-	return response(result), nil
+	return h.response(result), nil
 }
 
 // Cached returns what ResolveImage would return without waiting.
@@ -56,7 +56,7 @@ func (h *Handler) Cached(req *imageresolverv1.ResolveImageRequest) (*imageresolv
 	if !ok {
 		return nil, false
 	}
-	return response(result), true
+	return h.response(result), true
 }
 
 func request(req *imageresolverv1.ResolveImageRequest) (resolver.Request, error) {
@@ -83,11 +83,11 @@ func platform(p *imageresolverv1.Platform) oci.Platform {
 	return oci.Platform{OS: p.GetOs(), Architecture: p.GetArchitecture(), Variant: p.GetVariant()}
 }
 
-func response(r resolver.Result) *imageresolverv1.ResolveImageResponse {
+func (h *Handler) response(r resolver.Result) *imageresolverv1.ResolveImageResponse {
 	image := r.Image
 	var signatures *imageresolverv1.Signatures
 	if s := r.Signatures; s != nil {
-		signatures = &imageresolverv1.Signatures{Signers: s.Signers, Found: s.Found, Unread: s.Unread, Kinds: kinds}
+		signatures = &imageresolverv1.Signatures{Signers: s.Signers, Found: s.Found, Unread: s.Unread, Kinds: h.kinds()}
 	}
 	return &imageresolverv1.ResolveImageResponse{
 		Reference:   r.Reference,

@@ -8,10 +8,14 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/signer"
 )
 
-// kinds are the kinds of signers whose signatures are verified.
-var kinds = []imageresolverv1.SignerKind{
-	imageresolverv1.SignerKind_SIGNER_KIND_PUBLIC_KEYS, imageresolverv1.SignerKind_SIGNER_KIND_KEYLESS,
-	imageresolverv1.SignerKind_SIGNER_KIND_NOTATION,
+// kinds returns the kinds of signers whose signatures are verified.
+func (h *Handler) kinds() []imageresolverv1.SignerKind {
+	kinds := []imageresolverv1.SignerKind{imageresolverv1.SignerKind_SIGNER_KIND_PUBLIC_KEYS}
+	if !h.Resolver.VerifiesCertificates() {
+		return kinds
+	}
+	return append(kinds,
+		imageresolverv1.SignerKind_SIGNER_KIND_KEYLESS, imageresolverv1.SignerKind_SIGNER_KIND_NOTATION)
 }
 
 // signers reads the signers of a request. Roots and certificates are read where signatures are verified, as most
