@@ -145,6 +145,9 @@ type Config struct {
 	CacheConfig string `split_words:"true" default:"/pod-cache-config/pod-cache-config.yaml"`
 	// WarmUp is whether each of these functions keeps one pod at least.
 	WarmUp bool `split_words:"true" default:"true"`
+	// Prepull is whether nodes pull the images of these functions, and of those with a FunctionConfig, before a
+	// pod needs them.
+	Prepull bool `default:"false"`
 	// Replica is this replica's name, which no other one has; empty for the host's name.
 	Replica string
 	// ReplicaAddress is this replica's IP address, at which gateways reach it; empty for one of

@@ -3,6 +3,7 @@
 package podmanager
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
@@ -85,6 +87,22 @@ func (c *Config) cluster(
 	return kube.New(pods)
 }
 
+// prepull returns the task that has nodes pull images ahead, where that is on. It completes the configuration from
+// its own.
+func (c *Config) prepull(frame program.Frame, config kube.PrepullConfig) serve.Task {
+	return func(ctx context.Context) error {
+		if !c.Prepull {
+			return nil
+		}
+		config.Namespace, config.Builder, config.Telemetry = c.Namespace, c.builder(), frame.Telemetry
+		p, err := kube.NewPrepull(config)
+		if err != nil {
+			return err
+		}
+		return p.Run(ctx)
+	}
+}
+
 // launcher returns how the wrapper server gets into pods before or without an automatic
 // choice. A template of the user's own contains it itself.
 func (c *Config) launcher() podspec.Launcher {
@@ -142,7 +160,7 @@ func (c *Config) network() imagename.Patterns {
 // settings returns the settings of the pools at the start.
 func (c *Config) settings(template podspec.Template, functions map[string]cacheconfig.Entry) manager.Settings {
 	return manager.Settings{
-		Template: template, Builder: c.builder(), Functions: functions, MinPods: c.minPods(),
+		Template: template, Builder: c.builder(), Functions: functions, MinPods: c.minPods(), Prepull: c.Prepull,
 		Pools: pool.Config{
 			MaxPods: c.MaxPods, MaxWaiting: c.MaxQueue, ScanInterval: c.ScanInterval, SchedulingTimeout: c.SchedulingPatience,
 			ScaleAhead: c.ScaleAhead,

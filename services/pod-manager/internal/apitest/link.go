@@ -187,9 +187,12 @@ type request struct {
 	content              []byte
 }
 
-// parse reads a request whose path ends in /namespaces/NAMESPACE/RESOURCE[/NAME].
+// parse reads a request whose path ends in /namespaces/NAMESPACE/RESOURCE[/NAME], or in /nodes[/NAME].
 func parse(r *http.Request, content []byte) request {
-	_, path, _ := strings.Cut(r.URL.Path, "/namespaces/")
+	_, path, ok := strings.Cut(r.URL.Path, "/namespaces/")
+	if !ok {
+		path = strings.TrimPrefix(r.URL.Path, "/api/v1")
+	}
 	parts := append(strings.Split(path, "/"), "", "")
 	query := r.URL.Query()
 	return request{
@@ -275,6 +278,8 @@ func setKind(object Object) (kind, group string) {
 		kind = "Service"
 	case *corev1.ConfigMap:
 		kind = "ConfigMap"
+	case *corev1.Node:
+		kind = "Node"
 	case *coordinationv1.Lease:
 		kind, group = "Lease", "coordination.k8s.io/v1"
 	}

@@ -40,6 +40,7 @@ type Mapping struct {
 type Function struct {
 	Settings cacheconfig.Entry
 	MinPods  int
+	tagged   bool // it is for single tags
 	config   string
 }
 
@@ -104,7 +105,9 @@ func (s *Set) addBinary(c *Config, repositories []string, taken map[string]strin
 
 // addPod adds what an object says of pods.
 func (s *Set) addPod(c *Config, repositories []string, found *problems) {
-	f := &Function{Settings: c.Pod.Settings, MinPods: c.Pod.MinPods, config: c.Name}
+	f := &Function{
+		Settings: c.Pod.Settings, MinPods: c.Pod.MinPods, config: c.Name, tagged: len(c.Pod.Tags) > 0,
+	}
 	for _, repository := range repositories {
 		if len(c.Pod.Tags) == 0 {
 			if owner := s.tagged[repository]; owner != nil {
@@ -190,14 +193,14 @@ func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 	return f, ok
 }
 
-// MinPods returns how many pods images keep, by canonical name.
+// MinPods returns how many pods images keep, by canonical name: those of single tags.
 func (s *Set) MinPods() map[string]int {
 	kept := map[string]int{}
 	if s == nil {
 		return kept
 	}
 	for image, f := range s.pods {
-		if f.MinPods > 0 {
+		if f.tagged {
 			kept[image] = f.MinPods
 		}
 	}

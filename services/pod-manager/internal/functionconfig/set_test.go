@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
@@ -143,11 +144,18 @@ func TestAllObjectsTogetherAreBounded(t *testing.T) {
 	}
 }
 
+// TestMinPods holds that images are listed with and without a minimum, and all tags of a repository are not.
 func TestMinPods(t *testing.T) {
 	u := object(t, "a", "{image: fn, podExecutor: {tags: [v1, v2]}}")
 	u.SetAnnotations(map[string]string{functionconfig.SettingsAnnotation: "minPods: 2"})
-	s := functionconfig.Compile([]*functionconfig.Config{functionconfig.Decode(u, prefix)}, prefix)
-	if got := s.MinPods(); len(got) != 2 || got[prefix+"/fn:v1"] != 2 {
+	none := object(t, "b", "{image: other, podExecutor: {tags: [v1]}}")
+	all := object(t, "c", "{image: third, podExecutor: {}}")
+	var configs []*functionconfig.Config
+	for _, o := range []*unstructured.Unstructured{u, none, all} {
+		configs = append(configs, functionconfig.Decode(o, prefix))
+	}
+	s := functionconfig.Compile(configs, prefix)
+	if got := s.MinPods(); len(got) != 3 || got[prefix+"/fn:v1"] != 2 || got[prefix+"/other:v1"] != 0 {
 		t.Errorf("MinPods = %v", got)
 	}
 }

@@ -3,6 +3,9 @@
 package manager
 
 import (
+	"maps"
+	"slices"
+
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -141,7 +144,7 @@ func (l *loop) abandon() {
 }
 
 // count writes down how many pods and waiting leases there are, and forgets the
-// images of functions without a pool.
+// images of functions without a pool that are not listed.
 func (l *loop) count() {
 	counts := counts{owned: l.machine.Owned(), takeovers: l.machine.Takeovers()}
 	l.machine.CountPods(func(f pool.Function, s pool.PodState, pods int) {
@@ -152,7 +155,7 @@ func (l *loop) count() {
 		return
 	}
 	known := make(map[pool.Function]podspec.Function, len(l.images))
-	for _, f := range l.machine.Functions() {
+	for _, f := range slices.AppendSeq(l.machine.Functions(), maps.Values(l.minimum)) {
 		if image, ok := l.images[f]; ok {
 			known[f] = image
 		}

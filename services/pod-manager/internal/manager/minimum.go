@@ -98,7 +98,7 @@ func (m *Manager) lookUpListed(ctx context.Context, before failures) failures {
 // not any more.
 func (l *loop) listed() []string {
 	for image, f := range l.minimum {
-		if l.listedPods[image] == 0 {
+		if _, listed := l.listedPods[image]; !listed {
 			delete(l.minimum, image)
 			l.setMinimum(f)
 		}
@@ -110,7 +110,7 @@ func (l *loop) listed() []string {
 // pool of what it was before. Images that are not listed any more are ignored.
 func (l *loop) keep(image string, what podspec.Function) {
 	f := pool.Function{Reference: what.Reference, Digest: what.Digest}
-	if l.listedPods[image] == 0 {
+	if _, listed := l.listedPods[image]; !listed {
 		return // removed from the list meanwhile
 	}
 	former, known := l.minimum[image]
@@ -138,4 +138,19 @@ func (l *loop) setMinimum(f pool.Function) {
 		delete(l.kept, f)
 	}
 	l.handle(pool.MinPodsSet{Function: f, Pods: pods})
+}
+
+// Listed returns what the pods of listed functions run, as far as their images are known.
+func (m *Manager) Listed(ctx context.Context) ([]podspec.Workload, error) {
+	return ask(ctx, m, func(l *loop) []podspec.Workload {
+		var listed []podspec.Workload
+		known := make(map[pool.Function]bool)
+		for _, image := range slices.Sorted(maps.Keys(l.minimum)) {
+			if f := l.minimum[image]; !known[f] {
+				known[f] = true
+				listed = append(listed, l.settings.workload(l.images[f]))
+			}
+		}
+		return listed
+	})
 }

@@ -36,14 +36,13 @@ type Settings struct {
 	// MinPods is how many pods each of Functions keeps although no lease needs them, unless its entry
 	// sets another number. Zero turns the minimum of all functions off.
 	MinPods int
+	// Prepull has functions be listed that keep no pods, for [Manager.Listed].
+	Prepull bool
 }
 
-// listed returns how many pods functions keep, by image.
+// listed returns how many pods the listed functions keep, by image.
 func (s Settings) listed() map[string]int {
 	listed := make(map[string]int)
-	if s.MinPods <= 0 {
-		return listed
-	}
 	for _, entry := range s.Functions {
 		name, err := imagename.Parse(entry.Image, "")
 		if _, configured := s.Configs.Pod(name); err == nil && !configured {
@@ -54,7 +53,12 @@ func (s Settings) listed() map[string]int {
 		}
 	}
 	maps.Copy(listed, s.Configs.MinPods())
-	maps.DeleteFunc(listed, func(_ string, pods int) bool { return pods == 0 })
+	if s.MinPods <= 0 {
+		for image := range listed {
+			listed[image] = 0
+		}
+	}
+	maps.DeleteFunc(listed, func(_ string, pods int) bool { return pods == 0 && !s.Prepull })
 	return listed
 }
 
