@@ -250,30 +250,46 @@ func TestRolesAreBoundToAccounts(t *testing.T) {
 			}
 		}
 		for _, r := range of[*rbacv1.ClusterRole](objects) {
-			if diff := cmp.Diff(reviewTokens, r.Rules); diff != "" || r.AggregationRule != nil {
-				t.Errorf("ClusterRole %s has other rights than to review tokens (-want +got):\n%s", r.Name, diff)
+			if diff := cmp.Diff(clusterRights[r.Name].rules, r.Rules); diff != "" || r.AggregationRule != nil {
+				t.Errorf("ClusterRole %s has other rights than its programs use (-want +got):\n%s", r.Name, diff)
 			}
 			roles[r.Name] = true
 		}
 		for _, b := range of[*rbacv1.ClusterRoleBinding](objects) {
-			if !tokensAreReviewed(objects) || !roles[b.RoleRef.Name] || len(b.Subjects) != 1 ||
-				b.Subjects[0].Name != "gateway" {
+			right := clusterRights[b.RoleRef.Name]
+			if !roles[b.RoleRef.Name] || len(b.Subjects) != 1 || !right.needed(objects, b.Subjects[0].Name) {
 				t.Errorf("no program needs the rights of %s in the whole cluster", b.Name)
 			}
 		}
 	})
 }
 
-// reviewTokens is the one right for the whole cluster: to ask whose a token is. The ClusterRole
-// system:auth-delegator, which others use for it, also permits to ask what any user may do.
-var reviewTokens = []rbacv1.PolicyRule{
-	{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
+// clusterRight is a right for the whole cluster, and the settings of which one makes a program use it.
+type clusterRight struct {
+	rules    []rbacv1.PolicyRule
+	settings []string
 }
 
-// tokensAreReviewed reports whether the gateway accepts tokens of Kubernetes.
-func tokensAreReviewed(objects []runtime.Object) bool {
+// clusterRights are the only ones, by ClusterRole.
+var clusterRights = map[string]clusterRight{
+	// To ask whose a token is. The ClusterRole system:auth-delegator, which others use for it, also permits
+	// to ask what any user may do.
+	"function-runner-token-review": {[]rbacv1.PolicyRule{
+		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
+	}, []string{"FNR_TOKEN_USERS"}},
+	// To know which nodes there are, and which images they have.
+	"function-runner-nodes": {[]rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}},
+	}, []string{"FNR_PREPULL", "FNR_POD_MANAGER_PREPULL"}},
+}
+
+// needed reports whether the program with an account uses the right.
+func (r clusterRight) needed(objects []runtime.Object, account string) bool {
 	return slices.ContainsFunc(of[*appsv1.Deployment](objects), func(d *appsv1.Deployment) bool {
-		return variable(d.Spec.Template.Spec.Containers[0], "FNR_TOKEN_USERS") != ""
+		pod := d.Spec.Template.Spec
+		return pod.ServiceAccountName == account && slices.ContainsFunc(r.settings, func(name string) bool {
+			return variable(pod.Containers[0], name) != ""
+		})
 	})
 }
 
