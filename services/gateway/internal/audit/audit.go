@@ -116,6 +116,7 @@ func (l *Log) Record(ctx context.Context, e Event) {
 
 // Run writes events until ctx ends, and then the queued ones, for a bounded time. It closes the output.
 func (l *Log) Run(ctx context.Context) error {
+	l.metrics.begin(ctx)
 	writing, cancel := outliving(ctx, closeTimeout)
 	defer cancel()
 	for {

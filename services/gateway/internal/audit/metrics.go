@@ -30,10 +30,14 @@ func newMetrics(provider metric.MeterProvider, queued func() int64) (*metrics, e
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("set up the metrics of the audit log: %w", err)
 	}
-	for _, outcome := range []string{"written", "failed", "dropped"} { // a counter that appears has not increased
-		m.count(context.Background(), outcome, 0)
-	}
 	return m, nil
+}
+
+// begin has all counts begin at zero: one that appears has not increased.
+func (m *metrics) begin(ctx context.Context) {
+	for _, outcome := range []string{"written", "failed", "dropped"} {
+		m.count(ctx, outcome, 0)
+	}
 }
 
 // count counts n events.
