@@ -166,9 +166,9 @@ func (policy *preforkPolicy) next(now time.Time) plan {
 		}
 		switch {
 		case len(set.processes) == keep || !policy.hasCapacity():
-		case len(set.processes) >= policy.base(set) && !policy.spacious():
 		case policy.due(set).After(now):
 			todo.wakeAt(policy.due(set))
+		case len(set.processes) >= policy.base(set) && !policy.spacious():
 		case todo.start == nil || set.lastUse.After(todo.start.lastUse):
 			todo.start = set
 		}
