@@ -33,9 +33,19 @@ func (b *bubblewrap) command(fn Function) fnproc.Command {
 		Path: b.path, Args: append([]string{"--args", argumentsFile, "--"}, fn.Program...),
 		Launch: &fnproc.Launch{
 			Messages: []string{"bwrap: "}, Files: []string{b.filter}, Limits: b.limits,
-			Arguments: []byte(strings.Join(b.arguments(fn), "\x00") + "\x00"),
+			Arguments: joined(b.arguments(fn)),
 		},
 	}
+}
+
+// joined returns arguments as bubblewrap reads them, each with a zero byte at its end: an argument ends at the first one.
+func joined(arguments []string) []byte {
+	var all []byte
+	for _, argument := range arguments {
+		argument, _, _ = strings.Cut(argument, "\x00")
+		all = append(append(all, argument...), 0)
+	}
+	return all
 }
 
 // limits returns the limits of a process of the launcher that starts now.

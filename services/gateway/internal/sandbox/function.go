@@ -32,12 +32,13 @@ var (
 	networkFiles = []string{"/etc/resolv.conf", "/etc/hosts"}
 )
 
-// environment returns the function's variables, each once: of several, the last counts.
+// environment returns the function's variables, each once: of several, the last counts. What no program can get as a
+// variable is left out.
 func (fn Function) environment() []string {
 	var variables []string
 	for _, variable := range slices.Concat(environment, fn.Env) {
 		key, _, ok := strings.Cut(variable, "=")
-		if !ok || key == "" {
+		if !ok || key == "" || strings.ContainsRune(variable, 0) {
 			continue
 		}
 		variables = slices.DeleteFunc(variables, func(other string) bool { return strings.HasPrefix(other, key+"=") })

@@ -127,6 +127,30 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+// TestZeroBytesAddNoArguments has an image whose configuration has zero bytes, by which bubblewrap knows its arguments.
+func TestZeroBytesAddNoArguments(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	share(t, filepath.Dir(secret))
+	l, err := sandbox.Find(t.Context(), config("bubblewrap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	const bind = "\x00--bind\x00/\x00/tmp/machine"
+	for _, fn := range []sandbox.Function{{Env: []string{"A=b" + bind}, Dir: "/"}, {Dir: "/" + bind}} {
+		fn.Name, fn.Root, fn.Program = "fn@x", "/", []string{"/bin/cat", "/tmp/machine" + secret}
+		cmd := l.Command(fn)
+		cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<10
+		out, err := fnproc.Runner{}.Run(t.Context(), cmd, nil)
+		if err != nil || out.ExitCode != 1 || len(out.Output) > 0 {
+			t.Errorf("%v, %s with %q, want a function that finds no file of the machine", err, out.Status, out.Output)
+		}
+	}
+}
+
 // TestLauncherThatReachesALimit starts a sandbox with a user that may have no process more than the launcher.
 func TestLauncherThatReachesALimit(t *testing.T) {
 	l, err := sandbox.Find(t.Context(), config("bubblewrap"))

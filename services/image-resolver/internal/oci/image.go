@@ -80,7 +80,7 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 			"the image has neither Entrypoint nor Cmd, so there is nothing to run: set ENTRYPOINT in its Dockerfile",
 		)
 	}
-	return &Image{
+	image := &Image{
 		Digest:     m.Digest,
 		Platform:   Platform(file.platform),
 		Entrypoint: c.Entrypoint,
@@ -90,7 +90,22 @@ func ParseConfig(m *Manifest, config []byte) (*Image, error) {
 		User:       c.User,
 		Labels:     c.Labels,
 		Size:       m.LayerBytes,
-	}, nil
+	}
+	if err := image.check(); err != nil {
+		return nil, err
+	}
+	return image, nil
+}
+
+// check rejects a configuration with a zero byte, which no program can get: what is behind it would be taken for
+// something else wherever such a byte ends a text.
+func (i *Image) check() error {
+	texts := slices.Concat(i.Entrypoint, i.Cmd, i.Env, []string{i.WorkingDir, i.User})
+	if !slices.ContainsFunc(texts, func(text string) bool { return strings.ContainsRune(text, 0) }) {
+		return nil
+	}
+	return fault.New(fault.Precondition, "the image's configuration has a zero byte in its command, its environment, "+
+		"its working directory or its user: build and push the image again")
 }
 
 // Platform is an operating system and a processor architecture, in Go's spelling.

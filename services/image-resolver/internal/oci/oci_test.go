@@ -83,6 +83,21 @@ func TestCommand(t *testing.T) {
 	}
 }
 
+// TestZeroBytesAreRejected has texts with a zero byte: where such a byte ends each text, one would be two.
+func TestZeroBytesAreRejected(t *testing.T) {
+	const zero = `x\u0000--bind`
+	for _, config := range []string{
+		`"Entrypoint":["` + zero + `"]`, `"Entrypoint":["/fn","` + zero + `"]`, `"Cmd":["` + zero + `"]`,
+		`"Cmd":["fn"],"Env":["A=` + zero + `"]`, `"Cmd":["fn"],"WorkingDir":"/` + zero + `"`,
+		`"Cmd":["fn"],"User":"` + zero + `"`,
+	} {
+		_, err := oci.ParseConfig(&oci.Manifest{Config: someDigest}, []byte(`{"config":{`+config+`}}`))
+		if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "has a zero byte") {
+			t.Errorf("%s: error %v, want a rejection that says why", config, err)
+		}
+	}
+}
+
 func TestSelect(t *testing.T) {
 	child := func(digest string, platform *v1.Platform) v1.Descriptor {
 		hash := must(v1.NewHash("sha256:" + strings.Repeat(digest, 64)))
