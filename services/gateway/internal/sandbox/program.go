@@ -4,36 +4,59 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"strings"
 	"syscall"
 
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 )
 
-// maxLinks bounds how many symbolic links lead to a program, as in Linux.
-const maxLinks = 40
+const (
+	// maxLinks bounds how many symbolic links lead to a program, as in Linux.
+	maxLinks = 40
+	// maxPath bounds a program's path, in bytes, as in Linux.
+	maxPath = 4096
+	// maxSteps bounds the directories and links that are looked at for a program, in all places of a PATH: images choose
+	// how many there are.
+	maxSteps = 4096
+)
+
+// finder looks for a program in an image.
+type finder struct {
+	files *os.Root
+	steps int // that were taken
+}
 
 // FindProgram returns the path in the image of the program that a container of it would run, which is
 // searched in the image's PATH if it has no slash. The error is that of starting it.
 func FindProgram(root, program, dir string, env []string) (string, *fnproc.StartError) {
+	if len(program) >= maxPath {
+		return "", notStarted(program, syscall.ENAMETOOLONG, "")
+	}
 	files, err := os.OpenRoot(root)
 	if err != nil {
 		return "", notStarted(program, err, "")
 	}
 	defer func() { _ = files.Close() }()
+	f := &finder{files: files}
 	if strings.Contains(program, "/") {
 		if !path.IsAbs(program) {
 			program = path.Join("/", dir, program)
 		}
-		return program, executable(files, program)
+		return program, f.executable(program)
 	}
-	for _, place := range strings.Split(searchPath(env), ":") {
+	for place := range strings.SplitSeq(searchPath(env), ":") {
 		candidate := path.Join("/", place, program)
-		if executable(files, candidate) == nil {
+		err := f.executable(candidate)
+		if err == nil {
 			return candidate, nil
+		}
+		if errors.Is(err, errTooFar) {
+			return "", err
 		}
 	}
 	return "", notStarted(program, syscall.ENOENT, "it is in no directory of the image's PATH")
@@ -50,8 +73,8 @@ func searchPath(env []string) string {
 }
 
 // executable returns why a program cannot be executed, nil if it can.
-func executable(files *os.Root, program string) *fnproc.StartError {
-	info, err := follow(files, program)
+func (f *finder) executable(program string) *fnproc.StartError {
+	info, err := f.follow(program)
 	switch {
 	case err != nil:
 		return notStarted(program, cause(err), "")
@@ -71,19 +94,29 @@ func cause(err error) error {
 	return err
 }
 
+// maxQuoted bounds what errors quote of a program's path, in bytes.
+const maxQuoted = 200
+
 func notStarted(program string, err error, hint string) *fnproc.StartError {
+	program = excerpt.Middle(program, maxQuoted)
 	return &fnproc.StartError{
 		Path: program, Err: &fs.PathError{Op: "fork/exec", Path: program, Err: err}, Hint: hint,
 	}
 }
 
+// errTooFar is a program that is not looked for any longer.
+var errTooFar = fmt.Errorf("more than %d directories and links would have to be looked at", maxSteps)
+
 // follow returns what is at a path of an image, with the image's symbolic links followed in it.
-func follow(files *os.Root, name string) (fs.FileInfo, error) {
+func (f *finder) follow(name string) (fs.FileInfo, error) {
 	at, links := ".", 0
 	rest := strings.Split(name, "/")
 	for {
+		if f.steps++; f.steps > maxSteps {
+			return nil, errTooFar
+		}
 		if len(rest) == 0 {
-			return files.Lstat(at)
+			return f.files.Lstat(at)
 		}
 		part := rest[0]
 		rest = rest[1:]
@@ -95,7 +128,7 @@ func follow(files *os.Root, name string) (fs.FileInfo, error) {
 			continue
 		}
 		next := path.Join(at, part)
-		info, err := files.Lstat(next)
+		info, err := f.files.Lstat(next)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +139,7 @@ func follow(files *os.Root, name string) (fs.FileInfo, error) {
 		if links++; links > maxLinks {
 			return nil, syscall.ELOOP
 		}
-		target, err := files.Readlink(next)
+		target, err := f.files.Readlink(next)
 		if err != nil {
 			return nil, err
 		}

@@ -207,59 +207,6 @@ func TestLaunchersThatFail(t *testing.T) {
 	}
 }
 
-func TestProgramIsFoundInTheImage(t *testing.T) {
-	root := t.TempDir()
-	for _, dir := range []string{"usr/bin", "fn", "bin.d"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, mode := range map[string]os.FileMode{"usr/bin/node": 0o555, "fn/run": 0o555, "fn/data": 0o444} {
-		if err := os.WriteFile(filepath.Join(root, name), nil, mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, target := range map[string]string{
-		"bin": "/usr/bin", "usr/bin/sh": "../../fn/run", "shadow": "/etc/shadow",
-		"up": "../../../../../../bin/sh", "loop": "loop",
-	} {
-		if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tests := map[string]struct{ program, dir, path, want, err string }{
-		"absolute":          {"/fn/run", "/", "", "/fn/run", ""},
-		"by a link":         {"/bin/node", "/", "", "/bin/node", ""},
-		"by two links":      {"/bin/sh", "/", "", "/bin/sh", ""},
-		"in PATH":           {"node", "/", "/fn:/bin", "/bin/node", ""},
-		"in the usual PATH": {"node", "/", "", "/usr/bin/node", ""},
-		"in the directory":  {"./run", "/fn", "", "/fn/run", ""},
-		"out and in again":  {"/up", "/", "", "/up", ""},
-		"missing":           {"/fn/no", "/", "", "", "fork/exec /fn/no: no such file or directory"},
-		"not in PATH":       {"no", "/", "/bin", "", "it is in no directory of the image's PATH"},
-		"no program":        {"/fn/data", "/", "", "", "permission denied (the file is not executable)"},
-		"a directory":       {"/fn", "/", "", "", "permission denied (it is a directory)"},
-		"out of the image":  {"/shadow", "/", "", "", "no such file or directory"},
-		"a circle":          {"/loop", "/", "", "", "too many levels of symbolic links"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			var env []string
-			if tc.path != "" {
-				env = []string{"PATH=/nonsense", "PATH=" + tc.path}
-			}
-			got, err := sandbox.FindProgram(root, tc.program, tc.dir, env)
-			said := ""
-			if err != nil {
-				said = err.Error()
-			}
-			if got != tc.want && tc.err == "" || (said == "") != (tc.err == "") || !strings.Contains(said, tc.err) {
-				t.Errorf("got %q, %v, want %q and %q", got, err, tc.want, tc.err)
-			}
-		})
-	}
-}
-
 // TestLauncherThatHangs has a launcher whose children keep its output open, and that never ends.
 func TestLauncherThatHangs(t *testing.T) {
 	hanging := filepath.Join(t.TempDir(), "bwrap")
