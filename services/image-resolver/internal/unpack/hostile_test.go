@@ -29,6 +29,9 @@ func TestHostileEntriesAreRefused(t *testing.T) {
 		"hard link through a link": {
 			[][]entry{{symlink("m", "/etc")}, {hardlink("l", "m/shadow")}}, "which is no file of the image",
 		},
+		"hard link to what it replaces": {
+			[][]entry{{file("d/e/x", "")}, {hardlink("d", "d/e/x")}}, `"d" is a hard link to "d/e/x", which it would replace`,
+		},
 		"hard link to a directory": {[][]entry{{dir("d"), hardlink("l", "d")}}, "which is no file of the image"},
 		"file through two links": {
 			[][]entry{{symlink("d/e/a", "../.."), symlink("b", "d/e/a/..")}, {file("b/x", "")}},

@@ -150,8 +150,11 @@ func (t *Tree) hardLink(header *tar.Header, at string) error {
 	if err != nil || info.IsDir() {
 		return rejected(header.Name, "is a hard link to "+quoted(header.Linkname)+", which is no file of the image")
 	}
-	if target == at {
+	switch {
+	case target == at:
 		return nil
+	case strings.HasPrefix(target, at+"/"):
+		return rejected(header.Name, "is a hard link to "+quoted(header.Linkname)+", which it would replace")
 	}
 	if err := t.replace(at); err != nil {
 		return err

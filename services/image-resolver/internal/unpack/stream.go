@@ -34,7 +34,8 @@ func (t *Tree) Compressed(ctx context.Context, layer io.Reader, size int64, diff
 	}
 	defer func() { _ = plain.Close() }()
 	sum := sha256.New()
-	bounded := &ratio{ctx: ctx, Reader: io.TeeReader(plain, sum), size: size}
+	bounded := &growth{ctx: ctx, Reader: io.TeeReader(plain, sum), of: ratio{size: size}}
+	t.content = &ratio{size: size}
 	if err := t.Layer(ctx, bounded); err != nil {
 		return err
 	}
@@ -72,24 +73,37 @@ func decompress(layer io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// ratio is an uncompressed layer that ends with an error where it gets too large for its
+// growth is an uncompressed layer that ends with an error where it gets too large for its
 // compressed size, or where ctx ends.
-type ratio struct {
+type growth struct {
 	io.Reader
-	ctx  context.Context //nolint:containedctx // a reader has no other way to know it
-	size int64
-	read int64
+	ctx context.Context //nolint:containedctx // a reader has no other way to know it
+	of  ratio
 }
 
-func (r *ratio) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, r.ctx.Err()
+func (g *growth) Read(p []byte) (int, error) {
+	if g.ctx.Err() != nil {
+		return 0, g.ctx.Err()
 	}
-	n, err := r.Reader.Read(p)
-	r.read += int64(n)
-	if r.read > smallLayer && r.read/maxRatio > r.size {
-		return n, fault.New(fault.Precondition,
-			"a layer of %d bytes unpacks to more than %d times its size, which is the limit", r.size, maxRatio)
+	n, err := g.Reader.Read(p)
+	if tooLarge := g.of.add(int64(n)); tooLarge != nil {
+		return n, tooLarge
 	}
 	return n, err
+}
+
+// ratio bounds what becomes of a layer by its compressed size. Nil bounds nothing.
+type ratio struct{ size, bytes int64 }
+
+// add counts bytes. It returns an error where there are too many.
+func (r *ratio) add(bytes int64) error {
+	if r == nil {
+		return nil
+	}
+	r.bytes += bytes
+	if r.bytes > smallLayer && r.bytes/maxRatio > r.size {
+		return fault.New(fault.Precondition,
+			"a layer of %d bytes unpacks to more than %d times its size, which is the limit", r.size, maxRatio)
+	}
+	return nil
 }

@@ -3,12 +3,15 @@
 package unpack_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +66,26 @@ func TestCompressions(t *testing.T) {
 	}
 }
 
+// sparse returns an entry of an archive that has one byte, at the end of so many.
+func sparse(size int64) []byte {
+	block := make([]byte, 2*512)
+	copy(block, "holes")
+	put := func(at int, format string, value int64) { copy(block[at:], fmt.Sprintf(format, value)) }
+	put(100, "%07o", 0o644)
+	put(124, "%011o", 1)
+	block[156] = tar.TypeGNUSparse
+	copy(block[257:], "ustar  ")
+	put(386, "%011o", size-1) // where the first part begins, and how long it is
+	put(398, "%011o", 1)
+	put(483, "%011o", size)
+	sum := int64(8 * ' ') // as if there were spaces where it is written
+	for _, b := range block {
+		sum += int64(b)
+	}
+	put(148, "%06o\x00 ", sum)
+	return block
+}
+
 func TestBadLayers(t *testing.T) {
 	plain := archive(t, file("a", "content"))
 	zeros := make([]byte, 20<<20)
@@ -71,13 +94,17 @@ func TestBadLayers(t *testing.T) {
 		diffID string
 		want   string
 	}{
-		"other content":        {gzipped(t, plain), digest(nil), "push the image again"},
-		"more after its end":   {gzipped(t, append(bytes.Clone(plain), "more"...)), digest(plain), "push the image again"},
-		"half":                 {gzipped(t, plain)[:60], digest(plain), "not a valid tar archive"},
-		"empty":                {nil, digest(nil), "a layer is empty"},
-		"no archive":           {[]byte(strings.Repeat("no archive", 200)), digest(plain), "not a valid tar archive"},
-		"100 times its size":   {gzipped(t, archive(t, file("zeros", string(zeros)))), digest(plain), "more than 100 times"},
-		"zeros after its end":  {gzipped(t, append(bytes.Clone(plain), zeros...)), digest(plain), "more than 100 times"},
+		"other content":       {gzipped(t, plain), digest(nil), "push the image again"},
+		"more after its end":  {gzipped(t, append(bytes.Clone(plain), "more"...)), digest(plain), "push the image again"},
+		"half":                {gzipped(t, plain)[:60], digest(plain), "not a valid tar archive"},
+		"empty":               {nil, digest(nil), "a layer is empty"},
+		"no archive":          {[]byte(strings.Repeat("no archive", 200)), digest(plain), "not a valid tar archive"},
+		"100 times its size":  {gzipped(t, archive(t, file("zeros", string(zeros)))), digest(plain), "more than 100 times"},
+		"zeros after its end": {gzipped(t, append(bytes.Clone(plain), zeros...)), digest(plain), "more than 100 times"},
+		"holes": {
+			gzipped(t, slices.Concat(sparse(30<<20), archive(t))), digest(slices.Concat(sparse(30<<20), archive(t))),
+			"more than 100 times",
+		},
 		"gzip without content": {[]byte{0x1f, 0x8b, 0, 0}, digest(plain), "not a valid tar archive"},
 	}
 	for name, tc := range tests {

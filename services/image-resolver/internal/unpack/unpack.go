@@ -48,6 +48,9 @@ type Tree struct {
 	limits Limits
 	bytes  int64
 	files  int64
+	// content is that of the present layer's files, which may have holes: of these an archive has only the size. It is nil
+	// for a layer whose compressed size is not known.
+	content *ratio
 	// layer is what the present layer has written, which its whiteouts leave.
 	layer paths
 	// last is the directory that was resolved last, by its name in the layer.
@@ -208,6 +211,9 @@ func (t *Tree) file(header *tar.Header, at string, content io.Reader) error {
 		return t.take(header.Name, max(header.Size, t.limits.Bytes))
 	}
 	if err := t.take(header.Name, (header.Size+entryBytes-1)/entryBytes*entryBytes); err != nil {
+		return err
+	}
+	if err := t.content.add(header.Size); err != nil {
 		return err
 	}
 	mode := fs.FileMode(modeFile)
