@@ -45,19 +45,21 @@ func TestImageIsPulledOnce(t *testing.T) {
 }
 
 func TestMountpointsAreThere(t *testing.T) {
-	source := &images{dir: t.TempDir()}
-	image := pushed{RootFS: oci.RootFS{WorkingDir: "/srv/app"}}
-	plain := archive(t, map[string]string{"fn": "x"})
-	source.add(t, &image, plain, oci.Digest(plain))
-	store := newStore(t, t.TempDir(), source)
-	opened := open(t, store, source.seal(t, image))
-	defer opened.Close()
-	for _, name := range []string{"proc", "dev", "tmp", "srv/app"} {
-		if info, err := os.Stat(filepath.Join(opened.Root, name)); err != nil || !info.IsDir() {
-			t.Errorf("%s: %v, want a directory", name, err)
+	for dir, want := range map[string]string{"/srv/app": "srv/app", "srv": "srv", "/app/../srv/.": "srv", "": "."} {
+		source := &images{dir: t.TempDir()}
+		image := pushed{RootFS: oci.RootFS{WorkingDir: dir}}
+		plain := archive(t, map[string]string{"fn": "x"})
+		source.add(t, &image, plain, oci.Digest(plain))
+		store := newStore(t, t.TempDir(), source)
+		opened := open(t, store, source.seal(t, image))
+		defer opened.Close()
+		for _, name := range []string{"proc", "dev", "tmp", want} {
+			if info, err := os.Stat(filepath.Join(opened.Root, name)); err != nil || !info.IsDir() {
+				t.Errorf("%s: %v, want a directory", name, err)
+			}
 		}
+		expectFile(t, opened, "etc/resolv.conf", "")
 	}
-	expectFile(t, opened, "etc/resolv.conf", "")
 }
 
 func TestPhasesOfAPull(t *testing.T) {

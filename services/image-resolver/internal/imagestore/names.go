@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -32,8 +33,12 @@ type Name struct {
 	written time.Time
 }
 
-// maxNames bounds how many names a store has: the oldest go.
-const maxNames = 500
+const (
+	// maxNames bounds how many names a store has: the oldest go.
+	maxNames = 500
+	// maxNameBytes bounds each of them: images choose how long their command and environment are.
+	maxNameBytes = 128 << 10
+)
 
 // Remember writes down what a name means, if its image is in the store. The name with the same
 // repository and tag is replaced.
@@ -44,6 +49,10 @@ func (s *Store) Remember(name Name) error {
 	content, err := json.Marshal(name)
 	if err != nil {
 		return err
+	}
+	if len(content) > maxNameBytes {
+		return fmt.Errorf("the command and the environment of the image have %d bytes, and at most %d are kept",
+			len(content), maxNameBytes)
 	}
 	file := path.Join(namesDir, name.file())
 	if old, err := s.root.ReadFile(file); err == nil && bytes.Equal(old, content) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,6 +62,19 @@ func TestNamesLastAsLongAsTheirImages(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(filepath.Join(dir, "names")); err != nil || len(entries) != 0 {
 		t.Errorf("%d names are left, %v, want none without images", len(entries), err)
+	}
+}
+
+// TestLongNamesAreNotWritten has an image whose environment is longer than what is kept of a name.
+func TestLongNamesAreNotWritten(t *testing.T) {
+	source, dir := &images{dir: t.TempDir()}, t.TempDir()
+	digest := source.push(t, map[string]string{"a": "1"})
+	store := newStore(t, dir, source)
+	open(t, store, digest).Close()
+	long := imagestore.Name{Repository: repository, Tag: "v1", Digest: digest, Env: []string{strings.Repeat("x", 128<<10)}}
+	err := store.Remember(long)
+	if err == nil || !strings.Contains(err.Error(), "131072") || len(names(t, store)) != 0 {
+		t.Errorf("error %v and %d names, want a rejection that says how much is kept", err, len(names(t, store)))
 	}
 }
 

@@ -162,7 +162,7 @@ func (p *pull) unpack(ctx context.Context, config oci.RootFS) (*unpack.Tree, err
 	if err := tree.Mountpoints(mountDirectories, mountFiles); err != nil {
 		return nil, err
 	}
-	return tree, tree.Directory(config.WorkingDir)
+	return tree, tree.Directory(path.Join("/", config.WorkingDir)) // as a container has it
 }
 
 // layer downloads a layer and applies it.
