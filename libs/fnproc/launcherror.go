@@ -32,8 +32,25 @@ const maxWords = 600
 // limits are the system's errors of exhausted limits.
 var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE}
 
-// executing is what launchers write when they execute the function: they work, and its program does not.
-var executing = []string{"execvp ", "exec: ", "exec /", "exec container process", "executable", "failed to load /"}
+// tooLong is the hint for a command that the system does not execute.
+const tooLong = "the image's arguments and variables are too long for this launcher of sandboxes"
+
+// unfit are what launchers write that work, about images that cannot be started, in lower case, with the probable cause.
+var unfit = []struct {
+	texts []string
+	hint  string
+}{
+	{[]string{"argument list too long"}, tooLong},
+	{
+		[]string{"chdir", "container init: mkdir "},
+		"the image's working directory is not there: /dev, /proc and /tmp are the sandbox's own",
+	},
+	{
+		[]string{"execvp ", "exec: ", "exec /", "exec container process", "executable", "failed to load /"},
+		"the program is for another architecture, or the image lacks the interpreter that its first line names, " +
+			"or its dynamic loader",
+	},
+}
 
 // startError returns the error of a launcher that could not start a function, nil if out is anything else.
 func (l *Launch) startError(out Outcome) error {
@@ -47,10 +64,9 @@ func (l *Launch) startError(out Outcome) error {
 			return exhaustedError(l.Name, &fs.PathError{Op: "start the sandbox of", Path: l.Name, Err: errno})
 		}
 	}
-	if slices.ContainsFunc(executing, func(s string) bool { return strings.Contains(words, s) }) {
-		return &StartError{
-			Path: l.Name, Err: errors.New(words), Hint: "the program is for another architecture, " +
-				"or the image lacks the interpreter that its first line names, or its dynamic loader",
+	for _, u := range unfit {
+		if slices.ContainsFunc(u.texts, func(text string) bool { return strings.Contains(lower, text) }) {
+			return &StartError{Path: l.Name, Err: errors.New(words), Hint: u.hint}
 		}
 	}
 	return fault.New(fault.Unavailable, "%w", &LaunchError{Words: words, Advice: l.Advice})

@@ -36,10 +36,15 @@ func startError(cmd Command, err error) error {
 	if exhausted(err) {
 		return exhaustedError(cmd.Path, err)
 	}
-	if l := cmd.Launch; l != nil { // what does not start is the launcher, or the machine lacks what it needs
+	l := cmd.Launch
+	switch {
+	case l != nil && errors.Is(err, syscall.E2BIG):
+		return &StartError{Path: l.Name, Err: err, Hint: tooLong}
+	case l != nil: // what does not start is the launcher, or the machine lacks what it needs
 		return fault.New(fault.Unavailable, "%w", &LaunchError{Words: err.Error(), Advice: l.Advice})
+	default:
+		return &StartError{Path: cmd.Path, Err: err, Hint: hint(cmd, err)}
 	}
-	return &StartError{Path: cmd.Path, Err: err, Hint: hint(cmd, err)}
 }
 
 // exhaustedError is the error of a function for which nothing was left.

@@ -73,6 +73,9 @@ func (b *bubblewrap) arguments(fn Function) []string {
 		key, value, _ := strings.Cut(variable, "=")
 		args = append(args, "--setenv", key, value)
 	}
+	if strings.HasPrefix(fn.Dir, "/tmp/") || strings.HasPrefix(fn.Dir, "/dev/shm/") {
+		args = append(args, "--dir", fn.Dir) // the image's own is hidden
+	}
 	return append(args, "--cap-drop", "ALL", "--seccomp", filterFile, "--chdir", fn.Dir)
 }
 

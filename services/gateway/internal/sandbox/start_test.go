@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build bubblewrap
+
+package sandbox_test
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/libs/fnproc"
+	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
+)
+
+// eachLauncher calls test with what runs a function, which has the files of this machine, by each launcher.
+func eachLauncher(
+	t *testing.T, test func(t *testing.T, run func(fn sandbox.Function) (fnproc.Outcome, error)),
+) {
+	t.Helper()
+	for name, program := range map[string]string{"bubblewrap": "bwrap", "crun": "crun", "runc": "runc", "runsc": "runsc"} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := exec.LookPath(program); err != nil {
+				t.Skip(err)
+			}
+			l, err := sandbox.Find(t.Context(), config(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			test(t, func(fn sandbox.Function) (fnproc.Outcome, error) {
+				fn.Name, fn.Root = "fn@x", "/"
+				cmd := l.Command(fn)
+				cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<14
+				return fnproc.Runner{}.Run(t.Context(), cmd, nil)
+			})
+		})
+	}
+}
+
+// TestWorkingDirectories has images that start in directories where the sandbox has files of its own.
+func TestWorkingDirectories(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, run func(fn sandbox.Function) (fnproc.Outcome, error)) {
+		for _, dir := range []string{"/", "/tmp", "/tmp/a/b", "/dev/shm/a", "/usr"} {
+			out, err := run(sandbox.Function{Program: []string{"/bin/pwd"}, Dir: dir})
+			if err != nil || strings.TrimSpace(string(out.Output)) != dir {
+				t.Errorf("%s: %q, %v: %s", dir, out.Output, err, out.Log)
+			}
+		}
+	})
+}
+
+// TestImagesThatCannotStart has images that no sandbox can start, which is no failure of the launcher.
+func TestImagesThatCannotStart(t *testing.T) {
+	long := strings.Repeat("x", 200<<10)
+	for name, tc := range map[string]struct {
+		fn   sandbox.Function
+		want string
+	}{
+		"directory": {
+			sandbox.Function{Program: []string{"/bin/pwd"}, Dir: "/proc/x"}, "the image's working directory",
+		},
+		"environment": {
+			sandbox.Function{Program: []string{"/bin/pwd"}, Dir: "/", Env: []string{"A=" + long}}, "are too long",
+		},
+		"arguments": {sandbox.Function{Program: []string{"/bin/pwd", long}, Dir: "/"}, "are too long"},
+		"program":   {sandbox.Function{Program: []string{"/tmp/fn"}, Dir: "/"}, "the image lacks the interpreter"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachLauncher(t, func(t *testing.T, run func(fn sandbox.Function) (fnproc.Outcome, error)) {
+				out, err := run(tc.fn)
+				if _, ofImage := errors.AsType[*fnproc.StartError](err); !ofImage || !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("%v, %s %q, want an error of the image that says %q", err, out.Status, out.Log, tc.want)
+				}
+			})
+		})
+	}
+}
