@@ -87,6 +87,11 @@ type attempt struct {
 // gvisor is what functions get by runsc, which has a kernel of its own for each sandbox.
 func gvisor(want string) map[string]string { return map[string]string{"runsc": want} }
 
+// itself is what functions get about the first process of their pid namespace by launchers with which they are that.
+func itself(want string) map[string]string {
+	return map[string]string{"crun": want, "runc": want, "runsc": want + "|no such file or directory"}
+}
+
 // readOnly is what functions get by runsc that write to their root: it depends on whether they own it.
 const readOnly = "permission denied|read-only file system"
 
@@ -99,26 +104,29 @@ func attempts(root, secret, address string) map[string]attempt {
 		"another image":        {"try=list:" + filepath.Dir(root), "no such file or directory", nil},
 		"its own image":        {"try=list:" + root, "no such file or directory", nil},
 		"the first process":    {"try=read:/proc/1/root/etc/shadow", "no such file or directory", nil},
-		"the runner":           {"try=list:/proc/" + own, "no such file or directory", nil},
-		"the gateway":          {"try=socket:tcp," + address, "connection refused", nil},
-		"the Internet":         {"try=socket:tcp,192.0.2.1:80", "network is unreachable", gvisor("no route to host")},
-		"its root":             {"try=write:/x", "read-only file system", gvisor(readOnly)},
-		"its program":          {"try=write:/fn/testfn", "read-only file system", gvisor(readOnly)},
-		"devices":              {"try=write:/dev/x", "read-only file system", nil},
-		"new devices":          {"try=device", "operation not permitted", gvisor("done")},
-		"kernel settings":      {"try=write:/proc/sys/kernel/hostname", "denied|read-only", nil},
-		"mount":                {"try=mount:/tmp", "operation not permitted", nil},
-		"chroot":               {"try=chroot:/tmp", "operation not permitted", nil},
-		"namespaces":           {"try=unshare", "operation not permitted", nil},
-		"more namespaces":      {"try=clone", "operation not permitted", nil},
-		"trace":                {"try=ptrace:1", "operation not permitted", nil},
-		"memory of others":     {"try=vm-read:1", "operation not permitted", nil},
-		"kill":                 {"try=kill:" + own, "no such process", nil},
-		"packets":              {"try=packets", "operation not permitted", nil},
-		"kernel programs":      {"try=bpf", "operation not permitted", nil},
-		"keys":                 {"try=keyring", "operation not permitted", nil},
-		"io_uring":             {"try=io-uring", "function not implemented", gvisor("operation not permitted")},
-		"full /tmp":            {"fill=300", "no space left on device", nil},
+		"the first one's memory": {
+			"try=read:/proc/1/mem", "no such file or directory", itself("input/output error"),
+		},
+		"the runner":       {"try=list:/proc/" + own, "no such file or directory", nil},
+		"the gateway":      {"try=socket:tcp," + address, "connection refused", nil},
+		"the Internet":     {"try=socket:tcp,192.0.2.1:80", "network is unreachable", gvisor("no route to host")},
+		"its root":         {"try=write:/x", "read-only file system", gvisor(readOnly)},
+		"its program":      {"try=write:/fn/testfn", "read-only file system", gvisor(readOnly)},
+		"devices":          {"try=write:/dev/x", "read-only file system", nil},
+		"new devices":      {"try=device", "operation not permitted", gvisor("done")},
+		"kernel settings":  {"try=write:/proc/sys/kernel/hostname", "denied|read-only", nil},
+		"mount":            {"try=mount:/tmp", "operation not permitted", nil},
+		"chroot":           {"try=chroot:/tmp", "operation not permitted", nil},
+		"namespaces":       {"try=unshare", "operation not permitted", nil},
+		"more namespaces":  {"try=clone", "operation not permitted", nil},
+		"trace":            {"try=ptrace:1", "operation not permitted", nil},
+		"memory of others": {"try=vm-read:1", "operation not permitted", nil},
+		"kill":             {"try=kill:" + own, "no such process", nil},
+		"packets":          {"try=packets", "operation not permitted", nil},
+		"kernel programs":  {"try=bpf", "operation not permitted", nil},
+		"keys":             {"try=keyring", "operation not permitted", nil},
+		"io_uring":         {"try=io-uring", "function not implemented", gvisor("operation not permitted")},
+		"full /tmp":        {"fill=300", "no space left on device", nil},
 		"memory": { // Go's garbage collector may be the first to get none, which it does not check everywhere
 			"allocate=2000000000", "out of memory|cannot allocate memory|segmentation violation",
 			gvisor("kind: ResourceList"),

@@ -60,6 +60,8 @@ func (b *bubblewrap) arguments(fn Function) []string {
 		"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent",
 		"--uid", uid, "--gid", gid, "--hostname", hostname,
 		"--ro-bind", fn.Root, "/", "--proc", "/proc",
+		// The first process is bubblewrap's, as the function's user, who could write to its memory, and have it go on.
+		"--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1",
 		"--dev", "/dev", "--size", temp, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--size", temp, "--tmpfs", "/tmp",
 	}
 	if fn.Network {
