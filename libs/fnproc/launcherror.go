@@ -35,7 +35,7 @@ var limits = []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, sys
 // tooLong is the hint for a command that the system does not execute.
 const tooLong = "the image's arguments and variables are too long for this launcher of sandboxes"
 
-// unfit are what launchers write that work, about images that cannot be started, in lower case, with the probable cause.
+// unfit are what launchers that work write about images that cannot be started, in lower case, with the probable cause.
 var unfit = []struct {
 	texts []string
 	hint  string

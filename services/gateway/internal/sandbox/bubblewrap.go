@@ -38,7 +38,7 @@ func (b *bubblewrap) command(fn Function) fnproc.Command {
 	}
 }
 
-// joined returns arguments as bubblewrap reads them, each with a zero byte at its end: an argument ends at the first one.
+// joined returns arguments as bubblewrap reads them: each ends at its first zero byte.
 func joined(arguments []string) []byte {
 	var all []byte
 	for _, argument := range arguments {
