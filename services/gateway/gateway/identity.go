@@ -33,9 +33,15 @@ type TokenConfig struct {
 	Directory string `default:"/var/run/secrets/kubernetes.io/serviceaccount"`
 }
 
+// defaultCallers is the default of Config.Callers.
+const defaultCallers = "spiffe://function-runner/callers/*"
+
 // checkIdentities adds the problems of the settings of identities.
 func (c *Config) checkIdentities(checks *config.Checks) {
 	if c.TLSAddress == "" {
+		named := len(c.Callers) > 0 && !slices.Equal(c.Callers, []string{defaultCallers})
+		checks.That(!named, "Callers", strings.Join(c.Callers, ","),
+			"left out without a port with TLS, which alone knows callers")
 		checks.That(!c.RequireIdentity, "RequireIdentity", c.RequireIdentity, "false without a port with TLS")
 		checks.That(len(c.Token.Users) == 0, "Token.Users", strings.Join(c.Token.Users, ","),
 			"empty without a port with TLS")

@@ -240,6 +240,9 @@ func TestSettingsOfIdentities(t *testing.T) {
 		"tokens without a port": {
 			func(c *gateway.Config) { c.TLSAddress, c.Token.Users = "", []string{"x"} }, "Token.Users is",
 		},
+		"callers without a port": {
+			func(c *gateway.Config) { c.TLSAddress = "" }, `Callers is "spiffe://td/x"`,
+		},
 		"no port":     {func(c *gateway.Config) { c.TLSAddress = "9443" }, `TLSAddress is "9443"`},
 		"no IDs":      {func(c *gateway.Config) { c.Callers = []string{"gateway"} }, `Callers is "gateway"`},
 		"no audience": {func(c *gateway.Config) { c.Token.Users = []string{"x"} }, "Token.Audiences is"},
