@@ -42,6 +42,8 @@ func (c *benchCommand) check(cmd *cobra.Command) error {
 		return fmt.Errorf("takes 1 or more for --max-in-flight, got %d", c.maxInFlight)
 	case len(c.targets) > 0 && cmd.Flags().Changed("address"):
 		return errors.New("takes --target or --address, not both")
+	case len(c.targets) > 0 && c.gateway.cluster.used():
+		return errors.New("takes --target or --namespace, not both: targets are called at their addresses")
 	}
 	if err := c.checkTargets(); err != nil {
 		return err
@@ -80,7 +82,10 @@ func (c *benchCommand) open(ctx context.Context) (targets []bench.Target, stop f
 			g.Close()
 		}
 	}
-	config := c.gateway.config(c.env)
+	config, err := c.gateway.config(ctx, c.env)
+	if err != nil {
+		return nil, stop, err
+	}
 	if len(c.targets) == 0 {
 		gateway, err := client.New(config)
 		if err != nil {

@@ -70,7 +70,8 @@ func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&c.TokenFile, "token-file", "", "file with a token to show to the gateway")
 	flags.StringVar(&c.Certificate, "cert", "", "file with a certificate to show to the gateway")
 	flags.StringVar(&c.Key, "key", "", "file with the key of --cert")
-	flags.StringVar(&c.Authority, "ca", "", "file with the authorities of the gateway's certificate")
+	flags.StringVar(&c.Authority, "ca", "",
+		"file with the authorities of the gateway's certificate; with --namespace also secret/NAME or configmap/NAME")
 	flags.StringVar(&c.ServerID, "server-id", defaultServerID,
 		"SPIFFE ID that the gateway's certificate may have with --ca")
 }
@@ -112,21 +113,25 @@ const noGateway = "run functions on this machine with --local, start a function 
 	"of one with --address or FNCTL_ADDRESS"
 
 // connect returns a client of the gateway at the address.
-func (f *gatewayFlags) connect(env Environment) (*client.Gateway, error) {
-	return client.New(f.config(env))
+func (f *gatewayFlags) connect(ctx context.Context, env Environment) (*client.Gateway, error) {
+	config, err := f.config(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(config)
 }
 
 // config returns how the gateway at the address is called.
-func (f *gatewayFlags) config(env Environment) client.Config {
+func (f *gatewayFlags) config(ctx context.Context, env Environment) (client.Config, error) {
 	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes, Credentials: f.credentials}
 	if f.cluster.used() {
-		f.cluster.reach(&config)
-		return config
+		err := f.cluster.reach(ctx, &config)
+		return config, err
 	}
 	if env.Address == "" && f.address == DefaultAddress {
 		config.Unreachable = noGateway
 	}
-	return config
+	return config, f.cluster.checkUnused(f.credentials)
 }
 
 // evaluator evaluates images at a gateway, and programs of this machine.
@@ -151,7 +156,7 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 		f.addTraces(e, images.Gateway, env)
 		return e, nil
 	}
-	gateway, err := f.connect(env)
+	gateway, err := f.connect(ctx, env)
 	if err != nil {
 		return nil, err
 	}

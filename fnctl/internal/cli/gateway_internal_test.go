@@ -35,8 +35,9 @@ func TestAdviceWithoutAnAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			flags := gatewayFlags{address: tc.flag}
-			if got := flags.config(Environment{Address: tc.environment}).Unreachable; got != tc.want {
-				t.Errorf("advice %q, want %q: %s", got, tc.want, tc.reason)
+			got, err := flags.config(t.Context(), Environment{Address: tc.environment})
+			if err != nil || got.Unreachable != tc.want {
+				t.Errorf("advice %q, error %v, want %q: %s", got.Unreachable, err, tc.want, tc.reason)
 			}
 		})
 	}

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -20,14 +21,22 @@ import (
 type Credentials struct {
 	// Token is a token, or TokenFile a file with one, which is read for each request.
 	Token, TokenFile string
+	// Request, if not nil, returns a token for each request, in the place of these.
+	Request func(ctx context.Context) (string, error)
 	// Certificate and Key are the files of a client certificate.
 	Certificate, Key string
 	// Authority is the file with the authorities that a gateway's certificate may have, in place of
-	// those of the system.
-	Authority string
+	// those of the system. Authorities are its content, if it is no file.
+	Authority   string
+	Authorities []byte
 	// ServerID is the SPIFFE ID of the gateway, which stands in for the name of its host in a
 	// certificate of Authority.
 	ServerID string
+}
+
+// Used reports whether there are credentials, which a client shows with TLS only, or authorities for that.
+func (c Credentials) Used() bool {
+	return c.Token != "" || c.TokenFile != "" || c.Request != nil || c.Certificate != "" || c.Authority != ""
 }
 
 // check checks the credentials of a client of the gateway at a URL.
@@ -38,7 +47,9 @@ func (c Credentials) check(url string) error {
 		return errors.New("takes --token or --token-file, not both")
 	case (c.Certificate == "") != (c.Key == ""):
 		return errors.New("takes --cert and --key together")
-	case !secure && (c.Token != "" || c.TokenFile != ""):
+	case c.Request != nil && (c.Token != "" || c.TokenFile != ""):
+		return errors.New("takes --service-account or a token, not both")
+	case !secure && (c.Token != "" || c.TokenFile != "" || c.Request != nil):
 		return errors.New("sends a token with TLS only: give the address as https://host:port")
 	case !secure && (c.Certificate != "" || c.Authority != ""):
 		return errors.New("uses --cert, --key and --ca with TLS only: give the address as https://host:port")
@@ -59,9 +70,12 @@ func (c Credentials) config(host string) (*tls.Config, error) {
 	if c.Authority == "" {
 		return config, nil
 	}
-	content, err := os.ReadFile(c.Authority)
-	if err != nil {
-		return nil, fmt.Errorf("read --ca: %w", err)
+	content := c.Authorities
+	if content == nil {
+		var err error
+		if content, err = os.ReadFile(c.Authority); err != nil {
+			return nil, fmt.Errorf("read --ca: %w", err)
+		}
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(content) {
@@ -103,16 +117,18 @@ func identities(c *x509.Certificate) []string {
 // authorized sends requests with a token.
 type authorized struct {
 	next  http.RoundTripper
-	token func() (string, error)
+	token func(ctx context.Context) (string, error)
 }
 
 // authorize returns a transport whose requests have the token of the credentials.
 func (c Credentials) authorize(next http.RoundTripper) http.RoundTripper {
 	switch {
+	case c.Request != nil:
+		return authorized{next, c.Request}
 	case c.Token != "":
-		return authorized{next, func() (string, error) { return c.Token, nil }}
+		return authorized{next, func(context.Context) (string, error) { return c.Token, nil }}
 	case c.TokenFile != "":
-		return authorized{next, func() (string, error) {
+		return authorized{next, func(context.Context) (string, error) {
 			content, err := os.ReadFile(c.TokenFile)
 			if err != nil {
 				return "", fmt.Errorf("read --token-file: %w", err)
@@ -125,7 +141,7 @@ func (c Credentials) authorize(next http.RoundTripper) http.RoundTripper {
 
 // RoundTrip implements http.RoundTripper.
 func (a authorized) RoundTrip(req *http.Request) (*http.Response, error) {
-	token, err := a.token()
+	token, err := a.token(req.Context())
 	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // as http.RoundTripper has to

@@ -68,6 +68,8 @@ func (g *Gateway) explainQuery(ctx context.Context, accounts map[connect.Code]ac
 	switch {
 	case brokenConnection(cerr):
 		a = g.unreachable
+	case !ok && cerr.Code() == connect.CodeUnauthenticated:
+		a = g.texts[cerr.Code()]
 	case !ok:
 		a = account{"the gateway could not answer ({code}: {message})", "check the gateway at {address} and its log"}
 	}

@@ -1,37 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package forward reaches a gateway in a cluster through the API server: it runs kubectl, which has all ways to
-// log in to clusters.
+// Package forward reaches a gateway in a cluster through the API server, with the identity of a kubeconfig: it runs
+// kubectl, which has all ways to log in to clusters.
 package forward
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"os/exec"
 	"time"
 )
 
 // Config says which gateway.
 type Config struct {
-	// Namespace, Context and Kubeconfig are the flags of kubectl; empty for what kubectl uses then.
-	Namespace, Context, Kubeconfig string
+	Cluster
 	// Service and Port are those of the gateway.
 	Service, Port string
 }
 
 // args are the arguments of kubectl, which chooses a port of this machine.
 func (c Config) args() []string {
-	var args []string
-	for flag, value := range map[string]string{
-		"context": c.Context, "kubeconfig": c.Kubeconfig, "namespace": c.Namespace,
-	} {
-		if value != "" {
-			args = append(args, "--"+flag+"="+value)
-		}
-	}
-	return append(args, "port-forward", "--address=127.0.0.1", "service/"+c.Service, ":"+c.Port)
+	return c.Cluster.args("port-forward", "--address=127.0.0.1", "service/"+c.Service, ":"+c.Port)
 }
 
 // Forwarder connects to a gateway. Nothing is started before the first connection. The caller closes it.
@@ -76,11 +65,8 @@ func (f *Forwarder) address(ctx context.Context) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	next, err := start(limited, f.config.args())
-	if errors.Is(err, exec.ErrNotFound) {
-		err = fmt.Errorf("%w: install kubectl, or give the gateway's address with --address", err)
-	}
 	if err != nil {
-		return "", err
+		return "", withAdvice(err)
 	}
 	current = next
 	return current.address, nil

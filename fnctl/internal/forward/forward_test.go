@@ -81,7 +81,9 @@ func dial(t *testing.T, f *forward.Forwarder) error {
 func TestOneKubectlForAllConnections(t *testing.T) {
 	args := kubectl(t, "echo 'Forwarding from "+echo(t)+" -> 9445'\necho 'Forwarding from [::1]:1 -> 9445'\n"+
 		"exec sleep 600\n")
-	f := forward.New(forward.Config{Namespace: "porch-system", Service: "function-runner", Port: "9445"})
+	f := forward.New(forward.Config{
+		Cluster: forward.Cluster{Namespace: "porch-system"}, Service: "function-runner", Port: "9445",
+	})
 	for range 3 {
 		if err := dial(t, f); err != nil {
 			t.Fatal(err)
@@ -98,7 +100,9 @@ func TestOneKubectlForAllConnections(t *testing.T) {
 func TestAKubectlThatEndedIsStartedAgain(t *testing.T) {
 	address := echo(t)
 	args := kubectl(t, "echo 'Forwarding from "+address+" -> 9445'\n")
-	f := forward.New(forward.Config{Context: "c", Kubeconfig: "k", Service: "gateway", Port: "9443"})
+	f := forward.New(forward.Config{
+		Cluster: forward.Cluster{Context: "c", Kubeconfig: "k"}, Service: "gateway", Port: "9443",
+	})
 	defer f.Close()
 	for limit := time.Now().Add(time.Minute); ; {
 		if err := dial(t, f); err != nil {

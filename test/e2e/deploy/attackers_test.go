@@ -49,8 +49,8 @@ type credential struct {
 	token string
 }
 
-// attackerCredentials returns what attackers can have: a network only, tokens of accounts, the certificate of a
-// function pod, of each of our programs, and one that they issue.
+// attackerCredentials returns what attackers can have: a network only, tokens of accounts, the certificate of a caller
+// of the gateway, of a function pod, of each of our programs, and one that they issue.
 func (p place) attackerCredentials(t *testing.T) []credential {
 	t.Helper()
 	anonymous := &tls.Config{InsecureSkipVerify: true}
@@ -61,6 +61,7 @@ func (p place) attackerCredentials(t *testing.T) []credential {
 		{"a token of the system's namespace", anonymous, p.token(t, p.system, "function-runner")},
 		{"a token of the functions' namespace", anonymous, p.token(t, p.functions, "function-runner")},
 		{"a token for another audience", anonymous, p.token(t, p.system, "other")},
+		{"the certificate of a caller", p.certificate(t, callerSecret), ""},
 		{"a gateway's certificate of another authority", forged(t, "spiffe://function-runner/gateway"), ""},
 		{"a function pod's certificate", stolen(t, p.first(t, "")), ""},
 	}

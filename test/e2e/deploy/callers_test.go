@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krm-function-runner/function-runner/libs/testing/gobuild"
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
@@ -41,7 +42,7 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 			suite.SetVariable(t, o, "FNR_STATUS_ADDRESS", "127.0.0.1:9447")
 		}
 	}
-	at.install(t, objects)
+	at.install(t, withCallersCertificate(t, objects))
 	at.evaluates(t, inPod(t)) // as Porch does
 
 	const audience = "function-runner"
@@ -55,6 +56,7 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 		"a token for another audience":      {token: at.token(t, at.system, "other"), want: codes.Unauthenticated},
 		"an account of function pods":       {token: at.token(t, at.functions, audience), want: codes.PermissionDenied},
 		"no token":                          {want: codes.Unauthenticated},
+		"a certificate of a caller":         {certificate: callerSecret},
 		"a stolen certificate":              {certificate: "image-resolver-tls", want: codes.PermissionDenied},
 		"a stolen certificate with a token": {at.token(t, at.system, audience), "image-resolver-tls", codes.PermissionDenied},
 	} {
@@ -67,6 +69,37 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
 		}
 	}
+}
+
+// callerSecret is the Secret with the certificate of a caller.
+const callerSecret = "ci-tls"
+
+// withCallersCertificate has the pod-manager issue a certificate for a caller, besides those of the programs.
+func withCallersCertificate(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	t.Helper()
+	var secret *unstructured.Unstructured
+	certificates := []string{callerSecret + "=spiffe://function-runner/callers/ci"}
+	for _, program := range programs {
+		certificates = append(certificates, program+"-tls=spiffe://function-runner/"+program)
+	}
+	for _, o := range objects {
+		switch o.GetKind() + "/" + o.GetName() {
+		case "Deployment/pod-manager":
+			suite.SetVariable(t, o, "FNR_ISSUER_CERTIFICATES", strings.Join(certificates, ","))
+		case "Role/issuer":
+			rules, _, _ := unstructured.NestedSlice(o.Object, "rules")
+			rule, _ := rules[0].(map[string]any)
+			names, _ := rule["resourceNames"].([]any)
+			rule["resourceNames"] = append(names, callerSecret)
+			if err := unstructured.SetNestedSlice(o.Object, rules, "rules"); err != nil {
+				t.Fatal(err)
+			}
+		case "Secret/gateway-tls":
+			secret = o.DeepCopy()
+			secret.SetName(callerSecret)
+		}
+	}
+	return append(objects, secret)
 }
 
 // reviewsEnd removes the rights to review tokens at the end of the test: they are in no namespace.
@@ -83,7 +116,8 @@ func reviewsEnd(t *testing.T) {
 	})
 }
 
-// fnctlReachesIt has fnctl call the gateway through kubectl, and port 9443 with a token.
+// fnctlReachesIt has fnctl call the gateway through kubectl, and port 9443 with a token that it has, and with one that
+// the user of the kubeconfig may request.
 func (p place) fnctlReachesIt(t *testing.T, token string) {
 	t.Helper()
 	fnctl, dir := gobuild.Program(t, filepath.Join(root, "fnctl"), "."), t.TempDir()
@@ -93,11 +127,11 @@ func (p place) fnctlReachesIt(t *testing.T, token string) {
 			t.Fatal(err)
 		}
 	}
-	secure := []string{
-		"--address=https://gateway:9443",
-		"--token-file=" + filepath.Join(dir, "token"), "--ca=" + filepath.Join(dir, "ca.crt"),
-	}
-	for _, flags := range [][]string{nil, secure} {
+	for _, flags := range [][]string{
+		nil,
+		{"--token-file=" + filepath.Join(dir, "token"), "--ca=" + filepath.Join(dir, "ca.crt")},
+		{"--service-account=default", "--ca=secret/gateway-tls"},
+	} {
 		args := append([]string{"pods", "--namespace=" + p.system}, flags...)
 		out, err := exec.CommandContext(suite.Context(t), fnctl, args...).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "set-namespace") {
