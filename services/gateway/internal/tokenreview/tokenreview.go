@@ -36,7 +36,7 @@ const (
 	reviewTimeout = 5 * time.Second
 	// maxTokenBytes bounds a token.
 	maxTokenBytes = 12 << 10
-	// maxCacheBytes bounds what is remembered.
+	// maxCacheBytes bounds what is remembered of valid tokens.
 	maxCacheBytes = 4 << 20
 )
 
@@ -59,6 +59,7 @@ type Reviewer struct {
 	api     *api
 	ask     func(ctx context.Context, token string) (caller.Identity, error)
 	cache   *cache.Cache[key, caller.Identity]
+	failed  *failures
 	metrics metrics
 	log     *slog.Logger
 	lines   rate.Sometimes // of the log
@@ -82,7 +83,7 @@ func New(cfg Config) (*Reviewer, error) {
 		api: kubernetes, ask: kubernetes.ask, metrics: counts,
 		log: cfg.Telemetry.Log, lines: rate.Sometimes{Interval: logEvery},
 		peers: make(map[string]map[key]int), rates: rates{peers: make(map[string]*rate.Limiter)},
-		cache: cache.New(cache.Config[key, caller.Identity]{
+		failed: newFailures(), cache: cache.New(cache.Config[key, caller.Identity]{
 			MaxBytes: maxCacheBytes, Size: size, MaxFetches: maxReviews, FetchTimeout: reviewTimeout,
 			StaleWait: reviewTimeout,
 		}),
@@ -109,25 +110,29 @@ func (r *Reviewer) Identify(ctx context.Context, peer, token string) (caller.Ide
 	if len(token) > maxTokenBytes {
 		return caller.Identity{}, fault.New(fault.Denied, "the token is too long")
 	}
+	hash := key(sha256.Sum256([]byte(token)))
 	query := cache.Query[key, caller.Identity]{
-		Key: sha256.Sum256([]byte(token)),
+		Key: hash,
 		Lifetime: cache.Lifetime{
-			TTL: validFor, Refresh: validFor / 2, Failure: invalidFor, Outage: outageFor,
+			TTL: validFor, Refresh: validFor / 2, Failure: outageFor, RemoteFailures: true,
 		},
 		Fetch: func(ctx context.Context) (caller.Identity, error) {
 			if !r.rates.allow(peer) {
 				return caller.Identity{}, tooMany(peer)
 			}
-			return r.review(ctx, token)
+			return r.review(ctx, hash, token)
 		},
 	}
 	if answer, ok := r.cache.Cached(ctx, query); ok {
 		return answer.Value, nil
 	}
-	if !r.enter(peer, query.Key) {
+	if err := r.failed.of(hash); err != nil {
+		return caller.Identity{}, err
+	}
+	if !r.enter(peer, hash) {
 		return caller.Identity{}, tooMany(peer)
 	}
-	defer r.leave(peer, query.Key)
+	defer r.leave(peer, hash)
 	answer, err := r.cache.Get(ctx, query)
 	return answer.Value, err
 }
@@ -138,8 +143,9 @@ func tooMany(peer string) error {
 		"too many tokens of %s are being reviewed: try again later", peer), time.Second)
 }
 
-// review asks the API. Why the API fails is for operators: the log has it, and callers do not.
-func (r *Reviewer) review(ctx context.Context, token string) (caller.Identity, error) {
+// review asks the API, and remembers why it does not accept a token. Why the API fails is for operators: the log has
+// it, and callers do not.
+func (r *Reviewer) review(ctx context.Context, hash key, token string) (caller.Identity, error) {
 	identity, err := r.ask(ctx, token)
 	switch r.metrics.count(ctx, err) {
 	case failed:
@@ -148,6 +154,9 @@ func (r *Reviewer) review(ctx context.Context, token string) (caller.Identity, e
 		})
 		err = fault.WithRetryAfter(fault.New(fault.Unavailable,
 			"the gateway cannot check tokens now: try again later; the gateway's log has the cause"), outageFor)
+		r.failed.remember(hash, err, outageFor)
+	case invalid:
+		r.failed.remember(hash, err, invalidFor)
 	case abandoned:
 		err = ctx.Err()
 	}
