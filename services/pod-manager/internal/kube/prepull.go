@@ -157,7 +157,7 @@ func (p *Prepull) reconcile(ctx context.Context) {
 			continue
 		}
 		requests[f] = podspec.Request{Workload: what, Template: template}
-		spec := &p.config.Builder.Prepull(requests[f], "").Spec
+		spec := &p.config.Builder.Pod(requests[f]).Spec
 		state.Images = append(state.Images, prepull.Image{Function: f, Spec: spec})
 	}
 	for _, pod := range list[*corev1.Pod](p.pods.GetStore().List()) {

@@ -97,6 +97,13 @@ spec:
 	}
 }
 
+// unscheduled is the status of a pod for which the scheduler finds no node.
+func unscheduled(message string) corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message,
+	}}}
+}
+
 // TestPrepulled reads pods that have come so far.
 func TestPrepulled(t *testing.T) {
 	waits := func(reason string) corev1.ContainerState {
@@ -129,12 +136,21 @@ func TestPrepulled(t *testing.T) {
 			true, `ImagePullBackOff: init container "copy-wrapper-server": not found`,
 		},
 		{"it was evicted meanwhile", corev1.PodFailed, "Evicted", ends(0), ends(137), true, "Evicted"},
+		{
+			"its node lacks capacity: another node pulls meanwhile", corev1.PodPending, "",
+			corev1.ContainerState{},
+			corev1.ContainerState{},
+			true, "Unschedulable: 0/3 nodes are available: 1 Insufficient memory.",
+		},
 	} {
 		pod := builder().Prepull(prepullRequest(podspec.Default(defaults())), "node-1")
 		pod.Status = corev1.PodStatus{
 			Phase: row.phase, Reason: row.evicted,
 			InitContainerStatuses: []corev1.ContainerStatus{{Name: "copy-wrapper-server", State: row.init}},
 			ContainerStatuses:     []corev1.ContainerStatus{{Name: podspec.ContainerName, State: row.function}},
+		}
+		if row.function == (corev1.ContainerState{}) {
+			pod.Status = unscheduled("0/3 nodes are available: 1 Insufficient memory.")
 		}
 		if _, _, ended, problem := podspec.Prepulled(pod); ended != row.ended || problem != row.problem {
 			t.Errorf("%s: ended %v with %q, want %v with %q", row.reason, ended, problem, row.ended, row.problem)

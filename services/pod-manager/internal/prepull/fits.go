@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
 // digests returns the digests of the images that the status of a node names. A digest means the same image in any
@@ -25,14 +25,24 @@ func digests(node *corev1.Node) map[string]bool {
 	return found
 }
 
-// fits reports whether the scheduler may give a node pods of a specification, as far as nodes tell: the rest, such as
-// resources, is left to the scheduler.
-func fits(node *corev1.Node, spec *corev1.PodSpec) bool {
+// placement is the nodes that pods of a specification may run on.
+type placement struct {
+	spec     *corev1.PodSpec
+	required nodeaffinity.RequiredNodeAffinity // with the node selector
+}
+
+func newPlacement(spec *corev1.PodSpec) placement {
+	return placement{spec, nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec})}
+}
+
+// fits reports whether the scheduler may give pods to a node, as far as nodes tell: the rest, such as resources, is
+// left to the scheduler.
+func (p placement) fits(node *corev1.Node) bool {
 	os := node.Labels[corev1.LabelOSStable]
-	return ready(node) && !node.Spec.Unschedulable && node.DeletionTimestamp == nil &&
+	required, err := p.required.Match(node) // of a term that is not valid: no pod can be created
+	return err == nil && required && ready(node) && !node.Spec.Unschedulable && node.DeletionTimestamp == nil &&
 		(os == "" || os == string(corev1.Linux)) &&
-		labels.SelectorFromSet(spec.NodeSelector).Matches(labels.Set(node.Labels)) &&
-		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return repels(&t, spec) })
+		!slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return repels(&t, p.spec) })
 }
 
 func ready(node *corev1.Node) bool {

@@ -29,7 +29,7 @@ const (
 	// remembered is when an image is pulled again that the status of its node does not name: the kubelet may have
 	// deleted it, and should not be made to pull it as often as it does.
 	remembered = 24 * time.Hour
-	// MaxAge is when a pod counts as failed that has not ended: it may have no node.
+	// MaxAge is when a pod counts as failed that has not ended: nothing may schedule it, or its kubelet be gone.
 	MaxAge = 15 * time.Minute
 )
 
@@ -107,11 +107,12 @@ func (p *Planner) Plan(s State) Plan {
 		onNode[i] = digests(node)
 	}
 	for _, image := range s.Images {
+		place := newPlacement(image.Spec)
 		for i, node := range s.Nodes {
 			pull := Pull{Node: node.Name, Function: image.Function}
 			last := p.attempts[pull]
 			waits := s.Now.Before(last.next)
-			if onNode[i][image.Function.Digest] || last.pulled && waits || !fits(node, image.Spec) {
+			if onNode[i][image.Function.Digest] || last.pulled && waits || !place.fits(node) {
 				continue
 			}
 			plan.Missing++

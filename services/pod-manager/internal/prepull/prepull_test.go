@@ -42,6 +42,14 @@ func image(f pool.Function) prepull.Image {
 	}}
 }
 
+// requiring has the pods of an image run only on nodes that one of the terms matches.
+func requiring(i prepull.Image, terms ...corev1.NodeSelectorTerm) prepull.Image {
+	i.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms},
+	}}
+	return i
+}
+
 func pull(node string, f pool.Function) prepull.Pull { return prepull.Pull{Node: node, Function: f} }
 
 func pod(of prepull.Pull) prepull.Pod {
@@ -118,6 +126,19 @@ func TestPlan(t *testing.T) {
 				node("d", taint("other", corev1.TaintEffectPreferNoSchedule)),
 			},
 			create: []prepull.Pull{pull("c", set), pull("d", set)},
+		},
+		{
+			reason: "the template requires other nodes", nodes: []*corev1.Node{
+				node("a"), node("b", func(n *corev1.Node) { n.Labels["disk"] = "fast" }), node("c"),
+			},
+			images: []prepull.Image{requiring(image(set), corev1.NodeSelectorTerm{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpExists}},
+			}, corev1.NodeSelectorTerm{
+				MatchFields: []corev1.NodeSelectorRequirement{{
+					Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{"c"},
+				}},
+			})},
+			create: []prepull.Pull{pull("b", set), pull("c", set)},
 		},
 		{
 			reason: "a pod is at it", nodes: []*corev1.Node{node("a")}, images: []prepull.Image{image(set)},
