@@ -77,7 +77,9 @@ func (c *Cache[K, V]) due(now time.Time) []Query[K, V] {
 	for _, key := range c.kept.Keys() {
 		one, _ := c.kept.Peek(key)
 		e, ok := c.entries.Peek(key)
+		_, fetching := c.fetches[key]
 		switch {
+		case fetching: // its outcome decides
 		case now.Sub(one.asked) >= c.cfg.Keeping.For, !ok || !e.known, e.failure != nil && !isOutage(e.failure):
 			c.kept.Remove(key)
 		case e.failure != nil && now.Before(e.retryAt):

@@ -31,7 +31,7 @@ func (s *keeper) fail(class fault.Class) {
 func keeping(t *testing.T) *keeper {
 	t.Helper()
 	s := newSource(t, func(c *cache.Config[string, int]) {
-		c.Keeping = cache.Keeping{Max: 3, For: time.Hour, Every: life.TTL / 8}
+		c.Keeping, c.FetchTimeout = cache.Keeping{Max: 3, For: time.Hour, Every: life.TTL / 8}, life.TTL
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -76,6 +76,28 @@ func TestEntriesInUseNeverExpire(t *testing.T) {
 		}
 		if n := s.fetches.Load(); n > 3*60/5+10 {
 			t.Errorf("%d fetches in three hours, of a lifetime of ten minutes", n)
+		}
+	})
+}
+
+// TestSlowFetchesAreKept has a search for entries to refresh come while the first fetch is under way.
+func TestSlowFetchesAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := keeping(t)
+		slow := s.query("k")
+		slow.Keep = true
+		slow.Fetch = func(context.Context) (int, error) {
+			if s.fetches.Add(1) == 1 {
+				pass(life.TTL / 4)
+			}
+			return 1, nil
+		}
+		if _, err := s.Get(t.Context(), slow); err != nil {
+			t.Fatal(err)
+		}
+		pass(50 * time.Minute)
+		if n := s.fetches.Load(); n < 5 {
+			t.Errorf("%d fetches in 50 minutes: the entry is not kept", n)
 		}
 	})
 }
