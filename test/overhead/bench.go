@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -48,18 +49,24 @@ func (b *bench) measurements() map[string]func(context.Context) error {
 	}
 }
 
-// tables measures what is in a list with commas.
+// tables measures what is in a list with commas. A table that fails keeps no other from being measured.
 func (b *bench) tables(ctx context.Context, list string) error {
-	measure := b.measurements()
-	for name := range strings.SplitSeq(list, ",") {
+	measure, names := b.measurements(), strings.Split(list, ",")
+	for _, name := range names {
 		if measure[name] == nil {
 			return fmt.Errorf("%q is not one of the tables", name)
 		}
+	}
+	var failed []error
+	for _, name := range names {
 		if err := b.keep(ctx, name, measure[name]); err != nil {
-			return err
+			failed = append(failed, fmt.Errorf("%s: %w", name, err))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // run has fnctl measure all sizes and numbers of callers, with a picture beside the document, if there is one.

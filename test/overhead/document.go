@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,17 +46,23 @@ func withFigures(document, table, figures string) (string, error) {
 	return before + begin + "\n" + figures + "\n" + end + after, nil
 }
 
-// keep runs a measurement, and writes what it prints into the document, if there is one.
+// limitError is that a figure exceeds its limit. All figures were printed.
+type limitError string
+
+func (e limitError) Error() string { return string(e) }
+
+// keep runs a measurement, and writes what it prints into the document, if there is one: also figures that exceed
+// their limit.
 func (b *bench) keep(ctx context.Context, table string, measure func(context.Context) error) error {
 	var printed bytes.Buffer
 	out := b.out
 	b.out = io.MultiWriter(out, &printed)
 	err := measure(ctx)
 	b.out = out
-	if err != nil {
+	if _, exceeded := errors.AsType[limitError](err); err != nil && !exceeded {
 		return err
 	}
-	return b.updateDocument(table, markdown(printed.String()))
+	return errors.Join(err, b.updateDocument(table, markdown(printed.String())))
 }
 
 // markdown returns figures that are no table in Markdown as a block.

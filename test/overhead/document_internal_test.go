@@ -4,10 +4,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -61,19 +66,54 @@ func TestFiguresGetIntoTheDocument(t *testing.T) {
 // ofTheCluster are the tables that benchmarks of test/e2e/pods write.
 var ofTheCluster = []string{"machine-cluster", "warm", "throughput-pods", "burst", "cold"}
 
-// TestDocumentTakesFigures checks the real document.
+// TestFiguresBeyondTheirLimitAreWritten has a measurement that fails after it printed, with and without all figures.
+func TestFiguresBeyondTheirLimitAreWritten(t *testing.T) {
+	for failure, written := range map[error]bool{limitError("too slow"): true, io.ErrUnexpectedEOF: false} {
+		b := bench{out: io.Discard, document: filepath.Join(t.TempDir(), "document")}
+		begin, end := linesOf("a")
+		if err := os.WriteFile(b.document, []byte(begin+"old\n"+end), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := b.keep(t.Context(), "a", func(context.Context) error {
+			_, _ = fmt.Fprintln(b.out, "| new |")
+			return failure
+		})
+		content, _ := os.ReadFile(b.document)
+		if !errors.Is(err, failure) || strings.Contains(string(content), "new") != written {
+			t.Errorf("%v: got %v, and the document is %q", failure, err, content)
+		}
+	}
+}
+
+// TestDocumentTakesFigures checks the real document: each table has a place, and each place a table that make
+// bench-docs or make bench-docs-cluster writes.
 func TestDocumentTakesFigures(t *testing.T) {
 	document, err := os.ReadFile("../../docs/performance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := ofTheCluster
-	for table := range new(bench).measurements() {
-		tables = append(tables, table)
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
 	}
+	list := regexp.MustCompile(`-document \.\./docs/performance\.md \\\n\s+-tables (\S+)`).FindSubmatch(makefile)
+	if list == nil {
+		t.Fatal("the Makefile has no list of tables for the document")
+	}
+	ofMake := strings.Split(string(list[1]), ",")
+	all := slices.Collect(maps.Keys(new(bench).measurements()))
+	if !slices.Equal(slices.Sorted(slices.Values(ofMake)), slices.Sorted(slices.Values(all))) {
+		t.Errorf("make bench-docs writes %v, and there are %v", ofMake, all)
+	}
+	tables := slices.Concat(ofTheCluster, all)
 	for _, table := range tables {
 		if _, err := withFigures(string(document), table, "figures"); err != nil {
 			t.Error(err)
+		}
+	}
+	for _, place := range regexp.MustCompile(`Written by make bench-docs, (\S+): begin`).FindAllSubmatch(document, -1) {
+		if !slices.Contains(tables, string(place[1])) {
+			t.Errorf("nothing writes the place of %s", place[1])
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (b *bench) telemetry(ctx context.Context) error {
 		exceeded = exceeded || !held
 	}
 	if exceeded {
-		return fmt.Errorf("telemetry takes the median to more than %v times that without it", telemetryLimit)
+		return limitError(fmt.Sprintf("telemetry takes the median to more than %v times that without it", telemetryLimit))
 	}
 	return nil
 }
