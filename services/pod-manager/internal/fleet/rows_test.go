@@ -196,3 +196,23 @@ func TestEverythingIsCollected(t *testing.T) {
 		}
 	})
 }
+
+// TestNetworkThatIsBackEndsNoPod has a replica without membership lose the network of the pods for a minute, and then
+// reach them again. The first pod that answers shows that the network is back, and not that the others are broken.
+func TestNetworkThatIsBackEndsNoPod(t *testing.T) {
+	s := script{Setup: usual(), Steps: []step{
+		{36655 * time.Millisecond, "add", 0, 0},
+		{55555 * time.Millisecond, "call", 6, 3769 * time.Millisecond},
+		{64630 * time.Millisecond, "podless", 2, 0},
+		{83550 * time.Millisecond, "call", 8, 3783 * time.Millisecond},
+		{84357 * time.Millisecond, "call", 6, 3545 * time.Millisecond},
+		{115266 * time.Millisecond, "call", 6, 4261 * time.Millisecond},
+		{116641 * time.Millisecond, "call", 3, 715 * time.Millisecond},
+		{117576 * time.Millisecond, "call", 0, 2951 * time.Millisecond},
+	}}
+	s.Setup.Alone, s.Setup.Lag = true, 5*time.Millisecond
+	s.Setup.Limits.TTL, s.Setup.Limits.ReadyTimeout = 20*time.Second, 10*time.Second
+	for _, broken := range s.play(t) {
+		t.Error(broken)
+	}
+}

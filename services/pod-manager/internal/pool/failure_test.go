@@ -605,7 +605,7 @@ func TestBroken(t *testing.T) {
 		},
 		{
 			name:   "no answer to the check of a ready pod",
-			reason: "this replica may be cut off: the pod is deleted once another one has answered a later probe",
+			reason: "this replica may be cut off: the pod is deleted if it stays silent after another one has answered",
 			dialogue: `
 				request 1 f => create f-1
 				up f-1 => grant 1 f-1 cold
@@ -613,7 +613,26 @@ func TestBroken(t *testing.T) {
 				end 1 reset => probe f-1 for 3s
 				request 2 f
 				wait 6s => create f-2
-				up f-2 => grant 2 f-2 cold; delete f-1 any version failed
+				up f-2 => grant 2 f-2 cold
+				wait 2s
+				wait 1s => probe f-2; delete f-1 any version failed
+			`,
+		},
+		{
+			name:   "a ready pod that answers after another one",
+			reason: "this replica was cut off, and one pod is the first to answer",
+			config: func(p *player) { p.limits.MaxPods = 2 },
+			dialogue: `
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				see f-1 running ready
+				end 1 reset => probe f-1 for 3s
+				request 2 f
+				wait 6s => create f-2
+				up f-2 => grant 2 f-2 cold
+				wait 2s
+				healthy f-1
+				wait 10s
 			`,
 		},
 	})

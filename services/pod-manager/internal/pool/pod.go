@@ -104,8 +104,10 @@ type removal struct {
 	unexplained bool
 	// silent is when it was drained for its silence, although Kubernetes reported it as ready;
 	// zero if it was not.
-	silent  moment
-	retryAt time.Time // when to emit its deletion again
+	silent moment
+	// confirmed is when it was found that another pod answers, and it is not the network; zero if it was not.
+	confirmed time.Time
+	retryAt   time.Time // when to emit its deletion again
 }
 
 // Kinds of evictions, for metrics.

@@ -142,9 +142,19 @@ func (m *Machine) setLost(s *step, unheard int) {
 }
 
 // confirms reports whether a pod may be deleted for its silence: another pod has answered a
-// probe that was sent later, or Kubernetes does not report the pod as ready any more.
-func (m *Machine) confirms(p *pod) bool {
-	return p.removal.silent.event == 0 || !p.seen.Ready || m.reach.confirmed >= p.removal.silent.event
+// probe that was sent later, and this one has not since, or Kubernetes does not report it as
+// ready any more. When a network is back, one pod is the first to answer.
+func (m *Machine) confirms(s *step, p *pod) bool {
+	r := &p.removal
+	switch {
+	case r.silent.event == 0 || !p.seen.Ready:
+		return true
+	case m.reach.confirmed < r.silent.event:
+		return false
+	case r.confirmed.IsZero():
+		r.confirmed = s.at
+	}
+	return s.age(r.confirmed) >= silentFor
 }
 
 // revive keeps a pod that was drained for its silence, and answers.

@@ -132,7 +132,7 @@ func (m *Machine) release(s *step, p *pool) {
 		return
 	}
 	for _, pod := range p.pods {
-		if pod.state.usable() || pod.use.leases > 0 || s.at.Before(pod.removal.retryAt) || !m.confirms(pod) {
+		if pod.state.usable() || pod.use.leases > 0 || s.at.Before(pod.removal.retryAt) || !m.confirms(s, pod) {
 			continue
 		}
 		first := pod.removal.retryAt.IsZero()
