@@ -29,7 +29,7 @@ func (p *pool) collect(s *step) {
 		case unneeded && !s.at.Before(pod.expiry.at) && !p.keeps(s.at, pod):
 			pod.drain(s, "it was not used for its time to live", removal{eviction: evictionTTL})
 		case unneeded && p.outdated(s.at, pod) && !pod.usedElsewhere(s.at):
-			pod.replace(s)
+			pod.replace(s, true)
 		}
 		if pod.state.usable() {
 			pod.expiry.restoreWritten(pod.seen.ReclaimAfter, s.at, p.limits.TTL)
@@ -65,7 +65,7 @@ func (p *pool) trimTo(s *step, counts, suits func(*pod) bool) {
 			continue
 		}
 		if i < len(outdated) {
-			pod.replace(s)
+			pod.replace(s, false)
 		} else {
 			pod.drain(s, "the function has more pods than it may have", removal{eviction: evictionSurplus})
 		}
@@ -107,7 +107,7 @@ func (p *pool) outdated(now time.Time, pod *pod) bool {
 func (p *pool) replaceOutdated(s *step) {
 	for _, pod := range p.pods {
 		if pod.state.usable() && p.outdated(s.at, pod) {
-			pod.replace(s)
+			pod.replace(s, false)
 		}
 	}
 }

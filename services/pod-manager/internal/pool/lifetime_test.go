@@ -469,6 +469,24 @@ func TestSettings(t *testing.T) {
 			`,
 		},
 		{
+			name: "idle here, used by another replica", reason: "the deletion fails, and the other one finishes first",
+			dialogue: `
+				tick
+				request 1 f => create f-1
+				up f-1 => grant 1 f-1 cold
+				end 1
+				set settings=s2
+				wait 59s
+				wait 1s => delete f-1 version 1 template
+				deletefailed f-1
+				see f-1 running reclaim=11m
+				wait 1s => probe f-1
+				healthy f-1
+				wait 1m
+				wait 1m => delete f-1 version 2 template
+			`,
+		},
+		{
 			name: "limits", reason: "what does not shape pods leaves them alone",
 			dialogue: `
 				request 1 f => create f-1

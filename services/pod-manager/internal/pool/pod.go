@@ -209,9 +209,10 @@ func (p *pod) drain(s *step, why string, r removal) {
 	s.mark(p.pool)
 }
 
-// replace drains an outdated pod.
-func (p *pod) replace(s *step) {
-	p.drain(s, "it was made from another template or with other settings", removal{eviction: evictionTemplate})
+// replace drains an outdated pod. One that was chosen because no lease uses it stays while another replica does.
+func (p *pod) replace(s *step, unused bool) {
+	why := "it was made from another template or with other settings"
+	p.drain(s, why, removal{eviction: evictionTemplate, undoable: unused})
 }
 
 // mayUndrain reports whether a pod that was drained as unused is in use by another replica.
