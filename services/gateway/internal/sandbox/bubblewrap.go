@@ -3,6 +3,8 @@
 package sandbox
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -65,9 +67,7 @@ func (b *bubblewrap) arguments(fn Function) []string {
 		"--dev", "/dev", "--size", temp, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--size", temp, "--tmpfs", "/tmp",
 	}
 	if fn.Network {
-		for _, file := range networkFiles {
-			args = append(args, "--ro-bind-try", file, file)
-		}
+		args = append(args, shared(fn.Root)...)
 	} else {
 		args = append(args, "--unshare-net")
 	}
@@ -79,6 +79,17 @@ func (b *bubblewrap) arguments(fn Function) []string {
 		args = append(args, "--dir", fn.Dir) // the image's own is hidden
 	}
 	return append(args, "--cap-drop", "ALL", "--seccomp", filterFile, "--chdir", fn.Dir)
+}
+
+// shared returns the arguments for the machine's files by which a function finds others. Without a directory for them in
+// the image there are none: bubblewrap would follow a link out of the image, and make files there.
+func shared(root string) (args []string) {
+	for _, file := range networkFiles {
+		if dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file))); err == nil && dir.IsDir() {
+			args = append(args, "--ro-bind-try", file, file)
+		}
+	}
+	return args
 }
 
 // user returns the ids that a function has: those of its image if they are numbers and not root.

@@ -5,8 +5,11 @@
 package sandbox_test
 
 import (
+	"cmp"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,7 +17,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/sandbox"
 )
 
-// eachLauncher calls test with what runs a function, which has the files of this machine, by each launcher.
+// eachLauncher calls test with what runs a function by each launcher, with the files of this machine if it names none.
 func eachLauncher(
 	t *testing.T, test func(t *testing.T, run func(fn sandbox.Function) (fnproc.Outcome, error)),
 ) {
@@ -30,7 +33,7 @@ func eachLauncher(
 			}
 			defer func() { _ = l.Close() }()
 			test(t, func(fn sandbox.Function) (fnproc.Outcome, error) {
-				fn.Name, fn.Root = "fn@x", "/"
+				fn.Name, fn.Root = "fn@x", cmp.Or(fn.Root, "/")
 				cmd := l.Command(fn)
 				cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<14
 				return fnproc.Runner{}.Run(t.Context(), cmd, nil)
@@ -76,4 +79,29 @@ func TestImagesThatCannotStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLinksOfAnImageLeadNowhere has an image whose /etc is a link to where bubblewrap has the machine's files while it
+// makes a sandbox, and a function with network, whose sandbox gets files there.
+func TestLinksOfAnImageLeadNowhere(t *testing.T) {
+	outside, root := t.TempDir(), t.TempDir()
+	share(t, outside)
+	share(t, root)
+	if err := os.Chmod(outside, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"proc", "dev", "tmp"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("/oldroot"+outside, filepath.Join(root, "etc")); err != nil {
+		t.Fatal(err)
+	}
+	eachLauncher(t, func(t *testing.T, run func(fn sandbox.Function) (fnproc.Outcome, error)) {
+		_, _ = run(sandbox.Function{Root: root, Program: []string{"/none"}, Dir: "/", Network: true})
+		if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+			t.Errorf("%v was written to the machine, %v", entries, err)
+		}
+	})
 }
