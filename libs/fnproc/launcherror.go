@@ -42,7 +42,7 @@ var unfit = []struct {
 }{
 	{[]string{"argument list too long"}, tooLong},
 	{
-		[]string{"chdir", "container init: mkdir "},
+		[]string{"can't chdir to ", "chdir `", "chdir to `", "chdir to cwd", "container init: mkdir "},
 		"the image's working directory is not there: /dev, /proc and /tmp are the sandbox's own",
 	},
 	{
