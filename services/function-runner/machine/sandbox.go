@@ -32,6 +32,7 @@ type SandboxSettings struct {
 
 // Check adds the problems of the settings.
 func (c SandboxSettings) Check(checks *config.Checks) {
+	checks.That(c.Launcher().HasLauncher(), "Sandbox", c.Sandbox, gateway.SandboxLaunchers)
 	checks.That(c.store() != "", "SandboxStore", c.SandboxStore,
 		"the path of a directory, since there is no home directory")
 	checks.That(c.SandboxMaxImageBytes > 0, "SandboxMaxImageBytes", c.SandboxMaxImageBytes, "more than zero")

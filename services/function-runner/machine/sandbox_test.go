@@ -7,6 +7,7 @@ package machine_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
@@ -31,6 +32,22 @@ func TestPlaceOfTheStore(t *testing.T) {
 			settings := machine.SandboxSettings{SandboxStore: tc.store}
 			if got := settings.Store().Dir; got != tc.want {
 				t.Errorf("the store is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestErrorsNameVariables has wrong values of settings: errors name the variables as they were set, each once.
+func TestErrorsNameVariables(t *testing.T) {
+	for variable, value := range map[string]string{
+		"FNR_SANDBOX": "docker", "FNR_SANDBOX_MAX_PROCESSES": "0", "FNR_SANDBOX_MAX_MEMORY_BYTES": "-1",
+		"FNR_MAX_TEMP_BYTES": "-1",
+	} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, value)
+			_, err := machine.Load()
+			if err == nil || !strings.Contains(err.Error(), variable+" is ") || strings.Count(err.Error(), "FNR_") > 1 {
+				t.Errorf("Load = %v, want one error that names the variable", err)
 			}
 		})
 	}

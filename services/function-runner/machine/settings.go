@@ -3,6 +3,9 @@
 package machine
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -57,5 +60,16 @@ func (s *Settings) Validate() error {
 	checks.Within("Gateway", s.Gateway.Validate())
 	checks.Within("ImageResolver", s.ImageResolver.Validate())
 	s.Check(&checks)
-	return config.Rename(checks.Err(), config.Variable)
+	return config.Rename(checks.Err(), variable)
+}
+
+// Shared are the settings of services that have no prefix here.
+var Shared = []string{"Confine", "MaxTempBytes", "MaxTempFiles", "FunctionNetwork"}
+
+// variable returns the variable of a setting.
+func variable(field string) string {
+	if name, ok := strings.CutPrefix(field, "Gateway."); ok && slices.Contains(Shared, name) {
+		return config.Variable(name)
+	}
+	return config.Variable(field)
 }

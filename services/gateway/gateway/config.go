@@ -183,18 +183,17 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxInHandWait >= 0, "MaxInHandWait", c.MaxInHandWait, "zero or more")
 	c.Policy.check(&checks)
 	c.Audit.check(&checks)
-	if c.Enabled(RuntimeExec) {
+	switch {
+	case c.Enabled(RuntimeExec):
 		c.Exec.check(&checks)
+	case c.Enabled(RuntimeSandbox):
+		function.CheckSettings(&checks, "Exec.", c.Exec.Settings)
+	}
+	if c.Enabled(RuntimeExec) || c.Enabled(RuntimeSandbox) {
 		function.CheckConfinement(&checks, c.Confinement)
 		_, err := imagename.ParsePatterns(c.FunctionNetwork)
 		checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","),
 			"patterns of repositories, such as ghcr.io/example/fn-*")
-	}
-	if c.Enabled(RuntimeSandbox) {
-		c.Sandbox.check(&checks)
-		if !c.Enabled(RuntimeExec) {
-			function.CheckSettings(&checks, "Exec.", c.Exec.Settings)
-		}
 	}
 	if c.Enabled(RuntimePod) {
 		c.Pod.check(&checks)

@@ -5,7 +5,6 @@ package gateway
 import (
 	"context"
 
-	"github.com/krm-function-runner/function-runner/libs/config"
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/program"
@@ -17,7 +16,7 @@ import (
 // sandboxes have its rights then.
 const UnprivilegedGroup = sandbox.Unprivileged
 
-// SandboxConfig is the settings of the sandbox evaluator, which programs set that have images on disk.
+// SandboxConfig is the settings of the sandbox evaluator, which programs set that have images on disk, and check.
 type SandboxConfig struct {
 	// Launcher is what FNR_SANDBOX may be; empty is off.
 	Launcher string
@@ -28,13 +27,11 @@ type SandboxConfig struct {
 	MaxMemoryBytes, MaxProcesses int64
 }
 
-// check adds the problems of the settings.
-func (c SandboxConfig) check(checks *config.Checks) {
-	checks.That(sandbox.Check(c.Launcher), "Sandbox.Launcher", c.Launcher,
-		sandbox.Names)
-	checks.That(c.MaxMemoryBytes >= 0, "Sandbox.MaxMemoryBytes", c.MaxMemoryBytes, "a number of bytes, or 0 for no limit")
-	checks.That(c.MaxProcesses > 0 || c.Launcher == "", "Sandbox.MaxProcesses", c.MaxProcesses, "1 or more")
-}
+// SandboxLaunchers are what Launcher may be, as users read it.
+const SandboxLaunchers = sandbox.Names
+
+// HasLauncher reports whether Launcher is one of [SandboxLaunchers].
+func (c SandboxConfig) HasLauncher() bool { return sandbox.Check(c.Launcher) }
 
 // Sandboxes starts functions in sandboxes of this machine. Nil starts none.
 type Sandboxes struct{ launcher *sandbox.Launcher }

@@ -98,7 +98,7 @@ func nameIn(flags []porchFlag) func(field string) string {
 		if field == "PodManager.WrapperServerImage" {
 			return "WRAPPER_SERVER_IMAGE" // the name that users of Porch know
 		}
-		if service, name, ok := strings.Cut(field, "."); ok && slices.Contains(shared, name) && service != "ImageResolver" {
+		if service, name, ok := strings.Cut(field, "."); ok && slices.Contains(machine.Shared, name) && service != "ImageResolver" {
 			return config.Variable(name)
 		}
 		i := slices.IndexFunc(flags, func(f porchFlag) bool { return f.field == field })
@@ -108,9 +108,6 @@ func nameIn(flags []porchFlag) func(field string) string {
 		return "--" + flags[i].name
 	}
 }
-
-// shared are the settings of services that have no prefix here.
-var shared = []string{"Confine", "MaxTempBytes", "MaxTempFiles", "FunctionNetwork"}
 
 // share copies to all services what a flag sets for one. The settings that it overwrites are in
 // overruled.

@@ -122,6 +122,24 @@ func TestSharedSettingsArrive(t *testing.T) {
 	}
 }
 
+// TestSettingsOfSandboxes has wrong values of settings that have no prefix here: errors name the variables as they were
+// set, each once.
+func TestSettingsOfSandboxes(t *testing.T) {
+	for variable, value := range map[string]string{
+		"FNR_SANDBOX": "docker", "FNR_SANDBOX_MAX_PROCESSES": "0", "FNR_SANDBOX_MAX_MEMORY_BYTES": "-1",
+		"FNR_MAX_TEMP_BYTES": "-1",
+	} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv("FNR_SANDBOX", "auto")
+			t.Setenv(variable, value)
+			_, err := settings.Load([]string{"--disable-runtimes=exec,pod"}, t.Output())
+			if err == nil || !strings.Contains(err.Error(), variable+" is ") || strings.Count(err.Error(), "FNR_") > 1 {
+				t.Errorf("Load = %v, want one error that names the variable", err)
+			}
+		})
+	}
+}
+
 func TestLoadRejects(t *testing.T) {
 	tests := map[string]struct {
 		reason string

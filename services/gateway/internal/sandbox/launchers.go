@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -91,7 +92,7 @@ func find(ctx context.Context, cfg Config, groups *cgroup.Groups) (found *Launch
 			program = path
 		}
 		launcher, err := start(ctx, cfg, groups, candidate.name, program, candidate.new)
-		if err != nil && groups != nil { // it may be they
+		if err != nil && groups != nil && !missing(err) { // it may be they
 			skipped = errors.Join(skipped, err)
 			launcher, err = start(ctx, cfg, nil, candidate.name, program, candidate.new)
 		}
@@ -129,6 +130,11 @@ func lookUp(program, pkg string) (string, error) {
 		return "", fmt.Errorf("find what starts sandboxes: %w: install the package %s, or set FNR_SANDBOX", err, pkg)
 	}
 	return filepath.Abs(path)
+}
+
+// missing reports whether an error is that of a program that the machine does not have.
+func missing(err error) bool {
+	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 }
 
 // lookUpAll returns the paths of programs of util-linux, and of a shell.
