@@ -98,7 +98,8 @@ func nameIn(flags []porchFlag) func(field string) string {
 		if field == "PodManager.WrapperServerImage" {
 			return "WRAPPER_SERVER_IMAGE" // the name that users of Porch know
 		}
-		if service, name, ok := strings.Cut(field, "."); ok && slices.Contains(machine.Shared, name) && service != "ImageResolver" {
+		service, name, ok := strings.Cut(field, ".")
+		if ok && slices.Contains(machine.Shared, name) && service != "ImageResolver" {
 			return config.Variable(name)
 		}
 		i := slices.IndexFunc(flags, func(f porchFlag) bool { return f.field == field })

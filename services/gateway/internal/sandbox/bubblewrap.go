@@ -81,8 +81,8 @@ func (b *bubblewrap) arguments(fn Function) []string {
 	return append(args, "--cap-drop", "ALL", "--seccomp", filterFile, "--chdir", fn.Dir)
 }
 
-// shared returns the arguments for the machine's files by which a function finds others. Without a directory for them in
-// the image there are none: bubblewrap would follow a link out of the image, and make files there.
+// shared returns the arguments for the machine's files by which a function finds others. Without a directory for them
+// in the image there are none: bubblewrap would follow a link out of the image, and make files there.
 func shared(root string) (args []string) {
 	for _, file := range networkFiles {
 		if dir, err := os.Lstat(filepath.Join(root, filepath.Dir(file))); err == nil && dir.IsDir() {
