@@ -31,19 +31,22 @@ type Memory struct {
 
 // MemoryWatch kills the largest function before a container has no memory left. The kernel would
 // do so too, but only after it has looked for memory everywhere, and meanwhile each process of the
-// container that needs a page waits, the server included. It is safe for concurrent use; a nil
-// MemoryWatch does nothing.
+// container that needs a page waits, the server included. Spare processes that only a peak has kept end before a
+// function does. It is safe for concurrent use; a nil MemoryWatch does nothing.
 type MemoryWatch struct {
 	look func() (memory Memory, ok bool)
+	pool *PreforkPool // nil without
 
 	mu      sync.Mutex
 	running map[*process]int64 // with the bytes that its end will free; zero if it was not killed
+	spares  map[*process]int64 // likewise, of spare processes that end
 	timer   *time.Timer        // nil while none run
 }
 
-// NewMemoryWatch returns a watch of the memory that look returns, which is false if that is not known.
-func NewMemoryWatch(look func() (memory Memory, ok bool)) *MemoryWatch {
-	return &MemoryWatch{look: look, running: map[*process]int64{}}
+// NewMemoryWatch returns a watch of the memory that look returns, which is false if that is not known, for functions and
+// the spare processes of a pool; nil for none.
+func NewMemoryWatch(look func() (memory Memory, ok bool), pool *PreforkPool) *MemoryWatch {
+	return &MemoryWatch{look: look, pool: pool, running: map[*process]int64{}}
 }
 
 // add watches a process until it is removed.
@@ -72,28 +75,46 @@ func (w *MemoryWatch) remove(p *process) {
 	}
 }
 
-// check kills a function if there is no memory, and will be none when the killed ones have ended.
+// check kills a function if there is no memory, and will be none when the killed ones, and spare processes, have ended.
 func (w *MemoryWatch) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.running) == 0 {
-		w.timer = nil
+		w.timer, w.spares = nil, nil
 		return
 	}
+	ending := w.ending() // before look: what ends meanwhile counts twice, and not never
 	memory, ok := w.look()
 	if !ok {
 		w.timer.Reset(time.Second)
 		return
 	}
-	free := memory.Free
+	free := memory.Free + ending
 	for _, freed := range w.running {
 		free += freed
+	}
+	if free <= 0 && len(w.spares) == 0 {
+		w.spares = w.pool.relieve()
+		free += w.ending()
 	}
 	if free <= 0 {
 		w.killLargest(memory.Limit / victimDivisor)
 	}
 	inTime := time.Duration(float64(free) / writeRate * float64(time.Second))
 	w.timer.Reset(min(max(inTime, minMemoryCheck), memoryCheck))
+}
+
+// ending returns how many bytes spare processes will free that have not ended yet.
+func (w *MemoryWatch) ending() (bytes int64) {
+	for p, freed := range w.spares {
+		select {
+		case <-p.exited:
+			delete(w.spares, p)
+		default:
+			bytes += freed
+		}
+	}
+	return bytes
 }
 
 // killLargest kills the function with the most memory, more than least bytes, that was not killed yet.

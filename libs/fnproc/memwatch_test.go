@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fnproc"
 	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
@@ -39,7 +41,7 @@ func killLargest(t *testing.T, started func(fnproc.Command) fnproc.Command) {
 	look := func() (fnproc.Memory, bool) {
 		return fnproc.Memory{Limit: limit, Free: limit - resident(smallDir) - resident(largeDir)}, true
 	}
-	runner := fnproc.Runner{Memory: fnproc.NewMemoryWatch(look)}
+	runner := fnproc.Runner{Memory: fnproc.NewMemoryWatch(look, nil)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var running sync.WaitGroup
@@ -84,11 +86,45 @@ func TestMemoryWatchSparesFunctions(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			cmd, _ := install(t, "sleep=100ms")
-			runner := fnproc.Runner{Memory: fnproc.NewMemoryWatch(func() (fnproc.Memory, bool) { return tc.memory, tc.known })}
+			look := func() (fnproc.Memory, bool) { return tc.memory, tc.known }
+			runner := fnproc.Runner{Memory: fnproc.NewMemoryWatch(look, nil)}
 			got, err := runner.Run(t.Context(), cmd, []byte("x"))
 			if err != nil || got.OutOfMemory || string(got.Output) != "x" {
 				t.Errorf("%+v, %v, want the output", got, err)
 			}
 		})
+	}
+}
+
+// TestSpareProcessesOfPeaksEndBeforeFunctions has memory run out while spare processes have it that only a peak has
+// kept. They end, and do not come back, and no function is killed.
+func TestSpareProcessesOfPeaksEndBeforeFunctions(t *testing.T) {
+	cmd, dir := install(t, "sleep=100ms")
+	large, _ := install(t, "sleep=200ms")
+	var short atomic.Bool
+	pool := fnproc.NewPreforkPool(fnproc.PreforkConfig{
+		Keep:  func(function string) int { return map[string]int{cmd.Path: 1}[function] },
+		Total: 100, Unused: time.Hour, Busy: 100, Spacious: func() bool { return !short.Load() },
+	})
+	look := func() (fnproc.Memory, bool) {
+		memory := fnproc.Memory{Limit: 1, Free: 1}
+		if short.Load() && len(testfn.Running(dir)) > 1 {
+			memory.Free = -1
+		}
+		return memory, true
+	}
+	runner := maintained(t, fnproc.Runner{Prefork: pool, Memory: fnproc.NewMemoryWatch(look, pool)})
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() { _, _ = runner.Run(t.Context(), cmd, []byte(input)) })
+	}
+	running.Wait()
+	awaitWaiting(t, runner, 4)
+	short.Store(true)
+	if got, err := runner.Run(t.Context(), large, []byte(input)); err != nil || got.OutOfMemory {
+		t.Errorf("%+v, %v, want that no function is killed", got, err)
+	}
+	if n := pool.Waiting(); n != 1 {
+		t.Errorf("%d spare processes, want 1", n)
 	}
 }

@@ -126,6 +126,16 @@ func (policy *preforkPolicy) forget(which func(function string) bool) (ending []
 	return ending
 }
 
+// relieve removes the processes beyond the base of each set, and returns them.
+func (policy *preforkPolicy) relieve() (ending []*process) {
+	for _, set := range policy.byKey {
+		for base := policy.base(set); len(set.processes) > base; {
+			ending = append(ending, policy.pop(set))
+		}
+	}
+	return ending
+}
+
 // worked records that a process of the set was of use.
 func (set *spareSet) worked() { set.failures, set.notUntil = 0, time.Time{} }
 

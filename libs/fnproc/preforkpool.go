@@ -102,6 +102,22 @@ func (pool *PreforkPool) forget(which func(function string) bool) {
 	}
 }
 
+// relieve ends the spare processes that only a peak has kept: there is no memory for them. It returns them with how
+// many bytes each had.
+func (pool *PreforkPool) relieve() map[*process]int64 {
+	if pool == nil {
+		return nil
+	}
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	ending := make(map[*process]int64)
+	for _, p := range pool.policy.relieve() {
+		ending[p] = residentTree(p.Pid)
+		p.retire()
+	}
+	return ending
+}
+
 // run starts and ends processes until ctx ends, and then ends all spare ones.
 func (pool *PreforkPool) run(ctx context.Context, runner Runner) {
 	if pool == nil {

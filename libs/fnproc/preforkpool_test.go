@@ -39,7 +39,12 @@ func startPool(t testing.TB, keep int) fnproc.Runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := fnproc.Runner{Reaper: reaper, Prefork: newPool(keep)}
+	return maintained(t, fnproc.Runner{Reaper: reaper, Prefork: newPool(keep)})
+}
+
+// maintained returns a Runner that is maintained until the test ends.
+func maintained(t testing.TB, runner fnproc.Runner) fnproc.Runner {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { runner.Maintain(ctx) })

@@ -68,13 +68,14 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	pool := cfg.newPool()
 	s := &Service{
 		gate: admission.New(cfg.slots()), confiner: confiner,
 		env: cfg.WithGo(cfg.Env, cfg.memory()), took: cfg.Took,
 	}
 	s.runner = Runner{
 		Processes: fnproc.Runner{
-			Reaper: reaper, Confiner: confiner, Prefork: cfg.newPool(), Memory: fnproc.NewMemoryWatch(containerMemory),
+			Reaper: reaper, Confiner: confiner, Prefork: pool, Memory: fnproc.NewMemoryWatch(containerMemory, pool),
 		},
 		Limits:     Limits{MessageBytes: cfg.MaxMessageBytes, LogBytes: cfg.MaxLogBytes},
 		Wording:    cfg.Wording,
