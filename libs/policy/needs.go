@@ -19,12 +19,15 @@ func (p *Policy) NeedsSigners(f Facts) bool {
 	return r != nil && (r.readsSigners() || err == nil && len(r.signers) > 0)
 }
 
-// ReadsSigners reports whether the decision about a call depends on a condition that reads who has signed the image.
-// Such a condition would be wrong about an image whose signatures are not verified: it may be that a signer has not
-// signed.
-func (p *Policy) ReadsSigners(f Facts) bool {
+// ReadsSigners returns the name of the rule whose condition reads who has signed the image, if the decision about a
+// call depends on one. Such a condition would be wrong about an image whose signatures are not verified: it may be that
+// a signer has not signed.
+func (p *Policy) ReadsSigners(f Facts) (rule string, reads bool) {
 	r, _ := p.firstOfSigners(f)
-	return r != nil && r.readsSigners()
+	if r == nil || !r.readsSigners() {
+		return "", false
+	}
+	return r.decision.Rule, true
 }
 
 // firstOfSigners returns the first rule that decides, or would do so by a condition that reads who has signed. It is

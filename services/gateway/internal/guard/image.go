@@ -25,8 +25,8 @@ const (
 func (g *Guard) complete(ctx context.Context, p *policy.Policy, req *evaluation.Request, facts *policy.Facts) error {
 	if g.cfg.Resolver == nil {
 		facts.Found = noResolver
-		if p.ReadsSigners(*facts) {
-			return unverified(req, facts)
+		if rule, reads := p.ReadsSigners(*facts); reads {
+			return g.unverified(ctx, rule, req, facts)
 		}
 		if facts.Image.Digest == "" && p.NeedsDigest(*facts) {
 			return fault.New(fault.Precondition,
@@ -44,18 +44,19 @@ func (g *Guard) complete(ctx context.Context, p *policy.Policy, req *evaluation.
 		if err := g.resolve(ctx, req, facts, p.Signers()); err != nil {
 			return fmt.Errorf("verify the signatures of %s for the policy: %w", req.Given, err)
 		}
-		if (facts.Found == notVerified || facts.Unread != "") && p.ReadsSigners(*facts) {
-			return unverified(req, facts)
+		if rule, reads := p.ReadsSigners(*facts); reads && (facts.Found == notVerified || facts.Unread != "") {
+			return g.unverified(ctx, rule, req, facts)
 		}
 	}
 	return nil
 }
 
-// unverified returns the error for an image whose signers are not all known, where a condition reads them.
-func unverified(req *evaluation.Request, facts *policy.Facts) error {
-	return &evaluation.PassedOverError{Reason: fault.New(fault.Denied,
-		"function %q is rejected: a condition of the policy reads who has signed it. Found: %s",
-		req.Given, facts.Signatures())}
+// unverified returns the denial of an image whose signers are not all known, by a rule with a condition that reads
+// them.
+func (g *Guard) unverified(ctx context.Context, rule string, req *evaluation.Request, facts *policy.Facts) error {
+	d := policy.Decision{Rule: rule, Reason: "its condition reads who has signed it. Found: " + facts.Signatures()}
+	g.metrics.decided(ctx, d)
+	return &evaluation.PassedOverError{Reason: denied(fmt.Sprintf("function %q", req.Given), d)}
 }
 
 // resolve finds the digests of a request's image, and which of the signers have signed it. The function runs with

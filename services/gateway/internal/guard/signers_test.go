@@ -5,6 +5,7 @@ package guard_test
 import (
 	"context"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -91,6 +92,10 @@ func TestConditionsNeedVerifiedSignatures(t *testing.T) {
 		ran := evaluate(t, g, "pod")
 		if fault.Of(ran.err) != fault.Denied || !strings.Contains(ran.err.Error(), "reads who has signed") {
 			t.Errorf("image-resolver: %s: %v, want a denial", name, ran.err)
+		}
+		// Audit events have the verdict and the rule of this error.
+		if denied, ok := errors.AsType[*evaluation.DeniedError](ran.err); !ok || denied.Rule != "revoked" {
+			t.Errorf("image-resolver: %s: %#v, want the denial of a rule", name, ran.err)
 		}
 	}
 }
