@@ -26,6 +26,9 @@ func ParsePattern(text string) (Pattern, error) {
 	if text == "" || strings.ContainsAny(text, " @") {
 		return Pattern{}, fmt.Errorf("%q is not a pattern of repositories, such as ghcr.io/example/**", text)
 	}
+	if err := checkRepository(text); err != nil {
+		return Pattern{}, err
+	}
 	text = CanonicalRepository(text)
 	prefix, rest, _ := strings.Cut(text, "*")
 	switch {
@@ -42,6 +45,19 @@ func ParsePattern(text string) (Pattern, error) {
 		return Pattern{}, fmt.Errorf("pattern %q: %w", text, err)
 	}
 	return Pattern{prefix: prefix, suffix: text[strings.LastIndexByte(text, '*')+1:], expr: compiled}, nil
+}
+
+// checkRepository rejects a pattern that no repository matches: a rule with it would have no effect.
+func checkRepository(pattern string) error {
+	_, path, ok := strings.Cut(pattern, "/")
+	switch {
+	case !ok && !strings.Contains(pattern, "**"):
+		return fmt.Errorf("pattern %q matches no repository: begin it with the registry, as ghcr.io/example/fn, or with **/",
+			pattern)
+	case strings.Contains(path, ":"):
+		return fmt.Errorf("pattern %q matches no repository: leave the tag out", pattern)
+	}
+	return nil
 }
 
 // Match reports whether the pattern matches a canonical repository.

@@ -3,6 +3,7 @@
 package imagename_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/krm-function-runner/function-runner/libs/imagename"
@@ -35,6 +36,20 @@ func TestPatterns(t *testing.T) {
 	for _, bad := range []string{"", "a b", "a@sha256:0"} {
 		if _, err := imagename.ParsePatterns([]string{bad}); err == nil {
 			t.Errorf("%q is a pattern", bad)
+		}
+	}
+}
+
+// TestPatternsThatMatchNothing has mistakes by which a rule would have no effect.
+func TestPatternsThatMatchNothing(t *testing.T) {
+	for pattern, says := range map[string]string{
+		"fn": "begin it with the registry", "fn:v1": "begin it with the registry", "*": "begin it with the registry",
+		"ghcr.io/a/fn:v1": "leave the tag out", "localhost:5000/fn:*": "leave the tag out", "**": "", "**/fn": "",
+		"*:5000/fn": "", "ghcr.io**": "",
+	} {
+		_, err := imagename.ParsePattern(pattern)
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", pattern, err, says)
 		}
 	}
 }
