@@ -20,6 +20,7 @@ func FuzzConditionsAreWhatCELTakesThemFor(f *testing.F) {
 		`size(caller.groups) > 1 ? image.tag == "a" : true`, `image.tag < "w"`, `input.bytes in [1, 2]`,
 		`image.tag.matches("^v(?i)V1$") || image.tag.matches("^v1[.]*")`, `image.tag.matches("(?m)^1")`,
 		`image.tag.matches("(v1)+1?") && !image.tag.matches("v|w")`, `image.tag.matches("^\ufffd")`,
+		`image.registry == "A.io" || image.repository.startsWith("a.io:443/")`, `image.repository.startsWith("A")`,
 		`"g" in image.signers || image.signers.exists(s, s > "h")`,
 	} {
 		f.Add(seed, "a", "v1", "g", int64(5))
@@ -52,7 +53,7 @@ func FuzzConditionsAreWhatCELTakesThemFor(f *testing.F) {
 			if (err != nil) != (wantErr != nil) || err == nil && want.Value() != got {
 				t.Fatalf("%s is %v, %v of %+v, and %v, %v in CEL", text, got, err, v, want, wantErr)
 			}
-			if got && (c.never != "" || c.contradicts(c.pinned())) {
+			if got && (c.never != "" || c.contradicts(c.pinned()) || c.otherName() != "") {
 				t.Fatalf("%s holds, and was said to hold for no call", text)
 			}
 		}

@@ -106,8 +106,15 @@ func TestRulesThatNeverMatchAreTold(t *testing.T) {
 		"false with an unknown": {
 			`{name: a, when: 'image.tag == "x" && false'}`, "rule a never matches: its condition is false for each call",
 		},
-		"contradiction":       {`{name: a, when: 'image.tag == "x" && image.tag == "y"'}`, "no call fulfils its condition"},
-		"misspelled":          {`{name: a, when: 'evaluator == "pods"'}`, "no call fulfils its condition"},
+		"contradiction": {`{name: a, when: 'image.tag == "x" && image.tag == "y"'}`, "no call fulfils its condition"},
+		"misspelled":    {`{name: a, when: 'evaluator == "pods"'}`, "no call fulfils its condition"},
+		"another name": {
+			`{name: a, when: 'image.registry == "Index.docker.io" && evaluator == "pod"'}`, `image.registry is "docker.io"`,
+		},
+		"another beginning": {
+			`{name: a, when: 'image.repository.startsWith("a.io:443/b")'}`, `image.repository begins with "a.io/b"`,
+		},
+		"its own name":        {`{name: a, when: 'image.repository.startsWith("index.d")'}`, ""},
 		"misspelled in lists": {`{name: a, when: 'caller.kind in ["cert", "tokens"]'}`, "no call fulfils its condition"},
 		"no operation": {
 			`{name: a, when: '!(operation in ["evaluate", "list-tags"])'}`, "no call fulfils its condition",

@@ -2,7 +2,12 @@
 
 package policy
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/registryname"
+)
 
 // maxWarnings bounds the warnings of a policy.
 const maxWarnings = 100
@@ -19,6 +24,10 @@ func warnings(rules []*rule) []string {
 			out = append(out, fmt.Sprintf("rule %s never matches: %s", name, r.condition.never))
 			continue
 		}
+		if instead := r.condition.otherName(); instead != "" {
+			out = append(out, fmt.Sprintf("rule %s never matches: it has another name of a registry: %s", name, instead))
+			continue
+		}
 		pinned := r.condition.pinned()
 		if r.condition.contradicts(pinned) {
 			out = append(out, fmt.Sprintf("rule %s never matches: no call fulfils its condition", name))
@@ -33,6 +42,36 @@ func warnings(rules []*rule) []string {
 		}
 	}
 	return out
+}
+
+// otherName returns what the condition should have in place of the name of a registry by which it never calls one: a
+// registry may have several. It is empty if there is none.
+func (c *condition) otherName() string {
+	for _, part := range c.parts {
+		switch n := part.(type) {
+		case equals:
+			if text := ownName(n.field, n.text); text != n.text {
+				return fmt.Sprintf("%s is %q", variables[n.field], text)
+			}
+		case hasPrefix:
+			if text := ownName(n.field, n.text); n.field == fieldRepository && text != n.text {
+				return fmt.Sprintf("%s begins with %q", variables[n.field], text)
+			}
+		}
+	}
+	return ""
+}
+
+// ownName returns the one spelling that a field has of a registry or a repository, and other texts as they are.
+func ownName(f field, text string) string {
+	switch f {
+	case fieldRegistry:
+		return registryname.Canonical(text)
+	case fieldRepository:
+		return imagename.CanonicalRepository(text)
+	default:
+		return text
+	}
 }
 
 // covers reports whether r is known to match all that other matches. Pinned are the values that other
