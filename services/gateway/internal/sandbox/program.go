@@ -22,7 +22,7 @@ const (
 	maxPath = 4096
 	// maxSteps bounds the directories and links that are looked at for a program, in all places of a PATH: images choose
 	// how many there are.
-	maxSteps = 4096
+	maxSteps = 1024
 )
 
 // finder looks for a program in an image.
