@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"errors"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -46,72 +47,70 @@ func (t *Tree) resolve(dir string) (string, error) {
 	if dir == t.last.name {
 		return t.last.dir, nil
 	}
-	at, links := ".", 0
-	rest := strings.Split(dir, "/")
+	w := &walk{root: t.root, at: "."}
+	defer w.top()
+	links, rest := 0, strings.Split(dir, "/")
 	for steps := 0; len(rest) > 0; steps++ {
 		if steps == maxSteps {
 			return "", rejected(dir, "is behind symbolic links that take too many steps")
 		}
-		next, down, err := step(dir, at, rest[0])
+		target, err := t.step(w, dir, rest[0])
 		if err != nil {
 			return "", err
 		}
 		rest = rest[1:]
-		if !down {
-			at = next
-			continue
-		}
-		target, err := t.enter(next)
-		if err != nil {
-			return "", err
-		}
 		if target == "" {
-			at = next
 			continue
 		}
 		if links++; links > maxLinks {
 			return "", rejected(dir, "is behind too many symbolic links")
 		}
 		if path.IsAbs(target) {
-			at = "."
+			w.top()
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
-	t.last.name, t.last.dir = dir, at
-	return at, nil
+	t.last.name, t.last.dir = dir, w.at
+	return w.at, nil
 }
 
-// step returns the path one step on from a directory, and whether it leads down to what may not be there.
-func step(dir, at, part string) (next string, down bool, err error) {
+// step goes one part of the path dir on. It returns the target of a symbolic link, before which it stays.
+func (t *Tree) step(w *walk, dir, part string) (target string, err error) {
 	switch {
 	case part == "" || part == ".":
-		return at, false, nil
-	case part == ".." && at == ".":
-		return "", false, rejected(dir, "leads out of the image by a symbolic link")
+		return "", nil
+	case part == ".." && w.at == ".":
+		return "", rejected(dir, "leads out of the image by a symbolic link")
 	case part == "..":
-		return path.Dir(at), false, nil
+		w.up()
+		return "", nil
 	}
-	next = path.Join(at, part)
+	next := path.Join(w.at, part)
 	if len(next) > maxName || strings.Count(next, "/") >= maxDepth {
-		return "", false, rejected(dir, "is below more than "+strconv.Itoa(maxDepth)+" directories, or at a path of "+
+		return "", rejected(dir, "is below more than "+strconv.Itoa(maxDepth)+" directories, or at a path of "+
 			"more than "+strconv.Itoa(maxName)+" bytes")
 	}
-	return next, true, nil
+	if target, err = t.enter(w.dir(), next); err != nil || target != "" {
+		return target, err
+	}
+	return "", w.down(part)
 }
 
-// enter makes the directory at a place if it is missing. It returns the target of a symbolic link.
-func (t *Tree) enter(at string) (target string, err error) {
-	info, err := t.root.Lstat(at)
+// enter makes the directory at a place, which is in the directory above, if it is missing. It returns the target of a
+// symbolic link.
+func (t *Tree) enter(above *os.Root, at string) (target string, err error) {
+	name := path.Base(at)
+	info, err := above.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := t.count(at); err != nil {
 			return "", err
 		}
-		return "", t.mkdir(at)
+		return "", mkdir(above, name)
 	case err != nil:
 		return "", err
 	case info.Mode()&fs.ModeSymlink != 0:
-		return t.root.Readlink(at)
+		return above.Readlink(name)
 	case !info.IsDir():
 		return "", rejected(at, "is a file, and has entries below it")
 	}

@@ -179,15 +179,15 @@ func (t *Tree) directory(at string) error {
 	if err := t.replace(at); err != nil {
 		return err
 	}
-	return t.mkdir(at)
+	return mkdir(t.root, at)
 }
 
 // mkdir makes a directory that every user can read, whatever this program's umask is.
-func (t *Tree) mkdir(at string) error {
-	if err := t.root.Mkdir(at, modeDir); err != nil {
+func mkdir(root *os.Root, at string) error {
+	if err := root.Mkdir(at, modeDir); err != nil {
 		return err
 	}
-	return t.root.Chmod(at, modeDir)
+	return root.Chmod(at, modeDir)
 }
 
 // replace removes what is at a place, for the entry that is written next.
