@@ -58,23 +58,25 @@ var incidents = []incident{
 	{
 		name: "a crowd", alerts: []string{"CallersWait", "RequestsAreRefused", "EvaluationsAreSlow"}, also: failing,
 		cause: crowd, look: look{
-			"RequestsAreRefused", "overview.json: Rejected", regexp.MustCompile(`"exhausted".*queue`),
+			"RequestsAreRefused", "overview.json: Rejected", regexp.MustCompile(`"exhausted".*evaluations wait for .* already`),
 		},
 	},
 	{name: "no image-resolver", alerts: []string{"ProgramIsDown"}, also: failing, cause: noResolver},
 	{name: "pods that break", alerts: []string{"PodsBreak"}, also: failing, cause: breakingPods},
-	{name: "a node out of memory", alerts: []string{"ColdStartsFail"}, also: failing, cause: memoryPressure, look: look{
-		"ColdStartsFail", "overview.json: What callers wait for now", regexp.MustCompile("memory-pressure"),
+	{name: "a node out of memory", alerts: []string{"ColdStartsFail"}, also: failing, cause: nodeFull, look: look{
+		"ColdStartsFail", "overview.json: What callers wait for now", regexp.MustCompile("Insufficient memory"),
 	}},
 	{
-		name: "no Kubernetes API", alerts: []string{"KubernetesAPIFails", "NoReplicaOwnsFunctions"}, also: failing,
-		cause: noAPI, look: look{
+		name: "no Kubernetes API", alerts: []string{"KubernetesAPIFails", "NoReplicaOwnsFunctions"}, cause: noAPI,
+		also: slices.Concat(failing, []string{"PullSecretIsBehind", "IssuerIsBehind"}), look: look{
 			"KubernetesAPIFails", "pods.json: Kubernetes API", regexp.MustCompile("watch interrupted.*refused"),
 		},
 	},
-	{name: "one pod-manager of two that is gone", alerts: []string{"ReplicaIsMissing"}, cause: lostManager, look: look{
-		"ReplicaIsMissing", "pods.json: Replicas", regexp.MustCompile("exceeded quota"),
-	}},
+	{
+		name: "one pod-manager of two that is gone", alerts: []string{"ReplicaIsMissing"}, cause: lostManager,
+		also: []string{"ProgramIsDown"}, // until Prometheus knows that the pod is gone, for seconds that count as minutes
+		look: look{"ReplicaIsMissing", "pods.json: Replicas", regexp.MustCompile("exceeded quota")},
+	},
 	{
 		name: "no pod-manager", alerts: []string{"ProgramIsDown"}, short: true, cause: noManager,
 		also: slices.Concat(failing, []string{"NoReplicaOwnsFunctions", "ReplicaIsMissing"}),

@@ -177,7 +177,8 @@ func noAuthority(ctx context.Context, t *testing.T, at place) {
 	at.touch(over, t, "gateway")
 }
 
-// shortLived returns a certificate for the gateway and its key, as they are in a Secret.
+// shortLived returns a certificate for the gateway and its key, as they are in a Secret. Of a life of a day, less than
+// the hour is left in which programs warn; of one of an hour it would be the last quarter.
 func shortLived(t *testing.T, authority tls.Certificate) map[string][]byte {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -186,7 +187,7 @@ func shortLived(t *testing.T, authority tls.Certificate) map[string][]byte {
 	}
 	now := time.Now()
 	cert, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano()), NotBefore: now.Add(-time.Minute), NotAfter: now.Add(50 * time.Minute),
+		SerialNumber: big.NewInt(now.UnixNano()), NotBefore: now.Add(-23 * time.Hour), NotAfter: now.Add(50 * time.Minute),
 		URIs:     []*url.URL{{Scheme: "spiffe", Host: "function-runner", Path: "/gateway"}},
 		KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{

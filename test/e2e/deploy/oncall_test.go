@@ -6,6 +6,7 @@ package deploy_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +42,9 @@ func (p place) onCall(t *testing.T) engineer {
 func (e engineer) finds(t *testing.T, prometheus prometheus, l look) {
 	t.Helper()
 	ctx := suite.Context(t)
-	panel := slices.DeleteFunc(panelQueries(t, e.at.system, nil), func(q panelQuery) bool { return q.panel != l.panel })
+	panel := slices.DeleteFunc(panelQueries(t, e.at.system, slices.Collect(maps.Keys(rare))), func(q panelQuery) bool {
+		return q.panel != l.panel
+	})
 	prometheus.awaitPanels(ctx, t, panel)
 	suite.Until(ctx, t, fmt.Sprintf("the commands of %s show %q", l.page, l.cause), func() (bool, string) {
 		output := e.run(t, l.page)

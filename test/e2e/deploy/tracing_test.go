@@ -27,11 +27,10 @@ import (
 // collector is the address to which the component for tracing sends traces.
 const collector = "http://otel-collector.observability:4318"
 
-// leased are the spans of the phases of a cold start. (A container that was created and does not run yet is seldom
-// seen on a real node: TestSpans of podeval has the span fn.lease.start.)
-var leased = []string{
-	"fn.lease.queue", "fn.lease.create", "fn.lease.schedule", "fn.lease.pull", "fn.lease.connect",
-}
+// leased are the spans of the phases of a cold start that callers always see. (A container that was created and does
+// not run yet, and one that runs and is not connected to, are seen if they last: TestSpans of podeval has the spans
+// fn.lease.start and fn.lease.connect.)
+var leased = []string{"fn.lease.queue", "fn.lease.create", "fn.lease.schedule", "fn.lease.pull"}
 
 // phases are all spans of a cold start, besides those of RPCs.
 var phases = append([]string{"fn.evaluate", "fn.resolve", "fn.registry.manifest", "fn.lease", "fn.exec"}, leased...)

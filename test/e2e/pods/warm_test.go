@@ -6,7 +6,9 @@ package pods_test
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,37 +20,50 @@ import (
 // identity is the program of the image test/nodejs, which Node.js runs.
 const identity = "node ../../cluster/internal/bundle/identity.js"
 
-// latencyGoal is what an evaluation through gateway and pod should take at most, over the bare process.
+// latencyGoal is what an evaluation through gateway and pod should take at most, over the bare process. Rate is how many
+// begin in a second in the open loop: so few that processors are free, and spare processes have started.
 type latencyGoal struct {
 	function, items string
-	p50, p99        float64
+	p50, p99, rate  float64
 }
 
 // latencyGoals are those of one caller.
 var latencyGoals = []latencyGoal{
-	{"Go", "1", 0.6, 1.0},
-	{"Go", "200", 0.9, 1.1},
-	{"Go", "2000", 0.95, 1.1},
-	{"Node.js", "1", 0.15, 0.3},
+	{"Go", "1", 0.6, 1.0, 20},
+	{"Go", "200", 0.9, 1.1, 10},
+	{"Go", "2000", 0.95, 1.1, 1},
+	{"Node.js", "1", 0.15, 0.3, 5},
+}
+
+// loads are how evaluations follow each other.
+func (g latencyGoal) loads() map[string][]string {
+	return map[string][]string{
+		"in a row": {"--callers", "1"}, fmt.Sprintf("%v a second", g.rate): {"--rate", fmt.Sprint(g.rate)},
+	}
 }
 
 // BenchmarkWarm compares one caller's evaluations through gateway and pod, with default settings, with the bare
-// process.
+// process: in a row, where each needs a process that starts while the one before is evaluated, and with pauses.
 func BenchmarkWarm(b *testing.B) {
 	sys := microservices(b, nil)
 	image := map[string]string{
 		"Go": catalog(b, "set-namespace:v0.4.5"), "Node.js": s.Registry(b, "open").Host + "/test/nodejs:v1",
 	}
 	bare := map[string]string{"Go": program(b, "set-namespace"), "Node.js": identity}
-	table := newTable("function", "items", "bare p50", "pod p50", "p50 over bare", "goal", "p99 over bare", "goal",
+	table := newTable("function", "items", "load", "bare p50", "pod p50", "p50 over bare", "goal", "p99 over bare", "goal",
 		"client")
 	for _, goal := range latencyGoals {
-		report := fnctlBench(b, "--image", image[goal.function], "--items", goal.items, "--callers", "1",
-			"--target", "bare=exec:"+bare[goal.function], "--target", "pod="+sys.gateway)
-		bare, pod := report.both(b)
-		table.row(goal.function, goal.items, ms(bare.Milliseconds.P50), ms(pod.Milliseconds.P50),
-			pod.P50Ratio.String(), fmt.Sprint(goal.p50), pod.P99Ratio.String(), fmt.Sprint(goal.p99), ms(pod.ClientMilliseconds))
-		b.ReportMetric(pod.P50Ratio.Value, fmt.Sprintf("%s-%s-p50-ratio", goal.function, goal.items))
+		loads := goal.loads()
+		for _, load := range slices.Sorted(maps.Keys(loads)) {
+			report := fnctlBench(b, append(loads[load], "--image", image[goal.function], "--items", goal.items,
+				"--target", "bare=exec:"+bare[goal.function], "--target", "pod="+sys.gateway)...)
+			bare, pod := report.both(b)
+			table.row(goal.function, goal.items, load, ms(bare.Milliseconds.P50), ms(pod.Milliseconds.P50),
+				pod.P50Ratio.String(), fmt.Sprint(goal.p50), pod.P99Ratio.String(), fmt.Sprint(goal.p99),
+				ms(pod.ClientMilliseconds))
+			b.ReportMetric(pod.P50Ratio.Value, strings.ReplaceAll(
+				fmt.Sprintf("%s-%s-%s-p50-ratio", goal.function, goal.items, load), " ", "-"))
+		}
 	}
 	publish(b, "warm", table.String())
 	b.ReportMetric(0, "ns/op") // would be the sum of all

@@ -25,7 +25,8 @@ func OfTheMesh(o *unstructured.Unstructured) bool {
 }
 
 // OnTheBed changes manifests for the test bed: it has no Istio, its open registry has no TLS, and
-// its node has two processors, which all pods share.
+// its node has two processors, which all pods share. They keep their requests for memory, without which a kubelet
+// would evict them first.
 func (s *Suite) OnTheBed(t testing.TB, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	objects = slices.DeleteFunc(objects, OfTheMesh)
@@ -36,7 +37,13 @@ func (s *Suite) OnTheBed(t testing.TB, objects []*unstructured.Unstructured) []*
 		if name, ok := InsecureRegistries[o.GetName()]; ok {
 			SetVariable(t, o, name, s.Registry(t, "open").Host)
 		}
-		ChangeContainer(t, o, func(container map[string]any) { delete(container, "resources") })
+		ChangeContainer(t, o, func(container map[string]any) {
+			memory, _, _ := unstructured.NestedString(container, "resources", "requests", "memory")
+			delete(container, "resources")
+			if memory != "" {
+				container["resources"] = map[string]any{"requests": map[string]any{"memory": memory}}
+			}
+		})
 	}
 	return objects
 }

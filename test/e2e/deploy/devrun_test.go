@@ -28,7 +28,7 @@ const skaffoldVariable = "FNR_SKAFFOLD"
 const skaffoldTimeout = 5 * time.Minute
 
 // TestSkaffold tests a developer's two loops. They run one after the other: each uses the usual
-// namespaces.
+// namespaces. As it takes longest, it has to be among the first: Go starts tests in the order of their files.
 func TestSkaffold(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	t.Run("run", skaffoldRuns)
