@@ -19,6 +19,7 @@ func main() {
 	if run, args := applet.Find(os.Args); run != nil {
 		os.Exit(run(args))
 	}
+	program.Slacken()
 	program.Begin()
 	cfg, err := wrapper.LoadConfig(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {

@@ -17,6 +17,7 @@ import (
 )
 
 func main() {
+	program.Slacken()
 	program.Begin()
 	s, err := settings.Load(os.Args[1:], os.Stderr)
 	if errors.Is(err, settings.ErrHelp) {

@@ -23,6 +23,7 @@ type settings struct {
 func (s *settings) Validate() error { return s.ValidateWith(&s.Config) }
 
 func main() {
+	program.Slacken()
 	program.Begin()
 	var s settings
 	program.Load("image-resolver", &s)

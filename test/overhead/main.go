@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/program"
 )
 
 func main() {
@@ -65,6 +67,7 @@ func run() error {
 		return serveHop(ctx, *port, filepath.Join(b.functions, b.function))
 	}
 	if *lend != "" {
+		program.Slacken() // as a pod-manager does
 		var l lender
 		if err := l.parse(append([]string{*lend}, flag.Args()...)); err != nil {
 			return err
