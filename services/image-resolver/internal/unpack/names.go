@@ -19,8 +19,10 @@ const (
 	maxName  = 4096 // bytes
 	maxDepth = 128  // directories
 	maxLinks = 40   // symbolic links, as in Linux
-	// maxSteps bounds the directories that are passed with all links followed.
-	maxSteps = 1024
+	// maxSteps bounds the directories that are passed with all links followed, and stepsPerFile those of all entries
+	// together, for each file that an image may have.
+	maxSteps     = 1024
+	stepsPerFile = 32
 )
 
 func quote(s string) string { return strconv.Quote(s) }
@@ -53,6 +55,10 @@ func (t *Tree) resolve(dir string) (string, error) {
 	for steps := 0; len(rest) > 0; steps++ {
 		if steps == maxSteps {
 			return "", rejected(dir, "is behind symbolic links that take too many steps")
+		}
+		if t.steps++; t.steps/stepsPerFile > t.limits.Files {
+			return "", rejected(dir, "and those before it are behind more than "+strconv.Itoa(stepsPerFile)+
+				" steps for each file that an image may have")
 		}
 		target, err := t.step(w, dir, rest[0])
 		if err != nil {

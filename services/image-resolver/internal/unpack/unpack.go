@@ -48,6 +48,7 @@ type Tree struct {
 	limits Limits
 	bytes  int64
 	files  int64
+	steps  int64 // of the ways to all entries
 	// content is that of the present layer's files, which may have holes: of these an archive has only the size. It is nil
 	// for a layer whose compressed size is not known.
 	content *ratio

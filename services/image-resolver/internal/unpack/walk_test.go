@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/services/image-resolver/internal/unpack"
 )
 
@@ -34,5 +35,18 @@ func TestCostGrowsWithTheDepth(t *testing.T) {
 	}
 	if shallow, deep := cost(12), cost(120); deep > 20*shallow {
 		t.Errorf("%v allocations at ten times the depth, and %v, want at most 20 times as many", deep, shallow)
+	}
+}
+
+// TestWaysAreBoundedTogether has a layer whose entries are each behind almost as many steps as one may have.
+func TestWaysAreBoundedTogether(t *testing.T) {
+	entries := []entry{dir("d"), symlink("l", strings.Repeat("d/../", 500))}
+	for i := range 50 {
+		entries = append(entries, file("l/"+strings.Repeat("./", i)+strconv.Itoa(i)+"/x", ""))
+	}
+	_, tree, err := apply(t, limits, archive(t, entries...))
+	const want = "more than 32 steps for each file that an image may have"
+	if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), want) || tree.Files() > 100 {
+		t.Errorf("error %v after %d files, want a rejection that says %q", err, tree.Files(), want)
 	}
 }
