@@ -43,8 +43,8 @@ type MemoryWatch struct {
 	timer   *time.Timer        // nil while none run
 }
 
-// NewMemoryWatch returns a watch of the memory that look returns, which is false if that is not known, for functions and
-// the spare processes of a pool; nil for none.
+// NewMemoryWatch returns a watch of the memory that look returns, which is false if that is not known. A nil pool has
+// no spare processes.
 func NewMemoryWatch(look func() (memory Memory, ok bool), pool *PreforkPool) *MemoryWatch {
 	return &MemoryWatch{look: look, pool: pool, running: map[*process]int64{}}
 }

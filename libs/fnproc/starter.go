@@ -19,18 +19,29 @@ type Starter struct {
 // NewStarter returns a starter, which has to be closed.
 func NewStarter() *Starter {
 	s := &Starter{starts: make(chan func()), closed: make(chan struct{})}
-	s.ended.Go(func() {
-		runtime.LockOSThread() // for good: the thread ends with this goroutine
-		for {
-			select {
-			case start := <-s.starts:
-				start()
-			case <-s.closed:
-				return
-			}
-		}
-	})
+	s.ended.Go(s.serve)
 	return s
+}
+
+// serve starts launchers until the starter is closed, on a thread that ends then. The main thread would not: another
+// one serves while this goroutine has it.
+func (s *Starter) serve() {
+	runtime.LockOSThread()
+	if onMainThread() {
+		defer runtime.UnlockOSThread()
+		var other sync.WaitGroup
+		other.Go(s.serve)
+		other.Wait()
+		return
+	}
+	for { // locked for good: the thread ends with this goroutine
+		select {
+		case start := <-s.starts:
+			start()
+		case <-s.closed:
+			return
+		}
+	}
 }
 
 // Close ends the thread, and the launchers that it started.
