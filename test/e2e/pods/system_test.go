@@ -113,6 +113,7 @@ func (sys *system) program(t testing.TB, name string, port int32, env map[string
 	pod := suite.Pod(name, s.Program(t, suite.Current, name), args...)
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
 	container := &pod.Spec.Containers[0]
+	container.Resources = deployed(t, name)
 	for key, value := range with(map[string]string{"FNR_SERVE_DRAIN_DELAY": "1s"}, env) {
 		container.Env = append(container.Env, corev1.EnvVar{Name: key, Value: value})
 	}

@@ -20,8 +20,8 @@ import (
 // identity is the program of the image test/nodejs, which Node.js runs.
 const identity = "node ../../cluster/internal/bundle/identity.js"
 
-// latencyGoal is what an evaluation through gateway and pod should take at most, over the bare process. Rate is how many
-// begin in a second in the open loop: so few that processors are free, and spare processes have started.
+// latencyGoal is what an evaluation through gateway and pod should take at most, over the bare process. Rate is how
+// many begin in a second in the open loop: so few that processors are free, and spare processes have started.
 type latencyGoal struct {
 	function, items string
 	p50, p99, rate  float64
