@@ -95,7 +95,9 @@ func (w *MemoryWatch) check() {
 	}
 	if free <= 0 && len(w.spares) == 0 {
 		w.spares = w.pool.relieve()
-		free += w.ending()
+		for _, freed := range w.spares { // also where one has ended already
+			free += freed
+		}
 	}
 	if free <= 0 {
 		w.killLargest(memory.Limit / victimDivisor)
