@@ -2,13 +2,15 @@
 
 package policy
 
+import "slices"
+
 // NeedsDigest reports whether the decision about a call depends on the digest of its image. Rules that decide
 // before one that uses the digest do not need it.
 func (p *Policy) NeedsDigest(f Facts) bool {
 	if !p.UsesDigest() {
 		return false
 	}
-	r, _ := p.first(f, (*rule).usesDigest, (*rule).usesDigest)
+	r, _ := p.first(f, p.ofDigests, (*rule).usesDigest)
 	return r != nil && r.usesDigest()
 }
 
@@ -36,19 +38,15 @@ func (p *Policy) firstOfSigners(f Facts) (*rule, error) {
 	if f.Operation != Evaluate || !p.UsesSigners() {
 		return nil, nil
 	}
-	return p.first(f, (*rule).usesSigners, (*rule).readsSigners)
+	return p.first(f, p.ofSigners, (*rule).readsSigners)
 }
 
 // first returns the first rule about the image of a call whose condition is open, since it uses what is not among the
 // facts, or that matches, or whose condition fails with the error. It evaluates no condition, and returns nil, if no
-// rule that may match is of interest.
-func (p *Policy) first(f Facts, ofInterest, open func(*rule) bool) (first *rule, err error) {
-	v, interesting := newValues(f), false
-	p.index.candidates(v, func(i int) bool {
-		interesting = ofInterest(p.rules[i]) && p.rules[i].hasImage(v)
-		return !interesting
-	})
-	if !interesting {
+// rule of interest is about the image.
+func (p *Policy) first(f Facts, ofInterest []*rule, open func(*rule) bool) (first *rule, err error) {
+	v := newValues(f)
+	if !slices.ContainsFunc(ofInterest, func(r *rule) bool { return r.hasImage(v) }) {
 		return nil, nil
 	}
 	p.index.candidates(v, func(i int) bool {

@@ -83,8 +83,8 @@ type Policy struct {
 	rules    []*rule
 	index    *index
 	fallback Decision
-	// usesDigest reports whether a rule uses the digest of images.
-	usesDigest bool
+	// ofDigests are the rules that use the digest of images, ofSigners those that depend on who has signed.
+	ofDigests, ofSigners []*rule
 	signers    []signer.Signer
 	warnings   []string
 }
@@ -137,7 +137,7 @@ func (p *Policy) Rules() []string {
 func (p *Policy) Warnings() []string { return p.warnings }
 
 // UsesDigest reports whether a rule depends on the digest of images.
-func (p *Policy) UsesDigest() bool { return p != nil && p.usesDigest }
+func (p *Policy) UsesDigest() bool { return p != nil && len(p.ofDigests) > 0 }
 
 // Compile returns the policy of a file, whose keys were read, and of lists; a nil file has no rules and allows.
 // Its errors name the rule and the field.
@@ -160,7 +160,12 @@ func Compile(file *File, lists Lists) (*Policy, error) {
 		p.fallback.Reason = "no rule of the policy allows it"
 	}
 	for _, r := range p.rules {
-		p.usesDigest = p.usesDigest || r.usesDigest()
+		if r.usesDigest() {
+			p.ofDigests = append(p.ofDigests, r)
+		}
+		if r.usesSigners() {
+			p.ofSigners = append(p.ofSigners, r)
+		}
 	}
 	p.index, p.warnings = newIndex(p.rules), warnings(p.rules)
 	return p, nil

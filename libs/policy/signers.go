@@ -148,9 +148,7 @@ func (p *Policy) Signers() []signer.Signer {
 }
 
 // UsesSigners reports whether a rule depends on who has signed an image.
-func (p *Policy) UsesSigners() bool {
-	return p != nil && slices.ContainsFunc(p.rules, (*rule).usesSigners)
-}
+func (p *Policy) UsesSigners() bool { return p != nil && len(p.ofSigners) > 0 }
 
 // signedBy returns the names of the signers that have signed what would run: a local binary is no image.
 func (f Facts) signedBy() []string {
