@@ -83,10 +83,10 @@ type Policy struct {
 	rules    []*rule
 	index    *index
 	fallback Decision
-	// ofDigests are the rules that use the digest of images, ofSigners those that depend on who has signed.
+	// ofDigests are the rules that use the digest of images, ofSigners those that use their signers.
 	ofDigests, ofSigners []*rule
-	signers    []signer.Signer
-	warnings   []string
+	signers              []signer.Signer
+	warnings             []string
 }
 
 // Decide returns what the first rule decides that matches.
