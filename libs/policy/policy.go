@@ -83,7 +83,7 @@ type Policy struct {
 	rules    []*rule
 	index    *index
 	fallback Decision
-	// ofDigests are the rules that use the digest of images, ofSigners those that use their signers.
+	// ofDigests are the rules that use the digest of images, and ofSigners their signers.
 	ofDigests, ofSigners []*rule
 	signers              []signer.Signer
 	warnings             []string
