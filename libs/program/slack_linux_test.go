@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // TestSlacken starts a server that slackens: with the slack that is usual, and with more.
 func TestSlacken(t *testing.T) {
 	for _, c := range []struct{ before, want time.Duration }{
-		{0, time.Millisecond}, // the usual one
+		{50 * time.Microsecond, time.Millisecond}, // the usual one
 		{3 * time.Millisecond, 3 * time.Millisecond},
 	} {
 		runtime.LockOSThread()
