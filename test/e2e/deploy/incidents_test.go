@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -277,22 +278,32 @@ func (p place) lose(ctx context.Context, t *testing.T, app string, number int) {
 	<-ctx.Done()
 }
 
-// restore removes the quota, and has the ReplicaSets of a program try again at once.
+// restore removes the quota, and has the ReplicaSets of a program try again until their pods are there: the API server
+// may know the quota for a while yet, and by themselves they would wait longer after each attempt.
 func (p place) restore(ctx context.Context, t *testing.T, app string) {
 	if err := s.Client.CoreV1().ResourceQuotas(p.system).Delete(ctx, "lost-node", metav1.DeleteOptions{}); err != nil {
 		t.Errorf("remove the limit of pods: %v", err)
 	}
 	sets := s.Client.AppsV1().ReplicaSets(p.system)
-	list, err := sets.List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
-	if err != nil {
-		t.Errorf("list ReplicaSets: %v", err)
-		return
-	}
-	for i := range list.Items {
-		patch := []byte(`{"metadata":{"annotations":{"tests/restored":"true"}}}`)
-		_, err := sets.Patch(ctx, list.Items[i].Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	for attempt := range 30 {
+		list, err := sets.List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 		if err != nil {
-			t.Errorf("touch ReplicaSet %s: %v", list.Items[i].Name, err)
+			t.Errorf("list ReplicaSets: %v", err)
+			return
 		}
+		lacking := slices.DeleteFunc(list.Items, func(set appsv1.ReplicaSet) bool {
+			return set.Status.Replicas >= *set.Spec.Replicas
+		})
+		if len(lacking) == 0 {
+			return
+		}
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"tests/restored":"%d"}}}`, attempt)
+		for _, set := range lacking {
+			if _, err := sets.Patch(ctx, set.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+				t.Errorf("touch ReplicaSet %s: %v", set.Name, err)
+			}
+		}
+		wait(ctx, time.Second)
 	}
+	t.Errorf("the pods of %s do not come back", app)
 }

@@ -49,6 +49,7 @@ func (p place) installObserved(t *testing.T) {
 		case o.GetKind() != "Deployment":
 		case o.GetName() == "pod-manager":
 			suite.SetVariable(t, o, "FNR_MAX_QUEUE_PER_FUNCTION", crowdQueue)
+			suite.SetVariable(t, o, "FNR_TTL", "2m") // so that unused pods expire
 		case o.GetName() == "image-resolver":
 			suite.SetVariable(t, o, "FNR_CACHE_TAG_TTL", movingTag.String())
 		case o.GetName() == "gateway" && *observeLong:

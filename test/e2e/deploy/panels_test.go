@@ -37,6 +37,10 @@ type panelQuery struct{ panel, expr string }
 // rare are the metrics of events that the test does not cause, with the reason.
 var rare = map[string]string{
 	"fn_kube_template_failures_total": "a broken template: its own test, TestPorchTemplate",
+	"fn_prepull_":                     "images that nodes pull ahead: TestImagesArePulledAhead",
+	"fn_stale_answers_total":          "an image-resolver that is away for a minute: TestStaleAnswersAreCounted",
+	`phase="start"`:                   "a container that stays created: TestSpans of podeval",
+	`phase="schedule"`:                "nodes that are full twice, as rates need: TestSpans has the phase",
 	"fn_result_cache_server_":         "a server with TLS: the tests of the gateway with the tag redis",
 	"fn_tls_anonymous_":               "a system half with mutual TLS: TestMutualTLSArrivesUnderLoad",
 	"fn_tls_plaintext_":               "the same",
