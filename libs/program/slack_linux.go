@@ -32,6 +32,6 @@ func Slacken() {
 	if err != nil || unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0) != nil {
 		return
 	}
-	//nolint:gosec,forbidigo // this very program, as it was started
+	//nolint:forbidigo // this very program, as it was started
 	_ = syscall.Exec(path, os.Args, os.Environ())
 }
