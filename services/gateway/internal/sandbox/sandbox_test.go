@@ -180,32 +180,19 @@ func TestLaunchersThatFail(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "script"), []byte("#!/no-interpreter\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, program := range map[string]string{"bubblewrap": "bwrap", "crun": "crun", "runc": "runc", "runsc": "runsc"} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := exec.LookPath(program); err != nil {
-				t.Skip(err)
-			}
-			l, err := sandbox.Find(t.Context(), config(name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = l.Close() }()
-			run := func(root string) (fnproc.Outcome, error) {
-				cmd := l.Command(sandbox.Function{Name: "fn@x", Root: root, Program: []string{"/script"}, Dir: "/"})
-				cmd.MaxOutput, cmd.MaxLog = 1<<10, 1<<14
-				return fnproc.Runner{}.Run(t.Context(), cmd, nil)
-			}
-			out, err := run(filepath.Join(root, "missing"))
-			_, ofLauncher := errors.AsType[*fnproc.LaunchError](err)
-			if !ofLauncher || fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "FNR_SANDBOX") {
-				t.Errorf("without a root: %v, %+q, want an error of the launcher with its words", err, out.Log)
-			}
-			out, err = run(root)
-			if _, ofLauncher := errors.AsType[*fnproc.LaunchError](err); ofLauncher || err == nil && out.ExitCode == 0 {
-				t.Errorf("no program: %v, %+q, want a failure of the image", err, out.Log)
-			}
-		})
-	}
+	eachLauncher(t, func(t *testing.T, run func(sandbox.Function) (fnproc.Outcome, error)) {
+		script := sandbox.Function{Root: filepath.Join(root, "missing"), Program: []string{"/script"}, Dir: "/"}
+		out, err := run(script)
+		_, ofLauncher := errors.AsType[*fnproc.LaunchError](err)
+		if !ofLauncher || fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "FNR_SANDBOX") {
+			t.Errorf("without a root: %v, %+q, want an error of the launcher with its words", err, out.Log)
+		}
+		script.Root = root
+		out, err = run(script)
+		if _, ofLauncher := errors.AsType[*fnproc.LaunchError](err); ofLauncher || err == nil && out.ExitCode == 0 {
+			t.Errorf("no program: %v, %+q, want a failure of the image", err, out.Log)
+		}
+	})
 }
 
 // TestLauncherThatHangs has a launcher whose children keep its output open, and that never ends.
