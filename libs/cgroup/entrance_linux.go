@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/krm-function-runner/function-runner/libs/thread"
 )
 
 // entrance is how processes get into a group from their beginning: they are cloned into one of version 2, and started
@@ -40,20 +41,13 @@ func (group *Group) open() (err error) {
 	}
 	group.start, group.ended = make(chan func()), make(chan struct{})
 	entered := make(chan error, 1)
-	go group.serve(entered)
+	go thread.Own(func() { group.serve(entered) })
 	return <-entered
 }
 
-// serve enters the group with a thread, on which it calls what start gets until that is closed. Then the thread ends:
-// Go ends a thread whose goroutine ends without unlocking it.
+// serve enters the group with its thread, which is not the main one, whose group is that of this program's memory. On
+// the thread it calls what start gets until that is closed. Then the thread ends.
 func (group *Group) serve(entered chan<- error) {
-	runtime.LockOSThread()
-	if unix.Gettid() == os.Getpid() { // the main thread, whose group is that of this program's memory
-		go group.serve(entered)
-		<-group.ended
-		runtime.UnlockOSThread()
-		return
-	}
 	defer close(group.ended)
 	group.tid = unix.Gettid()
 	err := group.enter()

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/krm-function-runner/function-runner/libs/thread"
 )
 
 // Confiner starts confined processes. A nil Confiner starts them without restrictions.
@@ -120,7 +122,7 @@ func (c *Confiner) Start(
 	env = setup.temp.environment(env)
 	var p *os.Process
 	if err = setup.rules.addProgram(c.kernel, fn); err == nil {
-		onOwnThread(func() {
+		thread.Own(func() {
 			if err = c.restrict(fn, setup.rules); err == nil {
 				p, err = start(env)
 			}

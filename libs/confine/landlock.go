@@ -8,12 +8,14 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/krm-function-runner/function-runner/libs/thread"
 )
 
 func probeKernel() kernel {
 	// A trial says more than the version: a container's own filter may forbid the calls.
 	k := kernel{abi: landlockABI()}
-	onOwnThread(func() {
+	thread.Own(func() {
 		if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
 			return
 		}

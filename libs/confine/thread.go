@@ -6,35 +6,9 @@ package confine
 
 import (
 	"fmt"
-	"os"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 )
-
-// onOwnThread calls f on a thread that no other goroutine ever runs on, neither before f
-// changed it in ways that cannot be undone nor after: Go ends a thread whose goroutine ends
-// without unlocking it, and starts new threads from others.
-//
-// f must allocate little. While a thread may send no signals to others of the program, as
-// some kernels have it, a garbage collection that begins on it cannot interrupt them, and
-// waits for their next function call instead.
-func onOwnThread(f func()) {
-	done := make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() != os.Getpid() {
-			defer close(done)
-			f()
-			return
-		}
-		// The main thread cannot be ended. It is kept from others meanwhile.
-		defer runtime.UnlockOSThread()
-		defer close(done)
-		onOwnThread(f)
-	}()
-	<-done
-}
 
 // restrict confines the calling thread, and what is forked from it.
 func (c *Confiner) restrict(fn Function, rules ruleset) error {

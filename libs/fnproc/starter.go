@@ -4,8 +4,9 @@ package fnproc
 
 import (
 	"errors"
-	"runtime"
 	"sync"
+
+	"github.com/krm-function-runner/function-runner/libs/thread"
 )
 
 // Starter starts launchers on a thread that ends with the program, and only then: the kernel ends a launcher with the
@@ -19,22 +20,13 @@ type Starter struct {
 // NewStarter returns a starter, which has to be closed.
 func NewStarter() *Starter {
 	s := &Starter{starts: make(chan func()), closed: make(chan struct{})}
-	s.ended.Go(s.serve)
+	s.ended.Go(func() { thread.Own(s.serve) })
 	return s
 }
 
-// serve starts launchers until the starter is closed, on a thread that ends then. The main thread would not: another
-// one serves while this goroutine has it.
+// serve starts launchers until the starter is closed.
 func (s *Starter) serve() {
-	runtime.LockOSThread()
-	if onMainThread() {
-		defer runtime.UnlockOSThread()
-		var other sync.WaitGroup
-		other.Go(s.serve)
-		other.Wait()
-		return
-	}
-	for { // locked for good: the thread ends with this goroutine
+	for {
 		select {
 		case start := <-s.starts:
 			start()

@@ -79,6 +79,3 @@ func NewReaper(log *slog.Logger) (*Reaper, error) {
 func (r *Reaper) Run(context.Context) {}
 
 func (r *Reaper) evaluationEnded() {}
-
-// onMainThread reports nothing here: no system call ends a process with the thread that started it.
-func onMainThread() bool { return false }

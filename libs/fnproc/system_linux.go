@@ -24,6 +24,3 @@ func attributes(launch *Launch, pidfd *int) *syscall.SysProcAttr {
 func idOf(stat *syscall.Stat_t) fileID {
 	return fileID{device: stat.Dev, inode: stat.Ino, size: stat.Size, modified: stat.Mtim, moved: stat.Ctim}
 }
-
-// onMainThread reports whether the goroutine runs on the main thread, which ends with the program only.
-func onMainThread() bool { return unix.Gettid() == unix.Getpid() }

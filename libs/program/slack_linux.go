@@ -6,30 +6,30 @@ import (
 	"os"
 	"runtime"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/krm-function-runner/function-runner/libs/thread"
 )
 
-// slack is how much later than it asked for a thread of a server may wake from a sleep.
+// Slacken gives the program slack.
 //
 // While a program has work, the monitor thread of Go's runtime sleeps for 20 microseconds at a time; with Linux's usual
 // slack it wakes after 70. In a server whose requests take milliseconds it does so all the time, for a fifth of the
 // processor time beside its functions. What it does can wait: it takes processors from goroutines that run for 10 ms.
-const slack = time.Millisecond
-
-// Slacken gives the program slack. It is the first statement of a server's main function: as only a thread itself sets
+//
+// It is the first statement of a server's main function: as only a thread itself sets
 // its slack, which others inherit, and the monitor thread runs by then, the program executes itself once more. Where
 // that is not possible, or the program was started with as much slack, it goes on as it is.
 func Slacken() {
 	runtime.LockOSThread() // the thread that sets it is the one that is left
 	defer runtime.UnlockOSThread()
 	now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	if err != nil || now >= int(slack) {
+	if err != nil || now >= int(thread.Slack) {
 		return
 	}
 	path, err := os.Executable()
-	if err != nil || unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0) != nil {
+	if err != nil || unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(thread.Slack), 0, 0, 0) != nil {
 		return
 	}
 	//nolint:forbidigo // this very program, as it was started
