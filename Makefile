@@ -288,7 +288,7 @@ bench: build ## Measure what gateway and wrapper-server add to a bare process, a
 .PHONY: bench-docs
 bench-docs: build redis ## Measure the same, and what is remembered, and write all of it into docs/performance.md
 	cd test && PATH=$(REDIS):$$PATH go run ./overhead -document ../docs/performance.md \
-	  -tables overhead,throughput,mutualtls,sandboxes,local,confinement,telemetry,hits,memory,round-trips
+	  -tables overhead,throughput,mutualtls,sandboxes,local,first,confinement,telemetry,hits,memory,round-trips
 
 ##@ Develop
 

@@ -44,7 +44,7 @@ type way struct {
 func (b *bench) measurements() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"overhead": b.run, "sandboxes": b.sandboxes, "confinement": b.confinement, "telemetry": b.telemetry,
-		"local": b.local, "throughput": b.throughput, "hits": b.hits,
+		"local": b.local, "first": b.first, "throughput": b.throughput, "hits": b.hits,
 		"mutualtls": b.mutualTLS, "memory": b.memory, "round-trips": b.roundTrips,
 	}
 }

@@ -15,6 +15,20 @@ import (
 // redisServer is the program without which results that gateways share are not measured.
 const redisServer = "redis-server"
 
+// first measures evaluations whose sandbox has to be started, by a process that does what fnctl --local does.
+func (b *bench) first(ctx context.Context) error {
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		_, err = fmt.Fprintln(b.out, "skipped: first evaluations: bubblewrap is not installed")
+		return err
+	}
+	err := b.goBench(ctx, "services/function-runner", "./machine", "First", "-tags", "bubblewrap", "-benchtime", "300x")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(b.out, "\nThe goal is at most the bare process and 1.2 launches of bubblewrap.")
+	return err
+}
+
 // hits measures results that the gateway remembers.
 func (b *bench) hits(ctx context.Context) error {
 	var flags []string

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,12 +12,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
-// local measures what users of fnctl --local wait for, whose program has no sandbox ready: the first evaluation of an
-// image in the store, and a package with five functions.
+// local measures how long users of fnctl --local wait for a package with five functions.
 func (b *bench) local(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "overhead-")
 	if err != nil {
@@ -34,99 +31,14 @@ func (b *bench) local(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	functions, err := b.sandboxed(dir, registry)
-	if err != nil {
-		return err
-	}
-	first := b.first(ctx, dir, registry, functions[0])
-	if _, exceeded := errors.AsType[limitError](first); first != nil && !exceeded {
-		return fmt.Errorf("first evaluations: %w", first)
-	}
-	return cmp.Or(b.fiveFunctions(ctx, dir, registry), first)
+	return b.fiveFunctions(ctx, dir, registry)
 }
-
-// maxLaunch is what a first evaluation may take beside the bare process and the call, as a multiple of what the
-// launcher takes.
-const maxLaunch = 1.2
 
 // ofStore are the settings with which a program runs the images of a registry on this machine.
 func (b *bench) ofStore(dir, registry string) []string {
 	return []string{
 		"FNR_SANDBOX=" + b.launcher, "FNR_SANDBOX_STORE=" + filepath.Join(dir, "store"),
 		"FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES=" + registry,
-	}
-}
-
-// first compares an evaluation that has to start its sandbox with the bare process, with bubblewrap alone, and with
-// the bare process started by a server that does nothing else, which shows what the call takes.
-func (b *bench) first(ctx context.Context, dir, registry string, fn sandboxed) error {
-	gateway := *b
-	gateway.functions = filepath.Join(dir, "none")
-	s, err := gateway.startGateway(ctx, append(b.ofStore(dir, registry), "FNR_GATEWAY_EXEC_PREFORK=0")...)
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	hop, err := b.startHop(ctx)
-	if err != nil {
-		return err
-	}
-	defer hop.stop()
-	ways := []way{
-		{"bare", bare(fn.binary), 0, ""},
-		{"launcher", launched(fn.binary), 0, ""},
-		{"hop", remote(hop.conn, b.image), 0, ""},
-		{"sandbox", remote(s.conn, fn.image), 0, ""},
-	}
-	list := resourceList(1)
-	if err := sameOutput(ctx, ways, list); err != nil {
-		return err
-	}
-	took, err := b.inTurns(ctx, ways, list, fn.pause)
-	if err != nil {
-		return err
-	}
-	var p firsts
-	for i, of := range []*time.Duration{&p.bare, &p.launcher, &p.hop, &p.sandbox} {
-		*of = took[i].quantile(.5).Round(time.Microsecond)
-	}
-	if _, err := fmt.Fprint(b.out, p.report()); err != nil {
-		return err
-	}
-	if launch := p.launches(p.hop); launch > maxLaunch {
-		return fmt.Errorf("the gateway takes the bare process, the call and %.2f times what bubblewrap takes, "+
-			"want at most %.1f", launch, maxLaunch)
-	}
-	return nil
-}
-
-// firsts are medians of a first evaluation, each done in one way.
-type firsts struct{ bare, launcher, hop, sandbox time.Duration }
-
-// launches returns what the sandbox takes beside something else, as a multiple of what the launcher takes.
-func (f firsts) launches(beside time.Duration) float64 {
-	return float64(f.sandbox-beside) / float64(f.launcher-f.bare)
-}
-
-func (f firsts) report() string {
-	return fmt.Sprintf("first evaluation, p50: bare %v, by bubblewrap alone %v, called through a server that does "+
-		"nothing else %v, by the gateway %v: the bare process, the call and %.2f times what bubblewrap takes; %.2f "+
-		"times with the call\n", f.bare, f.launcher, f.hop, f.sandbox, f.launches(f.hop), f.launches(f.bare))
-}
-
-// launched runs a binary of this machine by bubblewrap, as a user without rights, with the namespaces and file systems
-// of our sandboxes.
-func launched(binary string) func(context.Context, []byte) ([]byte, error) {
-	return func(ctx context.Context, list []byte) ([]byte, error) {
-		cmd := exec.CommandContext(ctx, "bwrap", "--unshare-all", "--uid", "65532", "--gid", "65532",
-			"--ro-bind", "/", "/", "--ro-bind", filepath.Dir(binary), "/mnt", "--proc", "/proc", "--dev", "/dev",
-			"--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--chdir", "/", "--",
-			filepath.Join("/mnt", filepath.Base(binary)))
-		if os.Getuid() == 0 {
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
-		}
-		cmd.Stdin = bytes.NewReader(list)
-		return cmd.Output()
 	}
 }
 

@@ -47,11 +47,10 @@ func run() error {
 	flag.StringVar(&b.podman, "podman", "podman run --rm -i --network none --user 65534 --security-opt no-new-privileges",
 		"how podman runs an image, which comes behind it")
 	flag.StringVar(&b.kpt, "kpt", "../.build/kptcompare/kpt", "kpt, which make kpt-compare builds")
-	tables := flag.String("tables", "overhead,throughput,mutualtls,sandboxes,local,confinement,telemetry",
+	tables := flag.String("tables", "overhead,throughput,mutualtls,sandboxes,local,first,confinement,telemetry",
 		"what to measure: what servers add to the bare process, the exec evaluator beside shells, mutual TLS beside "+
-			"plaintext, sandboxes beside podman, "+
-			"fnctl --local beside kpt, what confinement and telemetry add to the gateway, and hits, memory and round-trips, "+
-			"which are benchmarks of Go")
+			"plaintext, sandboxes beside podman, fnctl --local beside kpt, its first evaluations beside bubblewrap, what "+
+			"confinement and telemetry add to the gateway, and hits, memory and round-trips, which are benchmarks of Go")
 	insert := flag.String("insert", "",
 		"directory with figures of the test bed: write them into the document, and measure nothing")
 	lend := flag.String("lend", "", "serve leases at this address, of the pod in the arguments: for the program itself")

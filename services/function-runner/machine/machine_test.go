@@ -30,13 +30,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // evaluate evaluates the function of an image once, on a runner of its own.
 func evaluate(t *testing.T, offline bool, image string) (phases []string, err error) {
 	t.Helper()
+	client, stop := start(t, offline, func(phase string) { phases = append(phases, phase) })
+	_, err = client.EvaluateFunction(t.Context(),
+		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte("kind: ResourceList\n")})
+	stop()
+	return phases, err
+}
+
+// start starts a runner with the settings of the environment, and connects to it.
+func start(t testing.TB, offline bool, progress func(string)) (client evaluator.FunctionEvaluatorClient, stop func()) {
+	t.Helper()
 	settings, err := machine.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := machine.Start(t.Context(), machine.Config{
-		Settings: settings, Offline: offline, Progress: func(phase string) { phases = append(phases, phase) },
-	})
+	runner, err := machine.Start(t.Context(), machine.Config{Settings: settings, Offline: offline, Progress: progress})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,17 +53,16 @@ func evaluate(t *testing.T, offline bool, image string) (phases []string, err er
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(),
-		&evaluator.EvaluateFunctionRequest{Image: image, ResourceList: []byte("kind: ResourceList\n")})
-	_ = conn.Close()
-	if err := runner.Close(); err != nil {
-		t.Error(err)
+	return evaluator.NewFunctionEvaluatorClient(conn), func() {
+		_ = conn.Close()
+		if err := runner.Close(); err != nil {
+			t.Error(err)
+		}
 	}
-	return phases, err
 }
 
 // setUp has the environment of a machine with a store of its own.
-func setUp(t *testing.T) {
+func setUp(t testing.TB) {
 	t.Helper()
 	t.Setenv("FNR_SANDBOX_STORE", filepath.Join(machinetest.SharedDir(t), "store"))
 	t.Setenv("FNR_POD_MANAGER", "http://localhost:9448") // it is another program's

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build bubblewrap
+
+package machine_test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/testing/testfn"
+	"github.com/krm-function-runner/function-runner/services/function-runner/machine/machinetest"
+)
+
+// BenchmarkFirst compares the first evaluation of an image in the store, as fnctl --local does it, with the bare
+// process and with bubblewrap alone. They take turns, with a pause in which what the last one left behind ends.
+func BenchmarkFirst(b *testing.B) {
+	setUp(b)
+	b.Setenv("FNR_SANDBOX", "bubblewrap")
+	b.Setenv("FNR_GATEWAY_EXEC_PREFORK", "0") // each is a first one
+	registry := machinetest.Open(b)
+	registry.Push(b, "fn/echo:v1", "echo")
+	b.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", registry.Host)
+	request := &evaluator.EvaluateFunctionRequest{
+		Image: registry.Host + "/fn/echo:v1", ResourceList: []byte("kind: ResourceList\n"),
+	}
+	client, stop := start(b, false, nil)
+	defer stop()
+	dir := machinetest.SharedDir(b)
+	testfn.Install(b, dir, "echo")
+	function := filepath.Join(dir, "echo")
+	if err := os.Chmod(function, 0o755); err != nil { // another user runs it in a sandbox
+		b.Fatal(err)
+	}
+	evaluate := [3]func() error{
+		func() error { return run(b.Context(), request.ResourceList, function) },
+		func() error { return run(b.Context(), request.ResourceList, launched(function)...) },
+		func() error {
+			_, err := client.EvaluateFunction(b.Context(), request)
+			return err
+		},
+	}
+	var took [len(evaluate)][]time.Duration
+	for first := true; b.Loop(); first = false {
+		for _, i := range rand.Perm(len(evaluate)) {
+			<-time.After(20 * time.Millisecond)
+			begin := time.Now()
+			if err := evaluate[i](); err != nil {
+				b.Fatal(err)
+			}
+			if !first {
+				took[i] = append(took[i], time.Since(begin))
+			}
+		}
+	}
+	var p50 [len(evaluate)]float64
+	for i, all := range took {
+		slices.Sort(all)
+		p50[i] = all[len(all)/2].Seconds() * 1000
+	}
+	b.ReportMetric(p50[0], "ms-bare")
+	b.ReportMetric(p50[1], "ms-bubblewrap")
+	b.ReportMetric(p50[2], "ms-local")
+	b.ReportMetric((p50[2]-p50[0])/(p50[1]-p50[0]), "launches")
+	b.ReportMetric(0, "ns/op")
+}
+
+// run runs a command with a list as its input.
+func run(ctx context.Context, list []byte, command ...string) error {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdin = bytes.NewReader(list)
+	if command[0] == launcher && os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	}
+	_, err := cmd.Output()
+	return err
+}
+
+const launcher = "bwrap"
+
+// launched returns how bubblewrap runs a program with the namespaces and file systems of our sandboxes.
+func launched(program string) []string {
+	return []string{
+		launcher, "--unshare-all", "--uid", "65532", "--gid", "65532",
+		"--ro-bind", "/", "/", "--ro-bind", filepath.Dir(program), "/mnt", "--proc", "/proc", "--dev", "/dev",
+		"--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--chdir", "/", "--",
+		filepath.Join("/mnt", filepath.Base(program)),
+	}
+}
