@@ -57,8 +57,8 @@ ifdef KUBECONFIG
 e2e: ## Run the end-to-end tests, on the cluster of KUBECONFIG or on the test bed
 	$(E2E_TEST) $(E2E_PACKAGES)
 
-e2e-one: e2e-one-named ## Run one end-to-end test, on the same cluster (PACKAGE=./e2e/pods RUN=TestPorchTemplate)
-	$(E2E_TEST) -run '$(RUN)' $(PACKAGE)
+e2e-one: e2e-one-named ## Run one end-to-end test, on the same cluster (PACKAGE=./e2e/pods RUN=TestPorchTemplate ARGS=flags)
+	$(E2E_TEST) -run '$(RUN)' $(PACKAGE) $(if $(ARGS),-args $(ARGS))
 else
 e2e: cluster-up
 	@$(MAKE) --no-print-directory e2e-here || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
@@ -69,7 +69,7 @@ e2e-one: e2e-one-named cluster-up
 	$(if $(filter $(E2E_ROLLOUT_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) previous $(PREVIOUS) && $(BUILD_COLLECTOR))
 	$(if $(filter $(E2E_PORCH_PACKAGES),$(PACKAGE)),$(CLUSTER_COMMAND) porch)
 	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch) FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
-	 $(E2E_TEST) -timeout 30m $(E2E_IN_CLUSTER) -run '$(RUN)' $(PACKAGE)
+	 $(E2E_TEST) -timeout 30m $(E2E_IN_CLUSTER) -run '$(RUN)' $(PACKAGE) $(if $(ARGS),-args $(ARGS))
 
 # The tests of the cluster run while our images are built, and those of the bed while the
 # images of the previous version are, and Porch is.

@@ -59,8 +59,27 @@ func objects(t *testing.T, name string) []*unstructured.Unstructured {
 	return all
 }
 
-// install installs the definitions and the objects of a function runner, and removes them when the test
-// ends. It returns when it began: other tests use the same accounts.
+// define installs the definitions of Porch's objects, and removes them when the test ends.
+func define(t *testing.T) {
+	t.Helper()
+	all := objects(t, "crds")
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // the test's own has ended
+		defer cancel()
+		for _, definition := range all {
+			removeDefinition(ctx, t, definition.GetName())
+		}
+	})
+	ctx := suite.Context(t)
+	s.Apply(ctx, t, false, all...)
+	suite.Until(ctx, t, "FunctionConfigs are served", func() (bool, string) {
+		_, err := s.Dynamic().Resource(configs).List(ctx, metav1.ListOptions{Limit: 1})
+		return err == nil, "not served"
+	})
+}
+
+// install installs the objects of a function runner, and removes them when the test ends. It returns when it began:
+// other tests use the same accounts.
 func (p place) install(t *testing.T, runner []*unstructured.Unstructured) (began time.Time) {
 	t.Helper()
 	began = time.Now()
@@ -69,17 +88,8 @@ func (p place) install(t *testing.T, runner []*unstructured.Unstructured) (began
 		defer cancel()
 		s.RemoveNamespace(ctx, t, p.system)
 		s.RemoveNamespace(ctx, t, p.functions)
-		for _, definition := range objects(t, "crds") {
-			removeDefinition(ctx, t, definition.GetName())
-		}
 	})
-	ctx := suite.Context(t)
-	s.Apply(ctx, t, false, objects(t, "crds")...)
-	suite.Until(ctx, t, "FunctionConfigs are served", func() (bool, string) {
-		_, err := p.configs().List(ctx, metav1.ListOptions{Limit: 1})
-		return err == nil, "not served"
-	})
-	s.Install(ctx, t, runner...)
+	s.Install(suite.Context(t), t, runner...)
 	return began
 }
 

@@ -17,22 +17,22 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// TestPorchMainMicroservices has Porch's objects configure the services of microservices mode: the
-// pod-manager watches them, and gateways get the part for local binaries from it.
-func TestPorchMainMicroservices(t *testing.T) {
+// services has Porch's objects configure the services of microservices mode: the pod-manager watches them, and gateways
+// get the part for local binaries from it.
+func services(t *testing.T) {
+	t.Parallel()
 	p := place{"porch-system", "porch-fn-system", "pod-manager"}
 	began := p.install(t, microservices(t))
-	ctx := suite.Context(t)
 	registry := s.Registry(t, "open").Host
 	inPod := registry + "/krm-functions-catalog/set-namespace:v0.4.5"
 
-	t.Run("binary", func(t *testing.T) { p.binary(ctx, t, "/var/run/ko/functions/set-namespace") })
-	t.Run("reports", func(t *testing.T) { p.reports(ctx, t) })
-	t.Run("deletion", func(t *testing.T) { p.deletion(ctx, t) })
-	t.Run("pods", func(t *testing.T) { p.shapes(ctx, t, registry, inPod) })
-	t.Run("a change", func(t *testing.T) { p.changesAPod(ctx, t, inPod) })
-	t.Run("numbers", func(t *testing.T) { p.numbers(ctx, t, registry) })
-	t.Run("finalizer", func(t *testing.T) { p.finalizer(ctx, t) })
+	t.Run("binary", func(t *testing.T) { p.binary(suite.Context(t), t, "/var/run/ko/functions/set-namespace") })
+	t.Run("reports", func(t *testing.T) { p.reports(suite.Context(t), t) })
+	t.Run("deletion", func(t *testing.T) { p.deletion(suite.Context(t), t) })
+	t.Run("pods", func(t *testing.T) { p.shapes(suite.Context(t), t, registry, inPod) })
+	t.Run("a change", func(t *testing.T) { p.changesAPod(suite.Context(t), t, inPod) })
+	t.Run("numbers", func(t *testing.T) { p.numbers(suite.Context(t), t, registry) })
+	t.Run("finalizer", func(t *testing.T) { p.finalizer(suite.Context(t), t) })
 	p.neverRefused(t, began)
 }
 

@@ -21,25 +21,29 @@ import (
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
 
-// porchMain is where Porch's main branch is.
-var porchMain = place{"porch-system-main", "porch-fn-system-main", "porch-fn-runner"}
-
-// TestPorchMain runs function-runner with the Deployment, the Role and the objects of Porch's main
-// branch.
+// TestPorchMain runs function-runner, and our services, with the objects of Porch's main branch: at the same time, each
+// in its own namespaces.
 func TestPorchMain(t *testing.T) {
-	p := porchMain
+	define(t)
+	t.Run("function-runner", inPlace)
+	t.Run("microservices", services)
+}
+
+// inPlace has the Deployment and the Role of Porch's main branch.
+func inPlace(t *testing.T) {
+	t.Parallel()
+	p := place{"porch-system-main", "porch-fn-system-main", "porch-fn-runner"}
 	began := p.install(t, objects(t, "system"))
-	ctx := suite.Context(t)
 	registry := s.Registry(t, "open").Host
 	inPod := registry + "/krm-functions-catalog/set-namespace:v0.4.5"
 
-	t.Run("binary", func(t *testing.T) { p.binary(ctx, t, "/home/nonroot/functions/set-namespace") })
-	t.Run("pods", func(t *testing.T) { p.shapes(ctx, t, registry, inPod) })
-	t.Run("templates", func(t *testing.T) { p.templates(ctx, t, inPod) })
-	t.Run("fields", func(t *testing.T) { p.fields(ctx, t, inPod) })
-	t.Run("numbers", func(t *testing.T) { p.numbers(ctx, t, registry) })
-	t.Run("finalizer", func(t *testing.T) { p.finalizer(ctx, t) })
-	t.Run("many", func(t *testing.T) { p.many(ctx, t) })
+	t.Run("binary", func(t *testing.T) { p.binary(suite.Context(t), t, "/home/nonroot/functions/set-namespace") })
+	t.Run("pods", func(t *testing.T) { p.shapes(suite.Context(t), t, registry, inPod) })
+	t.Run("templates", func(t *testing.T) { p.templates(suite.Context(t), t, inPod) })
+	t.Run("fields", func(t *testing.T) { p.fields(suite.Context(t), t, inPod) })
+	t.Run("numbers", func(t *testing.T) { p.numbers(suite.Context(t), t, registry) })
+	t.Run("finalizer", func(t *testing.T) { p.finalizer(suite.Context(t), t) })
+	t.Run("many", func(t *testing.T) { p.many(suite.Context(t), t) })
 	p.refusedOnlyLeases(t, began)
 }
 
