@@ -71,7 +71,11 @@ func (p place) attackerPods(t *testing.T) []attacker {
 				t.Error(err)
 			}
 		})
-		runs := func(pod *corev1.Pod) bool { return len(suite.Processes(t, pod)) > 0 }
+		// Before that, its processes are those that set it up: they end, and may not have its network yet.
+		runs := func(pod *corev1.Pod) bool {
+			all := pod.Status.ContainerStatuses
+			return len(all) > 0 && all[0].State.Running != nil
+		}
 		running := s.Await(ctx, t, namespace, pod.Name, runs)
 		dialer := suite.Dialer{Process: suite.Processes(t, running)[0]}
 		attackers = append(attackers, attacker{namespace, pod.Name, dialer})
