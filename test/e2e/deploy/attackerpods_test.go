@@ -71,7 +71,7 @@ func (p place) attackerPods(t *testing.T) []attacker {
 				t.Error(err)
 			}
 		})
-		// Before that, its processes are those that set it up: they end, and may not have its network yet.
+		// Until then its processes are of the runtime: they end, and may not have its network yet.
 		runs := func(pod *corev1.Pod) bool {
 			all := pod.Status.ContainerStatuses
 			return len(all) > 0 && all[0].State.Running != nil
