@@ -65,6 +65,12 @@ func (e *expiry) due(now time.Time, ttl time.Duration) bool {
 	return e.at.Sub(e.written) >= e.interval(ttl) && now.Sub(e.emitted) >= e.interval(ttl)
 }
 
+// ends reports whether a replica that knows the annotation may delete the pod before it learns of an extension that
+// is written now.
+func (e *expiry) ends(now time.Time) bool {
+	return !e.written.IsZero() && !now.Add(extensionDelay).Before(e.written)
+}
+
 // restoreWritten takes over an annotation that a write did not reach, or that another client removed.
 func (e *expiry) restoreWritten(annotation, now time.Time, ttl time.Duration) {
 	if annotation.Before(e.written) && now.Sub(e.emitted) >= e.interval(ttl) {

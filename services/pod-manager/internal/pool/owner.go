@@ -3,6 +3,7 @@
 package pool
 
 import (
+	"slices"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -125,7 +126,7 @@ func (m *Machine) turnAway(s *step, p *pool) {
 			lost = m.reach.lost
 		}
 		switch {
-		case !p.owner.Mine && p.owner.Address != "" && !l.here(p.owner.Address):
+		case p.elsewhere(l):
 			m.leases.turnAway(s, l, p.owner.Address, "another pod-manager owns the function")
 		case lost != "":
 			m.leases.turnAway(s, l, "", "this pod-manager cannot manage function pods: "+lost)
@@ -135,15 +136,9 @@ func (m *Machine) turnAway(s *step, p *pool) {
 	}
 }
 
-// here reports whether a lease waits here although another replica, at that address, owns the
-// function.
-func (l *lease) here(owner string) bool {
-	for _, tried := range l.tried {
-		if tried == owner {
-			return true
-		}
-	}
-	return false
+// elsewhere reports whether another replica owns the pool, which the caller of a lease has not asked yet.
+func (p *pool) elsewhere(l *lease) bool {
+	return !p.owner.Mine && p.owner.Address != "" && !slices.Contains(l.tried, p.owner.Address)
 }
 
 // turnAway sends a lease to another replica: the one at an address, or any if that is empty.

@@ -48,3 +48,39 @@ func TestReplicaThatJoinsDeletesNothingAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestPodThatIsAboutToExpireIsItsOwnersToLend: its owner deletes it, and may not learn in time that it is in use again.
+// If the caller could not reach the owner, another replica lends it all the same.
+func TestPodThatIsAboutToExpireIsItsOwnersToLend(t *testing.T) {
+	t.Parallel()
+	const owner = "10.0.0.2:9448"
+	for name, tc := range map[string]struct {
+		owner pool.Owner
+		tried []string
+		left  time.Duration
+		lends bool
+	}{
+		"with time left":                {pool.Owner{Address: owner}, nil, 6 * time.Second, true},
+		"about to expire":               {pool.Owner{Address: owner}, nil, 4 * time.Second, false},
+		"expired":                       {pool.Owner{Address: owner}, nil, -time.Second, false},
+		"expired, the owner is silent":  {pool.Owner{Address: owner}, []string{owner}, -time.Second, true},
+		"expired, the owner is unknown": {pool.Owner{}, nil, -time.Second, true},
+		"expired, of this replica":      {pool.Owner{Mine: true}, nil, -time.Second, true},
+	} {
+		m, f := pool.New(newPlayer(behaviour{}).configured()), function("f")
+		m.Handle(start, pool.OwnersChanged{Owner: func(pool.Function) pool.Owner { return tc.owner }, Replicas: 2})
+		answerAll(m, start, m.Handle(start, observed("f-1", f, 1, start.Add(tc.left-time.Hour))))
+		var lent, turnedAway bool
+		for _, a := range m.Handle(start, pool.LeaseRequested{Lease: 1, Function: f, Tried: tc.tried}) {
+			switch a := a.(type) {
+			case pool.Grant:
+				lent = true
+			case pool.Reject:
+				turnedAway = a.Elsewhere && a.Owner == owner
+			}
+		}
+		if lent != tc.lends || turnedAway == tc.lends {
+			t.Errorf("%s: lent: %v, turned away to the owner: %v", name, lent, turnedAway)
+		}
+	}
+}

@@ -157,7 +157,7 @@ func choose(p *pool, l *lease, now time.Time) *pod {
 	var best choice
 	preferred, n := p.preferred(now), 0
 	for _, candidate := range p.pods {
-		if candidate.state != ready {
+		if candidate.state != ready || p.elsewhere(l) && candidate.expiry.ends(now) {
 			continue
 		}
 		n++
