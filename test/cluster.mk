@@ -11,8 +11,8 @@ E2E_BED_PACKAGES ?= ./e2e/bed
 E2E_SYSTEM_PACKAGES ?= ./e2e/deploy ./e2e/pods ./e2e/registries
 # Packages that also need the images of the previous version.
 E2E_ROLLOUT_PACKAGES ?= ./e2e/deploy
-# Packages that change or break the whole cluster for a while: one runs at a time. Those that install
-# Porch have a cluster of their own, while the others break this one: all of them wait a lot.
+# Packages that change or break the whole cluster for a while: one runs at a time. Those with Porch
+# have a cluster of their own, while the others break this one: all of them wait a lot.
 E2E_PORCH_PACKAGES ?= ./e2e/porch ./e2e/porchmain
 E2E_FAULT_PACKAGES ?= ./e2e/faults ./e2e/chaos
 PORCH_CLUSTER = $(CLUSTER)-porch

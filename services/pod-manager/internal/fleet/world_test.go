@@ -225,7 +225,10 @@ func (w *world) onDelete(by string, pod *corev1.Pod) {
 	// A replica that is cut off cannot tell the owner that it uses a pod. Its evaluations end in the time
 	// that pods have for that.
 	visible := func(r *replica) bool { return !r.link.IsCut() }
-	d := deletion{by: by, pod: pod.Name, at: w.now(), leases: w.leases(pod.UID, visible), healthy: true, lent: w.now() - w.lent[pod.UID]}
+	d := deletion{
+		by: by, pod: pod.Name, at: w.now(), leases: w.leases(pod.UID, visible), lent: w.now() - w.lent[pod.UID],
+		healthy: true,
+	}
 	for _, p := range w.pods {
 		if p.uid == pod.UID {
 			d.healthy = !p.silent
