@@ -71,7 +71,7 @@ type Create struct {
 	Reason Reason
 }
 
-// Delete deletes a pod and its Service. [PodGone] follows, in time, or [DeleteFailed].
+// Delete deletes a pod and its Service, and ends its open probe. [PodGone] follows, in time, or [DeleteFailed].
 type Delete struct {
 	Name, UID string
 	// ResourceVersion is the version of the pod about which this was decided: it must not

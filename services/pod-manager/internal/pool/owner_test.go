@@ -84,3 +84,28 @@ func TestPodThatIsAboutToExpireIsItsOwnersToLend(t *testing.T) {
 		}
 	}
 }
+
+// TestPodWhoseDeletionFailsIsAskedAgain: its deletion ends the open probe, and the pod serves on, because another
+// replica has just used it.
+func TestPodWhoseDeletionFailsIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	m, f := pool.New(newPlayer(behaviour{}).configured()), function("f")
+	expired := observed("f-1", f, 1, start.Add(-2*time.Hour))
+	m.Handle(start, expired) // its probe is not answered yet
+	deleted, asked := false, false
+	for now := start; now.Before(start.Add(time.Minute)) && !asked; now = now.Add(time.Second) {
+		for _, a := range m.Handle(now, pool.Tick{}) {
+			switch a := a.(type) {
+			case pool.Delete:
+				deleted = true
+				m.Handle(now, pool.DeleteFailed{Name: a.Name, UID: a.UID, Reason: "it has changed"})
+				m.Handle(now, observed("f-1", f, 1, now))
+			case pool.Probe:
+				asked = deleted
+			}
+		}
+	}
+	if !deleted || !asked {
+		t.Errorf("the pod was deleted: %v, and asked after that: %v", deleted, asked)
+	}
+}

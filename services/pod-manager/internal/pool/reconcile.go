@@ -154,6 +154,7 @@ func (m *Machine) release(s *step, p *pool) {
 // delete asks for the deletion of a pod.
 func (m *Machine) delete(s *step, p *pod) {
 	p.setState(s.at, deleting, p.why)
+	p.health.asked = ""
 	action := Delete{
 		Name: p.name, UID: p.uid, Function: p.pool.function, Slot: p.slot,
 		Reason: p.why, Eviction: p.removal.eviction,
