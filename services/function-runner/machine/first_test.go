@@ -41,12 +41,12 @@ func BenchmarkFirst(b *testing.B) {
 	if err := os.Chmod(function, 0o755); err != nil { // another user runs it in a sandbox
 		b.Fatal(err)
 	}
-	evaluate := [3]func() error{
-		func() error { return run(b.Context(), request.ResourceList, function) },
-		func() error { return run(b.Context(), request.ResourceList, launched(function)...) },
-		func() error {
-			_, err := client.EvaluateFunction(b.Context(), request)
-			return err
+	evaluate := [3]func() ([]byte, error){
+		func() ([]byte, error) { return run(b.Context(), request.ResourceList, function) },
+		func() ([]byte, error) { return run(b.Context(), request.ResourceList, launched(function)...) },
+		func() ([]byte, error) {
+			response, err := client.EvaluateFunction(b.Context(), request)
+			return response.GetResourceList(), err
 		},
 	}
 	var took [len(evaluate)][]time.Duration
@@ -54,8 +54,12 @@ func BenchmarkFirst(b *testing.B) {
 		for _, i := range rand.Perm(len(evaluate)) {
 			<-time.After(20 * time.Millisecond)
 			begin := time.Now()
-			if err := evaluate[i](); err != nil {
+			output, err := evaluate[i]()
+			if err != nil {
 				b.Fatal(err)
+			}
+			if first && !bytes.Equal(output, request.ResourceList) {
+				b.Fatalf("way %d returns %q", i, output)
 			}
 			if !first {
 				took[i] = append(took[i], time.Since(begin))
@@ -70,19 +74,26 @@ func BenchmarkFirst(b *testing.B) {
 	b.ReportMetric(p50[0], "ms-bare")
 	b.ReportMetric(p50[1], "ms-bubblewrap")
 	b.ReportMetric(p50[2], "ms-local")
-	b.ReportMetric((p50[2]-p50[0])/(p50[1]-p50[0]), "launches")
+	launches := (p50[2] - p50[0]) / (p50[1] - p50[0])
+	b.ReportMetric(launches, "launches")
 	b.ReportMetric(0, "ns/op")
+	if launches > maxLaunches {
+		b.Errorf("p50 %.2f ms: the bare process and %.2f times what bubblewrap takes, want at most %.1f",
+			p50[2], launches, maxLaunches)
+	}
 }
 
+// maxLaunches is what a first evaluation may take beside the bare process, as a multiple of what bubblewrap takes.
+const maxLaunches = 1.2
+
 // run runs a command with a list as its input.
-func run(ctx context.Context, list []byte, command ...string) error {
+func run(ctx context.Context, list []byte, command ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdin = bytes.NewReader(list)
 	if command[0] == launcher && os.Getuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 	}
-	_, err := cmd.Output()
-	return err
+	return cmd.Output()
 }
 
 const launcher = "bwrap"

@@ -65,9 +65,6 @@ func (w *world) use(uid types.UID, by *replica, n int) {
 		w.used[uid] = make(map[*replica]int)
 	}
 	w.used[uid][by] += n
-	if n > 0 {
-		w.lent[uid] = w.now()
-	}
 }
 
 // leases counts the leases on a pod that suit, with the world locked.

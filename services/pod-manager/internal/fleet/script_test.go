@@ -182,7 +182,7 @@ func (s script) play(t *testing.T) (broken []string) {
 		}
 		if s.Setup.MaxPods == 0 {
 			for _, d := range w.inUse() {
-				w.fail("%s %s deleted %s, which holds %d leases, the last one for %s", d.at, d.by, d.pod, d.leases, d.lent)
+				w.fail("%s %s deleted %s, which holds %d leases", d.at, d.by, d.pod, d.leases)
 			}
 		}
 		broken = slices.Concat(w.counted.failures, w.claims)

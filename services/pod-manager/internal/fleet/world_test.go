@@ -62,7 +62,6 @@ type world struct {
 	ips      int
 	pods     map[string]*running            // by address
 	used     map[types.UID]map[*replica]int // leases by pod, and by the replica that granted them
-	lent     map[types.UID]time.Duration    // when each pod was last lent
 	claims   []string                       // deletions by replicas of what another one owned
 	counted  counts
 }
@@ -104,7 +103,6 @@ type deletion struct {
 	by, pod string
 	at      time.Duration
 	leases  int
-	lent    time.Duration // how long ago its last lease was granted
 	healthy bool
 }
 
@@ -112,7 +110,6 @@ func newWorld(t testing.TB, s setup) *world {
 	w := &world{
 		t: t, setup: s, begin: time.Now(), stop: make(chan struct{}),
 		pods: make(map[string]*running), used: make(map[types.UID]map[*replica]int),
-		lent: make(map[types.UID]time.Duration),
 	}
 	w.server = apitest.New(w.changed)
 	w.server.OnDelete(w.onDelete)
@@ -225,10 +222,7 @@ func (w *world) onDelete(by string, pod *corev1.Pod) {
 	// A replica that is cut off cannot tell the owner that it uses a pod. Its evaluations end in the time
 	// that pods have for that.
 	visible := func(r *replica) bool { return !r.link.IsCut() }
-	d := deletion{
-		by: by, pod: pod.Name, at: w.now(), leases: w.leases(pod.UID, visible), lent: w.now() - w.lent[pod.UID],
-		healthy: true,
-	}
+	d := deletion{by: by, pod: pod.Name, at: w.now(), leases: w.leases(pod.UID, visible), healthy: true}
 	for _, p := range w.pods {
 		if p.uid == pod.UID {
 			d.healthy = !p.silent
@@ -243,17 +237,12 @@ func (w *world) onDelete(by string, pod *corev1.Pod) {
 	}
 }
 
-// slowestWrite is more than a request to the API takes in any script.
-const slowestWrite = 200 * time.Millisecond
-
-// inUse returns the deletions of healthy pods that held leases. Without an owner, all that a replica knows of the
-// others' use is what they have written (see docs/scale.md).
+// inUse returns the deletions of healthy pods that held leases.
 func (w *world) inUse() (found []deletion) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, d := range w.counted.deleted {
-		unwritten := w.setup.Alone && d.lent < slowestWrite
-		if d.leases > 0 && d.healthy && !unwritten {
+		if d.leases > 0 && d.healthy {
 			found = append(found, d)
 		}
 	}
