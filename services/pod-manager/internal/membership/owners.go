@@ -16,6 +16,8 @@ type Owner struct {
 	// Address is where gateways reach it, as host:port, if it is another one; empty if that
 	// is not known.
 	Address string
+	// Alone reports whether this replica has no membership: others may own the function too.
+	Alone bool
 }
 
 // Owners is the replicas that own functions, as one replica sees them at one time. It never
@@ -59,7 +61,7 @@ func newOwners(self Member, others []Member, lost string) Owners {
 // Owner returns the owner of an image's function.
 func (o Owners) Owner(image string) Owner {
 	if !o.shared {
-		return Owner{Mine: true}
+		return Owner{Mine: true, Alone: true}
 	}
 	i := ownership.Owner(o.keys, image)
 	if i < 0 {

@@ -84,19 +84,19 @@ func (p *pool) otherVersion(pod *pod) bool {
 	return pod.uid != "" && p.version.template != "" && pod.version() != p.version
 }
 
-// outdated reports whether a pod must be replaced because it is of an older version.
+// outdated reports whether a pod must be replaced because it is of another version.
 //
-// Versions have no order by themselves, and replicas of several may run for hours. If each
-// replaced what is not of its own, callers would get one cold start after the other. So
-// outdated is what existed before this replica's version came. Any other pod was made by a
-// replica with a version that is not known here, and serves as well.
+// Versions have no order by themselves, and replicas of several may run for hours. The version that counts is that of
+// the function's owner. Without membership each replica owns all functions, and if each replaced what is not of its
+// own version, callers would get one cold start after the other: there, outdated is what existed before this
+// replica's version came, and any other pod serves as well.
 func (p *pool) outdated(now time.Time, pod *pod) bool {
 	switch {
 	case !p.otherVersion(pod):
 		return false
 	case pod.known.event <= p.since.event:
 		return true
-	case pod.seen.Created.After(p.since.at):
+	case p.owner.Alone && pod.seen.Created.After(p.since.at):
 		return false
 	default:
 		return pod.known.at.Sub(pod.seen.Created) >= p.limits.ReadyTimeout || now.Sub(pod.known.at) >= versionGrace

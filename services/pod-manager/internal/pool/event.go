@@ -198,4 +198,6 @@ type Owner struct {
 	// Address is where gateways reach the owner, if it is another replica; empty if that is
 	// not known.
 	Address string
+	// Alone reports whether this replica has no membership: others may own the function too.
+	Alone bool
 }

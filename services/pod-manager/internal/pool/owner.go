@@ -24,7 +24,7 @@ type owners struct {
 }
 
 // alone is a replica that knows of no other: it owns all functions.
-func alone(Function) Owner { return Owner{Mine: true} }
+func alone(Function) Owner { return Owner{Mine: true, Alone: true} }
 
 func (e OwnersChanged) apply(m *Machine) {
 	since, joins := m.owners.since, !m.owners.joined || m.owners.lost != ""

@@ -109,3 +109,42 @@ func TestPodWhoseDeletionFailsIsAskedAgain(t *testing.T) {
 		t.Errorf("the pod was deleted: %v, and asked after that: %v", deleted, asked)
 	}
 }
+
+// TestOwnerReplacesPodsThatAFormerOwnerMade: during a rollout the former owner makes a pod from its template when the
+// new one runs already. Of replicas without membership, none knows which template is the older one.
+func TestOwnerReplacesPodsThatAFormerOwnerMade(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		owner    *pool.Owner // nil for no membership
+		replaced bool
+	}{
+		"by its owner":            {&pool.Owner{Mine: true}, true},
+		"by another replica":      {&pool.Owner{Address: "10.0.0.2:9448"}, false},
+		"by one of several alone": {nil, false},
+	} {
+		m, f, now := pool.New(newPlayer(behaviour{}).configured()), function("f"), start
+		m.Handle(now, pool.Tick{})
+		if tc.owner != nil {
+			m.Handle(now, pool.OwnersChanged{Owner: func(pool.Function) pool.Owner { return *tc.owner }, Replicas: 2})
+		}
+		now = now.Add(10 * time.Second)
+		former := observed("f-1", f, 1, now)
+		former.TemplateVersion = "v0"
+		answerAll(m, now, m.Handle(now, former))
+		replaced := time.Duration(-1)
+		for lease := pool.LeaseID(1); replaced < 0 && lease <= 30; lease++ {
+			now = now.Add(10 * time.Second)
+			actions := m.Handle(now, pool.LeaseRequested{Lease: lease, Function: f})
+			actions = append(actions, m.Handle(now, pool.LeaseEnded{Lease: lease})...)
+			for _, a := range actions {
+				if _, ok := a.(pool.Delete); ok {
+					replaced = now.Sub(former.Created)
+				}
+			}
+		}
+		if (replaced >= 0) != tc.replaced || tc.replaced && replaced < time.Minute {
+			t.Errorf("%s: its pod of another template is replaced after %v (want: %v, after a minute)",
+				name, replaced, tc.replaced)
+		}
+	}
+}

@@ -20,13 +20,16 @@ func TestTwoVersions(t *testing.T) {
 		reason string
 		// asks reports whether callers of a function may come to a replica.
 		asks func(i, n int) bool
+		// members reports whether the replicas agree on who owns which function.
+		members bool
 		// joined is how many pods of each function may be made once the other one joins,
 		// and changed how many once the template changes.
 		joined, changed int
 	}{
-		"shared": {"callers come to either of them", func(int, int) bool { return true }, 1, 1},
-		"owned":  {"each of them has functions of its own", func(i, n int) bool { return n%2 == i }, 1, 1},
-		"left":   {"no caller comes to the new one", func(i, _ int) bool { return i == 0 }, 1, 1},
+		"shared": {"callers come to either of them", func(int, int) bool { return true }, false, 1, 1},
+		"owned":  {"each of them has functions of its own", func(i, n int) bool { return n%2 == i }, false, 1, 1},
+		"left":   {"no caller comes to the new one", func(i, _ int) bool { return i == 0 }, false, 1, 1},
+		"member": {"the new one owns some functions", func(i, n int) bool { return n%2 == i }, true, 1, 1},
 	}
 	for name, test := range tests {
 		for seed := range uint64(3) {
@@ -60,6 +63,9 @@ func TestTwoVersions(t *testing.T) {
 				}
 				pass(10*time.Minute, 1, "alone")
 				r.join("v2", s)
+				if test.members {
+					r.divide()
+				}
 				pass(time.Hour, test.joined, "together")
 				r.change(0, "v3", s)
 				clear(r.created)
@@ -85,6 +91,15 @@ func (r *replicas) join(template string, s setup) {
 	r.both[1], r.versions[1] = newReferee(s.config()), template
 	for _, p := range r.pods {
 		r.send(1, pool.PodObserved{Observation: p.Observation})
+	}
+}
+
+// divide has each replica own every second function.
+func (r *replicas) divide() {
+	for i := range r.both {
+		r.send(i, pool.OwnersChanged{Replicas: 2, Owner: func(f pool.Function) pool.Owner {
+			return pool.Owner{Mine: int(f.Reference[0]-'e')%2 == i, Address: "10.0.0.2:9448"}
+		}})
 	}
 }
 
