@@ -6,7 +6,9 @@ package deploy_test
 
 import (
 	"crypto/tls"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,9 +31,19 @@ func (p place) awaitPods(t *testing.T, strict bool) {
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			t.Fatalf("there are function pods of the former step still, want strict ones: %t", strict)
+			t.Fatalf("there are function pods of the former step still, want strict ones: %t:%s", strict, describe(pods))
 		}
 	}
+}
+
+// describe lists pods with their age and their kind.
+func describe(pods []corev1.Pod) string {
+	var text strings.Builder
+	for i := range pods {
+		age := time.Since(pods[i].CreationTimestamp.Time).Round(time.Second)
+		fmt.Fprintf(&text, "\n%s, created %s ago, strict: %t", pods[i].Name, age, isStrict(pods[i]))
+	}
+	return text.String()
 }
 
 // isStrict reports whether a function pod rejects callers without certificate.

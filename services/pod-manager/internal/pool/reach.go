@@ -106,13 +106,11 @@ func (m *Machine) judgeReach(s *step) {
 			delete(m.reach.silent, name)
 			continue
 		}
-		if s.age(since.at) < silentFor {
-			continue
+		silent := s.age(since.at) >= silentFor
+		if (silent || m.reach.lost != "") && since.event > m.reach.heard {
+			unheard++ // one that is cut off needs a pod's answer, not a new pod, to count as reachable
 		}
-		if since.event > m.reach.heard {
-			unheard++
-		}
-		if p.state.usable() && p.pool.tends() {
+		if silent && p.state.usable() && p.pool.tends() {
 			reason := "pod " + name + " does not answer, although Kubernetes reports it as ready"
 			p.pool.drainFailed(s, p, Problem{Kind: Lost, Reason: reason})
 			p.removal.silent = since

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/ptr"
 )
 
 // RemoveNamespace deletes a namespace, after keeping evidence if the test has failed, and waits
@@ -41,7 +42,6 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 	}
 	pods := cache.NewListWatchFromClient(core.RESTClient(), "pods", name, fields.Everything())
 	removeAll(ctx, t, pods, &corev1.Pod{}, func(pod string) error {
-		const grace = 60 // seconds
 		return core.Pods(name).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64(grace))})
 	})
 	selector := fields.OneTermEqualSelector("metadata.name", name)
@@ -51,6 +51,9 @@ func (s *Suite) RemoveNamespace(ctx context.Context, t testing.TB, name string) 
 	})
 }
 
+// grace is how many seconds a pod has to end, also if a controller has deleted it with its own, longer time.
+const grace = 60
+
 // removeAll deletes objects until there are none: existing ones, and those created in the meantime.
 // A controller may be about to create one whose deleted owner the garbage collector notices much
 // later.
@@ -59,7 +62,7 @@ func removeAll(ctx context.Context, t testing.TB, objects *cache.ListWatch, kind
 ) {
 	t.Helper()
 	awaitNone(ctx, t, objects, kind, func(object metav1.Object) error {
-		if object.GetDeletionTimestamp() != nil {
+		if object.GetDeletionTimestamp() != nil && ptr.Deref(object.GetDeletionGracePeriodSeconds(), 0) <= grace {
 			return nil
 		}
 		if err := remove(object.GetName()); !apierrors.IsNotFound(err) {
