@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // endpoint is one address of a service.
@@ -25,7 +26,12 @@ func newEndpoint(address string, dial func() *http.Transport) *endpoint {
 
 // renew gives up the endpoint's connections: behind the address of a Service, a new one may lead to
 // another replica.
-func (e *endpoint) renew() { e.transport.Swap(e.dial()).CloseIdleConnections() }
+func (e *endpoint) renew() {
+	former := e.transport.Swap(e.dial())
+	former.CloseIdleConnections()
+	// The connection of a call that has just given up counts as used for a moment.
+	time.AfterFunc(probeInterval, former.CloseIdleConnections)
+}
 
 func (e *endpoint) close() { e.transport.Load().CloseIdleConnections() }
 
