@@ -13,9 +13,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +40,12 @@ func (m managing) collide(t *testing.T, at place) {
 		for _, replica := range replicas {
 			all.Go(func() error { return m.ask(ctx, t, &replica, replicas) })
 		}
-		if err := all.Wait(); err != nil {
+		switch err := all.Wait(); {
+		case connect.CodeOf(err) == connect.CodeUnavailable, status.Code(err) == codes.Unavailable:
+			t.Logf("in another round, as a gateway asks again: %v", err) // the API may be slow for some seconds
+			<-time.After(time.Second)
+			continue
+		case err != nil:
 			t.Fatal(err)
 		}
 		pods := at.minorPods(ctx, t)
