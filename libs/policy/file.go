@@ -45,7 +45,7 @@ type File struct {
 
 // Rule is a rule of a file. It matches the calls that have one of its images and fulfil its condition.
 type Rule struct {
-	// Name identifies the rule in errors, metrics and the audit log.
+	// Name identifies the rule in errors and metrics.
 	Name string `yaml:"name"`
 	// Images are patterns of repositories; none match all.
 	Images []string `yaml:"images"`

@@ -37,16 +37,21 @@ func bounded(_ []string, a slog.Attr) slog.Attr {
 	}
 }
 
-// level maps Porch's verbosity to a level: 2, the default, shows information; 4 and above show
-// details.
+// LevelDetail is the level of verbosity 3: log lines of evaluations then identify their lists by hashes.
+const LevelDetail = slog.LevelInfo - 2
+
+// level maps Porch's verbosity to a level. Verbosity 2 is the default and shows information; 4 and above show
+// debug lines.
 func level(verbosity int) slog.Level {
 	switch {
 	case verbosity <= 0:
 		return slog.LevelError
 	case verbosity == 1:
 		return slog.LevelWarn
-	case verbosity <= 3:
+	case verbosity == 2:
 		return slog.LevelInfo
+	case verbosity == 3:
+		return LevelDetail
 	default:
 		return slog.LevelDebug
 	}

@@ -150,13 +150,6 @@ var dashboards = map[string]board{
 			},
 		},
 		{
-			"Audit log", "Events that were written, could not be written, or were dropped; events that are queued.", "short",
-			[]query{
-				{"sum by (outcome) (rate(fn_audit_events_total{@}[$__rate_interval]))", "{{outcome}} in a second"},
-				{"sum by (pod) (fn_audit_queued{@})", "{{pod}}: queued"},
-			},
-		},
-		{
 			"Versions", "Programs by version: more than one during an upgrade.", "short",
 			one("count by (version) (fn_build_info{@})", "{{version}}"),
 		},

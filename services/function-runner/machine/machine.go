@@ -66,9 +66,8 @@ func Start(ctx context.Context, cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, errors.Join(err, sandboxes.Close())
 	}
-	// No port, and no events: they are settings of servers.
+	// No port: it is a setting of servers.
 	cfg.Gateway.StatusAddress, cfg.Gateway.TLSAddress, cfg.Gateway.RequireIdentity = "", "", false
-	cfg.Gateway.Audit.Output = ""
 	component, err := gateway.New(cfg.Gateway, gateway.Services{
 		Sandboxes: sandboxes, ImageResolver: images,
 		Digests: extended{images, cfg.Environment}, Images: watched{images, cfg.Progress},

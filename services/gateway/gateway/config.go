@@ -102,7 +102,6 @@ type Config struct {
 	// ResultCache remembers what functions returned.
 	ResultCache ResultCacheConfig `split_words:"true"`
 	Policy      PolicyConfig
-	Audit       AuditConfig
 }
 
 // PodConfig is the settings of the pod evaluator.
@@ -182,7 +181,6 @@ func (c *Config) Validate() error {
 	checks.That(c.MaxLogRate >= 0 && c.MaxLogRate <= 1e6, "MaxLogRate", c.MaxLogRate, "0 to 1000000 lines a second")
 	checks.That(c.MaxInHandWait >= 0, "MaxInHandWait", c.MaxInHandWait, "zero or more")
 	c.Policy.check(&checks)
-	c.Audit.check(&checks)
 	switch {
 	case c.Enabled(RuntimeExec):
 		c.Exec.check(&checks)

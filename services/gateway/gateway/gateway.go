@@ -92,15 +92,8 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Component, e
 	if policy != nil {
 		names.Permit, tasks = policy.Permit, append(tasks, policy.Watch)
 	}
-	audited, err := newAudit(cfg.Audit, frame)
-	if err != nil {
-		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
-	}
-	if audited != nil {
-		tasks = append(tasks, audited.Run)
-	}
 	handler, shown, err := newHandler(cfg, services, frame, frontdoor.Config{
-		Names: names, Chain: guardedBy(policy, evaluate.chain), Remembers: evaluate.remembers, Audit: audited,
+		Names: names, Chain: guardedBy(policy, evaluate.chain), Remembers: evaluate.remembers,
 	})
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)

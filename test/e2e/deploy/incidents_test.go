@@ -49,7 +49,6 @@ var incidents = []incident{
 		name: "an authority that was overwritten", alerts: []string{"IssuerIsBehind", "CertificateExpires"},
 		cause: noAuthority,
 	},
-	{name: "an audit log that cannot be written", alerts: []string{"AuditEventsAreLost"}, cause: noAuditLog},
 	{
 		name: "a dead registry", alerts: []string{"RegistryFails", "EvaluationsFailForOurReasons", "ErrorBudgetBurns"},
 		also: failing, short: true, cause: deadRegistry, look: look{

@@ -15,9 +15,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net/url"
-	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -32,7 +30,7 @@ import (
 )
 
 // installObserved installs a system with a short queue, and credentials for registries; with -observe.long also with
-// mutual TLS and a policy, on which pods wait for a while when they start, an audit log, remembered results, and
+// mutual TLS and a policy, on which pods wait for a while when they start, remembered results, and
 // callers with identities.
 func (p place) installObserved(t *testing.T) {
 	t.Helper()
@@ -54,7 +52,6 @@ func (p place) installObserved(t *testing.T) {
 			suite.SetVariable(t, o, "FNR_CACHE_TAG_TTL", movingTag.String())
 		case o.GetName() == "gateway" && *observeLong:
 			mountPolicy(t, o)
-			mountAudit(t, o)
 			suite.SetVariable(t, o, "FNR_RESULT_CACHE_IMAGES", remembered(t)+"/*")
 		}
 	}
@@ -79,16 +76,6 @@ func mountPolicy(t *testing.T, deployment *unstructured.Unstructured) {
 	const directory = "/etc/function-runner/policy"
 	suite.SetVariable(t, deployment, "FNR_POLICY_FILE", directory+"/policy.yaml")
 	mount(t, deployment, directory, map[string]any{"name": policyMap, "configMap": map[string]any{"name": policyMap}})
-}
-
-// auditLog is the file of the gateways' audit log, each on a volume of its pod.
-const auditLog = "/var/log/function-runner/audit"
-
-// mountAudit has a gateway write the audit log.
-func mountAudit(t *testing.T, deployment *unstructured.Unstructured) {
-	t.Helper()
-	suite.SetVariable(t, deployment, "FNR_AUDIT_OUTPUT", auditLog)
-	mount(t, deployment, filepath.Dir(auditLog), map[string]any{"name": "audit", "emptyDir": map[string]any{}})
 }
 
 // mount mounts a volume.
@@ -132,27 +119,6 @@ func brokenPolicy(ctx context.Context, t *testing.T, at place) {
 	over := context.WithoutCancel(ctx)
 	at.policy(over, t, allowAll)
 	at.touch(over, t, "gateway")
-}
-
-// noAuditLog has the gateways find a directory in the place of the file of their audit log, as after a rotation that
-// went wrong, until ctx ends.
-func noAuditLog(ctx context.Context, t *testing.T, at place) {
-	for _, pod := range at.replicas(ctx, t, "gateway") {
-		gateway := suite.FindProcess(t, &pod, suite.ProgramOf(&pod))
-		log := filepath.Join("/proc", strconv.Itoa(gateway.PID), "root", auditLog)
-		if err := os.Rename(log, log+".1"); err != nil {
-			t.Errorf("rename the audit log: %v", err)
-		}
-		if err := os.Mkdir(log, 0o700); err != nil {
-			t.Errorf("replace the audit log: %v", err)
-		}
-		defer func() {
-			if err := os.Remove(log); err != nil {
-				t.Errorf("give the audit log back: %v", err)
-			}
-		}()
-	}
-	<-ctx.Done()
 }
 
 // noAuthority overwrites the key that certificates are issued with, until ctx ends, after it has issued a certificate

@@ -40,7 +40,7 @@ func TestPorch(t *testing.T) {
 			t.Run("one package", func(t *testing.T) { publishesAPackage(t, mode.name) })
 			t.Run("many packages", func(t *testing.T) { rendersManyPackages(t, mode.name) })
 			if mode.name == "microservices" {
-				t.Run("decisions", decidesAndRecords)
+				t.Run("decisions", decides)
 			}
 		})
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/rpcserve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
-	"github.com/krm-function-runner/function-runner/services/gateway/internal/audit"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/evaluation"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/history"
 	"github.com/krm-function-runner/function-runner/services/gateway/internal/measure"
@@ -61,8 +60,6 @@ type Config struct {
 	Telemetry      *telemetry.Telemetry
 	// History remembers the evaluations; nil if nothing does.
 	History *history.History
-	// Audit gets an event of each evaluation; nil if there is no audit log.
-	Audit *audit.Log
 }
 
 // Handler implements Porch's FunctionEvaluator service.
@@ -74,7 +71,6 @@ type Handler struct {
 	tracer     trace.Tracer
 	metrics    *metrics
 	history    *history.History
-	audit      *audit.Log
 	maxMessage int64
 	maxTime    time.Duration
 	setting    string // of maxTime
@@ -85,7 +81,7 @@ type Handler struct {
 func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
-		names: cfg.Names, chain: cfg.Chain, remembers: cfg.Remembers, history: cfg.History, audit: cfg.Audit,
+		names: cfg.Names, chain: cfg.Chain, remembers: cfg.Remembers, history: cfg.History,
 		tracer: tel.Tracers.Tracer("gateway"),
 		lines:  newLines(tel.Log, cfg.LogFunctionOutput, cfg.MaxLogRate), maxMessage: cfg.MaxMessageBytes,
 		maxTime: cfg.MaxEvaluationTime, setting: "the gateway's setting " + cfg.MaxTimeSetting,
@@ -105,24 +101,19 @@ func (h *Handler) EvaluateFunction(
 	ctx, span := h.tracer.Start(ctx, "fn.evaluate", trace.WithAttributes(attribute.String("faas.name", req.GetImage())))
 	defer span.End()
 	start := time.Now()
-	if err := h.audit.Admit(); err != nil {
-		h.rejected(ctx, err)
-		return nil, err
-	}
 	s := sample{
 		given: req.GetImage(), requestBytes: len(req.GetResourceList()),
 		measured: h.metrics.active.Begin(req.GetImage()), err: errPanic,
 	}
-	input, output := h.describeList(req.GetResourceList()), audit.Content{}
+	s.inputSHA256 = h.lines.hash(ctx, req.GetResourceList())
 	defer func() { // also if it panics, which is handled further out
 		s.measured.End()
 		s.took = time.Since(start)
 		h.report(ctx, s)
-		h.record(ctx, s, input, output)
 	}()
 	resp, err := h.evaluate(ctx, req, &s)
 	s.measured.End()
-	output = h.describeList(resp.ResourceList)
+	s.outputSHA256 = h.lines.hash(ctx, resp.ResourceList)
 	req.ResourceList = nil // what is reserved from here on is the answer alone
 	s.err = h.answer(ctx, resp, err)
 	s.evaluated(resp)

@@ -3,7 +3,9 @@
 package frontdoor_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -97,4 +99,27 @@ func TestDebugLogsHaveAllEvaluations(t *testing.T) {
 			t.Errorf("%d lines, of which %d count evaluations without a line; want 101 and 0", n, unlogged)
 		}
 	})
+}
+
+// TestLinesIdentifyListsAtVerbosity3 compares the hashes of a function that answers with its input.
+func TestLinesIdentifyListsAtVerbosity3(t *testing.T) {
+	const payload = "kind: ResourceList\n"
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(payload)))
+	for level, want := range map[slog.Level]any{slog.LevelInfo: nil, telemetry.LevelDetail: sum} {
+		h, log := logged(t, level)
+		req := &evaluator.EvaluateFunctionRequest{Image: "good:v1@sha256:" + sum, ResourceList: []byte(payload)}
+		if _, err := h.EvaluateFunction(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		var line map[string]any
+		if err := json.Unmarshal([]byte(log.String()), &line); err != nil {
+			t.Fatalf("%v in %q, want one line", err, log)
+		}
+		if line["input_sha256"] != want || line["output_sha256"] != want {
+			t.Errorf("at level %v the line is %v, want the hashes %v", level, line, want)
+		}
+		if line["digest"] != "sha256:"+sum {
+			t.Errorf("digest is %v, want that of the image's name", line["digest"])
+		}
+	}
 }

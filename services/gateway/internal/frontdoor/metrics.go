@@ -90,6 +90,7 @@ type sample struct {
 	measured                    *measure.Evaluation
 	resolved                    string // the digest that ran, if the evaluator knows it
 	cache                       string // how the result cache was used; empty if it was not
+	inputSHA256, outputSHA256   string // hashes of the lists; empty if the log does not show them
 }
 
 // evaluated fills in what the response of the evaluator says.
