@@ -178,7 +178,6 @@ unit: prepare testdata-times $(HELM) ## Run the tests that need only this machin
 	 echo "skipped: tests of the test bed, which need Linux"; )\
 	 (cd test && go test -vet=off -count=1 ./deploy) || failed=1; \
 	 ! [ -x $(PROMETHEUS)/promtool ] || (cd test && PATH=$(PROMETHEUS):$$PATH go test -vet=off -count=1 -tags promtool ./dashboards) || failed=1; \
-	 ! [ -x $(REDIS)/redis-server ] || (cd services/gateway && PATH=$(REDIS):$$PATH $(GO_TEST) -count=1 -tags redis -run CacheServer ./gateway ./internal/cacheserver) || failed=1; \
 	 (cd test && PATH=$(dir $(HELM)):$$PATH go test -vet=off -count=1 -tags helm -run Chart ./release) || failed=1; \
 	 test -z "$$failed" # Go does not notice changed manifests and rules; their tests have no races
 
@@ -286,8 +285,8 @@ bench: build ## Measure what gateway and wrapper-server add to a bare process, a
 	cd test && go run ./overhead
 
 .PHONY: bench-docs
-bench-docs: build redis ## Measure the same, and what is remembered, and write all of it into docs/performance.md
-	cd test && PATH=$(REDIS):$$PATH go run ./overhead -document ../docs/performance.md \
+bench-docs: build ## Measure the same, and what is remembered, and write all of it into docs/performance.md
+	cd test && go run ./overhead -document ../docs/performance.md \
 	  -tables overhead,throughput,mutualtls,sandboxes,local,first,confinement,telemetry,hits,memory,round-trips
 
 ##@ Develop
@@ -313,8 +312,6 @@ fmt: $(GOLANGCI_LINT) $(BUF) ## Format all code
 prepare: ## Install what the tests need, as root on Debian
 	@{ command -v apt-get >/dev/null && $(MAKE) --no-print-directory prometheus; } || \
 	 { [ -z "$(TEST_BED_POSSIBLE)" ] && echo "skipped: the unit tests of the alerts, which need Debian's promtool"; }
-	@{ command -v apt-get >/dev/null && $(MAKE) --no-print-directory redis; } || \
-	 { [ -z "$(TEST_BED_POSSIBLE)" ] && echo "skipped: the result cache with a server, which needs Debian's redis-server"; }
 	@[ -n "$(AS_ROOT)" ] || echo "skipped: make new-user-short, which needs root"
 	@command -v npm >/dev/null || echo "skipped: the TypeScript of docs/write-a-function.md, and make site, which need npm"
 	@{ command -v gcc && command -v tmux && command -v bwrap && command -v runc && command -v crun && command -v chromium; } >/dev/null || { \
@@ -340,21 +337,6 @@ $(PROMETHEUS)/promtool:
 	 download="apt-get -q -o APT::Sandbox::User=root download prometheus" && \
 	 { $$download 2>/dev/null || { apt-get -q update && $$download; }; } && dpkg -x prometheus_*.deb prometheus && \
 	 rm -rf $(TOOLS)/prometheus && mv prometheus $(TOOLS)/ && rm -rf $$tmp
-
-# Debian's Redis, likewise, with those of its libraries that this machine lacks.
-REDIS := $(TOOLS)/redis
-.PHONY: redis
-redis: $(REDIS)/redis-server
-	@:
-$(REDIS)/redis-server:
-	@mkdir -p $(TOOLS) && tmp=$$(mktemp -d $(TOOLS)/.build.XXXXXX) && trap 'rm -rf $$tmp' EXIT && cd $$tmp && \
-	 needed="apt-get install -qs --reinstall --no-install-recommends redis-server" && \
-	 { $$needed >plan 2>/dev/null || { apt-get -q update && $$needed >plan; }; } && \
-	 apt-get -q -o APT::Sandbox::User="$$(id -un)" download $$(awk '$$1 == "Inst" {print $$2}' plan) redis-server redis-tools && \
-	 for package in *.deb; do dpkg -x $$package redis; done && \
-	 printf '#!/bin/sh\nhere=$$(dirname "$$0")\nLD_LIBRARY_PATH=$$(echo "$$here"/usr/lib/*-linux-gnu) exec "$$here/usr/bin/redis-server" "$$@"\n' \
-	   >redis/redis-server && chmod +x redis/redis-server && redis/redis-server --version && \
-	 rm -rf $(REDIS) && mv redis $(TOOLS)/
 
 .PHONY: clean
 clean: ## Remove all build results

@@ -127,17 +127,6 @@ var dashboards = map[string]board{
 			one("sum by (pod) (fn_result_cache_size_bytes{@})", "{{pod}}"),
 		},
 		{
-			"Result cache server", "Requests to the server of remembered results that gateways share, by how they ended. " +
-				"Bytes that wait to be written to it are results too.", "short",
-			[]query{
-				{
-					"sum by (operation, outcome) (rate(fn_result_cache_server_requests_total{@}[$__rate_interval]))",
-					"{{operation}}: {{outcome}} in a second",
-				},
-				{"sum by (pod) (fn_result_cache_server_queued_bytes{@})", "{{pod}}: bytes queued"},
-			},
-		},
-		{
 			"Certificates", "Time until the first certificate of a program, and of an issuer, expires.", "s",
 			one("min by (certificate) (fn_certificate_expiry_timestamp_seconds{@} - time())", "{{certificate}}"),
 		},

@@ -103,10 +103,6 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 		if has("tracing") {
 			traced, resolvers = everyone, everyone
 		}
-		remembering := anyPort
-		if has("result-cache") {
-			remembering = slices.Concat(anyPort, []string{"gateway", "function-runner"})
-		}
 		identified := []string(nil)
 		if has("callers") { // who prove who they are; and the API server reviews their tokens
 			identified, managers = others, slices.Clip(append(managers, "gateway"))
@@ -155,8 +151,6 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 			{"some pod", tcp, []int32{80, 4318}, anyPort},
 			{"porch", tcp, []int32{4443}, anyPort}, // whose own pods no policy is for
 			{"collector", tcp, []int32{4318}, traced},
-			{"cache server", tcp, []int32{6379}, remembering},
-			{"cache server", tcp, []int32{80}, anyPort},
 			// Metadata services have credentials of the node.
 			{"metadata", tcp, []int32{80}, others},
 			{"AWS's metadata", tcp, []int32{80}, others},

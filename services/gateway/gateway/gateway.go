@@ -36,11 +36,8 @@ import (
 // evaluators are those of a gateway, in their order, with what they know of tags and the tasks that they need.
 type evaluators struct {
 	chain evaluation.Chain
-	// remembers reports whether results of an image are remembered. Those of local binaries are not: nothing is
-	// known of them but a path.
-	remembers func(imagename.Name) bool
-	tags      []naming.TagSource
-	tasks     []serve.Task
+	tags  []naming.TagSource
+	tasks []serve.Task
 }
 
 // newEvaluators returns the evaluators that are enabled.
@@ -52,24 +49,24 @@ func newEvaluators(cfg Config, services Services, frame program.Frame) (e evalua
 		}
 		e.chain, e.tags, e.tasks = append(e.chain, exec), append(e.tags, exec), append(e.tasks, watch...)
 	}
-	cache, tasks, err := newResultCache(cfg, services, frame)
+	// Results of local binaries are not remembered: their images have no digest.
+	cache, err := newResultCache(cfg, services, frame)
 	if err != nil {
 		return e, err
 	}
-	e.remembers, e.tasks = cache.Remembers, append(e.tasks, tasks...)
 	if cfg.Enabled(RuntimeSandbox) && services.Sandboxes != nil {
 		sandbox, err := newSandbox(cfg, services, frame)
 		if err != nil {
 			return e, err
 		}
-		e.chain, e.tasks = append(e.chain, cache.Wrap(evaluation.Checked(sandbox))), append(e.tasks, sandbox.Maintain)
+		e.chain, e.tasks = append(e.chain, cache.Wrap(sandbox)), append(e.tasks, sandbox.Maintain)
 	}
 	if cfg.Enabled(RuntimePod) && services.PodManager != nil {
 		pod, keep, err := newPod(cfg, services, frame)
 		if err != nil {
 			return e, err
 		}
-		e.chain, e.tasks = append(e.chain, cache.Wrap(evaluation.Checked(pod))), append(e.tasks, keep)
+		e.chain, e.tasks = append(e.chain, cache.Wrap(pod)), append(e.tasks, keep)
 	}
 	if services.ImageResolver != nil {
 		e.tags = append(e.tags, registrytags.Source{Lister: services.ImageResolver})
@@ -93,7 +90,7 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Component, e
 		names.Permit, tasks = policy.Permit, append(tasks, policy.Watch)
 	}
 	handler, shown, err := newHandler(cfg, services, frame, frontdoor.Config{
-		Names: names, Chain: guardedBy(policy, evaluate.chain), Remembers: evaluate.remembers,
+		Names: names, Chain: guardedBy(policy, evaluate.chain),
 	})
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
@@ -127,7 +124,7 @@ func newExec(cfg Config, source binaries.Source, frame program.Frame) (*execeval
 			Queue:           cfg.Exec.Queue,
 			MaxMessageBytes: cfg.MaxMessageBytes,
 			PreforkTotal:    cfg.Exec.PreforkTotal,
-			Hidden:          slices.Concat(cfg.Secrets, cfg.ResultCache.secrets(), []string{cfg.Exec.Functions}),
+			Hidden:          slices.Concat(cfg.Secrets, []string{cfg.Exec.Functions}),
 			Telemetry:       frame.Telemetry,
 		},
 	})

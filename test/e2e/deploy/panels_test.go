@@ -41,7 +41,6 @@ var rare = map[string]string{
 	"fn_stale_answers_total":          "an image-resolver that is away for a minute: TestStaleAnswersAreCounted",
 	`phase="start"`:                   "a container that stays created: TestSpans of podeval",
 	`phase="schedule"`:                "nodes that are full twice, as rates need: TestSpans has the phase",
-	"fn_result_cache_server_":         "a server with TLS: the tests of the gateway with the tag redis",
 	"fn_tls_anonymous_":               "a system half with mutual TLS: TestMutualTLSArrivesUnderLoad",
 	"fn_tls_plaintext_":               "the same",
 }

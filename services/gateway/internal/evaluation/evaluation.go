@@ -37,9 +37,6 @@ type Request struct {
 	Limit function.TimeLimit
 	// Measured is what is measured of the evaluation; nil if nothing is.
 	Measured *measure.Evaluation
-
-	// checked reports whether the resource list is known to be valid.
-	checked bool
 }
 
 // AllSlotsTaken is what evaluations on this machine wait for in their queue.
@@ -126,9 +123,6 @@ func (c Chain) Evaluate(ctx context.Context, req Request) (Response, error) {
 				denied = err
 			}
 			continue
-		}
-		if _, ok := errors.AsType[*InputError](err); ok {
-			return Response{}, err // of none
 		}
 		resp.Evaluator = cmp.Or(resp.Evaluator, e.Name())
 		return resp, err

@@ -114,9 +114,6 @@ func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 	if !ok {
 		return evaluation.Response{}, fault.New(fault.NotFound, "no binary is configured for %s", req.Image)
 	}
-	if err := req.CheckInput(ctx); err != nil {
-		return evaluation.Response{}, err
-	}
 	req.Measured.Attempt()
 	req.Measured.Enter("queue")
 	req.Measured.WaitsNow(evaluation.AllSlotsTaken)

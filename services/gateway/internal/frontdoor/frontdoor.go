@@ -37,9 +37,6 @@ type Config struct {
 	Names Namer
 	// Chain evaluates requests.
 	Chain evaluation.Chain
-	// Remembers reports whether evaluators remember results of an image: they then know valid lists, and check
-	// the others themselves. Nil if they remember none.
-	Remembers func(image imagename.Name) bool
 	// MaxMessageBytes bounds each request, and MaxInHandBytes, the memory budget, all that
 	// are in memory at a time, with their outputs.
 	MaxMessageBytes, MaxInHandBytes int64
@@ -66,7 +63,6 @@ type Config struct {
 type Handler struct {
 	names      Namer
 	chain      evaluation.Chain
-	remembers  func(image imagename.Name) bool
 	lines      *lines
 	tracer     trace.Tracer
 	metrics    *metrics
@@ -81,7 +77,7 @@ type Handler struct {
 func New(cfg Config) (*Handler, error) {
 	tel := cfg.Telemetry
 	h := &Handler{
-		names: cfg.Names, chain: cfg.Chain, remembers: cfg.Remembers, history: cfg.History,
+		names: cfg.Names, chain: cfg.Chain, history: cfg.History,
 		tracer: tel.Tracers.Tracer("gateway"),
 		lines:  newLines(tel.Log, cfg.LogFunctionOutput, cfg.MaxLogRate), maxMessage: cfg.MaxMessageBytes,
 		maxTime: cfg.MaxEvaluationTime, setting: "the gateway's setting " + cfg.MaxTimeSetting,
@@ -174,10 +170,8 @@ func (h *Handler) evaluate(
 		Given: s.given, Image: s.image, ResourceList: req.GetResourceList(), Caller: rpcserve.Caller(ctx), Limit: limit,
 		Measured: s.measured,
 	}
-	if h.remembers == nil || !h.remembers(s.image) {
-		if err := request.CheckInput(ctx); err != nil {
-			return evaluation.Response{}, err
-		}
+	if err := request.CheckInput(ctx); err != nil {
+		return evaluation.Response{}, err
 	}
 	resp, err := h.chain.Evaluate(ctx, request)
 	return resp, function.Resolved(err, s.image.String())

@@ -72,8 +72,7 @@ func (c *Cache) join(key Key) (f *flight, leads bool) {
 	return f, true
 }
 
-// lead asks the second tier, or evaluates and remembers the response, and ends the flight, also if the
-// evaluator panics.
+// lead evaluates, remembers the response and ends the flight, also if the evaluator panics.
 func (e *evaluator) lead(
 	ctx context.Context, req evaluation.Request, digest string, key Key, f *flight,
 ) (evaluation.Response, error) {
@@ -83,11 +82,6 @@ func (e *evaluator) lead(
 		e.cache.mu.Unlock()
 		close(f.done)
 	}()
-	if resp, ok := e.cache.cfg.Tier.get(ctx, key); ok {
-		e.cache.entries.put(key, resp)
-		f.response = &resp
-		return cached(resp, ServerHit), nil
-	}
 	resp, err := missed(e.next.Evaluate(ctx, req))
 	if err != nil {
 		f.left = ctx.Err() != nil
@@ -99,17 +93,11 @@ func (e *evaluator) lead(
 		// Callers change fields of their copies; the bytes are shared, and stay as they are.
 		shared := resp
 		f.response = &shared
-		e.cache.remember(ctx, key, resp)
+		e.cache.entries.put(key, resp)
 	default: // the tag has moved meanwhile: others evaluate what the key says
-		e.cache.remember(ctx, NewKey(resp.Digest, req.ResourceList), resp)
+		e.cache.entries.put(NewKey(resp.Digest, req.ResourceList), resp)
 	}
 	return resp, nil
-}
-
-// remember adds an entry to both tiers.
-func (c *Cache) remember(ctx context.Context, key Key, resp evaluation.Response) {
-	c.entries.put(key, resp)
-	c.cfg.Tier.put(ctx, key, resp)
 }
 
 // cached marks a response that no function was evaluated for.

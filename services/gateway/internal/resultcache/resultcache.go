@@ -8,8 +8,6 @@
 // context, limits and reservations, and the others wait for it. They get its response if it succeeds. If the leader
 // leaves before that, one of the others takes over; if its evaluation fails, each evaluates for itself, as without
 // a cache: failures are neither remembered nor shared.
-//
-// A second tier is a server that gateways share. It is not trusted, and no caller waits for it for long: see [Tier].
 package resultcache
 
 import (
@@ -57,9 +55,7 @@ type Config struct {
 	MaxBytes int64
 	// Digests resolves images that have no digest in their name; nil if nothing does.
 	Digests Digests
-	// Tier is the second tier; nil if there is none.
-	Tier   *Tier
-	Meters metric.MeterProvider
+	Meters  metric.MeterProvider
 }
 
 // Cache remembers results. It is shared by all evaluators that it wraps.
@@ -74,10 +70,9 @@ type Cache struct {
 
 // The outcomes of a lookup, in metrics, spans and response headers.
 const (
-	Hit       = "hit"    // an entry
-	ServerHit = "server" // an entry of the second tier
-	Shared    = "shared" // the response of a simultaneous evaluation
-	Miss      = "miss"   // a function was evaluated
+	Hit    = "hit"    // an entry
+	Shared = "shared" // the response of a simultaneous evaluation
+	Miss   = "miss"   // a function was evaluated
 )
 
 // New returns an empty cache.
@@ -107,8 +102,8 @@ func (c *Cache) Wrap(next evaluation.Evaluator) evaluation.Evaluator {
 	return &evaluator{c, next}
 }
 
-// Remembers reports whether results of an image are remembered. A nil cache remembers none.
-func (c *Cache) Remembers(image imagename.Name) bool {
+// remembers reports whether the cache stores results of an image.
+func (c *Cache) remembers(image imagename.Name) bool {
 	return c != nil && c.cfg.Images.Match(image) && !c.cfg.Except.Match(image)
 }
 
@@ -137,7 +132,7 @@ func (e *evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evalu
 // digest returns the digest of a request's image, if its results are remembered. A digest that cannot be
 // resolved makes no evaluation fail: the evaluator knows better than the cache what that means.
 func (c *Cache) digest(ctx context.Context, req evaluation.Request) (digest string, ok bool) {
-	if !c.Remembers(req.Image) {
+	if !c.remembers(req.Image) {
 		return "", false
 	}
 	if req.Network != nil && *req.Network {
