@@ -10,18 +10,9 @@ var Seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 
 // Bytes are buckets from a small resource list to the message limit.
 var Bytes = []float64{1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20, 4 << 20, 6 << 20, 16 << 20}
 
-// rpcBuckets returns views with our buckets for the durations and sizes of RPCs. The default ones end at
-// 10 kB, and for durations in seconds they begin with five seconds.
-func rpcBuckets() []sdkmetric.View {
-	milliseconds := make([]float64, len(Seconds))
-	for i, s := range Seconds {
-		milliseconds[i] = s * 1000
-	}
-	view := func(name, unit string, buckets []float64) sdkmetric.View {
-		return sdkmetric.NewView(sdkmetric.Instrument{Name: name, Unit: unit},
-			sdkmetric.Stream{Aggregation: sdkmetric.AggregationExplicitBucketHistogram{Boundaries: buckets}})
-	}
-	return []sdkmetric.View{
-		view("rpc.*.duration", "s", Seconds), view("rpc.*.duration", "ms", milliseconds), view("rpc.*.size", "By", Bytes),
-	}
+// rpcBuckets returns the view that gives RPC durations our buckets. The default buckets end at 10 seconds,
+// and evaluations may take minutes.
+func rpcBuckets() sdkmetric.View {
+	return sdkmetric.NewView(sdkmetric.Instrument{Name: "rpc.*.duration", Unit: "s"},
+		sdkmetric.Stream{Aggregation: sdkmetric.AggregationExplicitBucketHistogram{Boundaries: Seconds}})
 }

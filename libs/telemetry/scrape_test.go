@@ -71,7 +71,7 @@ func TestBucketsOfRPCsResolveWhatRPCsTake(t *testing.T) {
 	body := scrape(t, tel, "text/plain").Body.String()
 	for _, want := range []string{
 		`rpc_client_call_duration_seconds_bucket{le="0.0025"}`, `rpc_client_call_duration_seconds_bucket{le="300"}`,
-		`rpc_server_duration_milliseconds_bucket{`, `le="300000"}`, `le="6.291456e+06"}`,
+		`rpc_server_call_duration_seconds_bucket{`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in:\n%s", want, body)

@@ -128,7 +128,7 @@ func (t *Telemetry) addMetrics(ctx context.Context, cfg Config, res *resource.Re
 		t.metrics, options = handler, append(options, sdkmetric.WithReader(scraped))
 	}
 	if !cfg.NativeHistograms {
-		options = append(options, sdkmetric.WithView(rpcBuckets()...))
+		options = append(options, sdkmetric.WithView(rpcBuckets()))
 	}
 	pushed, err := metricReader(ctx)
 	if err != nil {
@@ -184,9 +184,6 @@ func (t *Telemetry) Interceptor() (connect.Interceptor, error) {
 		otelconnect.WithPropagator(t.Propagator),
 		// Our callers are inside the cluster: their traces are continued.
 		otelconnect.WithTrustRemote(),
-		// One series per client port would flood any metrics store.
-		otelconnect.WithoutServerPeerAttributes(),
-		otelconnect.WithoutTraceEvents(),
 	)
 }
 

@@ -100,7 +100,7 @@ func TestMetricsCanBeScraped(t *testing.T) {
 	}
 	rec := httptest.NewRecorder()
 	component.Endpoints[0].Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-	for _, want := range []string{"\ngo_goroutines ", "\nrpc_server_duration_", "\nprocess_open_fds "} {
+	for _, want := range []string{"\ngo_goroutines ", "\nrpc_server_call_duration_", "\nprocess_open_fds "} {
 		if !strings.Contains(rec.Body.String(), want) {
 			t.Errorf("no %q among the metrics", strings.TrimSpace(want))
 		}

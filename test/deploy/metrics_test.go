@@ -20,7 +20,7 @@ import (
 
 // others are metrics of libraries.
 var others = map[string]string{
-	"rpc_server_duration_milliseconds": "Histogram",
+	"rpc_server_call_duration_seconds": "Histogram",
 	"go_goroutines":                    "Gauge", "process_cpu_seconds_total": "Counter",
 	"process_resident_memory_bytes": "Gauge", "up": "Gauge",
 }
