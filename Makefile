@@ -274,11 +274,9 @@ SEEDS ?= 1000
 SEED  ?= $(shell date +%s)
 
 .PHONY: simulate
-simulate: ## Simulate faults of several pod-managers, and scaling ahead, in virtual time (SEEDS=number, SEED=first)
+simulate: ## Simulate faults of several pod-managers in virtual time (SEEDS=number, SEED=first)
 	cd services/pod-manager && go test -vet=off -count=1 -timeout 60m -run TestFleet ./internal/fleet \
 	  -args -fleet.seeds $(SEEDS) -fleet.seed $(SEED)
-	cd services/pod-manager && go test -vet=off -count=1 -v -timeout 60m -run TestScalingAhead ./internal/pool \
-	  -args -ahead.seeds 5 -ahead.services 50ms,200ms,1s,2s,5s
 
 .PHONY: bench
 bench: build ## Measure what gateway and wrapper-server add to a bare process, and sandboxes beside podman

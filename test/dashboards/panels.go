@@ -209,7 +209,7 @@ var dashboards = map[string]board{
 			one("sum by (reason) (rate(fn_pod_evictions_total{@}[$__rate_interval]))", "{{reason}}"),
 		},
 		{
-			"Created pods", "By why they are created: leases that wait, a minimum of pods, or a forecast.", "reqps",
+			"Created pods", "By why they are created: leases that wait, or a minimum of pods.", "reqps",
 			one("sum by (reason) (rate(fn_pod_creations_total{@}[$__rate_interval]))", "{{reason}}"),
 		},
 		{

@@ -126,10 +126,6 @@ type Config struct {
 	MaxWaitlistLength int `split_words:"true" default:"2"`
 	// MaxPodsPerFunction is how many pods a function may have.
 	MaxPodsPerFunction int `split_words:"true" default:"1"`
-	// ScaleAhead is whether further pods of a function are created when requests come so fast that they will
-	// be needed, and not only when evaluations wait; and whether pods that are not needed any more expire
-	// although others are in use.
-	ScaleAhead bool `split_words:"true" default:"false"`
 	// MaxConcurrency is how many evaluations run in a pod at a time.
 	MaxConcurrency int `split_words:"true" default:"8"`
 	// MaxQueuePerFunction is how many evaluations of a function may wait.

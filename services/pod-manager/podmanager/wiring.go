@@ -163,7 +163,6 @@ func (c *Config) settings(template podspec.Template, functions map[string]cachec
 		Template: template, Builder: c.builder(), Functions: functions, MinPods: c.minPods(), Prepull: c.Prepull,
 		Pools: pool.Config{
 			MaxPods: c.MaxPods, MaxWaiting: c.MaxQueue, ScanInterval: c.ScanInterval, SchedulingTimeout: c.SchedulingPatience,
-			ScaleAhead: c.ScaleAhead,
 		},
 		Defaults: pool.Limits{
 			MaxPods: c.MaxPodsPerFunction, MaxWaitlistLength: c.MaxWaitlistLength, MaxConcurrency: c.MaxConcurrency,

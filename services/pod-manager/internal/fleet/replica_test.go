@@ -120,7 +120,7 @@ func (w *world) add() *replica {
 			Builder: builder, Defaults: w.setup.Limits,
 			Pools: pool.Config{
 				MaxPods: w.setup.MaxPods, MaxWaiting: 1000, ScanInterval: w.setup.Scan,
-				SchedulingTimeout: 10 * time.Second, ScaleAhead: w.setup.Ahead,
+				SchedulingTimeout: 10 * time.Second,
 			},
 		},
 		Replica: r.name, Namespace: "fns", MaxMessageBytes: 1 << 20, Now: now, Log: log, Meter: noop.Meter{},

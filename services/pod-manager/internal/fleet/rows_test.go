@@ -113,7 +113,7 @@ func TestTakeoverNeedsNoColdStart(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, usual(), func(w *world) {
-				w.load(12, time.Second, 500*time.Millisecond, 3*time.Minute) // until the forecast is steady
+				w.load(12, time.Second, 500*time.Millisecond, 20*time.Second)
 				before := w.counts()
 				w.forgetSlowest()
 				tc.end(w.owner(image(0)))

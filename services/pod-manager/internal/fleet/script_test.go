@@ -59,7 +59,6 @@ func pick[T any](r *rand.Rand, options ...T) T { return options[r.IntN(len(optio
 func generate(seed uint64) script {
 	r := rand.New(rand.NewPCG(seed, 7))
 	s := script{Setup: usual()}
-	s.Setup.Ahead = seed%2 == 1 // not drawn: scripts of a seed stay as they were
 	s.Setup.Replicas = 2 + r.IntN(3)
 	s.Setup.MaxPods = pick(r, 0, 0, 6)
 	s.Setup.Alone = r.IntN(6) == 0

@@ -30,7 +30,6 @@ type setup struct {
 	Scan     time.Duration
 	Lag      time.Duration // of watches
 	Alone    bool          // no rights on Leases
-	Ahead    bool          // pods are created ahead
 	Node     int           // pods per node; 0 for one node
 	Startup  time.Duration
 }

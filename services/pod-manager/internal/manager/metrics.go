@@ -61,7 +61,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	evictions, errs[1] = meter.Int64ObservableCounter("fn.pod.evictions",
 		metric.WithDescription("Function pods that were deleted, and why."))
 	creations, errs[8] = meter.Int64ObservableCounter("fn.pod.creations",
-		metric.WithDescription("Function pods that were created, and why: for leases, a minimum or the forecast."))
+		metric.WithDescription("Function pods that were created, and why: for leases or a minimum."))
 	waiting, errs[2] = meter.Int64ObservableGauge("fn.queue.depth",
 		metric.WithDescription("Leases that were not granted yet, whatever they wait for."))
 	phases, errs[7] = meter.Int64ObservableGauge("fn.leases.waiting",

@@ -84,6 +84,20 @@ type Delete struct {
 	Eviction string
 }
 
+// Reason is why a pod is created.
+type Reason int
+
+// The reasons.
+const (
+	// ForLeases is more leases than the pods of the pool are meant for.
+	ForLeases Reason = iota
+	// ForMinimum is a minimum of pods.
+	ForMinimum
+)
+
+// String returns the reason's name.
+func (r Reason) String() string { return [...]string{"leases", "minimum"}[r] }
+
 // Extend writes a pod's expiry to its annotation.
 type Extend struct {
 	Name, UID    string

@@ -27,7 +27,6 @@ type capacity struct {
 	created []time.Time
 	// beyondSince is since when there are more pods than there may be; zero if there are not.
 	beyondSince time.Time
-	evicted     time.Time // when a pod was last evicted; zero if none was
 	victims     victims
 }
 
@@ -128,7 +127,6 @@ func (m *Machine) evict(s *step) {
 		if victim == nil {
 			return // nor is there one for pools that come after it
 		}
-		c.evicted = s.at
 		victim.evictForCapacity(s, "its capacity is needed for a pod of "+p.function.Reference)
 	}
 }
@@ -161,7 +159,6 @@ func (m *Machine) evictBeyond(s *step, beyond int) {
 		if victim == nil {
 			return
 		}
-		c.evicted = s.at
 		victim.evictForCapacity(s, "there are more pods than there may be")
 	}
 }

@@ -24,8 +24,6 @@ func (p *pool) collect(s *step) {
 	for _, pod := range p.pods {
 		unneeded := pod.confirmed() && !p.needs(pod)
 		switch {
-		case unneeded && !s.at.Before(pod.expiry.at) && p.isAmong(s.at, pod, p.forecastPods(s.at)):
-			pod.extend(s) // its successor would be created with the next request
 		case unneeded && !s.at.Before(pod.expiry.at) && !p.keeps(s.at, pod):
 			pod.drain(s, "it was not used for its time to live", removal{eviction: evictionTTL})
 		case unneeded && p.outdated(s.at, pod) && !pod.usedElsewhere(s.at):

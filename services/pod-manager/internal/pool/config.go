@@ -50,9 +50,6 @@ type Config struct {
 	// SchedulingTimeout is how long a pod may be unschedulable before waiting leases are
 	// rejected.
 	SchedulingTimeout time.Duration
-	// ScaleAhead reports whether pods are created when requests come so fast that they will be needed, and
-	// pods that are not needed any more get no leases.
-	ScaleAhead bool
 	// Template is the version of the pod template for new pods; empty while it is not
 	// known, which makes no pod outdated.
 	Template string

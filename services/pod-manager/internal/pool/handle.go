@@ -6,7 +6,6 @@ func (e LeaseRequested) apply(m *Machine) {
 	s := &m.step
 	p := m.pool(s, e.Function)
 	s.mark(p)
-	p.arrive(s.at)
 	l := &lease{id: e.Lease, pool: p, avoid: distinct(e.Avoid), tried: e.Tried, requested: s.moment}
 	if p.owner.Mine {
 		p.replaceOutdated(s)
@@ -16,7 +15,6 @@ func (e LeaseRequested) apply(m *Machine) {
 	m.leases.rejectOutOfMemory(s, p)
 	m.leases.grant(s, p) // a lease that is granted at once never fills the queue
 	m.turnAway(s, p)
-	p.recordNeed(s.at)
 	if !m.leases.waits(l) {
 		return
 	}
@@ -42,13 +40,9 @@ func (e LeaseEnded) apply(m *Machine) {
 	s.mark(l.pool)
 	if l.pod == nil {
 		m.leases.dequeue(l)
-		l.pool.forecast.retract(l.requested.at)
 		return
 	}
 	l.pod.use.leases--
-	if e.Broken == "" && !e.Abandoned { // else it is not the function's time
-		l.pool.forecast.serve(s.age(l.granted))
-	}
 	if l.pod.state.usable() { // a draining pod is not extended
 		l.pod.extend(s)
 	}

@@ -81,7 +81,7 @@ func (m *Machine) pool(s *step, f Function) *pool {
 	if !ok {
 		limits := m.config.limits(f)
 		p = &pool{
-			function: f, limits: limits, version: m.config.version(limits), since: m.since, ahead: m.config.ScaleAhead,
+			function: f, limits: limits, version: m.config.version(limits), since: m.since,
 			predecessors: make(map[int]string), emptySince: s.at, all: &m.pods,
 			owner: m.owners.of(f), ownedSince: m.owners.since,
 		}

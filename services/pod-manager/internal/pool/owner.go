@@ -145,6 +145,5 @@ func (p *pool) elsewhere(l *lease) bool {
 func (ls *leases) turnAway(s *step, l *lease, owner, reason string) {
 	ls.dequeue(l)
 	delete(ls.known, l.id)
-	l.pool.forecast.retract(l.requested.at)
 	s.emit(Reject{Lease: l.id, Class: fault.Unavailable, Reason: reason, Elsewhere: true, Owner: owner})
 }

@@ -13,7 +13,6 @@
 //   - pod, expiry and health have a single pod, and pods the index of all;
 //   - pool, failure and collect have the pods of one function, and when some are drained;
 //   - queue and outofmemory have waiting leases;
-//   - forecast and ahead have how many pods will be needed;
 //   - victims and capacity bound the pods of all pools;
 //   - owner and reach decide what this replica may do where there are several;
 //   - machine has the state, reconcile what follows from it, handle what each event does, and
@@ -62,12 +61,9 @@ type pool struct {
 	since   moment
 	// minPods is how many pods the pool keeps although no lease needs them.
 	minPods int
-	// ahead reports whether pods are created by the forecast too.
-	ahead    bool
-	forecast forecast
-	pods     []*pod   // by slot
-	queue    []*lease // first come, first served
-	failure  failure
+	pods    []*pod   // by slot
+	queue   []*lease // first come, first served
+	failure failure
 	// predecessors are the UIDs of the last pods that are gone, by slot.
 	predecessors map[int]string
 	emptySince   time.Time // when its last pod went
@@ -105,7 +101,12 @@ func (p *pool) demand() int {
 
 // wanted is how many usable pods the pool should have for its leases and its minimum.
 func (p *pool) wanted() int {
-	return min(max(p.podsFor(float64(p.demand())), p.minPods), p.limits.MaxPods)
+	return min(max(p.podsFor(p.demand()), p.minPods), p.limits.MaxPods)
+}
+
+// podsFor returns how many pods are meant for a number of leases.
+func (p *pool) podsFor(leases int) int {
+	return (leases + p.limits.MaxWaitlistLength - 1) / p.limits.MaxWaitlistLength
 }
 
 // needs reports whether a lease uses a pod or waits for it.
@@ -114,16 +115,13 @@ func (p *pool) needs(pod *pod) bool {
 }
 
 // keeps reports whether a pod is one of the minimum.
-func (p *pool) keeps(now time.Time, kept *pod) bool { return p.isAmong(now, kept, p.minPods) }
-
-// isAmong reports whether a pod is one of the first ones that are up to date, by slot.
-func (p *pool) isAmong(now time.Time, kept *pod, first int) bool {
+func (p *pool) keeps(now time.Time, kept *pod) bool {
 	if !p.owner.Mine {
 		return false
 	}
 	n := 0
 	for _, pod := range p.pods {
-		if n == first {
+		if n == p.minPods {
 			return false
 		}
 		if !pod.state.usable() || p.outdated(now, pod) {
@@ -154,7 +152,7 @@ func (p *pool) forgettable(now time.Time) bool {
 // configure takes over the settings of a pool.
 func (p *pool) configure(s *step, c Config) {
 	former := p.version
-	p.limits, p.ahead = c.limits(p.function), c.ScaleAhead
+	p.limits = c.limits(p.function)
 	p.version = c.version(p.limits)
 	if former.template != "" && former != p.version {
 		p.since = s.moment

@@ -5,7 +5,6 @@ package pool
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +84,6 @@ func (ls *leases) waits(l *lease) bool { return slices.Contains(l.pool.queue, l)
 func (ls *leases) reject(s *step, l *lease, class fault.Class, reason string, retryAfter time.Duration) {
 	ls.dequeue(l)
 	delete(ls.known, l.id)
-	l.pool.forecast.retract(l.requested.at)
 	reason = cmp.Or(reason, "there is no pod for the function, and Kubernetes does not say why")
 	s.emit(Reject{Lease: l.id, Class: class, Reason: reason, RetryAfter: retryAfter})
 }
@@ -143,51 +141,29 @@ func (ls *leases) grantOn(s *step, chosen *pod, l *lease) {
 	})
 }
 
-// choice is a pod that a lease may get. Pods of a lower rank come first.
-type choice struct {
-	*pod
-	rank int
-}
-
 // choose returns the pod for a lease: the least loaded of those with capacity, the one used
 // longest ago among equals, and one to be avoided, or a doubted one, only if there is no other; nil if
-// there is none. Pods beyond the preferred ones come next, in their order, before any gets more leases
-// than it is meant for.
+// there is none.
 func choose(p *pool, l *lease, now time.Time) *pod {
-	var best choice
-	preferred, n := p.preferred(now), 0
+	var best *pod
 	for _, candidate := range p.pods {
 		if candidate.state != ready || p.elsewhere(l) && candidate.expiry.ends(now) {
 			continue
 		}
-		n++
-		if candidate.use.leases >= p.limits.MaxConcurrency {
-			continue
-		}
-		c := choice{pod: candidate}
-		switch {
-		case candidate.use.leases >= p.limits.MaxWaitlistLength:
-			c.rank = math.MaxInt
-		case n > preferred:
-			c.rank = n
-		}
-		if best.pod == nil || better(c, best, l) {
-			best = c
+		if candidate.use.leases < p.limits.MaxConcurrency && (best == nil || better(candidate, best, l)) {
+			best = candidate
 		}
 	}
-	return best.pod
+	return best
 }
 
 // better reports whether a is a better choice than b.
-func better(a, b choice, l *lease) bool {
-	if avoidA, avoidB := l.avoids(a.pod), l.avoids(b.pod); avoidA != avoidB {
+func better(a, b *pod, l *lease) bool {
+	if avoidA, avoidB := l.avoids(a), l.avoids(b); avoidA != avoidB {
 		return avoidB
 	}
 	if doubtA, doubtB := a.doubted(), b.doubted(); doubtA != doubtB {
 		return doubtB
-	}
-	if a.rank != b.rank {
-		return a.rank < b.rank
 	}
 	if a.use.leases != b.use.leases {
 		return a.use.leases < b.use.leases

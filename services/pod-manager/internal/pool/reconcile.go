@@ -49,13 +49,12 @@ func (m *Machine) grow(s *step, p *pool) {
 		}
 		m.capacity.leave(p) // for a further pod it enters the line again
 		cause := ForMinimum
-		if p.usable() < p.podsFor(float64(p.demand())) {
+		if p.usable() < p.podsFor(p.demand()) {
 			cause = ForLeases
 		}
 		m.create(s, p, cause)
 	}
 	m.capacity.leave(p)
-	m.growAhead(s, p)
 }
 
 // wait puts a pool in line for a pod if leases wait for that.

@@ -54,8 +54,7 @@ func (r *referee) judgeLives(event pool.Event) error {
 func (r *referee) judgeLife(limits pool.Limits, p pool.Status, pod pool.PodStatus) error {
 	uid, starting := pod.UID, pod.State == pool.Starting
 	// Which pods are the minimum depends on versions that are not known here.
-	forecast := r.config.ScaleAhead && r.now.Sub(r.asked[p.Function]) < limits.TTL
-	if pod.Active > 0 || p.Waiting > 0 || r.minimum[p.Function] > 0 || forecast {
+	if pod.Active > 0 || p.Waiting > 0 || r.minimum[p.Function] > 0 {
 		r.lives.prolong(uid, r.now.Add(limits.TTL)) // which other replicas are told
 	}
 	if !pod.Ready.IsZero() && !pod.Adopted {

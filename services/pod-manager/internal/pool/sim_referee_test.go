@@ -26,8 +26,7 @@ type referee struct {
 	extended map[string]time.Time             // when by UID
 	pools    map[pool.Function]pool.Status
 	lives    lives
-	minimum  map[pool.Function]int       // pods that are kept
-	asked    map[pool.Function]time.Time // the last request
+	minimum  map[pool.Function]int // pods that are kept
 	requests map[pool.LeaseID]request
 	starved  map[string]time.Time    // when pods ran out of memory, by name
 	twins    map[[2]string]time.Time // since when two pods share an id, by their UIDs
@@ -47,7 +46,6 @@ func newReferee(config pool.Config) *referee {
 		pools:    make(map[pool.Function]pool.Status),
 		lives:    make(lives),
 		minimum:  make(map[pool.Function]int),
-		asked:    make(map[pool.Function]time.Time),
 		requests: make(map[pool.LeaseID]request),
 		starved:  make(map[string]time.Time),
 		twins:    make(map[[2]string]time.Time),
@@ -101,7 +99,6 @@ func (r *referee) expect(event pool.Event) {
 	switch e := event.(type) {
 	case pool.LeaseRequested:
 		r.wants[e.Lease] = e.Function
-		r.asked[e.Function] = r.now
 		r.requests[e.Lease] = request{avoid: slices.Compact(slices.Sorted(slices.Values(e.Avoid))), at: r.now}
 		r.waiting[e.Function] = append(r.waiting[e.Function], e.Lease)
 	case pool.LeaseEnded:

@@ -23,7 +23,6 @@ type setup struct {
 	Template                string
 	// Faults reports whether things go wrong that no stimulus asks for.
 	Faults bool
-	Ahead  bool // pods are created ahead
 }
 
 func (s setup) config() pool.Config {
@@ -31,7 +30,7 @@ func (s setup) config() pool.Config {
 	return pool.Config{
 		Limits:  func(pool.Function) pool.Limits { return limits },
 		MaxPods: s.Global, MaxWaiting: s.MaxWaiting, ScanInterval: s.Scan, SchedulingTimeout: s.SchedulingTimeout,
-		Template: s.Template, PodName: simName, PodID: simID, ScaleAhead: s.Ahead,
+		Template: s.Template, PodName: simName, PodID: simID,
 	}
 }
 
@@ -121,7 +120,6 @@ func generate(seed uint64) script {
 		Scan:              pick(r, 10*time.Second, time.Minute),
 		Template:          "v0",
 		Faults:            r.IntN(3) > 0,
-		Ahead:             seed%2 == 1,
 	}}
 	functions := []string{"a", "b", "c", "d"}[:1+r.IntN(4)]
 	trouble := r.IntN(5) // of ten
