@@ -18,7 +18,6 @@ LINUX := $(filter Linux,$(shell uname -s))
 
 # Not empty if the test bed's cluster and registries can run on this machine.
 TEST_BED_POSSIBLE := $(if $(KUBECONFIG),,$(shell [ "$$(id -u)" = 0 ] && [ -f /etc/debian_version ] && echo yes))
-TEST_BED_TARGETS  := $(if $(TEST_BED_POSSIBLE),e2e-teardown e2e-registries)
 
 MODULES := libs services/gateway services/image-resolver services/pod-manager services/function-runner wrapper-server fnctl functions build/images examples/functions test
 WORKSPACE := $(filter-out functions,$(MODULES))
@@ -128,31 +127,54 @@ SET_TIMER_SLACK = echo 2000000 2>/dev/null >/proc/$$$$/timerslack_ns || true
 TEST_LOCK      := $(CACHE)/test.lock
 WITH_TEST_LOCK := $(if $(TEST_BED_POSSIBLE),mkdir -p $(CACHE); flock -n $(TEST_LOCK) true || echo "waiting: another make test runs on this machine"; flock --close $(TEST_LOCK))
 
-# The functions are built first: all three targets use them, and would build them concurrently.
+# Two tiers. The first decides about a commit; a test belongs to it unless it is named among the others: here, and in
+# test/cluster.mk. Tests that compare durations are in the second tier, and run when nothing else does.
+COMMIT_TARGETS := check-generate check-proto check-modules lint unit demo first-steps
+LONG_TARGETS    = cross test-collector kpt-compare $(if $(AS_ROOT),new-user-short) $(if $(shell command -v npm),site) \
+  $(if $(TEST_BED_POSSIBLE),e2e-registries e2e-teardown)
+LONG_ALONE     := $(if $(LINUX),attack-short)
+
+# The output of each tier, and what failed tests on a cluster leave. `make test-times` reads the output.
+EVIDENCE := $(BUILD)/evidence
+
+# tier runs the targets of a tier, and keeps their output. The functions are built first: all targets use them, and
+# would build them concurrently.
+define tier
+	@mkdir -p $(EVIDENCE); $(SET_TIMER_SLACK); begin=$$SECONDS; failed=; \
+	 $(WITH_TEST_LOCK) $(MAKE) --no-print-directory --jobs=2 $(1) 2>&1 | tee $(EVIDENCE)/$@.log || failed=1; \
+	 echo "== $@ took $$((SECONDS - begin)) s" | tee -a $(EVIDENCE)/$@.log; \
+	 test -z "$$failed" || { echo "evidence: $(EVIDENCE)"; exit 1; }
+endef
+
 .PHONY: test
-test: prepare functions ## Run all tests: those on a cluster, and in parallel the others
-	@$(SET_TIMER_SLACK); $(WITH_TEST_LOCK) $(MAKE) --no-print-directory test-all
+test: prepare functions ## Run the tests that must hold for each commit: those on a cluster, and in parallel the others
+	$(call tier,test-cluster test-here)
 
-# The attacks measure how long other callers wait, so they come last, when nothing else runs,
-# and with the usual timer slack.
 .PHONY: test-all
-test-all:
-	@$(MAKE) --no-print-directory --jobs=3 test-cluster test-bed test-here
-	@echo "== attack-short"; echo 50000 2>/dev/null >/proc/$$$$/timerslack_ns || true; \
-	 $(if $(LINUX),$(MAKE) --no-print-directory attack-short,echo "skipped: it needs Linux")
+test-all: ## Run all tests: make test, and then make test-long
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-long
 
-# Tests without a cluster use the processor time that the others leave: those wait a lot. Tests
-# run after the builds, when the machine is less busy: some depend on time.
-run_each = for target in $(1); do echo "== $$target"; nice $(MAKE) --no-print-directory $$target; done
+# The targets that run alone have the usual timer slack.
+.PHONY: test-long
+test-long: prepare functions ## Run the tests that make test leaves out
+	$(call tier,test-cluster-long test-here-long)
+	@$(WITH_TEST_LOCK) $(MAKE) --no-print-directory test-alone
 
-.PHONY: test-here
+# Tests without a cluster use the processor time that the others leave: those wait a lot.
+define run_each
+	@failed=; for target in $(1); do echo "== $$target"; begin=$$SECONDS; \
+	   nice $(MAKE) --no-print-directory $$target || { echo "== $$target failed"; failed=1; }; \
+	   echo "== $$target took $$((SECONDS - begin)) s"; done; test -z "$$failed"
+endef
+
+.PHONY: test-here test-here-long test-alone
 test-here:
-	@$(call run_each,check-generate check-proto check-modules lint cross-short unit test-collector kpt-compare-short demo \
-	 $(if $(AS_ROOT),new-user-short) first-steps $(if $(shell command -v npm),site))
-
-.PHONY: test-bed
-test-bed:
-	@$(call run_each,$(TEST_BED_TARGETS))
+	$(call run_each,$(COMMIT_TARGETS))
+test-here-long:
+	$(call run_each,$(LONG_TARGETS))
+test-alone:
+	$(call run_each,$(LONG_ALONE))
 
 # Go runs a test again if the time of a file that it reads has changed, which is so for all
 # files of a fresh clone. So unchanged testdata gets times derived from its content.
@@ -199,18 +221,31 @@ new-user-short: build # The same, with what is built here.
 # of an interrupted run are removed first.
 TEST_CLUSTER := make-test
 
-.PHONY: test-cluster
-test-cluster: ## Run the tests on a cluster: that of KUBECONFIG, or our own
+.PHONY: test-cluster test-cluster-long
+test-cluster: ## Run the tests of a commit on a cluster: that of KUBECONFIG, or our own
 ifdef KUBECONFIG
 	@$(MAKE) --no-print-directory e2e
 else ifdef TEST_BED_POSSIBLE
-	@$(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down
-	@failed=; $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) e2e || failed=1; \
+	$(call on_test_cluster,e2e)
+else
+	@echo "skipped: the tests on a cluster, which need root on Debian, or KUBECONFIG"
+	@! command -v docker >/dev/null || echo "with Docker: kind create cluster, and KUBECONFIG=~/.kube/config make e2e (test/README.md#another-cluster)"
+endif
+
+test-cluster-long: ## Run the other tests on our own cluster
+ifeq ($(KUBECONFIG)$(TEST_BED_POSSIBLE),yes)
+	$(call on_test_cluster,e2e-long)
+else
+	@echo "skipped: the tests of faults, upgrades and teardown on a cluster of our own, and of real registries, which need root on Debian"
+endif
+
+# on_test_cluster runs a target on a new cluster, and removes the cluster.
+define on_test_cluster
+	@rm -rf $(EVIDENCE)/$(TEST_CLUSTER)*; $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down
+	@failed=; $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) $(1) || failed=1; \
 	 $(MAKE) --no-print-directory CLUSTER=$(TEST_CLUSTER) cluster-down || failed=1; \
 	 test -z "$$failed"
-else
-	@echo "skipped: the tests on a cluster and on real registries, which need root on Debian, or KUBECONFIG"
-endif
+endef
 
 .PHONY: e2e-registries
 e2e-registries: ## Test the image-resolver with real registries (Debian's docker-registry)
@@ -271,12 +306,23 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 1m)
 
 # The first seed is another one in each run; a failure prints the seed, and the script made shorter.
 SEEDS ?= 1000
-SEED  ?= $(shell date +%s)
+ifndef SEED
+SEED := $(shell date +%s)
+endif
 
 .PHONY: simulate
 simulate: ## Simulate faults of several pod-managers in virtual time (SEEDS=number, SEED=first)
+	@echo "the first seed is $(SEED)"
 	cd services/pod-manager && go test -vet=off -count=1 -timeout 60m -run TestFleet ./internal/fleet \
 	  -args -fleet.seeds $(SEEDS) -fleet.seed $(SEED)
+
+# How often tests of processes and real time run, and in which packages (an expression for their directories).
+N        ?= 10
+PACKAGES ?= .
+
+.PHONY: steady
+steady: prepare functions ## Run tests of processes and real time again and again, half of the rounds on a busy machine (N=10 PACKAGES=expression)
+	@PACKAGES='$(PACKAGES)' test/steady.sh $(N) $(EVIDENCE)/steady "$(GO_TEST) $(SANDBOX_TAG)"
 
 .PHONY: bench
 bench: build ## Measure what gateway and wrapper-server add to a bare process, and sandboxes beside podman

@@ -3,18 +3,25 @@
 
 # Name of the cluster: clusters of different names run side by side.
 CLUSTER ?= fnr
-# Packages with tests for any cluster, and for the test bed. Both run twice in a row.
+# Packages with tests for any cluster, and for the test bed.
 E2E_PACKAGES ?= ./e2e/cluster
 E2E_BED_PACKAGES ?= ./e2e/bed
-# Packages with tests of the system on the bed. Two run at a time, the one that takes longest
-# first; that of the registries measures seconds and runs when the first are over.
-E2E_SYSTEM_PACKAGES ?= ./e2e/deploy ./e2e/pods ./e2e/registries
+# Packages with tests of the system on the bed. Two run at a time, the one that takes longest first.
+E2E_SYSTEM_PACKAGES ?= ./e2e/pods ./e2e/deploy ./e2e/registries
 # Packages that also need the images of the previous version.
 E2E_ROLLOUT_PACKAGES ?= ./e2e/deploy
-# Packages that change or break the whole cluster for a while: one runs at a time. Those with Porch
-# have a cluster of their own, while the others break this one: all of them wait a lot.
+# Packages that change or break the whole cluster for a while: one runs at a time. Those with Porch have a cluster of
+# their own, which runs beside the other one: all of them wait a lot.
 E2E_PORCH_PACKAGES ?= ./e2e/porch ./e2e/porchmain
-E2E_FAULT_PACKAGES ?= ./e2e/faults ./e2e/chaos
+E2E_FAULT_PACKAGES ?= ./e2e/faults
+# Tests of these packages that make test leaves to make test-long, and packages with such tests only. Tests that compare
+# durations run when nothing else does.
+E2E_LONG_TESTS := TestPanelsHaveData|TestTracesAreWhole|TestSkaffold|TestClusterDemo|TestRightsAreMinimal|$\
+  TestCallersProveWhoTheyAre|TestMutualTLSArrivesUnderLoad|TestCertificatesRotateUnderLoad|TestIssuerRotatesUnderLoad|$\
+  TestOverlays/published|TestPorchsExampleWithoutRights|TestPorchIsReplacedInPlace
+E2E_TIMED_TESTS := TestColdStartIsLittleMoreThanAPod
+E2E_TIMED_PACKAGES := ./e2e/pods
+E2E_LONG_FAULT_PACKAGES ?= ./e2e/chaos
 PORCH_CLUSTER = $(CLUSTER)-porch
 # The commit that upgrades are tested from, and rollbacks to: the last release, or one from
 # before the first release.
@@ -24,7 +31,7 @@ RELEASES := v0.0.1 v0.0.2
 RELEASE_PLATFORMS ?= linux/$(shell go env GOARCH)
 RELEASE_KEY := $(CURDIR)/.build/release/key.pem
 # The directory for logs, events and objects of a failing run.
-E2E_EVIDENCE ?= $(CURDIR)/.build/e2e/$(CLUSTER)
+E2E_EVIDENCE ?= $(EVIDENCE)/$(CLUSTER)
 
 # The OpenTelemetry Collector is built from its modules, which the other modules do without.
 COLLECTOR := $(CURDIR)/.build/bin/collector
@@ -36,7 +43,6 @@ CLUSTER_COMMAND = $(CLUSTER_PROGRAM) --root $(CURDIR) --name $(CLUSTER)
 BED_GO = cd test && PATH=$(PROMETHEUS):$$PATH FNR_EVIDENCE=$(E2E_EVIDENCE) FNR_COLLECTOR=$(COLLECTOR) go
 E2E_TEST = $(BED_GO) test -vet=off -count=1 -tags e2e
 E2E_IN_CLUSTER = -exec '$(CLUSTER_COMMAND) exec --'
-E2E_TWICE = $(E2E_TEST) -count=2 $(E2E_IN_CLUSTER)
 
 .PHONY: cluster-program
 cluster-program:
@@ -73,17 +79,38 @@ e2e-one: e2e-one-named cluster-up
 	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch) FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold); \
 	 $(E2E_TEST) -timeout 30m $(E2E_IN_CLUSTER) -run '$(RUN)' $(PACKAGE) $(if $(ARGS),-args $(ARGS))
 
-# The tests of the cluster run while our images are built, and those of the bed while the
-# images of the previous version are, and Porch is.
+# The tests of the cluster run while our images are built, those of the bed while the images of the previous version
+# are, and those with Porch beside all others.
 .PHONY: e2e-here
 e2e-here:
-	$(CLUSTER_COMMAND) images & failed=; ($(E2E_TWICE) $(E2E_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
-	{ $(CLUSTER_COMMAND) previous $(PREVIOUS) && $(CLUSTER_COMMAND) porch && $(BUILD_COLLECTOR); } & \
-	 failed=; ($(E2E_TWICE) $(E2E_BED_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
-	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
-	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) $(E2E_SYSTEM_PACKAGES)
 	@$(MAKE) --no-print-directory CLUSTER=$(PORCH_CLUSTER) e2e-porch & \
-	 failed=; ($(E2E_TEST) -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)) || failed=1; wait $$! && test -z "$$failed"
+	 failed=; $(MAKE) --no-print-directory e2e-system || failed=1; wait $$! && test -z "$$failed"
+
+.PHONY: e2e-system
+e2e-system:
+	$(CLUSTER_COMMAND) images & failed=; $(E2E_TEST) $(E2E_IN_CLUSTER) $(E2E_PACKAGES) || failed=1; \
+	 wait $$! && test -z "$$failed"
+	$(CLUSTER_COMMAND) previous $(PREVIOUS) & failed=; $(E2E_TEST) $(E2E_IN_CLUSTER) $(E2E_BED_PACKAGES) || failed=1; \
+	 wait $$! && test -z "$$failed"
+	export FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
+	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) -skip '$(E2E_LONG_TESTS)|$(E2E_TIMED_TESTS)' $(E2E_SYSTEM_PACKAGES)
+	$(E2E_TEST) -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_FAULT_PACKAGES)
+
+# The tests that make test leaves out. Those of the cluster and the bed run twice in a row here.
+.PHONY: e2e-long
+e2e-long: cluster-up
+	@$(MAKE) --no-print-directory e2e-long-here || { $(CLUSTER_COMMAND) evidence $(E2E_EVIDENCE)/cluster; exit 1; }
+
+.PHONY: e2e-long-here
+e2e-long-here:
+	$(CLUSTER_COMMAND) images && $(CLUSTER_COMMAND) previous $(PREVIOUS)
+	$(BUILD_COLLECTOR) & failed=; \
+	 $(E2E_TEST) -count=2 $(E2E_IN_CLUSTER) $(E2E_PACKAGES) $(E2E_BED_PACKAGES) || failed=1; wait $$! && test -z "$$failed"
+	export FNR_SKAFFOLD=$$($(CLUSTER_COMMAND) tool skaffold) FNR_PORCH=$$($(CLUSTER_COMMAND) tool porch); \
+	 $(E2E_TEST) -p 2 -timeout 30m -parallel 4 $(E2E_IN_CLUSTER) -run '$(E2E_LONG_TESTS)' $(E2E_SYSTEM_PACKAGES)
+	@$(MAKE) --no-print-directory e2e-release-here
+	$(E2E_TEST) -v -p 1 -timeout 15m $(E2E_IN_CLUSTER) $(E2E_LONG_FAULT_PACKAGES)
+	$(E2E_TEST) -v -p 1 -timeout 15m $(E2E_IN_CLUSTER) -run '$(E2E_TIMED_TESTS)' $(E2E_TIMED_PACKAGES)
 
 .PHONY: e2e-porch
 e2e-porch: cluster-up

@@ -26,8 +26,6 @@ import (
 const (
 	// callers evaluate all the time while programs are replaced.
 	callers = 20
-	// loadFor is the minimum time for which they do.
-	loadFor = 2 * time.Minute
 	// pause is the time between two evaluations of a caller.
 	pause = 500 * time.Millisecond
 )
@@ -42,9 +40,10 @@ func TestRolloutLosesNothing(t *testing.T) {
 	tests := []struct {
 		mode        string
 		deployments []string
+		rounds      int // how often each rollout happens
 	}{
-		{"microservices", []string{"gateway", "pod-manager", "image-resolver"}},
-		{"function-runner", []string{"function-runner"}},
+		{"microservices", []string{"gateway", "pod-manager", "image-resolver"}, 1},
+		{"function-runner", []string{"function-runner"}, 3},
 	}
 	for _, tc := range tests {
 		t.Run(tc.mode, func(t *testing.T) {
@@ -69,14 +68,14 @@ func TestRolloutLosesNothing(t *testing.T) {
 			var outlasts errgroup.Group
 			sleep, caller := s.Registry(t, "open").Host+"/test/sleep:v1", at.caller(t)
 			outlasts.Go(func() error { return at.outlastsItsPod(t.Context(), caller, sleep) })
-			done := 0
+			rollouts = slices.Repeat(rollouts, tc.rounds)
 			evaluations, err := at.underLoad(t, func() {
-				// All steps, however long they take, and more while there is time.
-				for begin := time.Now(); done < len(rollouts) || time.Since(begin) < loadFor; done++ {
-					rollouts[done%len(rollouts)]()
+				for _, rollout := range rollouts {
+					rollout()
 				}
 			})
-			t.Logf("%d evaluations, %d rollouts, combinations of versions %v", evaluations, done, slices.Sorted(maps.Keys(met)))
+			t.Logf("%d evaluations, %d rollouts, combinations of versions %v", evaluations, len(rollouts),
+				slices.Sorted(maps.Keys(met)))
 			if err := outlasts.Wait(); err != nil {
 				t.Errorf("an evaluation whose pod was deleted: %v", err)
 			}

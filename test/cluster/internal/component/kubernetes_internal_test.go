@@ -21,13 +21,13 @@ func TestKubernetesModReplacesWhatWasNeverPublished(t *testing.T) {
 
 go 1.26.0
 
-require k8s.io/kubernetes v1.36.3
+require k8s.io/kubernetes v1.37.2
 
-replace k8s.io/api => k8s.io/api v0.36.3
+replace k8s.io/api => k8s.io/api v0.37.2
 
-replace k8s.io/kubelet => k8s.io/kubelet v0.36.3
+replace k8s.io/kubelet => k8s.io/kubelet v0.37.2
 `
-	got, err := kubernetesMod("v1.36.3", []byte(publishedMod))
+	got, err := kubernetesMod("v1.37.2", []byte(publishedMod))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import "github.com/krm-function-runner/function-runner/build/images/release"
 
 // kubernetesVersion is the version of Kubernetes; its libraries have the same
 // minor and patch numbers with major version 0.
-const kubernetesVersion = "v1.36.3"
+const kubernetesVersion = "v1.37.2"
 
 // Containerd is the container runtime with its shim. Image volumes need 2.1.
 func Containerd() Component {
