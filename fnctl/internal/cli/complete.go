@@ -6,7 +6,6 @@ import (
 	"context"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/client"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
 const (
@@ -69,7 +69,7 @@ func kptfiles(typed string) []string {
 func completeImages(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	images := map[string]bool{}
 	for _, file := range kptfiles("") {
-		data, err := os.ReadFile(file)
+		data, err := pkgtree.ReadInside(filepath.Dir(file), filepath.Base(file))
 		if err != nil {
 			continue
 		}

@@ -97,7 +97,7 @@ func (c *evalCommand) prepare(where string, pairs []string) (*yaml.RNode, error)
 	if err := c.results.prepare(); err != nil {
 		return nil, err
 	}
-	return c.function.config(pairs)
+	return c.function.config(where, pairs)
 }
 
 func (c *evalCommand) run(ctx context.Context, where string, config *yaml.RNode) (err error) {

@@ -3,13 +3,14 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
-	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 )
 
 // pairsConfig returns the configuration of arguments: key=value pairs, in their order, for a
@@ -43,20 +44,21 @@ func noConfig() *yaml.RNode {
 	return yaml.MustParse("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: function-input\ndata: {}\n")
 }
 
-func readConfig(file string) (*yaml.RNode, error) {
-	data, err := os.ReadFile(file)
+// readConfig returns the configuration in a file. If the file is inside of the package in dir, links must not lead out
+// of the package.
+func readConfig(file, dir string) (*yaml.RNode, error) {
+	read := os.ReadFile
+	if inside, err := relative(dir, file); err == nil && filepath.IsLocal(filepath.FromSlash(inside)) {
+		read = func(string) ([]byte, error) { return pkgtree.ReadInside(dir, inside) }
+	}
+	data, err := read(file)
 	if err != nil {
 		return nil, fmt.Errorf("read --fn-config: %w", err)
 	}
-	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
-	resources, err := reader.Read()
+	config, err := pkgtree.ReadConfig(file, data)
 	if err != nil {
-		return nil, fmt.Errorf("read --fn-config: %s: %w", file, err)
+		return nil, fmt.Errorf("read --fn-config: %w", err)
 	}
-	if len(resources) != 1 {
-		return nil, fmt.Errorf("read --fn-config: %s must have one resource, but has %d", file, len(resources))
-	}
-	config := resources[0]
 	for _, field := range []struct{ name, value string }{
 		{"apiVersion", config.GetApiVersion()}, {"kind", config.GetKind()}, {"metadata.name", config.GetName()},
 	} {

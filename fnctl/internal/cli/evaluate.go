@@ -55,8 +55,7 @@ func readTarget(where string) (string, *pkgtree.Tree, error) {
 // filter runs the function on standard input. Without a configuration on the command line, it uses
 // the one in the ResourceList.
 func (c *evalCommand) filter(ctx context.Context, renderer *pipeline.Renderer, config *yaml.RNode) error {
-	in := &kio.ByteReader{Reader: c.env.Stdin, PreserveSeqIndent: true, WrapBareSeqNode: true}
-	resources, err := in.Read()
+	resources, in, err := pkgtree.ReadList(c.env.Stdin, "standard input")
 	if err != nil {
 		return err
 	}

@@ -69,6 +69,7 @@ func (c *renderCommand) fail(ctx context.Context, dir string, tree *pkgtree.Tree
 	if err := pkgtree.Apply(ctx, dir, changes); err != nil {
 		return errors.Join(failure, err)
 	}
+	reportHidden(c.env, created(changes))
 	written := "only the status of the Kptfile was written"
 	if tree.Root.Kptfile.SaveOnFailure {
 		written = fmt.Sprintf("what was rendered before was written (%s)", c.output.tally(changes))

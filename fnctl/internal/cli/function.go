@@ -101,10 +101,10 @@ func (f *oneFunction) variables(environ []string) []string {
 }
 
 // config returns the configuration from a file or from arguments; nil if there is neither.
-func (f *oneFunction) config(pairs []string) (*yaml.RNode, error) {
+func (f *oneFunction) config(where string, pairs []string) (*yaml.RNode, error) {
 	switch {
 	case f.configFile != "":
-		return readConfig(f.configFile)
+		return readConfig(f.configFile, where)
 	case len(pairs) > 0:
 		config, data, err := pairsConfig(pairs)
 		f.data = data

@@ -70,7 +70,7 @@ func showImages(env Environment, all []runner.Image, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		env.outPrinter().Line("%s", content)
+		env.outPrinter().Line("%s", ui.EscapeJSON(string(content)))
 		return nil
 	}
 	if len(all) == 0 {

@@ -78,7 +78,29 @@ func (f *outputFlags) write(ctx context.Context, env Environment, dir string, tr
 		return err
 	}
 	env.errPrinter().Line("%s", f.tally(changes))
+	reportHidden(env, created(changes))
 	return nil
+}
+
+// created returns the paths of new files.
+func created(changes []pkgtree.Change) []string {
+	var paths []string
+	for _, c := range changes {
+		if c.Before == nil {
+			paths = append(paths, c.Path)
+		}
+	}
+	return paths
+}
+
+// reportHidden names each new file that directory listings do not show: editors, shells and CI systems run some of
+// them, and a function has made them.
+func reportHidden(env Environment, created []string) {
+	for _, path := range created {
+		if pkgtree.IsHiddenFile(path) {
+			env.errPrinter().Line("New hidden file: %s", ui.OneLine(path))
+		}
+	}
 }
 
 // diffPrinter keeps the diff out of a result that goes to standard output.

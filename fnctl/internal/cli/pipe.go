@@ -13,7 +13,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/kustomize/kyaml/kio"
 	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
@@ -124,8 +123,7 @@ func sink(ctx context.Context, env Environment, dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s exists already: sink writes to a new directory", dir)
 	}
-	in := &kio.ByteReader{Reader: env.Stdin, PreserveSeqIndent: true, WrapBareSeqNode: true}
-	resources, err := in.Read()
+	resources, _, err := pkgtree.ReadList(env.Stdin, "standard input")
 	if err != nil {
 		return err
 	}
@@ -140,6 +138,7 @@ func sink(ctx context.Context, env Environment, dir string) error {
 		return err
 	}
 	env.errPrinter().Line("Files: %d created in %s", len(files), dir)
+	reportHidden(env, slices.Sorted(maps.Keys(files)))
 	return nil
 }
 

@@ -168,9 +168,9 @@ func (c *topCommand) frame(snapshot top.Snapshot, height int) string {
 }
 
 // problems returns texts as a list in JSON.
-func problems(texts []string) []byte {
+func problems(texts []string) string {
 	list, _ := json.Marshal(append([]string{}, texts...)) // strings always can be
-	return list
+	return ui.EscapeJSON(string(list))
 }
 
 // poolsTimeout is how long the gateway may take to list pods. It asks all pod-managers, of which some may hang.

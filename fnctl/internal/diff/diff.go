@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
 // missing is the name of a file that does not exist, as in patches.
@@ -32,7 +33,8 @@ func Unified(c pkgtree.Change) string {
 // quoted returns a path for a header. A path with bytes that would end the line, or that a terminal
 // would interpret, is quoted as in C, which patch reads.
 func quoted(path string) string {
-	if utf8.ValidString(path) && !strings.ContainsFunc(path, unicode.IsControl) {
+	if utf8.ValidString(path) && !strings.ContainsFunc(path, unicode.IsControl) &&
+		!strings.ContainsFunc(path, excerpt.IsHidden) {
 		return path
 	}
 	var b strings.Builder

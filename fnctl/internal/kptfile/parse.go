@@ -45,14 +45,18 @@ func decode(file string, data []byte) (doc document, err error) {
 	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
 		return doc, fmt.Errorf("%s is empty; it must be a Kptfile of %s", file, apiVersion)
 	} else if err != nil {
-		return doc, fmt.Errorf("%s: %w", file, err)
+		return doc, problem(file, err)
 	}
 	if err := checkType(file, doc); err != nil {
 		return doc, err
 	}
 	if len(doc.Rest) > 0 {
 		field := slices.Min(slices.Collect(maps.Keys(doc.Rest)))
-		return doc, &FieldError{file, field, "", "is no field of a Kptfile: its functions are in pipeline"}
+		hint := "its functions are in pipeline"
+		if near := nearest(field, fieldsOf("kptfile.document")); near != "" {
+			hint = "do you mean " + near + "?"
+		}
+		return doc, &FieldError{file, field, "", "is no field of a Kptfile: " + hint}
 	}
 	return doc, nil
 }

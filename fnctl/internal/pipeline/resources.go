@@ -5,7 +5,6 @@ package pipeline
 import (
 	"fmt"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -64,11 +63,11 @@ type wording struct{ outside, twice string }
 
 var (
 	inputPlaces = wording{
-		outside: "%s %s of the input is in %q, outside of the package",
+		outside: "%s %s of the input is in %q, outside of the package or in its .git",
 		twice:   "two resources of the input, one of them %s %s, are in %q at index %q",
 	}
 	outputPlaces = wording{
-		outside: "it put %s %s into %q, outside of the package",
+		outside: "it put %s %s into %q, outside of the package or into its .git",
 		twice:   "it put two resources, one of them %s %s, into %q at index %q",
 	}
 )
@@ -82,7 +81,7 @@ func checkPlaces(resources []*yaml.RNode, words wording) error {
 		if file == "" {
 			continue // from a list without information about files
 		}
-		if !filepath.IsLocal(filepath.FromSlash(file)) {
+		if !pkgtree.MayWrite(path.Clean(file)) {
 			return fmt.Errorf(words.outside, r.GetKind(), r.GetName(), file)
 		}
 		p := place{r.GetAnnotations()[pkgtree.PackageAnnotation], path.Clean(file), index}

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -44,8 +43,9 @@ func groupByFile(resources []*yaml.RNode) (map[string][]*yaml.RNode, error) {
 	byFile := map[string][]*yaml.RNode{}
 	for _, r := range resources {
 		path := FileInTree(r)
-		if !filepath.IsLocal(filepath.FromSlash(path)) {
-			return nil, fmt.Errorf("%s %s would be written to %q, outside of the package", r.GetKind(), r.GetName(), path)
+		if !MayWrite(path) {
+			return nil, fmt.Errorf("%s %s would be written to %q, outside of the package or into its .git", r.GetKind(),
+				r.GetName(), path)
 		}
 		byFile[path] = append(byFile[path], r)
 	}

@@ -6,6 +6,7 @@ package pkgtree
 
 import (
 	"path"
+	"path/filepath"
 	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
@@ -62,7 +63,7 @@ func (p *Package) Adopt(resources []*yaml.RNode) error {
 func File(resource *yaml.RNode) (file, index string) {
 	// GetFileAnnotations has an error result but never sets it.
 	file, index, _ = kioutil.GetFileAnnotations(resource)
-	return strings.TrimLeft(strings.ReplaceAll(file, `\`, "/"), "/"), index
+	return strings.TrimLeft(filepath.ToSlash(file), "/"), index
 }
 
 // KptfileOf returns the Kptfile of the root among resources; nil if it is not there.

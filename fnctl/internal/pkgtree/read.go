@@ -3,14 +3,16 @@
 package pkgtree
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/kio/kioutil"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
@@ -52,14 +54,12 @@ func readFlat(root, name string) (*Tree, error) {
 }
 
 func read(dir string, readRoot func(*reader) (*Package, error)) (*Tree, error) {
-	// The root keeps symbolic links from leaving the package: a package from elsewhere must not
-	// send other files of this machine to functions.
-	root, err := os.OpenRoot(dir)
+	d, err := openDisk(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read package: %w", err)
 	}
-	defer root.Close()
-	r := &reader{dir: dir, root: root, files: map[string]file{}}
+	defer d.root.Close()
+	r := &reader{disk: d, files: map[string]file{}}
 	pkg, err := readRoot(r)
 	if err != nil {
 		return nil, err
@@ -69,21 +69,21 @@ func read(dir string, readRoot func(*reader) (*Package, error)) (*Tree, error) {
 
 // reader collects what it reads below one directory.
 type reader struct {
-	dir   string
-	root  *os.Root
+	*disk
+
 	files map[string]file
 }
 
 func (r *reader) readPackage(dir string) (*Package, error) {
 	name := path.Join(dir, kptfile.FileName)
-	data, err := r.root.ReadFile(name)
+	data, err := r.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is not a package: it has no %s", r.dir, kptfile.FileName)
 	} else if err != nil {
 		return nil, fmt.Errorf("read package: %w", err)
 	}
 	pkg := &Package{Path: dir}
-	if pkg.Kptfile, err = kptfile.Parse(path.Join(filepath.ToSlash(r.dir), name), data); err != nil {
+	if pkg.Kptfile, err = kptfile.Parse(r.full(name), data); err != nil {
 		return nil, err
 	}
 	if pkg.Subpackages, err = r.readSubpackages(dir); err != nil {
@@ -103,10 +103,10 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 			return fmt.Errorf("read package: %w", err)
 		case !entry.IsDir() || p == dir:
 			return nil
-		case entry.Name() == ".git":
+		case isGit(entry.Name()):
 			return fs.SkipDir
 		}
-		if _, err := r.root.Stat(path.Join(p, kptfile.FileName)); err != nil {
+		if _, err := r.root.Lstat(path.Join(p, kptfile.FileName)); err != nil {
 			return nil //nolint:nilerr // not a package: its directories may hold some
 		}
 		pkg, err := r.readPackage(p)
@@ -122,39 +122,50 @@ func (r *reader) readSubpackages(dir string) ([]*Package, error) {
 // readResources reads the resources of a package: of the files below name, or of that file, with or
 // without those of the packages inside it.
 func (r *reader) readResources(dir, name string, subpackages bool) ([]*yaml.RNode, error) {
-	pkg := &Package{Path: dir}
-	resources, err := kio.LocalPackageReader{
-		PackagePath:        filepath.Join(r.dir, filepath.FromSlash(dir), name),
-		PackageFileName:    kptfile.FileName,
-		IncludeSubpackages: subpackages,
-		MatchFilesGlob:     append([]string{kptfile.FileName}, kio.MatchAll...),
-		PreserveSeqIndent:  true,
-		WrapBareSeqNode:    true,
-		SetAnnotations:     map[string]string{PackageAnnotation: pkg.Label()},
-	}.Read()
+	names, err := r.list(path.Join(dir, name), subpackages)
 	if err != nil {
 		return nil, fmt.Errorf("read package: %w", err)
 	}
-	for _, resource := range resources {
-		if err := r.remember(resource); err != nil {
-			return nil, err
+	contents := make([][]byte, 0, len(names))
+	for _, name := range names {
+		data, err := r.read(name)
+		if err != nil {
+			return nil, fmt.Errorf("read package: %w", err)
 		}
+		contents = append(contents, data)
 	}
-	return resources, nil
+	var all []*yaml.RNode
+	for i, name := range names {
+		resources, err := r.parse(dir, name, contents[i])
+		if err != nil {
+			return nil, fmt.Errorf("read package: %w", err)
+		}
+		all = append(all, resources...)
+	}
+	return all, nil
 }
 
-// remember keeps a resource and the original bytes of its file.
-func (r *reader) remember(resource *yaml.RNode) error {
-	name := FileInTree(resource)
-	f, ok := r.files[name]
-	if !ok {
-		data, err := r.root.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("read package: %w", err)
-		}
-		f.data = data
+// parse returns the resources of one file of the package in dir, and keeps a copy of them with the file's bytes.
+func (r *reader) parse(dir, name string, data []byte) ([]*yaml.RNode, error) {
+	inPackage := strings.TrimPrefix(name, dir+"/")
+	resources, err := (&kio.ByteReader{
+		Reader:            bytes.NewReader(data),
+		DisableUnwrapping: true,
+		PreserveSeqIndent: true,
+		WrapBareSeqNode:   true,
+		SetAnnotations: map[string]string{
+			PackageAnnotation: (&Package{Path: dir}).Label(), kioutil.PathAnnotation: inPackage, oldPathAnnotation: inPackage,
+		},
+	}).Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s%w; if the file is not a resource, name it in .krmignore", r.full(name), problem(data))
 	}
-	f.resources = append(f.resources, resource.Copy())
-	r.files[name] = f
-	return nil
+	f := file{data: data}
+	for _, resource := range resources {
+		f.resources = append(f.resources, resource.Copy())
+	}
+	if len(resources) > 0 {
+		r.files[name] = f
+	}
+	return resources, nil
 }

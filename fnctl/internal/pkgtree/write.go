@@ -41,7 +41,7 @@ func check(root *os.Root, c Change) error {
 	if c.Before == nil {
 		return checkCreation(root, c)
 	}
-	now, err := root.ReadFile(c.Path)
+	now, err := (&disk{dir: root.Name(), root: root, left: maxPackageBytes}).read(c.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s was deleted meanwhile: nothing was written; run the command again", c.Path)

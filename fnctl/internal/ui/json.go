@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
 // JSON returns a message as JSON that is safe to show on a terminal, indented unless indent is
@@ -29,17 +32,18 @@ func JSON(msg proto.Message, indent string) string {
 	if err != nil {
 		return fmt.Sprintf("%q", err.Error())
 	}
-	return escapeControls(out.String())
+	return EscapeJSON(out.String())
 }
 
-// escapeControls escapes the control characters that JSON permits: U+009B begins a terminal
-// sequence just as escape does. They occur in strings only, except for the white space that this
-// package writes.
-func escapeControls(text string) string {
+// EscapeJSON escapes the control characters that JSON permits, and hidden characters: U+009B begins a terminal
+// sequence just as escape does. They occur in strings only, except for the line ends between them.
+func EscapeJSON(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if unicode.IsControl(r) && r != '\n' {
-			fmt.Fprintf(&b, `\u%04x`, r)
+		if unicode.IsControl(r) && r != '\n' || excerpt.IsHidden(r) {
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
 		} else {
 			b.WriteRune(r)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/fnctl/internal/diff"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
 	"github.com/krm-function-runner/function-runner/fnctl/internal/result"
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 )
 
 // Printer writes to the user. It ignores errors of the underlying writer: there is no other place
@@ -84,14 +85,14 @@ func (p *Printer) block(text string, paint paint) {
 }
 
 // Printable returns a text from others without the characters that make a terminal do anything but
-// show it.
+// show it, and with hidden characters escaped: those that make a text look like another one.
 func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
+	return excerpt.Visible(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r
-	}, text)
+	}, text))
 }
 
 // OneLine is Printable for a text with a line of its own.

@@ -43,6 +43,13 @@ func TestProgress(t *testing.T) {
 			pipeline.Outcome{Log: []byte("a\x1b[2Jb\r\n\tc")},
 			"  ✓ fn (tag ~1) 0s\n      ab\n      \tc\n",
 		},
+		"hidden characters": {
+			"a text must not look like another one",
+			pipeline.Outcome{
+				Log: []byte("rm\u202efig\u2066x\u200b"), Results: []result.Record{{Severity: "error", Message: "pay\u200bpal"}},
+			},
+			"  ✓ fn (tag ~1) 0s\n      [error] pay\\u200bpal\n      rm\\u202efig\\u2066x\\u200b\n",
+		},
 		"signal": {
 			"a killed function has no exit code", failed(&functionrunnerv1.FunctionFailure{
 				Reason: functionrunnerv1.FunctionFailure_REASON_SIGNALED, Signal: "killed", ResultsOmitted: 2,

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kptfile
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// What the YAML library says of a field that it does not know, and of a value of another type. The latter has the
+// value, which may be secret, and both have the names of our types.
+var (
+	unknownField = regexp.MustCompile(`^line (\d+): field (.*) not found in type (.+)$`)
+	wrongType    = regexp.MustCompile(`^line (\d+): cannot unmarshal !!(\w+)(?s:.*) into (.+)$`)
+	duplicate    = regexp.MustCompile(`^line (\d+): mapping key (".*") already defined at line (\d+)$`)
+	syntax       = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+)
+
+// problem returns the first error of the YAML library in terms of a Kptfile: the line and what is wrong. It never
+// contains a value of the file.
+func problem(file string, err error) error {
+	if types, ok := errors.AsType[*yaml.TypeError](err); ok {
+		return fmt.Errorf("%s:%s", file, typeProblem(types.Errors[0]))
+	}
+	if found := syntax.FindStringSubmatch(err.Error()); found != nil {
+		if strings.HasPrefix(found[2], "unknown anchor") {
+			found[2] = "an alias names no anchor before it"
+		}
+		return fmt.Errorf("%s:%s: %s", file, max(found[1], "1"), found[2])
+	}
+	return fmt.Errorf("%s is not a Kptfile", file)
+}
+
+func typeProblem(text string) string {
+	if found := unknownField.FindStringSubmatch(text); found != nil {
+		hint := ""
+		if near := nearest(found[2], fieldsOf(found[3])); near != "" {
+			hint = fmt.Sprintf(" (do you mean %s?)", near)
+		}
+		return fmt.Sprintf("%s: a Kptfile has no field %s here%s", found[1], found[2], hint)
+	}
+	if found := wrongType.FindStringSubmatch(text); found != nil {
+		return fmt.Sprintf("%s: %s is not possible here, it must be %s", found[1], yamlKinds[found[2]], kindOf(found[3]))
+	}
+	if found := duplicate.FindStringSubmatch(text); found != nil {
+		return fmt.Sprintf("%s: the field %s is there twice, first in line %s", found[1], found[2], found[3])
+	}
+	return " it is not a Kptfile"
+}
+
+// yamlKinds are the types of YAML values as users call them.
+var yamlKinds = map[string]string{
+	"str": "text", "int": "a number", "float": "a number", "bool": "true or false", "seq": "a list", "map": "a map",
+	"null": "nothing", "timestamp": "a date", "binary": "binary data",
+}
+
+// kindOf describes a Go type as users call it.
+func kindOf(name string) string {
+	switch {
+	case strings.HasPrefix(name, "[]"):
+		return "a list"
+	case name == "string":
+		return "text"
+	}
+	return "a map"
+}
+
+// fieldsOf returns the names of the fields of a type in a Kptfile.
+func fieldsOf(name string) []string {
+	var names []string
+	seen := map[reflect.Type]bool{}
+	var visit func(t reflect.Type)
+	visit = func(t reflect.Type) {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || seen[t] {
+			return
+		}
+		seen[t] = true
+		for i := range t.NumField() {
+			field, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+			if t.String() == name && field != "" {
+				names = append(names, field)
+			}
+			visit(t.Field(i).Type)
+		}
+	}
+	visit(reflect.TypeFor[document]())
+	return names
+}
+
+// nearest returns the name that a misspelled one may stand for; empty if none is near.
+func nearest(wrong string, names []string) string {
+	const near = 2 // edits
+	best, found := near+1, ""
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if d := distance(strings.ToLower(wrong), strings.ToLower(name)); d < best && d < len(name) {
+			best, found = d, name
+		}
+	}
+	return found
+}
+
+// distance counts the letters to insert, delete or replace to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := last
+			if a[i] != b[j] {
+				cost = 1 + min(last, row[j], row[j+1])
+			}
+			last, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pkgtree
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/kio"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/kptfile"
+)
+
+const (
+	// maxFileBytes is the maximum size of one file. A package from elsewhere must not take all memory of this machine.
+	maxFileBytes = 64 << 20
+	// maxPackageBytes is the maximum size of all files of a package together.
+	maxPackageBytes = 256 << 20
+)
+
+// disk reads the regular files below one directory, each through the directory's descriptor: links that leave the
+// directory, pipes and devices are rejected before anything is read.
+type disk struct {
+	dir  string
+	root *os.Root
+	// left is how many more bytes may be read.
+	left int64
+}
+
+func openDisk(dir string) (*disk, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &disk{dir: dir, root: root, left: maxPackageBytes}, nil
+}
+
+// ReadInside returns the content of a regular file, by its path relative to a directory, which links must not leave.
+func ReadInside(dir, name string) ([]byte, error) {
+	d, err := openDisk(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.root.Close()
+	return d.read(name)
+}
+
+// read returns the content of a file, by its path relative to the directory.
+func (d *disk) read(name string) ([]byte, error) {
+	file, err := d.open(name)
+	if err != nil {
+		return nil, d.outside(name, err)
+	}
+	defer file.Close()
+	limit := min(maxFileBytes, d.left)
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(data)) <= limit:
+		d.left -= int64(len(data))
+		return data, nil
+	case limit < maxFileBytes:
+		return nil, fmt.Errorf("the files of %s have more than %d MiB together", d.dir, maxPackageBytes>>20)
+	}
+	return nil, fmt.Errorf("%s has more than %d MiB", d.full(name), maxFileBytes>>20)
+}
+
+// open opens a regular file for reading. It never waits for the other end of a pipe.
+func (d *disk) open(name string) (*os.File, error) {
+	info, err := d.root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errIrregular
+	}
+	file, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	// The file may have been replaced since Stat: only the descriptor is certain.
+	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = errIrregular
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+var errIrregular = errors.New("not a regular file")
+
+// outside names the file in an error of open.
+func (d *disk) outside(name string, err error) error {
+	var failed *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return err
+	case errors.As(err, &failed) && strings.Contains(failed.Err.Error(), "escapes"):
+		return fmt.Errorf("%s is a link that leaves the package", d.full(name))
+	case errors.As(err, &failed):
+		return fmt.Errorf("%s: %w", d.full(name), failed.Err)
+	}
+	return fmt.Errorf("%s is %w", d.full(name), err)
+}
+
+// full returns a path as the user knows it.
+func (d *disk) full(name string) string { return filepath.ToSlash(filepath.Join(d.dir, filepath.FromSlash(name))) }
+
+// list returns the resource files below a directory or file, by path relative to the tree's root, with or without those
+// of packages inside it. It leaves out what .krmignore names, and Git's own directories.
+func (d *disk) list(name string, subpackages bool) ([]string, error) {
+	var found []string
+	base := name
+	if info, err := d.root.Stat(name); err == nil && !info.IsDir() {
+		base = path.Dir(name)
+	}
+	lister := kio.LocalPackageReader{
+		PackagePath:        virtual(name),
+		PackageFileName:    kptfile.FileName,
+		IncludeSubpackages: subpackages,
+		FileSkipFunc: func(file string) bool {
+			if file = path.Join(base, filepath.ToSlash(file)); isResourceFile(file) {
+				found = append(found, file)
+			}
+			return true // kyaml lists files, and reads none
+		},
+	}
+	lister.FileSystem.Set(kyamlDisk{disk: d})
+	_, err := lister.Read()
+	return found, err
+}
+
+// isResourceFile reports whether kpt reads a file of this name.
+func isResourceFile(file string) bool {
+	return path.Base(file) == kptfile.FileName || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(file))
+}
+
+// kyamlDisk is a disk for kyaml, which wants absolute paths. What it does not override is never called to list files.
+type kyamlDisk struct {
+	filesys.FileSystem
+
+	disk *disk
+}
+
+// virtual returns the absolute path of a file for kyaml.
+func virtual(name string) string { return path.Join("/", name) }
+
+// relativeOf is the opposite of virtual.
+func relativeOf(file string) string {
+	return path.Join(".", strings.TrimPrefix(filepath.ToSlash(file), "/"))
+}
+
+// CleanedAbs implements filesys.FileSystem.
+func (k kyamlDisk) CleanedAbs(file string) (filesys.ConfirmedDir, string, error) {
+	return filesys.ConfirmedDir(file), "", nil
+}
+
+// Exists implements filesys.FileSystem. A link that leads nowhere exists.
+func (k kyamlDisk) Exists(file string) bool {
+	_, err := k.disk.root.Lstat(relativeOf(file))
+	return err == nil
+}
+
+// Open implements filesys.FileSystem.
+func (k kyamlDisk) Open(file string) (filesys.File, error) {
+	opened, err := k.disk.open(relativeOf(file))
+	if err != nil {
+		return nil, k.disk.outside(relativeOf(file), err)
+	}
+	info, err := opened.Stat()
+	if err == nil && info.Size() > maxFileBytes {
+		err = fmt.Errorf("%s has more than %d MiB", k.disk.full(relativeOf(file)), maxFileBytes>>20)
+	}
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
+	return opened, nil
+}
+
+// Walk implements filesys.FileSystem.
+func (k kyamlDisk) Walk(file string, visit filepath.WalkFunc) error {
+	return fs.WalkDir(k.disk.root.FS(), relativeOf(file), func(p string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return visit(virtual(p), nil, err)
+		}
+		if entry.IsDir() && isGit(entry.Name()) {
+			return fs.SkipDir
+		}
+		info, err := entry.Info()
+		return visit(virtual(p), info, err)
+	})
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pkgtree_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+)
+
+// TestReadErrors reads files that are not resources. The error names the line of the file and never its content.
+func TestReadErrors(t *testing.T) {
+	const hint = "; if the file is not a resource, name it in .krmignore"
+	for name, tc := range map[string]struct{ data, want string }{
+		"text":        {"hunter2\n", "x.yaml:1: it is text, not a resource with apiVersion, kind and metadata"},
+		"later text":  {"kind: A\n---\n# c\n\nhunter2\n", "x.yaml:5: it is text, not a resource with apiVersion, kind and metadata"},
+		"syntax":      {"kind: A\n---\nkind: B\na: b: hunter2\n", "x.yaml:4: mapping values are not allowed in this context"},
+		"anchor":      {"kind: *hunter2\n", "x.yaml:1: an alias names no anchor before it"},
+		"metadata":    {"kind: A\nmetadata: hunter2\n", "x.yaml:2: metadata must be a map"},
+		"annotations": {"kind: A\nmetadata:\n  annotations: [hunter2]\n", "x.yaml:3: annotations must be a map"},
+		"separator":   {"kind: A\n--- hunter2\nkind: B\n", "x.yaml:2: only a comment may follow --- on its line"},
+		"windows":     {"kind: A\r\n---\r\nhunter2\r\n", "x.yaml:3: it is text, not a resource with apiVersion, kind and metadata"},
+		"template": {
+			"kind: A\nmetadata:\n  {{- include \"hunter2\" . }}\n",
+			"x.yaml:2: did not find expected node content (it looks like a template, of Helm for example)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := os.WriteFile("x.yaml", []byte(tc.data), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := pkgtree.ReadFlat(".")
+			if err == nil || err.Error() != "read package: "+tc.want+hint {
+				t.Errorf("ReadFlat = %v, want %q", err, tc.want)
+			}
+			_, _, err = pkgtree.ReadList(strings.NewReader(tc.data), "standard input")
+			if want := "read standard input" + strings.TrimPrefix(tc.want, "x.yaml"); name != "metadata" &&
+				name != "annotations" && (err == nil || err.Error() != want) {
+				t.Errorf("ReadList = %v, want %q", err, want)
+			}
+		})
+	}
+}
+
+func TestMayWrite(t *testing.T) {
+	for file, want := range map[string]bool{
+		"a.yaml": true, "a/b.yaml": true, ".github/workflows/ci.yaml": true, ".gitignore": true, ".gitmodules": true,
+		"../a.yaml": false, "/a.yaml": false, "": false,
+		".git/hooks/pre-commit": false, "a/.git/x.yaml": false, ".GIT/x.yaml": false, ".Git": false,
+		".git./x": false, ".git /x": false, "GIT~1/x": false, ".g\u200cit/x": false, ".git::$INDEX_ALLOCATION/x": false,
+	} {
+		if got := pkgtree.MayWrite(file); got != want {
+			t.Errorf("MayWrite(%q) = %t, want %t", file, got, want)
+		}
+	}
+}
+
+// TestReadSkipsGit reads a tree in which Git keeps files that look like resources.
+func TestReadSkipsGit(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, ".git", "refs"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".git", "refs", "a.yaml"), []byte("0123\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if tree, err := pkgtree.ReadFlat(dir); err != nil || len(tree.Root.Resources) > 0 {
+		t.Errorf("ReadFlat = %v, %v, want nothing", tree, err)
+	}
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package pkgtree_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/krm-function-runner/function-runner/fnctl/internal/pkgtree"
+)
+
+// secret stands for a file of the user that a package must not make fnctl read or print.
+const secret = "https://user:hunter2@example.com\n"
+
+// TestReadRejectsIrregularFiles reads packages whose files are links out of the package, pipes, devices or too large,
+// under each of the names that are read. None of them may hang the test, and no error may contain a secret.
+func TestReadRejectsIrregularFiles(t *testing.T) {
+	for what, tc := range map[string]struct {
+		make func(name string) error
+		want string
+	}{
+		"absolute link": {func(name string) error {
+			return os.Symlink(filepath.Join(filepath.Dir(filepath.Dir(name)), "secret"), name)
+		}, "is a link that leaves the package"},
+		"relative link": {func(name string) error { return os.Symlink("../secret", name) }, "is a link that leaves the package"},
+		"link to a device": {func(name string) error {
+			return os.Symlink("/dev/zero", name)
+		}, "is a link that leaves the package"},
+		"pipe": {func(name string) error { return syscall.Mkfifo(name, 0o600) }, "is not a regular file"},
+		"link to a pipe": {func(name string) error {
+			if err := syscall.Mkfifo(filepath.Join(filepath.Dir(name), "pipe"), 0o600); err != nil {
+				return err
+			}
+			return os.Symlink("pipe", name)
+		}, "is not a regular file"},
+		"sparse file": {func(name string) error {
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				return err
+			}
+			return os.Truncate(name, 20<<30)
+		}, "has more than 64 MiB"},
+	} {
+		for _, file := range []string{"z.yaml", "Kptfile", ".krmignore", "in/Kptfile", "in/z.json"} {
+			t.Run(what+" as "+file, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "p")
+				write(t, filepath.Join(dir, "..", "secret"), secret)
+				write(t, filepath.Join(dir, "in", "a.yaml"), "kind: ConfigMap\n")
+				if file != "Kptfile" {
+					write(t, filepath.Join(dir, "Kptfile"), "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: p}\n")
+				}
+				name := filepath.Join(dir, file)
+				if strings.HasPrefix(file, "in/") && strings.HasSuffix(what, "link") {
+					write(t, filepath.Join(dir, "secret"), secret) // ../secret is inside of the package: only text
+				}
+				if err := tc.make(name); err != nil {
+					t.Fatal(err)
+				}
+				_, err := pkgtree.Read(dir)
+				if err == nil || strings.Contains(err.Error(), "hunter2") {
+					t.Fatalf("Read = %v, want an error without the secret", err)
+				}
+				if !strings.HasPrefix(file, "in/") && !strings.Contains(err.Error(), filepath.Base(file)+" "+tc.want) {
+					t.Errorf("Read = %v, want an error that %s %s", err, file, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// TestReadBoundsPackages reads a package whose files are each within the limit and together are not.
+func TestReadBoundsPackages(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.yaml", "b.yaml", "c.yaml", "d.yaml", "e.yaml"} {
+		write(t, filepath.Join(dir, name), "# "+strings.Repeat(".", 60<<20)+"\n")
+	}
+	if _, err := pkgtree.ReadFlat(dir); err == nil || !strings.Contains(err.Error(), "more than 256 MiB together") {
+		t.Errorf("ReadFlat = %v, want an error about the size of all files", err)
+	}
+}
+
+// TestReadFollowsLinksInside reads a link that stays inside of the package, as kpt does.
+func TestReadFollowsLinksInside(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "base", "a.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
+	if err := os.Symlink("base/a.yaml", filepath.Join(dir, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := pkgtree.ReadFlat(dir)
+	if err != nil || len(tree.Root.Resources) != 2 {
+		t.Errorf("ReadFlat = %v, %v, want two resources", tree, err)
+	}
+}
+
+func write(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pkgtree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// ReadList reads resources from a stream, such as standard input, which what names: those of a ResourceList, or YAML
+// documents. The reader has the configuration of a list.
+func ReadList(in io.Reader, what string) ([]*yaml.RNode, *kio.ByteReader, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxPackageBytes+1))
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("read %s: %w", what, err)
+	case len(data) > maxPackageBytes:
+		return nil, nil, fmt.Errorf("read %s: it has more than %d MiB", what, maxPackageBytes>>20)
+	}
+	reader := &kio.ByteReader{Reader: bytes.NewReader(data), PreserveSeqIndent: true, WrapBareSeqNode: true}
+	resources, err := reader.Read()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read %s%w", what, problem(data))
+	}
+	return resources, reader, nil
+}
+
+// ReadConfig returns the only resource of a file with the configuration of a function.
+func ReadConfig(name string, data []byte) (*yaml.RNode, error) {
+	reader := kio.ByteReader{Reader: bytes.NewReader(data), OmitReaderAnnotations: true, DisableUnwrapping: true}
+	resources, err := reader.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", name, problem(data))
+	}
+	if len(resources) != 1 {
+		return nil, fmt.Errorf("%s must have one resource, but has %d", name, len(resources))
+	}
+	return resources[0], nil
+}
+
+// parserError is what the YAML library says of a syntax error. The line counts from 1.
+var parserError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+
+// problem describes why kyaml cannot read a file, to be put behind the file's name: the line and a reason. It never
+// contains the file's content, which may be secret: kyaml's own errors may.
+func problem(data []byte) error {
+	text := strings.ReplaceAll(string(data), "\r\n", "\n")
+	line := 0 // lines before the document
+	for {
+		end := separator.FindStringIndex(text)
+		document := text
+		if end != nil {
+			document = text[:end[0]+1]
+		}
+		if at, reason := problemOf(document); reason != "" {
+			if strings.Contains(document, "{{") {
+				reason += " (it looks like a template, of Helm for example)"
+			}
+			return fmt.Errorf(":%d: %s", line+at, reason)
+		}
+		if end == nil {
+			return errors.New(": it has no Kubernetes resources")
+		}
+		if rest := strings.TrimSpace(text[end[0]+len("\n---") : end[1]]); rest != "" && rest[0] != '#' {
+			return fmt.Errorf(":%d: only a comment may follow --- on its line", line+strings.Count(document, "\n")+1)
+		}
+		line += strings.Count(text[:end[1]], "\n")
+		text = text[end[1]:]
+	}
+}
+
+// problemOf returns the line and the reason for which a document cannot be read; an empty reason if it can.
+func problemOf(document string) (line int, reason string) {
+	var node yaml.Node
+	if err := yaml.Unmarshal([]byte(document), &node); err != nil {
+		found := parserError.FindStringSubmatch(err.Error())
+		line, _ = strconv.Atoi(found[1])
+		reason = found[2]
+		if strings.HasPrefix(reason, "unknown anchor") || strings.HasPrefix(reason, "anchor") {
+			reason = "an alias names no anchor before it"
+		}
+		return max(line, 1), reason
+	}
+	if len(node.Content) == 0 {
+		return 0, ""
+	}
+	root := node.Content[0]
+	if root.Kind != yaml.MappingNode {
+		if root.Kind == yaml.SequenceNode {
+			return 0, ""
+		}
+		return root.Line, "it is text, not a resource with apiVersion, kind and metadata"
+	}
+	resource := yaml.NewRNode(root)
+	for _, field := range []string{"metadata", "annotations"} {
+		value := resource.Field(field)
+		if value == nil || value.Value.IsNil() || value.Value.YNode().Tag == yaml.NodeTagNull {
+			return 0, ""
+		}
+		if value.Value.YNode().Kind != yaml.MappingNode {
+			return value.Key.YNode().Line, field + " must be a map"
+		}
+		resource = value.Value
+	}
+	return 0, ""
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package excerpt
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// Visible returns a text in which hidden characters are escaped, as \u202e: see [IsHidden].
+func Visible(text string) string {
+	if !strings.ContainsFunc(text, IsHidden) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case !IsHidden(r):
+			b.WriteRune(r)
+		case r > '\uffff':
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// IsHidden reports whether a character is invisible, or changes the order in which others are shown, without being a
+// control character: bidirectional overrides and isolates, zero-width characters, separators of lines and tags. With
+// them a text can look like another one. The two variation selectors of emoji are harmless, and not hidden.
+func IsHidden(r rune) bool {
+	return r > unicode.MaxASCII && r != '\ufe0e' && r != '\ufe0f' &&
+		unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point,
+			unicode.Variation_Selector)
+}
