@@ -115,7 +115,9 @@ func (d *disk) outside(name string, err error) error {
 }
 
 // full returns a path as the user knows it.
-func (d *disk) full(name string) string { return filepath.ToSlash(filepath.Join(d.dir, filepath.FromSlash(name))) }
+func (d *disk) full(name string) string {
+	return filepath.ToSlash(filepath.Join(d.dir, filepath.FromSlash(name)))
+}
 
 // list returns the resource files below a directory or file, by path relative to the tree's root, with or without those
 // of packages inside it. It leaves out what .krmignore names, and Git's own directories.
