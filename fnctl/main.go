@@ -10,9 +10,11 @@ import (
 	"syscall"
 
 	"github.com/krm-function-runner/function-runner/fnctl/internal/cli"
+	"github.com/krm-function-runner/function-runner/libs/descriptors"
 )
 
 func main() {
+	descriptors.CloseOnExec() // programs and sandboxes inherit none of the files of whoever started fnctl
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	code := cli.Run(ctx, cli.Environment{
 		Address:          cli.Address(os.Getenv),

@@ -61,3 +61,29 @@ func TestSignalsEndFnctlInGoodOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestProgramsInheritNoDescriptors starts fnctl with ten files open that a program of this machine looks for.
+func TestProgramsInheritNoDescriptors(t *testing.T) {
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		t.Skip("descriptors are not listed here")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "settings.yaml"),
+		[]byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const look = `for fd in 3 4 5 6 7 8 9; do if [ -e /proc/self/fd/$fd ]; then echo "inherited $fd" >&2; exit 1; fi; done; cat`
+	cmd := exec.Command(os.Args[0], "eval", dir, "--exec", "sh -c '"+look+"'")
+	cmd.Env = []string{asProgram + "=1", "HOME=" + t.TempDir(), "PATH=/usr/bin:/bin"}
+	for range 10 {
+		file, err := os.Open("/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		cmd.ExtraFiles = append(cmd.ExtraFiles, file)
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -133,6 +133,19 @@ func (l *Launch) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: l.User, Gid: l.Group}
 }
 
+// own gives pipes to the user that the launcher runs as: functions open them again by /dev/stdin or /proc/self/fd.
+func (l *Launch) own(pipes []*os.File) error {
+	if l == nil || l.User == 0 {
+		return nil
+	}
+	for _, pipe := range pipes {
+		if err := pipe.Chown(int(l.User), int(l.Group)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // signaled is what shells and containers add to the number of a signal.
 const signaled = 128
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/confine"
+	"github.com/krm-function-runner/function-runner/libs/descriptors"
 )
 
 // process is a function that was started, with our ends of its pipes. What it writes
@@ -106,7 +107,10 @@ func (p *process) fork(theirs []*os.File, pidfd *int) (err error) {
 		closed := p.cmd.Launch.starter().run(func() {
 			p.group.Start(attr.Sys, func() { // a group's own thread lives as long as the starter
 				started, err = withSlack(func() (*os.Process, error) {
-					return functions.start(func() (*os.Process, error) { return os.StartProcess(p.cmd.Path, args, attr) })
+					return functions.start(func() (*os.Process, error) {
+						descriptors.CloseOnExec()
+						return os.StartProcess(p.cmd.Path, args, attr)
+					})
 				})
 			})
 		})
@@ -135,8 +139,10 @@ func (p *process) openPipes() (theirs []*os.File, err error) {
 	if p.stdout, theirs[1], err = os.Pipe(); err != nil {
 		return theirs, err
 	}
-	p.stderr, theirs[2], err = os.Pipe()
-	return theirs, err
+	if p.stderr, theirs[2], err = os.Pipe(); err != nil {
+		return theirs, err
+	}
+	return theirs, p.cmd.Launch.own(theirs)
 }
 
 func (p *process) closePipes() {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/cgroup"
 	"github.com/krm-function-runner/function-runner/libs/config"
+	"github.com/krm-function-runner/function-runner/libs/descriptors"
 	"github.com/krm-function-runner/function-runner/libs/mtls"
 	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
@@ -85,8 +86,8 @@ func rejectConfig(w io.Writer, name string, err error) int {
 // stopSignals receives the signals that end a program.
 var stopSignals = make(chan os.Signal, 1)
 
-// Begin is the first statement of a main function. It answers --version, and subscribes to the
-// signals that end a program. The kernel drops signals that the first process of a container has
+// Begin is the first statement of a main function. It answers --version, keeps descriptors that the program inherited
+// from the programs that it starts, and subscribes to the signals that end a program. The kernel drops signals that the first process of a container has
 // not subscribed to, so without this, a program stopped while it reads its configuration would run
 // until it is killed. Main acts on the signals.
 func Begin() {
@@ -94,6 +95,7 @@ func Begin() {
 		_, _ = fmt.Println(filepath.Base(os.Args[0]), version.String()) //nolint:forbidigo // the user asked for it
 		os.Exit(ok)
 	}
+	descriptors.CloseOnExec()
 	signal.Notify(stopSignals, syscall.SIGTERM, os.Interrupt)
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it; else functions would outlive a lost terminal
 		signal.Notify(stopSignals, syscall.SIGHUP)

@@ -32,7 +32,7 @@ type finder struct {
 }
 
 // FindProgram returns the path in the image of the program that a container of it would run, which is
-// searched in the image's PATH if it has no slash. The error is that of starting it.
+// searched in the image's PATH if it has no slash. The error is that of starting it in dir.
 func FindProgram(root, program, dir string, env []string) (string, *fnproc.StartError) {
 	if len(program) >= maxPath {
 		return "", notStarted(program, syscall.ENAMETOOLONG, "")
@@ -43,6 +43,9 @@ func FindProgram(root, program, dir string, env []string) (string, *fnproc.Start
 	}
 	defer func() { _ = files.Close() }()
 	f := &finder{files: files}
+	if _, err := f.follow(dir); errors.Is(err, errOfKernel) {
+		return "", notStarted(program, err, "the image's working directory is "+excerpt.Middle(dir, maxQuoted))
+	}
 	if strings.Contains(program, "/") {
 		if !path.IsAbs(program) {
 			program = path.Join("/", dir, program)
@@ -55,7 +58,7 @@ func FindProgram(root, program, dir string, env []string) (string, *fnproc.Start
 		if err == nil {
 			return candidate, nil
 		}
-		if errors.Is(err, errTooFar) {
+		if errors.Is(err, errTooFar) || errors.Is(err, errOfKernel) {
 			return "", err
 		}
 	}
@@ -107,6 +110,16 @@ func notStarted(program string, err error, hint string) *fnproc.StartError {
 // errTooFar is a program that is not looked for any longer.
 var errTooFar = fmt.Errorf("more than %d directories and links would have to be looked at", maxSteps)
 
+// errOfKernel is a path in a file system of the kernel, by which a launcher that follows it could get out of the sandbox:
+// /proc/self/fd has the launcher's own open files.
+var errOfKernel = errors.New("it is in /proc, /dev or /sys, which are the sandbox's own")
+
+// ofKernel reports whether a path in an image is in one of these directories.
+func ofKernel(at string) bool {
+	top, _, _ := strings.Cut(at, "/")
+	return top == "proc" || top == "dev" || top == "sys"
+}
+
 // follow returns what is at a path of an image, with the image's symbolic links followed in it.
 func (f *finder) follow(name string) (fs.FileInfo, error) {
 	at, links := ".", 0
@@ -128,6 +141,9 @@ func (f *finder) follow(name string) (fs.FileInfo, error) {
 			continue
 		}
 		next := path.Join(at, part)
+		if ofKernel(next) {
+			return nil, errOfKernel
+		}
 		info, err := f.files.Lstat(next)
 		if err != nil {
 			return nil, err

@@ -6,6 +6,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -94,8 +95,10 @@ var attempts = map[string]func(target string) error{
 	"core": func(string) error {
 		return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 1 << 20, Max: 1 << 20})
 	},
-	"i386": runForeign,
-	"x32":  func(string) error { return call(x32Getpid) },
+	"descriptors": inheritDescriptors,
+	"reopen":      func(path string) error { f, err := os.OpenFile(path, os.O_RDWR, 0); closeIf(f, err); return err },
+	"i386":        runForeign,
+	"x32":         func(string) error { return call(x32Getpid) },
 }
 
 // Requests of ioctl: FS_IOC_RESVSP and FS_IOC_SETFLAGS.
@@ -251,7 +254,24 @@ func dial(network, to string) error {
 	return err
 }
 
-func closeIf(l net.Listener, err error) {
+// inheritDescriptors returns an error that lists what this process has open beside its standard input and outputs, and
+// Go's own descriptors.
+func inheritDescriptors(string) error {
+	var inherited []string
+	for fd := 3; fd < 256; fd++ {
+		file, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+		own := strings.HasPrefix(file, "anon_inode:[event") || strings.HasPrefix(file, "/sys/fs/cgroup/")
+		if err == nil && !own {
+			inherited = append(inherited, file)
+		}
+	}
+	if inherited == nil {
+		return nil
+	}
+	return errors.New("inherited " + strings.Join(inherited, ", "))
+}
+
+func closeIf(l io.Closer, err error) {
 	if err == nil {
 		_ = l.Close()
 	}

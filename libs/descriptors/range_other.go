@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package descriptors
+
+import "errors"
+
+// closeRange fails: the system call is Linux's.
+func closeRange() error { return errors.ErrUnsupported }
