@@ -4,6 +4,7 @@ package rpcclient
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -23,6 +24,10 @@ const (
 	lookupInterval = 5 * time.Second
 	// lookupTimeout bounds a lookup.
 	lookupTimeout = 5 * time.Second
+	// oldAfter is the age from which on addresses are used only if a lookup takes longer than lookupWait: all
+	// replicas may have moved while nobody called the service.
+	oldAfter   = time.Minute
+	lookupWait = 500 * time.Millisecond
 	// probeInterval is how long a call may be without an answer until its replica is probed, and the
 	// time between two probes of a silent replica.
 	probeInterval = time.Second
@@ -44,14 +49,14 @@ type balancer struct {
 	lookups singleflight.Group
 
 	mu        sync.Mutex
-	endpoints []*endpoint
+	endpoints []*Replica
 	known     time.Time // when they were looked up
 	turn      int
 }
 
 // inOrder returns the endpoints in the order to call them in: each is the first in turns, silent
 // ones are last.
-func (b *balancer) inOrder(ctx context.Context) ([]*endpoint, error) {
+func (b *balancer) inOrder(ctx context.Context) ([]*Replica, error) {
 	if err := b.find(ctx); err != nil {
 		return nil, err
 	}
@@ -60,12 +65,12 @@ func (b *balancer) inOrder(ctx context.Context) ([]*endpoint, error) {
 	b.turn++
 	at := b.turn % len(b.endpoints)
 	all := slices.Concat(b.endpoints[at:], b.endpoints[:at])
-	slices.SortStableFunc(all, func(x, y *endpoint) int { return rank(x) - rank(y) })
+	slices.SortStableFunc(all, func(x, y *Replica) int { return rank(x) - rank(y) })
 	return all, nil
 }
 
 // rank is 1 for silent endpoints.
-func rank(e *endpoint) int {
+func rank(e *Replica) int {
 	if e.silent.Load() {
 		return 1
 	}
@@ -75,20 +80,31 @@ func rank(e *endpoint) int {
 // find waits until addresses are known. Addresses that are not new are looked up in the background.
 func (b *balancer) find(ctx context.Context) error {
 	b.mu.Lock()
-	known, fresh := len(b.endpoints) > 0, time.Since(b.known) < lookupInterval
+	known, age := len(b.endpoints) > 0, time.Since(b.known)
 	b.mu.Unlock()
-	if known && fresh {
+	if known && age < lookupInterval {
 		return nil
 	}
 	found := b.lookups.DoChan("", func() (any, error) { //nolint:contextcheck // it is for all callers
 		return nil, b.look()
 	})
-	if known {
+	var old <-chan time.Time
+	switch {
+	case known && age < oldAfter:
 		return nil
+	case known:
+		timer := time.NewTimer(lookupWait)
+		defer timer.Stop()
+		old = timer.C
 	}
 	select {
 	case r := <-found:
+		if known {
+			return nil
+		}
 		return r.Err
+	case <-old:
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -102,18 +118,24 @@ func (b *balancer) look() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.known = time.Now() // the next lookup has time, also after an error
-	if err != nil || len(found) == 0 {
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("look up %s: no addresses", b.url.Hostname())
+	}
+	if err != nil {
+		if len(b.endpoints) > 0 {
+			b.log.Warn("addresses not found, using the last ones", "service", serviceOf(b.url), "error", err)
+		}
 		return err
 	}
 	slices.Sort(found)
 	former := b.endpoints
 	b.endpoints = nil
-	for _, address := range WithPort(b.url, found) {
-		i := slices.IndexFunc(former, func(e *endpoint) bool { return e.address == address })
+	for _, address := range withPort(b.url, found) {
+		i := slices.IndexFunc(former, func(e *Replica) bool { return e.address == address })
 		if i >= 0 {
 			b.endpoints = append(b.endpoints, former[i])
 		} else {
-			b.endpoints = append(b.endpoints, newEndpoint(address, b.dial))
+			b.endpoints = append(b.endpoints, newReplica(address, b.dial))
 		}
 	}
 	for _, e := range former {
@@ -124,8 +146,8 @@ func (b *balancer) look() error {
 	return nil
 }
 
-// WithPort returns addresses as host:port, with the port of u or, without one, of its scheme.
-func WithPort(u *url.URL, addresses []string) []string {
+// withPort returns addresses as host:port, with the port of u or, without one, of its scheme.
+func withPort(u *url.URL, addresses []string) []string {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
@@ -138,22 +160,22 @@ func WithPort(u *url.URL, addresses []string) []string {
 }
 
 // markSilent has an endpoint called after all others until it answers.
-func (b *balancer) markSilent(ctx context.Context, e *endpoint, err error) {
+func (b *balancer) markSilent(ctx context.Context, e *Replica, err error) {
 	b.mu.Lock()
-	b.known = time.Time{} // it may be gone
+	b.known = time.Now().Add(-lookupInterval) // it may be gone
 	b.mu.Unlock()
 	if e.silent.Swap(true) {
 		return
 	}
 	service := serviceOf(b.url)
-	b.silences.Add(ctx, 1, SilenceOf(service))
+	b.silences.Add(ctx, 1, silenceOf(service))
 	b.log.WarnContext(ctx, "a replica does not answer", "service", service, "address", e.address, "error", err)
 	e.renew()
 	b.tasks.Go(func() { b.revive(e) }) //nolint:contextcheck // it outlives the call
 }
 
 // revive probes a silent endpoint until it answers or is gone.
-func (b *balancer) revive(e *endpoint) {
+func (b *balancer) revive(e *Replica) {
 	for b.has(e) && !b.answers(context.Background(), e, probeTimeout) {
 		e.renew()
 		select {
@@ -166,14 +188,14 @@ func (b *balancer) revive(e *endpoint) {
 }
 
 // has reports whether an endpoint is one of the service's.
-func (b *balancer) has(e *endpoint) bool {
+func (b *balancer) has(e *Replica) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Contains(b.endpoints, e)
 }
 
 // answers reports whether a replica answers a probe, whatever the answer is.
-func (b *balancer) answers(ctx context.Context, e *endpoint, timeout time.Duration) bool {
+func (b *balancer) answers(ctx context.Context, e *Replica, timeout time.Duration) bool {
 	ctx, cancel := context.WithTimeout(e.to(ctx), timeout)
 	defer cancel()
 	_, err := b.health.CallUnary(ctx, connect.NewRequest(new(grpc_health_v1.HealthCheckRequest)))

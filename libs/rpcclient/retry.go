@@ -23,8 +23,8 @@ const (
 	maxWait   = time.Second
 )
 
-// errSilent is why a call is given up whose replica does not answer at all.
-var errSilent = errors.New("the replica answers neither the call nor a probe")
+// ErrSilent is why a call is given up whose replica does not answer at all.
+var ErrSilent = errors.New("the replica answers neither the call nor a probe")
 
 // WrapUnary implements connect.Interceptor: the replicas are called in turns, and a call that did not
 // reach one is retried, at the next one and for up to 15 seconds. Answers, good or bad, are final.
@@ -70,28 +70,60 @@ func (b *balancer) pass(
 	return nil, err
 }
 
-// try calls one replica. A call without an answer goes on while the replica answers probes: what it is
-// asked for may take long.
+// try makes a call of a balanced client to one replica.
 func (b *balancer) try(
-	ctx context.Context, e *endpoint, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
-) (connect.AnyResponse, error) {
-	watched, giveUp := context.WithCancelCause(e.to(ctx))
+	ctx context.Context, r *Replica, call connect.UnaryFunc, req connect.AnyRequest, timeout time.Duration,
+) (resp connect.AnyResponse, err error) {
+	err = b.watch(ctx, r, timeout, unreached, func(ctx context.Context, _ func()) error {
+		resp, err = call(ctx, req)
+		return err
+	})
+	return resp, err
+}
+
+// Replicas returns the replicas of the service in the order in which to call them: each one is first in turns,
+// silent ones are last. It waits until the name of the service has been looked up.
+func (c *Client) Replicas(ctx context.Context) ([]*Replica, error) { return c.balancer.inOrder(ctx) }
+
+// Call calls one replica: requests of call's context go to it. A call that has no answer continues for as long as the
+// replica answers probes, each within timeout, and ends with [ErrSilent] otherwise; probes end when call reports
+// that the replica answered. If unreached reports that call's error means that the replica was not reached, the
+// replica is silent until it answers a probe.
+func (c *Client) Call(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
+	call func(ctx context.Context, answered func()) error,
+) error {
+	return c.balancer.watch(ctx, r, timeout, unreached, call)
+}
+
+// ProbeTimeout is the timeout of the first probe of a call. Callers that retry double it each time.
+const ProbeTimeout = probeTimeout
+
+// watch implements Call.
+func (b *balancer) watch(ctx context.Context, r *Replica, timeout time.Duration, unreached func(error) bool,
+	call func(ctx context.Context, answered func()) error,
+) error {
+	watched, giveUp := context.WithCancelCause(r.to(ctx))
 	defer giveUp(nil)
+	probing, answered := context.WithCancel(watched)
+	defer answered()
 	go func() { // ends with the call
-		for retry.Sleep(watched, probeInterval) {
-			if !b.answers(watched, e, timeout) {
-				giveUp(errSilent)
+		for retry.Sleep(probing, probeInterval) {
+			if !b.answers(probing, r, timeout) && probing.Err() == nil {
+				giveUp(ErrSilent)
 			}
 		}
 	}()
-	resp, err := call(watched, req)
-	if err != nil && errors.Is(context.Cause(watched), errSilent) && ctx.Err() == nil {
-		err = connect.NewError(connect.CodeUnavailable, errSilent)
+	err := call(watched, answered)
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
-	if unreached(err) && ctx.Err() == nil {
-		b.markSilent(ctx, e, err)
+	if errors.Is(context.Cause(watched), ErrSilent) {
+		err = connect.NewError(connect.CodeUnavailable, ErrSilent)
+	} else if !unreached(err) {
+		return err
 	}
-	return resp, err
+	b.markSilent(ctx, r, err)
+	return err
 }
 
 // unreached reports whether a call did not reach the service.

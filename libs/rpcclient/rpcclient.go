@@ -49,6 +49,9 @@ type Client struct {
 	Options   []connect.ClientOption
 	transport *http.Transport
 	balancer  *balancer
+	// dial and lookup may be set by [OverNetwork].
+	dial   dial
+	lookup lookup
 	// permissive is set by [OrPlaintext].
 	permissive bool
 }
@@ -59,12 +62,16 @@ type Client struct {
 // Secure is how https connects; nil is with the authorities of the system, and a certificate of the
 // server that has its name.
 func New(address string, secure *tls.Config, tel *telemetry.Telemetry, options ...Option) (*Client, error) {
-	return newClient(address, secure, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, LookupHost, options...)
+	return newClient(address, secure, tel, (&net.Dialer{Timeout: dialTimeout}).DialContext, lookupHost, options...)
 }
 
 func newClient(
 	address string, secure *tls.Config, tel *telemetry.Telemetry, dial dial, lookup lookup, options ...Option,
 ) (*Client, error) {
+	c := &Client{dial: dial, lookup: lookup}
+	for _, option := range options {
+		option(c)
+	}
 	tracing, err := tel.Interceptor()
 	if err != nil {
 		return nil, fmt.Errorf("set up tracing of calls to other services: %w", err)
@@ -73,7 +80,7 @@ func newClient(
 	if err != nil {
 		return nil, fmt.Errorf("read a service's address: %w", err)
 	}
-	silences, err := Silences(tel.Meters)
+	silences, err := newSilences(tel.Meters)
 	if err != nil {
 		return nil, err
 	}
@@ -81,14 +88,11 @@ func newClient(
 		// Replicas are called by address, and have the service's certificate.
 		secure = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
 	}
-	c := &Client{Options: []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)}}
-	for _, option := range options {
-		option(c)
-	}
-	connections := c.connections(secure, dial, tel.Log)
+	c.Options = []connect.ClientOption{connect.WithGRPC(), connect.WithInterceptors(tracing)}
+	connections := c.connections(secure, c.dial, tel.Log)
 	c.transport = connections()
 	c.balancer = &balancer{
-		url: u, lookup: lookup, dial: connections, silences: silences, log: tel.Log, closed: make(chan struct{}),
+		url: u, lookup: c.lookup, dial: connections, silences: silences, log: tel.Log, closed: make(chan struct{}),
 	}
 	c.HTTP = &http.Client{Transport: router{c.transport}}
 	if c.permissive {
@@ -161,9 +165,22 @@ func (c *Client) Close() {
 
 type lookup func(ctx context.Context, host string) ([]string, error)
 
-// LookupHost returns the addresses of a host. Where replicas have addresses of both kinds, one kind is
+// OverNetwork replaces the network and DNS, for tests. A nil dial is that of the machine.
+func OverNetwork(
+	dial func(ctx context.Context, network, address string) (net.Conn, error),
+	lookup func(ctx context.Context, host string) ([]string, error),
+) Option {
+	return func(c *Client) {
+		c.lookup = lookup
+		if dial != nil {
+			c.dial = dial
+		}
+	}
+}
+
+// lookupHost returns the addresses of a host. Where replicas have addresses of both kinds, one kind is
 // enough: each replica would count twice otherwise.
-func LookupHost(ctx context.Context, host string) ([]string, error) {
+func lookupHost(ctx context.Context, host string) ([]string, error) {
 	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil, err

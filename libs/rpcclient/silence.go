@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Silences returns the counter of replicas that fell silent.
-func Silences(meters metric.MeterProvider) (metric.Int64Counter, error) {
+// newSilences returns the counter of replicas that fell silent.
+func newSilences(meters metric.MeterProvider) (metric.Int64Counter, error) {
 	counter, err := meters.Meter("rpcclient").Int64Counter("fn.silent.replicas",
 		metric.WithDescription("How often a replica of a service was found not to answer."))
 	if err != nil {
@@ -27,7 +27,7 @@ func serviceOf(address *url.URL) string {
 	return service
 }
 
-// SilenceOf is the attribute of a replica of the named service.
-func SilenceOf(service string) metric.MeasurementOption {
+// silenceOf is the attribute of a replica of the named service.
+func silenceOf(service string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String("service", service))
 }

@@ -81,13 +81,7 @@ func Connect(cfg Config, frame program.Frame) (Services, error) {
 		if err != nil {
 			return s, err
 		}
-		manager, err := replicas.New(replicas.Config{
-			URL: cfg.PodManager, HTTP: client.HTTP, Options: client.Options, Telemetry: frame.Telemetry,
-		})
-		if err != nil {
-			return s, err
-		}
-		s.PodManager, s.tasks = manager, append(s.tasks, manager.Run)
+		s.PodManager = replicas.New(client, cfg.PodManager)
 		s.Binaries = binaries.NewClient(client.HTTP, cfg.PodManager, client.Options...)
 	}
 	return s, nil

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
-	"github.com/krm-function-runner/function-runner/libs/ownership"
 )
 
 // TestMerged merges the views of two replicas: both see fn-2, which the owner uses, and only the other
@@ -18,18 +17,16 @@ import (
 func TestMerged(t *testing.T) {
 	at := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(time.Unix(0, 0).Add(d)) }
 	key := &podmanagerv1.PoolKey{Reference: "fn", Digest: "sha256:1"}
-	addresses := []string{"10.0.0.1:9448", "10.0.0.2:9448"}
-	owner := addresses[ownership.Order(addresses, "fn")[0]]
-	other := addresses[ownership.Order(addresses, "fn")[1]]
-	views := map[string]*podmanagerv1.Pool{
-		owner: {
+	const owner, other = "10.0.0.2:9448", "10.0.0.1:9448"
+	seen := views{
+		owner: {{
 			Key: key, Replica: "owner", Waiting: 2, Active: 3, LeasesTotal: 10, ColdStartsTotal: 1,
 			Pods: []*podmanagerv1.Pod{{
 				Name: "fn-2", Slot: 2, State: podmanagerv1.Pod_STATE_STARTING,
 				Active: 3, LeasesTotal: 10, ReclaimTime: at(time.Hour),
 			}},
-		},
-		other: {
+		}},
+		other: {{
 			Key: key, Replica: "other", Active: 1, LeasesTotal: 5,
 			LastFailure: "no such image", LastFailureTime: at(time.Second),
 			Pods: []*podmanagerv1.Pod{
@@ -39,7 +36,7 @@ func TestMerged(t *testing.T) {
 					Active: 1, LeasesTotal: 5, ReclaimTime: at(time.Minute),
 				},
 			},
-		},
+		}},
 	}
 	want := &podmanagerv1.Pool{
 		Key: key, Replica: "owner", Waiting: 2, Active: 4, LeasesTotal: 15, ColdStartsTotal: 1,
@@ -52,11 +49,12 @@ func TestMerged(t *testing.T) {
 			},
 		},
 	}
-	before := proto.CloneOf(views[owner])
-	if got := merged(views); !proto.Equal(got, want) {
+	before := proto.CloneOf(seen[owner][0])
+	got := seen.merged(func(string) string { return owner })
+	if len(got) != 1 || !proto.Equal(got[0], want) {
 		t.Errorf("merged:\n%v\nwant:\n%v", got, want)
 	}
-	if !proto.Equal(before, views[owner]) {
-		t.Errorf("the owner's view has become %v", views[owner])
+	if !proto.Equal(before, seen[owner][0]) {
+		t.Errorf("the owner's view has become %v", seen[owner][0])
 	}
 }

@@ -39,7 +39,12 @@ func TestOwnerThatAReplicaNamesIsAsked(t *testing.T) {
 	m := c.manager(t, "pod-manager")
 	first, others := c.firstAndOthers(t, m, all...)
 	for _, owner := range others {
-		c.notMine(first, owner)
+		for _, a := range all {
+			if a != owner {
+				c.notMine(a, owner)
+			}
+		}
+		c.replicas[owner].SetGrant(grants(owner))
 		for range 3 { // a replica that names another one is not avoided for that
 			if got := leaseFrom(t, m, "fn"); got != owner {
 				t.Errorf("leased from %s, and %s names %s", got, first, owner)
@@ -84,15 +89,19 @@ func TestLostOwnerIsNotNamedAgain(t *testing.T) {
 	}
 }
 
-// TestUnknownOwnerIsNotAsked: addresses come from DNS alone.
-func TestUnknownOwnerIsNotAsked(t *testing.T) {
+// TestOwnerThatDNSDoesNotNameCountsAsTried: all replicas name one that is not ready, which no gateway knows.
+func TestOwnerThatDNSDoesNotNameCountsAsTried(t *testing.T) {
 	all := []string{"127.0.0.1", "127.0.0.2"}
 	c := newCluster(t, all...)
 	c.set(all...)
 	m := c.manager(t, "pod-manager")
-	first, others := c.firstAndOthers(t, m, all...)
-	c.notMine(first, "127.0.0.9")
-	if got := leaseFrom(t, m, "fn"); got != others[0] {
-		t.Errorf("leased from %s", got)
+	for _, a := range all {
+		c.notMine(a, "127.0.0.9")
 	}
+	waits := 0
+	held, err := m.Lease(t.Context(), &lease.Open{Image: "fn"}, func(*lease.Waiting) { waits++ })
+	if err != nil || waits > 0 {
+		t.Fatalf("%v after %d waits, want a lease at once", err, waits)
+	}
+	held.Finish(lease.Done, "")
 }

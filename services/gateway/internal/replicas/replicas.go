@@ -1,104 +1,175 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replicas finds the pod-manager's replicas, and asks the one that owns an
-// image: all gateways agree which that is, without talking to each other.
+// Package replicas leases pods from the replicas of the pod-manager. Pod-managers know which of them owns a function: a
+// replica that does not own the function names the owner, and a gateway remembers which replica granted the last lease.
 package replicas
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
-	"sync/atomic"
+	"slices"
+	"sync"
+	"time"
 
-	"connectrpc.com/connect"
-	"go.opentelemetry.io/otel/metric"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/retry"
 	"github.com/krm-function-runner/function-runner/libs/rpcclient"
-	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
-// Config is what a Manager works with.
-type Config struct {
-	// URL is where the replicas are, as http://host:port or https://host:port. Each
-	// address that DNS has for the host is one.
-	URL string
-	// HTTP has to speak HTTP/2.
-	HTTP connect.HTTPClient
-	// Options are those of each client.
-	Options []connect.ClientOption
-	// Lookup returns the addresses of a host; nil asks DNS.
-	Lookup    func(ctx context.Context, host string) ([]string, error)
-	Telemetry *telemetry.Telemetry
-}
-
-// Manager is a lease.Manager made of all replicas.
+// Manager is a [lease.Manager] made of all replicas.
 type Manager struct {
-	cfg    Config
-	url    *url.URL
-	known  atomic.Pointer[known]
-	found  chan struct{} // closed once there are replicas: the last ones stay
-	lookup chan struct{} // asks for a lookup before its time
-	probe  chan struct{} // asks for probes of silent replicas
-
-	silences metric.Int64Counter
+	service *rpcclient.Client
+	client  *lease.Client
+	owners  owners
 }
 
 var _ lease.Manager = (*Manager)(nil)
 
-// known is what is known of the replicas at a time.
-type known struct {
-	replicas []*replica
-	// err is why there are none.
-	err error
+// New returns a manager for the pod-managers at a URL, http://host:port or https://host:port, which service is the
+// client of. Each address that DNS has for the host is a replica.
+func New(service *rpcclient.Client, url string) *Manager {
+	return &Manager{service: service, client: lease.NewClient(service.HTTP, url, service.Options...)}
 }
 
-// replica is one pod-manager.
-type replica struct {
-	address string // host:port
-	*lease.Client
-	// avoid is until when the replica is asked after all others, in Unix nanoseconds.
-	avoid atomic.Int64
-	// silent reports whether the replica is asked after all others until it has answered.
-	silent atomic.Bool
+// backoff is the waits after no replica could be reached.
+var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: 2 * time.Second}
+
+// reachTimeout bounds the sum of all waits of a lease: a single pod-manager has restarted by then.
+const reachTimeout = 15 * time.Second
+
+// Lease implements lease.Manager. If no replica can be reached it retries for up to reachTimeout.
+func (m *Manager) Lease(ctx context.Context, open *lease.Open, waiting func(*lease.Waiting)) (lease.Lease, error) {
+	rest, backoff := reachTimeout, backoff
+	for probeTimeout := rpcclient.ProbeTimeout; ; probeTimeout *= 2 {
+		held, err := m.leaseFromAny(ctx, open, waiting, probeTimeout)
+		if !lease.IsElsewhere(err) {
+			return held, err
+		}
+		wait := backoff.Next()
+		rest -= wait
+		if rest < 0 {
+			return nil, fmt.Errorf("no pod-manager could be reached for %v: %w", reachTimeout, err)
+		}
+		waiting(&lease.Waiting{Reason: "no pod-manager can be reached: " + err.Error()})
+		if !retry.Sleep(ctx, wait) {
+			return nil, fault.New(fault.Of(ctx.Err()), "%w: %w", context.Cause(ctx), err)
+		}
+	}
 }
 
-// New returns a manager. Its Run has to run while it is used.
-func New(cfg Config) (*Manager, error) {
-	u, err := url.Parse(cfg.URL)
-	if err != nil {
-		return nil, fmt.Errorf("address of the pod-manager: %w", err)
-	}
-	if cfg.Lookup == nil {
-		cfg.Lookup = rpcclient.LookupHost
-	}
-	silences, err := rpcclient.Silences(cfg.Telemetry.Meters)
+// leaseFromAny asks the replica that granted the function's last lease, then the owner that a replica names, then all
+// others, until one answers.
+func (m *Manager) leaseFromAny(
+	ctx context.Context, open *lease.Open, waiting func(*lease.Waiting), probeTimeout time.Duration,
+) (lease.Lease, error) {
+	left, err := m.replicas(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{
-		cfg:      cfg,
-		url:      u,
-		found:    make(chan struct{}),
-		lookup:   make(chan struct{}, 1),
-		probe:    make(chan struct{}, 1),
-		silences: silences,
+	image := open.GetImage()
+	open = proto.CloneOf(open)
+	for _, r := range left {
+		if r.Silent() { // replicas that have not noticed it yet would name it as the owner
+			open.Tried = append(open.Tried, r.Address())
+		}
 	}
-	if m.fixed() {
-		m.set([]string{u.Hostname()})
-	} else {
-		m.known.Store(&known{
-			err: lease.Elsewhere(fault.New(fault.Unavailable,
-				"the pod-manager's addresses are being looked up: %s", u.Hostname())),
-		})
+	if owner := m.owners.of(image); !slices.Contains(open.GetTried(), owner) {
+		left, _ = toFront(left, owner)
 	}
-	return m, nil
+	for len(left) > 0 {
+		r := left[0]
+		left = left[1:]
+		var held lease.Lease
+		held, err = m.leaseFrom(ctx, r, open, waiting, probeTimeout)
+		if err == nil {
+			m.owners.remember(image, r.Address())
+		}
+		if !lease.IsElsewhere(err) {
+			return held, err
+		}
+		open = proto.CloneOf(open) // the stream has the one before
+		open.Tried = append(open.Tried, r.Address())
+		owner := lease.OwnerOf(err)
+		if owner == "" || slices.Contains(open.GetTried(), owner) {
+			continue
+		}
+		// A replica serves callers that tried the owner it named. An owner that DNS does not name counts as tried: it is
+		// not ready, or its address is of another kind.
+		left = append([]*rpcclient.Replica{r}, left...)
+		var known bool
+		if left, known = toFront(left, owner); !known {
+			open.Tried = append(open.Tried, owner)
+		}
+	}
+	return nil, err
 }
 
-// fixed reports whether the URL has an address in place of a name.
-func (m *Manager) fixed() bool {
-	_, err := netip.ParseAddr(m.url.Hostname())
-	return err == nil
+// replicas returns all replicas. The error is marked as lease.Elsewhere.
+func (m *Manager) replicas(ctx context.Context) ([]*rpcclient.Replica, error) {
+	all, err := m.service.Replicas(ctx)
+	if err != nil {
+		return nil, lease.Elsewhere(fault.New(fault.Unavailable, "look up the pod-manager: %w", err))
+	}
+	return all, nil
+}
+
+// toFront returns replicas with the one at an address first, and whether it is one of them.
+func toFront(replicas []*rpcclient.Replica, address string) ([]*rpcclient.Replica, bool) {
+	i := slices.IndexFunc(replicas, func(r *rpcclient.Replica) bool { return r.Address() == address })
+	if i < 0 {
+		return replicas, false
+	}
+	return append([]*rpcclient.Replica{replicas[i]}, slices.Delete(slices.Clone(replicas), i, i+1)...), true
+}
+
+// leaseFrom asks one replica.
+func (m *Manager) leaseFrom(ctx context.Context, r *rpcclient.Replica, open *lease.Open,
+	waiting func(*lease.Waiting), probeTimeout time.Duration,
+) (held lease.Lease, err error) {
+	err = m.service.Call(ctx, r, probeTimeout, lease.IsUnanswered, func(ctx context.Context, answered func()) (err error) {
+		held, err = m.client.Lease(ctx, open, func(w *lease.Waiting) {
+			answered()
+			waiting(w)
+		})
+		return err
+	})
+	return held, silence(r, err)
+}
+
+// silence marks the error of a replica that answers nothing as lease.Elsewhere.
+func silence(r *rpcclient.Replica, err error) error {
+	if !errors.Is(err, rpcclient.ErrSilent) {
+		return err
+	}
+	return lease.Elsewhere(fault.New(fault.Unavailable, "ask the pod-manager at %s: %w", r.Address(), rpcclient.ErrSilent))
+}
+
+// maxOwners bounds the number of functions whose owners are remembered.
+const maxOwners = 10_000
+
+// owners remembers which replica granted the last lease of each function.
+type owners struct {
+	mu      sync.Mutex
+	byImage map[string]string
+}
+
+// of returns the address of the replica; empty if none is known.
+func (o *owners) of(image string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.byImage[image]
+}
+
+// remember stores the address of the replica.
+func (o *owners) remember(image, address string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, known := o.byImage[image]; o.byImage == nil || !known && len(o.byImage) >= maxOwners {
+		o.byImage = make(map[string]string) // a redirect each restores it
+	}
+	o.byImage[image] = address
 }

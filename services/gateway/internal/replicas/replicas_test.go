@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +19,8 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	podmanagerv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/podmanager/v1"
 	"github.com/krm-function-runner/function-runner/libs/lease"
+	"github.com/krm-function-runner/function-runner/libs/ownership"
+	"github.com/krm-function-runner/function-runner/libs/rpcclient"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 	"github.com/krm-function-runner/function-runner/libs/testing/cutproxy"
 	"github.com/krm-function-runner/function-runner/libs/testing/leasetest"
@@ -40,9 +42,12 @@ func (d *dns) set(addresses ...string) {
 	d.addresses = addresses
 }
 
-func (d *dns) lookup(context.Context, string) ([]string, error) {
+func (d *dns) lookup(_ context.Context, host string) ([]string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if _, err := netip.ParseAddr(host); err == nil {
+		return []string{host}, nil
+	}
 	if len(d.addresses) == 0 {
 		return nil, errors.New("no such host")
 	}
@@ -94,21 +99,18 @@ func freePort(t *testing.T) string {
 // manager returns a manager of the cluster that runs until the test ends.
 func (c *cluster) manager(t *testing.T, host string) *replicas.Manager {
 	t.Helper()
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	m, err := replicas.New(replicas.Config{
-		URL:  "http://" + net.JoinHostPort(host, c.port),
-		HTTP: &http.Client{Transport: transport}, Lookup: c.lookup, Telemetry: telemetry.Discard(),
-	})
+	return managerAt(t, "http://"+net.JoinHostPort(host, c.port), rpcclient.OverNetwork(nil, c.lookup))
+}
+
+// managerAt returns a manager of the replicas at a URL that runs until the test ends.
+func managerAt(t *testing.T, url string, options ...rpcclient.Option) *replicas.Manager {
+	t.Helper()
+	service, err := rpcclient.New(url, nil, telemetry.Discard(), options...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { _ = m.Run(ctx) })
-	t.Cleanup(func() { stop(); running.Wait(); transport.CloseIdleConnections() })
-	return m
+	t.Cleanup(service.Close)
+	return replicas.New(service, url)
 }
 
 // leaseFrom returns which replica answered.
@@ -129,21 +131,36 @@ func TestAnAddressInPlaceOfAName(t *testing.T) {
 	}
 }
 
-func TestEachImageHasAnOwner(t *testing.T) {
-	c := newCluster(t, "127.0.0.1", "127.0.0.2", "127.0.0.3")
-	c.set("127.0.0.1", "127.0.0.2", "127.0.0.3")
-	one, other := c.manager(t, "pod-manager"), c.manager(t, "pod-manager")
-	owners := map[string]bool{}
-	for i := range 30 {
-		image := fmt.Sprint("fn", i)
-		owner := leaseFrom(t, one, image)
-		owners[owner] = true
-		if got := leaseFrom(t, other, image); got != owner {
-			t.Errorf("gateways ask %s and %s for %s", owner, got, image)
-		}
+// TestEachFunctionIsLeasedFromItsOwner: a gateway finds the owner by redirects, once.
+func TestEachFunctionIsLeasedFromItsOwner(t *testing.T) {
+	all := []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}
+	c := newCluster(t, all...)
+	c.set(all...)
+	ownerOf := func(image string) string { return all[ownership.Owner(all, image)] }
+	var asked atomic.Int32
+	for _, a := range all {
+		c.replicas[a].SetGrant(func(_ context.Context, open *lease.Open, _ func(*lease.Waiting)) (*lease.Granted, error) {
+			asked.Add(1)
+			if owner := ownerOf(open.GetImage()); owner != a {
+				return nil, lease.OwnedBy(owner+":"+c.port, fault.New(fault.Unavailable, "another pod-manager owns it"))
+			}
+			return &lease.Granted{Pod: a}, nil
+		})
 	}
-	if len(owners) != 3 {
-		t.Errorf("only %v own images", owners)
+	for range 2 { // gateways
+		m := c.manager(t, "pod-manager")
+		for round, most := range []int32{60, 30} {
+			asked.Store(0)
+			for i := range 30 {
+				image := fmt.Sprint("fn", i)
+				if got := leaseFrom(t, m, image); got != ownerOf(image) {
+					t.Errorf("%s was leased from %s, want its owner %s", image, got, ownerOf(image))
+				}
+			}
+			if n := asked.Load(); n > most {
+				t.Errorf("round %d of 30 leases took %d requests, want %d at most", round, n, most)
+			}
+		}
 	}
 }
 

@@ -3,14 +3,10 @@
 package replicas_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/krm-function-runner/function-runner/libs/fault"
-	"github.com/krm-function-runner/function-runner/libs/lease"
 )
 
 // TestSilentOwnerIsNotNamedAgain has the other replicas name the silent one as the owner, as they do until
@@ -20,17 +16,7 @@ func TestSilentOwnerIsNotNamedAgain(t *testing.T) {
 		all := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 		f := newFleet(t, all...)
 		owner := leaseFrom(t, f.client, "fn")
-		for _, a := range all {
-			if a == owner {
-				continue
-			}
-			f.managers[a].SetGrant(func(_ context.Context, open *lease.Open, _ func(*lease.Waiting)) (*lease.Granted, error) {
-				if slices.Contains(open.GetTried(), owner+":9448") {
-					return &lease.Granted{Pod: a}, nil
-				}
-				return nil, lease.OwnedBy(owner+":9448", fault.New(fault.Unavailable, "another pod-manager owns the function"))
-			})
-		}
+		f.nameOwner(owner)
 		f.hosts[owner].SetSilent(true)
 		took, from := f.leases(t, 10)
 		if slices.Contains(from, owner) || took[0] > 2*time.Second || slices.Max(took[1:]) > 0 {

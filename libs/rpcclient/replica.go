@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// endpoint is one address of a service.
-type endpoint struct {
+// Replica is one address of a service.
+type Replica struct {
 	address   string // host:port
 	dial      func() *http.Transport
 	transport atomic.Pointer[http.Transport]
@@ -18,22 +18,28 @@ type endpoint struct {
 	silent atomic.Bool
 }
 
-func newEndpoint(address string, dial func() *http.Transport) *endpoint {
-	e := &endpoint{address: address, dial: dial}
+func newReplica(address string, dial func() *http.Transport) *Replica {
+	e := &Replica{address: address, dial: dial}
 	e.transport.Store(dial())
 	return e
 }
 
 // renew gives up the endpoint's connections: behind the address of a Service, a new one may lead to
 // another replica.
-func (e *endpoint) renew() {
+func (e *Replica) renew() {
 	former := e.transport.Swap(e.dial())
 	former.CloseIdleConnections()
 	// The connection of a call that has just given up counts as used for a moment.
 	time.AfterFunc(probeInterval, former.CloseIdleConnections)
 }
 
-func (e *endpoint) close() { e.transport.Load().CloseIdleConnections() }
+// Address is where the replica is, as host:port.
+func (e *Replica) Address() string { return e.address }
+
+// Silent reports whether the replica did not answer the last call or probe.
+func (e *Replica) Silent() bool { return e.silent.Load() }
+
+func (e *Replica) close() { e.transport.Load().CloseIdleConnections() }
 
 // endpointKey is the key of the endpoint that a call goes to in its context.
 type endpointKey struct{}
@@ -43,7 +49,7 @@ type router struct{ *http.Transport }
 
 // RoundTrip implements http.RoundTripper.
 func (r router) RoundTrip(req *http.Request) (*http.Response, error) {
-	e, ok := req.Context().Value(endpointKey{}).(*endpoint)
+	e, ok := req.Context().Value(endpointKey{}).(*Replica)
 	if !ok {
 		return r.Transport.RoundTrip(req)
 	}
@@ -53,6 +59,6 @@ func (r router) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // to returns a context whose calls go to e.
-func (e *endpoint) to(ctx context.Context) context.Context {
+func (e *Replica) to(ctx context.Context) context.Context {
 	return context.WithValue(ctx, endpointKey{}, e)
 }
