@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
 // with returns the table of a file together with FunctionConfigs, which win for their images,
@@ -19,15 +21,16 @@ import (
 func (t *table) with(configs []binaries.Binary, dir string, prefork int) (*table, binaries.Problems) {
 	all := &table{
 		binaries: maps.Clone(t.binaries), prefork: maps.Clone(t.prefork), maxTime: t.maxTime, tags: maps.Clone(t.tags),
+		ranges: map[string][]tagRange{},
 	}
 	problems := binaries.Problems{}
-	own := map[string]int{}
+	own, exact := map[string]int{}, map[string]bool{}
 	for _, c := range configs {
 		path := c.Path
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		if problem := checkBinary(path); problem != "" {
+		if problem := checkBinary(path, dir); problem != "" {
 			problems[c.Config] = problem
 			continue
 		}
@@ -35,7 +38,7 @@ func (t *table) with(configs []binaries.Binary, dir string, prefork int) (*table
 			own[path] = *c.Prefork
 		}
 		for _, image := range c.Images {
-			all.serve(image, path)
+			all.serve(image, path, exact)
 		}
 	}
 	maps.Copy(all.prefork, own)
@@ -43,22 +46,36 @@ func (t *table) with(configs []binaries.Binary, dir string, prefork int) (*table
 	return all, problems
 }
 
-// serve maps an image to a binary, in place of the one before.
-func (t *table) serve(image, binary string) {
-	name, err := imagename.Parse(image, "")
-	if err != nil {
-		return // canonical names are valid
+// serve maps an image, whose tag may be a version constraint, to a binary, in place of what the file says. exact are the
+// images that FunctionConfigs name by their tags.
+func (t *table) serve(image, binary string, exact map[string]bool) {
+	i := strings.LastIndexByte(image, ':')
+	name := imagename.Name{Repository: image[:max(i, 0)], Tag: image[i+1:]}
+	tags := t.tags[name.Repository]
+	c, err := tagconstraint.Parse(name.Tag)
+	if _, literal := c.Exact(); literal && err == nil {
+		t.binaries[name.Key()], exact[name.Key()] = binary, true
+		if !slices.Contains(tags, name.Tag) {
+			t.tags[name.Repository] = append(slices.Clip(tags), name.Tag)
+		}
+		return
 	}
-	t.binaries[name.Key()] = binary
-	if tags := t.tags[name.Repository]; !slices.Contains(tags, name.Tag) {
-		t.tags[name.Repository] = append(slices.Clip(tags), name.Tag)
+	t.ranges[name.Repository] = append(t.ranges[name.Repository], tagRange{c, binary})
+	for _, tag := range tags { // those of the file, too
+		other := imagename.Name{Repository: name.Repository, Tag: tag}.Key()
+		if _, ok := c.Highest([]string{tag}); ok && !exact[other] {
+			delete(t.binaries, other)
+		}
 	}
 }
 
-// checkBinary returns why a binary cannot be run; empty if it can.
-func checkBinary(path string) string {
+// checkBinary returns why a binary cannot be run; empty if it can. Programs outside of dir are not for callers: whoever
+// writes FunctionConfigs would run any program of this machine.
+func checkBinary(path, dir string) string {
 	info, err := os.Stat(path)
-	switch {
+	switch within, relErr := filepath.Rel(dir, path); {
+	case relErr != nil || !filepath.IsLocal(within):
+		return fmt.Sprintf("spec.binaryExecutor.path is outside of the function runner's directory of functions: %s", dir)
 	case err != nil:
 		return fmt.Sprintf("spec.binaryExecutor.path is not in the function runner's image: %v", err)
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
 	"github.com/krm-function-runner/function-runner/libs/function"
+	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
@@ -32,7 +33,7 @@ func executables(t *testing.T, names ...string) string {
 }
 
 func TestFunctionConfigsWinOverTheFile(t *testing.T) {
-	dir, elsewhere := executables(t, "a", "b", "c"), executables(t, "d")
+	dir, elsewhere := executables(t, "a", "b", "c", "d"), executables(t, "e")
 	file, err := parseTable([]byte(`functions:
 - {function: a, images: [a:v1, a:v2], prefork: 3}
 - {function: c, images: [c:v1]}
@@ -43,7 +44,8 @@ func TestFunctionConfigsWinOverTheFile(t *testing.T) {
 	none := 0
 	configs := []binaries.Binary{
 		{Config: "b", Path: "b", Images: []string{"example.com/a:v2", "example.com/a:v3"}, Prefork: &none},
-		{Config: "d", Path: filepath.Join(elsewhere, "d"), Images: []string{"example.com/d:v1"}},
+		{Config: "d", Path: filepath.Join(dir, "d"), Images: []string{"example.com/d:v1"}},
+		{Config: "elsewhere", Path: filepath.Join(elsewhere, "e"), Images: []string{"example.com/e:v1"}},
 		{Config: "missing", Path: "missing", Images: []string{"example.com/c:v1"}},
 		{Config: "text", Path: "text", Images: []string{"example.com/c:v2"}},
 		{Config: "directory", Path: dir, Images: []string{"example.com/c:v3"}},
@@ -51,7 +53,7 @@ func TestFunctionConfigsWinOverTheFile(t *testing.T) {
 	got, problems := file.with(configs, dir, 1)
 	for image, want := range map[string]string{
 		"example.com/a:v1": "a", "example.com/a:v2": "b", "example.com/a:v3": "b",
-		"example.com/c:v1": "c", "example.com/c:v2": "", "example.com/d:v1": "d",
+		"example.com/c:v1": "c", "example.com/c:v2": "", "example.com/d:v1": "d", "example.com/e:v1": "",
 	} {
 		if binary := got.binaries[image]; filepath.Base(binary) != want && binary != want {
 			t.Errorf("%s is mapped to %q, want %q", image, binary, want)
@@ -70,12 +72,13 @@ func TestFunctionConfigsWinOverTheFile(t *testing.T) {
 	}
 	for config, want := range map[string]string{
 		"missing": "no such file", "text": "not a program that can be run", "directory": "not a program",
+		"elsewhere": "outside of",
 	} {
 		if !strings.Contains(problems[config], want) {
 			t.Errorf("the problem of %s is %q, want %q", config, problems[config], want)
 		}
 	}
-	if len(problems) != 3 {
+	if len(problems) != 4 {
 		t.Errorf("problems are %v", problems)
 	}
 }
@@ -116,5 +119,37 @@ func TestFunctionConfigsAndFileChange(t *testing.T) {
 	}
 	if n := strings.Count(logs.String(), "without a binary"); n != 1 {
 		t.Errorf("a binary that is missing is logged %d times", n)
+	}
+}
+
+// TestVersionConstraints: FunctionConfigs name tags and constraints, the older object first.
+func TestVersionConstraints(t *testing.T) {
+	dir := executables(t, "file", "old", "young")
+	file, err := parseTable([]byte(`functions: [{function: file, images: ["fn:v0.4.1", "fn:v0.5.0", "fn:main"]}]`),
+		dir, "example.com", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, problems := file.with([]binaries.Binary{
+		{Config: "old", Path: "old", Images: []string{"example.com/fn:~0.4", "example.com/fn:v0.6.0"}},
+		{Config: "young", Path: "young", Images: []string{"example.com/fn:>=0.4.3 <0.7", "example.com/fn:v0.4.2"}},
+	}, dir, 2)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for tag, want := range map[string]string{
+		"v0.4.1": "old", "v0.4.2": "young", "v0.4.5": "old", "v0.5.0": "young", "v0.6.0": "old", "v0.6.1": "young",
+		"main": "file", "v0.7.0": ".", "latest": ".",
+	} {
+		path, ok := got.binary(imagename.Name{Repository: "example.com/fn", Tag: tag})
+		if filepath.Base(path) != want || ok != (want != ".") {
+			t.Errorf("fn:%s is mapped to %q, want %q", tag, path, want)
+		}
+	}
+	if _, ok := got.binary(imagename.Name{Repository: "example.com/fn", Tag: "v0.4.5", Digest: "sha256:00"}); ok {
+		t.Error("a digest has a binary")
+	}
+	if len(got.prefork) != 3 || got.prefork[filepath.Join(dir, "old")] != 2 {
+		t.Errorf("processes are kept of %v", got.prefork)
 	}
 }

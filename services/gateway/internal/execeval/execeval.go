@@ -104,13 +104,13 @@ func (e *Evaluator) Name() string { return "exec" }
 
 // Serves reports whether there is a binary for an image.
 func (e *Evaluator) Serves(image imagename.Name) bool {
-	_, ok := e.table.Load().binaries[image.Key()]
+	_, ok := e.table.Load().binary(image)
 	return ok
 }
 
 // Evaluate implements evaluation.Evaluator.
 func (e *Evaluator) Evaluate(ctx context.Context, req evaluation.Request) (evaluation.Response, error) {
-	binary, ok := e.table.Load().binaries[req.Image.Key()]
+	binary, ok := e.table.Load().binary(req.Image)
 	if !ok {
 		return evaluation.Response{}, fault.New(fault.NotFound, "no binary is configured for %s", req.Image)
 	}

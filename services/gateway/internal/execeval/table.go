@@ -13,12 +13,15 @@ import (
 
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
 // table maps images to binaries. It does not change once it is made.
 type table struct {
 	// binaries maps an image's key to the path of its binary.
 	binaries map[string]string
+	// ranges are the binaries for the tags that satisfy a version constraint, by repository. Exact tags win.
+	ranges map[string][]tagRange
 	// prefork maps binaries to how many processes of each are kept started.
 	prefork map[string]int
 	// maxTime maps binaries to how long each may run. It has only binaries with a limit of
@@ -29,6 +32,25 @@ type table struct {
 	// repeated are images that a later entry claims again, and unknown the unknown fields:
 	// both are logged as warnings.
 	repeated, unknown []string
+}
+
+// tagRange has a binary for the tags that satisfy a version constraint.
+type tagRange struct {
+	tags   tagconstraint.Constraint
+	binary string
+}
+
+// binary returns the binary of an image.
+func (t *table) binary(image imagename.Name) (path string, ok bool) {
+	if path, ok = t.binaries[image.Key()]; ok || image.Digest != "" {
+		return path, ok
+	}
+	for _, r := range t.ranges[image.Repository] {
+		if _, ok := r.tags.Highest([]string{image.Tag}); ok {
+			return r.binary, true
+		}
+	}
+	return "", false
 }
 
 // parseTable reads a configuration file. Binaries are in dir; image names without
@@ -70,7 +92,13 @@ func parseTable(content []byte, dir, prefix string, prefork int) (*table, error)
 // The default is prefork.
 func (t *table) mapped(prefork int) map[string]int {
 	all := map[string]int{}
-	for _, binary := range t.binaries {
+	used := slices.Collect(maps.Values(t.binaries))
+	for _, ranges := range t.ranges {
+		for _, r := range ranges {
+			used = append(used, r.binary)
+		}
+	}
+	for _, binary := range used {
 		n, ok := t.prefork[binary]
 		if !ok {
 			n = prefork

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 )
 
 const (
@@ -22,9 +23,9 @@ const (
 	minTTL = 5 * time.Second
 )
 
-// Decode reads an object. Names without a registry are looked up under defaultPrefix. It never
-// fails: what is wrong is in the result.
-func Decode(u *unstructured.Unstructured, defaultPrefix string) *Config {
+// Decode reads an object. Names without a registry are looked up under defaultPrefix. Pods must not get the values of
+// secrets, which are names of Secrets. Decode never fails: what is wrong is in the result.
+func Decode(u *unstructured.Unstructured, defaultPrefix string, secrets ...string) *Config {
 	c := &Config{
 		Name: u.GetName(), UID: string(u.GetUID()),
 		Created: u.GetCreationTimestamp().Time, Generation: u.GetGeneration(),
@@ -34,6 +35,7 @@ func Decode(u *unstructured.Unstructured, defaultPrefix string) *Config {
 	if c.readImage(spec, defaultPrefix) {
 		own := readSettings(u.GetAnnotations()[SettingsAnnotation], &found)
 		c.Binary = readPart(spec, "binaryExecutor", &found, own.binary)
+		own.secrets = secrets
 		c.Pod = readPart(spec, "podExecutor", &found, own.pod)
 		if !spec.has("binaryExecutor") && !spec.has("podExecutor") && !spec.has("goExecutor") {
 			found.add("spec has no executor: it has to have binaryExecutor, podExecutor or goExecutor")
@@ -112,13 +114,12 @@ func (s settings) binary(o object) *Binary {
 	return b
 }
 
-// readTags reads tags. Whatever a registry accepts as a tag is one, never a constraint.
+// readTags reads tags: each is a tag, or a constraint on versions in the syntax of [tagconstraint.Parse].
 func readTags(o object) []string {
 	tags := o.texts("tags", maxTags)
 	for _, tag := range tags {
-		if _, err := (imagename.Name{Repository: "example.com/name"}).WithTag(tag); err != nil {
-			o.problems.add("%s has %s: it has to be a tag; of a version constraint, list the tags one by one",
-				o.at("tags"), shown(tag))
+		if c, err := tagconstraint.Parse(tag); err != nil || c.IsZero() {
+			o.problems.add("%s has %s: it has to be a tag or a version constraint, such as ~0.4", o.at("tags"), shown(tag))
 		}
 	}
 	slices.Sort(tags)
@@ -132,7 +133,7 @@ func (s settings) pod(o object) *Pod {
 	p.Settings.MaxPods = o.count("maxParallelExecutions")
 	p.Settings.MaxWaitlistLength = o.count("preferredMaxQueueLength")
 	p.Settings.Prefork = s.prefork
-	p.Settings.Overrides = readOverrides(o.object("templateOverrides"))
+	p.Settings.Overrides = readOverrides(o.object("templateOverrides"), s.secrets)
 	if p.MinPods > 0 && len(p.Tags) == 0 {
 		o.problems.add("minPods in the annotation %s takes tags to keep pods of: list them in %s",
 			SettingsAnnotation, o.at("tags"))

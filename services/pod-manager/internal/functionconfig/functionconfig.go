@@ -41,7 +41,7 @@ type Config struct {
 
 // Binary is how images run as local binaries.
 type Binary struct {
-	// Tags are those of the images.
+	// Tags are tags of the images and constraints on their versions.
 	Tags []string
 	// Path is the binary: absolute, or relative to the directory of functions.
 	Path string
@@ -51,10 +51,10 @@ type Binary struct {
 
 // Pod is how images run in pods.
 type Pod struct {
-	// Tags are those of the images; none are all tags and digests.
+	// Tags are tags of the images and constraints on their versions; none are all tags and digests.
 	Tags []string
 	// Settings are the settings of the images. They name no image.
 	Settings cacheconfig.Entry
-	// MinPods is how many pods each listed tag keeps although no lease needs them.
+	// MinPods is how many pods each listed tag, or the newest one of a constraint, keeps although no lease needs them.
 	MinPods int
 }

@@ -3,6 +3,7 @@
 package functionconfig
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,7 @@ import (
 )
 
 // readOverrides reads templateOverrides; nil if there are none.
-func readOverrides(o object) *podspec.Overrides {
+func readOverrides(o object, secrets []string) *podspec.Overrides {
 	if len(o.fields) == 0 {
 		return nil
 	}
@@ -24,12 +25,12 @@ func readOverrides(o object) *podspec.Overrides {
 	if o.decode("securityContext", &context, "a pod's security context") {
 		all.SecurityContext = &context
 	}
-	all.Init, all.Function = readContainer(o.object("initContainer")), readContainer(o.object("container"))
+	all.Init, all.Function = readContainer(o.object("initContainer"), secrets), readContainer(o.object("container"), secrets)
 	return all
 }
 
 // readContainer reads the overrides of a container.
-func readContainer(o object) podspec.ContainerOverrides {
+func readContainer(o object, secrets []string) podspec.ContainerOverrides {
 	var c podspec.ContainerOverrides
 	amounts := o.object("resources")
 	amounts.decode("requests", &c.Requests, "quantities, such as {cpu: 100m}")
@@ -41,7 +42,28 @@ func readContainer(o object) podspec.ContainerOverrides {
 	if o.decode("env", &c.Env, "a list of a container's variables") {
 		checkEnv(o, c.Env)
 	}
+	for _, secret := range secretsOf(c) {
+		if slices.Contains(secrets, secret) {
+			o.problems.add("%s names the Secret %q: its key would let functions pose as our programs", o.path, secret)
+		}
+	}
 	return c
+}
+
+// secretsOf returns the names of the Secrets whose values a container gets.
+func secretsOf(c podspec.ContainerOverrides) []string {
+	var names []string
+	for _, source := range c.EnvFrom {
+		if source.SecretRef != nil {
+			names = append(names, source.SecretRef.Name)
+		}
+	}
+	for _, variable := range c.Env {
+		if variable.ValueFrom != nil && variable.ValueFrom.SecretKeyRef != nil {
+			names = append(names, variable.ValueFrom.SecretKeyRef.Name)
+		}
+	}
+	return names
 }
 
 // checkEnv finds variables that Kubernetes would refuse in each pod.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/krm-function-runner/function-runner/libs/imagename"
+	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 )
 
@@ -22,17 +23,25 @@ type Set struct {
 	// pods are the settings for pods: of one tag by repository and tag, and of all of a
 	// repository by its name alone.
 	pods map[string]*Function
+	// ranges are the settings for pods of the tags that satisfy a version constraint, by repository, oldest first.
+	ranges map[string][]tagRange
 	// tagged is the oldest object that has a tag of a repository.
 	tagged map[string]*Function
 	// problems are what is wrong with each object, by name.
 	problems map[string][]string
 }
 
+// tagRange has settings for the tags that satisfy a version constraint.
+type tagRange struct {
+	tags     tagconstraint.Constraint
+	function *Function
+}
+
 // Mapping has images run as a local binary.
 type Mapping struct {
 	Config string
 	Binary
-	// Images are canonical names.
+	// Images are canonical names. The tag of an image may be a version constraint.
 	Images []imagename.Name
 }
 
@@ -47,7 +56,10 @@ type Function struct {
 // Compile returns what objects mean together. Of two for one image, the older one has it, and
 // the other one's problems name it. Names without a registry are looked up under defaultPrefix.
 func Compile(configs []*Config, defaultPrefix string) *Set {
-	s := &Set{pods: map[string]*Function{}, tagged: map[string]*Function{}, problems: map[string][]string{}}
+	s := &Set{
+		pods: map[string]*Function{}, ranges: map[string][]tagRange{}, tagged: map[string]*Function{},
+		problems: map[string][]string{},
+	}
 	byAge := slices.SortedFunc(slices.Values(configs), func(a, b *Config) int {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
 	})
@@ -118,7 +130,9 @@ func (s *Set) addPod(c *Config, repositories []string, found *problems) {
 		}
 		for _, tag := range c.Pod.Tags {
 			key := imagename.Name{Repository: repository, Tag: tag}.Key()
-			s.claim(key, f, cmp.Or(s.pods[key], s.pods[repository]), found)
+			if s.claim(key, f, cmp.Or(s.pods[key], s.pods[repository]), found) {
+				s.addRange(repository, tag, f)
+			}
 		}
 		if s.tagged[repository] == nil {
 			s.tagged[repository] = f
@@ -126,8 +140,16 @@ func (s *Set) addPod(c *Config, repositories []string, found *problems) {
 	}
 }
 
-// claim gives the pods of an image to a function, unless they have an owner.
-func (s *Set) claim(key string, f, owner *Function, found *problems) {
+// addRange adds a tag that is a version constraint.
+func (s *Set) addRange(repository, tag string, f *Function) {
+	c, err := tagconstraint.Parse(tag)
+	if _, exact := c.Exact(); err == nil && !exact {
+		s.ranges[repository] = append(s.ranges[repository], tagRange{c, f})
+	}
+}
+
+// claim gives the pods of an image to a function, unless they have an owner, and reports whether it did.
+func (s *Set) claim(key string, f, owner *Function, found *problems) bool {
 	switch {
 	case owner != nil:
 		found.conflict(key, "podExecutor", owner.config)
@@ -135,7 +157,9 @@ func (s *Set) claim(key string, f, owner *Function, found *problems) {
 		found.tooMany("podExecutor")
 	default:
 		s.pods[key] = f
+		return true
 	}
+	return false
 }
 
 // maxConflicts is how many images a status names.
@@ -179,7 +203,7 @@ func (s *Set) Problems(name string) []string {
 }
 
 // Pod returns what is set for the pods of an image, given by its canonical name: that of its
-// tag, or else of all tags. An image without tag is only covered by a setting for all tags.
+// tag, else of the oldest version constraint that its tag satisfies, or else of all tags. An image without tag is only covered by a setting for all tags.
 func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 	if s == nil {
 		return nil, false
@@ -188,12 +212,17 @@ func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 		if f, ok := s.pods[name.Repository+":"+name.Tag]; ok {
 			return f, true
 		}
+		for _, r := range s.ranges[name.Repository] {
+			if _, ok := r.tags.Highest([]string{name.Tag}); ok {
+				return r.function, true
+			}
+		}
 	}
 	f, ok := s.pods[name.Repository]
 	return f, ok
 }
 
-// MinPods returns how many pods images keep, by canonical name: those of single tags.
+// MinPods returns how many pods images keep, by canonical name. The tag of an image may be a version constraint.
 func (s *Set) MinPods() map[string]int {
 	kept := map[string]int{}
 	if s == nil {

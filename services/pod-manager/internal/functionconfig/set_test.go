@@ -159,3 +159,30 @@ func TestMinPods(t *testing.T) {
 		t.Errorf("MinPods = %v", got)
 	}
 }
+
+// TestVersionConstraints has tags as in Porch's published objects.
+func TestVersionConstraints(t *testing.T) {
+	s := compiled(
+		t,
+		[2]string{"four", "{image: fn, podExecutor: {tags: ['~0.4'], timeToLive: 1m}}"},
+		[2]string{"one", "{image: fn, podExecutor: {tags: ['~0.1 != v0.1.4', v0.1.4], timeToLive: 2m}}"},
+		[2]string{"exact", "{image: fn, podExecutor: {tags: [v0.4.2], timeToLive: 3m}}"},
+		[2]string{"wide", "{image: fn, podExecutor: {tags: ['*'], timeToLive: 4m}}"},
+		[2]string{"same", "{image: fn, podExecutor: {tags: ['~0.4'], timeToLive: 5m}}"},
+	)
+	for image, minutes := range map[string]int{
+		"fn:v0.4.1": 1, "fn:v0.4.2": 3, "fn:0.4.9": 1, "fn:v0.1.3": 2, "fn:v0.1.4": 2, "fn:v0.5.0": 4, "fn:latest": 0,
+		"fn:v0.5.0-git-1234": 0, "other:v0.4.1": 0,
+	} {
+		if got := ttl(t, s, image); got != time.Duration(minutes)*time.Minute {
+			t.Errorf("the time to live of %s is %v, want %dm", image, got, minutes)
+		}
+	}
+	if problems := strings.Join(s.Problems("same"), " "); !strings.Contains(problems, `fn:~0.4 is that of the FunctionConfig "four"`) {
+		t.Errorf("two objects have one constraint, and the younger one's problems are %q", problems)
+	}
+	b := compiled(t, [2]string{"b", "{image: fn, binaryExecutor: {tags: ['~0.4', v0.3.0], path: fn}}"}).Binaries
+	if len(b) != 1 || len(b[0].Images) != 2 || b[0].Images[1].String() != prefix+"/fn:~0.4" {
+		t.Errorf("binaries are %+v", b)
+	}
+}

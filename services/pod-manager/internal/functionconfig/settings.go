@@ -19,6 +19,7 @@ type settings struct {
 	entry   cacheconfig.Entry
 	minPods int
 	prefork *int
+	secrets []string // that pods must not get
 }
 
 // maxSettings bounds the annotation, in bytes: some times all its settings.

@@ -25,6 +25,8 @@ import (
 type FunctionConfigsConfig struct {
 	// DefaultImagePrefix is where images without a prefix are.
 	DefaultImagePrefix string
+	// Secrets are the names of Secrets whose values function pods must not get.
+	Secrets []string
 	// Changed takes what all objects mean, each time that it changes. It is in force when
 	// Changed returns.
 	Changed func(*functionconfig.Set)
@@ -199,7 +201,7 @@ func (f *FunctionConfigs) put(ctx context.Context, objects []*unstructured.Unstr
 		if u.GetDeletionTimestamp() != nil {
 			continue // it does not apply any more
 		}
-		c := functionconfig.Decode(u, f.config.DefaultImagePrefix)
+		c := functionconfig.Decode(u, f.config.DefaultImagePrefix, f.config.Secrets...)
 		configs = append(configs, c)
 		next.add(c, before)
 	}
