@@ -166,6 +166,13 @@ func contended(err error) error {
 
 // creationProblem returns the problem that waiting leases get when the API server does not create a pod.
 func creationProblem(err error) pool.Problem {
+	if apierrors.IsUnauthorized(err) {
+		// The token of a pod that was deleted with force is not valid any more. Other replicas have their own.
+		return pool.Problem{
+			Kind: pool.Lost, Unreachable: true,
+			Reason: "the Kubernetes API does not accept this replica's token: " + err.Error(),
+		}
+	}
 	if kubeclient.IsTransient(err) {
 		unreachable := errors.As(err, new(*url.Error)) // client-go has these for requests without an answer
 		return pool.Problem{

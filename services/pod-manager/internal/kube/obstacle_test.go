@@ -26,8 +26,8 @@ func TestObstacle(t *testing.T) {
 		},
 		{
 			name: "no account", answer: apierrors.NewUnauthorized("token expired"),
-			class: fault.Precondition, text: "token expired",
-			reason: "a user has to grant rights",
+			class: fault.Unavailable, text: "token expired",
+			reason: "the pod was deleted with force; other replicas have tokens of their own",
 		},
 		{name: "away", answer: errGone, class: fault.Unavailable, text: "connection refused", reason: "it may come back"},
 	}

@@ -112,7 +112,7 @@ func (o *outage) obstacle(things, question, rights string) error {
 	switch {
 	case o.cause == nil:
 		return nil
-	case apierrors.IsForbidden(o.cause), apierrors.IsUnauthorized(o.cause):
+	case apierrors.IsForbidden(o.cause):
 		return fault.New(fault.Precondition,
 			"the Kubernetes API does not let %s be seen, which takes the rights of %s: %w", things, rights, o.cause)
 	}

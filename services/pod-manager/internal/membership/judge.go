@@ -13,7 +13,7 @@ import (
 const (
 	// joinTimeout is how long a replica tries to write its Lease before it serves without it.
 	// It is longer than aliveFor: other replicas have taken over by then, if there are any.
-	joinTimeout = 15 * time.Second
+	joinTimeout = 20 * time.Second
 	// firstRightsInterval is the time before the second attempt without rights on Leases, as an
 	// API server that has just started refuses requests that it allows later. It doubles up to
 	// rightsInterval.

@@ -28,12 +28,14 @@ const (
 	renewInterval = 3 * time.Second
 	// retryInterval is the time after a write or a list that failed.
 	retryInterval = time.Second
+	// minPause is the least time between two cycles.
+	minPause = 100 * time.Millisecond
 	// requestTimeout bounds one request.
-	requestTimeout = 2 * time.Second
-	// actsFor is how long after its last write a replica acts as an owner. It begins when
-	// the write was sent, and is shorter than aliveFor, which begins when another replica
-	// saw the write.
-	actsFor = 7 * time.Second
+	requestTimeout = 5 * time.Second
+	// actsFor is how long after its last write a replica acts as an owner. It begins when the write was sent, and is
+	// shorter than aliveFor, which begins when another replica saw the write. A write and a list that take 2.5 s each
+	// fit between two writes.
+	actsFor = 10 * time.Second
 )
 
 // Config is what a Keeper is made of.
@@ -45,6 +47,9 @@ type Config struct {
 	Address string
 	// Holder identifies this process among those of the same name; empty for a random one.
 	Holder string
+	// Starting is why this replica owns nothing until [Keeper.Started] is called, while other replicas do; empty if it
+	// may own functions from the start.
+	Starting string
 	// Now is monotonic time.
 	Now func() time.Time
 	// Changed is called when functions are divided in another way. Calls do not overlap.
@@ -68,6 +73,8 @@ type Keeper struct {
 	began     time.Time // when Run was called
 	renewed   time.Time // when the last successful write was sent; zero if there was none
 	fenced    bool      // another process holds the Lease
+	starting  string    // why this replica does not serve yet; empty if it does
+	unable    string    // the reason of StandDown
 	ending    string    // why this replica is about to end; empty if it is not
 	alone     bool      // the Kubernetes API takes no Lease of this replica
 	failure   error     // of the last attempt to write the Lease and list all; nil if it succeeded
@@ -83,7 +90,8 @@ func New(config Config) (*Keeper, error) {
 	}
 	k := &Keeper{
 		config: config, wake: make(chan struct{}, 1), joined: make(chan struct{}), view: newView(),
-		me:        Member{Name: config.Replica, Holder: config.Holder, Address: config.Address},
+		me:        Member{Name: config.Replica, Holder: config.Holder, Address: config.Address, StoodDown: config.Starting},
+		starting:  config.Starting,
 		published: Owners{shared: true, Lost: notJoined},
 	}
 	return k, k.measure(config.Meter)
@@ -112,8 +120,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 	k.began = k.config.Now()
 	k.mu.Unlock()
 	for {
+		begin := k.config.Now()
 		next := k.cycle(ctx)
-		timer := time.NewTimer(next)
+		// The time counts from the begin of a cycle, which takes long if the Kubernetes API is slow.
+		timer := time.NewTimer(max(next-k.config.Now().Sub(begin), minPause))
 		select {
 		case <-timer.C:
 		case <-k.wake:
@@ -165,11 +175,21 @@ func (k *Keeper) Joined() <-chan struct{} { return k.joined }
 
 // StandDown makes this replica own nothing, for a reason; an empty one ends that. Other replicas learn
 // of it within seconds.
-func (k *Keeper) StandDown(reason string) {
+func (k *Keeper) StandDown(reason string) { k.standDown(func() { k.unable = reason }) }
+
+// Started ends the time in which this replica owns nothing because it is starting.
+func (k *Keeper) Started() { k.standDown(func() { k.starting = "" }) }
+
+// Leave has this replica own nothing from now on, for a reason.
+func (k *Keeper) Leave(reason string) { k.standDown(func() { k.ending = reason }) }
+
+// standDown changes one of the reasons why this replica owns nothing.
+func (k *Keeper) standDown(change func()) {
 	k.mu.Lock()
-	reason = cmp.Or(k.ending, reason)
-	changed := k.me.StoodDown != reason
-	k.me.StoodDown = reason
+	before := k.me.StoodDown
+	change()
+	k.me.StoodDown = cmp.Or(k.ending, k.unable, k.starting)
+	changed := k.me.StoodDown != before
 	k.mu.Unlock()
 	if !changed {
 		return
@@ -178,14 +198,6 @@ func (k *Keeper) StandDown(reason string) {
 	case k.wake <- struct{}{}:
 	default:
 	}
-}
-
-// Leave has this replica own nothing from now on, for a reason.
-func (k *Keeper) Leave(reason string) {
-	k.mu.Lock()
-	k.ending = reason
-	k.mu.Unlock()
-	k.StandDown(reason)
 }
 
 // Owners returns how functions are divided now.

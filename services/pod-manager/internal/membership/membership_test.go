@@ -4,6 +4,7 @@ package membership_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -14,7 +15,9 @@ import (
 
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.uber.org/goleak"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/apitest"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/membership"
@@ -155,7 +158,7 @@ func TestSilentReplicaIsReplaced(t *testing.T) {
 		if counts := owned(t, b); counts[0] == 60 {
 			t.Error("a replica that was silent for 6 s has lost its functions")
 		}
-		wait(8 * time.Second)
+		wait(13 * time.Second)
 		if counts := owned(t, b); counts[0] != 60 {
 			t.Errorf("the replica that lives owns %v of 60 functions", counts)
 		}
@@ -171,16 +174,22 @@ func TestCutOffReplicaStopsFirst(t *testing.T) {
 		wait(4 * time.Second)
 		a.link.Cut()
 		var stopped time.Duration
-		for begin := time.Now(); time.Since(begin) < 20*time.Second; wait(50 * time.Millisecond) {
+		for begin := time.Now(); time.Since(begin) < 30*time.Second; wait(50 * time.Millisecond) {
 			counts := owned(t, a, b)
 			if counts[0] == 0 && stopped == 0 {
 				stopped = time.Since(begin)
+				wait(50 * time.Millisecond)
+				a.mu.Lock()
+				if last := a.changes[len(a.changes)-1]; last.Lost == "" {
+					t.Error("its pools do not know that it stopped owning")
+				}
+				a.mu.Unlock()
 			}
 			if counts[0] > 0 && stopped > 0 {
 				t.Fatal("a replica that is cut off owns functions again")
 			}
 		}
-		if stopped == 0 || stopped > 8*time.Second {
+		if stopped == 0 || stopped > 11*time.Second {
 			t.Errorf("the replica stopped owning after %s", stopped)
 		}
 		if counts := owned(t, b); counts[0] != 60 {
@@ -232,6 +241,113 @@ func TestReplicaThatStandsDownOwnsNothing(t *testing.T) {
 		wait(4 * time.Second)
 		if counts := owned(t, a, b); counts[0] != 60 {
 			t.Errorf("replicas own %v of 60 functions", counts)
+		}
+	})
+}
+
+// TestReplicaThatDoesNotServeYetOwnsNothing, while another one serves: no gateway could ask it.
+func TestReplicaThatDoesNotServeYetOwnsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		starting := func(c *membership.Config) { c.Starting = "it starts" }
+		a := join(t, server, 1, starting)
+		wait(4 * time.Second)
+		if counts := owned(t, a); counts[0] != 60 || !a.Owners().Able() {
+			t.Errorf("the only replica owns %v of 60 functions", counts)
+		}
+		a.Started()
+		b := join(t, server, 2, starting)
+		wait(10 * time.Minute)
+		if counts := owned(t, a, b); counts[0] != 60 || b.Owners().Able() {
+			t.Errorf("one of two never serves, and they own %v of 60 functions", counts)
+		}
+		b.StandDown("no pod answers")
+		b.Started()
+		b.StandDown("")
+		wait(4 * time.Second)
+		if counts := owned(t, a, b); sum(counts) != 60 || min(counts[0], counts[1]) < 10 {
+			t.Errorf("both serve, and own %v of 60 functions", counts)
+		}
+		b.Leave("it ends")
+		b.Started()
+		b.StandDown("")
+		wait(4 * time.Second)
+		if counts := owned(t, a, b); counts[0] != 60 {
+			t.Errorf("one ends, and they own %v of 60 functions", counts)
+		}
+	})
+}
+
+// TestSlowAPIEndsNoOwnership holds for latencies of up to 2.5 s, and right after an even slower time.
+func TestSlowAPIEndsNoOwnership(t *testing.T) {
+	for _, latency := range []time.Duration{1300 * time.Millisecond, 2500 * time.Millisecond} {
+		t.Run(latency.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := apitest.New(nil)
+				a := join(t, server, 1)
+				wait(4 * time.Second)
+				a.link.Lag(0, latency)
+				for range 300 {
+					wait(time.Second)
+					if idle := a.Owners().Idle(); idle != "" {
+						t.Fatalf("it owns nothing: %s", idle)
+					}
+				}
+				a.link.Lag(0, 6*time.Second)
+				wait(time.Minute)
+				a.link.Lag(0, latency)
+				wait(20 * time.Second)
+				if idle := a.Owners().Idle(); idle != "" {
+					t.Errorf("it owns nothing when the API answers after %s again: %s", latency, idle)
+				}
+			})
+		})
+	}
+}
+
+// unlisted has no answer when Leases are listed.
+type unlisted struct {
+	coordinationv1client.LeaseInterface
+}
+
+func (unlisted) List(context.Context, metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	return nil, errors.New("no answer")
+}
+
+// TestReplicaThatHasNotListedOthersOwnsNothing: it would own what they do.
+func TestReplicaThatHasNotListedOthersOwnsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		a := join(t, server, 1)
+		wait(4 * time.Second)
+		b := join(t, server, 2, func(c *membership.Config) { c.Leases = unlisted{c.Leases} })
+		for range 60 {
+			wait(time.Second)
+			if counts := owned(t, a, b); counts[1] != 0 {
+				t.Fatalf("replicas own %v of 60 functions", counts)
+			}
+		}
+	})
+}
+
+// TestEndingProcessLeavesTheLeaseOfItsSuccessor: two processes have one name.
+func TestEndingProcessLeavesTheLeaseOfItsSuccessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apitest.New(nil)
+		former := join(t, server, 1)
+		wait(4 * time.Second)
+		former.link.Cut()
+		successor := join(t, server, 1)
+		wait(4 * time.Second)
+		former.link.Heal()
+		former.end()
+		client, _ := server.Client("test")
+		list, err := client.CoordinationV1().Leases("fns").List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 {
+			t.Fatalf("%d Leases, %v: want the successor's", len(list.Items), err)
+		}
+		if counts := owned(t, successor); counts[0] != 60 {
+			t.Errorf("the successor owns %v of 60 functions", counts)
 		}
 	})
 }

@@ -86,7 +86,7 @@ func TestRefusalsOfAnAPIServerThatHasJustStarted(t *testing.T) {
 		forbidden(a.link)
 		wait(12 * time.Second)
 		a.link.Forbid("leases", false)
-		wait(15 * time.Second)
+		wait(20 * time.Second)
 		if counts := owned(t, a, b); sum(counts) != 60 || !a.Owners().Shared() {
 			t.Errorf("after the second start replicas own %v of 60 functions", counts)
 		}
@@ -102,7 +102,7 @@ func TestOnlyReplicaServesWithoutItsLease(t *testing.T) {
 		if a.joined() {
 			t.Error("the replica serves, and another one might be alive")
 		}
-		wait(10 * time.Second)
+		wait(16 * time.Second)
 		if counts := owned(t, a); !a.joined() || counts[0] != 60 {
 			t.Errorf("serving: %t; it owns %v of 60 functions", a.joined(), counts)
 		}
@@ -153,14 +153,14 @@ func TestLastReplicaStaysReady(t *testing.T) {
 		a, b := join(t, server, 1), join(t, server, 2)
 		wait(4 * time.Second)
 		a.link.Cut()
-		wait(10 * time.Second)
+		wait(12 * time.Second)
 		if a.Owners().Able() || !b.Owners().Able() {
 			t.Errorf("the replica that is cut off is ready: %t; the other one: %t", a.Owners().Able(), b.Owners().Able())
 		}
 		a.end()
-		wait(8 * time.Second)
-		b.link.Cut()
 		wait(10 * time.Second)
+		b.link.Cut()
+		wait(12 * time.Second)
 		if b.Owners().Idle() == "" || !b.Owners().Able() {
 			t.Errorf("the last replica owns functions (%q) and is ready: %t", b.Owners().Idle(), b.Owners().Able())
 		}

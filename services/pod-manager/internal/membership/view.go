@@ -10,7 +10,7 @@ import (
 
 const (
 	// aliveFor is how long a replica counts as alive after its Lease was seen to change.
-	aliveFor = 10 * time.Second
+	aliveFor = 15 * time.Second
 	// forgetAfter is how long a Lease may stay unchanged before it is deleted.
 	forgetAfter = time.Hour
 )
