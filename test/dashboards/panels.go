@@ -235,13 +235,6 @@ var dashboards = map[string]board{
 			{"sum by (view) (rate(fn_kube_watch_failures_total{@}[$__rate_interval]))", "{{view}}"},
 			{"sum(rate(fn_kube_template_failures_total{@}[$__rate_interval]))", "templates"},
 		}},
-		{
-			"Images pulled ahead", "Images that nodes lack, and attempts to pull them. Empty without FNR_PREPULL.", "short",
-			[]query{
-				{"sum(fn_prepull_missing{@})", "missing"},
-				{"sum by (outcome) (rate(fn_prepull_attempts_total{@}[$__rate_interval]))", "{{outcome}}"},
-			},
-		},
 		{"Pull secret", "1 while it matches its file, and writes of it.", "short", []query{
 			{"min(fn_pull_secret_in_step{@})", "in step"},
 			{"sum by (outcome) (rate(fn_pull_secret_writes_total{@}[$__rate_interval]))", "writes: {{outcome}}"},

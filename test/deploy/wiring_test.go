@@ -277,10 +277,6 @@ var clusterRights = map[string]clusterRight{
 	"function-runner-token-review": {[]rbacv1.PolicyRule{
 		{APIGroups: []string{"authentication.k8s.io"}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 	}, []string{"FNR_TOKEN_USERS"}},
-	// To know which nodes there are, and which images they have.
-	"function-runner-nodes": {[]rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list", "watch"}},
-	}, []string{"FNR_PREPULL", "FNR_POD_MANAGER_PREPULL"}},
 }
 
 // needed reports whether the program with an account uses the right.

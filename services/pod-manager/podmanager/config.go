@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
@@ -85,17 +83,6 @@ type Config struct {
 	EnablePrivateRegistries bool `split_words:"true"`
 	// AuthSecretPath is a docker configuration file with credentials. It is followed.
 	AuthSecretPath string `split_words:"true" default:"/var/tmp/config-secret/.dockerconfigjson"`
-	// Resources are those of function containers.
-	Resources ResourceConfig
-	// ReadOnlyRootFilesystem is whether functions may write to TmpSize bytes in /tmp only.
-	ReadOnlyRootFilesystem bool `split_words:"true" default:"true"`
-	// TmpSize bounds /tmp, as Kubernetes writes quantities; empty is no bound.
-	TmpSize string `split_words:"true" default:"256Mi"`
-	// RuntimeClass is the runtime class of function pods; empty is the cluster's own.
-	RuntimeClass string `split_words:"true"`
-	// HostUsers is whether function pods have the users of their node; false gives each
-	// a user namespace of its own, which nodes have to support.
-	HostUsers bool `split_words:"true" default:"true"`
 	// MaxEvaluationTime is how long an evaluation may take in a pod, unless the function has
 	// a setting of its own; 0 is any time.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
@@ -141,9 +128,6 @@ type Config struct {
 	CacheConfig string `split_words:"true" default:"/pod-cache-config/pod-cache-config.yaml"`
 	// WarmUp is whether each of these functions keeps one pod at least.
 	WarmUp bool `split_words:"true" default:"true"`
-	// Prepull is whether nodes pull the images of these functions, and of those with a FunctionConfig, before a
-	// pod needs them.
-	Prepull bool `default:"false"`
 	// Replica is this replica's name, which no other one has; empty for the host's name.
 	Replica string
 	// ReplicaAddress is this replica's IP address, at which gateways reach it; empty for one of
@@ -151,22 +135,6 @@ type Config struct {
 	ReplicaAddress string `split_words:"true"`
 	// Issuer issues the certificates of our programs, where nothing else does.
 	Issuer IssuerConfig
-}
-
-// ResourceConfig is what a function's container may use, as Kubernetes writes
-// quantities; empty for no request or limit.
-type ResourceConfig struct {
-	// CPURequest is what it gets for sure, and MemoryRequest likewise.
-	CPURequest    string `split_words:"true" default:"50m"`
-	MemoryRequest string `split_words:"true" default:"64Mi"`
-	// CPULimit is what it gets at most, and MemoryLimit likewise. There is no limit
-	// of CPU by default: it would slow down the only evaluation on an idle node.
-	CPULimit    string `split_words:"true"`
-	MemoryLimit string `split_words:"true" default:"1Gi"`
-	// EphemeralStorageRequest and EphemeralStorageLimit are of the node's disk: for what it
-	// writes, to /tmp too, and for its log.
-	EphemeralStorageRequest string `split_words:"true" default:"64Mi"`
-	EphemeralStorageLimit   string `split_words:"true" default:"1Gi"`
 }
 
 // Validate checks the settings.
@@ -190,7 +158,6 @@ func (c *Config) Validate() error {
 	checks.That(err == nil, "FunctionNetwork", strings.Join(c.FunctionNetwork, ","),
 		"patterns of repositories, such as ghcr.io/example/fn-*")
 	c.Confine.Check(&checks, "Confine")
-	checks.Within("Resources", c.Resources.Validate())
 	c.Issuer.check(&checks)
 	c.checkPods(&checks)
 	c.checkLimits(&checks)
@@ -213,11 +180,6 @@ func (c *Config) checkPods(checks *config.Checks) {
 	checks.That(isName(c.PullSecret), "PullSecret", c.PullSecret, "the name of a secret")
 	checks.That(!c.EnablePrivateRegistries || c.AuthSecretPath != "", "AuthSecretPath", c.AuthSecretPath,
 		"the path of a docker configuration file")
-	tmp, err := resource.ParseQuantity(c.TmpSize)
-	checks.That(c.TmpSize == "" || err == nil && tmp.Sign() > 0, "TmpSize", c.TmpSize,
-		"a quantity of more than zero, such as 256Mi, or nothing")
-	checks.That(c.RuntimeClass == "" || isName(c.RuntimeClass), "RuntimeClass", c.RuntimeClass,
-		"the name of a RuntimeClass, or nothing")
 }
 
 // checkLimits checks times and numbers.
@@ -240,52 +202,4 @@ func (c *Config) checkLimits(checks *config.Checks) {
 func isImage(s string) bool {
 	_, err := imagename.Parse(s, "")
 	return err == nil
-}
-
-// amount is what a container gets of one resource.
-type amount struct {
-	name                     corev1.ResourceName
-	request, limit           string
-	requestField, limitField string
-}
-
-// amounts returns the amounts of each resource.
-func (c ResourceConfig) amounts() []amount {
-	return []amount{
-		{corev1.ResourceCPU, c.CPURequest, c.CPULimit, "CPURequest", "CPULimit"},
-		{corev1.ResourceMemory, c.MemoryRequest, c.MemoryLimit, "MemoryRequest", "MemoryLimit"},
-		{
-			corev1.ResourceEphemeralStorage, c.EphemeralStorageRequest, c.EphemeralStorageLimit,
-			"EphemeralStorageRequest", "EphemeralStorageLimit",
-		},
-	}
-}
-
-// Validate checks the settings.
-func (c ResourceConfig) Validate() error {
-	var checks config.Checks
-	const quantity = "a quantity, such as 500m or 1Gi, or nothing"
-	for _, a := range c.amounts() {
-		request, noRequest := resource.ParseQuantity(a.request)
-		limit, noLimit := resource.ParseQuantity(a.limit)
-		checks.That(a.request == "" || noRequest == nil, a.requestField, a.request, quantity)
-		checks.That(a.limit == "" || noLimit == nil, a.limitField, a.limit, quantity)
-		fits := noRequest != nil || noLimit != nil || request.Cmp(limit) <= 0
-		checks.That(fits, a.requestField, a.request, "no more than the limit, which is "+a.limit)
-	}
-	return checks.Err()
-}
-
-// requirements are the resources in Kubernetes' form. Quantities have been checked.
-func (c ResourceConfig) requirements() corev1.ResourceRequirements {
-	all := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
-	for _, a := range c.amounts() {
-		if a.request != "" {
-			all.Requests[a.name] = resource.MustParse(a.request)
-		}
-		if a.limit != "" {
-			all.Limits[a.name] = resource.MustParse(a.limit)
-		}
-	}
-	return all
 }

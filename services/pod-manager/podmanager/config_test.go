@@ -40,18 +40,7 @@ func TestConfig(t *testing.T) {
 			`FNR_LAUNCHER is "image"`,
 		},
 		"endpoint": {"", map[string]string{"FNR_ENDPOINT": "pod"}, `FNR_ENDPOINT is "pod"`},
-		"memory": {
-			"what Kubernetes would refuse later",
-			map[string]string{"FNR_RESOURCES_MEMORY_LIMIT": "1 GB"},
-			`FNR_RESOURCES_MEMORY_LIMIT is "1 GB"`,
-		},
-		"no CPU limit": {"which is the default", map[string]string{"FNR_RESOURCES_CPU_LIMIT": ""}, ""},
-		"small limit": {
-			"Kubernetes would refuse each pod",
-			map[string]string{"FNR_RESOURCES_MEMORY_LIMIT": "32Mi"},
-			`FNR_RESOURCES_MEMORY_REQUEST is "64Mi": it has to be no more than the limit, which is 32Mi`,
-		},
-		"no pods": {"", map[string]string{"FNR_MAX_PODS_PER_FUNCTION": "0"}, "FNR_MAX_PODS_PER_FUNCTION is 0"},
+		"no pods":  {"", map[string]string{"FNR_MAX_PODS_PER_FUNCTION": "0"}, "FNR_MAX_PODS_PER_FUNCTION is 0"},
 		"pull secret": {
 			"Kubernetes would refuse it later",
 			map[string]string{"FNR_PULL_SECRET": "auth_secret"},
@@ -97,23 +86,6 @@ func TestConfig(t *testing.T) {
 			"FNR_AUTH_SECRET_PATH",
 		},
 		"no registries": {"an unused setting may be anything", map[string]string{"FNR_AUTH_SECRET_PATH": ""}, ""},
-		"storage": {
-			"nodes that do not count it have none",
-			map[string]string{"FNR_RESOURCES_EPHEMERAL_STORAGE_REQUEST": "", "FNR_RESOURCES_EPHEMERAL_STORAGE_LIMIT": ""},
-			"",
-		},
-		"small storage": {
-			"Kubernetes would refuse each pod",
-			map[string]string{"FNR_RESOURCES_EPHEMERAL_STORAGE_LIMIT": "1Mi"},
-			"FNR_RESOURCES_EPHEMERAL_STORAGE_REQUEST",
-		},
-		"/tmp":     {"", map[string]string{"FNR_TMP_SIZE": "0"}, `FNR_TMP_SIZE is "0"`},
-		"any /tmp": {"its bound is the limit of storage then", map[string]string{"FNR_TMP_SIZE": ""}, ""},
-		"runtime class": {
-			"Kubernetes would refuse each pod",
-			map[string]string{"FNR_RUNTIME_CLASS": "g_visor"},
-			`FNR_RUNTIME_CLASS is "g_visor"`,
-		},
 		"time":          {"", map[string]string{"FNR_MAX_EVALUATION_TIME": "-1s"}, "FNR_MAX_EVALUATION_TIME is -1s"},
 		"image address": {"", map[string]string{"FNR_IMAGE_RESOLVER": "image-resolver:9449"}, "FNR_IMAGE_RESOLVER"},
 	}

@@ -39,7 +39,7 @@ func (c *Config) functionConfigs(
 	var configs *kube.FunctionConfigs
 	board := binaries.NewBoard(func(p binaries.Problems) { configs.ReportBinaries(p) })
 	configs = kube.NewFunctionConfigs(kube.FunctionConfigsConfig{
-		DefaultImagePrefix: c.DefaultImagePrefix, Log: log,
+		DefaultImagePrefix: c.DefaultImagePrefix, Secrets: c.Issuer.secrets(), Log: log,
 		Changed: func(s *functionconfig.Set) {
 			configure(s)
 			board.Put(localBinaries(s))

@@ -5,6 +5,7 @@ package podmanager
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +46,15 @@ var ownPrograms = []string{
 	"gateway-tls=spiffe://function-runner/gateway",
 	"pod-manager-tls=spiffe://function-runner/pod-manager",
 	"image-resolver-tls=spiffe://function-runner/image-resolver",
+}
+
+// secrets returns the names of the Secrets with keys.
+func (c *IssuerConfig) secrets() []string {
+	if c.Secret == "" {
+		return nil
+	}
+	ids, _ := c.ids() // has been checked
+	return append(slices.Sorted(maps.Keys(ids)), c.Secret)
 }
 
 // ids returns the SPIFFE IDs of certificates, by their Secrets.

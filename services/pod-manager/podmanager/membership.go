@@ -24,8 +24,9 @@ func (c *Config) membership(
 ) (*membership.Keeper, error) {
 	return membership.New(membership.Config{
 		Leases: client.CoordinationV1().Leases(c.Namespace), Replica: c.replica(), Address: address, Now: clock.Now,
-		Changed: func(o membership.Owners) { changed(ownersChanged(o)) },
-		Log:     frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/membership"),
+		Starting: "this pod-manager does not serve yet",
+		Changed:  func(o membership.Owners) { changed(ownersChanged(o)) },
+		Log:      frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/membership"),
 	})
 }
 
@@ -41,9 +42,9 @@ func ownersChanged(o membership.Owners) pool.OwnersChanged {
 	}
 }
 
-// keep returns the task that keeps the membership. Functions go to other replicas as soon as this
-// one is stopping, not when it ends.
-func keep(keeper *membership.Keeper, stopping <-chan struct{}) serve.Task {
+// keep returns the task that keeps the membership. This replica owns functions once it serves, and they go to other
+// replicas as soon as it is stopping, not when it ends.
+func keep(keeper *membership.Keeper, serving, stopping <-chan struct{}) serve.Task {
 	return func(ctx context.Context) error {
 		stop := make(chan struct{})
 		defer func() { <-stop }()
@@ -51,6 +52,12 @@ func keep(keeper *membership.Keeper, stopping <-chan struct{}) serve.Task {
 		defer cancel()
 		go func() {
 			defer close(stop)
+			select {
+			case <-serving:
+				keeper.Started()
+			case <-stopping:
+			case <-ctx.Done():
+			}
 			select {
 			case <-stopping:
 				keeper.Leave("this pod-manager is shutting down")

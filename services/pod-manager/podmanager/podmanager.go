@@ -174,10 +174,7 @@ func newManager(cfg Config, resolver Images, callers callers, frame program.Fram
 	component := serve.Component{
 		Tasks: []serve.Task{
 			core.Run, watch, follow, configured.Run, file.Run, prober.Run, keepPullSecret, launching.Run,
-			keep(keeper, frame.Health.Stopping()), podTLS.Run, awaitSync, awaitReady,
-			cfg.prepull(frame, kube.PrepullConfig{
-				Client: client, Templates: templates, Clock: clock, Owns: keeper.Owns, Listed: core.Listed,
-			}),
+			keep(keeper, ready, frame.Health.Stopping()), podTLS.Run, awaitSync, awaitReady,
 		},
 		Ready: ready,
 	}

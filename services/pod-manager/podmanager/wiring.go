@@ -3,7 +3,6 @@
 package podmanager
 
 import (
-	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -11,13 +10,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/krm-function-runner/function-runner/libs/confine"
 	"github.com/krm-function-runner/function-runner/libs/imagename"
 	"github.com/krm-function-runner/function-runner/libs/program"
-	"github.com/krm-function-runner/function-runner/libs/serve"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/cacheconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functions"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
@@ -36,18 +33,8 @@ const wrapperEvaluationTime = 5 * time.Minute
 // defaults are what pods get for what their template leaves out.
 func (c *Config) defaults() podspec.Defaults {
 	return podspec.Defaults{
-		WrapperImage: c.WrapperServerImage, Resources: c.Resources.requirements(), TerminationGracePeriod: c.GracePeriod,
-		Launcher: c.launcher(), ReadOnlyRoot: c.ReadOnlyRootFilesystem, TmpSize: c.tmpSize(),
-		RuntimeClass: c.RuntimeClass, OwnUsers: !c.HostUsers,
+		WrapperImage: c.WrapperServerImage, Launcher: c.launcher(), TerminationGracePeriod: c.GracePeriod,
 	}
-}
-
-// tmpSize is the size of /tmp in function pods, which has been checked; zero is any.
-func (c *Config) tmpSize() resource.Quantity {
-	if c.TmpSize == "" {
-		return resource.Quantity{}
-	}
-	return resource.MustParse(c.TmpSize)
 }
 
 // builder makes pods and Services.
@@ -85,22 +72,6 @@ func (c *Config) cluster(
 	}
 	further(&pods)
 	return kube.New(pods)
-}
-
-// prepull returns the task that has nodes pull images ahead, where that is on. It completes the configuration from
-// its own.
-func (c *Config) prepull(frame program.Frame, config kube.PrepullConfig) serve.Task {
-	return func(ctx context.Context) error {
-		if !c.Prepull {
-			return nil
-		}
-		config.Namespace, config.Builder, config.Telemetry = c.Namespace, c.builder(), frame.Telemetry
-		p, err := kube.NewPrepull(config)
-		if err != nil {
-			return err
-		}
-		return p.Run(ctx)
-	}
 }
 
 // launcher returns how the wrapper server gets into pods before or without an automatic
@@ -160,7 +131,7 @@ func (c *Config) network() imagename.Patterns {
 // settings returns the settings of the pools at the start.
 func (c *Config) settings(template podspec.Template, functions map[string]cacheconfig.Entry) manager.Settings {
 	return manager.Settings{
-		Template: template, Builder: c.builder(), Functions: functions, MinPods: c.minPods(), Prepull: c.Prepull,
+		Template: template, Builder: c.builder(), Functions: functions, MinPods: c.minPods(),
 		Pools: pool.Config{
 			MaxPods: c.MaxPods, MaxWaiting: c.MaxQueue, ScanInterval: c.ScanInterval, SchedulingTimeout: c.SchedulingPatience,
 		},

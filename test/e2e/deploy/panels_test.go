@@ -26,7 +26,7 @@ var uneventful = []string{
 	"fn_kube_template_failures_total", "fn_lease_rejections_total", "fn_pod_evictions_total", "fn_stale_answers_total",
 	"fn_resolver_tag_moves_total", "fn_pull_secret_writes_total", "fn_pull_secret_in_step",
 	"fn_policy_", "fn_result_cache_", "fn_certificate_", "fn_issuer_", "fn_tls_anonymous_",
-	"fn_tls_plaintext_", "fn_token_", "fn_callers_", "fn_pods_certified", "fn_prepull_",
+	"fn_tls_plaintext_", "fn_token_", "fn_callers_", "fn_pods_certified",
 	// On an idle node that has the images, these phases end before the next report.
 	`phase="schedule"`, `phase="pull"`, `phase="start"`,
 }
@@ -37,7 +37,6 @@ type panelQuery struct{ panel, expr string }
 // rare are the metrics of events that the test does not cause, with the reason.
 var rare = map[string]string{
 	"fn_kube_template_failures_total": "a broken template: its own test, TestPorchTemplate",
-	"fn_prepull_":                     "images that nodes pull ahead: TestImagesArePulledAhead",
 	"fn_stale_answers_total":          "an image-resolver that is away for a minute: TestStaleAnswersAreCounted",
 	`phase="start"`:                   "a container that stays created: TestSpans of podeval",
 	`phase="schedule"`:                "nodes that are full twice, as rates need: TestSpans has the phase",

@@ -144,8 +144,6 @@ func (sys *system) podSettings(t testing.TB, env map[string]string) map[string]s
 	return with(map[string]string{
 		"WRAPPER_SERVER_IMAGE": s.Program(t, suite.Current, "wrapper-server"),
 		"FNR_NAMESPACE":        sys.functions,
-		// All pods share the requests of the node's two processors.
-		"FNR_RESOURCES_CPU_REQUEST": "1m",
 	}, env)
 }
 

@@ -19,7 +19,7 @@ var (
 	Bases      = []string{"microservices", "function-runner"}
 	Components = []string{
 		"api-server", "dev", "mutual-tls-permissive", "node-local-dns", "pod-services", "pod-template", "porch-main",
-		"prepull", "private-registry", "production", "service-mesh", "tracing",
+		"private-registry", "production", "service-mesh", "tracing",
 	}
 	// Microservices and FunctionRunner are components that only the base of that name has a use for.
 	Microservices  = []string{"callers", "mutual-tls", "mutual-tls-secrets"}

@@ -13,7 +13,6 @@
 //   - create and lifetime carry out actions, tasks runs them in order, and observe sends status
 //     updates;
 //   - plan and gc collect garbage;
-//   - prepull has nodes pull images before a pod needs them;
 //   - templates and launching have what pods are made from;
 //   - porchresources follows the resources by which Porch configures its function runner:
 //     basetemplates has its templates, functionconfigs its FunctionConfigs, functionconfigstatus

@@ -61,33 +61,3 @@ func (m *metrics) watchFailed(ctx context.Context, resource string) {
 }
 
 func (m *metrics) templateFailed(ctx context.Context) { m.brokenTemplates.Add(ctx, 1) }
-
-// prepullMetrics are what is counted about images that are pulled ahead.
-type prepullMetrics struct{ attempts metric.Int64Counter }
-
-// newPrepullMetrics returns the metrics. missing counts the images that nodes lack.
-func newPrepullMetrics(provider metric.MeterProvider, missing func() int64) (*prepullMetrics, error) {
-	meter, m := provider.Meter("pod-manager/prepull"), &prepullMetrics{}
-	var errs [2]error
-	m.attempts, errs[0] = meter.Int64Counter("fn.prepull.attempts",
-		metric.WithDescription("Attempts to have a node pull the image of a listed function."))
-	_, errs[1] = meter.Int64ObservableGauge("fn.prepull.missing",
-		metric.WithDescription("Images of listed functions that nodes lack, each once for each node."),
-		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(missing())
-			return nil
-		}))
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, fmt.Errorf("set up metrics of pre-pulled images: %w", err)
-	}
-	return m, nil
-}
-
-// ended counts an attempt.
-func (m *prepullMetrics) ended(ctx context.Context, pulled bool) {
-	outcome := "failed"
-	if pulled {
-		outcome = "pulled"
-	}
-	m.attempts.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
-}

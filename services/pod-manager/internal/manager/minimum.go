@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/libs/retry"
+	"github.com/krm-function-runner/function-runner/libs/tagconstraint"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
@@ -76,7 +78,7 @@ func (m *Manager) lookUpListed(ctx context.Context, before failures) failures {
 	lookups.SetLimit(lookupsAtOnce)
 	for _, image := range images {
 		lookups.Go(func() error {
-			resolved, err := m.config.Images.ResolveImage(ctx, &imageresolverv1.ResolveImageRequest{Image: image})
+			resolved, err := m.config.Images.ResolveImage(ctx, requestOf(image))
 			if err == nil {
 				m.post(func(l *loop) { l.keep(image, function(resolved)) })
 				return nil
@@ -92,6 +94,20 @@ func (m *Manager) lookUpListed(ctx context.Context, before failures) failures {
 	}
 	_ = lookups.Wait() // they return no errors
 	return failed
+}
+
+// requestOf returns the request for a listed image, whose tag may be a version constraint: the newest tag counts that
+// satisfies it.
+func requestOf(image string) *imageresolverv1.ResolveImageRequest {
+	i := strings.LastIndexByte(image, ':')
+	if i < 0 || strings.ContainsAny(image[i:], "@/") || strings.ContainsRune(image, '@') {
+		return &imageresolverv1.ResolveImageRequest{Image: image}
+	}
+	c, err := tagconstraint.Parse(image[i+1:])
+	if _, exact := c.Exact(); err != nil || exact {
+		return &imageresolverv1.ResolveImageRequest{Image: image}
+	}
+	return &imageresolverv1.ResolveImageRequest{Image: image[:i], TagConstraint: c.String()}
 }
 
 // listed returns the images whose pools keep a minimum of pods. Pools of other images do
@@ -138,19 +154,4 @@ func (l *loop) setMinimum(f pool.Function) {
 		delete(l.kept, f)
 	}
 	l.handle(pool.MinPodsSet{Function: f, Pods: pods})
-}
-
-// Listed returns what the pods of listed functions run, as far as their images are known.
-func (m *Manager) Listed(ctx context.Context) ([]podspec.Workload, error) {
-	return ask(ctx, m, func(l *loop) []podspec.Workload {
-		var listed []podspec.Workload
-		known := make(map[pool.Function]bool)
-		for _, image := range slices.Sorted(maps.Keys(l.minimum)) {
-			if f := l.minimum[image]; !known[f] {
-				known[f] = true
-				listed = append(listed, l.settings.workload(l.images[f]))
-			}
-		}
-		return listed
-	})
 }

@@ -228,37 +228,3 @@ func TestSilentRegistries(t *testing.T) {
 		}
 	})
 }
-
-// TestListedFunctions holds what [manager.Manager.Listed] returns: functions that keep no pod only if that is set.
-func TestListedFunctions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &registry{digest: "1", lookups: make(map[string][]time.Time)}
-		m := start(t, &cluster{}, r)
-		for _, step := range []struct {
-			reason  string
-			prepull bool
-			images  []string
-			want    int
-		}{
-			{"the minimum of pods is off", false, []string{"a:v1", "b:v1"}, 0},
-			{"images are pulled ahead", true, []string{"a:v1", "b:v1"}, 2},
-			{"one is not listed any more", true, []string{"a:v1"}, 1},
-		} {
-			m.Configure(func(s *manager.Settings) { s.Prepull = step.prepull })
-			list(m, 0, step.images...)
-			<-time.After(5 * time.Minute)
-			listed, err := m.Listed(t.Context())
-			if err != nil || len(listed) != step.want {
-				t.Errorf("%s: listed are %v (%v), want %d", step.reason, listed, err, step.want)
-			}
-			for _, what := range listed {
-				if what.Function.Digest == "" {
-					t.Errorf("%s: %v has no digest", step.reason, what.Function)
-				}
-			}
-		}
-		if got := ready(t, m); got != "" {
-			t.Errorf("ready are %q, although no function keeps a pod", got)
-		}
-	})
-}

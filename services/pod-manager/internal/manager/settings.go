@@ -36,8 +36,6 @@ type Settings struct {
 	// MinPods is how many pods each of Functions keeps although no lease needs them, unless its entry
 	// sets another number. Zero turns the minimum of all functions off.
 	MinPods int
-	// Prepull has functions be listed that keep no pods, for [Manager.Listed].
-	Prepull bool
 }
 
 // listed returns how many pods the listed functions keep, by image.
@@ -58,7 +56,7 @@ func (s Settings) listed() map[string]int {
 			listed[image] = 0
 		}
 	}
-	maps.DeleteFunc(listed, func(_ string, pods int) bool { return pods == 0 && !s.Prepull })
+	maps.DeleteFunc(listed, func(_ string, pods int) bool { return pods == 0 })
 	return listed
 }
 

@@ -72,15 +72,6 @@ func PodName(reference, digest string, slot int, predecessor string) string {
 	return PodID(reference, digest, slot) + "-" + string(suffix)
 }
 
-// Prepull returns the name of the pod that has a node pull the image of a function: another one for each node. It
-// begins with a part of the image's name.
-func Prepull(reference, digest, node string) string {
-	sum := sum(reference, digest, node)
-	tail := "-" + hex.EncodeToString(sum[:])[:2*hashLength]
-	name, _ := readable(reference)
-	return labelled("prepull-"+labelled(name, maxLabel), maxLabel-len(tail)) + tail
-}
-
 // label is what the readable part may be: what comes after it makes it a whole one.
 var label = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 

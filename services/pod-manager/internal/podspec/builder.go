@@ -49,7 +49,7 @@ func (b Builder) Pod(r Request) *corev1.Pod {
 	}
 	pod.Status = corev1.PodStatus{}
 
-	b.function(&pod.Spec, r)
+	b.function(pod, r)
 	b.identify(pod, r)
 	selectArchitecture(&pod.Spec, r.Function.Architecture)
 	spread(pod, podname.PoolID(r.Function.Reference, r.Function.Digest))
@@ -116,14 +116,15 @@ func (b Builder) SettingsVersion(r Request) string {
 }
 
 // function completes the function container.
-func (b Builder) function(spec *corev1.PodSpec, r Request) {
+func (b Builder) function(pod *corev1.Pod, r Request) {
+	spec := &pod.Spec
 	c := &spec.Containers[0]
 	c.Image = b.image(r.Function)
 	fillPullPolicy(&c.ImagePullPolicy, c.Image)
 	c.Args = append(c.Args, "--port", strconv.Itoa(Port), "--max-request-body-size", strconv.Itoa(b.MaxMessageBytes))
 	c.Args = append(append(c.Args, "--"), r.Function.Command...)
 	setMissing(c, slices.Concat(processes(r), b.networkEnv(r.Function), b.Env, shutdownTimeout(spec)))
-	fillUser(c, spec, r.Function.User)
+	fillUser(c, pod, r.Function.User)
 	if r.Resources != nil {
 		c.Resources = overlay(c.Resources, *r.Resources)
 	}

@@ -25,25 +25,7 @@ const digest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7
 // defaults returns settings as a service has them.
 func defaults() podspec.Defaults {
 	return podspec.Defaults{
-		WrapperImage: "registry.example/wrapper-server:v1", Resources: resources(),
-		TerminationGracePeriod: 5*time.Minute + 10*time.Second,
-		ReadOnlyRoot:           true, TmpSize: resource.MustParse("256Mi"),
-	}
-}
-
-// resources are those of function containers.
-func resources() corev1.ResourceRequirements {
-	return corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{
-			corev1.ResourceCPU:              resource.MustParse("100m"),
-			corev1.ResourceMemory:           resource.MustParse("128Mi"),
-			corev1.ResourceEphemeralStorage: resource.MustParse("64Mi"),
-		},
-		Limits: corev1.ResourceList{
-			corev1.ResourceCPU:              resource.MustParse("2"),
-			corev1.ResourceMemory:           resource.MustParse("1Gi"),
-			corev1.ResourceEphemeralStorage: resource.MustParse("1Gi"),
-		},
+		WrapperImage: "registry.example/wrapper-server:v1", TerminationGracePeriod: 5*time.Minute + 10*time.Second,
 	}
 }
 

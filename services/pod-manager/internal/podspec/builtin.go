@@ -4,13 +4,14 @@ package podspec
 
 import (
 	"crypto/sha256"
+	_ "embed"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -32,33 +33,37 @@ func Default(d Defaults) Template {
 	return t
 }
 
-// builtinPod returns what only the built-in template has; fill adds the rest.
+//go:embed builtin.yaml
+var builtinYAML string
+
+// builtin is the content of builtin.yaml.
+var builtin = func() (b struct {
+	pod     corev1.Pod
+	service corev1.Service
+},
+) {
+	pod, service, _ := strings.Cut(builtinYAML, "\n---\n")
+	if err := errors.Join(
+		yaml.UnmarshalStrict([]byte(pod), &b.pod), yaml.UnmarshalStrict([]byte(service), &b.service),
+	); err != nil {
+		panic("podspec: builtin.yaml: " + err.Error())
+	}
+	return b
+}()
+
+// builtinPod returns the pod of the built-in template, before fill adds the rest.
 func builtinPod(d Defaults) *corev1.Pod {
-	function := corev1.Container{
-		Name:         ContainerName,
-		Command:      []string{toolsPath + "/wrapper-server"},
-		Ports:        []corev1.ContainerPort{{Name: "grpc", ContainerPort: Port, Protocol: corev1.ProtocolTCP}},
-		VolumeMounts: []corev1.VolumeMount{{Name: toolsVolume, MountPath: toolsPath, ReadOnly: true}},
+	pod := builtin.pod.DeepCopy()
+	if d.Launcher != ImageVolume {
+		pod.Spec.InitContainers[0].Image = d.WrapperImage
+		return pod
 	}
-	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
-	tools := corev1.Volume{Name: toolsVolume}
-	toolsSize := resource.MustParse("128Mi") // several times the wrapper server
-	if d.Launcher == ImageVolume {
-		function.Command = []string{mountedProgram}
-		tools.Image = &corev1.ImageVolumeSource{Reference: d.WrapperImage}
-		fillPullPolicy(&tools.Image.PullPolicy, d.WrapperImage)
-		function.Lifecycle = pauseBeforeStop()
-	} else {
-		tools.EmptyDir = &corev1.EmptyDirVolumeSource{SizeLimit: &toolsSize}
-		pod.Spec.InitContainers = []corev1.Container{{
-			Name:         "copy-wrapper-server",
-			Image:        d.WrapperImage,
-			Args:         []string{"install", toolsPath},
-			VolumeMounts: []corev1.VolumeMount{{Name: toolsVolume, MountPath: toolsPath}},
-		}}
-	}
-	pod.Spec.Containers = []corev1.Container{function}
-	pod.Spec.Volumes = []corev1.Volume{tools}
+	pod.Spec.InitContainers = nil
+	image := &corev1.ImageVolumeSource{Reference: d.WrapperImage}
+	fillPullPolicy(&image.PullPolicy, d.WrapperImage)
+	pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Image: image}
+	function := &pod.Spec.Containers[0]
+	function.Command, function.Lifecycle = []string{mountedProgram}, pauseBeforeStop()
 	return pod
 }
 
@@ -71,21 +76,8 @@ func pauseBeforeStop() *corev1.Lifecycle {
 	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
 }
 
-// builtinService returns the Service without what differs from pod to pod. It leads to
-// pods that are not ready too: the pod-manager asks their wrapper servers itself, sooner
-// than a probe would.
-func builtinService() *corev1.Service {
-	return &corev1.Service{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
-		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP,
-			Ports: []corev1.ServicePort{
-				{Name: "grpc", Port: Port, TargetPort: intstr.FromInt32(Port), Protocol: corev1.ProtocolTCP},
-			},
-			PublishNotReadyAddresses: true,
-		},
-	}
-}
+// builtinService returns the Service of the built-in template.
+func builtinService() *corev1.Service { return builtin.service.DeepCopy() }
 
 // contentHash returns the first digits of a hash of Kubernetes objects and settings.
 func contentHash(objects ...any) string {

@@ -34,14 +34,14 @@ func fill(pod *corev1.Pod, d Defaults) []string {
 		switch {
 		case c.Name == ContainerName:
 			restrict(c)
-			readOnlyRoot(c, d)
-			fillTmp(pod, c, d)
-			fillResources(c, d.Resources)
+			readOnlyRoot(c)
+			fillTmp(pod, c)
+			fillResources(c, builtin.pod.Spec.Containers[0].Resources)
 		case d.WrapperImage != "" && repository(c.Image) == repository(d.WrapperImage):
 			restrict(c)
-			readOnlyRoot(c, d)
-			fillUser(c, &pod.Spec, "")
-			fillResources(c, d.Resources)
+			readOnlyRoot(c)
+			fillUser(c, pod, "")
+			fillResources(c, builtin.pod.Spec.Containers[0].Resources)
 			fillPullPolicy(&c.ImagePullPolicy, c.Image)
 		case c.SecurityContext == nil:
 			warnings = append(warnings, fmt.Sprintf("%s: container %q (%s) has no securityContext, and it is not known "+
@@ -73,20 +73,8 @@ func fillPod(spec *corev1.PodSpec, d Defaults) {
 		// same, and make callers wait for the kubelet's backoff.
 		spec.RestartPolicy = corev1.RestartPolicyNever
 	}
-	fillIsolation(spec, d)
 	if spec.TerminationGracePeriodSeconds == nil && d.TerminationGracePeriod > 0 {
 		spec.TerminationGracePeriodSeconds = new(int64((d.TerminationGracePeriod + time.Second - 1) / time.Second))
-	}
-}
-
-// fillIsolation adds how pods are kept apart from their node, where that is set. A pod
-// that uses the host's namespaces cannot have users of its own.
-func fillIsolation(spec *corev1.PodSpec, d Defaults) {
-	if spec.RuntimeClassName == nil && d.RuntimeClass != "" {
-		spec.RuntimeClassName = new(d.RuntimeClass)
-	}
-	if spec.HostUsers == nil && d.OwnUsers && !spec.HostNetwork && !spec.HostPID && !spec.HostIPC {
-		spec.HostUsers = new(false)
 	}
 }
 
@@ -112,11 +100,14 @@ func restrict(c *corev1.Container) {
 	}
 }
 
-// fillUser sets another user than root, unless the container's template asks for root. The image's
-// user counts if it is a number: the kubelet cannot find out whether a name is root's.
-func fillUser(c *corev1.Container, spec *corev1.PodSpec, imageUser string) {
-	sc := c.SecurityContext
-	if privileged(sc) {
+// annotationSCC names the security context constraint that OpenShift applies to a pod. Constraints assign users.
+const annotationSCC = "openshift.io/required-scc"
+
+// fillUser sets another user than root, unless the container's template asks for root, or leaves the user to OpenShift.
+// The image's user counts if it is a number: the kubelet cannot find out whether a name is root's.
+func fillUser(c *corev1.Container, pod *corev1.Pod, imageUser string) {
+	spec, sc := &pod.Spec, c.SecurityContext
+	if _, assigned := pod.Annotations[annotationSCC]; assigned || privileged(sc) {
 		return
 	}
 	user, notRoot := spec.SecurityContext.RunAsUser, spec.SecurityContext.RunAsNonRoot

@@ -14,18 +14,17 @@ const (
 	tmpPath   = "/tmp"
 )
 
-// readOnlyRoot has a container's root file system read-only unless its template, or the
-// settings, say otherwise.
-func readOnlyRoot(c *corev1.Container, d Defaults) {
+// readOnlyRoot makes a container's root file system read-only unless its template says otherwise.
+func readOnlyRoot(c *corev1.Container) {
 	sc := c.SecurityContext
-	if sc.ReadOnlyRootFilesystem == nil && d.ReadOnlyRoot && !privileged(sc) {
+	if sc.ReadOnlyRootFilesystem == nil && !privileged(sc) {
 		sc.ReadOnlyRootFilesystem = new(true)
 	}
 }
 
 // fillTmp gives the function container a /tmp of bounded size if it could not write to its
 // own, and the template mounts nothing there.
-func fillTmp(pod *corev1.Pod, c *corev1.Container, d Defaults) {
+func fillTmp(pod *corev1.Pod, c *corev1.Container) {
 	if readOnly := c.SecurityContext.ReadOnlyRootFilesystem; readOnly == nil || !*readOnly {
 		return
 	}
@@ -33,15 +32,12 @@ func fillTmp(pod *corev1.Pod, c *corev1.Container, d Defaults) {
 		return
 	}
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: tmpVolume, MountPath: tmpPath})
-	if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == tmpVolume }) {
+	isTmp := func(v corev1.Volume) bool { return v.Name == tmpVolume }
+	if slices.ContainsFunc(pod.Spec.Volumes, isTmp) {
 		return
 	}
-	tmp := &corev1.EmptyDirVolumeSource{}
-	if !d.TmpSize.IsZero() {
-		tmp.SizeLimit = new(d.TmpSize.DeepCopy())
-	}
-	volume := corev1.Volume{Name: tmpVolume, VolumeSource: corev1.VolumeSource{EmptyDir: tmp}}
-	pod.Spec.Volumes = append(pod.Spec.Volumes, volume)
+	volumes := builtin.pod.Spec.Volumes
+	pod.Spec.Volumes = append(pod.Spec.Volumes, *volumes[slices.IndexFunc(volumes, isTmp)].DeepCopy())
 }
 
 // protectTools mounts the wrapper server's directory read-only in the function container:

@@ -12,47 +12,33 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
 
-// TestFilesystem has templates that say something of the file system, and settings.
+// TestFilesystem has templates that say something of the file system.
 func TestFilesystem(t *testing.T) {
 	tests := map[string]struct {
 		reason    string
 		container string // fields of the function container
 		volumes   string
-		settings  func(*podspec.Defaults)
 		readOnly  bool
 		tmp       string // the volume at /tmp
 	}{
-		"silent": {"a function writes to /tmp only", "", "[]", nil, true, "function-tmp"},
+		"silent": {"a function writes to /tmp only", "", "[]", true, "function-tmp"},
 		"writable": {
 			"a template overrides it",
-			"securityContext: {readOnlyRootFilesystem: false}", "[]", nil, false, "",
+			"securityContext: {readOnlyRootFilesystem: false}", "[]", false, "",
 		},
 		"read-only": {
 			"/tmp is there if a template says what is the default",
-			"securityContext: {readOnlyRootFilesystem: true}", "[]", nil, true, "function-tmp",
+			"securityContext: {readOnlyRootFilesystem: true}", "[]", true, "function-tmp",
 		},
 		"own /tmp": {
 			"a template's own /tmp stays",
-			"volumeMounts: [{name: own, mountPath: /tmp}]", "[{name: own}]", nil, true, "own",
+			"volumeMounts: [{name: own, mountPath: /tmp}]", "[{name: own}]", true, "own",
 		},
-		"privileged": {"which may do anything", "securityContext: {privileged: true}", "[]", nil, false, ""},
-		"setting": {
-			"functions that write to their image's directories",
-			"", "[]", func(d *podspec.Defaults) { d.ReadOnlyRoot = false }, false, "",
-		},
-		"over the setting": {
-			"a template overrides that too",
-			"securityContext: {readOnlyRootFilesystem: true}", "[]", func(d *podspec.Defaults) { d.ReadOnlyRoot = false },
-			true, "function-tmp",
-		},
+		"privileged": {"which may do anything", "securityContext: {privileged: true}", "[]", false, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := defaults()
-			if tc.settings != nil {
-				tc.settings(&d)
-			}
-			spec := built(t, "{containers: [{name: function, command: [/w], "+tc.container+"}], volumes: "+tc.volumes+"}", d)
+			spec := built(t, "{containers: [{name: function, command: [/w], "+tc.container+"}], volumes: "+tc.volumes+"}", defaults())
 			c := spec.Containers[0]
 			root := c.SecurityContext.ReadOnlyRootFilesystem
 			if readOnly := root != nil && *root; readOnly != tc.readOnly {
@@ -124,50 +110,6 @@ func TestEphemeralStorage(t *testing.T) {
 			request, limit := c.Resources.Requests.StorageEphemeral(), c.Resources.Limits.StorageEphemeral()
 			if request.Cmp(resource.MustParse(tc.request)) != 0 || limit.Cmp(resource.MustParse(tc.limit)) != 0 {
 				t.Errorf("request %s and limit %s, want %s and %s: %s", request, limit, tc.request, tc.limit, tc.reason)
-			}
-		})
-	}
-	d := defaults()
-	d.Resources = corev1.ResourceRequirements{
-		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
-	}
-	c := built(t, "{containers: [{name: function, command: [/w], resources: {limits: {cpu: 1}}}]}", d).Containers[0]
-	if _, ok := c.Resources.Limits[corev1.ResourceEphemeralStorage]; ok {
-		t.Error("nodes that do not count storage have no setting for it")
-	}
-}
-
-func TestIsolation(t *testing.T) {
-	const plain = "containers: [{name: function, command: [/w]}]"
-	isolated := defaults()
-	isolated.RuntimeClass, isolated.OwnUsers = "gvisor", true
-	tests := map[string]struct {
-		reason   string
-		template string
-		d        podspec.Defaults
-		class    string
-		own      bool
-	}{
-		"default":  {"nodes need not support either", "{" + plain + "}", defaults(), "", false},
-		"settings": {"", "{" + plain + "}", isolated, "gvisor", true},
-		"template": {
-			"templates can override both",
-			"{runtimeClassName: kata, hostUsers: true, " + plain + "}", isolated, "kata", false,
-		},
-		"host network": {
-			"the API server refuses both together",
-			"{hostNetwork: true, " + plain + "}", isolated, "gvisor", false,
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			spec := built(t, tc.template, tc.d)
-			class := ""
-			if spec.RuntimeClassName != nil {
-				class = *spec.RuntimeClassName
-			}
-			if own := spec.HostUsers != nil && !*spec.HostUsers; class != tc.class || own != tc.own {
-				t.Errorf("runtime class %q and own users %t, want %q and %t: %s", class, own, tc.class, tc.own, tc.reason)
 			}
 		})
 	}

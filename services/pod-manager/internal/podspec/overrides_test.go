@@ -46,7 +46,6 @@ func podOf(t *testing.T, template podspec.Template, overrides *podspec.Overrides
 func TestOverrides(t *testing.T) {
 	template, _, err := podspec.Parse("1", map[string]string{"template": overridable}, podspec.Defaults{
 		WrapperImage: "example.com/wrapper:v1",
-		Resources:    corev1.ResourceRequirements{Limits: quantities("ephemeral-storage", "1Gi")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +66,7 @@ func TestOverrides(t *testing.T) {
 		t.Errorf("the security context is %v: what it leaves out is filled", spec.SecurityContext)
 	}
 	want := corev1.ResourceRequirements{
-		Requests: quantities("memory", "256Mi"),
+		Requests: quantities("memory", "256Mi", "ephemeral-storage", "64Mi"),
 		Limits:   quantities("cpu", "200m", "memory", "256Mi", "ephemeral-storage", "1Gi"),
 	}
 	if diff := cmp.Diff(want, function.Resources); diff != "" {
@@ -87,7 +86,7 @@ func TestOverrides(t *testing.T) {
 
 // TestNoOverridesAreTheTemplate has the built-in template, whose gaps were filled once already.
 func TestNoOverridesAreTheTemplate(t *testing.T) {
-	template := podspec.Default(podspec.Defaults{WrapperImage: "example.com/wrapper:v1", ReadOnlyRoot: true})
+	template := podspec.Default(podspec.Defaults{WrapperImage: "example.com/wrapper:v1"})
 	if diff := cmp.Diff(podOf(t, template, nil), podOf(t, template, &podspec.Overrides{}), cmp.FilterPath(
 		func(p cmp.Path) bool { return p.String() == "ObjectMeta.Annotations" }, cmp.Ignore())); diff != "" {
 		t.Errorf("overrides without any (-without, +with):\n%s", diff)

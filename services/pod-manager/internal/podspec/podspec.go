@@ -11,7 +11,7 @@
 //   - builtin has the template of this program, and base those of Porch's objects;
 //   - defaults and filesystem add what any of them leaves out;
 //   - builder builds pods and Services, with the functions' own overrides and resources, and tls gives
-//     pods an identity; prepull builds and reads the pods that only have a node pull images;
+//     pods an identity;
 //   - status reads a pod's state, failure and waiting its problems, and launch whether its node
 //     could mount the wrapper server's image.
 package podspec

@@ -23,13 +23,29 @@ func amounts(cpu, memory string) corev1.ResourceList {
 	return list
 }
 
-// TestResources gives a function resources of its own. The default is to ask for 100m of
-// CPU and 128Mi of memory, and to have 2 and 1Gi at most. (TestEphemeralStorage has the
-// third resource.)
+// resourcesOf returns the resources of the function container but for ephemeral storage, which TestEphemeralStorage has.
+func resourcesOf(r podspec.Request) corev1.ResourceRequirements {
+	resources := builder().Pod(r).Spec.Containers[0].Resources
+	delete(resources.Requests, corev1.ResourceEphemeralStorage)
+	delete(resources.Limits, corev1.ResourceEphemeralStorage)
+	return resources
+}
+
+// templateOf returns a template whose function container has these resources, in YAML.
+func templateOf(t *testing.T, resources string) podspec.Template {
+	t.Helper()
+	text := pod("{containers: [{name: function, command: [/w], resources: " + resources + "}]}")
+	template, _, err := podspec.Parse("1", map[string]string{"template": text}, defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return template
+}
+
+// TestResources gives a function resources of its own. Its template asks for 100m of CPU and 128Mi of memory, and has
+// 2 and 1Gi as limits.
 func TestResources(t *testing.T) {
-	d := defaults()
-	delete(d.Resources.Requests, corev1.ResourceEphemeralStorage)
-	delete(d.Resources.Limits, corev1.ResourceEphemeralStorage)
+	template := templateOf(t, "{requests: {cpu: 100m, memory: 128Mi}, limits: {cpu: 2, memory: 1Gi}}")
 	say := func(requests, limits corev1.ResourceList) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: requests, Limits: limits}
 	}
@@ -69,22 +85,16 @@ func TestResources(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := request(podspec.Default(d))
+			r := request(template)
 			r.Resources = &tc.own
-			if diff := cmp.Diff(tc.want, builder().Pod(r).Spec.Containers[0].Resources); diff != "" {
+			if diff := cmp.Diff(tc.want, resourcesOf(r)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
-	text := pod("{containers: [{name: function, command: [/w], resources: {limits: {cpu: 1}}}]}")
-	silent, _, err := podspec.Parse("1", map[string]string{"template": text}, d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, own := request(silent), say(amounts("", "1Gi"), nil)
+	r, own := request(templateOf(t, "{limits: {cpu: 1}}")), say(amounts("", "1Gi"), nil)
 	r.Resources = &own
-	got := builder().Pod(r).Spec.Containers[0].Resources
-	if diff := cmp.Diff(say(amounts("", "1Gi"), amounts("1", "")), got); diff != "" {
+	if diff := cmp.Diff(say(amounts("", "1Gi"), amounts("1", "")), resourcesOf(r)); diff != "" {
 		t.Errorf("what neither the template nor the function says is left open (-want +got):\n%s", diff)
 	}
 }

@@ -62,11 +62,30 @@ func TestHardening(t *testing.T) {
 					corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
 				} {
 					request, limit := c.Resources.Requests[kind], c.Resources.Limits[kind]
-					if request.IsZero() || limit.IsZero() {
+					if request.IsZero() || limit.IsZero() && kind != corev1.ResourceCPU {
 						t.Errorf("container %s has no request or limit of %s", c.Name, kind)
 					}
 				}
 			}
 		})
+	}
+}
+
+// TestOpenShiftAssignsUsers has the annotation by which a pod asks for a security context constraint.
+func TestOpenShiftAssignsUsers(t *testing.T) {
+	for annotations, want := range map[string]bool{"{}": true, "{openshift.io/required-scc: restricted-v2}": false} {
+		text := "apiVersion: v1\nkind: Pod\nmetadata: {annotations: " + annotations + "}\nspec: {" +
+			"initContainers: [{name: copy, image: '" + defaults().WrapperImage + "'}], " +
+			"containers: [{name: function, command: [/w]}]}"
+		template, _, err := podspec.Parse("1", map[string]string{"template": text}, defaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := builder().Pod(request(template)).Spec
+		for _, c := range append(spec.InitContainers, spec.Containers...) {
+			if got := c.SecurityContext.RunAsUser != nil; got != want {
+				t.Errorf("with annotations %s, container %s has a user: %t, want %t", annotations, c.Name, got, want)
+			}
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
@@ -80,14 +79,6 @@ func TestSettingsVersion(t *testing.T) {
 			"it is a variable",
 			func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) { r.MaxEvaluationTime = time.Hour }, false,
 		},
-		"file system": {
-			"",
-			func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.ReadOnlyRoot = false }, false,
-		},
-		"isolation": {
-			"",
-			func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.RuntimeClass = "gvisor" }, false,
-		},
 		"resources": {"the function's own", func(_ *podspec.Builder, r *podspec.Request, _ *podspec.Defaults) {
 			r.Resources = &corev1.ResourceRequirements{}
 		}, false},
@@ -99,9 +90,6 @@ func TestSettingsVersion(t *testing.T) {
 			"a ConfigMap says it itself",
 			func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) { d.Launcher = podspec.ImageVolume }, true,
 		},
-		"default resource": {"", func(_ *podspec.Builder, _ *podspec.Request, d *podspec.Defaults) {
-			d.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("2Gi")
-		}, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

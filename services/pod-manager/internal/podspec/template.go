@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Launcher is how the wrapper server gets into pods of the built-in template.
@@ -28,17 +27,6 @@ type Defaults struct {
 	WrapperImage string
 	// Launcher is for the built-in template only; empty means InitContainer.
 	Launcher Launcher
-	// Resources are the function container's.
-	Resources corev1.ResourceRequirements
-	// ReadOnlyRoot has the function's root file system read-only, with a /tmp of TmpSize;
-	// zero is any size.
-	ReadOnlyRoot bool
-	TmpSize      resource.Quantity
-	// RuntimeClass is the pods' runtime class; empty leaves it to Kubernetes.
-	RuntimeClass string
-	// OwnUsers has pods run in a user namespace of their own, in which root is no user of
-	// the node.
-	OwnUsers bool
 	// TerminationGracePeriod is how long a pod that is being deleted may finish its
 	// evaluations: the longest one, and some 10 seconds more. Zero leaves it to
 	// Kubernetes.
