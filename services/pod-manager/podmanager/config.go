@@ -102,10 +102,9 @@ type Config struct {
 	// ReadyTimeout is how long a pod may take to become ready. What keeps it from
 	// that is reported to waiting leases as soon as it is known; this bounds unknown causes.
 	ReadyTimeout time.Duration `split_words:"true" default:"5m"`
-	// SchedulingPatience is how long a pod may be without a node before its waiting
-	// leases fail. Where nodes are added on demand, give that the time it
-	// takes.
-	SchedulingPatience time.Duration `split_words:"true" default:"2s"`
+	// UnscheduledTimeout is how long a pod may be without a node before its waiting leases fail: an autoscaler may add
+	// a node. The time to become ready begins when the pod has a node.
+	UnscheduledTimeout time.Duration `split_words:"true" default:"2m"`
 	// GracePeriod is how long a pod may take to finish what it runs when it ends.
 	GracePeriod time.Duration `split_words:"true" default:"5m"`
 	// MaxWaitlistLength is how many evaluations may be on one pod before a further
@@ -187,7 +186,7 @@ func (c *Config) checkLimits(checks *config.Checks) {
 	checks.That(c.TTL > 0, "TTL", c.TTL, "more than zero")
 	checks.That(c.ScanInterval > 0, "ScanInterval", c.ScanInterval, "more than zero")
 	checks.That(c.ReadyTimeout > 0, "ReadyTimeout", c.ReadyTimeout, "more than zero")
-	checks.That(c.SchedulingPatience >= 0, "SchedulingPatience", c.SchedulingPatience, "zero or more")
+	checks.That(c.UnscheduledTimeout >= 0, "UnscheduledTimeout", c.UnscheduledTimeout, "zero or more")
 	checks.That(c.MaxEvaluationTime >= 0, "MaxEvaluationTime", c.MaxEvaluationTime, "zero or more")
 	checks.That(c.GracePeriod >= time.Second, "GracePeriod", c.GracePeriod, "a second or more")
 	checks.That(c.MaxWaitlistLength > 0, "MaxWaitlistLength", c.MaxWaitlistLength, "1 or more")

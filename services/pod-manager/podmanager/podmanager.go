@@ -66,12 +66,11 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 	if err != nil {
 		return serve.Component{}, err
 	}
-	cached := images.New(resolver, stale)
 	address, err := cfg.replicaAddress()
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
-	m, err := newManager(cfg, cached, callers{address: address, ids: cfg.Callers}, frame)
+	m, err := newManager(cfg, images.New(resolver, stale), callers{address: address, ids: cfg.Callers}, frame)
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the pod-manager: %w", err)
 	}
@@ -95,7 +94,7 @@ func New(cfg Config, resolver Resolver, frame program.Frame) (serve.Component, e
 		return serve.Component{}, fmt.Errorf("set up the issuer of certificates: %w", err)
 	}
 	component := m.Component()
-	component.Tasks = slices.Concat(component.Tasks, issuer.Tasks, []serve.Task{cached.Run})
+	component.Tasks = slices.Concat(component.Tasks, issuer.Tasks)
 	component.Able = func() bool { return m.keeper.Owners().Able() } // gateways ask other replicas meanwhile
 	component.Endpoints = []serve.Endpoint{{
 		Name: "pod-manager", Address: cfg.Address, Handler: handler, MaxStreams: maxStreams,

@@ -133,7 +133,7 @@ func (c *Config) settings(template podspec.Template, functions map[string]cachec
 	return manager.Settings{
 		Template: template, Builder: c.builder(), Functions: functions, MinPods: c.minPods(),
 		Pools: pool.Config{
-			MaxPods: c.MaxPods, MaxWaiting: c.MaxQueue, ScanInterval: c.ScanInterval, SchedulingTimeout: c.SchedulingPatience,
+			MaxPods: c.MaxPods, MaxWaiting: c.MaxQueue, ScanInterval: c.ScanInterval, SchedulingTimeout: c.UnscheduledTimeout,
 		},
 		Defaults: pool.Limits{
 			MaxPods: c.MaxPodsPerFunction, MaxWaitlistLength: c.MaxWaitlistLength, MaxConcurrency: c.MaxConcurrency,

@@ -173,3 +173,18 @@ func TestConnectSaysWhyNot(t *testing.T) {
 		t.Errorf("Connect = %v, want the reason", err)
 	}
 }
+
+// TestConnectionsInUseAreClosedAfterTheEnd: their users release them when Run has ended.
+func TestConnectionsInUseAreClosedAfterTheEnd(t *testing.T) {
+	p := podconn.New(podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20, Telemetry: telemetry.Discard()})
+	c := get(t, p, podconn.Pod{UID: "uid", Address: "127.0.0.1:1"})
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := p.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	c.Release(false)
+	if n := p.Len(); n != 0 {
+		t.Errorf("%d connections are left", n)
+	}
+}

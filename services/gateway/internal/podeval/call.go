@@ -105,11 +105,8 @@ func callOptions(granted *lease.Granted) []grpc.CallOption {
 // caller waits. A pod is not to blame if its name cannot be looked up, so that is tried
 // as long as for a new one.
 func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *lease.Granted, again bool) error {
-	start, timeout := time.Now(), e.cfg.ConnectTimeout
-	if !granted.GetColdStart() && !again {
-		timeout /= warmShare
-	}
-	err := connectWithin(ctx, conn, timeout)
+	start := time.Now()
+	err := connectWithin(ctx, conn, connectTimeout(e.cfg.ConnectTimeout, granted.GetColdStart() || again))
 	if err != nil && nameUnknown(err) {
 		err = connectWithin(ctx, conn, e.cfg.ConnectTimeout-time.Since(start))
 	}
@@ -118,6 +115,14 @@ func (e *Evaluator) connect(ctx context.Context, conn *podconn.Conn, granted *le
 	}
 	e.metrics.connected(ctx, granted, time.Since(start))
 	return nil
+}
+
+// connectTimeout returns the connect timeout of a pod: all of the setting for a new one.
+func connectTimeout(setting time.Duration, isNew bool) time.Duration {
+	if isNew {
+		return setting
+	}
+	return setting / warmShare
 }
 
 func connectWithin(ctx context.Context, conn *podconn.Conn, timeout time.Duration) error {
@@ -130,4 +135,11 @@ func connectWithin(ctx context.Context, conn *podconn.Conn, timeout time.Duratio
 func nameUnknown(err error) bool {
 	_, ok := errors.AsType[*net.DNSError](err)
 	return ok
+}
+
+// lookupFailed reports whether name servers did not answer. That a name does not exist is an answer: the pod's Service is
+// gone.
+func lookupFailed(err error) bool {
+	lookup, ok := errors.AsType[*net.DNSError](err)
+	return ok && !lookup.IsNotFound
 }

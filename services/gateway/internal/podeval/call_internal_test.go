@@ -7,6 +7,7 @@ import (
 	"net"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestNameUnknown(t *testing.T) {
@@ -33,5 +34,14 @@ func TestNameUnknown(t *testing.T) {
 				t.Errorf("%v: %t, want %t: %s", err, got, tc.want, tc.reason)
 			}
 		})
+	}
+}
+
+func TestConnectTimeout(t *testing.T) {
+	if got := connectTimeout(10*time.Second, true); got != 10*time.Second {
+		t.Errorf("a new pod has %v to be connected", got)
+	}
+	if got := connectTimeout(10*time.Second, false); got != 2*time.Second {
+		t.Errorf("a pod that served before has %v to be connected: one that refuses is gone, most likely", got)
 	}
 }

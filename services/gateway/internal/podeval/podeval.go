@@ -121,6 +121,9 @@ func limit(granted *lease.Granted, req evaluation.Request) function.TimeLimit {
 // outcome returns what an attempt that ended with err found out about its pod.
 func outcome(ctx context.Context, err error) (result lease.Outcome, reason string) {
 	if broken, ok := errors.AsType[*brokenPodError](err); ok {
+		if broken.notCalled && lookupFailed(broken.cause) {
+			return lease.Done, "name servers failed: " + broken.cause.Error()
+		}
 		return lease.PodBroken, broken.cause.Error()
 	}
 	if err != nil && ctx.Err() != nil {

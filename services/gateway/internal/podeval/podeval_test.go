@@ -521,3 +521,47 @@ func TestANewPodThatIsNotReachableAtOnce(t *testing.T) {
 		t.Errorf("finished with %v, want done", got)
 	}
 }
+
+// TestNameServersAreNotThePodsFault: a pod is tried for as long as a new one if name servers do not answer, and not
+// reported as broken.
+func TestNameServersAreNotThePodsFault(t *testing.T) {
+	const connectTimeout = 500 * time.Millisecond
+	former := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = former })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("no name server answers")
+	}}
+	m := leasetest.NewManager(pods(pod("a", "no.such.name.invalid:9446")))
+	begin := time.Now()
+	_, err := newEvaluatorWith(t, m, telemetry.Discard(), connectTimeout).Evaluate(t.Context(), request)
+	if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "no.such.name.invalid") {
+		t.Errorf("error %v of class %v, want unavailable", err, fault.Of(err))
+	}
+	if took := time.Since(begin); took < 3*connectTimeout {
+		t.Errorf("three attempts took %v, want %v each at least", took, connectTimeout)
+	}
+	for range 3 {
+		if ended := m.AwaitFinish(t); ended.Outcome != lease.Done {
+			t.Errorf("a lease ended with %v: %s", ended.Outcome, ended.Reason)
+		}
+	}
+}
+
+// TestConnectionsOfBrokenPodsAreNotUsedAgain: the next attempt on the pod has a new one.
+func TestConnectionsOfBrokenPodsAreNotUsedAgain(t *testing.T) {
+	conns := podconn.New(podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20, Telemetry: telemetry.Discard()})
+	address := failing(t, connect.NewError(connect.CodeUnavailable, errors.New("not by the wrapper server")))
+	e, err := podeval.New(podeval.Config{
+		Leases: leasetest.NewManager(pods(pod("a", address))), Conns: conns, ConnectTimeout: time.Minute,
+		Telemetry: telemetry.Discard(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Evaluate(t.Context(), request); fault.Of(err) != fault.Unavailable {
+		t.Errorf("error %v, want that the pod broke", err)
+	}
+	if n := conns.Len(); n != 0 {
+		t.Errorf("%d connections are kept", n)
+	}
+}

@@ -36,15 +36,17 @@ func (t *tries) has(pod string) bool { return slices.Contains(t.pods, pod) }
 // add records an attempt, and reports whether its pod was tried before.
 //
 // A pod that takes long to connect to is busy, or its node is, and the evaluation was not sent: such
-// attempts end with the caller's deadline. Without a deadline they count like others.
+// attempts end with the caller's deadline. So do attempts whose pod's name cannot be looked up: name servers are to
+// blame, and another pod would not help. Without a deadline they count like others.
 func (t *tries) add(ctx context.Context, req evaluation.Request, broken *brokenPodError) (again bool) {
 	t.attempts++
 	again = t.has(broken.pod)
-	if !again {
+	unknown := broken.notCalled && lookupFailed(broken.cause)
+	if !again && !unknown {
 		t.pods = append(t.pods, broken.pod)
 	}
 	switch {
-	case !broken.notCalled, !endsInTime(ctx, req), !again && !isTimeout(broken.cause):
+	case !broken.notCalled, !endsInTime(ctx, req), !again && !unknown && !isTimeout(broken.cause):
 		t.counted++
 	}
 	return again
@@ -79,6 +81,8 @@ func (t *tries) describe() string {
 	switch pods := len(t.pods); {
 	case t.attempts == 1:
 		return ""
+	case pods == 0:
+		return fmt.Sprintf(" (tried %d times)", t.attempts)
 	case pods == 1:
 		return fmt.Sprintf(" (tried %d times on this pod)", t.attempts)
 	case pods < int(t.attempts):

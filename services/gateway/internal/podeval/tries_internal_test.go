@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 func TestTriesThatCount(t *testing.T) {
 	slow := &brokenPodError{cause: fmt.Errorf("no connection: %w", os.ErrDeadlineExceeded), notCalled: true}
 	refuses := &brokenPodError{cause: errors.New("connection refused"), notCalled: true}
+	unknown := &brokenPodError{cause: &net.DNSError{Err: "server misbehaving"}, notCalled: true}
 	breaks := &brokenPodError{cause: errors.New("EOF")}
 	on := func(pod string, err *brokenPodError) *brokenPodError {
 		return &brokenPodError{pod: pod, cause: err.cause, notCalled: err.notCalled}
@@ -38,6 +40,12 @@ func TestTriesThatCount(t *testing.T) {
 			[]*brokenPodError{on("a", refuses), on("b", refuses)},
 			false, 2,
 			" (2 pods broke one after the other: a, b)",
+		},
+		"unknown name": {
+			"name servers are to blame, not the pod",
+			[]*brokenPodError{on("a", unknown), on("a", unknown)},
+			false, 0,
+			" (tried 2 times)",
 		},
 		"refused again": {
 			"the pod-manager has asked it",

@@ -187,12 +187,9 @@ type request struct {
 	content              []byte
 }
 
-// parse reads a request whose path ends in /namespaces/NAMESPACE/RESOURCE[/NAME], or in /nodes[/NAME].
+// parse reads a request whose path ends in /namespaces/NAMESPACE/RESOURCE[/NAME].
 func parse(r *http.Request, content []byte) request {
-	_, path, ok := strings.Cut(r.URL.Path, "/namespaces/")
-	if !ok {
-		path = strings.TrimPrefix(r.URL.Path, "/api/v1")
-	}
+	_, path, _ := strings.Cut(r.URL.Path, "/namespaces/")
 	parts := append(strings.Split(path, "/"), "", "")
 	query := r.URL.Query()
 	return request{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package apitest is a Kubernetes API in memory, for tests in virtual time: Pods, Services,
-// Leases and ConfigMaps of one namespace, and nodes. It enforces resourceVersions and UIDs as the real one does. Each
+// Leases and ConfigMaps of one namespace. It enforces resourceVersions and UIDs as the real one does. Each
 // client has its own link to it, which can lag, be cut, or lack rights.
 package apitest
 
@@ -37,7 +37,6 @@ var kinds = map[string]func() Object{
 	"services":   func() Object { return &corev1.Service{} },
 	"leases":     func() Object { return &coordinationv1.Lease{} },
 	"configmaps": func() Object { return &corev1.ConfigMap{} },
-	"nodes":      func() Object { return &corev1.Node{} },
 }
 
 // Server is the objects of a namespace. Use [New].

@@ -4,63 +4,125 @@ package images_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
-
-	"go.uber.org/goleak"
+	"testing/synctest"
+	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
-	imageresolverv1 "github.com/krm-function-runner/function-runner/libs/gen/functionrunner/imageresolver/v1"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/images"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// resolver answers with what it was asked, and does not know an image without name.
-type resolver struct{ asked int }
-
-func (r *resolver) ResolveImage(_ context.Context, req *imageresolverv1.ResolveImageRequest) (
-	*imageresolverv1.ResolveImageResponse, error,
-) {
-	r.asked++
-	if req.GetImage() == "" {
-		return nil, fault.New(fault.NotFound, "no such image")
-	}
-	return &imageresolverv1.ResolveImageResponse{Reference: req.GetImage() + req.GetTagConstraint()}, nil
+// resolver answers with what it was asked, unless it is away or hangs.
+type resolver struct {
+	asked int
+	err   error
+	hangs bool
 }
 
-func TestCache(t *testing.T) {
-	r := new(resolver)
-	cached := images.New(r, nil)
-	tests := []struct {
-		reason            string
-		image, constraint string
-		asked             int
-		class             fault.Class
-	}{
-		{reason: "nothing is known", image: "fn", asked: 1},
-		{reason: "that is known", image: "fn", asked: 1},
-		{reason: "the same image is another one with a constraint", image: "fn", constraint: "~1.2", asked: 2},
-		{reason: "that is known too", image: "fn", constraint: "~1.2", asked: 2},
-		{reason: "errors keep their class", asked: 3, class: fault.NotFound},
-		{reason: "and are not remembered", asked: 4, class: fault.NotFound},
+func (r *resolver) ResolveImage(ctx context.Context, req *images.Request) (*images.Image, error) {
+	r.asked++
+	if r.hangs {
+		<-ctx.Done()
+		return nil, fault.New(fault.Of(ctx.Err()), "wait: %w", ctx.Err())
 	}
-	for _, tc := range tests {
-		req := &imageresolverv1.ResolveImageRequest{Image: tc.image, TagConstraint: tc.constraint}
-		got, err := cached.ResolveImage(t.Context(), req)
-		if r.asked != tc.asked {
-			t.Errorf("%d questions, want %d: %s", r.asked, tc.asked, tc.reason)
+	if r.err != nil {
+		return nil, r.err
+	}
+	return &images.Image{Reference: req.GetImage() + req.GetTagConstraint(), Digest: fmt.Sprint(r.asked)}, nil
+}
+
+// world is a Last that asks a resolver.
+type world struct {
+	resolver
+	*images.Last
+	stale int
+}
+
+// run runs a test in virtual time, with one answer for fn:v1.
+func run(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		w.Last = images.New(&w.resolver, func(context.Context) { w.stale++ })
+		w.resolve(t, t.Context(), "fn:v1", "1")
+		test(t, w)
+	})
+}
+
+// resolve checks the digest that an image has.
+func (w *world) resolve(t *testing.T, ctx context.Context, image, digest string) {
+	t.Helper()
+	got, err := w.Last.ResolveImage(ctx, &images.Request{Image: image})
+	if err != nil || got.GetReference() != image || got.GetDigest() != digest {
+		t.Errorf("got %v, %v, want %s with the digest %s", got, err, image, digest)
+	}
+}
+
+func TestImageResolverIsAskedEachTime(t *testing.T) {
+	run(t, func(t *testing.T, w *world) {
+		w.resolve(t, t.Context(), "fn:v1", "2")
+		got, err := w.Last.ResolveImage(t.Context(), &images.Request{Image: "fn:v1", TagConstraint: "~1"})
+		if err != nil || got.GetReference() != "fn:v1~1" || w.stale != 0 {
+			t.Errorf("got %v, %v: a constraint is another question", got, err)
 		}
-		if tc.class != fault.Internal {
-			if err == nil || fault.Of(err) != tc.class {
-				t.Errorf("error %v, want class %v: %s", err, tc.class, tc.reason)
+		w.resolve(t, t.Context(), "fn@sha256:1", "4")
+		w.resolve(t, t.Context(), "fn@sha256:1", "4")
+	})
+}
+
+func TestLastAnswersWhileTheImageResolverIsAway(t *testing.T) {
+	run(t, func(t *testing.T, w *world) {
+		w.err = fault.New(fault.Unavailable, "away")
+		for range 600 {
+			w.resolve(t, t.Context(), "fn:v1", "1")
+			<-time.After(time.Second)
+		}
+		if w.asked > 130 || w.stale != 600 {
+			t.Errorf("%d questions and %d stale answers in 10 minutes", w.asked, w.stale)
+		}
+		if _, err := w.Last.ResolveImage(t.Context(), &images.Request{Image: "new:v1"}); fault.Of(err) != fault.Unavailable {
+			t.Errorf("an image that was never resolved: %v", err)
+		}
+		w.err = nil
+		<-time.After(6 * time.Second)
+		w.resolve(t, t.Context(), "fn:v1", fmt.Sprint(w.asked+1))
+		w.err = fault.New(fault.Unavailable, "away")
+		<-time.After(2 * time.Hour)
+		if _, err := w.Last.ResolveImage(t.Context(), &images.Request{Image: "fn:v1"}); fault.Of(err) != fault.Unavailable {
+			t.Errorf("after two hours: %v, want that nothing is known", err)
+		}
+	})
+}
+
+// TestAnswersOfTheImageResolverAreFinal, also if they are errors.
+func TestAnswersOfTheImageResolverAreFinal(t *testing.T) {
+	run(t, func(t *testing.T, w *world) {
+		w.err = fault.New(fault.Precondition, "the tag was deleted")
+		if _, err := w.Last.ResolveImage(t.Context(), &images.Request{Image: "fn:v1"}); fault.Of(err) != fault.Precondition {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestCallersWithLittleTimeGetLastAnswers while the image-resolver hangs.
+func TestCallersWithLittleTimeGetLastAnswers(t *testing.T) {
+	for left, most := range map[time.Duration]time.Duration{
+		time.Second: 500 * time.Millisecond, 4 * time.Second: 2 * time.Second, time.Minute: 3 * time.Second,
+	} {
+		run(t, func(t *testing.T, w *world) {
+			w.hangs = true
+			ctx, cancel := context.WithTimeout(t.Context(), left)
+			defer cancel()
+			begin := time.Now()
+			w.resolve(t, ctx, "fn:v1", "1")
+			if took := time.Since(begin); took != most {
+				t.Errorf("a caller with %s waited %s, want %s", left, took, most)
 			}
-			continue
-		}
-		if err != nil || got.GetReference() != tc.image+tc.constraint {
-			t.Errorf("%v, %v, want %s%s: %s", got, err, tc.image, tc.constraint, tc.reason)
-		}
-		if known, ok := cached.Cached(req); !ok || known != got {
-			t.Errorf("Cached = %v, %t, want the same: %s", known, ok, tc.reason)
-		}
+			w.resolve(t, ctx, "fn:v1", "1")
+			if took := time.Since(begin); took != most {
+				t.Errorf("the next caller waited until %s", took)
+			}
+		})
 	}
 }

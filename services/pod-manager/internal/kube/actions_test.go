@@ -161,6 +161,15 @@ func TestCreateFails(t *testing.T) {
 			"callers need to know which quota",
 			apierrors.NewForbidden(pods, podName, errors.New(quota)), pool.Fatal, quota,
 		},
+		"limit range": {
+			"a user has to change one of them",
+			apierrors.NewForbidden(pods, podName, errors.New("maximum memory usage per Container is 512Mi, but limit is 1Gi")),
+			pool.Fatal, "maximum memory usage per Container is 512Mi, but limit is 1Gi",
+		},
+		"token": {
+			"the pod of this replica was deleted with force",
+			apierrors.NewUnauthorized("token expired"), pool.Lost, "does not accept this replica's token",
+		},
 		"pod security": {
 			"another one like it is refused too",
 			apierrors.NewForbidden(pods, podName, errors.New(`violates PodSecurity "restricted:latest"`)), pool.Fatal,

@@ -14,8 +14,7 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
 )
 
-// collectGarbage finds Services without a pod, pods without a Service and expired pods of another
-// runner, at the start and once per ScanInterval.
+// collectGarbage finds Services without a pod and pods without a Service, at the start and once per ScanInterval.
 func (c *Cluster) collectGarbage(ctx context.Context) {
 	ticker := time.NewTicker(c.config.ScanInterval)
 	defer ticker.Stop()
@@ -43,12 +42,6 @@ func (c *Cluster) scan() {
 	// The ids share the garbage out among replicas. It has no owner.
 	for _, service := range found.podlessServices {
 		c.enqueue(service.Name, func(ctx context.Context) { c.deletePodlessService(ctx, service) })
-	}
-	for _, pod := range found.withoutExpiry {
-		c.enqueue(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.setExpiry(ctx, pod, now) })
-	}
-	for _, pod := range found.expired {
-		c.enqueue(pod.Labels[podspec.LabelID], func(ctx context.Context) { c.deleteExpired(ctx, pod) })
 	}
 	if c.config.PodIP {
 		return
@@ -81,25 +74,6 @@ func (c *Cluster) deletePodlessService(ctx context.Context, service *corev1.Serv
 	}
 	c.log.InfoContext(ctx, "deleting a Service without a pod", "service", service.Name)
 	c.removeService(ctx, service.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &service.UID}})
-}
-
-// foreignTTL is how long another function runner's pod lives that has no expiry: that
-// runner's default.
-const foreignTTL = 30 * time.Minute
-
-// setExpiry gives a pod of another function runner an expiry.
-func (c *Cluster) setExpiry(ctx context.Context, pod *corev1.Pod, now time.Time) {
-	if err := c.extend(ctx, pod.Name, pod.UID, now.Add(foreignTTL)); err != nil && !gone(err) && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "expiry of another function runner's pod not set", "pod", pod.Name, "error", err)
-	}
-}
-
-// deleteExpired deletes an expired pod of another function runner, unless it was used meanwhile.
-func (c *Cluster) deleteExpired(ctx context.Context, pod *corev1.Pod) {
-	c.log.InfoContext(ctx, "deleting an expired pod of another function runner", "pod", pod.Name)
-	if err := c.removePod(ctx, pod.Name, pod.UID, pod.ResourceVersion); err != nil && !gone(err) && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "expired pod of another function runner not deleted", "pod", pod.Name, "error", err)
-	}
 }
 
 // recreateService creates a Service again that was deleted from outside while its pod exists.

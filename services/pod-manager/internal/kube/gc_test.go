@@ -152,78 +152,23 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestForeignPods has pods of Porch's function runner.
-func TestForeignPods(t *testing.T) {
-	foreign := func(reclaimAfter string) *corev1.Pod {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: podName, Namespace: namespace, UID: "uid", ResourceVersion: "7",
-			Labels:      map[string]string{podspec.LabelID: id},
-			Annotations: map[string]string{},
-		}}
-		if reclaimAfter != "" {
-			pod.Annotations[podspec.AnnotationReclaimAfter] = reclaimAfter
-		}
-		return pod
-	}
-	tests := map[string]struct {
-		reason       string
-		reclaimAfter string
-		lives        time.Duration
-	}{
-		"with an end":    {"it is collected then", "946686600", 30 * time.Minute}, // in 2000, at 00:30
-		"without an end": {"it gets one, of half an hour", "", 30 * time.Minute},
-		"unreadable":     {"so does one with an expiry that cannot be parsed", "tomorrow", 30 * time.Minute},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := start(t, nil, foreign(tc.reclaimAfter))
-				<-time.After(tc.lives - time.Minute)
-				synctest.Wait()
-				w.pod(t)
-				<-time.After(3 * time.Minute)
-				synctest.Wait()
-				pods, err := w.client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
-				if err != nil || len(pods.Items) != 0 {
-					t.Errorf("pods are %v, %v, want none: %s", pods, err, tc.reason)
-				}
-				for _, e := range w.events() {
-					_, gone := e.(pool.PodGone)
-					if foreign := (pool.ForeignObserved{Name: podName, ID: id}); !gone && e != foreign {
-						t.Errorf("got %+v: the pod is in no pool", e)
-					}
-				}
-			})
-		})
-	}
-}
-
-// TestForeignPodInUseIsKept has another function runner use its pod in the moment of the deletion.
-func TestForeignPodInUseIsKept(t *testing.T) {
+// TestPodsOfPorchsRunnerAreLeftAlone, also after their time: they are in no pool, and use their Services.
+func TestPodsOfPorchsRunnerAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := start(t, nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: podName, Namespace: namespace, UID: "uid", ResourceVersion: "7",
-			Labels:      map[string]string{podspec.LabelID: id},
+		_, service := existing()
+		w := start(t, nil, service, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: podName, Namespace: namespace, UID: "uid", Labels: map[string]string{podspec.LabelID: id},
 			Annotations: map[string]string{podspec.AnnotationReclaimAfter: "946686600"}, // in 2000, at 00:30
 		}})
-		used := false
-		w.reacts("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			if used {
-				return false, nil, nil
-			}
-			used = true
-			now, err := w.client.Tracker().Get(a.GetResource(), namespace, podName)
-			if err != nil {
-				return true, nil, err
-			}
-			pod := now.DeepCopyObject().(*corev1.Pod)
-			pod.ResourceVersion, pod.Annotations[podspec.AnnotationReclaimAfter] = "8", "946690200" // at 01:30
-			return false, nil, w.client.Tracker().Update(a.GetResource(), pod, namespace)
-		})
-		<-time.After(time.Hour)
+		<-time.After(2 * time.Hour)
 		synctest.Wait()
-		if w.pod(t); !used {
-			t.Error("no deletion was tried")
+		if requests := w.requests(); len(requests) > 0 {
+			t.Errorf("requests were %q", requests)
+		}
+		for _, e := range w.events() {
+			if foreign := (pool.ForeignObserved{Name: podName, ID: id}); e != foreign {
+				t.Errorf("got %+v: the pod is in no pool", e)
+			}
 		}
 	})
 }

@@ -14,8 +14,6 @@ import (
 type garbage struct {
 	podlessServices []*corev1.Service // to be deleted: they have no pod
 	withoutService  []*corev1.Pod     // ours, to be given a Service
-	withoutExpiry   []*corev1.Pod     // another runner's, to be given an expiry
-	expired         []*corev1.Pod     // another runner's, to be deleted
 }
 
 // Pods and Services are created at the same time, and not all is seen at once.
@@ -37,8 +35,12 @@ func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage
 	}
 	hasPod := make(map[string]bool, len(pods))
 	for _, pod := range pods {
-		hasPod[pod.Labels[podspec.LabelID]] = true
-		found.classify(now, pod, hasService)
+		id := pod.Labels[podspec.LabelID]
+		hasPod[id] = true
+		o, ours := podspec.Identify(pod)
+		if ours && pod.DeletionTimestamp == nil && !hasService[id] && now.Sub(o.Created) >= minPodAge {
+			found.withoutService = append(found.withoutService, pod)
+		}
 	}
 	for _, s := range services {
 		oldEnough := s.DeletionTimestamp == nil && now.Sub(s.CreationTimestamp.Time) >= minServiceAge
@@ -47,24 +49,6 @@ func plan(now time.Time, pods []*corev1.Pod, services []*corev1.Service) garbage
 		}
 	}
 	return found
-}
-
-// classify adds a pod to what has to be done about it. A pod of Porch's function runner is deleted
-// at the expiry in its annotation, as that runner would: it extends the expiry when it uses
-// the pod. A pod without an expiry gets one first.
-func (g *garbage) classify(now time.Time, pod *corev1.Pod, hasService map[string]bool) {
-	o, ours := podspec.Identify(pod)
-	switch {
-	case pod.DeletionTimestamp != nil: // it is being deleted already
-	case ours:
-		if !hasService[pod.Labels[podspec.LabelID]] && now.Sub(o.Created) >= minPodAge {
-			g.withoutService = append(g.withoutService, pod)
-		}
-	case o.ReclaimAfter.IsZero():
-		g.withoutExpiry = append(g.withoutExpiry, pod)
-	case !now.Before(o.ReclaimAfter):
-		g.expired = append(g.expired, pod)
-	}
 }
 
 // isPodService reports whether a Service was made for one pod, by this program or by Porch's

@@ -3,7 +3,6 @@
 package kube
 
 import (
-	"strconv"
 	"testing"
 	"time"
 
@@ -57,9 +56,7 @@ func TestPlan(t *testing.T) {
 	wide.Spec.Selector = map[string]string{"app": "a"}
 	deleted := service("a", time.Hour)
 	deleted.DeletionTimestamp = new(metav1.NewTime(today))
-	past := strconv.FormatInt(today.Unix(), 10)
-	future := strconv.FormatInt(today.Unix()+1, 10)
-	type names struct{ PodlessServices, WithoutService, WithoutExpiry, Expired []string }
+	type names struct{ PodlessServices, WithoutService []string }
 	tests := map[string]struct {
 		reason   string
 		pods     []*corev1.Pod
@@ -91,7 +88,7 @@ func TestPlan(t *testing.T) {
 		},
 		"Porch's pod": {
 			"it uses its Service too",
-			[]*corev1.Pod{theirs("a", future)},
+			[]*corev1.Pod{theirs("a", "1")},
 			[]*corev1.Service{service("a", time.Hour)},
 			names{},
 		},
@@ -111,35 +108,11 @@ func TestPlan(t *testing.T) {
 			names{WithoutService: []string{"a-pod"}},
 		},
 		"without a Service, going": {"it needs none any more", []*corev1.Pod{going(ours("a", time.Hour))}, nil, names{}},
-		"ours and overdue":         {"the pools decide about it", []*corev1.Pod{ours("a", 0)}, nil, names{}},
-		"overdue": {
-			"its own runner is gone",
-			[]*corev1.Pod{theirs("a", past)},
-			nil,
-			names{Expired: []string{"a-pod"}},
-		},
-		"not overdue":       {"Porch's runner may still use it", []*corev1.Pod{theirs("a", future)}, nil, names{}},
-		"overdue and going": {"it goes already", []*corev1.Pod{going(theirs("a", past))}, nil, names{}},
-		"undated": {
-			"it would live for ever",
-			[]*corev1.Pod{theirs("a", "")},
-			nil,
-			names{WithoutExpiry: []string{"a-pod"}},
-		},
-		"unreadable": {
-			"so would this one",
-			[]*corev1.Pod{theirs("a", "soon")},
-			nil,
-			names{WithoutExpiry: []string{"a-pod"}},
-		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			todo := plan(today, tc.pods, tc.services)
-			got := names{
-				namesOf(todo.podlessServices), namesOf(todo.withoutService),
-				namesOf(todo.withoutExpiry), namesOf(todo.expired),
-			}
+			got := names{namesOf(todo.podlessServices), namesOf(todo.withoutService)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}

@@ -3,9 +3,6 @@
 package kube
 
 import (
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,8 +20,6 @@ func slim(object any) (any, error) {
 			ObjectMeta: slimMeta(o.ObjectMeta),
 			Spec:       corev1.ServiceSpec{ClusterIP: o.Spec.ClusterIP, Selector: o.Spec.Selector},
 		}, nil
-	case *corev1.Node:
-		return slimNode(o), nil
 	case metav1.Object:
 		o.SetManagedFields(nil)
 	}
@@ -70,28 +65,6 @@ func slimPod(pod *corev1.Pod) *corev1.Pod {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady || c.Type == corev1.PodScheduled || c.Type == corev1.DisruptionTarget {
 			slim.Status.Conditions = append(slim.Status.Conditions, c)
-		}
-	}
-	return slim
-}
-
-// slimNode keeps what decides whether pods fit a node, and the digests of its images.
-func slimNode(node *corev1.Node) *corev1.Node {
-	slim := &corev1.Node{
-		ObjectMeta: slimMeta(node.ObjectMeta),
-		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
-	}
-	slim.Annotations = nil
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			slim.Status.Conditions = append(slim.Status.Conditions, c)
-		}
-	}
-	for _, image := range node.Status.Images {
-		tagged := func(name string) bool { return !strings.Contains(name, "@") }
-		digests := slices.DeleteFunc(slices.Clone(image.Names), tagged)
-		if len(digests) > 0 {
-			slim.Status.Images = append(slim.Status.Images, corev1.ContainerImage{Names: digests})
 		}
 	}
 	return slim

@@ -93,7 +93,7 @@ func unschedulable(pod *corev1.Pod) *pool.Problem {
 		pod.Spec.NodeName != "" {
 		return nil
 	}
-	return problem(pool.Stuck, cmp.Or(c.Reason, corev1.PodReasonUnschedulable), c.Message)
+	return problem(pool.Held, cmp.Or(c.Reason, corev1.PodReasonUnschedulable), c.Message)
 }
 
 // initFailure is what keeps an init container from coming to its end.

@@ -298,7 +298,7 @@ func TestPodsThatFailed(t *testing.T) {
 		"no room": {
 			"others end, and nodes are added", `{status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", ` +
 				`reason: Unschedulable, message: "0/1 nodes are available: 1 Insufficient cpu."}]}}`,
-			pool.Problem{Kind: pool.Stuck, Reason: `Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.`},
+			pool.Problem{Kind: pool.Held, Reason: `Unschedulable: 0/1 nodes are available: 1 Insufficient cpu.`},
 		},
 		"evicted": {
 			"the node ran short; other nodes may not", `{spec: {nodeName: n1}, status: {phase: Failed, reason: Evicted, ` +

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
@@ -67,6 +68,16 @@ func TestObserve(t *testing.T) {
 			func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(created)) },
 			func(o *pool.Observation) { o.Deleting = true }, true,
 		},
+		"sidecar": {"an injector put it before the function's container", func(p *corev1.Pod) {
+			p.Spec.Containers = append([]corev1.Container{{Name: "proxy", Image: "proxy"}}, p.Spec.Containers...)
+			p.Status.ContainerStatuses = append([]corev1.ContainerStatus{{
+				Name: "proxy", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
+			}}, p.Status.ContainerStatuses...)
+		}, func(*pool.Observation) {}, true},
+		"limit range": {"its defaults make no other pod", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
+			p.Annotations["kubernetes.io/limit-ranger"] = "LimitRanger plugin set: cpu limit for container function"
+		}, func(*pool.Observation) {}, true},
 		"unschedulable": {"room may appear", func(p *corev1.Pod) {
 			p.Spec.NodeName, p.Status = "", corev1.PodStatus{Conditions: []corev1.PodCondition{
 				{
@@ -76,7 +87,7 @@ func TestObserve(t *testing.T) {
 			}}
 		}, func(o *pool.Observation) {
 			o.Phase, o.Node, o.Reason = pool.PhaseScheduling, "", "Unschedulable: 0/1 nodes are available"
-			o.Problem = pool.Problem{Kind: pool.Stuck, Reason: "Unschedulable: 0/1 nodes are available"}
+			o.Problem = pool.Problem{Kind: pool.Held, Reason: "Unschedulable: 0/1 nodes are available"}
 		}, true},
 		"no image": {"the next pod would not find it either", func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].State = corev1.ContainerState{

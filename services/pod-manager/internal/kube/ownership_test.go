@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/kube"
+	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/pool"
+)
+
+// deletes asks for the deletion of the existing pod.
+func (w *world) deletes() {
+	w.Delete(pool.Delete{Name: podName, UID: "uid-" + podName, Function: fn, Slot: 1})
+}
+
+// TestReplicaDeletesOnlyWhatItOwns has a replica that has lost its functions since it decided.
+func TestReplicaDeletesOnlyWhatItOwns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod, service := existing()
+		orphan := service.DeepCopy()
+		orphan.Name, orphan.Labels, orphan.Spec.Selector = "orphan", map[string]string{}, map[string]string{}
+		for key := range service.Labels {
+			orphan.Labels[key], orphan.Spec.Selector[key] = "orphan", "orphan"
+		}
+		w := start(t, func(c *kube.Config) { c.Owns = func(string) bool { return false } }, pod, service, orphan)
+		w.events()
+		w.deletes()
+		events := w.events()
+		if len(events) != 1 || events[0].(pool.DeleteFailed).Reason != "another replica owns the function" {
+			t.Errorf("got %+v, want that another replica decides", events)
+		}
+		<-time.After(10 * time.Minute)
+		synctest.Wait()
+		if deleted := slices.DeleteFunc(w.requests(), func(r string) bool { return !strings.HasPrefix(r, "delete") }); len(deleted) > 0 {
+			t.Errorf("requests were %q: another replica owns the function, and collects its garbage", deleted)
+		}
+	})
+}
+
+// TestServiceOfTwoPodsStays: a pod's successor in its slot has the same Service.
+func TestServiceOfTwoPodsStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod, service := existing()
+		successor := pod.DeepCopy()
+		successor.Name, successor.UID = podName+"-2", "uid-2"
+		w := start(t, nil, pod, service, successor)
+		w.deletes()
+		<-time.After(time.Minute)
+		synctest.Wait()
+		for _, request := range w.requests() {
+			if strings.Contains(request, "services") {
+				t.Errorf("the request %q: the Service is that of the other pod", request)
+			}
+		}
+		if got := w.serviceNames(t); got != id {
+			t.Errorf("Services are %q, want the other pod's", got)
+		}
+	})
+}
+
+// TestServiceIsMadeAgainAfterARefusedDeletion: the pod stays, so it needs its Service.
+func TestServiceIsMadeAgainAfterARefusedDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod, service := existing()
+		w := start(t, nil, pod, service)
+		w.fails("delete", "pods", func() error {
+			return apierrors.NewForbidden(pods, podName, errors.New("no Role allows it"))
+		})
+		w.deletes()
+		w.events()
+		w.deleteService(t)
+		<-time.After(2 * time.Minute)
+		synctest.Wait()
+		if got := w.serviceNames(t); got != id {
+			t.Errorf("Services are %q, want the pod's", got)
+		}
+	})
+}
+
+// TestServiceStaysIfThePodMayExist: a request without an answer may have created the pod.
+func TestServiceStaysIfThePodMayExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := start(t, nil)
+		w.fails("create", "pods", func() error { return errGone })
+		w.create()
+		<-time.After(10 * time.Second)
+		if got := w.serviceNames(t); got != id {
+			t.Errorf("Services are %q, want that of the pod", got)
+		}
+	})
+}
