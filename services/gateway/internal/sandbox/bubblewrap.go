@@ -55,6 +55,9 @@ func (b *bubblewrap) limits() confine.Limits {
 	return confine.Limits{FileBytes: b.cfg.MaxTemp, DataBytes: b.cfg.MaxMemory, Processes: b.processes()}
 }
 
+// devices are those of a sandbox. Bubblewrap's own /dev has terminals besides, of which the machine has few.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
 func (b *bubblewrap) arguments(fn Function) []string {
 	uid, gid := user(fn.User)
 	temp := number(b.cfg.MaxTemp)
@@ -64,8 +67,16 @@ func (b *bubblewrap) arguments(fn Function) []string {
 		"--ro-bind", fn.Root, "/", "--proc", "/proc",
 		// The first process is bubblewrap's, as the function's user, who could write to its memory, and have it go on.
 		"--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1",
-		"--dev", "/dev", "--size", temp, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--size", temp, "--tmpfs", "/tmp",
+		"--size", "65536", "--tmpfs", "/dev",
 	}
+	for _, device := range devices {
+		args = append(args, "--dev-bind", device, device)
+	}
+	for fd, name := range []string{"stdin", "stdout", "stderr"} {
+		args = append(args, "--symlink", "/proc/self/fd/"+strconv.Itoa(fd), "/dev/"+name)
+	}
+	args = append(args, "--symlink", "/proc/self/fd", "/dev/fd",
+		"--size", temp, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", "--size", temp, "--tmpfs", "/tmp")
 	if fn.Network {
 		args = append(args, shared(fn.Root)...)
 	} else {
@@ -75,7 +86,7 @@ func (b *bubblewrap) arguments(fn Function) []string {
 		key, value, _ := strings.Cut(variable, "=")
 		args = append(args, "--setenv", key, value)
 	}
-	if strings.HasPrefix(fn.Dir, "/tmp/") || strings.HasPrefix(fn.Dir, "/dev/shm/") {
+	if strings.HasPrefix(fn.Dir, "/tmp/") {
 		args = append(args, "--dir", fn.Dir) // the image's own is hidden
 	}
 	return append(args, "--cap-drop", "ALL", "--seccomp", filterFile, "--chdir", fn.Dir)

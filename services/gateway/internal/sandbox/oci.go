@@ -118,11 +118,14 @@ func (o *oci) config(fn Function) []byte {
 // none is no capability.
 var none = []string{}
 
+// maxTempFiles bounds the files in each of /tmp and /dev/shm: the kernel keeps about a kilobyte of memory for each.
+const maxTempFiles = 100_000
+
 func (o *oci) mounts() []object {
 	tmpfs := func(path string, size int64, options ...string) object {
 		return object{
 			"destination": path, "type": "tmpfs", "source": "tmpfs",
-			"options": append(options, "nosuid", "nodev", "size="+number(size)),
+			"options": append(options, "nosuid", "nodev", "size="+number(size), "nr_inodes="+number(maxTempFiles)),
 		}
 	}
 	return []object{

@@ -47,7 +47,7 @@ func TestImageIsPulledOnce(t *testing.T) {
 func TestMountpointsAreThere(t *testing.T) {
 	for dir, want := range map[string]string{"/srv/app": "srv/app", "srv": "srv", "/app/../srv/.": "srv", "": "."} {
 		source := &images{dir: t.TempDir()}
-		image := pushed{RootFS: oci.RootFS{WorkingDir: dir}}
+		image := pushed{RootFS: oci.RootFS{WorkingDir: dir, User: "1000:users"}}
 		plain := archive(t, map[string]string{"fn": "x"})
 		source.add(t, &image, plain, oci.Digest(plain))
 		store := newStore(t, t.TempDir(), source)
@@ -59,6 +59,9 @@ func TestMountpointsAreThere(t *testing.T) {
 			}
 		}
 		expectFile(t, opened, "etc/resolv.conf", "")
+		expectFile(t, opened, "etc/hosts", "127.0.0.1\tlocalhost\n::1\tlocalhost\n")
+		expectFile(t, opened, "etc/passwd",
+			"root:x:0:0::/tmp:/sbin/nologin\nfunction:x:1000:1000::/tmp:/sbin/nologin\n")
 	}
 }
 

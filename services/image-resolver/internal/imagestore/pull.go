@@ -5,9 +5,13 @@ package imagestore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path"
+	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/fault"
@@ -162,7 +166,42 @@ func (p *pull) unpack(ctx context.Context, config oci.RootFS) (*unpack.Tree, err
 	if err := tree.Mountpoints(mountDirectories, mountFiles); err != nil {
 		return nil, err
 	}
+	if err := errors.Join(tree.AddLines("etc/hosts", localhost), tree.AddLines("etc/passwd", users(config.User))); err != nil {
+		return nil, err
+	}
 	return tree, tree.Directory(path.Join("/", config.WorkingDir)) // as a container has it
+}
+
+// localhost returns the lines of /etc/hosts by which a function finds what it has started itself.
+func localhost(hosts string) string {
+	if strings.Contains(hosts, "localhost") {
+		return ""
+	}
+	return "127.0.0.1\tlocalhost\n::1\tlocalhost\n"
+}
+
+// unprivileged is the user of a sandbox whose image names none.
+const unprivileged = 65532
+
+// users returns what adds the users of a sandbox to /etc/passwd, which programs look up: the one that the image names by
+// a number, and root, which is the user with some launchers.
+func users(image string) func(passwd string) string {
+	name, _, _ := strings.Cut(image, ":")
+	id, err := strconv.ParseUint(name, 10, 31)
+	if err != nil || id == 0 {
+		id = unprivileged
+	}
+	return func(passwd string) (lines string) {
+		for _, user := range []struct {
+			name string
+			id   uint64
+		}{{"root", 0}, {"function", id}} {
+			if !regexp.MustCompile(fmt.Sprintf("(?m)^[^:]*:[^:]*:%d:", user.id)).MatchString(passwd) {
+				lines += fmt.Sprintf("%s:x:%d:%d::/tmp:/sbin/nologin\n", user.name, user.id, user.id)
+			}
+		}
+		return lines
+	}
 }
 
 // layer downloads a layer and applies it.
@@ -172,7 +211,7 @@ func (p *pull) layer(ctx context.Context, tree *unpack.Tree, layer oci.Layer, di
 		return err
 	}
 	defer func() { _ = blob.Close() }()
-	return tree.Compressed(ctx, blob, layer.Size, diffID)
+	return tree.Compressed(ctx, blob, diffID)
 }
 
 // progress reports how far the pull is, at most ten times a second.

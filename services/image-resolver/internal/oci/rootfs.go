@@ -16,6 +16,8 @@ type RootFS struct {
 	DiffIDs []string
 	// WorkingDir is the directory that containers start in, which may not exist.
 	WorkingDir string
+	// User is the user of containers, by name or number, with a group or without.
+	User string
 }
 
 // ParseRootFS reads the configuration of m.
@@ -25,13 +27,13 @@ func ParseRootFS(m *Manifest, config []byte) (RootFS, error) {
 			DiffIDs list[v1.Hash] `json:"diff_ids"`
 		} `json:"rootfs"`
 		Config struct {
-			WorkingDir string
+			WorkingDir, User string
 		} `json:"config"`
 	}
 	if err := json.Unmarshal(config, &file); err != nil {
 		return RootFS{}, invalid("the image's configuration "+m.Config, err)
 	}
-	out := RootFS{WorkingDir: file.Config.WorkingDir}
+	out := RootFS{WorkingDir: file.Config.WorkingDir, User: file.Config.User}
 	for _, id := range file.RootFS.DiffIDs {
 		out.DiffIDs = append(out.DiffIDs, id.String())
 	}

@@ -4,6 +4,8 @@ package unpack
 
 import (
 	"archive/tar"
+	"errors"
+	"io/fs"
 	"path"
 	"strings"
 )
@@ -38,6 +40,40 @@ func (t *Tree) mountpoint(name string, kind byte) error {
 		return nil
 	}
 	return t.write(&tar.Header{Name: name, Typeflag: kind}, at, strings.NewReader(""))
+}
+
+// maxLines bounds the files to which lines are added, in bytes.
+const maxLines = 1 << 20
+
+// AddLines adds what missing returns about the content of a file to that file. A file that is not there is made. One
+// that is a link, or very large, stays as it is.
+func (t *Tree) AddLines(name string, missing func(content string) string) error {
+	dir, err := t.resolve(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	at := path.Join(dir, path.Base(name))
+	var content []byte
+	switch info, err := t.root.Lstat(at); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular() || info.Size() > maxLines:
+		return nil
+	default:
+		if content, err = t.root.ReadFile(at); err != nil {
+			return err
+		}
+	}
+	if len(content) > 0 && content[len(content)-1] != '\n' {
+		content = append(content, '\n')
+	}
+	lines := missing(string(content))
+	if lines == "" {
+		return nil
+	}
+	all := string(content) + lines
+	return t.write(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(all))}, at, strings.NewReader(all))
 }
 
 // Directory makes a directory where it is missing, such as an image's working directory. A symbolic

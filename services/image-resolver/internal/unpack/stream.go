@@ -16,26 +16,18 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/fault"
 )
 
-const (
-	// maxRatio is how many times its compressed size a layer may have.
-	maxRatio = 100
-	// smallLayer is the size up to which the ratio does not matter, in bytes.
-	smallLayer = 16 << 20
-	// maxWindow bounds the memory to decompress a layer with.
-	maxWindow = 32 << 20
-)
+// maxWindow bounds the memory to decompress a layer with, in bytes.
+const maxWindow = 32 << 20
 
-// Compressed applies a layer that may be compressed with gzip or zstd and has so many bytes. Its
-// uncompressed content has to have a digest.
-func (t *Tree) Compressed(ctx context.Context, layer io.Reader, size int64, diffID string) error {
+// Compressed applies a layer that may be compressed with gzip or zstd. Its uncompressed content has to have a digest.
+func (t *Tree) Compressed(ctx context.Context, layer io.Reader, diffID string) error {
 	plain, err := decompress(layer)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = plain.Close() }()
 	sum := sha256.New()
-	bounded := &growth{ctx: ctx, Reader: io.TeeReader(plain, sum), of: ratio{size: size}}
-	t.content = &ratio{size: size}
+	bounded := &growth{ctx: ctx, Reader: io.TeeReader(plain, sum), tree: t}
 	if err := t.Layer(ctx, bounded); err != nil {
 		return err
 	}
@@ -73,12 +65,11 @@ func decompress(layer io.Reader) (io.ReadCloser, error) {
 	return io.NopCloser(buffered), nil
 }
 
-// growth is an uncompressed layer that ends with an error where it gets too large for its
-// compressed size, or where ctx ends.
+// growth is an uncompressed layer that ends with an error where all layers together get too large, or where ctx ends.
 type growth struct {
 	io.Reader
-	ctx context.Context //nolint:containedctx // a reader has no other way to know it
-	of  ratio
+	ctx  context.Context //nolint:containedctx // a reader has no other way to know it
+	tree *Tree
 }
 
 func (g *growth) Read(p []byte) (int, error) {
@@ -86,24 +77,9 @@ func (g *growth) Read(p []byte) (int, error) {
 		return 0, g.ctx.Err()
 	}
 	n, err := g.Reader.Read(p)
-	if tooLarge := g.of.add(int64(n)); tooLarge != nil {
-		return n, tooLarge
+	if g.tree.read += int64(n); g.tree.read > g.tree.limits.Bytes {
+		return n, fault.New(fault.Precondition, "its layers have more than %d MiB uncompressed, which is the limit",
+			g.tree.limits.Bytes>>20)
 	}
 	return n, err
-}
-
-// ratio bounds what becomes of a layer by its compressed size. Nil bounds nothing.
-type ratio struct{ size, bytes int64 }
-
-// add counts bytes. It returns an error where there are too many.
-func (r *ratio) add(bytes int64) error {
-	if r == nil {
-		return nil
-	}
-	r.bytes += bytes
-	if r.bytes > smallLayer && r.bytes/maxRatio > r.size {
-		return fault.New(fault.Precondition,
-			"a layer of %d bytes unpacks to more than %d times its size, which is the limit", r.size, maxRatio)
-	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -45,8 +46,8 @@ func applyCompressed(ctx context.Context, t testing.TB, layer []byte, diffID str
 		t.Fatal(err)
 	}
 	defer func() { _ = root.Close() }()
-	return unpack.New(root, unpack.Limits{Bytes: 1 << 30, Files: 1000}).
-		Compressed(ctx, bytes.NewReader(layer), int64(len(layer)), diffID)
+	return unpack.New(root, unpack.Limits{Bytes: 16 << 20, Files: 1000}).
+		Compressed(ctx, bytes.NewReader(layer), diffID)
 }
 
 func TestCompressions(t *testing.T) {
@@ -99,11 +100,11 @@ func TestBadLayers(t *testing.T) {
 		"half":                {gzipped(t, plain)[:60], digest(plain), "not a valid tar archive"},
 		"empty":               {nil, digest(nil), "a layer is empty"},
 		"no archive":          {[]byte(strings.Repeat("no archive", 200)), digest(plain), "not a valid tar archive"},
-		"100 times its size":  {gzipped(t, archive(t, file("zeros", string(zeros)))), digest(plain), "more than 100 times"},
-		"zeros after its end": {gzipped(t, append(bytes.Clone(plain), zeros...)), digest(plain), "more than 100 times"},
+		"more than an image":  {gzipped(t, archive(t, file("zeros", string(zeros)))), digest(plain), "more than 16 MiB"},
+		"zeros after its end": {gzipped(t, append(bytes.Clone(plain), zeros...)), digest(plain), "more than 16 MiB uncompressed"},
 		"holes": {
 			gzipped(t, slices.Concat(sparse(30<<20), archive(t))), digest(slices.Concat(sparse(30<<20), archive(t))),
-			"more than 100 times",
+			"more than 16 MiB",
 		},
 		"gzip without content": {[]byte{0x1f, 0x8b, 0, 0}, digest(plain), "not a valid tar archive"},
 	}
@@ -112,6 +113,39 @@ func TestBadLayers(t *testing.T) {
 			err := applyCompressed(t.Context(), t, tc.layer, tc.diffID)
 			if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want a rejection that says %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// TestZerosBecomeHoles has files of 15 MiB that a layer of some kilobytes has, as zeros and as holes.
+func TestZerosBecomeHoles(t *testing.T) {
+	const size = 15 << 20
+	for name, layer := range map[string][]byte{
+		"zeros": archive(t, file("holes", "begin"+strings.Repeat("\x00", size-8)+"end")),
+		"holes": slices.Concat(sparse(size), archive(t)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			root, err := os.OpenRoot(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = root.Close() }()
+			tree := unpack.New(root, unpack.Limits{Bytes: 16 << 20, Files: 10})
+			if err := tree.Compressed(t.Context(), bytes.NewReader(gzipped(t, layer)), digest(layer)); err != nil {
+				t.Fatal(err)
+			}
+			info, err := root.Stat("holes")
+			if err != nil || info.Size() != size {
+				t.Fatalf("the file has %d bytes, %v, want %d", info.Size(), err, size)
+			}
+			if onDisk := info.Sys().(*syscall.Stat_t).Blocks * 512; onDisk > 1<<20 {
+				t.Errorf("it takes %d bytes on disk", onDisk)
+			}
+			content, err := root.ReadFile("holes")
+			if zeros := bytes.Count(content, []byte{0}); err != nil || zeros < size-8 || content[size-1] == 0 && name == "zeros" {
+				t.Errorf("%v, %d of %d bytes are zero, and the last one is %d", err, zeros, size, content[size-1])
 			}
 		})
 	}

@@ -12,6 +12,7 @@ package unpack
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -49,9 +50,10 @@ type Tree struct {
 	bytes  int64
 	files  int64
 	steps  int64 // of the ways to all entries
-	// content is that of the present layer's files, which may have holes: of these an archive has only the size. It is nil
-	// for a layer whose compressed size is not known.
-	content *ratio
+	// read is how many bytes all layers had so far, uncompressed.
+	read int64
+	// buffer is for the content of files.
+	buffer []byte
 	// layer is what the present layer has written, which its whiteouts leave.
 	layer paths
 	// last is the directory that was resolved last, by its name in the layer.
@@ -60,7 +62,7 @@ type Tree struct {
 
 // New returns a tree in root, which is empty and nothing else writes to.
 func New(root *os.Root, limits Limits) *Tree {
-	t := &Tree{root: root, limits: limits, layer: newPaths()}
+	t := &Tree{root: root, limits: limits, buffer: make([]byte, holeBytes), layer: newPaths()}
 	t.last.name, t.last.dir = ".", "."
 	return t
 }
@@ -119,6 +121,9 @@ func (t *Tree) add(header *tar.Header, content io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if isOverlayWhiteout(header) {
+		return t.hide(header.Name, dir, path.Base(name))
+	}
 	if hidden, ok := whiteout(path.Base(name)); ok {
 		return t.hide(header.Name, dir, hidden)
 	}
@@ -145,7 +150,7 @@ func (t *Tree) write(header *tar.Header, at string, content io.Reader) error {
 	case tar.TypeSymlink:
 		return t.symbolicLink(header, at)
 	case tar.TypeChar, tar.TypeBlock, tar.TypeFifo:
-		return rejected(header.Name, "is a device or a pipe, which images must not have")
+		return nil // users without rights can make none, and sandboxes have their own devices
 	default:
 		return rejected(header.Name, "has the unknown type "+string(rune(header.Typeflag)))
 	}
@@ -214,9 +219,6 @@ func (t *Tree) file(header *tar.Header, at string, content io.Reader) error {
 	if err := t.take(header.Name, (header.Size+entryBytes-1)/entryBytes*entryBytes); err != nil {
 		return err
 	}
-	if err := t.content.add(header.Size); err != nil {
-		return err
-	}
 	mode := fs.FileMode(modeFile)
 	if header.Mode&0o100 != 0 {
 		mode = modeProgram
@@ -225,8 +227,33 @@ func (t *Tree) file(header *tar.Header, at string, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(file, readFrom{content})
-	return errors.Join(err, file.Chmod(mode), file.Close())
+	return errors.Join(t.copy(file, readFrom{content}), file.Chmod(mode), file.Close())
+}
+
+// holeBytes is the unit in which zeros become holes.
+const holeBytes = 64 << 10
+
+// zeros is the content of a hole.
+var zeros [holeBytes]byte
+
+// copy writes the content of a file. Zeros take no space on disk: some images have files of gigabytes with little else,
+// such as /var/log/lastlog.
+func (t *Tree) copy(file *os.File, content io.Reader) error {
+	for at := int64(0); ; {
+		n, err := io.ReadFull(content, t.buffer)
+		if part := t.buffer[:n]; !bytes.Equal(part, zeros[:n]) {
+			if _, err := file.WriteAt(part, at); err != nil {
+				return err
+			}
+		}
+		at += int64(n)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return file.Truncate(at)
+		case err != nil:
+			return err
+		}
+	}
 }
 
 // readFrom is a reader whose errors are those of an archive, not of what it is copied to.

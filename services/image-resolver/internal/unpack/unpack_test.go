@@ -24,6 +24,7 @@ type entry struct {
 	link    string
 	mode    int64
 	content string
+	minor   int64
 }
 
 func file(name, content string) entry {
@@ -45,7 +46,7 @@ func archive(t testing.TB, entries ...entry) []byte {
 	w := tar.NewWriter(&out)
 	for _, e := range entries {
 		err := w.WriteHeader(&tar.Header{
-			Typeflag: e.kind, Name: e.name, Linkname: e.link, Mode: e.mode, Size: int64(len(e.content)),
+			Typeflag: e.kind, Name: e.name, Linkname: e.link, Mode: e.mode, Size: int64(len(e.content)), Devminor: e.minor,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -177,6 +178,20 @@ func TestLayersBecomeOneTree(t *testing.T) {
 			},
 			"",
 		},
+		"devices and pipes": {
+			"they are left out, also in place of a file, and a device of overlayfs hides one",
+			[][]entry{
+				{file("a", "1"), file("b", "1"), file("c/d", "1"), {kind: tar.TypeChar, name: "dev/console", minor: 1}},
+				{
+					{kind: tar.TypeFifo, name: "a"},
+					{kind: tar.TypeBlock, name: "dev/sda", minor: 1},
+					{kind: tar.TypeChar, name: "b"},
+					{kind: tar.TypeChar, name: "c"},
+					{kind: tar.TypeChar, name: "nothing"},
+				},
+			},
+			"dev/ -rwxr-xr-x\n",
+		},
 		"links of the root": {
 			"an absolute link leads to a place in the image, also for what is written later",
 			[][]entry{{dir("run"), symlink("var/run", "/run")}, {file("var/run/lock", "x")}},
@@ -264,6 +279,28 @@ func TestSparseFileCountsWithItsSize(t *testing.T) {
 	_, _, err := apply(t, limits, out.Bytes())
 	if fault.Of(err) != fault.Precondition || !strings.Contains(err.Error(), "more than 64 MiB unpacked") {
 		t.Errorf("error %v, want a rejection for its size", err)
+	}
+}
+
+func TestLinesAreAdded(t *testing.T) {
+	root, tree, err := apply(t, limits, archive(t, file("etc/hosts", "a"), symlink("etc/passwd", "other"), file("b", "1\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"etc/hosts", "etc/passwd", "b", "new/file"} {
+		if err := tree.AddLines(name, func(content string) string {
+			if content == "1\n" {
+				return ""
+			}
+			return "b\n"
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "b -r--r--r-- \"1\\n\"\netc/ -rwxr-xr-x\netc/hosts -r--r--r-- \"a\\nb\\n\"\netc/passwd -> other\n" +
+		"new/ -rwxr-xr-x\nnew/file -r--r--r-- \"b\\n\"\n"
+	if got := listing(t, root); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 

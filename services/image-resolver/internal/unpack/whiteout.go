@@ -3,6 +3,7 @@
 package unpack
 
 import (
+	"archive/tar"
 	"errors"
 	"io/fs"
 	"path"
@@ -29,6 +30,12 @@ func whiteout(base string) (hidden string, ok bool) {
 		hidden = ".." // rejected
 	}
 	return hidden, ok
+}
+
+// isOverlayWhiteout reports whether an entry is what overlayfs, whose directories some builders archive, has in place of a
+// file that is hidden.
+func isOverlayWhiteout(header *tar.Header) bool {
+	return header.Typeflag == tar.TypeChar && header.Devmajor == 0 && header.Devminor == 0
 }
 
 // hide removes what lower layers have at a name in dir.

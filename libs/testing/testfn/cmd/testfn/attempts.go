@@ -52,6 +52,20 @@ var attempts = map[string]func(target string) error{
 		var none int
 		return call(syscall.SYS_IOCTL, fd, fsSetFlags, address(&none))
 	}),
+	"file-attributes": inTempFile(func(fd int) error {
+		var none [24]byte
+		return call(fileSetAttributes, fd, address(&[]byte("\x00")[0]), address(&none), len(none), unix.AT_EMPTY_PATH)
+	}),
+	"new-call": func(string) error { return call(newCall) },
+	"set-uid":  inTempFile(func(fd int) error { return syscall.Fchmod(fd, 0o6755) }),
+	"create-set-uid": func(string) error {
+		fd, err := syscall.Open(filepath.Join(os.TempDir(), "program"), syscall.O_CREAT|syscall.O_WRONLY, 0o4755)
+		if err != nil {
+			return err
+		}
+		return syscall.Close(fd)
+	},
+	"pair":       func(string) error { _, err := syscall.Socketpair(unix.AF_TIPC, syscall.SOCK_STREAM, 0); return err },
 	"chmod":      func(path string) error { return os.Chmod(path, 0) },
 	"attach":     func(string) error { return call(syscall.SYS_SHMAT, 1<<30, 0, 0) },
 	"queue":      func(string) error { return call(unix.SYS_MQ_UNLINK, address(&[]byte("x\x00")[0])) },
@@ -105,6 +119,12 @@ var attempts = map[string]func(target string) error{
 const (
 	reserveSpace = 0x40305828
 	fsSetFlags   = 0x40086602
+)
+
+// Numbers of system calls that golang.org/x/sys does not have: file_setattr, and one that no kernel has yet.
+const (
+	fileSetAttributes = 469
+	newCall           = 500
 )
 
 // inTempFile attempts something with the descriptor of an empty file.
