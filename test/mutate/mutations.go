@@ -107,12 +107,12 @@ var named = []mutation{
 		}},
 	},
 	{
-		Name: "a replica that has no lease is not avoided", Package: "services/gateway/internal/replicas",
-		Edits: []edit{{`\n\s*r\.avoid\.Store\([^\n]*`, ""}},
+		Name: "an owner that DNS does not name is not counted as tried", Package: "services/gateway/internal/replicas",
+		Edits: []edit{{`open\.Tried = append\(open\.Tried, owner\)`, "_ = owner"}},
 	},
 	{
-		Name: "a gateway forgets the pod-managers when none is ready", Package: "services/gateway/internal/replicas",
-		Edits: []edit{{`len\(m\.known\.Load\(\)\.replicas\) > 0`, "false"}},
+		Name: "the owner of a function is not remembered", Package: "services/gateway/internal/replicas",
+		Edits: []edit{{`m\.owners\.remember\(image, r\.Address\(\)\)`, "_ = image"}},
 	},
 	{
 		Name: "clients send no HTTP/2 pings", Package: "libs/rpcclient",
@@ -120,11 +120,11 @@ var named = []mutation{
 	},
 	{
 		Name: "a client forgets the replicas when none is ready", Package: "libs/rpcclient",
-		Edits: []edit{{`if err != nil \|\| len\(found\) == 0 `, "if err != nil "}},
+		Edits: []edit{{`err == nil && len\(found\) == 0`, "false"}},
 	},
 	{
-		Name: "a silent replica is not avoided", Package: "services/gateway/internal/replicas",
-		Edits: []edit{{`!r\.silent\.Swap\(true\)`, "true"}},
+		Name: "a silent replica is not called after all others", Package: "libs/rpcclient",
+		Edits: []edit{{`return rank\(x\) - rank\(y\)`, "return 0"}},
 	},
 	{
 		Name: "a pod whose callers leave is not checked", Package: "services/pod-manager/internal/pool",
@@ -145,10 +145,6 @@ var named = []mutation{
 	{
 		Name: "a pod's expiry is written to any pod of its name", Package: "services/pod-manager/internal/kube",
 		Edits: []edit{{`"uid":%q,"annotations"`, `"annotations"`}, {`uid, (podspec\.AnnotationReclaimAfter, until)`, "${1}"}},
-	},
-	{
-		Name: "pods of other function runners are deleted in any version", Package: "services/pod-manager/internal/kube",
-		Edits: []edit{{`(removePod\(ctx, pod\.Name, pod\.UID, )pod\.ResourceVersion`, `${1}""`}},
 	},
 	{
 		Name: "the UIDs of deleted pods are kept for ever", Package: "services/pod-manager/internal/pool",

@@ -42,7 +42,7 @@ func (sys *system) admit(t *testing.T, repositories ...string) {
 	}
 	policy.Name, binding.Name, binding.Spec.PolicyName = sys.functions, sys.functions, sys.functions
 	policy.Spec.Variables[0].Expression = "['" + strings.Join(repositories, "', '") + "']"
-	binding.Spec.MatchResources.NamespaceSelector.MatchLabels = map[string]string{metav1.LabelNamespaceName: sys.functions}
+	binding.Spec.MatchResources.NamespaceSelector.MatchLabels = map[string]string{corev1.LabelMetadataName: sys.functions}
 	api := s.Client.AdmissionregistrationV1()
 	t.Cleanup(func() {
 		_ = api.ValidatingAdmissionPolicyBindings().Delete(suite.Context(t), binding.Name, metav1.DeleteOptions{})

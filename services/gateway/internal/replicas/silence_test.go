@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,6 +196,56 @@ func TestReplicaThatGrantsNoLeasesIsAskedOnce(t *testing.T) {
 		}
 		if asked != 1 {
 			t.Errorf("%s was asked %d times, and had no lease", owner, asked)
+		}
+	})
+}
+
+// TestLeaseFailsIfNoReplicaAnswersForLong: a single pod-manager has restarted by then.
+func TestLeaseFailsIfNoReplicaAnswersForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, "10.0.0.1")
+		f.hosts["10.0.0.1"].Kill()
+		begin := time.Now()
+		_, err := f.client.Lease(t.Context(), &lease.Open{Image: "fn"}, func(*lease.Waiting) {})
+		if fault.Of(err) != fault.Unavailable || !strings.Contains(err.Error(), "no pod-manager could be reached for 15s") {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(begin); took < 10*time.Second || took > 16*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// TestReplacedReplicaIsFoundAtOnce: a call that did not reach a replica has the name looked up.
+func TestReplacedReplicaIsFoundAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, "10.0.0.1", "10.0.0.2")
+		f.set("10.0.0.1")
+		<-time.After(10 * time.Second)
+		leaseFrom(t, f.client, "fn")
+		<-time.After(time.Second) // the addresses have been looked up again
+		leaseFrom(t, f.client, "fn")
+		f.hosts["10.0.0.1"].Kill()
+		f.set("10.0.0.2")
+		begin := time.Now()
+		if got := leaseFrom(t, f.client, "fn"); got != "10.0.0.2" || time.Since(begin) > time.Second {
+			t.Errorf("leased from %s after %v", got, time.Since(begin))
+		}
+	})
+}
+
+// TestIdleGatewayLooksAddressesUp: all replicas may have moved meanwhile, to hosts that drop what is sent to others.
+func TestIdleGatewayLooksAddressesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, "10.0.0.1", "10.0.0.2")
+		f.set("10.0.0.1")
+		<-time.After(10 * time.Second)
+		leaseFrom(t, f.client, "fn")
+		f.set("10.0.0.2")
+		f.hosts["10.0.0.1"].SetSilent(true)
+		<-time.After(time.Hour)
+		if took, from := f.leases(t, 1); took[0] > 0 || from[0] != "10.0.0.2" {
+			t.Errorf("leased from %s after %v", from[0], took[0])
 		}
 	})
 }
