@@ -46,8 +46,8 @@ func (t *table) with(configs []binaries.Binary, dir string, prefork int) (*table
 	return all, problems
 }
 
-// serve maps an image, whose tag may be a version constraint, to a binary, in place of what the file says. exact are the
-// images that FunctionConfigs name by their tags.
+// serve maps an image, whose tag may be a version constraint, to a binary, in place of what the file says. exact has
+// the images that FunctionConfigs name by their tags.
 func (t *table) serve(image, binary string, exact map[string]bool) {
 	i := strings.LastIndexByte(image, ':')
 	name := imagename.Name{Repository: image[:max(i, 0)], Tag: image[i+1:]}
@@ -75,7 +75,7 @@ func checkBinary(path, dir string) string {
 	info, err := os.Stat(path)
 	switch within, relErr := filepath.Rel(dir, path); {
 	case relErr != nil || !filepath.IsLocal(within):
-		return fmt.Sprintf("spec.binaryExecutor.path is outside of the function runner's directory of functions: %s", dir)
+		return "spec.binaryExecutor.path is outside of the function runner's directory of functions: " + dir
 	case err != nil:
 		return fmt.Sprintf("spec.binaryExecutor.path is not in the function runner's image: %v", err)
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:

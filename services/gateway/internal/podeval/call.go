@@ -137,8 +137,8 @@ func nameUnknown(err error) bool {
 	return ok
 }
 
-// lookupFailed reports whether name servers did not answer. That a name does not exist is an answer: the pod's Service is
-// gone.
+// lookupFailed reports whether name servers did not answer. That a name does not exist is an answer: the pod's Service
+// is gone.
 func lookupFailed(err error) bool {
 	lookup, ok := errors.AsType[*net.DNSError](err)
 	return ok && !lookup.IsNotFound

@@ -549,7 +549,9 @@ func TestNameServersAreNotThePodsFault(t *testing.T) {
 
 // TestConnectionsOfBrokenPodsAreNotUsedAgain: the next attempt on the pod has a new one.
 func TestConnectionsOfBrokenPodsAreNotUsedAgain(t *testing.T) {
-	conns := podconn.New(podconn.Config{Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20, Telemetry: telemetry.Discard()})
+	conns := podconn.New(podconn.Config{
+		Idle: time.Minute, Max: 10, MaxMessageBytes: 1 << 20, Telemetry: telemetry.Discard(),
+	})
 	address := failing(t, connect.NewError(connect.CodeUnavailable, errors.New("not by the wrapper server")))
 	e, err := podeval.New(podeval.Config{
 		Leases: leasetest.NewManager(pods(pod("a", address))), Conns: conns, ConnectTimeout: time.Minute,

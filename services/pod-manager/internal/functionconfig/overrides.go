@@ -25,7 +25,8 @@ func readOverrides(o object, secrets []string) *podspec.Overrides {
 	if o.decode("securityContext", &context, "a pod's security context") {
 		all.SecurityContext = &context
 	}
-	all.Init, all.Function = readContainer(o.object("initContainer"), secrets), readContainer(o.object("container"), secrets)
+	all.Init = readContainer(o.object("initContainer"), secrets)
+	all.Function = readContainer(o.object("container"), secrets)
 	return all
 }
 

@@ -203,7 +203,8 @@ func (s *Set) Problems(name string) []string {
 }
 
 // Pod returns what is set for the pods of an image, given by its canonical name: that of its
-// tag, else of the oldest version constraint that its tag satisfies, or else of all tags. An image without tag is only covered by a setting for all tags.
+// tag, else of the oldest version constraint that its tag satisfies, or else of all tags. An image without tag is only
+// covered by a setting for all tags.
 func (s *Set) Pod(name imagename.Name) (*Function, bool) {
 	if s == nil {
 		return nil, false

@@ -178,7 +178,8 @@ func TestVersionConstraints(t *testing.T) {
 			t.Errorf("the time to live of %s is %v, want %dm", image, got, minutes)
 		}
 	}
-	if problems := strings.Join(s.Problems("same"), " "); !strings.Contains(problems, `fn:~0.4 is that of the FunctionConfig "four"`) {
+	const conflict = `fn:~0.4 is that of the FunctionConfig "four"`
+	if problems := strings.Join(s.Problems("same"), " "); !strings.Contains(problems, conflict) {
 		t.Errorf("two objects have one constraint, and the younger one's problems are %q", problems)
 	}
 	b := compiled(t, [2]string{"b", "{image: fn, binaryExecutor: {tags: ['~0.4', v0.3.0], path: fn}}"}).Binaries

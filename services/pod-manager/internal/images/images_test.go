@@ -4,7 +4,7 @@ package images_test
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +29,7 @@ func (r *resolver) ResolveImage(ctx context.Context, req *images.Request) (*imag
 	if r.err != nil {
 		return nil, r.err
 	}
-	return &images.Image{Reference: req.GetImage() + req.GetTagConstraint(), Digest: fmt.Sprint(r.asked)}, nil
+	return &images.Image{Reference: req.GetImage() + req.GetTagConstraint(), Digest: strconv.Itoa(r.asked)}, nil
 }
 
 // world is a Last that asks a resolver.
@@ -86,7 +86,7 @@ func TestLastAnswersWhileTheImageResolverIsAway(t *testing.T) {
 		}
 		w.err = nil
 		<-time.After(6 * time.Second)
-		w.resolve(t, t.Context(), "fn:v1", fmt.Sprint(w.asked+1))
+		w.resolve(t, t.Context(), "fn:v1", strconv.Itoa(w.asked+1))
 		w.err = fault.New(fault.Unavailable, "away")
 		<-time.After(2 * time.Hour)
 		if _, err := w.Last.ResolveImage(t.Context(), &images.Request{Image: "fn:v1"}); fault.Of(err) != fault.Unavailable {

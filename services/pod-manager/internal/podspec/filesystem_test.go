@@ -38,7 +38,8 @@ func TestFilesystem(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			spec := built(t, "{containers: [{name: function, command: [/w], "+tc.container+"}], volumes: "+tc.volumes+"}", defaults())
+			text := "{containers: [{name: function, command: [/w], " + tc.container + "}], volumes: " + tc.volumes + "}"
+			spec := built(t, text, defaults())
 			c := spec.Containers[0]
 			root := c.SecurityContext.ReadOnlyRootFilesystem
 			if readOnly := root != nil && *root; readOnly != tc.readOnly {

@@ -23,7 +23,8 @@ func amounts(cpu, memory string) corev1.ResourceList {
 	return list
 }
 
-// resourcesOf returns the resources of the function container but for ephemeral storage, which TestEphemeralStorage has.
+// resourcesOf returns the resources of the function container without ephemeral storage, which TestEphemeralStorage
+// has.
 func resourcesOf(r podspec.Request) corev1.ResourceRequirements {
 	resources := builder().Pod(r).Spec.Containers[0].Resources
 	delete(resources.Requests, corev1.ResourceEphemeralStorage)
