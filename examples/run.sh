@@ -47,22 +47,23 @@ if [[ $(uname -s) == Linux && -x $build/examples/functions && ${FNR_SANDBOX:-aut
   images=$!
   if read -r registry <&"$address"; then
     skipped=
-    mirrors=${FNR_IMAGE_RESOLVER_MIRRORS:-} insecure=${FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES:-}
-    export FNR_IMAGE_RESOLVER_MIRRORS="${mirrors:+$mirrors,}functions.example.com=$registry"
-    export FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES="${insecure:+$insecure,}$registry"
+    mirrors=${FNR_MIRRORS:-} insecure=${FNR_INSECURE_REGISTRIES:-}
+    export FNR_MIRRORS="${mirrors:+$mirrors,}functions.example.com=$registry"
+    export FNR_INSECURE_REGISTRIES="${insecure:+$insecure,}$registry"
   else
     skipped=$(<"$log")
   fi
 fi
 
-unset FNR_ADDRESS # fnctl's for another gateway, by its earlier name: function-runner rejects it
+# Loopback only: anyone who reaches the port may run functions here.
+export FNR_ADDRESS=localhost:$port
 export FNR_TELEMETRY_METRICS_ADDRESS=${FNR_TELEMETRY_METRICS_ADDRESS:-off}
 export FNR_TELEMETRY_LOG_FORMAT=text FNR_SERVE_DRAIN_DELAY=0s FNR_SANDBOX=${FNR_SANDBOX:-auto}
 # The status page, unless its port is taken.
 if [[ $keep == --keep ]] && ! taken 9447; then
-  export FNR_GATEWAY_STATUS_ADDRESS=${FNR_GATEWAY_STATUS_ADDRESS-localhost:9447}
+  export FNR_STATUS_ADDRESS=${FNR_STATUS_ADDRESS-localhost:9447}
 fi
-"$build/bin/function-runner" --port="$port" --disable-runtimes=pod \
+"$build/bin/function-runner" --disable-runtimes=pod \
   --functions="$build/functions" --config="$build/functions/config.yaml" --log-level="${LOG_LEVEL:-1}" \
   2> >(exec tee -i "$log" >&2) &
 runner=$!
@@ -87,7 +88,7 @@ FNCTL="$build/bin/fnctl" FNCTL_ADDRESS="localhost:$port" SKIPPED=$skipped "$here
 if [[ $keep == --keep ]]; then
   echo
   echo "Serving on localhost:$port. Try: .build/bin/fnctl render --diff --output stdout examples/web-application"
-  [[ -z ${FNR_GATEWAY_STATUS_ADDRESS:-} ]] || echo "Status page: http://$FNR_GATEWAY_STATUS_ADDRESS"
+  [[ -z ${FNR_STATUS_ADDRESS:-} ]] || echo "Status page: http://$FNR_STATUS_ADDRESS"
   echo "In the terminal: .build/bin/fnctl top"
   echo "Stop with Ctrl-C."
   trap 'kill "$runner" 2>/dev/null || true' INT TERM

@@ -173,7 +173,15 @@ func (c *Checks) Within(field string, err error) {
 	}
 }
 
-// Err returns all problems, or nil.
+// Err returns all problems, or nil. Services that share a setting have the same problem with it, which is
+// returned once.
 func (c *Checks) Err() error {
-	return errors.Join(c.problems...)
+	var unique []error
+	for _, problem := range c.problems {
+		same := func(other error) bool { return other.Error() == problem.Error() }
+		if !slices.ContainsFunc(unique, same) {
+			unique = append(unique, problem)
+		}
+	}
+	return errors.Join(unique...)
 }

@@ -24,10 +24,18 @@ type Setting struct {
 }
 
 // Settings returns the settings of cfg, a pointer to a struct with envconfig tags, in the order of
-// its fields. (Envconfig has such a list only behind text/template, which would make each program a
-// third larger.)
+// its fields. A variable that several embedded structs share is listed once, with the first one's default.
+// (Envconfig has such a list only behind text/template, which would make each program a third larger.)
 func Settings(cfg any) []Setting {
-	return settingsOf(reflect.TypeOf(cfg).Elem(), "")
+	var unique []Setting
+	seen := map[string]bool{}
+	for _, s := range settingsOf(reflect.TypeOf(cfg).Elem(), "") {
+		if !seen[s.Variable] {
+			seen[s.Variable] = true
+			unique = append(unique, s)
+		}
+	}
+	return unique
 }
 
 // settingsOf returns the settings of a struct that is the field of the path within the configuration.

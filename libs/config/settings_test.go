@@ -40,7 +40,7 @@ func TestSettings(t *testing.T) {
 		{Variable: "FNR_TTL", Type: "duration", Default: "30m"},
 		{Variable: "FNR_REGISTRIES", Type: "list, by commas"},
 		{Variable: "FNR_WRAPPER_IMAGE", Alias: "WRAPPER_IMAGE", Type: "text"},
-		{Variable: "FNR_POD_MANAGER_DRAIN_DELAY", Type: "duration", Default: "5s"},
+		{Variable: "FNR_DRAIN_DELAY", Type: "duration", Default: "5s"},
 		{Variable: "FNR_HOST_USERS", Type: "true or false", Default: "false"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -85,15 +85,10 @@ func TestUnknownVariables(t *testing.T) {
 	tests := map[string]struct {
 		reason, variable, want string
 	}{
-		"letters": {"a typing error", "FNR_PROT", "is FNR_PORT meant?"},
-		"of a service": {
-			"it has no prefix where the service runs alone", "FNR_DRAIN_DELAY", "is FNR_POD_MANAGER_DRAIN_DELAY meant?",
-		},
-		"of all services": {
-			"it has a prefix in another program", "FNR_GATEWAY_REGISTRIES", "is FNR_REGISTRIES meant?",
-		},
-		"other":    {"nothing is like it: a guess would mislead", "FNR_TEMPERATURE_OF_SEA", "remove it, or see --help"},
-		"test bed": {"it is for tests, in whose environment programs run", "FNR_BED", ""},
+		"letters":         {"a typing error", "FNR_PROT", "is FNR_PORT meant?"},
+		"another meaning": {"words in common are no typing error", "FNR_HOST_PORTS", "remove it, or see --help"},
+		"other":           {"nothing is like it: a guess would mislead", "FNR_TEMPERATURE_OF_SEA", "remove it, or see --help"},
+		"test bed":        {"it is for tests, in whose environment programs run", "FNR_BED", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,18 +108,17 @@ func TestUnknownVariables(t *testing.T) {
 	}
 }
 
-// TestAddressOfFnctl checks that a program without that setting names both variables that a user may
-// have meant.
-func TestAddressOfFnctl(t *testing.T) {
-	var composed struct {
-		Gateway struct {
-			Address string
-		}
+// TestSharedSettingsAreListedOnce embeds two structs that have a variable in common.
+func TestSharedSettingsAreListedOnce(t *testing.T) {
+	type Other struct {
+		HostUsers bool `split_words:"true" default:"true"`
 	}
-	t.Setenv("FNR_ADDRESS", "gateway.example:9445")
-	err := config.Fill(&composed)
-	text := fmt.Sprint(err)
-	if !strings.Contains(text, "FNCTL_ADDRESS") || !strings.Contains(text, "FNR_GATEWAY_ADDRESS") {
-		t.Errorf("got %v, want both names", err)
+	var both struct {
+		Embedded
+		Other
+	}
+	want := []config.Setting{{Variable: "FNR_HOST_USERS", Type: "true or false", Default: "false"}}
+	if diff := cmp.Diff(want, config.Settings(&both)); diff != "" {
+		t.Errorf("(-want, +got):\n%s", diff)
 	}
 }

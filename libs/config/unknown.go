@@ -34,28 +34,22 @@ func checkUnknown(cfg any) error {
 
 // advice returns what to do about an unknown variable.
 func advice(name string, known []string) string {
-	near := nearest(name, known)
-	switch {
-	case near == "":
-		return ": remove it, or see --help"
-	case name == Prefix+"_ADDRESS":
-		return fmt.Sprintf(": is it for fnctl, which reads FNCTL_ADDRESS, or is %s meant?", near)
+	if near := nearest(name, known); near != "" {
+		return fmt.Sprintf(": is %s meant?", near)
 	}
-	return fmt.Sprintf(": is %s meant?", near)
+	return ": remove it, or see --help"
 }
 
-// nearest returns the known variable that is most like name: one with the same words, if the name of
-// a service is not counted, or else one that differs by few letters. It is empty if there is none.
+// maxTypingErrors is the number of letters by which a misspelt variable may differ from the one that is
+// suggested. A larger number would suggest settings with another meaning.
+const maxTypingErrors = 3
+
+// nearest returns the known variable that differs least from name, by at most maxTypingErrors. It is empty if
+// there is none.
 func nearest(name string, known []string) string {
-	words := strings.TrimPrefix(name, Prefix)
+	best, least := "", maxTypingErrors+1
 	for _, k := range known {
-		if strings.HasSuffix(k, words) || strings.HasSuffix(name, strings.TrimPrefix(k, Prefix)) {
-			return k
-		}
-	}
-	best, least := "", len(words)/3+2
-	for _, k := range known {
-		if d := distance(words, strings.TrimPrefix(k, Prefix)); d < least {
+		if d := distance(name, k); d < least {
 			best, least = k, d
 		}
 	}

@@ -85,7 +85,7 @@ func TestMeshPermitsKnownCallersOnly(t *testing.T) {
 func TestEndpointOfFunctionPods(t *testing.T) {
 	for base, set := range map[string]struct{ program, variable string }{
 		"microservices":   {"pod-manager", "FNR_ENDPOINT"},
-		"function-runner": {"function-runner", "FNR_POD_MANAGER_ENDPOINT"},
+		"function-runner": {"function-runner", "FNR_ENDPOINT"},
 	} {
 		for component, want := range map[string]string{
 			"dev": "pod-ip", "service-mesh": "service", "pod-template": "service", "porch-main": "service",

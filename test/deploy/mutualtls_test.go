@@ -40,7 +40,8 @@ func TestMutualTLSIsWhole(t *testing.T) {
 		}
 		found += with
 		for _, d := range deployments {
-			if variable(d.Spec.Template.Spec.Containers[0], "FNR_POD_MANAGER_ISSUER_SECRET") != "" {
+			issues := variable(d.Spec.Template.Spec.Containers[0], "FNR_ISSUER_SECRET") != ""
+			if d.Name == "function-runner" && issues {
 				alone[strings.TrimPrefix(t.Name(), "TestMutualTLSIsWhole/")] = true
 				checkAuthority(t, objects)
 			}

@@ -81,10 +81,11 @@ func TestRightsAreExact(t *testing.T) {
 				rights = append(rights, secret...)
 			}
 			if variable(d.Spec.Template.Spec.Containers[0], "FNR_ISSUER_SECRET") != "" {
-				rights = append(rights, issuer...)
-			}
-			if variable(d.Spec.Template.Spec.Containers[0], "FNR_POD_MANAGER_ISSUER_SECRET") != "" {
-				rights = append(rights, podIssuer...)
+				if d.Name == "function-runner" {
+					rights = append(rights, podIssuer...)
+				} else {
+					rights = append(rights, issuer...)
+				}
 			}
 			slices.Sort(rights)
 			want["porch-system/"+account] = rights

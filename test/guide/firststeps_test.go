@@ -118,7 +118,7 @@ func newUser(t *testing.T) ([]string, *strings.Replacer) {
 		pairs = append(pairs, address, free[i])
 	}
 	return append(env,
-		"PORT="+strings.TrimPrefix(free[0], "localhost:"), "FNCTL_ADDRESS="+free[0], "FNR_GATEWAY_STATUS_ADDRESS="+free[1],
+		"PORT="+strings.TrimPrefix(free[0], "localhost:"), "FNCTL_ADDRESS="+free[0], "FNR_STATUS_ADDRESS="+free[1],
 		"GOWORK=off", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_VALUE_0=https://github.com/krm-function-runner/",
 		"GIT_CONFIG_KEY_0=url."+files(t)+"/.insteadOf"), strings.NewReplacer(pairs...)
 }

@@ -122,7 +122,7 @@ func (b *bench) open(ctx context.Context) (ways []way, stop func(), err error) {
 		"gateway":     func() (*server, error) { return b.startGateway(ctx) },
 		"wrapper":     func() (*server, error) { return b.startWrapper(ctx, binary) },
 		"gateway-off": func() (*server, error) { return b.startGateway(ctx, "FNR_CONFINE=off") },
-		"gateway-np":  func() (*server, error) { return b.startGateway(ctx, "FNR_GATEWAY_EXEC_PREFORK=0") },
+		"gateway-np":  func() (*server, error) { return b.startGateway(ctx, "FNR_EXEC_PREFORK=0") },
 		"wrapper-np":  func() (*server, error) { return b.startWrapper(ctx, binary, "FNR_PREFORK=0") },
 	}
 	for _, name := range strings.Split(b.ways, ",") {

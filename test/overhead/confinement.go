@@ -42,7 +42,7 @@ type mode struct {
 
 var modes = []mode{
 	{"spare", nil, func(s subject) time.Duration { return s.pause }},
-	{"new", []string{"FNR_GATEWAY_EXEC_PREFORK=0"}, func(subject) time.Duration { return 5 * time.Millisecond }},
+	{"new", []string{"FNR_EXEC_PREFORK=0"}, func(subject) time.Duration { return 5 * time.Millisecond }},
 }
 
 // confinement measures what confinement costs an evaluation of one item through the gateway.

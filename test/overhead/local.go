@@ -38,7 +38,7 @@ func (b *bench) local(ctx context.Context) error {
 func (b *bench) ofStore(dir, registry string) []string {
 	return []string{
 		"FNR_SANDBOX=" + b.launcher, "FNR_SANDBOX_STORE=" + filepath.Join(dir, "store"),
-		"FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES=" + registry,
+		"FNR_INSECURE_REGISTRIES=" + registry,
 	}
 }
 

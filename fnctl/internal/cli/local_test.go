@@ -49,8 +49,8 @@ func TestLocal(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("DOCKER_CONFIG", settings)
 			env.Setenv("FNR_SANDBOX_STORE", filepath.Join(store, filepath.Base(env.WorkDir)))
-			env.Setenv("FNR_IMAGE_RESOLVER_REGISTRY_TLS_PATHS", private.Host+"="+settings)
-			env.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", open.Host)
+			env.Setenv("FNR_REGISTRY_TLS_PATHS", private.Host+"="+settings)
+			env.Setenv("FNR_INSECURE_REGISTRIES", open.Host)
 			env.Setenv("PRIVATE", private.Host)
 			env.Setenv("OPEN", open.Host)
 			return nil

@@ -26,10 +26,10 @@ import (
 func BenchmarkFirst(b *testing.B) {
 	setUp(b)
 	b.Setenv("FNR_SANDBOX", "bubblewrap")
-	b.Setenv("FNR_GATEWAY_EXEC_PREFORK", "0") // each is a first one
+	b.Setenv("FNR_EXEC_PREFORK", "0") // each is a first one
 	registry := machinetest.Open(b)
 	registry.Push(b, "fn/echo:v1", "echo")
-	b.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", registry.Host)
+	b.Setenv("FNR_INSECURE_REGISTRIES", registry.Host)
 	request := &evaluator.EvaluateFunctionRequest{
 		Image: registry.Host + "/fn/echo:v1", ResourceList: []byte("kind: ResourceList\n"),
 	}

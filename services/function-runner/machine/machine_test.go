@@ -77,7 +77,7 @@ func TestPrivateImageRunsWithAndWithoutItsRegistry(t *testing.T) {
 	registry.Push(t, "fn/echo:v1", "echo")
 	authority := t.TempDir()
 	write(t, filepath.Join(authority, "ca.crt"), string(registry.Authority()))
-	t.Setenv("FNR_IMAGE_RESOLVER_REGISTRY_TLS_PATHS", registry.Host+"="+authority)
+	t.Setenv("FNR_REGISTRY_TLS_PATHS", registry.Host+"="+authority)
 	image := registry.Host + "/fn/echo:v1"
 	if _, err := evaluate(t, false, image); status.Code(err) != codes.FailedPrecondition ||
 		!strings.Contains(err.Error(), "401") {
@@ -110,10 +110,10 @@ func TestPlainHTTPIsForListedRegistries(t *testing.T) {
 	registry.Push(t, "fn/echo:v1", "echo")
 	_, err := evaluate(t, false, registry.Host+"/fn/echo:v1")
 	if status.Code(err) != codes.FailedPrecondition ||
-		!strings.Contains(err.Error(), "list it in FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES") {
+		!strings.Contains(err.Error(), "list it in FNR_INSECURE_REGISTRIES") {
 		t.Errorf("not listed: %v", err)
 	}
-	t.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", registry.Host)
+	t.Setenv("FNR_INSECURE_REGISTRIES", registry.Host)
 	if _, err := evaluate(t, false, registry.Host+"/fn/echo:v1"); err != nil {
 		t.Errorf("listed: %v", err)
 	}

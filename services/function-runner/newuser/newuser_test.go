@@ -143,7 +143,7 @@ func TestPrivateImages(t *testing.T) {
 				}
 			}
 			u.give(t, "cp", ".build/bin/fnctl")
-			out := u.run(t, "env", "DOCKER_CONFIG=.", "FNR_IMAGE_RESOLVER_REGISTRY_TLS_PATHS="+private.Host+"="+u.home,
+			out := u.run(t, "env", "DOCKER_CONFIG=.", "FNR_REGISTRY_TLS_PATHS="+private.Host+"="+u.home,
 				"./fnctl", "render", "--local", "package")
 			if want := "Ran 1 function in 1 package"; !strings.Contains(out, want) {
 				t.Errorf("it does not say %q:\n%s", want, out)

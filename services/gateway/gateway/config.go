@@ -48,9 +48,6 @@ type Config struct {
 	// or, without one, 128 MiB or four of the largest requests. While a request is decoded
 	// there are two copies of it.
 	MaxInHandBytes int `split_words:"true" default:"0"`
-	// MaxInHandBytesName is what the variable of MaxInHandBytes is called in a program that the
-	// gateway is a part of; empty is FNR_MAX_IN_HAND_BYTES.
-	MaxInHandBytesName string `ignored:"true"`
 	// MaxInHandWait is how long a request may be queued for the memory budget.
 	MaxInHandWait time.Duration `split_words:"true" default:"10s"`
 	// LogFunctionOutput puts into the log what functions that failed wrote to stderr and in
@@ -62,9 +59,6 @@ type Config struct {
 	// MaxEvaluationTime is how long an evaluation may take from when its request was read,
 	// waiting included; 0 is any time. A caller's shorter deadline comes first.
 	MaxEvaluationTime time.Duration `split_words:"true" default:"5m"`
-	// MaxEvaluationTimeName is what the variable of MaxEvaluationTime is called in a program that
-	// the gateway is a part of; empty is FNR_MAX_EVALUATION_TIME.
-	MaxEvaluationTimeName string `ignored:"true"`
 	// MaxConnectionAge is how old a connection of a caller becomes, give or take a
 	// tenth, before the caller is asked to make another one, which may lead to another
 	// replica; 0 is any age.

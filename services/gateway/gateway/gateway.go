@@ -6,7 +6,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -150,10 +149,10 @@ func newHandler(
 	c.History, c.Telemetry = remembered, frame.Telemetry
 	c.MaxMessageBytes, c.MaxInHandBytes = int64(cfg.MaxMessageBytes), cfg.maxInHand(cgroup.Container)
 	c.MaxInHandWait = cfg.MaxInHandWait
-	c.MaxInHandSetting = cmp.Or(cfg.MaxInHandBytesName, config.Variable("MaxInHandBytes"))
+	c.MaxInHandSetting = config.Variable("MaxInHandBytes")
 	c.LogFunctionOutput, c.MaxLogRate = cfg.LogFunctionOutput, cfg.MaxLogRate
 	c.MaxEvaluationTime = cfg.MaxEvaluationTime
-	c.MaxTimeSetting = cmp.Or(cfg.MaxEvaluationTimeName, config.Variable("MaxEvaluationTime"))
+	c.MaxTimeSetting = config.Variable("MaxEvaluationTime")
 	door, err := frontdoor.New(c)
 	if err != nil {
 		return nil, nil, err

@@ -55,10 +55,6 @@ type Config struct {
 	// host or host:port. A registry at a local address, such as one on loopback, has to be
 	// listed here, in RegistryTLSPaths or as a mirror.
 	InsecureRegistries []string `split_words:"true"`
-	// InsecureRegistriesName and RegistryTLSPathsName are what these variables are called in a program
-	// that combines services; empty for this one's own names.
-	InsecureRegistriesName string `ignored:"true"`
-	RegistryTLSPathsName   string `ignored:"true"`
 	// Mirrors are places to try before a registry, as registry=host/prefix. Several
 	// of one registry are tried in their order.
 	Mirrors Pairs `split_words:"true"`

@@ -7,7 +7,6 @@
 package imageresolver
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -110,8 +109,8 @@ func newCore(cfg Config, frame program.Frame) (*resolver.Resolver, *registry.Cli
 	client, err := registry.New(registry.Config{
 		Transport: trusted, Credentials: creds, Insecure: cfg.InsecureRegistries, Mirrors: cfg.Mirrors,
 		Local: slices.Collect(maps.Keys(cfg.RegistryTLSPaths)), Concurrent: cfg.Fetch.Concurrency,
-		InsecureSetting: cmp.Or(cfg.InsecureRegistriesName, config.Variable("InsecureRegistries")),
-		TLSPathsSetting: cmp.Or(cfg.RegistryTLSPathsName, config.Variable("RegistryTLSPaths")),
+		InsecureSetting: config.Variable("InsecureRegistries"),
+		TLSPathsSetting: config.Variable("RegistryTLSPaths"),
 		Telemetry:       frame.Telemetry,
 	})
 	if err != nil {

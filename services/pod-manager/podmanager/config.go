@@ -75,9 +75,6 @@ type Config struct {
 	PinDigest bool `split_words:"true" default:"true"`
 	// PullSecret is the name of the pull secret for private registries.
 	PullSecret string `split_words:"true" default:"auth-secret"`
-	// PullSecretName is what the setting PullSecret is called in a program that combines services;
-	// empty for this one's own variable.
-	PullSecretName string `ignored:"true"`
 	// EnablePrivateRegistries is whether the pod-manager keeps the pull secret: a copy of
 	// AuthSecretPath in the pods' namespace. Otherwise it does not touch it.
 	EnablePrivateRegistries bool `split_words:"true"`

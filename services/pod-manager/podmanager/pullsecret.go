@@ -3,7 +3,6 @@
 package podmanager
 
 import (
-	"cmp"
 	"context"
 
 	"k8s.io/client-go/kubernetes"
@@ -27,7 +26,7 @@ func (c *Config) pullSecret(
 	keeper, err := pullsecret.New(pullsecret.Config{
 		Path: c.AuthSecretPath, Secrets: client.CoreV1().Secrets(c.Namespace),
 		Namespace: c.Namespace, Name: c.PullSecret, CheckInterval: c.ScanInterval,
-		NameSetting: cmp.Or(c.PullSecretName, config.Variable("PullSecret")),
+		NameSetting: config.Variable("PullSecret"),
 		Log:         frame.Telemetry.Log, Meter: frame.Telemetry.Meters.Meter("pod-manager/pullsecret"),
 	})
 	if err != nil {

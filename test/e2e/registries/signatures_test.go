@@ -79,7 +79,7 @@ func deployWithPolicy(t *testing.T, key cosigned.Key, pattern string) *system {
 	objects = append(objects, key.Policy(t, "porch-system", "policy", pattern))
 	for _, o := range objects {
 		if o.GetKind() == "Deployment" {
-			suite.SetVariable(t, o, "FNR_GATEWAY_POLICY_FILE", "/etc/function-runner/policy.yaml")
+			suite.SetVariable(t, o, "FNR_POLICY_FILE", "/etc/function-runner/policy.yaml")
 			suite.Mount(t, o, "policy", "/etc/function-runner",
 				map[string]any{"configMap": map[string]any{"name": "policy"}})
 		}

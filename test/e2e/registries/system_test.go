@@ -39,7 +39,7 @@ type mode struct {
 var modes = []mode{
 	{"microservices", "dev", "image-resolver", "FNR_INSECURE_REGISTRIES", "pod-manager"},
 	{
-		"function-runner", "dev-function-runner", "function-runner", "FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES",
+		"function-runner", "dev-function-runner", "function-runner", "FNR_INSECURE_REGISTRIES",
 		"porch-fn-runner",
 	},
 }

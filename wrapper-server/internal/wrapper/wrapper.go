@@ -122,7 +122,7 @@ const budgetTimeout = time.Minute
 const (
 	maxTimeSetting = "the wrapper server's setting FNR_MAX_EVALUATION_TIME"
 	maxTimeInPod   = "the pod-manager's setting FNR_MAX_EVALUATION_TIME (function-runner's is " +
-		"FNR_GATEWAY_MAX_EVALUATION_TIME), or the function's maxEvaluationTime"
+		"FNR_MAX_EVALUATION_TIME), or the function's maxEvaluationTime"
 )
 
 // timeSetting returns what users can set where the server runs: in a pod its own variable is the

@@ -41,9 +41,9 @@ func echoes(t *testing.T) []string {
 
 // TestCallersProveWhoTheyAreToFunctionRunner has the port for callers with identities, and no other, in one process.
 func TestCallersProveWhoTheyAreToFunctionRunner(t *testing.T) {
-	t.Setenv("FNR_GATEWAY_TLS_ADDRESS", "127.0.0.1:0")
-	t.Setenv("FNR_GATEWAY_REQUIRE_IDENTITY", "true")
-	t.Setenv("FNR_GATEWAY_CALLERS", "spiffe://td/porch")
+	t.Setenv("FNR_TLS_ADDRESS", "127.0.0.1:0")
+	t.Setenv("FNR_REQUIRE_IDENTITY", "true")
+	t.Setenv("FNR_CALLERS", "spiffe://td/porch")
 	s, err := settings.Load(echoes(t), t.Output())
 	if err != nil {
 		t.Fatal(err)
@@ -86,11 +86,9 @@ func TestCallersProveWhoTheyAreToFunctionRunner(t *testing.T) {
 // TestCallersWithoutTheirPort names callers for a function-runner that cannot tell them apart.
 func TestCallersWithoutTheirPort(t *testing.T) {
 	for variable, want := range map[string]string{
-		"FNR_GATEWAY_CALLERS":          "left out without a port with TLS",
-		"FNR_GATEWAY_TOKEN_USERS":      "empty without a port with TLS",
-		"FNR_GATEWAY_REQUIRE_IDENTITY": "false without a port with TLS",
-		"FNR_CALLERS":                  "FNR_GATEWAY_CALLERS",
-		"FNR_POD_MANAGER_CALLERS":      "remove it",
+		"FNR_CALLERS":          "left out without a port with TLS",
+		"FNR_TOKEN_USERS":      "empty without a port with TLS",
+		"FNR_REQUIRE_IDENTITY": "false without a port with TLS",
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Setenv(variable, "true")

@@ -33,8 +33,8 @@ func TestFunctionRunnerWithoutItsSecret(t *testing.T) {
 			defer server.Close()
 			image := strings.TrimPrefix(server.URL, "http://") + "/fns/echo:v1"
 			push(t, image)
-			t.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", strings.TrimPrefix(server.URL, "http://"))
-			t.Setenv("FNR_POD_MANAGER_ISSUER_SECRET", "function-runner-authority")
+			t.Setenv("FNR_INSECURE_REGISTRIES", strings.TrimPrefix(server.URL, "http://"))
+			t.Setenv("FNR_ISSUER_SECRET", "function-runner-authority")
 			created := make(chan string, 100)
 			client, scrape := start(t, kubeconfigOf(t, withSecrets(tc.granted, created)))
 			_, err := client.EvaluateFunction(t.Context(),

@@ -124,7 +124,7 @@ func TestConstraintsAreAnsweredByRegistries(t *testing.T) {
 	host := strings.TrimPrefix(server.URL, "http://")
 	push(t, host+"/fns/echo:v1.0.0", host+"/fns/echo:v1.2.0", host+"/fns/echo:v2.0.0")
 
-	t.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", host)
+	t.Setenv("FNR_INSECURE_REGISTRIES", host)
 	client, scrape := start(t, kubeconfig(t))
 	tests := map[string]struct {
 		image, tag string
@@ -161,7 +161,7 @@ func TestRegistriesThatAreRefusedNameThisProgramsSetting(t *testing.T) {
 	client, _ := start(t, kubeconfig(t))
 	_, err := client.EvaluateFunction(t.Context(),
 		&evaluator.EvaluateFunctionRequest{Image: "127.0.0.1:1/fns/echo:v1", ResourceList: []byte("kind: ResourceList\n")})
-	const want = "list it in FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES (plain HTTP) or FNR_IMAGE_RESOLVER_REGISTRY_TLS_PATHS"
+	const want = "list it in FNR_INSECURE_REGISTRIES (plain HTTP) or FNR_REGISTRY_TLS_PATHS"
 	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
@@ -175,7 +175,7 @@ func start(t *testing.T, kubernetes string, flags ...string) (client evaluator.F
 	t.Helper()
 	measured, scrape := scrapetest.New(t)
 	t.Setenv("WRAPPER_SERVER_IMAGE", "example.com/wrapper:v1")
-	t.Setenv("FNR_POD_MANAGER_KUBECONFIG", kubernetes)
+	t.Setenv("FNR_KUBECONFIG", kubernetes)
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("functions: []"), 0o600); err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestServesWithoutKubernetes(t *testing.T) {
 	) {
 		http.Error(w, "away", http.StatusServiceUnavailable)
 	})
-	t.Setenv("FNR_POD_MANAGER_TEMPLATE_NAMESPACE", "porch-system")
+	t.Setenv("FNR_TEMPLATE_NAMESPACE", "porch-system")
 	// it is ready
 	client, _ := start(t, away, "--config", config, "--functions", functions, "--function-pod-template", "templates")
 	evaluate := func(image string) error {

@@ -24,7 +24,7 @@ func TestImageRunsInASandbox(t *testing.T) {
 	registry.Push(t, "fn/echo:v1", "echo")
 	t.Setenv("FNR_SANDBOX", "bubblewrap")
 	t.Setenv("FNR_SANDBOX_STORE", filepath.Join(machinetest.SharedDir(t), "store"))
-	t.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", registry.Host)
+	t.Setenv("FNR_INSECURE_REGISTRIES", registry.Host)
 	client, _ := start(t, "", "--disable-runtimes=pod", "--default-image-prefix="+registry.Host+"/fn")
 	evaluate := func(image string) error {
 		_, err := client.EvaluateFunction(t.Context(),
@@ -50,7 +50,7 @@ func TestDisabledSandboxRunsNothing(t *testing.T) {
 	store := filepath.Join(machinetest.SharedDir(t), "store")
 	t.Setenv("FNR_SANDBOX", "bubblewrap")
 	t.Setenv("FNR_SANDBOX_STORE", store)
-	t.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", registry.Host)
+	t.Setenv("FNR_INSECURE_REGISTRIES", registry.Host)
 	client, _ := start(t, "", "--disable-runtimes=pod,sandbox")
 	_, err := client.EvaluateFunction(t.Context(), &evaluator.EvaluateFunctionRequest{
 		Image: registry.Host + "/fn/echo:v1", ResourceList: []byte("kind: ResourceList\n"),

@@ -127,8 +127,8 @@ func TestOnlySignedImagesGetPods(t *testing.T) {
 	sign(t, host+"/other:v1", signed, key)
 	sign(t, host+"/down:v1", digestOf(t, host+"/down:v1"), key)
 
-	t.Setenv("FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES", strings.TrimSuffix(host, "/fns"))
-	t.Setenv("FNR_GATEWAY_POLICY_FILE", writePolicy(t, host, key))
+	t.Setenv("FNR_INSECURE_REGISTRIES", strings.TrimSuffix(host, "/fns"))
+	t.Setenv("FNR_POLICY_FILE", writePolicy(t, host, key))
 	client, _ := start(t, kubeconfig(t))
 	tests := map[string]struct {
 		code codes.Code

@@ -29,9 +29,9 @@ func (s *Settings) flags() []porchFlag {
 func (s *Settings) commonFlags() []porchFlag {
 	g := &s.Gateway
 	return []porchFlag{
-		{name: "port", field: "Gateway.Address", usage: "port to serve on", value: portValue{&g.Address}},
+		{name: "port", field: "Address", usage: "port to serve on", value: portValue{&g.Address}},
 		{
-			name: "disable-runtimes", field: "Gateway.DisableRuntimes",
+			name: "disable-runtimes", field: "DisableRuntimes",
 			usage: "runtimes not to use, comma-separated: exec, sandbox, pod",
 			value: listValue{&g.DisableRuntimes},
 		},
@@ -40,11 +40,11 @@ func (s *Settings) commonFlags() []porchFlag {
 			value: intValue{&s.Telemetry.LogVerbosity},
 		},
 		{
-			name: "default-image-prefix", field: "Gateway.DefaultImagePrefix",
+			name: "default-image-prefix", field: "DefaultImagePrefix",
 			usage: "where image names without a slash are looked up", value: textValue{&g.DefaultImagePrefix},
 		},
 		{
-			name: "max-request-body-size", field: "Gateway.MaxMessageBytes", usage: "largest request and response, in bytes",
+			name: "max-request-body-size", field: "MaxMessageBytes", usage: "largest request and response, in bytes",
 			value: intValue{&g.MaxMessageBytes},
 		},
 	}
@@ -54,11 +54,11 @@ func (s *Settings) execFlags() []porchFlag {
 	g := &s.Gateway
 	return []porchFlag{
 		{
-			name: "functions", field: "Gateway.Exec.Functions", usage: "directory with function binaries",
+			name: "functions", field: "Exec.Functions", usage: "directory with function binaries",
 			value: textValue{&g.Exec.Functions},
 		},
 		{
-			name: "config", field: "Gateway.Exec.Config", usage: "file that maps images to binaries",
+			name: "config", field: "Exec.Config", usage: "file that maps images to binaries",
 			value: textValue{&g.Exec.Config},
 		},
 	}
@@ -68,36 +68,36 @@ func (s *Settings) podFlags() []porchFlag {
 	g, p := &s.Gateway, &s.PodManager
 	return []porchFlag{
 		{
-			name: "pod-namespace", field: "PodManager.Namespace", usage: "namespace for function pods",
+			name: "pod-namespace", field: "Namespace", usage: "namespace for function pods",
 			value: textValue{&p.Namespace},
 		},
-		{name: "pod-ttl", field: "PodManager.TTL", usage: "how long an unused pod lives", value: durationValue{&p.TTL}},
+		{name: "pod-ttl", field: "TTL", usage: "how long an unused pod lives", value: durationValue{&p.TTL}},
 		{
-			name: "scan-interval", field: "PodManager.ScanInterval", usage: "time between two searches for pods to collect",
+			name: "scan-interval", field: "ScanInterval", usage: "time between two searches for pods to collect",
 			value: durationValue{&p.ScanInterval},
 		},
 		{
-			name: "function-pod-template", field: "PodManager.Template", usage: "ConfigMap with the templates of function pods",
+			name: "function-pod-template", field: "Template", usage: "ConfigMap with the templates of function pods",
 			value: textValue{&p.Template},
 		},
 		{
-			name: "pod-cache-config", field: "PodManager.CacheConfig",
+			name: "pod-cache-config", field: "CacheConfig",
 			usage: "file with functions that have settings of their own", value: textValue{&p.CacheConfig},
 		},
 		{
-			name: "warm-up-pod-cache", field: "PodManager.WarmUp", usage: "keep a pod of each of these functions",
+			name: "warm-up-pod-cache", field: "WarmUp", usage: "keep a pod of each of these functions",
 			value: boolValue{&p.WarmUp},
 		},
 		{
-			name: "max-waitlist-length", field: "PodManager.MaxWaitlistLength",
+			name: "max-waitlist-length", field: "MaxWaitlistLength",
 			usage: "evaluations on one pod before a further one is started", value: intValue{&p.MaxWaitlistLength},
 		},
 		{
-			name: "max-parallel-pods-per-function", field: "PodManager.MaxPodsPerFunction", usage: "most pods of one function",
+			name: "max-parallel-pods-per-function", field: "MaxPodsPerFunction", usage: "most pods of one function",
 			value: intValue{&p.MaxPodsPerFunction},
 		},
 		{
-			name: "max-grpc-retries", field: "Gateway.Pod.MaxRetries", usage: "further pods to try after one broke",
+			name: "max-grpc-retries", field: "Pod.MaxRetries", usage: "further pods to try after one broke",
 			value: intValue{&g.Pod.MaxRetries},
 		},
 	}
@@ -107,23 +107,23 @@ func (s *Settings) registryFlags() []porchFlag {
 	p, r := &s.PodManager, &s.ImageResolver
 	return []porchFlag{
 		{
-			name: "enable-private-registries", field: "ImageResolver.EnablePrivateRegistries",
+			name: "enable-private-registries", field: "EnablePrivateRegistries",
 			usage: "use credentials for registries", value: boolValue{&r.EnablePrivateRegistries},
 		},
 		{
-			name: "registry-auth-secret-path", field: "ImageResolver.AuthSecretPath",
+			name: "registry-auth-secret-path", field: "AuthSecretPath",
 			usage: "file with the credentials, as docker's config.json", value: textValue{&r.AuthSecretPath},
 		},
 		{
-			name: "registry-auth-secret-name", field: "PodManager.PullSecret", usage: "name of the pull secret that pods get",
+			name: "registry-auth-secret-name", field: "PullSecret", usage: "name of the pull secret that pods get",
 			value: textValue{&p.PullSecret},
 		},
 		{
-			name: "enable-private-registries-tls", field: "ImageResolver.EnableTLS",
+			name: "enable-private-registries-tls", field: "EnableTLS",
 			usage: "use own certificate authorities for registries", value: boolValue{&r.EnableTLS},
 		},
 		{
-			name: "tls-secret-path", field: "ImageResolver.TLSSecretPath", usage: "directory with their certificates",
+			name: "tls-secret-path", field: "TLSSecretPath", usage: "directory with their certificates",
 			value: textValue{&r.TLSSecretPath},
 		},
 	}

@@ -17,9 +17,6 @@ func help(flags *flag.FlagSet) {
 	flags.PrintDefaults()
 	_, _ = fmt.Fprintln(w)
 	hidden := map[string]bool{}
-	for field := range overruled {
-		hidden[config.Variable(field)] = true
-	}
 	for _, f := range new(Settings).flags() {
 		hidden[config.Variable(f.field)] = true
 	}

@@ -18,9 +18,9 @@ func TestHelpHasWhatHasAnEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{
-		"-max-waitlist-length": true, "FNR_POD_MANAGER_MAX_WAITLIST_LENGTH": false,
-		"FNR_GATEWAY_EXEC_QUEUE": true, "WRAPPER_SERVER_IMAGE": true, "FNR_CONFINE": true, "FNR_GATEWAY_CONFINE": false,
-		"FNR_POD_MANAGER_ADDRESS": false, "FNR_SERVE_DRAIN_DELAY": true,
+		"-max-waitlist-length": true, "FNR_MAX_WAITLIST_LENGTH": false,
+		"FNR_EXEC_QUEUE": true, "WRAPPER_SERVER_IMAGE": true, "FNR_CONFINE": true,
+		"FNR_ADDRESS": false, "FNR_SERVE_DRAIN_DELAY": true,
 	} {
 		if got := strings.Contains(help.String(), " "+name+" "); got != want {
 			t.Errorf("the help has %s: %v, want %v", name, got, want)

@@ -5,16 +5,13 @@
 package settings
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/krm-function-runner/function-runner/libs/config"
-	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/program"
 	"github.com/krm-function-runner/function-runner/services/function-runner/machine"
 	"github.com/krm-function-runner/function-runner/services/gateway/gateway"
@@ -22,37 +19,42 @@ import (
 	"github.com/krm-function-runner/function-runner/services/pod-manager/podmanager"
 )
 
+// The configurations of the services. They are embedded under these names, so that their variables
+// have no prefix: a setting of several services is one variable, with the same value for all.
+type (
+	Gateway       = gateway.Config
+	PodManager    = podmanager.Config
+	ImageResolver = imageresolver.Config
+)
+
 // Settings are everything that flags and variables set.
 type Settings struct {
-	Gateway       gateway.Config
-	PodManager    podmanager.Config    `split_words:"true"`
-	ImageResolver imageresolver.Config `split_words:"true"`
+	Gateway
+	PodManager
+	ImageResolver
 	program.Settings
-	// function.Confinement and FunctionNetwork are shared by the services.
-	function.Confinement
-	FunctionNetwork []string `split_words:"true"`
 	machine.SandboxSettings
 }
 
 // Sandboxed reports whether functions may run in sandboxes.
 func (s *Settings) Sandboxed() bool {
-	return s.Sandbox != "" && s.Sandbox != "off" && s.Gateway.Enabled(gateway.RuntimeSandbox)
+	return s.SandboxSettings.Sandbox != "" && s.SandboxSettings.Sandbox != "off" && s.Gateway.Enabled(gateway.RuntimeSandbox)
 }
 
 // Validate checks all settings.
 func (s *Settings) Validate() error {
 	var checks config.Checks
-	checks.Within("Gateway", s.Gateway.Validate())
+	checks.Within("", s.Gateway.Validate())
 	if s.Gateway.Enabled(gateway.RuntimePod) {
-		checks.Within("PodManager", s.PodManager.Validate())
+		checks.Within("", s.PodManager.Validate())
 	}
 	if s.Gateway.Enabled(gateway.RuntimePod) || s.Sandboxed() {
-		checks.Within("ImageResolver", s.ImageResolver.Validate())
+		checks.Within("", s.ImageResolver.Validate())
 	}
 	r := &s.ImageResolver
-	checks.That(!r.EnablePrivateRegistries || exists(r.AuthSecretPath), "ImageResolver.AuthSecretPath", r.AuthSecretPath,
+	checks.That(!r.EnablePrivateRegistries || exists(r.AuthSecretPath), "AuthSecretPath", r.AuthSecretPath,
 		"a file that exists, if private registries are enabled")
-	checks.That(!r.EnableTLS || exists(r.TLSSecretPath), "ImageResolver.TLSSecretPath", r.TLSSecretPath,
+	checks.That(!r.EnableTLS || exists(r.TLSSecretPath), "TLSSecretPath", r.TLSSecretPath,
 		"a directory that exists, if TLS for private registries is enabled")
 	if s.Sandboxed() {
 		s.SandboxSettings.Check(&checks)
@@ -70,7 +72,7 @@ func exists(path string) bool {
 // to w. Errors name the flag or the variable.
 func Load(args []string, w io.Writer) (Settings, error) {
 	var s Settings
-	if err := errors.Join(config.Fill(&s), rejectOverruled()); err != nil {
+	if err := config.Fill(&s); err != nil {
 		return Settings{}, err
 	}
 	set := flag.NewFlagSet("function-runner", flag.ContinueOnError)
@@ -88,19 +90,14 @@ func Load(args []string, w io.Writer) (Settings, error) {
 	}
 	name := nameIn(flags)
 	s.share()
-	s.name(name)
 	return s, config.Rename(s.Validate(), name)
 }
 
 // nameIn returns the name of a setting for users: its flag, or else its variable.
 func nameIn(flags []porchFlag) func(field string) string {
 	return func(field string) string {
-		if field == "PodManager.WrapperServerImage" {
+		if field == "WrapperServerImage" {
 			return "WRAPPER_SERVER_IMAGE" // the name that users of Porch know
-		}
-		service, name, ok := strings.Cut(field, ".")
-		if ok && slices.Contains(machine.Shared, name) && service != "ImageResolver" {
-			return config.Variable(name)
 		}
 		i := slices.IndexFunc(flags, func(f porchFlag) bool { return f.field == field })
 		if i < 0 {
@@ -110,35 +107,19 @@ func nameIn(flags []porchFlag) func(field string) string {
 	}
 }
 
-// share copies to all services what a flag sets for one. The settings that it overwrites are in
-// overruled.
+// share copies to all services what a flag sets for one.
 func (s *Settings) share() {
 	s.ImageResolver.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.MaxMessageBytes = s.Gateway.MaxMessageBytes
-	s.PodManager.MaxEvaluationTime = s.Gateway.MaxEvaluationTime
 	s.PodManager.EnablePrivateRegistries = s.ImageResolver.EnablePrivateRegistries
-	s.Gateway.Confinement, s.Gateway.FunctionNetwork = s.Confinement, s.FunctionNetwork
 	s.Gateway.Secrets = []string{s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath, s.Gateway.Token.Directory}
 	if s.TLS.Directory != "" {
 		s.Gateway.Secrets = append(s.Gateway.Secrets, s.TLS.Directory)
 	}
-	s.PodManager.Confine, s.PodManager.FunctionNetwork = s.Confine, s.FunctionNetwork
 	s.PodManager.Issuer.Permissive = s.TLS.Permissive
 	s.PodManager.AuthSecretPath = s.ImageResolver.AuthSecretPath
-	s.Gateway.Sandbox = s.Launcher()
-	lists := s.ImageResolver.Policy
-	s.Gateway.Policy.Allow, s.Gateway.Policy.Deny = lists.Allow, lists.Deny
-	s.Gateway.Policy.RequireDigest = lists.RequireDigest
-}
-
-// name gives the services the names that users here know of settings which messages name.
-func (s *Settings) name(of func(field string) string) {
-	s.Gateway.MaxInHandBytesName = of("Gateway.MaxInHandBytes")
-	s.Gateway.MaxEvaluationTimeName = of("Gateway.MaxEvaluationTime")
-	s.ImageResolver.InsecureRegistriesName = of("ImageResolver.InsecureRegistries")
-	s.ImageResolver.RegistryTLSPathsName = of("ImageResolver.RegistryTLSPaths")
-	s.PodManager.PullSecretName = of("PodManager.PullSecret")
+	s.Gateway.Sandbox = s.SandboxSettings.Launcher()
 }
 
 // ErrHelp is the error of Load after it printed the help.

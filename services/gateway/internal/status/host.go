@@ -37,7 +37,7 @@ func (h hosts) permit(host string) bool {
 
 // notPermitted is the answer to requests with another Host header.
 const notPermitted = "this host name is not permitted: use an IP address or localhost, or list the name in the " +
-	"gateway's setting FNR_STATUS_HOSTS (FNR_GATEWAY_STATUS_HOSTS in function-runner)"
+	"gateway's setting FNR_STATUS_HOSTS (FNR_STATUS_HOSTS in function-runner)"
 
 // guard serves next to requests with a permitted Host header.
 func (h hosts) guard(next http.Handler) http.Handler {

@@ -15,7 +15,7 @@ import (
 // calls registries.
 var InsecureRegistries = map[string]string{
 	"image-resolver":  "FNR_INSECURE_REGISTRIES",
-	"function-runner": "FNR_IMAGE_RESOLVER_INSECURE_REGISTRIES",
+	"function-runner": "FNR_INSECURE_REGISTRIES",
 }
 
 // OfTheMesh reports whether objects exist only on clusters with Istio. (test/deploy tests what they
