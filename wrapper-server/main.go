@@ -28,6 +28,9 @@ func main() {
 	if err != nil {
 		os.Exit(program.RejectConfig("wrapper-server", err))
 	}
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" { //nolint:forbidigo // it is Kubernetes', no setting
+		cfg.Shared = []string{"/tmp", "/dev/shm"} // a pod runs one function
+	}
 	settings := program.Settings{Serve: cfg.Serve, Telemetry: cfg.Telemetry}
 	start := func(_ context.Context, frame program.Frame) ([]serve.Component, error) {
 		component, err := wrapper.New(cfg, os.Environ(), frame)

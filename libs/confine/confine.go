@@ -27,6 +27,9 @@ type Config struct {
 	// Hidden are files and directories that functions must not read, although they are in a
 	// directory that functions may read otherwise.
 	Hidden []string
+	// Shared are directories that every program expects to write to, such as /tmp. A function may write there if it runs
+	// alone: see [Function.Shared].
+	Shared []string
 	// TempDir is where temporary directories of functions are made; empty is the system's.
 	TempDir string
 	// MaxTempBytes and MaxTempFiles bound each of these directories; zero is 256 MiB and 10,000.
@@ -43,6 +46,8 @@ type Function struct {
 	Path, Dir string
 	// Network allows sockets.
 	Network bool
+	// Shared allows the function to use the directories of [Config.Shared]. No other function may run meanwhile.
+	Shared bool
 }
 
 // Resource limits of functions.

@@ -21,6 +21,8 @@ type Confiner struct {
 	files        fileRules
 	filters      map[bool]*filter // by whether the network is allowed; nil without seccomp
 	temp         *tempDirs
+	shared       sharedDirs
+	sharedRules  fileRules
 	ready        chan processSetup // filled by Run
 	refillNeeded chan struct{}     // of size one: Run has to fill ready
 }
@@ -87,9 +89,12 @@ func (c *Confiner) build() error {
 	if err != nil {
 		c.cfg.Log.Warn("functions have no directory for temporary files", "error", err)
 	}
-	c.temp = temp
+	c.temp, c.shared = temp, newSharedDirs(c.cfg.Shared)
 	if c.kernel.abi > 0 {
 		c.files = c.cfg.openFiles()
+		for _, path := range c.cfg.Shared {
+			c.sharedRules = c.sharedRules.add(path, own)
+		}
 	}
 	return nil
 }
@@ -101,6 +106,7 @@ func (c *Confiner) Close() {
 	}
 	c.releaseReady()
 	c.files.close()
+	c.sharedRules.close()
 	c.temp.close()
 }
 
@@ -120,8 +126,12 @@ func (c *Confiner) Start(
 	}
 	defer setup.rules.close()
 	env = setup.temp.environment(env)
+	if fn.Shared {
+		setup.temp.countShared(c.shared)
+		err = setup.rules.add(c.kernel, c.sharedRules)
+	}
 	var p *os.Process
-	if err = setup.rules.addProgram(c.kernel, fn); err == nil {
+	if err = errors.Join(err, setup.rules.addProgram(c.kernel, fn)); err == nil {
 		thread.Own(func() {
 			if err = c.restrict(fn, setup.rules); err == nil {
 				p, err = start(env)

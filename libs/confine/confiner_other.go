@@ -29,6 +29,9 @@ func (c *Confiner) Run(context.Context) {}
 // Close does nothing.
 func (c *Confiner) Close() {}
 
+// EmptyShared does nothing.
+func (c *Confiner) EmptyShared() {}
+
 // Start calls start. There is no temporary directory.
 func (c *Confiner) Start(_ Function, env []string,
 	start func(env []string) (*os.Process, error),

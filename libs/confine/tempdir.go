@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,15 +23,34 @@ const maxTempDepth = 64
 type TempDir struct {
 	dirs *tempDirs
 	path string
+	// shared are the directories that the process uses besides; it has none as a rule.
+	shared sharedDirs
 }
 
-// environment returns env with the variable that names the directory.
+// environment returns env with the variable that names the directory, which is also the home directory of a process
+// that has no other.
 func (d *TempDir) environment(env []string) []string {
 	if d == nil {
 		return env
 	}
-	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") })
-	return append(env, "TMPDIR="+d.path)
+	home := ""
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		if value, ok := strings.CutPrefix(v, "HOME="); ok {
+			home = value
+		}
+		return strings.HasPrefix(v, "TMPDIR=") || strings.HasPrefix(v, "HOME=")
+	})
+	if info, err := os.Stat(home); err != nil || !info.IsDir() || home == "/" {
+		home = d.path
+	}
+	return append(env, "TMPDIR="+d.path, "HOME="+home)
+}
+
+// countShared makes the contents of shared directories count in the limits.
+func (d *TempDir) countShared(shared sharedDirs) {
+	if d != nil {
+		d.shared = shared
+	}
 }
 
 // Remove removes the directory. What cannot be removed, since a process still writes to it,
@@ -61,18 +81,31 @@ func (d *TempDir) Limit() int64 { return d.dirs.maxBytes }
 // there is more in it than allowed, or what cannot be counted: directories nested too deep,
 // or unreadable ones.
 func (d *TempDir) Free() (bytes int64, ok bool) {
-	dir, err := os.OpenFile(d.path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return d.dirs.maxBytes, errors.Is(err, os.ErrNotExist)
+	count := counter{bytes: d.dirs.maxBytes, files: d.dirs.maxFiles, kept: d.shared.kept}
+	for _, path := range append([]string{d.path}, d.shared.paths...) {
+		if !count.takeAll(path) {
+			return count.bytes, false
+		}
 	}
-	defer func() { _ = dir.Close() }()
-	count := counter{bytes: d.dirs.maxBytes, files: d.dirs.maxFiles}
-	ok = count.take(dir, maxTempDepth)
-	return count.bytes, ok
+	return count.bytes, true
 }
 
 // counter counts down what is left of the limits.
-type counter struct{ bytes, files int64 }
+type counter struct {
+	bytes, files int64
+	// kept are the paths that do not count.
+	kept map[string]bool
+}
+
+// takeAll takes what is in the directory at a path, which may be missing.
+func (c *counter) takeAll(path string) bool {
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	defer func() { _ = dir.Close() }()
+	return c.take(dir, maxTempDepth)
+}
 
 // take takes what is in dir, and reports whether there was enough left.
 func (c *counter) take(dir *os.File, depth int) bool {
@@ -82,7 +115,7 @@ func (c *counter) take(dir *os.File, depth int) bool {
 	for {
 		names, err := dir.Readdirnames(128)
 		for _, name := range names {
-			if !c.takeEntry(dir, name, depth) {
+			if !c.kept[filepath.Join(dir.Name(), name)] && !c.takeEntry(dir, name, depth) {
 				return false
 			}
 		}

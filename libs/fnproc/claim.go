@@ -29,10 +29,10 @@ type claim struct {
 // An evaluation without input gets no spare process: it would be unknown whether the process had
 // read its input.
 func (pool *PreforkPool) begin(cmd Command, stdin []byte) *claim {
-	c := &claim{pool: pool}
-	if pool == nil {
-		return c
+	if pool == nil || cmd.Shared {
+		return &claim{}
 	}
+	c := &claim{pool: pool}
 	file, ok := identify(cmd)
 	pool.mu.Lock()
 	defer pool.mu.Unlock()

@@ -41,6 +41,8 @@ type Command struct {
 	Dir string
 	// Network allows the function to use the network, where functions are confined.
 	Network bool
+	// Shared allows the function to use the shared directories of the Confiner. The command has no spare processes then.
+	Shared bool
 	// Launch is set if the program is a launcher of sandboxes, which confines the function itself.
 	Launch *Launch
 	// MaxOutput and MaxLog are the most bytes that the function may write to stdout

@@ -29,11 +29,8 @@ func CheckConfinement(checks *config.Checks, c Confinement) {
 	checks.That(c.MaxTempFiles >= 0, "MaxTempFiles", c.MaxTempFiles, "a number of files, or 0 for 10,000")
 }
 
-// Confiner returns what confines functions. readAll allows reading every file, for containers with
-// a single function; hidden are files and directories that no function reads.
-func (c Confinement) Confiner(log *slog.Logger, readAll bool, hidden ...string) (*confine.Confiner, error) {
-	return confine.New(confine.Config{
-		Level: c.Confine, MaxTempBytes: c.MaxTempBytes, MaxTempFiles: c.MaxTempFiles,
-		ReadAll: readAll, Hidden: hidden, Log: log,
-	})
+// Confiner returns what confines functions by these settings and the rest of a configuration.
+func (c Confinement) Confiner(log *slog.Logger, cfg confine.Config) (*confine.Confiner, error) {
+	cfg.Level, cfg.MaxTempBytes, cfg.MaxTempFiles, cfg.Log = c.Confine, c.MaxTempBytes, c.MaxTempFiles, log
+	return confine.New(cfg)
 }

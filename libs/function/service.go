@@ -33,6 +33,9 @@ type ServiceConfig struct {
 	// ReadAll lets functions read every file but the Hidden ones.
 	ReadAll bool
 	Hidden  []string
+	// Shared are directories that a function may write to while it runs alone, for a container that has one function. They
+	// are emptied before and after.
+	Shared []string
 	// Sandboxed means that all commands are launchers, which confine functions themselves.
 	Sandboxed bool
 	// Wording is how failures are put into words, and FlattenLog puts each log on one line.
@@ -49,6 +52,7 @@ type Service struct {
 	gate     *admission.Gate
 	runner   Runner
 	confiner *confine.Confiner
+	shared   *sharedDirs // nil without
 	env      []string
 	took     func(ctx context.Context, phase string, took time.Duration)
 }
@@ -68,9 +72,13 @@ func NewService(cfg ServiceConfig) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := cfg.newPool()
+	var shared *sharedDirs
+	pool := cfg.newPool(func() bool { return shared != nil && shared.needed.Load() })
+	if len(cfg.Shared) > 0 {
+		shared = newSharedDirs(confiner.EmptyShared, pool.Changed)
+	}
 	s := &Service{
-		gate: admission.New(cfg.slots()), confiner: confiner,
+		gate: admission.New(cfg.slots()), confiner: confiner, shared: shared,
 		env: cfg.WithGo(cfg.Env, cfg.memory()), took: cfg.Took,
 	}
 	s.runner = Runner{
@@ -95,7 +103,7 @@ func (c ServiceConfig) confiner() (*confine.Confiner, error) {
 	if c.Sandboxed {
 		return nil, nil //nolint:nilnil // a nil Confiner is one that does nothing
 	}
-	return c.Confiner(c.Telemetry.Log, c.ReadAll, c.Hidden...)
+	return c.Confiner(c.Telemetry.Log, confine.Config{ReadAll: c.ReadAll, Hidden: c.Hidden, Shared: c.Shared})
 }
 
 // memory returns what a function may use, in bytes; zero if that is not known.
@@ -127,14 +135,20 @@ func spacious() bool {
 	return !limited || memory.Free > memory.Limit/2
 }
 
-// newPool returns the pool of spare processes.
-func (c ServiceConfig) newPool() *fnproc.PreforkPool {
+// newPool returns the pool of spare processes. There are none while functions run alone.
+func (c ServiceConfig) newPool(alone func() bool) *fnproc.PreforkPool {
 	keep := c.Keep
 	if keep == nil {
 		keep = func(string) int { return c.Prefork }
 	}
 	return fnproc.NewPreforkPool(fnproc.PreforkConfig{
-		Keep: keep, Spacious: spacious, Total: c.PreforkTotal, Unused: PreforkUnused, Log: c.Telemetry.Log,
+		Keep: func(function string) int {
+			if alone() {
+				return 0
+			}
+			return keep(function)
+		},
+		Spacious: spacious, Total: c.PreforkTotal, Unused: PreforkUnused, Log: c.Telemetry.Log,
 	})
 }
 
@@ -169,7 +183,9 @@ func (s *Service) Evaluate(ctx context.Context, e Evaluation) (Result, error) {
 	ctx, cancel := limit.Context(ctx)
 	defer cancel()
 	start := time.Now()
-	result, err := s.runner.Run(ctx, e.Image, s.command(e.Command), e.ResourceList)
+	result, err := s.shared.run(ctx, e.Image, s.command(e.Command), func(cmd fnproc.Command) (Result, error) {
+		return s.runner.Run(ctx, e.Image, cmd, e.ResourceList)
+	})
 	s.took(ctx, "run", time.Since(start))
 	return result, err
 }

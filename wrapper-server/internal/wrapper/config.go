@@ -38,6 +38,9 @@ type Config struct {
 	Serve     serve.Config
 	Telemetry telemetry.Config
 
+	// Shared are directories that the function may write to as in a container of its own, such as /tmp. They are emptied:
+	// nothing else may use them.
+	Shared []string `ignored:"true"`
 	// Entrypoint is the function's command line.
 	Entrypoint []string `ignored:"true"`
 }

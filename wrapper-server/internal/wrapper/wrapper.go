@@ -86,6 +86,7 @@ func newService(cfg Config, env []string, frame program.Frame) (*function.Servic
 		PreforkTotal:    fnproc.MostSpares(cfg.Prefork),
 		ReadAll:         true,
 		Hidden:          hidden(cfg.Network),
+		Shared:          cfg.Shared,
 		Wording:         function.WrapperWording,
 		FlattenLog:      cfg.FlattenLog,
 		Telemetry:       frame.Telemetry,

@@ -83,7 +83,7 @@ func evaluate(ctx context.Context, t *testing.T, address string) (*evaluator.Eva
 
 func TestFunctionGetsTheImagesEnvironmentOnly(t *testing.T) {
 	address := start(t, "env", []string{
-		"LANG=C", "FNR_QUEUE=1", "OTEL_SERVICE_NAME=x", "KUBERNETES_SERVICE_HOST=10.0.0.1", "HOME=/app",
+		"LANG=C", "FNR_QUEUE=1", "OTEL_SERVICE_NAME=x", "KUBERNETES_SERVICE_HOST=10.0.0.1", "HOME=/usr",
 	})
 	resp, err := evaluate(t.Context(), t, address)
 	if err != nil {
@@ -91,7 +91,7 @@ func TestFunctionGetsTheImagesEnvironmentOnly(t *testing.T) {
 	}
 	list := string(resp.GetResourceList())
 	for variable, want := range map[string]bool{
-		"LANG=C": true, "HOME=/app": true, "GOMAXPROCS=1": true,
+		"LANG=C": true, "HOME=/usr": true, "GOMAXPROCS=1": true,
 		"FNR_": false, "OTEL_": false, "KUBERNETES_": false, "GOPATH": false,
 	} {
 		if strings.Contains(list, variable) != want {

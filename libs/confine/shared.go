@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package confine
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// sharedDirs are the directories of [Config.Shared].
+type sharedDirs struct {
+	paths []string
+	// kept are the entries that were there before the first function.
+	kept map[string]bool
+}
+
+func newSharedDirs(paths []string) sharedDirs {
+	s := sharedDirs{paths: paths, kept: map[string]bool{}}
+	for _, entry := range s.entries() {
+		s.kept[entry] = true
+	}
+	return s
+}
+
+// entries returns the paths of what is in the directories.
+func (s sharedDirs) entries() (entries []string) {
+	for _, dir := range s.paths {
+		found, _ := os.ReadDir(dir) // one that is missing is of no use to a function either
+		for _, entry := range found {
+			entries = append(entries, filepath.Join(dir, entry.Name()))
+		}
+	}
+	return entries
+}
+
+// EmptyShared removes what functions have written to the shared directories. No function may run that uses them.
+func (c *Confiner) EmptyShared() {
+	if c == nil {
+		return
+	}
+	for _, entry := range c.shared.entries() {
+		if !c.shared.kept[entry] {
+			_ = removeAll(entry) // what is left counts in the limits of the next function
+		}
+	}
+}

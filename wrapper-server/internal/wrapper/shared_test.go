@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package wrapper_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/krm-function-runner/function-runner/libs/gen/evaluator"
+	"github.com/krm-function-runner/function-runner/libs/program"
+	"github.com/krm-function-runner/function-runner/libs/serve"
+	"github.com/krm-function-runner/function-runner/libs/testing/servetest"
+	"github.com/krm-function-runner/function-runner/wrapper-server/internal/wrapper"
+)
+
+// startScript serves a shell script that may use a directory, $SHARED, while it runs alone.
+func startScript(t *testing.T, script string) (evaluate func(list string) (string, error), shared string) {
+	t.Helper()
+	shared = t.TempDir()
+	path := filepath.Join(t.TempDir(), "function")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := wrapper.LoadConfig([]string{"--", path}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Shared = []string{shared}
+	address := servetest.Start(t, func(frame program.Frame) (serve.Component, error) {
+		return wrapper.New(cfg, []string{"PATH=/usr/bin:/bin", "SHARED=" + shared}, frame)
+	})
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return func(list string) (string, error) {
+		resp, err := evaluator.NewFunctionEvaluatorClient(conn).EvaluateFunction(t.Context(),
+			&evaluator.EvaluateFunctionRequest{Image: "fn", ResourceList: []byte(list)})
+		return string(resp.GetResourceList()), err
+	}, shared
+}
+
+// listNumber returns a list that is like no other.
+func listNumber(i int) string {
+	return fmt.Sprintf("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\nfunctionConfig: {number: %d}\n", i)
+}
+
+// TestFixedPathsBelowTmp has functions, several at the same time, that write to a path that each evaluation has, as
+// functions do that were written for containers. Each gets its own file back, and nothing is left.
+func TestFixedPathsBelowTmp(t *testing.T) {
+	for name, script := range map[string]string{
+		"input":                "cat >$SHARED/input.yaml && cat $SHARED/input.yaml",
+		"cache":                "mkdir -p $SHARED/helm/cache && cat >$SHARED/helm/cache/a && cat $SHARED/helm/cache/a",
+		"without an exit code": "cat >$SHARED/input.yaml; cat $SHARED/input.yaml; true",
+		"nothing left before":  "if [ -e $SHARED/a ]; then exit 1; fi; cat >$SHARED/a && cat $SHARED/a",
+		"no rights":            "mkdir $SHARED/a && cat >$SHARED/a/b && cat $SHARED/a/b && chmod 0 $SHARED/a",
+	} {
+		t.Run(name, func(t *testing.T) {
+			evaluate, shared := startScript(t, script)
+			var all sync.WaitGroup
+			for i := range 12 {
+				all.Go(func() {
+					if got, err := evaluate(listNumber(i)); err != nil || got != listNumber(i) {
+						t.Errorf("%v, got %q, want its own input", err, got)
+					}
+				})
+			}
+			all.Wait()
+			if entries, err := os.ReadDir(shared); err != nil || len(entries) > 0 {
+				t.Errorf("%v are left, %v", entries, err)
+			}
+		})
+	}
+}
+
+// TestWhatStaysDenied has a function whose failure has nothing to do with such directories.
+func TestWhatStaysDenied(t *testing.T) {
+	evaluate, shared := startScript(t, "cat; echo x >/etc/denied")
+	for range 3 {
+		_, err := evaluate(listNumber(1))
+		if err == nil || !strings.Contains(err.Error(), "ermission denied") {
+			t.Errorf("got %v, want the function's own error", err)
+		}
+	}
+	if entries, err := os.ReadDir(shared); err != nil || len(entries) > 0 {
+		t.Errorf("%v are left, %v", entries, err)
+	}
+}
+
+// TestHomeIsWritable has images without a home directory.
+func TestHomeIsWritable(t *testing.T) {
+	evaluate, _ := startScript(t, "cat >~/a && cat ~/a")
+	if got, err := evaluate(listNumber(1)); err != nil || got != listNumber(1) {
+		t.Errorf("%v, got %q", err, got)
+	}
+}
