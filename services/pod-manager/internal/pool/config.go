@@ -47,7 +47,7 @@ type Config struct {
 	MaxWaiting int
 	// ScanInterval is the time between two searches for pods to collect.
 	ScanInterval time.Duration
-	// SchedulingTimeout is how long a pod may be unschedulable before waiting leases are
+	// SchedulingTimeout is how long a pod may be without a node before waiting leases are
 	// rejected.
 	SchedulingTimeout time.Duration
 	// Template is the version of the pod template for new pods; empty while it is not

@@ -414,6 +414,18 @@ func TestStandstill(t *testing.T) {
 			`,
 		},
 		{
+			name: "a node that comes late", reason: "the time to become ready begins when the pod has a node",
+			config: func(p *player) { p.limits.ReadyTimeout = 20 * time.Second },
+			dialogue: `
+				request 1 f => create f-1
+				see f-1 scheduling
+				wait 25s
+				see f-1 pulling
+				wait 19s
+				up f-1 => grant 1 f-1 cold
+			`,
+		},
+		{
 			name: "held by the Kubernetes API", reason: "nothing has to be changed: a retry makes sense",
 			dialogue: `
 				request 1 f => create f-1

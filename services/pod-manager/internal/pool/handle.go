@@ -197,10 +197,10 @@ func (Tick) apply(m *Machine) {
 func (m *Machine) timeOut(s *step, p *pool) {
 	for i := len(p.pods) - 1; i >= 0; i-- { // one may go
 		pod := p.pods[i]
-		if pod.stalling(s.at, m.config.SchedulingTimeout) {
+		if pod.stalling(s.at, pod.stallTimeout(m.config.SchedulingTimeout)) {
 			s.mark(p)
 		}
-		switch problem := pod.overdue(s.at); {
+		switch problem := pod.overdue(s.at, m.config.SchedulingTimeout); {
 		case problem.Kind == None:
 		case !p.tends() && pod.state == starting: // its owner decides about it
 		case pod.state == creating:

@@ -70,6 +70,15 @@ func (p *pod) explainable() bool {
 	return p.state == checking || !p.state.usable() && p.removal.unexplained
 }
 
+// stallTimeout is how long a problem of the pod may last until waiting leases are rejected. An autoscaler may take minutes
+// to add a node; other problems, such as a registry that is away, are worth a short wait.
+func (p *pod) stallTimeout(unscheduled time.Duration) time.Duration {
+	if p.seen.Phase == PhaseScheduling {
+		return unscheduled
+	}
+	return min(unscheduled, 2*time.Second)
+}
+
 // stalling reports whether a problem has just lasted for too long.
 func (p *pod) stalling(now time.Time, timeout time.Duration) bool {
 	if p.stall.since.IsZero() || p.stall.tooLong || now.Sub(p.stall.since) < timeout {
@@ -81,13 +90,15 @@ func (p *pod) stalling(now time.Time, timeout time.Duration) bool {
 
 // overdue returns the problem of a pod that has been in its state for too long; the zero
 // Problem if it has not.
-func (p *pod) overdue(now time.Time) Problem {
+func (p *pod) overdue(now time.Time, unscheduled time.Duration) Problem {
 	timeout, age := p.pool.limits.ReadyTimeout, now.Sub(p.since)
 	switch {
 	case p.state == checking && age >= 2*checkTimeout:
 		return Problem{Kind: Lost, Reason: "pod " + p.name + " was found broken, and nothing is known of its health since"}
 	case p.state == creating && age >= timeout:
 		return p.late("there")
+	case p.state == starting && p.seen.Phase == PhaseScheduling && age < timeout+unscheduled:
+		return Problem{} // its time begins when it has a node
 	case p.state == starting && age >= timeout:
 		return p.late("ready")
 	default:

@@ -187,6 +187,9 @@ func (p *pod) see(s *step, o Observation) (before Observation) {
 	if p.state == creating {
 		p.setState(s.at, starting, "")
 	}
+	if p.state == starting && before.Phase == PhaseScheduling && o.Phase > PhaseScheduling {
+		p.since = s.at // it has as long to become ready as a pod that had a node at once
+	}
 	p.expiry.see(o.ReclaimAfter, s.at, p.pool.limits.TTL)
 	if o.Problem.Kind.broken() && p.removal.unexplained {
 		p.why, p.removal.unexplained = o.Problem.Reason, false
