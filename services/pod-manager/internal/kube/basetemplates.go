@@ -42,7 +42,7 @@ func (t *Templates) bases(changed func(podspec.Template)) []base {
 }
 
 // absent implements follower.
-func (b base) absent(ctx context.Context) { b.take(ctx, nil, nil) }
+func (b base) absent(ctx context.Context) { b.take(ctx, nil) }
 
 // follow implements follower.
 func (b base) follow(ctx context.Context, c *PorchResources) error {
@@ -52,7 +52,7 @@ func (b base) follow(ctx context.Context, c *PorchResources) error {
 			u := object.(*unstructured.Unstructured)
 			if u.GetResourceVersion() != version {
 				version = u.GetResourceVersion()
-				b.take(ctx, c, u)
+				b.take(ctx, u)
 			}
 		}
 		handled, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -73,7 +73,7 @@ func (b base) follow(ctx context.Context, c *PorchResources) error {
 }
 
 // take takes a version of the object, or that there is none. One that is broken changes nothing.
-func (b base) take(ctx context.Context, c *PorchResources, u *unstructured.Unstructured) {
+func (b base) take(ctx context.Context, u *unstructured.Unstructured) {
 	t := b.templates
 	if t.config.Name != "" {
 		if u != nil {
@@ -92,7 +92,6 @@ func (b base) take(ctx context.Context, c *PorchResources, u *unstructured.Unstr
 		t.metrics.templateFailed(ctx)
 		t.log.ErrorContext(ctx, "pod template not changed: the one before stays in force",
 			"template", b.name, "error", err)
-		c.reportBroken(ctx, u, err)
 		return
 	}
 	for _, w := range warnings {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/krm-function-runner/function-runner/libs/binaries"
+	"github.com/krm-function-runner/function-runner/libs/excerpt"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/functionconfig"
 	"github.com/krm-function-runner/function-runner/services/pod-manager/internal/podspec"
 )
@@ -238,4 +239,14 @@ func (w statusWriter) patch(ctx context.Context, name string, change map[string]
 	_, err = w.objects.Patch(ctx, name, types.MergePatchType, content,
 		metav1.PatchOptions{FieldManager: podspec.FieldManager}, subresource...)
 	return err
+}
+
+// bounded returns a text of at most so many bytes.
+func bounded(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const sign = "…"
+	start, _ := excerpt.Start(text, limit-len(sign))
+	return start + sign
 }

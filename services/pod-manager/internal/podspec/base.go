@@ -3,13 +3,11 @@
 package podspec
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	kjson "sigs.k8s.io/json"
 )
 
 // baseVersion is how versions of templates in Porch's objects begin.
@@ -22,74 +20,31 @@ const baseVersion = "base-"
 //
 // Warnings and errors are those of [Parse].
 func ParseBase(podTemplate, serviceTemplate map[string]any, d Defaults) (Template, []string, error) {
-	pod, podWarnings, err := basePod(podTemplate, d)
-	service, serviceWarnings, serviceErr := baseService(serviceTemplate)
+	pod, err := templateOf(podTemplate, podKey)
+	service, serviceErr := templateOf(serviceTemplate, serviceKey)
 	if err := errors.Join(err, serviceErr); err != nil {
 		return Template{}, nil, err
 	}
-	t, filled := newTemplate(pod, service, d)
+	t, warnings, err := assemble(pod, service, d, func(spec *corev1.PodSpec) {
+		unsetDefaults(spec)
+		if len(spec.InitContainers) > 0 && d.WrapperImage != "" {
+			spec.InitContainers[0].Image = d.WrapperImage
+		}
+	})
 	t.version = baseVersion + t.content
 	if podTemplate == nil {
 		t.version = builtinVersion + t.content
 	}
-	return t, append(append(podWarnings, filled...), serviceWarnings...), nil
+	return t, warnings, err
 }
 
-// basePod returns the pod of a PodTemplate, checked.
-func basePod(podTemplate map[string]any, d Defaults) (*corev1.Pod, []string, error) {
-	if podTemplate == nil {
-		return builtinPod(d), nil, nil
-	}
-	pod := new(corev1.Pod)
-	raw, warnings, err := decodeBase(podTemplate, podKey, pod)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := checkPod(pod); err != nil {
-		return nil, nil, err
-	}
-	unsetDefaults(&pod.Spec)
-	if len(pod.Spec.InitContainers) > 0 && d.WrapperImage != "" {
-		pod.Spec.InitContainers[0].Image = d.WrapperImage
-	}
-	protectTools(pod, raw)
-	functionFirst(pod)
-	return pod, warnings, nil
-}
-
-// baseService returns the Service of a ServiceTemplate, checked.
-func baseService(serviceTemplate map[string]any) (*corev1.Service, []string, error) {
-	if serviceTemplate == nil {
-		return builtinService(), nil, nil
-	}
-	service := new(corev1.Service)
-	raw, warnings, err := decodeBase(serviceTemplate, serviceKey, service)
-	if err != nil {
-		return nil, nil, err
-	}
-	return service, warnings, completeService(service, raw)
-}
-
-// decodeBase reads the field template of an object into a v1 object, and returns it as it was
-// written too. For users its name is key.
-func decodeBase(object map[string]any, key string, into any) (map[string]any, []string, error) {
+// templateOf returns the field template of an object; nil if there is no object. For users its name is key.
+func templateOf(object map[string]any, key string) (map[string]any, error) {
 	raw, ok := object["template"].(map[string]any)
-	if !ok {
-		return nil, nil, fmt.Errorf("%s: the object has no field template with metadata and spec", key)
+	if !ok && object != nil {
+		return nil, fmt.Errorf("%s: the object has no field template with metadata and spec", key)
 	}
-	content, err := json.Marshal(raw)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", key, err)
-	}
-	strict, err := kjson.UnmarshalStrict(content, into)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %s", key, strings.TrimPrefix(err.Error(), "json: "))
-	}
-	var warnings []string
-	for _, problem := range strict {
-		warnings = append(warnings, fmt.Sprintf("%s: %v is ignored", key, problem))
-	}
-	return raw, warnings, nil
+	return raw, nil
 }
 
 // unsetDefaults takes out what the Kubernetes API fills into each PodTemplate: what its author

@@ -13,11 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// decode reads the v1 object of the kind under a key of a ConfigMap into object, and
-// returns it as it was written too. Fields that Kubernetes does not know are
-// warnings: the example in Porch's documentation has one.
-func decode(key, text, kind string, object any) (map[string]any, []string, error) {
-	var raw map[string]any
+// readYAML reads the v1 object of the kind under a key of a ConfigMap, as it is written.
+func readYAML(key, text, kind string) (raw map[string]any, warnings []string, err error) {
 	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
 		return nil, nil, fmt.Errorf("%s: it is not a YAML object: %w", key, err)
 	}
@@ -27,20 +24,25 @@ func decode(key, text, kind string, object any) (map[string]any, []string, error
 	if got := valueOf(raw, "apiVersion"); got != "v1" {
 		return nil, nil, fmt.Errorf("%s: it has to be of apiVersion v1, and is of %q", key, got)
 	}
-	warnings := duplicates(key, text)
 	textualize(raw)
+	return raw, duplicates(key, text), nil
+}
+
+// decode reads a raw v1 object of the kind into object. Fields that Kubernetes does not know are warnings: the example
+// in Porch's documentation has one.
+func decode(key, kind string, raw map[string]any, object any) (warnings []string, err error) {
 	content, err := json.Marshal(raw)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", key, err)
+		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	strict, err := kjson.UnmarshalStrict(content, object)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: it is not a v1 %s: %s", key, kind, strings.TrimPrefix(err.Error(), "json: "))
+		return nil, fmt.Errorf("%s: it is not a v1 %s: %s", key, kind, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	for _, problem := range strict {
 		warnings = append(warnings, fmt.Sprintf("%s: %v is ignored%s", key, problem, advice(problem)))
 	}
-	return raw, warnings, nil
+	return warnings, nil
 }
 
 // valueOf returns a top-level field as text; empty if it is missing.

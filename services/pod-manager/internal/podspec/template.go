@@ -92,50 +92,68 @@ const (
 // The warnings are sentences for users: about what is ignored, and about what may not
 // work. An error has all problems, and what to change.
 func Parse(version string, data map[string]string, d Defaults) (Template, []string, error) {
-	pod, podWarnings, err := parsePod(data)
-	service, serviceWarnings, serviceErr := parseService(data)
+	text, ok := data[podKey]
+	if !ok {
+		return Template{}, nil, missingKey(data)
+	}
+	pod, warnings, err := readYAML(podKey, text, "Pod")
+	var service map[string]any
+	if text, ok := data[serviceKey]; ok {
+		read, further, serviceErr := readYAML(serviceKey, text, "Service")
+		service, warnings, err = read, append(warnings, further...), errors.Join(err, serviceErr)
+	}
+	if err != nil {
+		return Template{}, nil, err
+	}
+	t, further, err := assemble(pod, service, d, func(*corev1.PodSpec) {})
+	t.version = version
+	return t, append(warnings, further...), err
+}
+
+// assemble returns the template of a v1 Pod and a v1 Service as users wrote them; nil means the built-in one. prepare
+// changes the user's pod before defaults fill its gaps.
+func assemble(
+	rawPod, rawService map[string]any, d Defaults, prepare func(*corev1.PodSpec),
+) (Template, []string, error) {
+	pod, podWarnings, err := userPod(rawPod, d, prepare)
+	service, serviceWarnings, serviceErr := userService(rawService)
 	if err := errors.Join(err, serviceErr); err != nil {
 		return Template{}, nil, err
 	}
 	t, filled := newTemplate(pod, service, d)
-	t.version = version
 	return t, slices.Concat(podWarnings, filled, serviceWarnings), nil
 }
 
-// parsePod returns the pod of a ConfigMap's data, checked.
-func parsePod(data map[string]string) (*corev1.Pod, []string, error) {
-	pod := new(corev1.Pod)
-	text, ok := data[podKey]
-	if !ok {
-		return nil, nil, missingKey(data)
+// userPod returns a user's pod, checked.
+func userPod(raw map[string]any, d Defaults, prepare func(*corev1.PodSpec)) (*corev1.Pod, []string, error) {
+	if raw == nil {
+		return builtinPod(d), nil, nil
 	}
-	raw, warnings, err := decode(podKey, text, "Pod", pod)
+	pod := new(corev1.Pod)
+	warnings, err := decode(podKey, "Pod", raw, pod)
+	if err == nil {
+		err = checkPod(pod)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkPod(pod); err != nil {
-		return nil, nil, err
-	}
+	prepare(&pod.Spec)
 	protectTools(pod, raw)
 	functionFirst(pod)
 	return pod, warnings, nil
 }
 
-// parseService returns the Service of a ConfigMap's data, checked and filled in.
-func parseService(data map[string]string) (*corev1.Service, []string, error) {
-	text, ok := data[serviceKey]
-	if !ok {
+// userService returns a user's Service, checked and filled in.
+func userService(raw map[string]any) (*corev1.Service, []string, error) {
+	if raw == nil {
 		return builtinService(), nil, nil
 	}
 	service := new(corev1.Service)
-	object, warnings, err := decode(serviceKey, text, "Service", service)
+	warnings, err := decode(serviceKey, "Service", raw, service)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := completeService(service, object); err != nil {
-		return nil, nil, err
-	}
-	return service, warnings, nil
+	return service, warnings, completeService(service, raw)
 }
 
 // completeService checks a Service and adds what it leaves out. As it was written, it is raw.
