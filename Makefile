@@ -159,7 +159,12 @@ test-all: ## Run all tests: make test, and then make test-long
 .PHONY: test-long
 test-long: prepare functions ## Run the tests that make test leaves out
 	$(call tier,test-cluster-long test-here-long)
-	@$(WITH_TEST_LOCK) $(MAKE) --no-print-directory test-alone
+	@$(WITH_TEST_LOCK) $(MAKE) --no-print-directory test-alone 2>&1 | tee -a $(EVIDENCE)/$@.log
+
+.PHONY: test-times
+test-times: ## Write the times of the last make test-all into test/README.md
+	@test/times.sh $(EVIDENCE) "$(COMMIT_TARGETS) $(E2E_COMMIT_PACKAGES)" \
+	 "$(LONG_TARGETS) $(LONG_ALONE) $(E2E_LONG_PACKAGES)"
 
 # Tests without a cluster use the processor time that the others leave: those wait a lot.
 define run_each
@@ -194,7 +199,7 @@ unit: prepare testdata-times $(HELM) ## Run the tests that need only this machin
 	 GOWORK=$(WORKSPACE_FILE) $(GO_TEST) $(SANDBOX_TAG) $(filter-out ./test/...,$(WORKSPACE_PACKAGES)) || failed=1; \
 	 ! command -v chromium >/dev/null || (cd services/gateway && go test -vet=off -tags chromium -run Browser ./gateway) || failed=1; \
 	 ! command -v tmux >/dev/null || (cd fnctl && go test -vet=off -tags tmux -run Screens ./internal/cli) || failed=1; \
-	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day|ScalingAhead' ./internal/pool) || failed=1; \
+	 (cd services/pod-manager && CGO_ENABLED=0 go test -vet=off -run 'Simulation|Day' ./internal/pool) || failed=1; \
 	 (cd functions && $(GO_TEST) ./...) || failed=1; \
 	 $(if $(LINUX),(cd test && $(GO_TEST) -count=1 $$(go list ./... | grep -v '/deploy$$')) || failed=1; ,\
 	 echo "skipped: tests of the test bed, which need Linux"; )\

@@ -22,6 +22,8 @@ E2E_LONG_TESTS := TestPanelsHaveData|TestTracesAreWhole|TestSkaffold|TestCluster
 E2E_TIMED_TESTS := TestColdStartIsLittleMoreThanAPod
 E2E_TIMED_PACKAGES := ./e2e/pods
 E2E_LONG_FAULT_PACKAGES ?= ./e2e/chaos
+E2E_COMMIT_PACKAGES = $(E2E_PACKAGES) $(E2E_BED_PACKAGES) $(E2E_SYSTEM_PACKAGES) $(E2E_FAULT_PACKAGES) $(E2E_PORCH_PACKAGES)
+E2E_LONG_PACKAGES = $(E2E_PACKAGES) $(E2E_BED_PACKAGES) ./e2e/deploy ./e2e/release $(E2E_LONG_FAULT_PACKAGES) $(E2E_TIMED_PACKAGES)
 PORCH_CLUSTER = $(CLUSTER)-porch
 # The commit that upgrades are tested from, and rollbacks to: the last release, or one from
 # before the first release.

@@ -42,7 +42,7 @@ func TestForgetBesideStarts(t *testing.T) {
 	awaitWaiting(t, runner, 0)
 	runner.Prepare(cmd)
 	awaitWaiting(t, runner, 2)
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(5 * time.Minute)
 	for len(testfn.Running(dir)) != 2 { // the others were killed
 		select {
 		case <-time.After(time.Millisecond):

@@ -46,7 +46,7 @@ func hold(t *testing.T, dialer *net.Dialer, address string, secure bool) error {
 	if !secure {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	stranger := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	return stranger.HandshakeContext(ctx)

@@ -13,8 +13,12 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/serve"
 )
 
-// longestFlush is how much later a program may end because of its collector, with a second for a busy machine.
-const longestFlush = 2*time.Second + time.Second
+// exportTimeout is the time in milliseconds after which OpenTelemetry gives up an export, and longestFlush less than
+// that, and more than the program waits for its collector at its end.
+const (
+	exportTimeout = "3600000"
+	longestFlush  = 5 * time.Minute
+)
 
 // hang returns the address of a server that accepts connections and never answers.
 func hang(t *testing.T) string {
@@ -51,6 +55,7 @@ func TestAHangingCollectorDoesNotDelayTheEnd(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+hang(t))
 			t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+			t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", exportTimeout)
 			ctx, stop := context.WithCancel(t.Context())
 			var stopped time.Time
 			err := program.Run(ctx, "test", settings, func(_ context.Context, frame program.Frame) ([]serve.Component, error) {

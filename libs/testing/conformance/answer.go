@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/krm-function-runner/function-runner/libs/gen/evaluator/evaluatorconnect"
@@ -28,6 +29,22 @@ func Answer(t *testing.T, fn Function, within time.Duration) (code, message stri
 		t.Fatalf("status %s, and no JSON: %v", status, err)
 	}
 	return answer.Code, answer.Message
+}
+
+// CheckWaited checks the answer to an evaluation whose deadline passes while it waits: its beginning, and what it waits
+// for. On a busy machine, a short deadline may pass before the wait begins.
+func CheckWaited(t *testing.T, fn Function, beginning, waits string) {
+	t.Helper()
+	for timeout := 50 * time.Millisecond; ; timeout *= 4 {
+		code, message := Answer(t, fn, timeout)
+		waited := strings.HasPrefix(message, beginning) && strings.Contains(message, waits)
+		if code != connect.CodeDeadlineExceeded.String() || !waited && timeout > time.Minute {
+			t.Fatalf("the server answers %s: %q, want %s in Porch's words", code, message, connect.CodeDeadlineExceeded)
+		}
+		if waited {
+			return
+		}
+	}
 }
 
 // postJSON requests an evaluation of List as users of curl do.

@@ -16,7 +16,7 @@ import (
 
 // Bounds for waiting until the kernel has started and ended processes.
 const (
-	waitTimeout = 10 * time.Second
+	waitTimeout = 5 * time.Minute
 	pause       = 5 * time.Millisecond
 )
 

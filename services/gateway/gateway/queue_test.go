@@ -4,9 +4,7 @@ package gateway_test
 
 import (
 	"context"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/krm-function-runner/function-runner/libs/function"
 	"github.com/krm-function-runner/function-runner/libs/testing/conformance"
@@ -31,12 +29,8 @@ func TestDeadlineInTheQueue(t *testing.T) {
 	go func() { ended <- hanging.evaluateWithin(ctx, image("hang"), "") }()
 	testfn.AwaitRunning(t, dir, 1)
 	fn := conformance.Function{Address: address, Image: image("hang")}
-	code, message := conformance.Answer(t, fn, 50*time.Millisecond)
 	timedOut := "function evaluation timed out for " + image("hang") + ": after "
-	if code != "deadline_exceeded" || !strings.HasPrefix(message, timedOut) ||
-		!strings.Contains(message, "waiting for a free slot") {
-		t.Errorf("the server answers %s: %q, want deadline_exceeded in Porch's words", code, message)
-	}
+	conformance.CheckWaited(t, fn, timedOut, "waiting for a free slot")
 	leave()
 	<-ended
 }

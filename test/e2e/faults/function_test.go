@@ -83,7 +83,7 @@ func (f *function) evaluate(ctx context.Context, takes time.Duration) error {
 // other request must be served before the second, whatever happens in the meantime.
 const (
 	shortDeadline = 30 * time.Second
-	longDeadline  = time.Minute
+	longDeadline  = 5 * time.Minute
 )
 
 // evaluateWithin evaluates the function for a caller with a deadline.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,7 +50,7 @@ func (f *function) leavesNothing(t *testing.T) {
 }
 
 // soon is well below a minute, the age at which Services without a pod are collected.
-const soon = suite.ConditionTimeout / 3
+const soon = 45 * time.Second
 
 // awaitServices waits until the function has no Service without a pod, which is soon: the
 // pod-manager deletes a pod together with its Service. Only Services whose pods the test itself has

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -192,11 +191,7 @@ func TestDeadlineInTheQueue(t *testing.T) {
 		ended <- err
 	}()
 	testfn.AwaitRunning(t, dir, 1)
-	code, message := conformance.Answer(t, conformance.Function{Address: address, Image: "fn"}, 50*time.Millisecond)
-	if code != "deadline_exceeded" || !strings.HasPrefix(message, timedOut) ||
-		!strings.Contains(message, "waiting for a free slot") {
-		t.Errorf("the server answers %s: %q, want deadline_exceeded in Porch's words", code, message)
-	}
+	conformance.CheckWaited(t, conformance.Function{Address: address, Image: "fn"}, timedOut, "waiting for a free slot")
 	leave()
 	<-ended
 }

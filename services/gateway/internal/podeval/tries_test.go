@@ -40,12 +40,18 @@ func TestSamePodIsTriedUntilTheDeadline(t *testing.T) {
 // TestAttemptsEndWithTheDeadline also holds the text: one pod is not "3 pods".
 func TestAttemptsEndWithTheDeadline(t *testing.T) {
 	m := leasetest.NewManager(pods(pod("a", refused)))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err := newQuickEvaluator(t, m).Evaluate(ctx, request)
-	if fault.Of(err) != fault.DeadlineExceeded || !strings.Contains(err.Error(), "pod a broke: ") ||
-		!strings.Contains(err.Error(), " times on this pod)") {
-		t.Errorf("error %v of class %v", err, fault.Of(err))
+	// On a busy machine, there may be no second attempt in a second.
+	for timeout := time.Second; ; timeout *= 4 {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		_, err := newQuickEvaluator(t, m).Evaluate(ctx, request)
+		cancel()
+		told := strings.Contains(err.Error(), "pod a broke: ") && strings.Contains(err.Error(), " times on this pod)")
+		if fault.Of(err) != fault.DeadlineExceeded || !told && timeout > time.Minute {
+			t.Fatalf("error %v of class %v", err, fault.Of(err))
+		}
+		if told {
+			return
+		}
 	}
 }
 

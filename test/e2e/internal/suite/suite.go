@@ -26,7 +26,7 @@ import (
 )
 
 // waitTimeout bounds one wait of a test. It is long because only a failing test uses it up.
-const waitTimeout = 2 * time.Minute
+const waitTimeout = 10 * time.Minute
 
 // The environment variables that configure the tests.
 const (

@@ -10,7 +10,7 @@ import (
 
 // ConditionTimeout bounds the wait for one condition; only a failing test uses it up. It ends
 // before the context with which conditions are checked.
-const ConditionTimeout = time.Minute
+const ConditionTimeout = 5 * time.Minute
 
 // Until waits until a condition holds. The condition's text describes the state otherwise.
 func Until(ctx context.Context, t testing.TB, what string, holds func() (bool, string)) {
