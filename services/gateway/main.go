@@ -26,7 +26,7 @@ func main() {
 	program.Begin()
 	var s settings
 	program.Load("gateway", &s)
-	s.Secrets = append(s.Secrets, s.Token.Directory)
+	s.Secrets = append(s.Secrets, gateway.ServiceAccount)
 	if s.TLS.Directory != "" {
 		s.Secrets = append(s.Secrets, s.TLS.Directory)
 	}

@@ -131,11 +131,9 @@ var dashboards = map[string]board{
 			one("min by (certificate) (fn_certificate_expiry_timestamp_seconds{@} - time())", "{{certificate}}"),
 		},
 		{
-			"Identities of callers", "Requests rejected because of who sent them, and tokens that the Kubernetes API was " +
-				"asked about.", "reqps",
+			"Identities of callers", "Requests rejected because of who sent them.", "reqps",
 			[]query{
 				{"sum by (port, reason) (rate(fn_callers_rejected_total{@}[$__rate_interval]))", "{{port}}: {{reason}}"},
-				{"sum by (outcome) (rate(fn_token_reviews_total{@}[$__rate_interval]))", "token: {{outcome}}"},
 			},
 		},
 		{

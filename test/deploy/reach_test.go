@@ -104,8 +104,8 @@ func TestNetworkPoliciesPermitKnownCallersOnly(t *testing.T) {
 			traced, resolvers = everyone, everyone
 		}
 		identified := []string(nil)
-		if has("callers") { // who prove who they are; and the API server reviews their tokens
-			identified, managers = others, slices.Clip(append(managers, "gateway"))
+		if has("callers") { // who prove who they are
+			identified = others
 		}
 		if has("node-local-dns") {
 			cached = with(ours...)

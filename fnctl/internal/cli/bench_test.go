@@ -154,7 +154,6 @@ func TestBenchChecksItsFlags(t *testing.T) {
 func TestBenchRejects(t *testing.T) {
 	address, _ := echoed(t, 0)
 	tests := map[string][]string{
-		"sends a token with TLS only":   {"--token", "t", "--target", "gateway=" + address}, // it is for targets too
 		"takes numbers above zero":      {"--address", address, "--rate", "NaN"},
 		"at most 1000000 for --rate":    {"--address", address, "--rate", "+Inf"},
 		"takes --target or --address":   {"--address", address, "--target", "gateway=" + address},

@@ -82,7 +82,7 @@ func (c *benchCommand) open(ctx context.Context) (targets []bench.Target, stop f
 			g.Close()
 		}
 	}
-	config, err := c.gateway.config(ctx, c.env)
+	config, err := c.gateway.config(c.env)
 	if err != nil {
 		return nil, stop, err
 	}

@@ -27,12 +27,6 @@ const (
 	defaultMaxMessageBytes = 6 << 20
 )
 
-// defaultServerID is the SPIFFE ID of a gateway.
-const defaultServerID = "spiffe://function-runner/gateway"
-
-// credentialFlags are the flags of what is shown to a gateway, and how it is known.
-var credentialFlags = []string{"token", "token-file", "cert", "key", "ca", "server-id"}
-
 // gatewayFlags are the flags for reaching the gateway.
 type gatewayFlags struct {
 	address         string
@@ -40,7 +34,6 @@ type gatewayFlags struct {
 	maxMessageBytes int
 	phases, trace   bool
 	local, offline  bool
-	credentials     client.Credentials
 	cluster         clusterFlags
 	// environment is that of functions, beside what they have anyway.
 	environment []string
@@ -65,15 +58,6 @@ func (f *gatewayFlags) registerAddress(flags *pflag.FlagSet, env Environment) {
 	flags.StringVar(&f.address, "address", cmp.Or(env.Address, DefaultAddress),
 		"gateway as host:port, or as a URL of http or https; by default that of FNCTL_ADDRESS")
 	f.cluster.register(flags)
-	c := &f.credentials
-	flags.StringVar(&c.Token, "token", "", "token to show to the gateway; a file hides it from the process list")
-	flags.StringVar(&c.TokenFile, "token-file", "", "file with a token to show to the gateway")
-	flags.StringVar(&c.Certificate, "cert", "", "file with a certificate to show to the gateway")
-	flags.StringVar(&c.Key, "key", "", "file with the key of --cert")
-	flags.StringVar(&c.Authority, "ca", "",
-		"file with the authorities of the gateway's certificate; with --namespace also secret/NAME or configmap/NAME")
-	flags.StringVar(&c.ServerID, "server-id", defaultServerID,
-		"SPIFFE ID that the gateway's certificate may have with --ca")
 }
 
 func (f *gatewayFlags) register(flags *pflag.FlagSet, env Environment) {
@@ -100,8 +84,6 @@ func (f *gatewayFlags) check(flags *pflag.FlagSet) error {
 		return errors.New("takes --local or --address, not both")
 	case f.local && slices.ContainsFunc(clusterNames, flags.Changed):
 		return errors.New("takes --local or --" + strings.Join(clusterNames, ", --") + ", not both")
-	case f.local && slices.ContainsFunc(credentialFlags, flags.Changed):
-		return errors.New("shows credentials to a gateway only: leave --local out, or the credentials")
 	case f.offline && !f.local:
 		return errors.New("takes --offline with --local only: a function runner elsewhere has its own images")
 	}
@@ -113,8 +95,8 @@ const noGateway = "run functions on this machine with --local, start a function 
 	"of one with --address or FNCTL_ADDRESS"
 
 // connect returns a client of the gateway at the address.
-func (f *gatewayFlags) connect(ctx context.Context, env Environment) (*client.Gateway, error) {
-	config, err := f.config(ctx, env)
+func (f *gatewayFlags) connect(env Environment) (*client.Gateway, error) {
+	config, err := f.config(env)
 	if err != nil {
 		return nil, err
 	}
@@ -122,16 +104,16 @@ func (f *gatewayFlags) connect(ctx context.Context, env Environment) (*client.Ga
 }
 
 // config returns how the gateway at the address is called.
-func (f *gatewayFlags) config(ctx context.Context, env Environment) (client.Config, error) {
-	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes, Credentials: f.credentials}
+func (f *gatewayFlags) config(env Environment) (client.Config, error) {
+	config := client.Config{Address: f.address, MaxMessageBytes: f.maxMessageBytes}
 	if f.cluster.used() {
-		err := f.cluster.reach(ctx, &config)
-		return config, err
+		f.cluster.reach(&config)
+		return config, nil
 	}
 	if env.Address == "" && f.address == DefaultAddress {
 		config.Unreachable = noGateway
 	}
-	return config, f.cluster.checkUnused(f.credentials)
+	return config, f.cluster.checkUnused()
 }
 
 // evaluator evaluates images at a gateway, and programs of this machine.
@@ -156,7 +138,7 @@ func (f *gatewayFlags) open(ctx context.Context, env Environment, progress *ui.P
 		f.addTraces(e, images.Gateway, env)
 		return e, nil
 	}
-	gateway, err := f.connect(ctx, env)
+	gateway, err := f.connect(env)
 	if err != nil {
 		return nil, err
 	}

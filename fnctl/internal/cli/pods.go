@@ -88,7 +88,7 @@ func (c *podsCommand) prepare(args []string) error {
 }
 
 func (c *podsCommand) run(ctx context.Context) error {
-	gateway, err := c.gateway.connect(ctx, c.env)
+	gateway, err := c.gateway.connect(c.env)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (c *topCommand) check() error {
 }
 
 func (c *topCommand) run(ctx context.Context) error {
-	gateway, err := c.gateway.connect(ctx, c.env)
+	gateway, err := c.gateway.connect(c.env)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ var accounts = map[connect.Code]account{
 	},
 	connect.CodeUnauthenticated: {
 		"the gateway does not know who calls ({message})",
-		"give --token, --token-file, or --cert and --key; with --namespace also --service-account",
+		"call the port of the gateway that needs no client certificate",
 	},
 	connect.CodeUnavailable: {
 		"function {image} was not run ({message})",

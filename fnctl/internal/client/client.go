@@ -7,10 +7,10 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -28,12 +28,10 @@ type Config struct {
 	Address string
 	// MaxMessageBytes bounds requests and responses.
 	MaxMessageBytes int
-	// Credentials are shown to the gateway.
-	Credentials Credentials
 	// Dial, if not nil, connects to the gateway, and Close, if not nil, ends that.
 	Dial  func(ctx context.Context) (net.Conn, error)
 	Close func()
-	// InProcess is set for a gateway in this process: Dial connects to it, and Address and Credentials are ignored.
+	// InProcess is set for a gateway in this process: Dial connects to it, and Address is ignored.
 	InProcess bool
 	// Unreachable is what users can do if nothing answers at the address; empty for the usual advice.
 	Unreachable string
@@ -57,19 +55,16 @@ type Gateway struct {
 func New(config Config) (*Gateway, error) {
 	texts := accounts
 	if config.InProcess {
-		config.Address, config.Credentials, texts = "localhost", Credentials{}, localAccounts()
+		config.Address, texts = "localhost", localAccounts()
 	}
 	base, err := baseURL(config.Address)
 	if err != nil {
 		return nil, err
 	}
-	transport, err := config.connect(base)
-	if err != nil {
-		return nil, err
-	}
+	transport := config.connect()
 	client := &http.Client{
-		Transport: config.Credentials.authorize(transport),
-		// No gateway redirects, and the token is for the gateway alone.
+		Transport: transport,
+		// No gateway redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &Gateway{
@@ -88,27 +83,16 @@ func New(config Config) (*Gateway, error) {
 	}, nil
 }
 
-// connect returns the connections to the gateway at a URL.
-func (c Config) connect(base string) (*http.Transport, error) {
-	if err := c.Credentials.check(base); err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(base)
-	if err != nil {
-		return nil, fmt.Errorf("read the gateway's address: %w", err)
-	}
-	secure, err := c.Credentials.config(u.Hostname())
-	if err != nil {
-		return nil, err
-	}
+// connect returns the connections to the gateway. Gateways with TLS are verified by the system's authorities.
+func (c Config) connect() *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: &protocols, TLSClientConfig: secure}
+	transport := &http.Transport{Protocols: &protocols, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if c.Dial != nil {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.Dial(ctx) }
 	}
-	return transport, nil
+	return transport
 }
 
 // Close closes the connections to the gateway.

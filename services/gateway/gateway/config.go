@@ -24,19 +24,20 @@ const (
 	RuntimePod     = policy.Pod
 )
 
+// ServiceAccount is the directory in which Kubernetes mounts the token of a pod's service account.
+const ServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // a directory
+
 // Config is the gateway's own settings. Settings that every program has are not in it.
 type Config struct {
 	// Address is where callers connect, as host:port.
 	Address string `split_words:"true" default:":9445"`
-	// TLSAddress is where callers connect that show a certificate or a token, as host:port; empty for
-	// no such port.
+	// TLSAddress is where callers connect that show a client certificate, as host:port. There is no such port
+	// if it is empty.
 	TLSAddress string `split_words:"true"`
-	// RequireIdentity has no port for callers that show neither.
+	// RequireIdentity disables the port for callers without a certificate.
 	RequireIdentity bool `split_words:"true"`
 	// Callers are patterns of the SPIFFE IDs whose certificates TLSAddress accepts.
 	Callers []string `default:"spiffe://function-runner/callers/*"`
-	// Token is what tokens it accepts.
-	Token TokenConfig
 	// StatusAddress is where browsers get the status page, as host:port; empty for no page.
 	StatusAddress string `split_words:"true"`
 	// StatusHosts are host names by which browsers may ask for the status page, besides IP addresses and localhost.

@@ -94,11 +94,10 @@ func New(cfg Config, services Services, frame program.Frame) (serve.Component, e
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
 	}
-	endpoints, reviews, err := doors(cfg, handler, frame)
+	endpoints, err := doors(cfg, handler, frame)
 	if err != nil {
 		return serve.Component{}, fmt.Errorf("set up the gateway: %w", err)
 	}
-	tasks = append(tasks, reviews...)
 	if cfg.StatusAddress != "" {
 		endpoints = append(endpoints, statusPage(cfg, shown, services.PodManager, frame))
 	}

@@ -5,11 +5,8 @@
 package deploy_test
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	tlscredentials "google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,12 +26,11 @@ import (
 )
 
 // TestCallersProveWhoTheyAre installs the component callers, and calls all ports as attackers do, and port 9443 with
-// tokens of accounts, and with stolen certificates of our own programs.
+// stolen certificates of our own programs.
 func TestCallersProveWhoTheyAre(t *testing.T) {
 	t.Parallel() // with other tests in their own namespaces
 	at := aside("callers")
 	dir := manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", "mutual-tls", "callers")
-	reviewsEnd(t)
 	objects := s.OnTheBed(t, suite.Build(t, dir))
 	for _, o := range objects {
 		if o.GetKind() == "Deployment" && o.GetName() == "gateway" {
@@ -45,27 +40,18 @@ func TestCallersProveWhoTheyAre(t *testing.T) {
 	at.install(t, withCallersCertificate(t, objects))
 	at.evaluates(t, inPod(t)) // as Porch does
 
-	const audience = "function-runner"
 	at.attackersGetTheTable(t)
-	at.fnctlReachesIt(t, at.token(t, at.system, audience))
+	at.fnctlReachesIt(t)
 	for name, tc := range map[string]struct {
-		token, certificate string
-		want               codes.Code
+		certificate string
+		want        codes.Code
 	}{
-		"an account of the namespace":       {token: at.token(t, at.system, audience)},
-		"a token for another audience":      {token: at.token(t, at.system, "other"), want: codes.Unauthenticated},
-		"an account of function pods":       {token: at.token(t, at.functions, audience), want: codes.PermissionDenied},
-		"no token":                          {want: codes.Unauthenticated},
-		"a certificate of a caller":         {certificate: callerSecret},
-		"a stolen certificate":              {certificate: "image-resolver-tls", want: codes.PermissionDenied},
-		"a stolen certificate with a token": {at.token(t, at.system, audience), "image-resolver-tls", codes.PermissionDenied},
+		"no certificate":       {want: codes.Unauthenticated},
+		"a certificate":        {certificate: callerSecret},
+		"a stolen certificate": {certificate: "image-resolver-tls", want: codes.PermissionDenied},
 	} {
-		ctx := suite.Context(t)
-		if tc.token != "" {
-			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+tc.token)
-		}
-		err := suite.SetNamespace(ctx, at.secureCaller(t, tc.certificate), setNamespace, grpc.WaitForReady(true))
-		if status.Code(err) != tc.want {
+		conn := at.secureCaller(t, tc.certificate)
+		if err := suite.SetNamespace(suite.Context(t), conn, setNamespace, grpc.WaitForReady(true)); status.Code(err) != tc.want {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
 		}
 	}
@@ -102,41 +88,13 @@ func withCallersCertificate(t *testing.T, objects []*unstructured.Unstructured) 
 	return append(objects, secret)
 }
 
-// reviewsEnd removes the rights to review tokens at the end of the test: they are in no namespace.
-func reviewsEnd(t *testing.T) {
+// fnctlReachesIt has fnctl call the gateway through kubectl.
+func (p place) fnctlReachesIt(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() {
-		const name = "function-runner-token-review"
-		rights := s.Client.RbacV1()
-		ctx, options := context.Background(), metav1.DeleteOptions{}
-		err := rights.ClusterRoleBindings().Delete(ctx, name, options)
-		if err = errors.Join(err, rights.ClusterRoles().Delete(ctx, name, options)); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// fnctlReachesIt has fnctl call the gateway through kubectl, and port 9443 with a token that it has, and with one that
-// the user of the kubeconfig may request.
-func (p place) fnctlReachesIt(t *testing.T, token string) {
-	t.Helper()
-	fnctl, dir := gobuild.Program(t, filepath.Join(root, "fnctl"), "."), t.TempDir()
-	files := map[string][]byte{"token": []byte(token), "ca.crt": p.secret(suite.Context(t), t, "gateway-tls")["ca.crt"]}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, flags := range [][]string{
-		nil,
-		{"--token-file=" + filepath.Join(dir, "token"), "--ca=" + filepath.Join(dir, "ca.crt")},
-		{"--service-account=default", "--ca=secret/gateway-tls"},
-	} {
-		args := append([]string{"pods", "--namespace=" + p.system}, flags...)
-		out, err := exec.CommandContext(suite.Context(t), fnctl, args...).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "set-namespace") {
-			t.Errorf("fnctl %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
+	fnctl := gobuild.Program(t, filepath.Join(root, "fnctl"), ".")
+	out, err := exec.CommandContext(suite.Context(t), fnctl, "pods", "--namespace="+p.system).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "set-namespace") {
+		t.Errorf("fnctl pods: %v\n%s", err, out)
 	}
 }
 

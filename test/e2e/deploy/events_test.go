@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/krm-function-runner/function-runner/test/e2e/internal/suite"
 )
@@ -24,8 +23,8 @@ const movingTag = 5 * time.Second
 // remembered are the images in the open registry whose functions' results are remembered.
 func remembered(t *testing.T) string { return s.Registry(t, "open").Host + "/panels" }
 
-// events are what no alert is about and panels show: a tag that moves, results that are remembered, and a caller's
-// token that is reviewed, or missing.
+// events are what no alert is about and panels show: a tag that moves, results that are remembered, and a caller
+// without a certificate.
 func (p place) events(t *testing.T) {
 	t.Helper()
 	ctx := suite.Context(t)
@@ -41,14 +40,8 @@ func (p place) events(t *testing.T) {
 		wait(ctx, movingTag/2)
 		_ = suite.SetNamespace(ctx, conn, image) // by the former image, or the next one
 	}
-	token := p.token(t, p.system, "function-runner")
-	identified := metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
-	err := suite.SetNamespace(identified, p.secureCaller(t, ""), setNamespace, grpc.WaitForReady(true))
-	if err != nil {
-		t.Errorf("a caller with a token: %v", err)
-	}
-	if suite.SetNamespace(ctx, p.secureCaller(t, ""), setNamespace) == nil {
-		t.Error("a caller without a token was answered")
+	if suite.SetNamespace(ctx, p.secureCaller(t, ""), setNamespace, grpc.WaitForReady(true)) == nil {
+		t.Error("a caller without a certificate was answered")
 	}
 }
 

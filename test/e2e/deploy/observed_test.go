@@ -38,7 +38,6 @@ func (p place) installObserved(t *testing.T) {
 	components := []string{"private-registry"}
 	if *observeLong {
 		components = append(components, "mutual-tls", "callers")
-		reviewsEnd(t)
 	}
 	objects := s.OnTheBed(t, suite.Build(t,
 		manifests.Combine(t, filepath.Join(root, "deploy"), "base/microservices", components...)))

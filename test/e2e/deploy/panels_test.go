@@ -26,7 +26,7 @@ var uneventful = []string{
 	"fn_kube_template_failures_total", "fn_lease_rejections_total", "fn_pod_evictions_total", "fn_stale_answers_total",
 	"fn_resolver_tag_moves_total", "fn_pull_secret_writes_total", "fn_pull_secret_in_step",
 	"fn_policy_", "fn_result_cache_", "fn_certificate_", "fn_issuer_", "fn_tls_anonymous_",
-	"fn_tls_plaintext_", "fn_token_", "fn_callers_", "fn_pods_certified",
+	"fn_tls_plaintext_", "fn_callers_", "fn_pods_certified",
 	// On an idle node that has the images, these phases end before the next report.
 	`phase="schedule"`, `phase="pull"`, `phase="start"`,
 }

@@ -5,11 +5,9 @@
 package porch_test
 
 import (
-	"context"
 	"crypto/rand"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -27,12 +25,6 @@ var pods string
 func useMicroservices(t *testing.T) {
 	t.Helper()
 	kubectl(t, "-n", system, "delete", "deployment", "function-runner", "--cascade=foreground")
-	t.Cleanup(func() {
-		// The test's own context has ended.
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		run(ctx, t, "", "kubectl", "delete", "clusterrolebinding,clusterrole", "function-runner-token-review")
-	})
 	key := signedImages(t)
 	dir := manifests.Combine(t, "../../../deploy", "overlays/porch-microservices", "callers")
 	objects := s.OnTheBed(t, suite.Build(t, dir))

@@ -113,7 +113,7 @@ func (s *Settings) share() {
 	s.PodManager.DefaultImagePrefix = s.Gateway.DefaultImagePrefix
 	s.PodManager.MaxMessageBytes = s.Gateway.MaxMessageBytes
 	s.PodManager.EnablePrivateRegistries = s.ImageResolver.EnablePrivateRegistries
-	s.Gateway.Secrets = []string{s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath, s.Gateway.Token.Directory}
+	s.Gateway.Secrets = []string{s.ImageResolver.AuthSecretPath, s.ImageResolver.TLSSecretPath, gateway.ServiceAccount}
 	if s.TLS.Directory != "" {
 		s.Gateway.Secrets = append(s.Gateway.Secrets, s.TLS.Directory)
 	}
