@@ -7,7 +7,9 @@ package filewatch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -31,6 +33,29 @@ const (
 func Watch(ctx context.Context, log *slog.Logger, path string, last []byte, changed func(content []byte, err error)) {
 	w := &watch{path: path, last: last, readable: true, changed: changed}
 	WatchDirectory(ctx, log, filepath.Dir(path), w.read)
+}
+
+// Follow calls use with what parse makes of the file at path, whenever the content of the file differs from the previous
+// one, which is last at first. A content that cannot be read or parsed changes nothing and is logged; what names the file
+// in the log. That a file does not exist which did not exist before is no change. Follow returns when ctx ends.
+func Follow[T any](ctx context.Context, log *slog.Logger, what, path string, last []byte,
+	parse func(content []byte) (T, error), use func(T),
+) {
+	Watch(ctx, log, path, last, func(content []byte, err error) {
+		if last == nil && errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		var value T
+		if err == nil {
+			value, err = parse(content)
+		}
+		if err != nil {
+			log.ErrorContext(ctx, what+" not changed: the last good one stays in force", "file", path, "error", err)
+			return
+		}
+		last = content
+		use(value)
+	})
 }
 
 // WatchDirectory calls look at once, whenever something in the directory at path may have changed,

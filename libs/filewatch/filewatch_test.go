@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -132,4 +134,45 @@ func TestDirectory(t *testing.T) {
 	}
 	cancel()
 	<-ended
+}
+
+// TestBrokenContentChangesNothing, nor does a file that never existed.
+func TestBrokenContentChangesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	ctx, cancel := context.WithCancel(t.Context())
+	var log strings.Builder
+	parsed, used, ended := make(chan string), make(chan int), make(chan struct{})
+	go func() {
+		defer close(ended)
+		filewatch.Follow(ctx, slog.New(slog.NewTextHandler(&log, nil)), "number", path, nil,
+			func(content []byte) (int, error) {
+				parsed <- string(content)
+				return strconv.Atoi(string(content))
+			}, func(n int) { used <- n })
+	}()
+	expect := func(content string) {
+		t.Helper()
+		for got := range parsed { // a file that is being written may be empty
+			if got == content {
+				return
+			}
+		}
+	}
+	write(t, path, "1")
+	expect("1")
+	if n := <-used; n != 1 {
+		t.Errorf("%d is used", n)
+	}
+	write(t, path, "one")
+	expect("one")
+	write(t, path, "2")
+	expect("2")
+	if n := <-used; n != 2 {
+		t.Errorf("%d is used", n)
+	}
+	cancel()
+	<-ended
+	if text := log.String(); !strings.Contains(text, "number not changed") || strings.Contains(text, "no such file") {
+		t.Errorf("the log is %s", text)
+	}
 }

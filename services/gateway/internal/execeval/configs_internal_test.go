@@ -105,7 +105,11 @@ func TestFunctionConfigsAndFileChange(t *testing.T) {
 	if problems == nil || len(problems) > 0 {
 		t.Errorf("problems are %v, want none", problems)
 	}
-	e.changed(t.Context(), []byte("functions: [{function: a, images: ['a:v2']}]"), nil)
+	changed, err := e.parse([]byte("functions: [{function: a, images: ['a:v2']}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.put(changed)
 	now := e.table.Load().binaries
 	if now["example.com/b:v1"] == "" || now["example.com/a:v2"] == "" || now["example.com/a:v1"] != "" {
 		t.Errorf("binaries are %v", now)

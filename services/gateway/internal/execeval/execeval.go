@@ -72,9 +72,11 @@ func New(cfg Config) (*Evaluator, error) {
 		return nil, fmt.Errorf("find the directory of functions: %w", err)
 	}
 	e := &Evaluator{cfg: cfg, log: cfg.Service.Telemetry.Log, content: content}
-	if err := e.load(content); err != nil {
+	table, err := e.parse(content)
+	if err != nil {
 		return nil, err
 	}
+	e.put(table)
 	if e.service, err = e.newService(cfg.Service); err != nil {
 		return nil, err
 	}
@@ -162,30 +164,21 @@ func (e *Evaluator) Maintain(ctx context.Context) error {
 
 // Watch follows the configuration file until ctx ends.
 func (e *Evaluator) Watch(ctx context.Context) error {
-	filewatch.Watch(ctx, e.log, e.cfg.File, e.content, func(content []byte, err error) { e.changed(ctx, content, err) })
+	filewatch.Follow(ctx, e.log, "exec configuration", e.cfg.File, e.content, e.parse, e.put)
 	return nil
 }
 
-// changed takes a new content of the file. A file that is broken or gone changes
-// nothing: what was there before stays in force, with a line in the log.
-func (e *Evaluator) changed(ctx context.Context, content []byte, err error) {
-	if err == nil {
-		err = e.load(content)
-	}
-	if err != nil {
-		e.log.ErrorContext(ctx, "exec configuration not changed: the last good one stays in force",
-			"file", e.cfg.File, "error", err)
-		return
-	}
-	e.service.Changed()
-}
-
-// load puts a configuration in force.
-func (e *Evaluator) load(content []byte) error {
+// parse reads a content of the configuration file.
+func (e *Evaluator) parse(content []byte) (*table, error) {
 	table, err := parseTable(content, e.cfg.Functions, e.cfg.DefaultPrefix, e.cfg.Service.Prefork)
 	if err != nil {
-		return fmt.Errorf("exec configuration %s: %w", e.cfg.File, err)
+		return nil, fmt.Errorf("exec configuration %s: %w", e.cfg.File, err)
 	}
+	return table, nil
+}
+
+// put puts a configuration file in force.
+func (e *Evaluator) put(table *table) {
 	for _, field := range table.unknown {
 		e.log.Warn("unknown field of the exec configuration ignored", "file", e.cfg.File, "field", field)
 	}
@@ -196,11 +189,13 @@ func (e *Evaluator) load(content []byte) error {
 		e.log.Warn("exec configuration names a function that is not there", "binary", binary)
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.file = table
 	e.combine()
+	e.mu.Unlock()
 	e.log.Info("exec configuration in force", "file", e.cfg.File, "images", len(table.binaries))
-	return nil
+	if e.service != nil {
+		e.service.Changed()
+	}
 }
 
 // Use puts the binaries of FunctionConfigs in force, in place of those before. It returns why

@@ -3,7 +3,7 @@
 package execeval
 
 import (
-	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,32 +15,63 @@ import (
 	"github.com/krm-function-runner/function-runner/libs/telemetry"
 )
 
+// lines are the lines of a log.
+type lines chan string
+
+// Write implements io.Writer.
+func (l lines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
+}
+
+// await returns when a line has a text.
+func (l lines) await(t *testing.T, text string) {
+	t.Helper()
+	for {
+		select {
+		case line := <-l:
+			if strings.Contains(line, text) {
+				return
+			}
+		case <-t.Context().Done():
+			t.Fatalf("no line of the log has %q", text)
+		}
+	}
+}
+
 func TestBrokenFileKeepsTheLastGoodOne(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(file, []byte("functions: [{function: fn, images: ['fn:v1', 'fn:v1']}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var logs bytes.Buffer
+	logs := make(lines, 100)
 	tel := telemetry.Discard()
-	tel.Log = slog.New(slog.NewTextHandler(&logs, nil))
+	tel.Log = slog.New(slog.NewTextHandler(logs, nil))
 	e, err := New(Config{
 		File: file, Functions: "/functions", DefaultPrefix: "example.com", Service: function.ServiceConfig{Telemetry: tel},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.changed(t.Context(), []byte("functions: {"), nil)
-	e.changed(t.Context(), nil, os.ErrNotExist)
+	logs.await(t, "names an image twice")
+	logs.await(t, "names a function that is not there")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = e.Watch(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	if err := os.WriteFile(file, []byte("functions: {"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	logs.await(t, "the last good one stays in force")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	logs.await(t, "no such file")
 	name := imagename.Name{Repository: "example.com/fn", Tag: "v1"}
 	if got := e.table.Load().binaries[name.Key()]; got != "/functions/fn" {
 		t.Errorf("after a broken file fn:v1 is mapped to %q", got)
-	}
-	for _, want := range []string{
-		"the last good one stays in force", "file does not exist",
-		"names an image twice", "names a function that is not there",
-	} {
-		if !strings.Contains(logs.String(), want) {
-			t.Errorf("the log does not say %q:\n%s", want, &logs)
-		}
 	}
 }

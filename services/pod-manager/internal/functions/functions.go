@@ -84,29 +84,11 @@ func (f *File) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	filewatch.Watch(ctx, f.config.Log, f.config.Path, f.content, func(content []byte, err error) {
-		if f.content == nil && errors.Is(err, fs.ErrNotExist) {
-			return // it never was there
-		}
-		if err == nil {
-			err = f.reload(content)
-		}
-		if err != nil {
-			f.config.Log.ErrorContext(ctx, "pod cache configuration not changed: the last good one stays in force",
-				"error", err)
-		}
+	const what = "pod cache configuration"
+	filewatch.Follow(ctx, f.config.Log, what, f.config.Path, f.content, f.parse, func(entries []cacheconfig.Entry) {
+		f.entries = entries
+		f.config.Changed(f.Settings())
+		f.config.Log.InfoContext(ctx, "pod cache configuration in force", "file", f.config.Path, "functions", len(entries))
 	})
-	return nil
-}
-
-// reload puts a content of the file in force.
-func (f *File) reload(content []byte) error {
-	entries, err := f.parse(content)
-	if err != nil {
-		return err
-	}
-	f.entries, f.content = entries, content
-	f.config.Changed(f.Settings())
-	f.config.Log.Info("pod cache configuration in force", "file", f.config.Path, "functions", len(entries))
 	return nil
 }
